@@ -1,37 +1,77 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
-	"exchange/core/money"
-	"exchange/core/trading"
+	"exchange/core/state"
 )
 
+// An admission is the way in: it counts commands between their handler and their release, and turns
+// away what is too much. Nothing is turned away later. Handlers use it, and the release.
+type admission struct {
+	limits  *Limits
+	timing  *Timing
+	life    *lifetime
+	owner   *ownership
+	journal *journal
+	fold    lagging
+
+	inFlight    atomic.Int64                      // clients' commands
+	operating   atomic.Int64                      // operators'
+	changing    atomic.Int64                      // those of them that change maintenance
+	sweeping    atomic.Int64                      // cancels of sweeps, but for the first of each
+	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
+	// capacity 1: the operator that changes it holds it
+	maintaining chan struct{}
+	paused      atomic.Bool // an audit looks at the deciding side
+}
+
+// lagging is the committed side: how many records it is behind, and the store behind it in rows.
+type lagging interface {
+	lag() (records uint64, rows int64)
+}
+
+// prepare makes the admission of an engine that is about to start.
+func (a *admission) prepare(o *Options, l *lifetime, owner *ownership) {
+	a.limits, a.timing, a.life, a.owner = &o.Limits, &o.Timing, l, owner
+	a.maintaining = make(chan struct{}, 1)
+}
+
+// connect makes the admission what the state says, and shows it what may be too far behind.
+func (a *admission) connect(s *state.State, j *journal, fold lagging) {
+	a.journal, a.fold = j, fold
+	if m := s.Maintenance(); m.On {
+		a.maintenance.Store(&m)
+	}
+}
+
 // open is nil while new commands may come in.
-func (e *Engine) open(now int64) error {
-	if e.stopping.Load() {
+func (a *admission) open(now int64) error {
+	if a.life.stopping.Load() {
 		return ErrStopping
 	}
-	return e.going(now)
+	return a.going(now)
 }
 
 // going is nil while commands come to their end: also during an orderly stop.
-func (e *Engine) going(now int64) error {
-	switch {
-	case e.Err() != nil:
+func (a *admission) going(now int64) error {
+	if a.life.Err() != nil {
 		return ErrStopping
-	case e.journal.stalledFor(now) > e.opts.Timing.Stall, e.own.unfit.Load():
+	}
+	if a.journal.stalledFor(now) > a.timing.Stall || a.owner.unfit.Load() {
 		return ErrStalled
-	case e.released.Load() > e.committed.folded.Load()+uint64(e.opts.Limits.FoldLag),
-		e.committed.unsaved.Load() > int64(e.opts.Limits.ProjectionLag):
+	}
+	records, rows := a.fold.lag()
+	switch {
+	case records > uint64(a.limits.FoldLag), rows > int64(a.limits.ProjectionLag):
 		return ErrBehind
-	case e.paused.Load():
+	case a.paused.Load():
 		return ErrPaused
 	}
 	return nil
@@ -39,187 +79,119 @@ func (e *Engine) going(now int64) error {
 
 // confirmed is nil while the store has lately confirmed that this process owns it, and nothing has
 // said otherwise since.
-func (e *Engine) confirmed(now int64) error {
-	if e.Err() != nil || e.own.released.Load() {
+func (a *admission) confirmed(now int64) error {
+	if a.life.Err() != nil || a.owner.released.Load() {
 		return ErrStopping
 	}
-	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) {
+	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) {
 		return ErrNotConfirmed
 	}
 	return nil
 }
 
-// Writable is nil while the exchange takes clients' commands at all: the check before the fields of
-// a request are looked at. Admission itself comes after them.
-func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
-
-func (e *Engine) writable(now int64) error {
-	if e.maintenance.Load() != nil {
+// writable is nil while clients' commands may come in.
+func (a *admission) writable(now int64) error {
+	if a.maintenance.Load() != nil {
 		return ErrMaintenance
 	}
-	return e.open(now)
-}
-
-// Mails is nil while codes can be mailed: the check before a withdraw's fields are looked at.
-func (e *Engine) Mails() error {
-	if e.mailer == nil {
-		return e.turnAway(ErrNoMail)
-	}
-	return nil
+	return a.open(now)
 }
 
 // MaintenanceMessage is what clients are told while there is maintenance; it may be empty.
-func (e *Engine) MaintenanceMessage() string {
-	if m := e.maintenance.Load(); m != nil {
+func (a *admission) MaintenanceMessage() string {
+	if m := a.maintenance.Load(); m != nil {
 		return m.Message
 	}
 	return ""
 }
 
-// Confirmed is nil while the store has lately confirmed that this process owns it. Private reads
-// are refused otherwise: another process may have taken over, and know more.
-func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
+// settleMaintenance lets clients' commands in again when it is over; when it begins it keeps them
+// out.
+func (a *admission) settleMaintenance(m *event.Maintenance) {
+	if !m.On {
+		a.maintenance.Store(nil)
+		return
+	}
+	now := *m
+	a.maintenance.Store(&now)
+}
+
+// commandsInFlight is how many there are of clients and operators.
+func (a *admission) commandsInFlight() int64 { return a.inFlight.Load() + a.operating.Load() }
+
+// none waits until a number of commands in flight is 0.
+func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
+	switch err := a.life.until(ctx, func() bool { return count.Load() == 0 }); {
+	case err == nil:
+		return nil
+	case err == ctx.Err():
+		return ErrNotQuiet
+	}
+	return ErrStopping // the engine is dead
+}
 
 // admit takes a place in the limits for a command; giveBack returns it. This is the only place
 // where a command of an account is turned away for load, and no actor has seen it yet.
-func (e *Engine) admit(c *Command) error {
-	most, mostOfAccount := int64(e.opts.Limits.InFlight), int32(e.opts.Limits.InFlightPerAccount)
+func (a *admission) admit(c *Command) error {
+	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
 	if c.kind != event.KindCancel && c.kind != kindCancelAll {
-		most -= int64(e.opts.Limits.InFlightCancels)
+		most -= int64(a.limits.InFlightCancels)
 		mostOfAccount -= mostOfAccount / 8
 	}
-	if e.inFlight.Add(1)+e.operating.Load() > most {
-		e.inFlight.Add(-1)
+	if a.inFlight.Add(1)+a.operating.Load() > most {
+		a.inFlight.Add(-1)
 		return ErrBusy
 	}
 	if c.account.InFlight.Add(1) > mostOfAccount {
 		c.account.InFlight.Add(-1)
-		e.inFlight.Add(-1)
+		a.inFlight.Add(-1)
 		return ErrAccountBusy
 	}
 	// after the count: a drain sees it, or it sees the drain
-	if err := e.writable(c.made); err != nil {
+	if err := a.writable(c.made); err != nil {
 		c.account.InFlight.Add(-1)
-		e.inFlight.Add(-1)
+		a.inFlight.Add(-1)
 		return err
 	}
 	c.admitted = true
 	return nil
 }
 
-func (e *Engine) giveBack(c *Command) {
-	if c.admitted {
-		c.admitted = false
-		if c.key == nil {
-			e.operating.Add(-1)
-			if c.kind == event.KindMaintenance {
-				e.changing.Add(-1)
-			}
-			return
+// admitOperator takes a place in the limits for an operator's command.
+func (a *admission) admitOperator(c *Command) error {
+	if a.operating.Add(1)+a.inFlight.Load() > int64(a.limits.InFlight) {
+		a.operating.Add(-1)
+		return ErrBusy
+	}
+	c.admitted = true
+	if c.kind == event.KindMaintenance {
+		a.changing.Add(1)
+	}
+	open := a.open
+	if c.kind == event.KindMailed { // of a mail that was sent while the engine began to stop
+		open = a.going
+	}
+	if err := open(c.made); err != nil {
+		a.giveBack(c)
+		return err
+	}
+	return nil
+}
+
+func (a *admission) giveBack(c *Command) {
+	if !c.admitted {
+		return
+	}
+	c.admitted = false
+	if c.key == nil {
+		a.operating.Add(-1)
+		if c.kind == event.KindMaintenance {
+			a.changing.Add(-1)
 		}
-		c.account.InFlight.Add(-1)
-		e.inFlight.Add(-1)
+		return
 	}
-}
-
-// An OrderWish is what a client asks for, with its fields checked against the pair's rules.
-type OrderWish struct {
-	Pair     *directory.Pair
-	Side     trading.Side
-	Price    money.Price
-	Amount   money.Amount
-	ClientID event.ClientID
-}
-
-// Place sends an order through its wallet and book into the journal, and waits for its release. The
-// command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout,
-// after which the order may or may not be in.
-func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderWish) (*Command, error) {
-	c := newCommand(event.KindOrder)
-	c.key, c.account, c.pair = key, key.Account, w.Pair
-	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,
-		w.Price, w.Amount, w.ClientID
-	c.record.Pair = w.Pair.Number
-	return e.do(c)
-}
-
-// Cancel takes an open order back; as Place.
-func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {
-	c := newCommand(event.KindCancel)
-	c.key, c.account = key, key.Account
-	c.order.nonce, c.order.id = nonce, order
-	return e.do(c)
-}
-
-// CancelAll takes all open orders of the key's account back, or those of one pair; as Place.
-// Command.Cancelled has them. It is refused for RefusedNoOrders when there are none.
-func (e *Engine) CancelAll(key *directory.Key, nonce uint64, pair *directory.Pair) (*Command,
-	error) {
-	c := newCommand(kindCancelAll)
-	c.key, c.account, c.pair = key, key.Account, pair
-	c.order.nonce = nonce
-	return e.do(c)
-}
-
-// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. ErrNoMail, if its code
-// could not be mailed.
-func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
-	address string) (*Command, error) {
-	if err := e.Mails(); err != nil {
-		return nil, err
-	}
-	c := newCommand(event.KindWithdraw)
-	c.key, c.account = key, key.Account
-	c.order.nonce = nonce
-	c.withdraw = withdrawRequest{currency: currency, amount: amount, address: address}
-	return e.do(c)
-}
-
-// ConfirmWithdraw confirms a withdraw with the code that was mailed; as Place. It is refused for
-// RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
-func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdraw uint64, code string) (*Command,
-	error) {
-	return e.moveWithdraw(key, nonce,
-		withdrawRequest{id: withdraw, to: event.WithdrawVerified, code: code})
-}
-
-// CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
-func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdraw uint64) (*Command, error) {
-	return e.moveWithdraw(key, nonce, withdrawRequest{id: withdraw, to: event.WithdrawCancelled})
-}
-
-func (e *Engine) moveWithdraw(key *directory.Key, nonce uint64, w withdrawRequest) (*Command, error) {
-	c := newCommand(event.KindWithdrawMoved)
-	c.key, c.account = key, key.Account
-	c.order.nonce, c.withdraw = nonce, w
-	return e.do(c)
-}
-
-func (e *Engine) do(c *Command) (*Command, error) {
-	if err := e.admit(c); err != nil {
-		c.Free()
-		return nil, e.turnAway(err)
-	}
-	e.root.Send(c.account.Wallet, c)
-	return e.outcome(c)
-}
-
-// outcome waits for a command that was sent.
-func (e *Engine) outcome(c *Command) (*Command, error) {
-	if !e.await(c.reply, c.timer) {
-		e.meter.UnknownOutcomes.Add(1)
-		return nil, ErrTimeout
-	}
-	if c.trace.Sent != 0 {
-		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)
-	}
-	return c, nil
-}
-
-// await waits for a reply as long as a request may last. False: there is none, and what was sent
-// belongs to others.
-func (e *Engine) await(reply <-chan struct{}, timer *time.Timer) bool {
-	return e.opts.scheduler.Await(reply, e.dead, timer, e.opts.Timing.Request)
+	c.account.InFlight.Add(-1)
+	a.inFlight.Add(-1)
 }
 
 // BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the

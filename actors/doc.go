@@ -24,6 +24,7 @@
 //	fees.go       what trades cost                        mailer.go     the outbox
 //	entry.go      what is journaled                       journal.go    batches, the writer
 //	release.go    settlements, the fold, answers          engine.go     starting, stopping
+//	lifetime.go   its end, and all waits                  place.go      clients' commands
 //	committed.go  the fold, reads, projections            projector.go  writing them, snapshots
 //	recovery.go   from the store to the fold              read.go       questions to the committed side
 //	views.go      public answers, shared                  charts.go, recent.go  what it keeps at hand

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,28 +53,17 @@ type Engine struct {
 	settler   ledger.Settler // the journal's writer's
 	queues    []queue        // for Stats; read only after the start
 
-	inFlight    atomic.Int64                      // clients' commands
-	sweeping    atomic.Int64                      // cancels of sweeps, but for the first of each
-	operating   atomic.Int64                      // operators'
-	changing    atomic.Int64                      // those of them that change maintenance
-	reading     atomic.Int64                      // reads
-	completing  atomic.Int64                      // reads that complete the answer to a command
-	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
-	maintaining chan struct{}                     // capacity 1: who changes that holds it
+	lifetime
+	admission
+	reading    atomic.Int64 // reads
+	completing atomic.Int64 // reads that complete the answer to a command
 	// capacity 1: there is something new in the outbox
-	mailbox  chan struct{}
-	stopping atomic.Bool
+	mailbox chan struct{}
 	// the store's watermark at the start: rows up to there are of earlier runs
 	projected uint64
-	paused    atomic.Bool // an audit looks at the deciding side
 	auditing  atomic.Bool
 	released  atomic.Uint64
 	clock     clockWatch // of ticked
-
-	failOnce sync.Once
-	dead     chan struct{} // closed by fail
-	failure  error         // set before dead is closed
-	stop     chan struct{} // ends the ticker and the projector
 }
 
 // Start waits until the store is this process's, recovers the state from it, and starts the actors.
@@ -145,8 +133,10 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
 	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer,
 		history: r.committed.state.History(), dir: directory.New(), meter: r.meter,
-		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}),
-		mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
+		projected: r.committed.watermark,
+		mailbox:   make(chan struct{}, 1)}
+	e.begin(o.scheduler, &e.opts.Timing)
+	e.prepare(&e.opts, &e.lifetime, own)
 	e.fees = &fees{dir: e.dir}
 	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -176,12 +166,10 @@ func (e *Engine) run() {
 func (e *Engine) spawnAll(r *recovered) error {
 	s := r.committed.state
 	e.ids.restore(s)
-	if m := s.Maintenance(); m.On {
-		e.maintenance.Store(&m)
-	}
 	e.released.Store(r.last)
 	e.Catalogue = directory.NewCatalogue(e.opts.Pairs, e.opts.Currencies, s)
 	e.connect(r)
+	e.admission.connect(s, e.journal, e)
 	if err := e.spawnBooks(s); err != nil {
 		return err
 	}
@@ -353,6 +341,12 @@ func (e *Engine) ticked() {
 	e.root.Send(e.fold, tick{})
 }
 
+// lag is how far the committed side is behind what was released, in records, and the store's
+// projections behind that, in rows.
+func (e *Engine) lag() (records uint64, rows int64) {
+	return behind(e.released.Load(), e.committed.folded.Load()), e.committed.unsaved.Load()
+}
+
 // These make the engine a walletOut and a registryOut, and tell the registry what was looked up.
 func (e *Engine) toBook(c *Command) {
 	e.root.Send(e.Numbered(c.record.Pair).Book, c)
@@ -393,23 +387,6 @@ func (e *Engine) fail(err error) {
 		}
 	})
 }
-
-// Dead is closed when the engine can do no more; Err says why. Whoever waits for a command is told
-// that its outcome is unknown.
-func (e *Engine) Dead() <-chan struct{} { return e.dead }
-
-// Err is why the engine is dead.
-func (e *Engine) Err() error {
-	select {
-	case <-e.dead:
-		return e.failure
-	default:
-		return nil
-	}
-}
-
-// CloseAdmission refuses new commands and reads from now on.
-func (e *Engine) CloseAdmission() { e.stopping.Store(true) }
 
 // Stop ends the engine in order: admission is closed, the mail that is being sent is sent, what is
 // in flight is released, projections are written, a snapshot is taken, and the store is given back,
@@ -457,21 +434,6 @@ func (e *Engine) drain(ctx context.Context) error {
 	}
 	return err
 }
-
-// until waits for a condition that only counters tell. An error is the engine's end, or the
-// context's.
-func (e *Engine) until(ctx context.Context, condition func() bool) error {
-	if e.opts.scheduler.Until(ctx, e.dead, condition) {
-		return nil
-	}
-	if err := e.Err(); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-// commandsInFlight is how many there are of clients and operators.
-func (e *Engine) commandsInFlight() int64 { return e.inFlight.Load() + e.operating.Load() }
 
 // Abandon ends the engine's goroutines without an orderly end, as a crash would: for tests.
 func (e *Engine) Abandon() {

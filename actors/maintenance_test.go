@@ -21,8 +21,10 @@ func (g *gated) maintaining(ctx context.Context, on bool) <-chan string {
 func (g *gated) closed() bool { return errors.Is(g.e.Writable(), ErrMaintenance) }
 
 func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
-	e := &Engine{dead: make(chan struct{})}
-	e.opts.Limits, e.opts.scheduler = DefaultLimits, mailbox.Runners{}
+	e := new(Engine)
+	e.opts.Limits = DefaultLimits
+	e.begin(mailbox.Runners{}, &e.opts.Timing)
+	e.prepare(&e.opts, &e.lifetime, nil)
 	e.inFlight.Store(1)
 	e.stopping.Store(true) // operators' commands are turned away, when they have been counted
 	stop, stopped := make(chan struct{}), make(chan struct{})

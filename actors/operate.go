@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"exchange/actors/directory"
 	"exchange/core/event"
@@ -14,27 +13,6 @@ import (
 // What operators do. They have no nonce; who did it stands in the record. All errors are a
 // *RequestError when what is wanted cannot be, one of admission, or ErrTimeout. They go on during
 // maintenance.
-
-// admitOperator takes a place in the limits for an operator's command.
-func (e *Engine) admitOperator(c *Command) error {
-	if e.operating.Add(1)+e.inFlight.Load() > int64(e.opts.Limits.InFlight) {
-		e.operating.Add(-1)
-		return ErrBusy
-	}
-	c.admitted = true
-	if c.kind == event.KindMaintenance {
-		e.changing.Add(1)
-	}
-	open := e.open
-	if c.kind == event.KindMailed { // of a mail that was sent while the engine began to stop
-		open = e.going
-	}
-	if err := open(c.made); err != nil {
-		e.giveBack(c)
-		return err
-	}
-	return nil
-}
 
 // administrate sends an operator's command through the registry.
 func (e *Engine) administrate(kind event.Kind, who string, a Admin) (Admin, error) {
@@ -142,28 +120,6 @@ func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, messag
 		e.maintenance.CompareAndSwap(closed, nil) // nothing was done
 	}
 	return a, err
-}
-
-// settleMaintenance lets clients' commands in again when it is over; when it begins it keeps them
-// out.
-func (e *Engine) settleMaintenance(m *event.Maintenance) {
-	if !m.On {
-		e.maintenance.Store(nil)
-		return
-	}
-	now := *m
-	e.maintenance.Store(&now)
-}
-
-// none waits until a number of commands in flight is 0.
-func (e *Engine) none(ctx context.Context, count *atomic.Int64) error {
-	switch err := e.until(ctx, func() bool { return count.Load() == 0 }); {
-	case err == nil:
-		return nil
-	case err == ctx.Err():
-		return ErrNotQuiet
-	}
-	return ErrStopping // the engine is dead
 }
 
 // mailed takes a mail out of the outbox: it was sent, or given up for a reason.

@@ -1,0 +1,63 @@
+package actors
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"exchange/actors/mailbox"
+)
+
+// A lifetime is an engine's, from its start to its orderly stop, or to what ends it before. All
+// waits for replies and counters go through it.
+type lifetime struct {
+	scheduler mailbox.Scheduler
+	timing    *Timing
+	stopping  atomic.Bool // no new commands and reads are taken
+	failOnce  sync.Once
+	dead      chan struct{} // closed by Engine.fail
+	failure   error         // set before dead is closed
+	stop      chan struct{} // ends the ticker and the projector
+}
+
+// begin makes the lifetime of an engine that is about to start.
+func (l *lifetime) begin(scheduler mailbox.Scheduler, timing *Timing) {
+	l.scheduler, l.timing = scheduler, timing
+	l.dead, l.stop = make(chan struct{}), make(chan struct{})
+}
+
+// Dead is closed when the engine can do no more; Err says why. The outcome of a command that still
+// waits is then unknown.
+func (l *lifetime) Dead() <-chan struct{} { return l.dead }
+
+// Err is why the engine is dead.
+func (l *lifetime) Err() error {
+	select {
+	case <-l.dead:
+		return l.failure
+	default:
+		return nil
+	}
+}
+
+// CloseAdmission refuses new commands and reads from now on.
+func (l *lifetime) CloseAdmission() { l.stopping.Store(true) }
+
+// await reports whether a reply came while a request may last. Otherwise the message belongs to
+// others.
+func (l *lifetime) await(reply <-chan struct{}, timer *time.Timer) bool {
+	return l.scheduler.Await(reply, l.dead, timer, l.timing.Request)
+}
+
+// until waits for a condition that only counters tell. An error is the engine's end, or the
+// context's.
+func (l *lifetime) until(ctx context.Context, condition func() bool) error {
+	if l.scheduler.Until(ctx, l.dead, condition) {
+		return nil
+	}
+	if err := l.Err(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,120 @@
+package actors
+
+import (
+	"exchange/actors/directory"
+	"exchange/actors/metrics"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// Writable is nil while the exchange takes clients' commands at all: the check before the fields of
+// a request are looked at. Admission itself comes after them.
+func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
+
+// Confirmed is nil while the store has lately confirmed that this process owns it. Private reads
+// are refused otherwise: another process may have taken over, and know more.
+func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
+
+// Mails is nil while codes can be mailed: the check before a withdraw's fields are looked at.
+func (e *Engine) Mails() error {
+	if e.mailer == nil {
+		return e.turnAway(ErrNoMail)
+	}
+	return nil
+}
+
+// An OrderWish is what a client asks for, with its fields checked against the pair's rules.
+type OrderWish struct {
+	Pair     *directory.Pair
+	Side     trading.Side
+	Price    money.Price
+	Amount   money.Amount
+	ClientID event.ClientID
+}
+
+// Place sends an order through its wallet and book into the journal, and waits for its release. The
+// command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout,
+// after which the order may or may not be in.
+func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderWish) (*Command, error) {
+	c := newCommand(event.KindOrder)
+	c.key, c.account, c.pair = key, key.Account, w.Pair
+	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,
+		w.Price, w.Amount, w.ClientID
+	c.record.Pair = w.Pair.Number
+	return e.do(c)
+}
+
+// Cancel takes an open order back; as Place.
+func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {
+	c := newCommand(event.KindCancel)
+	c.key, c.account = key, key.Account
+	c.order.nonce, c.order.id = nonce, order
+	return e.do(c)
+}
+
+// CancelAll takes all open orders of the key's account back, or those of one pair; as Place.
+// Command.Cancelled has them. It is refused for RefusedNoOrders when there are none.
+func (e *Engine) CancelAll(key *directory.Key, nonce uint64, pair *directory.Pair) (*Command,
+	error) {
+	c := newCommand(kindCancelAll)
+	c.key, c.account, c.pair = key, key.Account, pair
+	c.order.nonce = nonce
+	return e.do(c)
+}
+
+// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. ErrNoMail, if its code
+// could not be mailed.
+func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
+	address string) (*Command, error) {
+	if err := e.Mails(); err != nil {
+		return nil, err
+	}
+	c := newCommand(event.KindWithdraw)
+	c.key, c.account = key, key.Account
+	c.order.nonce = nonce
+	c.withdraw = withdrawRequest{currency: currency, amount: amount, address: address}
+	return e.do(c)
+}
+
+// ConfirmWithdraw confirms a withdraw with the code that was mailed; as Place. It is refused for
+// RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
+func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdraw uint64, code string) (*Command,
+	error) {
+	return e.moveWithdraw(key, nonce,
+		withdrawRequest{id: withdraw, to: event.WithdrawVerified, code: code})
+}
+
+// CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
+func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdraw uint64) (*Command, error) {
+	return e.moveWithdraw(key, nonce, withdrawRequest{id: withdraw, to: event.WithdrawCancelled})
+}
+
+func (e *Engine) moveWithdraw(key *directory.Key, nonce uint64, w withdrawRequest) (*Command,
+	error) {
+	c := newCommand(event.KindWithdrawMoved)
+	c.key, c.account = key, key.Account
+	c.order.nonce, c.withdraw = nonce, w
+	return e.do(c)
+}
+
+func (e *Engine) do(c *Command) (*Command, error) {
+	if err := e.admit(c); err != nil {
+		c.Free()
+		return nil, e.turnAway(err)
+	}
+	e.root.Send(c.account.Wallet, c)
+	return e.outcome(c)
+}
+
+// outcome waits for a command that was sent.
+func (e *Engine) outcome(c *Command) (*Command, error) {
+	if !e.await(c.reply, c.timer) {
+		e.meter.UnknownOutcomes.Add(1)
+		return nil, ErrTimeout
+	}
+	if c.trace.Sent != 0 {
+		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)
+	}
+	return c, nil
+}
