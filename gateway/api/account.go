@@ -48,7 +48,7 @@ func holding(all []ledger.Holding, currency uint16) ledger.Holding {
 	return ledger.Holding{}
 }
 
-// maxOrders is the default and the largest limit of orders/own.
+// MaxOrders is the default and the largest limit of orders/own.
 const MaxOrders = 2000
 
 // An orderFilter has the parameters of orders/own.
@@ -83,7 +83,7 @@ func (c *Call) ownOrders() {
 			c.storeFailed(err)
 			return
 		}
-		if l.skip > 0 { // there are not so many
+		if l.skip > 0 { // the account has not so many
 			c.body = append(c.body, "[]"...)
 			return
 		}
@@ -105,7 +105,7 @@ func (c *Call) ownOrders() {
 	}
 }
 
-// question asks the committed state for no more than the list needs of it.
+// question returns a read of the committed state that asks for no more than the list needs.
 func (l *orderList) question(f *orderFilter) *actors.Read {
 	q := f.read(actors.ReadOrders, l.left)
 	q.ClientID = f.id
@@ -134,8 +134,8 @@ func (f *orderFilter) closed(account uint32, seq uint64) persistence.OrderQuery 
 		ClientID: f.id.String(), Before: f.before, MaxSeq: seq}
 }
 
-// turn leafs through what is before the page, by the ids alone: from then on the filter ends where
-// the page begins, and nothing is left to skip. If something is, there are not so many orders.
+// turn leafs through the orders before the page, by their ids alone. Then the filter ends where the
+// page begins, and nothing is left to skip. Otherwise the account has not so many orders.
 func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
 	open, last := q.IDs, uint64(0)
 	leaf := func(id uint64) bool {
@@ -182,8 +182,8 @@ func (l *orderList) named(f *orderFilter, q *actors.Read) error {
 	return nil
 }
 
-// merge writes two lists that are both exact at one sequence, in the order of their ids: the open
-// orders, from the committed state, and the closed ones, from the history up to that sequence.
+// merge writes two lists that are both exact at one sequence, in the order of their ids: open
+// orders of the committed state, and closed orders of the history up to that sequence.
 func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
 	open := slices.DeleteFunc(q.Orders, func(o persistence.Order) bool { return !f.passes(&o) })
 	if f.status != persistence.StatusActive {
@@ -209,7 +209,7 @@ func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
 	return nil
 }
 
-// orderStatus is the parameter status, 0 if it is not there.
+// orderStatus returns the parameter status, 0 without it.
 func (c *Call) orderStatus() uint8 {
 	p, ok := c.Query.Get("status")
 	if !ok {
@@ -230,7 +230,7 @@ type orderList struct {
 	some       bool
 }
 
-// add writes one order unless it is before the page; false when the page is full.
+// add writes one order unless it is before the page. It returns false when the page is full.
 func (l *orderList) add(o *persistence.Order) bool {
 	switch {
 	case l.left == 0:
@@ -249,7 +249,7 @@ func (l *orderList) add(o *persistence.Order) bool {
 }
 
 func (c *Call) order() {
-	id, _ := Integer([]byte(c.Names.Order)) // an edge looked that it is one
+	id, _ := Integer([]byte(c.Names.Order)) // the edge has checked that it is one
 	q := actors.NewRead(actors.ReadOrder)
 	q.ID = id
 	if !c.ask(q, c.Key) {
@@ -273,8 +273,8 @@ func (c *Call) order() {
 	}
 }
 
-// closedOrder looks an order of the request's account up in the history. nil: it has none with that
-// id, or history has forgotten it.
+// closedOrder looks an order of the call's account up in the history. It returns nil if the account
+// has no order of that id, or if the history has forgotten it.
 func (c *Call) closedOrder(id uint64) (*persistence.Order, error) {
 	ctx, cancel := c.storeContext()
 	defer cancel()
@@ -310,7 +310,7 @@ func (c *Call) ownTrades() {
 	})
 }
 
-// received is the currency that a side of a trade gets.
+// received returns the code of the currency that a side of a trade gets.
 func (c *Call) received(pair uint16, side trading.Side) string {
 	m := c.engine.Market(pair)
 	if side == trading.Buy {

@@ -8,7 +8,7 @@ import (
 	"exchange/persistence"
 )
 
-// What the answers are made of: functions that append JSON to a buffer and allocate nothing.
+// The parts of answers: functions that append JSON to a buffer and allocate nothing.
 
 // appendOrder writes an Order as orders/own and order/<pk> show it.
 func appendOrder(b []byte, o *persistence.Order, pair string) []byte {

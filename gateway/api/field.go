@@ -50,7 +50,7 @@ const (
 	FieldAddress   = "1 to 256 printable ASCII characters without blanks are required."
 )
 
-// A fieldError is one bad field; a call reports all of them at once.
+// A fieldError is one bad field. A call reports all its bad fields at once.
 type fieldError struct{ name, text string }
 
 // bad notes a bad field.
@@ -79,9 +79,9 @@ func (c *Call) badFields() bool {
 // MaxOffset is the largest offset in a list.
 const MaxOffset = 100_000
 
-// The functions below read one parameter of the query each, and note it as bad where it is.
+// Each function below reads one parameter of the query, and notes a bad value.
 
-// limit is a count above 0; what is above most is lowered to it.
+// limit returns a count above 0. It lowers a count above most to most.
 func (c *Call) limit(name string, unset, most int) int {
 	p, ok := c.Query.Get(name)
 	if !ok {
@@ -108,7 +108,7 @@ func (c *Call) offset() int {
 	return int(n)
 }
 
-// before is the exclusive upper bound of ids, 0 if there is none.
+// before returns the exclusive upper bound of ids, 0 without it.
 func (c *Call) before() uint64 {
 	p, ok := c.Query.Get("before")
 	if !ok {
@@ -121,7 +121,7 @@ func (c *Call) before() uint64 {
 	return n
 }
 
-// side is buy or sell, 0 if the parameter is not there.
+// side returns buy or sell, 0 without the parameter.
 func (c *Call) side(name string) trading.Side {
 	p, ok := c.Query.Get(name)
 	if !ok {
@@ -134,7 +134,7 @@ func (c *Call) side(name string) trading.Side {
 	return s
 }
 
-// pair is the number of a pair, 0 if the parameter is not there.
+// pair returns the number of a pair, 0 without the parameter.
 func (c *Call) pair() uint16 {
 	p, ok := c.Query.Get("pair")
 	if !ok {
@@ -148,7 +148,7 @@ func (c *Call) pair() uint16 {
 	return pair.Number
 }
 
-// currency is a configured one, nil if the parameter is not there.
+// currency returns a configured currency, nil without the parameter.
 func (c *Call) currency(name string) *directory.Currency {
 	p, ok := c.Query.Get(name)
 	if !ok {
@@ -161,7 +161,7 @@ func (c *Call) currency(name string) *directory.Currency {
 	return known
 }
 
-// currencyNumber is the number of the currency that a filter names, 0 if it is not there.
+// currencyNumber returns the number of the currency that a filter names, 0 without the filter.
 func (c *Call) currencyNumber(name string) uint16 {
 	if known := c.currency(name); known != nil {
 		return known.Number
@@ -169,7 +169,7 @@ func (c *Call) currencyNumber(name string) uint16 {
 	return 0
 }
 
-// ascending is true for ordering=id, false for -id and when it is not there.
+// ascending returns true for ordering=id, false for -id and without the parameter.
 func (c *Call) ascending() bool {
 	p, ok := c.Query.Get("ordering")
 	if !ok || string(p.Value) == "-id" {
@@ -181,8 +181,7 @@ func (c *Call) ascending() bool {
 	return true
 }
 
-// clientID is the parameter client_order_id of the query or the body, a zero one if it is not
-// there.
+// clientID returns the parameter client_order_id of the query or the body, zero without it.
 func (c *Call) clientID(from *params.Set) event.ClientID {
 	p, ok := from.Get("client_order_id")
 	if !ok {
@@ -209,7 +208,7 @@ func sideOf(text []byte) trading.Side {
 	return 0
 }
 
-// isScalar is true of what can be a number or a text: not of true, null, objects and arrays.
+// isScalar reports whether a value can be a number or a text, and no true, null, object or array.
 func isScalar(p *params.Param) bool {
 	return p.Kind == params.String || p.Kind == params.Number || p.Kind == params.Form
 }

@@ -29,7 +29,7 @@ func (c *Call) pairs() {
 	c.body = append(b, ']')
 }
 
-// everyLevel is the default of an order book's limits: all.
+// everyLevel is the default of an order book's limits, which no book reaches.
 const everyLevel = 1 << 40
 
 func (c *Call) orderBook() {
@@ -106,7 +106,7 @@ func appendEntries(b []byte, n int, entry func(b []byte, i int) []byte) []byte {
 	return b
 }
 
-// entryBytes is what a level or an order of a book usually takes in an answer, rounded up.
+// entryBytes returns the usual size of a level or an order in an answer, rounded up.
 func entryBytes(kind actors.ReadKind) int {
 	if kind == actors.ReadLevels {
 		return 64
@@ -114,7 +114,7 @@ func entryBytes(kind actors.ReadKind) int {
 	return 96
 }
 
-// bookLimit is one side's limit under its name or its alias; the name wins.
+// bookLimit returns one side's limit under its name or its alias. The name wins.
 func (c *Call) bookLimit(name, alias string) int {
 	n := c.limit(alias, everyLevel, everyLevel)
 	if _, ok := c.Query.Get(name); ok {
@@ -147,7 +147,7 @@ func (c *Call) trades() {
 	if !c.ask(q, nil) {
 		return
 	}
-	if q.Complete { // memory has them all, also while the store is not there
+	if q.Complete { // memory has all of them, even while the store does not answer
 		b := append(c.body, '[')
 		for i := range q.Trades {
 			if i > 0 {
@@ -163,7 +163,7 @@ func (c *Call) trades() {
 	q.Free()
 }
 
-// listTrades writes the trades of a query; more, unless it is nil, adds fields to each.
+// listTrades writes the trades of a query. more, unless it is nil, adds fields to each.
 func (c *Call) listTrades(q persistence.TradeQuery, limit int, more func([]byte,
 	*persistence.Trade) []byte) {
 	ctx, cancel := c.storeContext()

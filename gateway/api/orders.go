@@ -39,7 +39,7 @@ func (c *Call) placeOrder() {
 	cmd.Free()
 }
 
-// orderWish reads and checks the fields of an order; what is wrong is noted.
+// orderWish reads and checks the fields of an order. It notes each bad field.
 func (c *Call) orderWish() actors.OrderWish {
 	var w actors.OrderWish
 	if text, ok := c.field("pair"); ok {
@@ -90,8 +90,8 @@ func (c *Call) orderWish() actors.OrderWish {
 	return w
 }
 
-// field is the text of a required parameter of the body; false if it is missing or no scalar, which
-// is noted.
+// field returns the text of a required parameter of the body. It notes a parameter that is missing
+// or no scalar, and returns false.
 func (c *Call) field(name string) ([]byte, bool) {
 	p, ok := c.Form.Get(name)
 	switch {
@@ -133,7 +133,7 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 	b = remaining.Append(append(b, `,"amount":`...))
 	b = (o.Amount - o.Remaining).Append(append(b, `,"amount_filled":`...))
 	b = o.Amount.Append(append(b, `,"amount_original":`...))
-	if o.Cut { // it met as many orders as one order may: the rest was cancelled
+	if o.Cut { // it met as many orders as one order may, so the rest was cancelled
 		b = o.Remaining.Append(append(b, `,"amount_cancelled":`...))
 	}
 	if !o.ClientID.IsZero() {
@@ -190,8 +190,8 @@ func (c *Call) refused(cmd *actors.Command, w *actors.OrderWish) {
 	}
 }
 
-// clientIDTaken says which order has the id. The refusal is durable: whatever happens to this
-// look-up, the answer is not one that asks for a repeat.
+// clientIDTaken tells the client which order has the id. The refusal is durable, so the answer
+// never asks for a repeat, even when this look-up fails.
 func (c *Call) clientIDTaken(id event.ClientID) {
 	q := actors.NewRead(actors.ReadClientID)
 	q.Account, q.ClientID, q.FollowUp = c.Key.Account.ID, id, true
@@ -238,8 +238,8 @@ func (c *Call) cancelOrder() {
 	cmd.Free()
 }
 
-// notCancelled says why an order could not be cancelled, as its row tells now that the refusal is
-// durable.
+// notCancelled tells the client why an order could not be cancelled. The refusal is durable, so the
+// order's row has the reason.
 func (c *Call) notCancelled(id uint64) {
 	o, err := c.closedLately(id)
 	text := "Order not found"
@@ -256,8 +256,8 @@ func (c *Call) notCancelled(id uint64) {
 	c.badFields()
 }
 
-// closedLately is an order of the request's account, to complete the answer to a command; nil:
-// there is none.
+// closedLately returns an order of the call's account, to complete the answer to a command. nil:
+// the account has no such order.
 func (c *Call) closedLately(id uint64) (*persistence.Order, error) {
 	if err := c.engine.BeginRead(true); err != nil {
 		return nil, err
@@ -276,8 +276,8 @@ func (c *Call) closedLately(id uint64) (*persistence.Order, error) {
 	return c.closedOrder(id)
 }
 
-// cancelAllOrders cancels all open orders of the account, or those of one pair. It must say which:
-// without any parameter its signature would be that of every GET of the key.
+// cancelAllOrders cancels all open orders of the account, or of one pair. The client must say
+// which, because a signature without any parameter is the signature of each GET of the key.
 func (c *Call) cancelAllOrders() {
 	if err := c.engine.Writable(); err != nil {
 		c.FailWith(err)

@@ -90,7 +90,7 @@ func (c *Call) chart() {
 	}
 	from, to := candlesWithin(v.Candles, since, until, limit)
 	list := v.Candles[from:to]
-	// to the store, until 0 is no bound
+	// because an until of 0 is no bound to the store
 	if len(list) < limit && v.Older && since < v.Candles[0].Time && since <= until && until > 0 {
 		c.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame),
 			Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
@@ -106,7 +106,7 @@ func (c *Call) chart() {
 // noMoment is later than any candle.
 const noMoment = 1 << 60
 
-// firstStart is the first moment from since on at which a period starts: there are no candles
+// firstStart returns the first start of a period from since on. No candle within the range is
 // before it.
 func firstStart(f market.Frame, since int64) int64 {
 	if start := f.Start(since * 1_000_000); start < since {
@@ -115,8 +115,8 @@ func firstStart(f market.Frame, since int64) int64 {
 	return since
 }
 
-// moment is a time in whole seconds: of a fraction the next one (up) or the one before. One that is
-// too large for a number is as if it was not there.
+// moment returns a time in whole seconds: for a fraction, the next second (up) or the second
+// before. A time too large for a number counts as if the parameter were not there.
 func (c *Call) moment(name string, up bool, unset int64) int64 {
 	p, ok := c.Query.Get(name)
 	if !ok {
@@ -138,8 +138,8 @@ func (c *Call) moment(name string, up bool, unset int64) int64 {
 	return n
 }
 
-// candlesWithin is where the newest candles within a range are. Times are inclusive. All that is
-// empty is one place.
+// candlesWithin returns the places of the newest candles within a range. Times are inclusive. Each
+// empty range is the same place.
 func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to int) {
 	to = len(all)
 	for to > 0 && all[to-1].Time > until {
@@ -155,7 +155,7 @@ func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to
 	return from, to
 }
 
-// olderCandles answers with what memory has and what the history has before it.
+// olderCandles answers with the candles in memory and the history's candles before them.
 func (c *Call) olderCandles(newer []market.Candle, q persistence.CandleQuery, limit int) {
 	barrier := actors.NewRead(actors.ReadHistory)
 	if !c.ask(barrier, nil) {

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// turns bound how many of the clients' long queries, those that go through thousands of rows, work
-// at once: so they never have all processors. They go on one after the other, a piece each, and an
-// account, or an address, has one of them at a time. Short queries know nothing of it.
+// turns bound how many long queries of clients work at once, so that they never have all
+// processors. A long query goes through thousands of rows. Long queries take turns, a piece each,
+// and each account or address has one turn at a time. Short queries take no turn.
 type turns struct {
-	places chan struct{} // has an element for each query that works
+	places chan struct{} // an element for each query that works
 
 	mu     sync.Mutex
-	owners map[asker]*ownTurn // of those that have long queries
+	owners map[asker]*ownTurn // accounts and addresses with long queries
 }
 
 type ownTurn struct {
 	place   chan struct{} // capacity 1
-	queries int           // that have it or want it
+	queries int           // that have the place or wait for it
 }
 
-// longScans are those of the whole process, as its processors are.
+// longScans are the turns of the process, because its queries share its processors.
 var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	owners: map[asker]*ownTurn{}}
 
@@ -51,9 +51,9 @@ type scan struct {
 	turns   *turns
 	ctx     context.Context
 	asker   asker
-	own     *ownTurn // nil: it was never long
-	alone   bool     // it has its owner's place
-	working bool     // and one of all
+	own     *ownTurn // nil: the scan was never long
+	alone   bool     // it has the place of its owner
+	working bool     // it has one of all places
 }
 
 // goOn waits for the scan's next turn.
@@ -67,7 +67,7 @@ func (s *scan) goOn() error {
 		}
 		s.alone = true
 	}
-	if s.working { // behind those that wait
+	if s.working { // the scans that wait go first
 		s.working = false
 		<-s.turns.places
 	}
@@ -87,7 +87,7 @@ func (s *scan) enter(places chan<- struct{}) error {
 	}
 }
 
-// end gives back what the scan has.
+// end gives back the places of the scan.
 func (s *scan) end() {
 	if s.working {
 		<-s.turns.places
@@ -100,8 +100,7 @@ func (s *scan) end() {
 	}
 }
 
-// An asker is the client that a call counts for: an account, or an address that asks for what is
-// public.
+// An asker is the client that a call counts for: an account, or the address of a public call.
 type asker struct {
 	account uint32 // 0: the address
 	address uint64

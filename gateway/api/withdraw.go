@@ -54,8 +54,8 @@ func (c *Call) deposits() {
 	}
 }
 
-// withdraws merges the pending ones, from the committed state, with those that came to their end,
-// from the history up to the same sequence.
+// withdraws merges the pending withdrawals of the committed state with the ended withdrawals of the
+// history up to the same sequence.
 func (c *Call) withdraws() {
 	closed := persistence.WithdrawQuery{Account: c.Key.Account.ID,
 		Currency: c.currencyNumber("currency_id"), Status: c.withdrawStatus(), Before: c.before()}
@@ -64,7 +64,7 @@ func (c *Call) withdraws() {
 		return
 	}
 	q := actors.NewRead(actors.ReadWithdraws)
-	// there may be more than the limit that counts now
+	// earlier limits may have let more of them in than today's
 	q.Currency, q.Before, q.Limit = closed.Currency, closed.Before, math.MaxInt
 	if !c.ask(q, c.Key) {
 		return
@@ -95,7 +95,7 @@ func (c *Call) withdraws() {
 	}
 }
 
-// mergeWithdraws gives both lists to add, in order of their ids, until it returns false.
+// mergeWithdraws gives both lists to add, in order of their ids, until add returns false.
 func (c *Call) mergeWithdraws(pending []persistence.Withdraw, closed persistence.WithdrawQuery,
 	add func(*persistence.Withdraw) bool) error {
 	more := true
@@ -120,14 +120,14 @@ func (c *Call) mergeWithdraws(pending []persistence.Withdraw, closed persistence
 	return nil
 }
 
-// row is a pending withdraw in the form of the history.
+// row returns a pending withdrawal in the form of the history.
 func row(w *state.Withdraw) persistence.Withdraw {
 	return persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
 		Amount: w.Amount, Status: w.Status, TimeUs: w.TimeUs,
 		Address: w.Address, Details: w.Details}
 }
 
-// withdrawStatus is the parameter status, 0 if it is not there.
+// withdrawStatus returns the parameter status, 0 without it.
 func (c *Call) withdrawStatus() uint8 {
 	p, ok := c.Query.Get("status")
 	if !ok {
@@ -230,7 +230,7 @@ func (c *Call) withdrawAddress(currency *directory.Currency) string {
 	return ""
 }
 
-// text reads a required text of the body without control characters, of at most so many bytes.
+// text returns a required text of the body without control characters, of at most so many bytes.
 func (c *Call) text(name string, most int) string {
 	b, ok := c.field(name)
 	if !ok {
@@ -294,7 +294,7 @@ func (c *Call) withdrawID() (id uint64) {
 	return id
 }
 
-// withdrawMoved answers with the record as it is after a change, or why there was none.
+// withdrawMoved answers with the withdrawal after a change, or tells why it did not change.
 func (c *Call) withdrawMoved(id uint64, cmd *actors.Command, err error) {
 	if err != nil {
 		c.withdrawUnknown(err)
@@ -324,7 +324,7 @@ func (c *Call) refuseField(name, text string) {
 	c.badFields()
 }
 
-// withdrawRow is any withdraw, as it is when everything that was answered so far is known.
+// withdrawRow returns any withdrawal at a state that has all that was answered so far.
 func withdrawRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
 	if err := e.BeginRead(true); err != nil {
 		return nil, err
@@ -347,8 +347,8 @@ func withdrawRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
 	return &w, err
 }
 
-// withdrawNotMoved says why a withdraw could not be changed, as its row tells now that the refusal
-// is durable.
+// withdrawNotMoved tells the client why a withdrawal could not be changed. The refusal is durable,
+// so the withdrawal's row has the reason.
 func (c *Call) withdrawNotMoved(id uint64) {
 	w, err := withdrawRow(c.engine, id)
 	text := "Withdraw is not pending"
@@ -361,7 +361,7 @@ func (c *Call) withdrawNotMoved(id uint64) {
 	c.refuseField("withdraw", text)
 }
 
-// fees are the rates that count for the account, for every pair.
+// fees answers with the account's rates for each pair.
 func (c *Call) fees() {
 	q := actors.NewRead(actors.ReadFees)
 	if !c.ask(q, c.Key) {
