@@ -101,7 +101,7 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 				t.Helper()
 				eventually(t, "the wallet holds the question back", func() (so bool) {
 					g.e.probeWallet(g.key.Account, func(w *wallet) {
-						so = len(w.held) == n
+						so = w.held.Len() == n
 					})
 					return so
 				})

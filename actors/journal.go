@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/persistence"
@@ -35,10 +36,10 @@ type journal struct {
 	stalled  atomic.Bool  // the store did not answer, and the log says so
 
 	mu      sync.Mutex
-	queue   []*batch // forming; guarded by mu
-	spare   []*batch // empty ones; guarded by mu
-	buffers [][]byte // for their data; guarded by mu
-	closed  bool     // guarded by mu: entries are dropped, their outcome stays unknown
+	queue   mailbox.FIFO[*batch] // forming; guarded by mu
+	spare   []*batch             // empty ones; guarded by mu
+	buffers [][]byte             // for their data; guarded by mu
+	closed  bool                 // guarded by mu: entries are dropped, their outcome stays unknown
 
 	wake    chan struct{} // capacity 1
 	stop    chan struct{} // closed by close
@@ -88,12 +89,10 @@ func (j *journal) submit(n *entry) {
 		j.pending.Add(-1)
 		return
 	}
-	last := len(j.queue) - 1
-	if last < 0 || len(j.queue[last].data)+len(n.encoded) > j.limit {
-		j.queue = append(j.queue, j.fresh())
-		last++
+	if j.queue.Len() == 0 || len((*j.queue.Last()).data)+len(n.encoded) > j.limit {
+		j.queue.Push(j.fresh())
 	}
-	b := j.queue[last]
+	b := *j.queue.Last()
 	b.data = append(b.data, n.encoded...)
 	b.entries = append(b.entries, n)
 	j.mu.Unlock()
@@ -160,12 +159,10 @@ func (j *journal) take() *batch {
 func (j *journal) next() *batch {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.queue) == 0 {
+	if j.queue.Len() == 0 {
 		return nil
 	}
-	b := j.queue[0]
-	j.queue = j.queue[:copy(j.queue, j.queue[1:])]
-	return b
+	return j.queue.Pop()
 }
 
 // Run is the writer goroutine.
@@ -268,7 +265,7 @@ func (j *journal) close() {
 	if !j.closed {
 		j.closed = true
 		close(j.stop)
-		j.queue = nil
+		j.queue = mailbox.FIFO[*batch]{}
 	}
 }
 

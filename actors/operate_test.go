@@ -131,7 +131,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 		}()
 		eventually(t, "the wallet has it", func() bool {
 			waits := 0
-			g.e.probeWallet(g.key.Account, func(w *wallet) { waits = len(w.queue) })
+			g.e.probeWallet(g.key.Account, func(w *wallet) { waits = w.queue.Len() })
 			return waits == 1
 		})
 		g.set(func() { g.holding = false })

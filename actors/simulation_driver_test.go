@@ -515,7 +515,7 @@ func (d lifeDriver) guarded(what string, run func()) {
 func (j *journal) waiting() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.queue) > 0
+	return j.queue.Len() > 0
 }
 
 // durable is told of each batch that has become durable: the model follows.

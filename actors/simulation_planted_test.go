@@ -57,7 +57,7 @@ var plantedFaults = []plantedFault{
 			"		o.Amount, o.Remaining, o.Cut, o.Trades = o.Trades[0].Amount, 0, false, " +
 			"o.Trades[:1]\n		n.encode()\n" +
 			"		next := j.fresh()\n		next.data, next.entries = append(next.data, " +
-			"rest.encoded...), append(next.entries, rest)\n		j.queue = append(j.queue, " +
+			"rest.encoded...), append(next.entries, rest)\n		j.queue.Push(" +
 			"next)\n		j.pending.Add(1)\n	}\n" +
 			"	b.data = append(b.data, n.encoded...)\n"},
 	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n",

@@ -42,7 +42,7 @@ func (g *gated) sweeping() <-chan []uint64 {
 func (g *gated) queued(n int) {
 	g.t.Helper()
 	eventually(g.t, fmt.Sprint(n, " commands wait"), func() (so bool) {
-		g.e.probeWallet(g.key.Account, func(w *wallet) { so = len(w.queue) == n })
+		g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.queue.Len() == n })
 		return so
 	})
 }

@@ -139,12 +139,12 @@ func verifyFlight(w *wallet) error {
 				name, r.amount, r.currency)
 		}
 	}
-	if w.placing != 0 || w.tickets.out() != 0 || len(w.held) != 0 || len(w.queue) != 0 ||
+	if w.placing != 0 || w.tickets.out() != 0 || w.held.Len() != 0 || w.queue.Len() != 0 ||
 		w.sweep != nil || len(w.placingIDs) != 0 {
 		return fmt.Errorf(
 			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, a sweep: %v, "+
 				"and %d client ids in flight, at rest",
-			name, w.placing, w.tickets.out(), len(w.held), len(w.queue), w.sweep != nil,
+			name, w.placing, w.tickets.out(), w.held.Len(), w.queue.Len(), w.sweep != nil,
 			len(w.placingIDs))
 	}
 	return nil

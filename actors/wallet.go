@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/money"
@@ -72,9 +73,9 @@ type flight struct {
 	placing    int                         // orders
 	placingIDs map[event.ClientID]struct{} // their client order ids; nil while unused
 	tickets    tickets
-	held       []heldBack // refusals, and reads by client order id
-	queue      []waiting  // the first cannot be decided yet, the others come behind it
-	sweep      *sweep     // that is under way, nil if none is
+	held       mailbox.FIFO[heldBack] // refusals, and reads by client order id
+	queue      mailbox.FIFO[waiting]  // the first cannot be decided yet, the others come behind it
+	sweep      *sweep                 // that is under way, nil if none is
 }
 
 // walletOut is where a wallet's decisions go.
@@ -179,8 +180,8 @@ func (w *wallet) decide(c *Command) {
 			c.refuse(event.RefusedFrozen)
 		}
 	}
-	if len(w.queue) > 0 || !w.act(c) {
-		w.queue = append(w.queue, waiting{command: c})
+	if w.queue.Len() > 0 || !w.act(c) {
+		w.queue.Push(waiting{command: c})
 	}
 }
 
@@ -215,16 +216,14 @@ func (w *wallet) act(c *Command) bool {
 
 // goOn acts on what waits, up to the first that still cannot be decided.
 func (w *wallet) goOn() {
-	for len(w.queue) > 0 {
-		if next := w.queue[0]; next.read != nil {
+	for w.queue.Len() > 0 {
+		if next := w.queue.First(); next.read != nil {
 			w.holdRead(next.read)
 		} else if !w.act(next.command) {
 			return
 		}
-		w.queue[0] = waiting{}
-		w.queue = w.queue[1:]
+		w.queue.Pop()
 	}
-	w.queue = nil
 }
 
 func (w *wallet) cancel(c *Command) {
@@ -295,7 +294,7 @@ func (w *wallet) refused(c *Command) {
 	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.ticket = w.tickets.draw()
 	if waits {
-		w.held = append(w.held, heldBack{upTo: before, entry: &c.entry})
+		w.held.Push(heldBack{upTo: before, entry: &c.entry})
 		return
 	}
 	w.out.toJournal(&c.entry)
@@ -314,9 +313,9 @@ func (w *wallet) read(r *Read) {
 			return
 		}
 	}
-	if w.flight != nil && len(w.queue) > 0 {
+	if w.flight != nil && w.queue.Len() > 0 {
 		r.rest()
-		w.queue = append(w.queue, waiting{read: r})
+		w.queue.Push(waiting{read: r})
 		return
 	}
 	w.holdRead(r)
@@ -328,7 +327,7 @@ func (w *wallet) holdRead(r *Read) {
 		return
 	}
 	r.rest()
-	w.held = append(w.held, heldBack{upTo: w.tickets.last(), read: r})
+	w.held.Push(heldBack{upTo: w.tickets.last(), read: r})
 }
 
 // letReadGo answers a refused read, and passes another one on: it is to be answered from a state
@@ -454,17 +453,13 @@ func (w *wallet) inFlight() int {
 	if w.flight == nil {
 		return 0
 	}
-	return w.tickets.out() + len(w.queue)
+	return w.tickets.out() + w.queue.Len()
 }
 
 // letGo sends on what has waited long enough.
 func (w *wallet) letGo() {
-	for len(w.held) > 0 && w.tickets.allBack(w.held[0].upTo) {
-		h := w.held[0]
-		rest := copy(w.held, w.held[1:])
-		w.held[rest] = heldBack{}
-		w.held = w.held[:rest]
-		if h.read != nil {
+	for w.held.Len() > 0 && w.tickets.allBack(w.held.First().upTo) {
+		if h := w.held.Pop(); h.read != nil {
 			w.letReadGo(h.read)
 		} else {
 			w.out.toJournal(h.entry)

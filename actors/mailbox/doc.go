@@ -9,5 +9,5 @@
 //
 //	mailbox.go    the queue of one actor            spawner.go  actors of one kind
 //	scheduler.go  what a simulation takes over      runners.go  the ordinary scheduler
-//	testing.go    for tests of other packages
+//	fifo.go       a queue of one owner              testing.go  for tests of other packages
 package mailbox
