@@ -11,8 +11,8 @@ import (
 // restPatience bounds the wait, without commands, for what is in flight.
 const restPatience = 5 * time.Second
 
-// ErrAuditRunning: there is one audit at a time.
-var ErrAuditRunning = &RequestError{"an audit is running already"}
+// errAuditRunning: there is one audit at a time.
+var errAuditRunning = &RequestError{"an audit is running already"}
 
 // Audit compares the deciding wallets and books with the committed state, and then that state with
 // the store: see audit.Run. Commands are refused for the moment of the first comparison; everything
@@ -20,7 +20,7 @@ var ErrAuditRunning = &RequestError{"an audit is running already"}
 func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 	progress func(at, of uint64)) (*audit.Report, error) {
 	if !e.auditing.CompareAndSwap(false, true) {
-		return nil, ErrAuditRunning
+		return nil, errAuditRunning
 	}
 	defer e.auditing.Store(false)
 	subject := &audit.Subject{Store: e.opts.Store, Retention: e.opts.Retention,

@@ -2,8 +2,8 @@ package persistence
 
 import "errors"
 
-// An Authority proves that a file which is kept apart from a store, a backup or a part of an
-// archive, was written by an exchange that has the server's secret key.
+// An Authority proves that an exchange with the server's secret key wrote a file that is kept apart
+// from a store: a backup, or a part of an archive.
 type Authority interface {
 	// ID names the key that new files are authenticated with.
 	ID() uint64

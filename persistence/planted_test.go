@@ -16,7 +16,7 @@ import (
 
 var onlyPlanted = flag.String("planted", "", "plant only faults with this text in their names")
 
-// A plantedFault is a plantedtest.Fault in a store, and the test that must find it: the package's
+// A plantedFault is a plantedtest.Fault in a store, with the test that must find it: the package's
 // folder below persistence, and the test's name there.
 type plantedFault struct{ name, file, old, new, in, test string }
 
@@ -427,9 +427,9 @@ var plantedFaults = []plantedFault{
 		"TestOnlyAnEmptyStoreIsFilled"},
 }
 
-// faultsWithoutEffect change nothing that anybody could see, each for the reason that
-// docs/proof.md gives. The test that would find it passes with it: when it does not, the fault
-// belongs into the other list.
+// faultsWithoutEffect change no visible behaviour, each for the reason in docs/proof.md. The test
+// that would find such a fault passes with it. When the test does not pass, the fault belongs into
+// the other list.
 var faultsWithoutEffect = []plantedFault{
 	{"a start does not compare the last link with the watermark", "persistence/pebble/links.go",
 		"	if err == nil && at != watermark {\n",
@@ -506,7 +506,7 @@ func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 		toPlant(slices.Concat(plantedFaults, faultsWithoutEffect)))
 }
 
-// chosen returns the faults that shall be planted.
+// chosen returns the faults to plant.
 func chosen(faults []plantedFault) (list []plantedFault) {
 	for _, f := range faults {
 		if strings.Contains(f.name, *onlyPlanted) {
@@ -527,8 +527,8 @@ func (p *planting) run(f *plantedFault, planted string) (out []byte, failed bool
 	return out, failed
 }
 
-// The tests of the stores can fail: each mistake of a long list is found by one of them, and
-// nothing is when there is none.
+// The tests of the stores can fail. Each mistake of a long list is found by one of them, and
+// without a mistake none of them fails.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	p := newPlanting(t)
 	clean := map[string]bool{}

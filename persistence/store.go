@@ -1,17 +1,3 @@
-// Package persistence is what the exchange remembers by: the Store interface, the rows that go
-// through it, and the errors it answers with. The implementations are persistence/pebble (embedded)
-// and persistence/redis; persistence/conformance is the one suite that both must pass.
-//
-// A store keeps three things for one engine:
-//
-//   - the journal: batches of records, one dense sequence, appended under a fence. It is the truth.
-//   - snapshots: the two newest images of the committed state, each at one sequence.
-//   - projections: wallets, nonces and history, derived from the journal, written behind it
-//     together with a watermark that says up to which sequence they are exact. History becomes
-//     primary data once the journal below it is trimmed.
-//
-// The bytes of batches and snapshots are opaque here. All methods may be called from any goroutine,
-// and may block on I/O: no actor calls them inside Receive.
 package persistence
 
 import (

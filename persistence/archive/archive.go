@@ -1,34 +1,3 @@
-// Package archive keeps the parts of a journal that its store forgets: files in a folder, each a
-// run of batches, compressed and with a checksum. Together they are the journal from its first
-// record on.
-//
-//	a, err := archive.Open(dir)
-//	trim, err := a.Save(ctx, store, by, history, upTo) // then store.Trim(ctx, token, trim)
-//	a = a.Under(by)                                    // what is read must be authentic
-//	seq, image, err := a.Base(ctx)                     // what it begins with: nothing, or a state
-//	err = a.Read(ctx, seq, fn)                         // every batch there is, verified
-//
-// An archive belongs to one history. Sequences do not say which: another exchange has the same
-// ones, and so has a store that was restored and went another way. So the store never forgets the
-// batch that the archive ends with, and an archive is only continued from a journal that has the
-// very same batch, byte by byte.
-//
-// An archive that is begun late, for a store that has forgotten its first records or never had them
-// since it was restored from a backup, begins with a base: the state of the older snapshot, as its
-// image.
-//
-// A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written
-// beside its name, synced, and then renamed: what has the name is whole. It is of the form of
-// package packed: a line of text; a head in JSON, with its length as uvarint before it; the base,
-// in pieces (length as uvarint, and bytes) and then a zero, which stands alone in all parts but the
-// first of an archive with a base; each batch (its length and its two sequences as uvarints, and
-// its bytes), and then a zero; the last record as uvarint; and the proof.
-//
-// Each part is authenticated with a key that is derived from the server's. Its head has the engine,
-// the id of the history that it was written under, its first record, and the HMAC of the part
-// before. So the key is needed to change, make, swap, drop or join parts; but for the newest
-// ones, which the journal then has to have. A history gets another id without another journal when
-// HEAD was missing at a start: the archive goes on then, and what joins its parts is that HMAC.
 package archive
 
 import (
@@ -53,7 +22,7 @@ const (
 	maxHead = 1 << 10
 	// fileBytes is from which size on the next batch starts another file, before compression.
 	fileBytes = 64 << 20
-	// maxBatch bounds one batch while reading, and maxPiece one piece of a base: what is longer is
+	// maxBatch bounds one batch while reading, and maxPiece one piece of a base. Anything longer is
 	// damage.
 	maxBatch, maxPiece = codec.MaxBatch, 1 << 20
 
@@ -74,7 +43,7 @@ type Archive struct {
 	fs   vfs.FS // of all that is read and written
 	dir  string
 	part int                   // bytes of a part, from which on the next one begins
-	by   persistence.Authority // what it reads must be authentic; nil: it does not look
+	by   persistence.Authority // proves each part that is read; nil: no proof is asked for
 }
 
 // Under returns the archive for a reader that wants each part to be authentic.
@@ -154,8 +123,8 @@ func (a *Archive) files() ([]file, error) {
 }
 
 // Fits returns nil if the journal has the batch that the archive ends with, or the archive is
-// empty: then Save can add to it. Else ErrOther, or ErrCorrupt if the archive's last part is
-// damaged.
+// empty: then Save can add to it. Otherwise it returns ErrOther, or ErrCorrupt if the archive's
+// last part is damaged.
 func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
 	last, err := a.tail(ctx, nil)
 	if err != nil || last == nil {
@@ -172,9 +141,9 @@ type tail struct {
 	engine     string
 }
 
-// tail returns nil if the archive is empty. by looks at the last part, unless that was written
-// under a key that by does not have, as one that was retired: the next part says which part it
-// follows, and a later reader looks at both.
+// tail returns nil if the archive is empty. by proves the last part, unless by lacks that part's
+// key, for example a retired one. The next part names the part that it follows, so a later reader
+// proves both.
 func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {
@@ -221,10 +190,10 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 	return nil
 }
 
-// Save takes what the journal has up to upTo, a batch's end, and the archive has not yet. It is
-// durable when Save returns, and authenticated by by; history is the id of the journal's history.
-// trim is up to where the store may forget its journal: not above upTo, and so that the batch stays
-// that the archive ends with.
+// Save adds the journal's batches up to upTo, a batch's end, that the archive does not have yet.
+// The new part is durable when Save returns, and by has authenticated it. history is the id of the
+// journal's history. The store may trim its journal up to trim, which is at most upTo and keeps the
+// archive's last batch in the journal.
 func (a *Archive) Save(ctx context.Context, store persistence.Store, by persistence.Authority,
 	history persistence.HistoryID, upTo uint64) (trim uint64, err error) {
 	unlock, err := a.lock()
@@ -277,8 +246,8 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 
 var errEnough = errors.New("enough")
 
-// findBase returns what an empty archive begins with: nothing if the journal has its first record,
-// else the image of the oldest snapshot.
+// findBase returns the beginning of an empty archive: nothing if the journal has its first record,
+// otherwise the image of the oldest snapshot.
 func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser, seq uint64,
 	err error) {
 	_, _, _, late := persistence.First(ctx, store, 0)
@@ -295,12 +264,14 @@ func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser
 		}
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("an archive cannot begin with the journal's first record (%v), nor with a snapshot: %w", late, err) //nolint:errorlint // the store is not damaged by it
+		//nolint:errorlint // late is no damage of the store
+		return nil, 0, fmt.Errorf("an archive cannot begin with the journal's first record (%v), "+
+			"nor with a snapshot: %w", late, err)
 	}
 	return image, seq, nil
 }
 
-// clean removes what a crash left half written.
+// clean removes files that a crash left half written.
 func (a *Archive) clean() error {
 	names, err := a.fs.List(a.dir)
 	for _, name := range names {

@@ -76,7 +76,7 @@ type batch struct {
 	data       string
 }
 
-// A world is a journal with its archive, and what must be in them.
+// A world is a journal with its archive, and the expected content of both.
 type world struct {
 	scope
 	ctx     context.Context
@@ -154,7 +154,7 @@ func (w *world) saveFails(upTo uint64, want error, words ...string) {
 	}
 }
 
-// begins returns what the batch that ends at a sequence follows.
+// begins returns the sequence before the batch that ends at a sequence.
 func (w *world) begins(next uint64) uint64 {
 	for _, b := range w.all {
 		if b.next == next {
@@ -211,7 +211,7 @@ func (w *world) reopen() {
 	w.archive = a
 }
 
-// names returns what is in the archive's folder.
+// names returns the names of the files in the archive's folder.
 func (w *world) names() (names []string) {
 	w.Helper()
 	entries, err := os.ReadDir(w.archive.Dir())
@@ -322,14 +322,14 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 	})
 }
 
-// An archive is continued from the journal that it was made of, and from no other: whatever the
-// sequences are.
+// An archive is continued from the journal that it was made of, and from no other journal, even at
+// equal sequences.
 func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		f := func(w *world, words ...string) {
 			t.Helper()
 			w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
-			// also what the archive has already
+			// batches that the archive has already, too
 			for _, upTo := range []uint64{0, 5, w.end(), 1 << 40} {
 				w.saveFails(upTo, ErrOther, words...)
 			}
@@ -529,8 +529,8 @@ func TestAnArchiveThatBeginsLateIsNotRead(t *testing.T) {
 	w.must(err)
 }
 
-// A list is a journal in memory, for what does not depend on the store. It breaks where it is told
-// to.
+// A list is a journal in memory, for tests that do not depend on the store. It breaks at a given
+// place.
 type list struct {
 	persistence.Store
 	all        []batch
@@ -589,7 +589,7 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 	}
 	l.breaks, l.failure = 5, errors.New("the store is gone")
 	w.saveFails(10, l.failure)
-	// What a crash leaves is not taken for a part, and removed by the next Save.
+	// Files that a crash left are not taken for parts, and the next Save removes them.
 	left := filepath.Join(w.archive.Dir(), unfinished+"123")
 	w.must(os.WriteFile(left, []byte("half of it"), 0o600))
 	w.reopen()
@@ -622,7 +622,7 @@ func TestAJournalWithAHoleIsNotArchived(t *testing.T) {
 	l.all = append(l.all, batch{12, 15, "after a hole"})
 	w.saveFails(15, persistence.ErrCorrupt, "(12, 15]")
 	w.wantUpTo(0)
-	l.all = slices.Delete(l.all, 0, 1) // what it begins with is not there
+	l.all = slices.Delete(l.all, 0, 1) // the beginning is missing
 	w.saveFails(15, persistence.ErrCorrupt, "(5, 10]")
 	w.wantUpTo(0)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// makeFolder makes a folder, and syncs each folder that has a new one in it: otherwise a power cut
-// could take back the archive with all its parts, when the store has forgotten what is in them.
+// makeFolder makes a folder, and syncs each folder that has a new one in it. Otherwise a power cut
+// could take back the archive with all its parts, after the store has forgotten their records.
 func makeFolder(files vfs.FS, dir string) error {
 	var parents []string
 	for at := dir; ; at = files.PathDir(at) {
@@ -55,8 +55,8 @@ func create(files vfs.FS, name string) (vfs.File, error) {
 	return f, nil
 }
 
-// A kept writes to a file that may change what it is given, as those of vfs may: its caller goes
-// on with those bytes.
+// A kept writes to a file that may change the bytes it is given, as files of vfs may. Its caller
+// goes on with those bytes.
 type kept struct{ vfs.File }
 
 func (k kept) Write(b []byte) (int, error) { return k.File.Write(bytes.Clone(b)) }

@@ -16,8 +16,8 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Whatever is in a part whose checksum is right: its batches follow one on the other from its first
-// record to its last, or it is damaged; and written anew, they are the same part.
+// The batches of any part with a right checksum follow each other from its first record to its
+// last, or the part is damaged. Written anew, they are the same part.
 func FuzzPart(f *testing.F) {
 	batch := func(b []byte, prev, next uint64, data string) []byte {
 		b = binary.AppendUvarint(b, uint64(len(data)))

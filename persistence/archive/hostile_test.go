@@ -13,8 +13,8 @@ import (
 	"exchange/persistence/internal/packed/packedtest"
 )
 
-// Parts of a few kB, whose checksums are right, ask for gigabytes. Each is refused before it gets a
-// part of that.
+// Parts of a few kB with right checksums ask for gigabytes. Each is refused before it gets a
+// fraction of that.
 func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 	const many, most = 160 << 20, 128 << 20 // bytes
 	zeros := make([]byte, maxPiece)

@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// The power fails before each write, sync and rename while parts are saved, however much is left of
-// what was not synced. What Save has answered is in the archive, so the store may forget it; there
-// are whole parts and no others; and the next Save goes on.
+// The power fails before each write, sync and rename while parts are saved, with any share of the
+// unsynced bytes left. The archive then has all batches that Save has answered for, so the store
+// may forget them. It has whole parts and no others, and the next Save goes on.
 func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, percent := range []int{0, 50, 100} {
@@ -53,8 +53,8 @@ func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 	}
 }
 
-// wantWhole wants what a power cut has left to be a journal up to what was saved at least, and to
-// be continued.
+// wantWhole wants the rest after a power cut to be a journal up to the last saved batch at least,
+// and to be continued.
 func wantWhole(t *testing.T, left *vfs.MemFS, l *list, saved uint64) {
 	t.Helper()
 	a, err := open(left, "data/archives/one")

@@ -16,8 +16,9 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Base returns what the archive begins with: the image of the state at a sequence, which Read goes
-// on from; nil and 0 if it begins with the first record. ErrCorrupt if it is damaged or missing.
+// Base returns the image of the state that the archive begins with, and its sequence, from which
+// Read goes on. It returns nil and 0 if the archive begins with the first record. ErrCorrupt: the
+// base is damaged or missing.
 func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 || !list[0].based {
@@ -29,13 +30,13 @@ func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error
 	_, _, err = list[0].read(ctx, a.by,
 		func(piece []byte) { image = append(image, piece...) }, ignore)
 	if err != nil {
-		return 0, nil, err // nothing of what is not whole and authentic
+		return 0, nil, err // no byte of a part that is not whole and authentic
 	}
 	return list[0].first - 1, image, nil
 }
 
-// Provable returns nil if by has the key of each part: else persistence.ErrNoKey, with the part and
-// the key.
+// Provable returns nil if by has the key of each part. Otherwise it returns persistence.ErrNoKey,
+// with the part and the key.
 func (a *Archive) Provable(by persistence.Authority) error {
 	list, err := a.files()
 	for i := 0; err == nil && i < len(list); i++ {
@@ -60,7 +61,7 @@ func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	return ids, err
 }
 
-// head returns what a part says first.
+// head returns the head of a part.
 func (f *file) head() (head, error) {
 	in, err := f.fs.Open(f.name)
 	if err != nil {
@@ -139,7 +140,7 @@ func (f *file) authentic(by persistence.Authority) error {
 	return nil
 }
 
-// proof returns what a part says of its proof.
+// proof returns the proof of a part, unchecked.
 func (f *file) proof() (mac []byte, id uint64, err error) {
 	in, err := f.fs.Open(f.name)
 	if err != nil {
@@ -156,7 +157,7 @@ func (f *file) proof() (mac []byte, id uint64, err error) {
 	return mac, id, err
 }
 
-// A head is what a part says first.
+// A head is the beginning of a part.
 type head struct {
 	Engine  string `json:"engine"`
 	History string `json:"history"` // id, in hex
@@ -166,8 +167,7 @@ type head struct {
 	history persistence.HistoryID
 }
 
-// readHead reads what the part says first, which must be what it is called, and follow the part
-// before.
+// readHead reads the head of a part. The head must fit the part's name, and follow the part before.
 func (f *file) readHead(r *packed.Reader) (h head, err error) {
 	n, err := binary.ReadUvarint(r)
 	if err == nil && n > maxHead {
@@ -315,7 +315,7 @@ func readAll(r io.Reader, b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// ends checks what is behind the last batch.
+// ends checks the bytes behind the last batch.
 func (f *file) ends(r *packed.Reader, at uint64) error {
 	last, err := binary.ReadUvarint(r)
 	if err == nil {

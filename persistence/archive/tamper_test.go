@@ -14,7 +14,7 @@ import (
 	"exchange/persistence"
 )
 
-// tampered returns a world with five parts, and what their files have.
+// tampered returns a world with five parts, and the content of their files.
 func tampered(t *testing.T, journal *list,
 	text string) (w *world, parts []string, files map[string][]byte) {
 	t.Helper()
@@ -65,7 +65,7 @@ func repacked(t *testing.T, part []byte, by keyring, change func(raw []byte) []b
 	return proven(t, out.EncodeAll(change(raw), nil), by)
 }
 
-// underTheName is a part whose proof names the right key, and was made with another.
+// underTheName is a part with a proof that names the right key, and was made with another.
 func underTheName(part []byte) []byte {
 	b := bytes.Clone(part)
 	b[len(b)-33] = 1 // the last byte of the key's id, before the HMAC
@@ -156,7 +156,7 @@ func TestATamperedArchiveIsFound(t *testing.T) {
 			t.Fatalf("%s: afterwards %v", what, err)
 		}
 	}
-	// A part that anybody has read is not handed out before all of it is authentic.
+	// No byte of a part is handed out before all of the part is authentic.
 	w.put(map[string][]byte{parts[2]: underTheName(repacked(t, files[parts[2]], forged, changed))})
 	got, err := w.read(0)
 	if w.fails(err, persistence.ErrCorrupt); !slices.Equal(got, w.all[:2]) {

@@ -139,7 +139,7 @@ func (w *writer) finish() error {
 	return nil
 }
 
-// discard removes what was not finished.
+// discard removes an unfinished part.
 func (w *writer) discard() {
 	if w.base != nil {
 		w.base.Close() //nolint:errcheck // it was only read

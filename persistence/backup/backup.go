@@ -1,25 +1,3 @@
-// Package backup writes all that an exchange remembers at one sequence into one stream, and fills
-// an empty store from it: of the same kind or of another.
-//
-//	err := backup.Write(ctx, w, store, image, by, progress) // while the exchange runs; the history must have reached the image
-//	err = backup.Authenticate(r, by)                        // unpacks nothing
-//	info, err := backup.Verify(r, by)                       // reads all of it, changes nothing
-//	b, err := backup.Open(r, by)                            // reads the state
-//	info, err = b.Load(ctx, store, progress)                // into an empty store
-//
-// A backup has the state's image and the history up to its sequence, but no journal: an exchange
-// that starts on the restored store continues from the image. It does not have the server's secret
-// key, with which the API secrets in it are sealed: that is kept apart.
-//
-// A backup is authenticated with a key that is derived from the server's: all of it, and so its
-// engine, history, sequence and time. A store that is filled from it has no image, and cannot be
-// served, before that has been found right.
-//
-// The stream is of the form of package packed: compressed, a line of text and then parts: a letter,
-// a length as uvarint, and so many bytes. The last letter stands alone, before the proof. First is
-// what the backup is of, then the image, in as many bytes as were said, then rows. All lengths are
-// bounded, and so is what a stream unpacks to: what a restore takes of memory is bounded by the
-// size of the file.
 package backup
 
 import (
@@ -55,11 +33,11 @@ const (
 const (
 	imagePiece = 1 << 20
 	maxInfo    = 64 << 10
-	// an operator's action has the longest: 4,096 bytes of text, and who it was
+	// The longest row is an operator's action: 4,096 bytes of text, and the operator's name.
 	maxRow = 8 << 10
 )
 
-// Info says what a backup is of.
+// Info describes a backup: its engine, sequence, time and counts.
 type Info struct {
 	Engine   string    `json:"engine"`
 	History  string    `json:"history"` // id of the exchange's history, in hex
@@ -108,7 +86,7 @@ func (s *sink) close() error {
 	return s.into.Close()
 }
 
-// A reader takes a backup apart: what it says of itself, the image, and then rows.
+// A reader takes a backup apart: its description, the image, and then rows.
 type reader struct {
 	in   *packed.Reader
 	info Info
@@ -120,7 +98,7 @@ type reader struct {
 	row   rows
 }
 
-// open reads what a backup says of itself. close frees the reader.
+// open reads the description of a backup. close frees the reader.
 func open(r io.Reader, by persistence.Authority) (*reader, error) {
 	in, err := packed.NewReader(r, magic, by)
 	if err != nil {
@@ -237,9 +215,9 @@ var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders",
 	partDeposit: "deposits", partWithdraw: "withdraws",
 	partCandle: "candles", partAction: "actions", partNonce: "nonces"}
 
-// Verify reads a whole backup and says what it is of. It holds no more of it than a piece, and does
-// not look into the state's image: Open does. by, if it is not nil, must find it authentic. An
-// error wraps ErrDamaged, or persistence.ErrNoKey.
+// Verify reads a whole backup and returns its description. It holds at most a piece of it in
+// memory, and does not decode the state's image, as Open does. by must find the backup authentic;
+// nil: no proof is asked for. An error wraps ErrDamaged, or persistence.ErrNoKey.
 func Verify(r io.Reader, by persistence.Authority) (*Info, error) {
 	b, err := open(r, by)
 	if err != nil {
@@ -263,7 +241,7 @@ func Authenticate(r io.Reader, by persistence.Authority) error {
 	return damaged(packed.Authenticate(r, by))
 }
 
-// Describe reads only what a backup says of itself. The rest may be damaged.
+// Describe reads the description of a backup alone. The rest may be damaged.
 func Describe(r io.Reader) (*Info, error) {
 	b, err := open(r, nil)
 	if err != nil {

@@ -121,8 +121,8 @@ func write(s scope, store persistence.Store, image []byte) []byte {
 	return b.Bytes()
 }
 
-// Whatever has happened before the image and after it: a store of the other kind has all that was
-// there at the image, and nothing else.
+// Whatever happened before and after the image, a store of the other kind has exactly the history
+// up to the image.
 func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
@@ -352,7 +352,7 @@ func (f *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// crafted returns a stream whose checksum is right, with the parts that fill writes.
+// crafted returns a stream with a right checksum and the parts that fill writes.
 func crafted(s scope, fill func(*sink)) []byte {
 	s.Helper()
 	var b bytes.Buffer
@@ -438,7 +438,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	fails(t, "another version", err, ErrDamaged, `does not begin with "exchange backup 2"`)
 }
 
-// repacked returns a stream with something else in it, compressed and proven without a fault.
+// repacked returns a stream with other content, compressed and proven without a fault.
 func repacked(s scope, b []byte, by keyring, change func(raw []byte) []byte) []byte {
 	s.Helper()
 	in, err1 := zstd.NewReader(nil)
@@ -494,8 +494,8 @@ func TestABackupThatLacksADepositIsRefused(t *testing.T) {
 	})
 }
 
-// A stream that turns out to be damaged fills the store by half, and then nobody takes it for a
-// whole one.
+// A stream that turns out to be damaged fills half of the store, and such a store is never taken
+// for a whole one.
 func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 6)

@@ -12,8 +12,7 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Whatever is in a stream whose checksum is right: it is a backup, of which nothing that is read is
-// surprising, or it is damaged.
+// A stream with a right checksum is a backup whose content is valid, or it is damaged.
 func FuzzVerify(f *testing.F) {
 	s := state.New()
 	info, err := json.Marshal(Info{Sequence: s.Seq(), ImageBytes: int64(len(s.AppendTo(nil)))})

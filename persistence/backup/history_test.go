@@ -25,8 +25,8 @@ type scope interface {
 	Cleanup(func())
 }
 
-// A history is an exchange in small: random records that fit, a state that is their fold, and a
-// store that learns of them as it does from the real one.
+// A history is an exchange in small. It has random records that fit, a state that is their fold,
+// and a store that gets their rows as from the real exchange.
 type history struct {
 	scope
 	ctx    context.Context
@@ -104,7 +104,7 @@ func (h *history) deposit(account uint32, currency uint16, amount money.Amount) 
 			Reference: fmt.Sprint("reference ", last+1)}})
 }
 
-// apply folds a record and notes what the store has to know of it.
+// apply folds a record and notes its rows for the store.
 func (h *history) apply(r event.Record) {
 	h.Helper()
 	h.timeUs += h.random.Int64N(100_000_000)
@@ -304,7 +304,7 @@ func (h *history) withdrawStep() {
 	h.apply(event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: m})
 }
 
-// contents is all that a store's lists have, for the accounts and pairs of a state.
+// contents is the content of all lists of a store, for the accounts and pairs of a state.
 type contents struct {
 	trades, pairTrades, accountTrades []persistence.Trade
 	orders                            []persistence.Order

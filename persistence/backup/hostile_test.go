@@ -14,12 +14,12 @@ import (
 	"exchange/persistence/internal/packed/packedtest"
 )
 
-// mostAllocated bounds what reading a hostile backup may ask for: what a stream may unpack to,
-// twice over because an image grows while it is read, and as much again.
+// mostAllocated bounds the memory for reading a hostile backup: three times the size to which a
+// stream may unpack, because an image grows while it is read.
 const mostAllocated = 128 << 20
 
-// Files of a few kB, whose checksums are right, ask for gigabytes. Each is refused before it gets a
-// part of that.
+// Files of a few kB with right checksums ask for gigabytes. Each is refused before it gets a
+// fraction of that.
 func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 	h := newHistory(t, inPebble(t, persistence.Retention{}), 9)
 	h.play(50)
@@ -91,7 +91,7 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		},
 		"a long description": func(s *sink) { s.part(partInfo, bytes.Repeat([]byte(" "), 64<<20)) },
 	} {
-		// without what makes it long
+		// without the part that makes it long
 		b := repacked(t, crafted(t, fill), testKey, func(raw []byte) []byte { return raw })
 		if len(b) > 1<<20 {
 			t.Fatalf("%s has %d bytes: that is not what this test is about", what, len(b))
@@ -111,7 +111,7 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 	}
 }
 
-// An image whose counts and lengths are beyond it, or that says the same for very many entries.
+// An image with counts and lengths beyond its end, or with the same entry very many times.
 func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 	image := state.New().AppendTo(nil)
 	info, err := json.Marshal(Info{ImageBytes: 64 << 10, Taken: time.Now()})

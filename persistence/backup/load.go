@@ -13,8 +13,8 @@ import (
 	"exchange/persistence"
 )
 
-// Rows go into the store so many at once, or so many bytes of the backup: below
-// persistence.MaxRows, and few steps for the watermark, which moves with each.
+// Rows go into the store so many at once, or so many bytes of the backup. Both bounds keep an Apply
+// below persistence.MaxRows, and its steps few: the watermark moves with each.
 const (
 	loadRows  = 50_000
 	loadBytes = 32 << 20
@@ -23,8 +23,8 @@ const (
 // ErrNotEmpty: a backup is restored into an empty store only.
 var ErrNotEmpty = errors.New("the store is not empty")
 
-// empty returns nil if nothing was ever written to the store, else ErrNotEmpty. It looks, and does
-// not become the owner: an exchange that is using the store goes on.
+// empty returns nil if the store was never written to, otherwise ErrNotEmpty. It does not become
+// the owner, so an exchange that uses the store goes on.
 func empty(ctx context.Context, store persistence.Store) error {
 	watermark, err := store.Watermark(ctx)
 	if err != nil {
@@ -42,7 +42,9 @@ func empty(ctx context.Context, store persistence.Store) error {
 	}
 	switch _, next, _, err := persistence.First(ctx, store, 0); {
 	case errors.Is(err, persistence.ErrCorrupt): // as one that begins late is
-		return fmt.Errorf("%w: it has a journal, perhaps of a restore that did not come to its end: %v", ErrNotEmpty, err) //nolint:errorlint // no damage is meant
+		//nolint:errorlint // err is no damage here
+		return fmt.Errorf("%w: it has a journal, perhaps of a restore that did not come to its "+
+			"end: %v", ErrNotEmpty, err)
 	case err == nil && next != 0:
 		return fmt.Errorf("%w: it has a journal", ErrNotEmpty)
 	default:
@@ -50,15 +52,15 @@ func empty(ctx context.Context, store persistence.Store) error {
 	}
 }
 
-// A Backup is one whose state was read. Load reads the rest of it; Close frees it.
+// A Backup is a backup whose state was read. Load reads the rest of it; Close frees it.
 type Backup struct {
 	reader *reader
 	state  *state.State
 }
 
-// Open reads what a backup says of itself, and its state, which must be whole and in itself right.
-// by, if it is not nil, must find the backup authentic when Load has read it to its end. An error
-// wraps ErrDamaged.
+// Open reads the description of a backup and its state, which must be whole and pass its own
+// checks. When Load has read the backup to its end, by must find it authentic; nil: no proof is
+// asked for. An error wraps ErrDamaged.
 func Open(r io.Reader, by persistence.Authority) (*Backup, error) {
 	in, err := open(r, by)
 	if err != nil {
@@ -102,10 +104,10 @@ func (b *Backup) decode(image []byte) (err error) {
 	return damaged(err)
 }
 
-// Load fills an empty store, once. The state has no history's id there: what follows is another
-// history than that which the backup is of. Verify the same bytes before: after an error the store
-// may be half filled, and is to be thrown away, unless the error is ErrNotEmpty. progress is told
-// how many rows there are so far.
+// Load fills an empty store, once. The stored state has no history's id, because the store begins
+// another history than the backup's. Verify the same bytes before. After an error other than
+// ErrNotEmpty the store may be half filled, and is to be thrown away. Load reports to progress the
+// number of rows so far.
 func (b *Backup) Load(ctx context.Context, store persistence.Store,
 	progress func(rows int)) (*Info, error) {
 	return b.load(ctx, store, progress, loadRows)

@@ -9,8 +9,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// rows has room for one row of each kind. A row's bytes are those of the stores; what they have in
-// their keys stands before them, as uvarints.
+// rows has room for one row of each kind. A row's bytes are those of the stores. The parts that
+// stores have in a row's key stand before it, as uvarints.
 type rows struct {
 	kind     byte
 	trade    persistence.Trade
@@ -49,7 +49,8 @@ func (r *rows) check() error {
 	r.alone.Reset()
 	r.addTo(&r.alone)
 	if err := codec.CheckWrites(0, 1, &r.alone); err != nil {
-		return fmt.Errorf("a row that cannot be stored: %v", err) //nolint:errorlint // the fault is the backup's
+		//nolint:errorlint // the fault is the backup's
+		return fmt.Errorf("a row that cannot be stored: %v", err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"exchange/persistence"
 )
 
-// underTheName returns a backup whose proof names the right key, and was made with another.
+// underTheName returns a backup with a proof that names the right key, and was made with another.
 func underTheName(b []byte) []byte {
 	b = bytes.Clone(b)
 	b[len(b)-33] = 1 // the last byte of the key's id, before the HMAC

@@ -15,10 +15,10 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// Write streams a backup: the image, and what the store's history has up to its sequence, which the
-// watermark must have reached. Rows that are added meanwhile are left out. progress is told how
-// many rows there are so far. After an error what is written is not a whole backup, and whoever
-// reads it finds that out.
+// Write streams a backup: the image, and the store's history up to the image's sequence, which the
+// watermark must have reached. Rows that are added meanwhile are left out. Write reports to
+// progress the number of rows so far. After an error the written bytes are no whole backup, and
+// every reader of them finds that out.
 func Write(ctx context.Context, w io.Writer, store persistence.Store, image []byte,
 	by persistence.Authority, progress func(rows int)) error {
 	s, err := state.Decode(image)
@@ -108,7 +108,7 @@ func (w *writer) trades() error {
 		})
 }
 
-// accounts writes what each has: closed orders and deposits.
+// accounts writes each account's closed orders and deposits.
 func (w *writer) accounts() error {
 	_, _, lastDeposit := w.state.LastIDs()
 	for _, a := range w.state.Accounts() {
@@ -175,9 +175,9 @@ func (w *writer) actions() error {
 		})
 }
 
-// nonces returns those of the store, for the keys that there are: reads use some that the state
-// does not know. A nonce may be of a command after the image, which is right: its bytes have been
-// sent, and must not count again.
+// nonces returns the store's nonces of the state's keys. Reads use nonces that the state does not
+// know. A nonce may be of a command after the image. That is right, because its bytes have been
+// sent and must not be valid again.
 func (w *writer) nonces() error {
 	return w.store.Nonces(w.ctx, func(key string, nonce uint64) {
 		if w.state.KeyByName(key) != nil {

@@ -48,7 +48,7 @@ type filler struct {
 	w         persistence.Writes
 }
 
-// apply writes what is gathered.
+// apply writes the gathered rows.
 func (f *filler) apply(b *testing.B) {
 	if err := f.s.Apply(f.ctx, f.tok, f.watermark, f.watermark+1, &f.w); err != nil {
 		b.Fatal(err)
@@ -109,8 +109,9 @@ func (f *filler) trades(b *testing.B) {
 	}
 }
 
-// candles measures what a busy exchange of 200 pairs and 7 frames writes about five times a second:
-// the newest candle of each, again and again. One list is as long as retention mostly lets it be.
+// candles measures the candles of a busy exchange with 200 pairs and 7 frames: about five times a
+// second it writes the newest candle of each again. One list is as long as retention mostly lets it
+// be.
 func (f *filler) candles(b *testing.B) {
 	const frames, pairs, long = 7, 200, 50_000
 	one := func(pair, frame int, time int64) {

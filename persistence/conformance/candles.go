@@ -25,7 +25,7 @@ func (w *world) candles(q persistence.CandleQuery) []persistence.Candle {
 	return all
 }
 
-// wantCandles wants at least what retention keeps, and nothing but what the model has.
+// wantCandles wants at least the candles that retention keeps, and none that the model lacks.
 func (w *world) wantCandles(q persistence.CandleQuery, m *model) {
 	w.Helper()
 	got, least, all := w.candles(q), m.candlesOf(q, m.keep.Candles), m.candlesOf(q, 0)

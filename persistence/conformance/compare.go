@@ -173,8 +173,8 @@ func (w *world) wantEverything(m *model) {
 	w.wantReferences(m)
 }
 
-// anyOrder applies rows that are not in the order of their ids: as one that is restored from a
-// backup from its newest rows on, or from both ends, or at random.
+// anyOrder applies rows out of the order of their ids: from the newest on as a restored backup
+// does, or from both ends, or at random.
 func (w *world) anyOrder() {
 	r := newRand(w.T, 11)
 	const n = 1200

@@ -1,5 +1,3 @@
-// Package conformance is the one suite that every store must pass. It states what callers may rely
-// on, so that they need not know which store they have.
 package conformance
 
 import (
@@ -74,10 +72,9 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f("everything is there after closing and opening", (*world).reopen)
 }
 
-// RunCut runs what is asked only of a store that cuts an Apply into several steps, so that a crash
-// can leave a part of it: then the same rows come again, perhaps cut elsewhere. A store that writes
-// an Apply in one step is told by the watermark alone that it has the rows, and need not look for
-// each.
+// RunCut runs the tests of a store that cuts an Apply into several steps, so that a crash can leave
+// a part of it. The same rows then come again, perhaps cut elsewhere. A store that writes an Apply
+// in one step learns from the watermark alone that it has the rows.
 func RunCut(t *testing.T, fresh func(t *testing.T) Backend) {
 	f := runner(t, fresh)
 	f("rows that are there are not written again", (*world).writtenAgain)

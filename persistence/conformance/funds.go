@@ -88,8 +88,8 @@ func (w *world) withdrawnOnce() {
 		w.wantWithdraws(persistence.WithdrawQuery{Before: 12, MaxSeq: 10},
 			[]persistence.Withdraw{a})
 		if round == 0 {
-			// What is there stays, whatever comes again; so does the first of two that come at
-			// once.
+			// A row that is there stays, whatever comes again. So does the first of two rows that
+			// come at once.
 			other, first, second := b, withdraw(20, 2), withdraw(20, 2)
 			other.Status, other.Details = persistence.WithdrawRefused, "no"
 			second.Status = persistence.WithdrawCancelled

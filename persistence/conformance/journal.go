@@ -89,7 +89,7 @@ func (w *world) fencedAppend() {
 	if !strings.Contains(err.Error(), "the second owner") {
 		w.Fatalf("%q does not name the owner", err)
 	}
-	// also what it wrote itself
+	// also on its own write
 	w.is(w.s.Append(w.ctx, old, 0, 1, []byte("one")), persistence.ErrFenced)
 	w.is(w.s.Append(w.ctx, "", 1, 2, []byte("nobody's")), persistence.ErrFenced)
 	w.is(w.s.Check(w.ctx, old), persistence.ErrFenced)
@@ -146,7 +146,7 @@ func (w *world) beats() {
 	if *claim.After != w.beat() {
 		w.Fatal("a check without the token is a beat")
 	}
-	w.append(1, []byte("one")) // of an owner that lives, and whose appends confirm nothing
+	w.append(1, []byte("one")) // of an owner that lives, and whose appends confirm no owner
 	tok, last, err := w.s.Acquire(w.ctx, claim)
 	w.must(err)
 	if last != 1 || tok.ID() != claim.ID || tok.Epoch() != w.tok.Epoch()+1 {

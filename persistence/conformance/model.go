@@ -161,9 +161,9 @@ const (
 )
 
 // flush returns one Apply's rows from id on. As in the exchange, ids of one pair come in order, but
-// neighbours of different pairs may be swapped, also with the next flush: late is what comes then.
+// neighbours of different pairs may be swapped, also with the next flush; late has those rows.
 //
-// Withdrawals come to their end in any order; candles of the last two periods are written again and
+// Withdrawals come to their end in any order. Candles of the last two periods are written again and
 // again.
 func flush(r *rand.Rand, id *uint64, seq uint64, n int,
 	late []persistence.Trade) (persistence.Writes, []persistence.Trade) {

@@ -35,7 +35,7 @@ func (w *world) wantReferences(m *model) {
 	}
 }
 
-// references are found by all of their bytes, whatever these are, and retention does not trim them.
+// references are found by all of their bytes, and retention does not trim them.
 func (w *world) references() {
 	keep := persistence.Retention{Trades: 1, Orders: 1, Candles: 1}
 	w.open(keep)
@@ -88,7 +88,7 @@ func (w *world) noReference() {
 		ask(10, reference, persistence.ErrNotFound)
 		ask(11, reference, persistence.ErrGap)
 	}
-	// what is there was made, also where the store is behind
+	// A known reference was used, even where the store is behind.
 	got, err := w.s.Reference(w.ctx, 11, "one")
 	if w.must(err); got != made {
 		w.Fatalf("the deposit is %+v, want %+v", got, made)

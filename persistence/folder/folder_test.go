@@ -68,8 +68,8 @@ func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
 	}
 }
 
-// The owner that a copied folder remembers may live, in the folder that was copied. What it has
-// seen of the store is so all the same.
+// The owner in a copied folder's file may live in the original folder. The mark that the file has
+// seen in the store is valid all the same.
 func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	held, err := Hold(from)

@@ -56,8 +56,8 @@ func (i *Identity) lockNumber() uint64 {
 	return number(info)
 }
 
-// Load returns what the file says. A file that is not there, or that is damaged, costs the start a
-// wait and no more: then this host knows no owner of its own.
+// Load returns the claims in the file. A missing or damaged file costs the start a wait and no
+// more, because this host then knows no owner of its own.
 func (i *Identity) Load() (persistence.Tenures, error) {
 	name := filepath.Join(i.dir, identityName)
 	f, err := os.Open(name)

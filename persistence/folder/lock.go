@@ -17,7 +17,7 @@ const (
 	holderMaxBytes = 4096
 )
 
-// errHeld is the answer of a system whose lock another process has.
+// errHeld is returned where another process has the lock.
 var errHeld = errors.New("held")
 
 // A Lock is a data folder that one process has to itself. It is on the file, which names the
@@ -76,7 +76,7 @@ func lockBoth(f, folder *os.File) error {
 	return nil
 }
 
-// holderOf reads who has the folder. The holder may not have said so yet.
+// holderOf reads the name of the folder's holder. The holder may not have written it yet.
 func holderOf(f *os.File) string {
 	b, err := io.ReadAll(io.LimitReader(f, holderMaxBytes))
 	if text := strings.TrimSpace(string(b)); err == nil && text != "" {

@@ -11,8 +11,8 @@ import (
 
 // A Disk holds the data of one engine. Stores are opened on it; it outlives them.
 type Disk struct {
-	// Durable is told of each batch when it has become durable, in order; nil: nobody is. It must
-	// not use the disk.
+	// Durable is called with each batch that has become durable, in order; nil: no function is
+	// called. It must not use the disk.
 	Durable func(prev, next uint64, batch []byte)
 
 	mu      sync.Mutex
@@ -22,11 +22,11 @@ type Disk struct {
 	rest    wlog  // all other writes
 }
 
-// A wlog has the writes of one log that are in live and not in durable. What is in one log is none
-// of the other's: so their writes may come to the disk in any order.
+// A wlog has the writes of one log that are in live and not in durable. The two logs share no data,
+// so their writes may come to the disk in any order.
 type wlog []func(*data)
 
-// data is what a disk holds.
+// data is the content of a disk.
 type data struct {
 	epoch     uint32
 	token     persistence.Token
@@ -77,7 +77,7 @@ func newData() *data {
 		references: map[string]persistence.Deposit{}}
 }
 
-// clone shares only what is never changed in place.
+// clone shares only parts that are never changed in place.
 func (d *data) clone() *data {
 	c := *d
 	c.batches, c.nonces, c.wallets = slices.Clone(d.batches), maps.Clone(d.nonces),
@@ -128,7 +128,7 @@ func (d *Disk) Unsynced() (journal, rest int) {
 }
 
 // Crash loses all unsynced writes but the first ones of the journal and the first ones of the rest.
-// Stores that are open on the disk see what is left.
+// Open stores see the remaining writes.
 func (d *Disk) Crash(journal, rest int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

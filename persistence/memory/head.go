@@ -14,7 +14,7 @@ import (
 type Head struct {
 	there, damaged bool
 	last           head.Mark
-	before         []head.Mark // what it said since its last sync, the oldest first, without last
+	before         []head.Mark // marks since the last sync, the oldest first, without last
 }
 
 // missing reports whether there is no file.
@@ -40,11 +40,11 @@ func (h *Head) PowerCut(writes int) {
 	if keep := len(h.before) - writes; writes > 0 {
 		h.last, h.before = h.before[keep], h.before[:keep]
 	}
-	h.before = nil // what is left is on the disk
+	h.before = nil // the remaining marks are on the disk
 }
 
-// fits returns ErrCorrupt for a file that cannot be read, or a journal that ends before what it
-// says.
+// fits returns ErrCorrupt for a file that cannot be read, or a journal that ends before the file's
+// mark.
 func (h *Head) fits(end head.Mark) error {
 	switch {
 	case h.damaged:
@@ -59,8 +59,8 @@ func (h *Head) fits(end head.Mark) error {
 
 var errHead = errors.New("its HEAD cannot be read")
 
-// advance notes what is acknowledged. The first write makes the file, which is durable at once; no
-// other is synced.
+// advance notes an acknowledged mark. The first write makes the file, which is durable at once; no
+// other write is synced.
 func (h *Head) advance(m head.Mark) {
 	switch {
 	case h == nil, h.there && (m.Seq < h.last.Seq ||
@@ -82,8 +82,9 @@ func (h *Head) reset(seq uint64) {
 // mark returns where the journal ends.
 func (d *data) mark() head.Mark { return head.Mark{Seq: d.seq, Digest: d.digest} }
 
-// Whole refuses a disk that has lost what its Head says was acknowledged, and a Head that cannot be
-// read, as the opening of a real store does. A store that is to be filled has nothing to lose.
+// Whole refuses a disk that has lost records that its Head says were acknowledged, and a Head that
+// cannot be read. A real store does so when it is opened. A store that is to be filled has nothing
+// to lose.
 func (s *Store) Whole() error {
 	if s.Head == nil || s.Fill {
 		return nil
@@ -96,8 +97,8 @@ func (s *Store) Whole() error {
 // HeadMissing reports whether no append through this head was acknowledged yet.
 func (s *Store) HeadMissing() bool { return s.Head != nil && s.Head.missing() }
 
-// WithoutLast returns a copy of what is durable that has lost its last batch, as a replica that was
-// behind, or a journal that was cut off. It is nil if there is no batch.
+// WithoutLast returns a copy of the durable data without its last batch, as a replica that was
+// behind or a journal that was cut off has it. It returns nil if there is no batch.
 func (d *Disk) WithoutLast() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// The model of the file says what the file says, after any writes, and after a power cut the file
-// says something that the model may say.
+// After any writes the model has the mark of the file. After a power cut the file has a mark that
+// the model allows.
 func TestTheHeadIsTheRealOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {

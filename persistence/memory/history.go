@@ -68,7 +68,7 @@ func add[T any](list *[]T, rows []T, id func(*T) uint64) {
 	slices.SortStableFunc(*list, func(a, b T) int { return cmp.Compare(id(&a), id(&b)) })
 }
 
-// A selection is what one query wants of a list.
+// A selection is the part of a list that one query asks for.
 type selection[T any] struct {
 	of        func(*T) bool // the rows of the list that is asked for
 	most      int           // so many of its newest are kept; 0: all
@@ -77,7 +77,7 @@ type selection[T any] struct {
 	ascending bool
 }
 
-// rows returns a copy of what is selected, newest first unless it says otherwise.
+// rows returns a copy of the selected rows, newest first unless the selection orders otherwise.
 func rows[T any](list []T, q selection[T]) (out []T) {
 	kept := 0
 	for i := len(list) - 1; i >= 0; i-- {

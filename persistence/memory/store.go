@@ -17,9 +17,9 @@ import (
 
 // A Store is one user of a disk.
 type Store struct {
-	// BeforeSync is called between a write of Append and its sync, outside of any lock: there a
-	// simulation may keep the caller waiting, or have a crash, after which it returns an error: the
-	// answer is lost.
+	// BeforeSync is called between a write of Append and its sync, outside of any lock. There a
+	// simulation may keep the caller waiting, or let the disk crash and return an error: the answer
+	// is then lost.
 	BeforeSync func() error
 	// Server says that every write is synced before it is answered, projections too.
 	Server bool
@@ -27,8 +27,8 @@ type Store struct {
 	BeforeHead func() error
 	// Head is the file that says up to where appends were acknowledged; nil: none is kept.
 	Head *Head
-	// Fill says that the store is filled from a backup: what Head says does not count, and Begin
-	// writes it anew.
+	// Fill opens a store that is to be filled from a backup. Head's mark does not count then, and
+	// Begin writes it anew.
 	Fill bool
 
 	disk   *Disk
@@ -47,7 +47,7 @@ func (s *Store) String() string { return "memory:" }
 // Engine returns the usual one.
 func (s *Store) Engine() string { return "main" }
 
-// Exclusive returns true of an embedded store, as of a real one, whose folder is locked.
+// Exclusive returns true for an embedded store, as for a real one, whose folder is locked.
 func (s *Store) Exclusive() bool { return !s.Server }
 
 // Close ends the use of the disk.
@@ -233,7 +233,7 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	return nil
 }
 
-// after begins a use of the disk behind what a simulation lets happen before.
+// after begins a use of the disk, behind the events that a simulation lets happen before it.
 func (s *Store) after(pause func() error) error {
 	if pause != nil {
 		if err := pause(); err != nil {
@@ -291,8 +291,8 @@ func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	return chain.Done()
 }
 
-// Trim forgets batches that end at or below upTo. It is durable with the next sync of the journal:
-// after an append as well as before, whatever has become of the projections.
+// Trim forgets batches that end at or below upTo. It is durable with the next sync of the journal,
+// whatever has become of the projections.
 func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) error {
 	if err := s.lock(); err != nil {
 		return err

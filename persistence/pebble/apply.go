@@ -33,8 +33,8 @@ func (s *Store) Watermark(context.Context) (uint64, error) {
 	return s.watermark(s.db)
 }
 
-// Apply writes w and moves the watermark, in one batch. So what is in w is there if the watermark
-// says so, and else nothing of it is: rows are written without a look whether they are there.
+// Apply writes w and moves the watermark, in one batch. So the rows of w are there if the watermark
+// says so, and otherwise none of them. Rows are written without a look whether they are there.
 func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if err := s.begin(); err != nil {
@@ -66,7 +66,7 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	s.known.bound()
 	err = s.project(from, to, w)
 	if err != nil {
-		s.known.forget() // it may say what was not written
+		s.known.forget() // it may have values that were not written
 	}
 	return err
 }
@@ -119,8 +119,8 @@ func (a *applier) set(key, value []byte) error {
 // about 20 MB.
 const memoRows = 1 << 16
 
-// known are the small values that an Apply reads, changes and writes again, as the folder has them:
-// those that changed lately change again soon, and reading them was measured to cost as much as
+// known has the small values that an Apply reads, changes and writes again, as the folder has them.
+// Values that changed lately change again soon, and reading them was measured to cost as much as
 // writing the rows. An Apply that fails forgets them all. Guarded by Store.projections.
 type known struct {
 	counters map[string]*counter // by list
@@ -139,8 +139,8 @@ func (k *known) forget() {
 		nonces: map[string]nonce{}}
 }
 
-// bound forgets what has grown too large. It is called before an Apply, so that within one nothing
-// is read from the folder that its own batch has changed already.
+// bound forgets maps that have grown too large. It is called before an Apply, so that an Apply
+// never reads a value from the folder that its own batch has changed already.
 func (k *known) bound() {
 	if len(k.counters) > memoRows {
 		k.counters = map[string]*counter{}

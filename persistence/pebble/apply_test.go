@@ -11,7 +11,7 @@ import (
 	"exchange/persistence"
 )
 
-// What an Apply knows from those before is what the folder has, however much it had to forget.
+// The known values of an Apply are those of the folder, however many of them were forgotten.
 func TestWhatIsKnownIsWhatTheFolderHas(t *testing.T) {
 	dir := t.TempDir()
 	keep := persistence.Retention{Trades: 30, Orders: 20, Candles: 10}

@@ -53,7 +53,7 @@ type background struct {
 	saidOther time.Time       // when an error of anything else was; guarded by mu
 }
 
-// A work is what a background knows of one kind.
+// A work is the background's knowledge of one kind of work.
 type work struct {
 	// The first failure since the last success, or zero. The time in which nothing was tried is
 	// left out: it lies so much later than it was.
@@ -122,9 +122,9 @@ func (b *background) begun(kind int) {
 	}
 }
 
-// done notes how work of one kind ended. Pebble tells failed of an error next, with its lock still
-// held, but not of that of a flush without a table or of a compaction that was called off: these
-// are neither failures nor successes.
+// done notes how work of one kind ended. Pebble calls failed with an error next, with its lock
+// still held. It does not do so for a flush without a table, or a compaction that was called off:
+// these are neither failures nor successes.
 func (b *background) done(kind int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,8 +162,8 @@ func (b *background) listener() *pebble.EventListener {
 	}
 }
 
-// damaged tells an error of what is stored from one of the system, which may be over at the next
-// try. Pebble finds most of the former without a mark of its own.
+// damaged tells an error of the stored data from one of the system, which may be over at the next
+// try. Pebble finds most damaged data without a mark of its own.
 func damaged(err error) bool {
 	var system syscall.Errno
 	return !errors.As(err, &system) || errors.Is(err, fs.ErrNotExist)

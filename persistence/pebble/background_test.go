@@ -48,7 +48,7 @@ func TestFlushesThatFailEndTheProcessThoughCompactionsSucceed(t *testing.T) {
 	}
 }
 
-// A start whose flushes fail, now and then, ends: later ones of an open store may.
+// A start whose flushes fail, now and then, ends. Flushes of an open store may fail later.
 func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
 	for _, starting := range []bool{true, false} {
 		b, told := impatient()
@@ -71,7 +71,8 @@ func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
 }
 
 // Errors that are neither of flushes nor of compactions end no healthy exchange, whatever ended
-// before them: Pebble tells those of its statistics, and of a disk whose room it cannot ask for.
+// before them. Pebble reports errors of its statistics, and of a disk whose free room it cannot ask
+// for.
 func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
 	for name, before := range map[string]func(l *pebble.EventListener){
 		"nothing": func(*pebble.EventListener) {},

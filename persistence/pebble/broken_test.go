@@ -28,7 +28,7 @@ type broken struct {
 	said  *said
 }
 
-// said keeps what is logged at the level of errors.
+// said keeps the lines that are logged at the level of errors.
 type said struct {
 	slog.Handler
 	mu    sync.Mutex
@@ -110,8 +110,8 @@ func trades(seq, n uint64) *persistence.Writes {
 	return w
 }
 
-// What Pebble cannot write and does not make again ends the process at once, before Pebble learns
-// of it: Pebble would panic with locks held, or go on.
+// A failed write that Pebble does not make again ends the process at once, before Pebble learns of
+// it. Pebble would panic with locks held, or go on.
 func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 	log := func(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
 	manifest := func(op errorfs.Op) bool { return strings.Contains(op.Path, "MANIFEST-") }
@@ -220,8 +220,8 @@ func TestTablesAreWrittenAgainForAWhile(t *testing.T) {
 	}
 }
 
-// A start writes tables of what it finds in Pebble's log. Where they have no room it ends: Pebble
-// would try for ever, without a pause.
+// A start writes tables of the records in Pebble's log. A start ends where the tables have no room,
+// because Pebble would try for ever, without a pause.
 func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 	b := newBroken()
 	s, tok, seq := mustOpen(t, "data", Options{files: b.fs})
@@ -258,8 +258,8 @@ func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 	}
 }
 
-// The disk is full from any one call on, of a start or later: the process would end, or the call
-// comes back with the error. A start on what a crash leaves has all that was acknowledged.
+// The disk is full from any one call on, of a start or later. The process ends, or the call comes
+// back with the error. A start on the data after a crash has all that was acknowledged.
 func TestADiskThatIsFullFromAnyCallOnLosesNothing(t *testing.T) {
 	ended := 0
 	for n := 1; n < 400; n += 1 + n/12 {

@@ -1,13 +1,30 @@
 // Package pebble is the embedded store: one folder, held by one process, fsynced.
 //
 // The journal is a log of its own (persistence/internal/wal), synced with each append. All the rest
-// is in Pebble: snapshots are committed with pebble.Sync; projections are not synced by themselves.
-// Pebble's log is one sequence, so a projection is durable as soon as a snapshot behind it is
-// published, and a crash that loses one loses its watermark with it: the journal has it still.
+// is in Pebble. Snapshots are committed with pebble.Sync; projections are not synced by themselves.
+// Pebble's log is one sequence, so a published snapshot makes the projections before it durable. A
+// crash that loses a projection loses its watermark with it, and the journal still has the records.
 //
-// A sync of the journal that fails ends the process, and so does a write of Pebble's that fails,
-// but for its tables, which it makes again for a while: the store never goes on after a write that
-// it could not keep. See guard and background.
+// A failed sync of the journal ends the process. So does a failed write of Pebble's, except for
+// tables, which Pebble makes again for a while. So the store never goes on after a write that it
+// could not keep. See guard and background.
 //
 // See docs/storage.md for the keys and files.
+//
+//	store.go       opening and closing, the folder's lock, options of Pebble
+//	journal.go     the owner, appends, reads, trims
+//	head.go        the mark of the acknowledged end
+//	apply.go       one Apply as one batch
+//	rows.go        rows of each kind into their lists
+//	lists.go       lists with a counter, and their trimming
+//	counts.go      counts of a list's rows by side, in buckets
+//	history.go     queries
+//	references.go  the index of deposits' references
+//	wallets.go     wallets and nonces
+//	snapshot.go    images
+//	links.go       links from Apply to Apply, by which a lost file is noticed
+//	verify.go      checks of all rows
+//	keys.go        the keys
+//	guard.go       the file system that ends the process at a failed write
+//	background.go  Pebble's own work, and when its failures end the process
 package pebble

@@ -8,13 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A guard is the file system as Pebble sees it. Pebble meets a failed write of its log, of its
-// MANIFEST, of a marker or of the folder with locks held: it panics, which then unlocks what is
-// not locked, and no recover catches that. So the guard ends the process before Pebble learns of
-// the error.
+// A guard is the file system that Pebble gets. Pebble meets a failed write of its log, of its
+// MANIFEST, of a marker or of the folder with locks held. It panics then, which unlocks mutexes
+// that are not locked, and no recover catches that. So the guard ends the process before Pebble
+// learns of the error.
 //
-// Tables are left to Pebble, which writes a table again from what it still has: see background.
-// So are removals, which Pebble repeats at its next start, and reads.
+// Tables are left to Pebble, which writes a table again from its memory: see background. So are
+// removals, which Pebble repeats at its next start, and reads.
 type guard struct {
 	vfs.FS
 	end func(error) // ends the process: it does not return
@@ -32,7 +32,7 @@ func again(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
 
-// opened guards what is done with a file.
+// opened guards the writes and syncs of an open file.
 func (g *guard) opened(call, name string, f vfs.File, err error) (vfs.File, error) {
 	if again(name) {
 		return f, err

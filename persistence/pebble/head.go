@@ -18,7 +18,7 @@ func (s *Store) openHead(path string) (*head.File, error) {
 	return h, nil
 }
 
-// atLeast refuses a journal that ends before what was acknowledged, or with another batch.
+// atLeast refuses a journal that ends before the acknowledged end, or there with another batch.
 func (s *Store) atLeast(end, acknowledged head.Mark) error {
 	if acknowledged.Fits(end) {
 		return nil

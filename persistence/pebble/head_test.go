@@ -16,7 +16,7 @@ import (
 	"exchange/persistence"
 )
 
-// contents returns what is in a file.
+// contents returns the content of a file.
 func contents(t *testing.T, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)
@@ -30,8 +30,8 @@ func contents(t *testing.T, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// The power fails before each write and each sync of appends: a start takes what is left, with all
-// that was acknowledged, however much of what was not synced is left, too.
+// The power fails before each write and each sync of appends. A start takes the remaining data,
+// with all that was acknowledged, however much unsynced data is left, too.
 func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 	const headName = "data/" + headFile + "main"
 	random := rand.New(rand.NewPCG(1, 2))

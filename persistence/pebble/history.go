@@ -89,7 +89,8 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	return s.view(func(snap *pebble.Snapshot) error {
 		switch {
 		case q.Account != 0 && q.Pair != 0:
-			// What is trimmed from an account's list is trimmed from those of its pairs.
+			// A trade that is trimmed from an account's list is trimmed from the lists of its
+			// pairs.
 			return s.tradeList(ctx, snap, s.accountPairTrades(q.Account, q.Pair),
 				s.accountTrades(q.Account), &q, fn)
 		case q.Account != 0:
@@ -102,8 +103,8 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	})
 }
 
-// tradeList reads a list of rows and filters them. owner is the list whose counter knows the oldest
-// id.
+// tradeList reads a list of rows and filters them. owner is the list with the counter that has the
+// oldest id.
 func (s *Store) tradeList(ctx context.Context, snap *pebble.Snapshot, list, owner []byte,
 	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	c, err := s.counter(snap, owner)
@@ -134,8 +135,8 @@ func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, up
 	})
 }
 
-// counted reads a list that has count rows. It skips an offset by whole buckets: the rows up to the
-// next bucket one by one, then count rows while they fit into the offset, then rows again.
+// counted reads a list that has count rows. It skips an offset by whole buckets: rows one by one up
+// to the next bucket, then count rows while they fit into the offset, then rows again.
 func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	if q.Offset < 2*bucketIDs {

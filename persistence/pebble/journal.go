@@ -25,13 +25,14 @@ type meta struct {
 	Trimmed uint64 `json:"trimmed"`
 	// Snapshots are codec.Snapshot texts: the newest first, "" if there is none.
 	Snapshots [2]string `json:"snapshots"`
-	// Flushed is the watermark of what is in Pebble's tables for certain; links lead on from there.
+	// Flushed is the watermark up to which all is certain to be in Pebble's tables. Links lead on
+	// from there.
 	Flushed uint64 `json:"flushed"`
 	// Flushes is how many times all was flushed behind a publication.
 	Flushes uint64 `json:"flushes"`
 }
 
-// metaVersion is that of the folder: of the head, and of what keys there are.
+// metaVersion is the version of the folder: of the head, and of the kinds of keys.
 const metaVersion = 3
 
 func (s *Store) readMeta(r pebble.Reader) (meta, error) {

@@ -33,8 +33,8 @@ const (
 	kindList         = 'z' // a list's prefix: how many rows, the oldest and the newest id
 )
 
-// keyRoom is what most keys have room in. It is a constant so that a key that its caller does not
-// keep is on the stack.
+// keyRoom is enough for most keys. It is a constant, so that a key that its caller does not keep is
+// on the stack.
 const keyRoom = 96
 
 // key starts a key of one kind.

@@ -11,14 +11,14 @@ import (
 	"exchange/persistence"
 )
 
-// Each Apply leaves a link: where it began, by where it ended. Rows alone do not tell that an Apply
-// in the midst is gone, for those behind it write the watermark and the counts anew. That happens
-// when a file of Pebble's log is removed or cut off: Pebble reads the files that are there.
+// Each Apply leaves a link: its first sequence, by its last. Rows alone do not show that an Apply
+// in the midst is gone, because later ones write the watermark and the counts anew. An Apply is
+// lost when a file of Pebble's log is removed or cut off: Pebble reads the files that are there.
 //
-// Links lead from what was flushed, which lies in tables and needs no log, to the watermark. That
-// the tables are those of that flush, and their list is not an older one, is told by the rows of
-// the last flushes: each lies in the tables of its own. There are more of them than logs that
-// Pebble keeps for later use, which it reads again with an older list.
+// Links lead from the flushed watermark, whose rows lie in tables and need no log, to the
+// watermark. The rows of the last flushes show that the tables are those of that flush, and that
+// their list is not an older one: each row lies in the tables of its own flush. There are more of
+// them than logs that Pebble keeps for later use, which it reads again with an older list.
 
 // keepFlushes is how many rows of flushes are kept.
 const keepFlushes = 64
@@ -31,10 +31,10 @@ func (s *Store) link(b *pebble.Batch, from, to uint64) error {
 	return b.Set(u64(s.key(kindLink), to), u64(nil, from), nil)
 }
 
-// flush writes all that was written so far into tables, and forgets the links below its watermark.
+// flush writes everything so far into tables, and forgets the links below its watermark.
 //
 // It comes behind each publication and before the journal is trimmed below the image before that
-// one: so neither image depends on a file of Pebble's log.
+// one. So neither image depends on a file of Pebble's log.
 func (s *Store) flush() error {
 	watermark, err := s.watermark(s.db)
 	if err != nil {

@@ -67,8 +67,8 @@ func copied(t *testing.T, dir string) string {
 	}
 }
 
-// judge opens a folder in which something is missing: it is refused as damaged, or what it has is
-// whole up to the watermark, and so is the journal behind that. It reports whether the folder was
+// judge opens a folder in which a file is missing. The folder is refused as damaged, or its data is
+// whole up to the watermark, with the journal behind that. judge reports whether the folder was
 // refused.
 func judge(t *testing.T, what, dir string, last uint64) (refused bool) {
 	t.Helper()
@@ -143,7 +143,7 @@ func TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole(t *testing.T) {
 	}
 }
 
-// A start goes on from the newest image, and would not read what the older one needs.
+// A start goes on from the newest image, and would not read the files that the older one needs.
 func TestAFileOfTheJournalThatTheOlderImageNeedsIsMissed(t *testing.T) {
 	dir, _ := lossy(t)
 	files, err := filepath.Glob(filepath.Join(dir, journalFolder+"main", "*.journal"))
@@ -180,7 +180,7 @@ func TestAFolderThatDoesNotNameItsListOfTablesIsRefused(t *testing.T) {
 	}
 }
 
-// Two at once, and files that are cut off, mostly within what is written at once.
+// Two files at once, and files that are cut off, mostly within the data that is written at once.
 func TestAFolderWithHolesIsRefusedOrWhole(t *testing.T) {
 	dir, last := lossy(t)
 	names := filesOf(t, dir)
@@ -283,8 +283,8 @@ func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
 	}
 }
 
-// A data folder in which an exchange on Redis lived may become that of a Pebble store, as it does
-// when a backup is restored into the other kind of store.
+// A data folder in which an exchange on Redis lived may become that of a Pebble store. A backup
+// that is restored into the other kind of store does so.
 func TestAStoreIsMadeBesideTheFilesOfAnExchangeOnRedis(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"HEAD.redis", "exchange.key", "owner.id", "serve.lock",

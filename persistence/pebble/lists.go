@@ -13,8 +13,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// trimAhead bounds how many rows beyond those it adds one Apply removes from a list, so that
-// turning retention on for a long history does not stop the exchange: it shrinks by and by.
+// trimAhead bounds how many rows, beyond those it adds, one Apply removes from a list. So turning
+// retention on for a long history does not stop the exchange: the list shrinks by and by.
 const trimAhead = 10_000
 
 // row is one row on its way into a list.
@@ -45,8 +45,8 @@ func eachList(rows []row, fn func(list uint32, rows []row) error) error {
 	return nil
 }
 
-// counter is kept beside each list: how many rows it has, and the ids at its two ends, which save
-// searching from an end that deletions have hollowed out.
+// A counter is kept beside each list. It has the number of rows, and the ids at the two ends, which
+// save a search from an end that deletions have hollowed out.
 type counter struct{ rows, oldest, newest uint64 }
 
 // note counts one more row.
@@ -93,10 +93,10 @@ func (a *applier) writeCounter(list []byte, c *counter) error {
 	return a.set(a.s.counterKey(list), a.buf)
 }
 
-// merge adds rows that a list does not have, in the order of their ids, and removes the oldest
-// ones, old or new, until limit are left (0: no limit). It calls dropped for each old row that it
-// removes, and returns the rows that it wrote: all but those that would have been the oldest beyond
-// the limit.
+// merge adds rows that a list does not have, in the order of their ids. It then removes the oldest
+// rows, old or new, until limit are left (0: no limit). It calls dropped for each old row that it
+// removes. It returns the written rows: all but those that would have been the oldest beyond the
+// limit.
 func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint64,
 	value []byte) error) ([]row, error) {
 	c, err := a.counter(list)

@@ -303,8 +303,8 @@ func TestAClosedStoreAnswers(t *testing.T) {
 	}
 }
 
-// Everything unsynced is lost, as when the power fails: what was acknowledged stays, and the
-// watermark is never ahead of the journal.
+// All unsynced data is lost, as when the power fails. Acknowledged batches stay, and the watermark
+// is never ahead of the journal.
 func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	for round := range uint64(20) {

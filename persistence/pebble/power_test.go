@@ -14,8 +14,7 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// afterPowerCut opens what is left of a folder when the power fails and all that was not synced is
-// lost.
+// afterPowerCut opens the rest of a folder after the power failed and all unsynced data was lost.
 func afterPowerCut(t *testing.T, fs *vfs.MemFS) (*Store, persistence.Token, uint64) {
 	t.Helper()
 	return mustOpen(t, "data", Options{files: fs.CrashClone(vfs.CrashCloneCfg{})})
@@ -94,8 +93,8 @@ func TestARepeatedAppendMovesTheHead(t *testing.T) {
 	}
 }
 
-// With a snapshot all that was written lies in tables: neither the image nor the projections
-// depend on a file of Pebble's log, and the links up to there are gone.
+// After a snapshot all written rows lie in tables. Neither the image nor the projections depend on
+// a file of Pebble's log, and the links up to there are gone.
 func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, tok, seq := mustOpen(t, "data", Options{files: fs})

@@ -8,8 +8,8 @@ import (
 )
 
 // trades writes each trade into the list of its pair, the list of all, and those of its accounts.
-// Each list has rows of its own: it is read by one scan (rows fetched one by one through an index
-// were measured to cost dozens of times as much), and it is trimmed by itself.
+// Each list has rows of its own, so that one scan reads it and it is trimmed by itself. Rows that
+// are fetched one by one through an index were measured to cost dozens of times as much.
 func (a *applier) trades(w *persistence.Writes) error {
 	list := w.Trades
 	if len(list) == 0 {
@@ -73,8 +73,8 @@ func (a *applier) trades(w *persistence.Writes) error {
 	})
 }
 
-// orders writes each closed order into the list of its account, which knows when to trim, and those
-// of its account and pair and of its client id.
+// orders writes each closed order into the list of its account, which decides when to trim, and
+// into those of its account and pair and of its client id.
 func (a *applier) orders(w *persistence.Writes) error {
 	list := w.Orders
 	rows := a.rows[:0]

@@ -65,8 +65,8 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		err = s.publish(tok, img)
 	}
 	if err != nil {
-		// Whatever was written of it is of no use. What a crash leaves here, the next publication
-		// removes.
+		// The chunks written so far are useless. The next publication removes chunks that a crash
+		// leaves here.
 		b := s.db.NewBatch()
 		defer b.Close()
 		return errors.Join(err, b.DeleteRange(keys, after(keys), nil),

@@ -37,7 +37,7 @@ type Options struct {
 	engine string // name of the journal in the folder; "": "main"
 	files  vfs.FS // file system of everything that the store reads and writes; nil: the disk
 	// fatal is called with the error of a write that must not be passed over. If it returns, its
-	// goroutine waits for ever with all its locks, as if the process had ended: the store can then
+	// goroutine waits for ever with all its locks, as if the process had ended. The store can then
 	// not even be closed. nil: the process ends with 75, or with 70 if the error is ErrCorrupt.
 	fatal           func(error)
 	pause, patience time.Duration // 0: the usual ones
@@ -52,8 +52,8 @@ const (
 	memTableBytes = 64 << 20
 	// cacheBytes holds the newest history for reads.
 	cacheBytes = 64 << 20
-	// walBytesPerSync lets what an Apply writes go to the disk steadily, and not at once with the
-	// next sync.
+	// walBytesPerSync lets the bytes of an Apply go to the disk steadily, and not all at once with
+	// the next sync.
 	walBytesPerSync = 512 << 10
 	// maxTables is how many of its tables Pebble keeps open, each with a descriptor. The exchange
 	// reserves descriptors for them.
@@ -172,7 +172,8 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// hold takes the folder's lock, which the kernel frees when this process ends, and says who has it.
+// hold takes the folder's lock, which the kernel frees when this process ends, and writes the
+// holder's name.
 func (s *Store) hold(path string) error {
 	lock, err := pebble.LockDirectory(path, s.fs)
 	if err != nil {
@@ -223,7 +224,7 @@ func (s *Store) writeHolder(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// holder reads who has the folder. It may not have said so yet.
+// holder reads the name of the folder's holder. The holder may not have written it yet.
 func (s *Store) holder(path string) string {
 	f, err := s.fs.Open(s.fs.PathJoin(path, holderFile))
 	if err != nil {
@@ -356,9 +357,9 @@ func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) erro
 // syncWithin is how long a projection is not synced at most.
 const syncWithin = time.Second
 
-// syncSoon lets all that is written be synced before long: a quiet exchange that is killed should
-// not lose what is seconds old, and the next publication should have little to sync. The caller
-// holds projections.
+// syncSoon has all written rows synced before long. A quiet exchange that is killed should not lose
+// rows that are seconds old, and the next publication should have little to sync. The caller holds
+// projections.
 func (s *Store) syncSoon() {
 	if s.unsynced == nil {
 		s.unsynced = time.AfterFunc(syncWithin, s.sync)
@@ -477,13 +478,13 @@ func (s *Store) exit(err error) {
 		s.logger.Error("FATAL: the store is damaged", "store", s.String(), "error", err.Error())
 		os.Exit(70) // EX_SOFTWARE: another start finds the same
 	}
-	// A write that was promised could not be made, and what is on the disk is not known.
+	// A promised write could not be made, and the content of the disk is unknown.
 	s.logger.Error("FATAL: the store cannot be written", "store", s.String(), "error", err.Error())
 	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; what was acknowledged is safe
 }
 
-// logger passes pebble's words on. Fatalf ends the process, as pebble demands: the guard has caught
-// what could not be written, so what is told here is damage, but for an error of the system.
+// logger passes Pebble's lines on. Fatalf ends the process, as Pebble demands. The guard has caught
+// failed writes, so the reason is damage, or else an error of the system.
 type logger struct {
 	log   *slog.Logger
 	fatal func(error)

@@ -67,7 +67,7 @@ func (v *verifier) kind(ctx context.Context, snap *pebble.Snapshot, kind byte) e
 		})
 }
 
-// value looks at one whose checksum is right.
+// value checks a value whose checksum is right.
 func (v *verifier) value(kind byte, key, value []byte) error {
 	s := v.s
 	rest := key[len(s.prefix)+1:]
@@ -180,7 +180,7 @@ func (v *verifier) counter(list, value []byte) error {
 	return nil
 }
 
-// compare says what is left over.
+// compare reports the differences that are left.
 func (v *verifier) compare() {
 	for list, c := range v.lists {
 		v.wrong(fmt.Sprintf("%s: %s: %d rows without a counter", v.s,

@@ -34,8 +34,8 @@ func (s *Store) openHead(opts *Options) (err error) {
 // since.
 func (s *Store) HeadMissing() bool { return s.acknowledged.Missing() }
 
-// whole refuses a Redis whose journal has lost what was acknowledged. It does so before this
-// process becomes the owner: another one may serve from there.
+// whole refuses a Redis whose journal has lost acknowledged records. It does so before this process
+// becomes the owner, because another process may serve from that Redis.
 func (s *Store) whole(ctx context.Context) error {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "seq", "dig"))
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) mark(seq, digest string) (m head.Mark, err error) {
 	return m, nil
 }
 
-// atLeast refuses a journal that ends before what was acknowledged, or with another batch.
+// atLeast refuses a journal that ends before the acknowledged end, or there with another batch.
 func (s *Store) atLeast(end head.Mark) error {
 	acknowledged := s.acknowledged.Acknowledged()
 	if s.fill || acknowledged.Fits(end) {

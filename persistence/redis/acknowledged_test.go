@@ -23,8 +23,8 @@ func appendTo(t *testing.T, s *Store, tok persistence.Token, from, to uint64, te
 	}
 }
 
-// cut makes a Redis what it was at a sequence, as a replica that was behind or a file that was cut
-// off leaves it: whole, and shorter.
+// cut takes a Redis back to a sequence, as a replica that was behind or a file that was cut off
+// does: the data is whole, and shorter.
 func cut(t *testing.T, s *Store, at uint64, text string) {
 	t.Helper()
 	c := s.history
@@ -149,7 +149,7 @@ func TestARedisThatHasMoreIsFine(t *testing.T) {
 		end += 3
 		s.Close()
 	}
-	// Who has read it has relied on it, also without an append.
+	// A reader of the journal's end has relied on it, also without an append.
 	s, _, _ := mustOpen(t, server.URL(), first)
 	if got := s.acknowledged.Acknowledged().Seq; got != end {
 		t.Fatalf("the file says %d, want %d", got, end)
@@ -178,8 +178,8 @@ func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	}
 }
 
-// A restore is not kept out by what was acknowledged before, and says anew where the journal
-// begins; one that is refused changes nothing.
+// A restore is not refused for the acknowledged end of before, and sets the journal's begin anew. A
+// refused restore changes nothing.
 func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	server := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), HeadFile)
@@ -229,7 +229,7 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 		!strings.Contains(err.Error(), "13") {
 		t.Fatalf("error is %v, want ErrCorrupt that says 13", err)
 	}
-	// Where nobody knew anything, a restore leaves no file.
+	// Where there was no file, a restore leaves no file.
 	none := filepath.Join(t.TempDir(), HeadFile)
 	s, tok, _ = mustOpen(t, server.URL(), Options{Head: none, Fill: true})
 	restored(t, s, tok, 12)
@@ -268,7 +268,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	}
 }
 
-// Nobody is told of an append that the file does not know.
+// An append that the file does not know is never acknowledged.
 func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
@@ -282,8 +282,8 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	}
 }
 
-// The file follows what was acknowledged, and nothing else: an append that is refused leaves it,
-// and one that is repeated moves it.
+// The file follows acknowledged appends alone. A refused append leaves it, and a repeated append
+// moves it.
 func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})

@@ -15,7 +15,7 @@ import (
 // which an append may have to wait for.
 const callBytes = 256 << 10
 
-// opBytes is what an operation or a row costs beside its bytes.
+// opBytes is the cost of an operation or a row beside its bytes.
 const opBytes = 16
 
 // watermarkSum is the field of the sums that has the watermark again.
@@ -28,8 +28,8 @@ func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 		text, again = p.Get(ctx, s.watermark()), p.HGet(ctx, s.sums(), watermarkSum)
 		return nil
 	})
-	// Of several answers the call's own error is the first: a key that is not there hides what
-	// follows.
+	// Of several answers the call's own error is the first, because a missing key hides the errors
+	// behind it.
 	for _, err := range []error{err, text.Err(), again.Err()} {
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return 0, s.fault("read the watermark", err)

@@ -26,8 +26,8 @@ type asked interface {
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// A ground is what the proof of a Redis's append-only file rests on. While it stays the same, the
-// file stays in effect, and a rewrite of it is an ordinary one.
+// A ground is the state of Redis on which the proof of its append-only file rests. While it stays
+// the same, the file stays in effect, and a rewrite of it is an ordinary one.
 type ground struct {
 	run         string // the process
 	replication string // changes with each full synchronisation and each promotion
@@ -44,7 +44,7 @@ func (g ground) holds(now ground) bool {
 		g.resets == now.resets && g.commands <= now.commands
 }
 
-// A sight is what one look at Redis asked for, all in one round trip.
+// A sight is the answer to one look at Redis, all in one round trip.
 type sight struct {
 	// The order of the questions matters: a change after the first of them is seen by the next
 	// look.
@@ -56,8 +56,8 @@ type sight struct {
 	proof *redis.Cmd
 }
 
-// proofWait bounds WAITAOF. With appendfsync always it answers as soon as the write before it does,
-// and it counts what is synced also when its time is up.
+// proofWait bounds WAITAOF. With appendfsync always it answers as soon as the write before it does.
+// When its time is up it still counts the synced data.
 const proofWait = 200 * time.Millisecond
 
 // proves reports whether a look with that token can have its proof of WAITAOF. It tells of its own
@@ -83,8 +83,8 @@ func (s *Store) ask(ctx context.Context, c asked, tok persistence.Token) *sight 
 	return a
 }
 
-// durability lists what is wrong with Redis, each with its value and the one to set. Where nothing
-// is, the error says if its append-only file is not in effect (yet).
+// durability lists the wrong settings of Redis, each with its value and the right one. If all are
+// right, the error tells whether the append-only file is not in effect (yet).
 func (s *Store) durability(a *sight) ([]string, error) {
 	wrong, err := s.settingsWrong(a)
 	if err != nil || len(wrong) > 0 {
@@ -93,7 +93,7 @@ func (s *Store) durability(a *sight) ([]string, error) {
 	return nil, s.inEffect(a)
 }
 
-// settingsWrong lists what is wrong with Redis's role and settings.
+// settingsWrong lists the faults of Redis's role and settings.
 func (s *Store) settingsWrong(a *sight) (wrong []string, err error) {
 	info, err := s.section("replication", a.replication)
 	if err != nil {
@@ -135,11 +135,11 @@ func (s *Store) unverifiable(a *sight, wrong []string) ([]string, error) {
 			"maxmemory-policy are unknown and must be \"always\", \"no\" and \"noeviction\""), nil
 }
 
-// inEffect returns nil if what Redis acknowledges is in its append-only file. `appendonly yes` does
-// not say so: after it was switched on, and after a full synchronisation, Redis acknowledges writes
-// that are in no file before a first rewrite has come to its end. Nothing tells such a rewrite from
-// an ordinary one. So the file is in effect for certain when WAITAOF says so, or while there is
-// neither a rewrite nor a failed one; and it stays in effect while its ground holds.
+// inEffect returns nil if acknowledged writes are in Redis's append-only file. `appendonly yes`
+// does not prove that. After it was switched on, and after a full synchronisation, Redis
+// acknowledges writes that are in no file until a first rewrite has come to its end. Nothing tells
+// such a rewrite from an ordinary one. So the file is in effect for certain when WAITAOF says so,
+// or while there is neither a rewrite nor a failed one. It stays in effect while its ground holds.
 func (s *Store) inEffect(a *sight) error {
 	now, err := s.ground(a)
 	if err != nil {
@@ -200,7 +200,7 @@ func (a *sight) waited() (proven, known bool, err error) {
 	return synced[0] >= 1, true, nil
 }
 
-// ground reads what the proof rests on.
+// ground reads the state on which the proof rests.
 func (s *Store) ground(a *sight) (g ground, err error) {
 	sections := make(map[string]map[string]string, 4)
 	for name, answer := range map[string]*redis.StringCmd{"commandstats": a.commands,
@@ -243,7 +243,7 @@ type notDurable struct{ text string }
 func (e *notDurable) Error() string        { return e.text }
 func (e *notDurable) Is(target error) bool { return target == persistence.ErrNotDurable }
 
-// refusal returns the error for what is wrong.
+// refusal returns the error for wrong settings.
 func (s *Store) refusal(wrong []string) error {
 	return &notDurable{fmt.Sprintf(
 		"%v: %s: %s; set these in redis.conf and restart Redis, or start with "+
@@ -251,7 +251,7 @@ func (s *Store) refusal(wrong []string) error {
 		persistence.ErrNotDurable, s.name, strings.Join(wrong, "; "))}
 }
 
-// connected refuses a new connection for appends if Redis is not what it was at the start: it may
+// connected refuses a new connection for appends if Redis is not as it was at the start. Redis may
 // have been started again with other settings, or another one may have its address now.
 func (s *Store) connected(ctx context.Context, c *redis.Conn) error {
 	if s.accept {
@@ -260,7 +260,7 @@ func (s *Store) connected(ctx context.Context, c *redis.Conn) error {
 	return s.look(ctx, c)
 }
 
-// fit looks again now and then whether Redis is what it was at the start, and each time while it is
+// fit looks again now and then whether Redis is as it was at the start, and each time while it is
 // not.
 func (s *Store) fit(ctx context.Context) error {
 	if s.accept || !s.isDue() {
@@ -277,17 +277,17 @@ func (s *Store) fit(ctx context.Context) error {
 // isDue reports whether it is time for another look.
 func (s *Store) isDue() bool { return int64(time.Since(s.born)) >= s.due.Load() }
 
-// looked puts the next look off. The time counts from before the question: what changes behind it
-// is not in the answer, however late that is read.
+// looked puts the next look off. The time counts from before the question, because the answer does
+// not have later changes, however late it is read.
 func (s *Store) looked(from time.Duration) { s.due.Store(int64(from + s.recheck)) }
 
-// look returns an error if Redis may lose what it acknowledges, or cannot be asked.
+// look returns an error if Redis may lose acknowledged writes, or cannot be asked.
 func (s *Store) look(ctx context.Context, c asked) error {
 	return s.judge(s.ask(ctx, c, s.own.Load().token))
 }
 
-// judge returns an error if Redis may lose what it acknowledges, as a look has seen it, or did not
-// answer.
+// judge returns an error if Redis may lose acknowledged writes according to a look, or did not
+// answer it.
 func (s *Store) judge(a *sight) error {
 	wrong, err := s.durability(a)
 	if len(wrong) > 0 {

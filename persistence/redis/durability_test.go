@@ -25,7 +25,8 @@ func set(t *testing.T, c *redis.Client, name, value string) {
 	}
 }
 
-// refused wants a call to be refused because Redis is not durable enough, and to say what is wrong.
+// refused wants a call to be refused because Redis is not durable enough, with the wrong setting in
+// the error.
 func refused(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, persistence.ErrNotDurable) {
@@ -65,8 +66,8 @@ func TestASettingThatIsChangedLaterIsSeen(t *testing.T) {
 	}
 }
 
-// What the owner's check has seen, appends do not wait to see by themselves; and it is not asked
-// for with each of them.
+// Appends use the result of the owner's check, and do not look by themselves. Nor do they ask with
+// each of them.
 func TestAppendsStopWhenTheCheckHasSeenIt(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -134,7 +135,7 @@ func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
 	f(replica, `its role is "slave" and must be "master"`)
 }
 
-// What was accepted at the start is accepted later.
+// A Redis that was accepted at the start is accepted later.
 func TestWhatWasAcceptedIsNotAskedAgain(t *testing.T) {
 	server := redistest.Start(t, "appendfsync", "everysec")
 	s, tok, seq := mustOpen(t, server.URL(),
@@ -237,7 +238,8 @@ func TestAnEmptiedRedisIsCorruptNotFenced(t *testing.T) {
 	}
 }
 
-// Redis 6 counts every CONFIG as one, those of a look too: only what others ask moves the ground.
+// Redis 6 counts every CONFIG as one, those of a look too. Only the requests of others move the
+// ground.
 func TestALooksOwnQuestionsDoNotMoveItsGround(t *testing.T) {
 	s, rewriting := &Store{}, false
 	s.proven.Store(&ground{})

@@ -12,8 +12,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// A way is one in which Redis says `appendonly yes` while it acknowledges what is in no file. What
-// it prepares, the store has seen; of what it begins, one thing alone tells.
+// A way is one in which Redis answers `appendonly yes` while it acknowledges writes that are in no
+// file. The store has seen the preparations of a way; of its begin, one sign alone tells.
 type way struct {
 	name           string
 	prepare, begin func(t *testing.T, r *redistest.Server)
@@ -62,7 +62,7 @@ func notYet(t *testing.T, err error) {
 	}
 }
 
-// kill -9 of Redis at such a moment loses nothing that was acknowledged, for nothing is.
+// kill -9 of Redis at such a moment loses no acknowledged write, because there is none.
 func TestNothingIsAcknowledgedWhileTheAppendOnlyFileIsNotInEffect(t *testing.T) {
 	t.Log(redistest.Version(t))
 	for _, w := range ways {
@@ -122,7 +122,7 @@ func (h hears) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// An ordinary rewrite changes nothing, nor does one that fails: what the file had, it has.
+// An ordinary rewrite changes nothing, nor does one that fails: the file keeps its content.
 func TestAnOrdinaryRewriteHoldsUpNothing(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()

@@ -10,7 +10,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// What a wallet holds is read from whatever text is there, and written as the same again.
+// A wallet's holdings are read from any text, and written as the same again.
 func FuzzParseHolding(f *testing.F) {
 	for _, s := range []string{"1.5:0.25", "0:0", "", ":", "1", "1:2:3", "-1:0", "1e2147483600:0",
 		"0e-2147483648:0", "0.00000000000000001:0", "NaN:0", "1e5:1E-5"} {
@@ -31,7 +31,7 @@ func FuzzParseHolding(f *testing.F) {
 }
 
 // Any entry of the journal's stream is damage, or one that is the same when it is appended and read
-// again; and none is believed whose digest is of another batch.
+// again. An entry with the digest of another batch is never believed.
 func FuzzEntry(f *testing.F) {
 	s := &Store{name: "redis", engine: "main"}
 	const all = 7

@@ -36,8 +36,8 @@ func below(id uint64) place {
 }
 
 // rows calls fn for the rows of a list in the order of their ids, from a place down, or up from
-// there. Each page goes on from the last id, so that no row comes twice and none is left out
-// whatever is written meanwhile, but for the oldest, which retention may remove.
+// there. Each page goes on from the last id. So no row comes twice and none is left out by writes
+// meanwhile, except for the oldest, which retention may remove.
 func (s *Store) rows(ctx context.Context, list string, at place, ascending bool, fn func(id uint64,
 	row []byte) (bool, error)) error {
 	for many := firstRows; ; many = pageRows {
@@ -162,9 +162,9 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	})
 }
 
-// leap returns where a query with a long offset and a filter starts to read rows, and how many
-// matching rows are still to be left out there. The marks of a list say which rows match: a hundred
-// thousand marks are read in the time of a few hundred rows.
+// leap returns the place where a query with a long offset and a filter starts to read rows, and how
+// many matching rows it must still leave out there. The marks of a list tell which rows match. A
+// hundred thousand marks are read in the time of a few hundred rows.
 func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int,
 	place, error) {
 	skip, of := q.Offset, codec.At(s.marks(list))
@@ -202,8 +202,8 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 				continue
 			}
 			if skip == 0 {
-				// Counted from the newest of these rows, also upwards: what is appended or trimmed
-				// by now does not matter.
+				// The offset counts from the newest of these rows, also upwards. Rows that are
+				// appended or trimmed meanwhile do not matter.
 				if q.Ascending {
 					return 0, place{cursor: newest, ahead: i - n}, nil
 				}
@@ -409,7 +409,7 @@ func (s *Store) one(ctx context.Context, set string, id uint64) ([]byte, error) 
 	return row, err
 }
 
-// member is row for one of a sorted set, whose score is its id.
+// member is row for an entry of a sorted set, whose score is the row's id.
 func (s *Store) member(set string, z redis.Z) (uint64, []byte, error) {
 	text, _ := z.Member.(string)
 	id, row, err := s.row(set, text)
@@ -419,7 +419,7 @@ func (s *Store) member(set string, z redis.Z) (uint64, []byte, error) {
 	return id, row, err
 }
 
-// row splits what is stored into id and row, whose checksum must be right.
+// row splits a stored value into id and row, whose checksum must be right.
 func (s *Store) row(key, text string) (uint64, []byte, error) {
 	stored := []byte(text)
 	if len(stored) < codec.IDSize {

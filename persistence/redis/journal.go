@@ -75,7 +75,7 @@ func claimed(c *persistence.Claim, id string) []any {
 	return args
 }
 
-// nowMs returns what a script counts an acceptance on from.
+// nowMs returns the clock from which a script counts an acceptance on.
 func nowMs() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
 // rhythmText returns how a rhythm is stored: "<check> <stale>", in milliseconds.
@@ -99,8 +99,8 @@ func parseRhythm(text string) (r persistence.Rhythm) {
 		Stale: time.Duration(stale) * time.Millisecond}
 }
 
-// owns notes where the journal of a new owner ends: reads are answered from what is there, so it
-// must not be less later.
+// owns notes where the journal of a new owner ends. Reads are answered from that journal, so it
+// must not be shorter later.
 func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) error {
 	if !s.fill {
 		if err := s.atLeast(end); err != nil {
@@ -120,8 +120,8 @@ func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) 
 	return s.look(ctx, s.journal)
 }
 
-// owned is what the newest claim of this process has brought, and where its journal was last known
-// to end. Each is replaced as a whole.
+// owned has the newest claim of this process, and the last known end of its journal. Each is
+// replaced as a whole.
 type owned struct {
 	token persistence.Token
 	end   head.Mark

@@ -135,8 +135,8 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	}
 }
 
-// The marks beside a list of trades are those of its newest trades, one each, in their order,
-// whatever came when; and they are no more than twice as many as the trades.
+// The marks beside a list of trades are those of its newest trades, one each, in their order, in
+// whatever order the trades came. They are at most twice as many as the trades.
 func TestMarksFollowTheirTrades(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client()
@@ -213,8 +213,8 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 	}
 }
 
-// Marks that would get longer than Redis takes begin anew: nothing is refused in the midst of an
-// Apply, and every trade is found all the same.
+// Marks that would get longer than Redis takes begin anew. No Apply is refused in its midst, and
+// every trade is found all the same.
 func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})

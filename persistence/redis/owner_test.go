@@ -45,8 +45,8 @@ func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	}
 }
 
-// An owner that appends nothing looks, too, and what it finds is known to each start that comes,
-// until an operator accepts it.
+// An owner that appends nothing looks, too. Every later start knows its finding, until an operator
+// accepts it.
 func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
@@ -201,8 +201,8 @@ func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 	}
 }
 
-// A Redis that has lost the journal's tail gets no rows of it, which nothing could take out again:
-// the owner leaves its mark, and a claim that accepts the loss finds the history where it was.
+// A Redis that has lost the journal's tail gets no rows of it, because nothing could take them out
+// again. The owner leaves its mark, and a claim that accepts the loss finds the history unchanged.
 func TestAnApplyOfWhatRedisHasLostWritesNothing(t *testing.T) {
 	s, tok, _ := mustOpen(t, redistest.Start(t).URL(), Options{})
 	appendTo(t, s, tok, 0, 20, "batch ")

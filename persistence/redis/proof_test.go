@@ -17,14 +17,14 @@ import (
 	"exchange/persistence"
 )
 
-// A scripted server speaks as a Redis does, and answers what a test says.
+// A scripted server speaks as a Redis does, with the answers of a test.
 type scripted struct {
 	net.Listener
 	is atomic.Pointer[answers]
 }
 
-// answers are what a scripted server is asked for and that differs, as they go over the wire; "":
-// it does not answer.
+// answers has the answers of a scripted server that differ from the usual ones, as they go over the
+// wire, by question. "": no answer.
 type answers struct {
 	persistence   string // lines of INFO
 	beat, waitaof string
@@ -128,8 +128,8 @@ func (s *scripted) answer(words []string) string {
 	return "-ERR unknown command\r\n"
 }
 
-// What WAITAOF says counts only behind a write of the owner's, and only of a file that is switched
-// on. Where it says nothing, INFO alone must do.
+// WAITAOF's answer counts only behind a write of the owner's, and only for a file that is switched
+// on. Where it proves nothing, INFO alone must do.
 func TestWhatWaitaofProves(t *testing.T) {
 	fenced, refusedBeat := "*2\r\n:-1\r\n"+bulk("another"),
 		"-READONLY You can't write against a read only replica.\r\n"

@@ -278,8 +278,8 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	f("34", "GET", "{main}:wm")
 }
 
-// Redis is killed between appends, and while one is on its way: what was acknowledged stays, and a
-// retry of the same bytes settles what was unknown.
+// Redis is killed between appends, and while one is on its way. Acknowledged batches stay, and a
+// retry of the same bytes settles an unknown one.
 func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, seq := mustOpen(t, server.URL(), Options{})
@@ -376,7 +376,7 @@ func TestOnlyTwoImagesAreStored(t *testing.T) {
 	}
 }
 
-// loading answers like a Redis that loads its data, for the first few commands.
+// loading answers as a Redis that loads its data, for the first few commands.
 func loading(t *testing.T, to string, times int64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// What is lost of one entry of the index, or changed in it, is damage: its reference is never new.
+// An entry of the index that is lost in part, or changed, is damage: its reference is never new.
 func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})

@@ -45,8 +45,8 @@ type marked struct {
 	row, mark []byte
 }
 
-// takerOf returns whose own side the marks of a list have that is no account's: there nobody asks
-// for it.
+// takerOf returns the account whose own side the marks of a list have. In a list that is no
+// account's no query asks for an own side.
 func takerOf(t *persistence.Trade) uint32 { return t.Taker }
 
 // tradeList lays out rows in the order of their ids, without the second of two with the same. The

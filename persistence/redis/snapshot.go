@@ -33,7 +33,8 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		return err
 	})
 	if err != nil {
-		// It is in the set of images: what this cannot remove, the next publication does.
+		// The set of images has it. The next publication removes the chunks that this call cannot
+		// remove.
 		if failed := s.projections.Unlink(context.WithoutCancel(ctx), key).Err(); failed != nil {
 			s.log.Warn("the chunks of a broken snapshot stay until the next one", "store", s.name,
 				"error", failed)
@@ -44,7 +45,7 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	if err := s.publish(ctx, tok, seq, img.String()); err != nil {
 		return err
 	}
-	if s.fill { // the restore has come to its end: what an earlier journal had is given up
+	if s.fill { // the restore is at its end, and the mark of an earlier journal void
 		return s.acknowledged.Reset(seq)
 	}
 	return nil

@@ -29,11 +29,11 @@ type Options struct {
 	// AcceptDurability opens a Redis that may lose acknowledged writes, with a warning at each
 	// start.
 	AcceptDurability bool
-	// Head names a file that remembers up to where appends were acknowledged, beside the exchange:
-	// a Redis that ends before that is refused. "": nobody remembers.
+	// Head names a file beside the exchange with the mark of the acknowledged end. A Redis that
+	// ends before that mark is refused. "": no mark is kept.
 	Head string
-	// Fill opens a store that is to be filled from a backup: what an old Head says does not count.
-	// The snapshot at the restore's end writes the file anew; where there is no file, none is made.
+	// Fill opens a store that is to be filled from a backup: an old mark of Head does not count.
+	// The snapshot at the restore's end writes the file anew. A missing file is not made.
 	Fill bool
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
@@ -45,10 +45,10 @@ const (
 	dialTimeout = 2 * time.Second
 	// journalTimeout bounds one try of an append; a slower answer is unknown, and asked for again.
 	journalTimeout = 2 * time.Second
-	// otherTimeout bounds calls that nobody's order waits for.
+	// otherTimeout bounds calls for which no order waits.
 	otherTimeout = 3 * time.Second
-	// recheckEvery is how often a Redis in use is looked at: somebody may change its role or
-	// settings while it runs. The owner's check comes as often when idle, so two looks are never a
+	// recheckEvery is the time between two looks at a Redis in use, because its role or settings
+	// may be changed while it runs. An idle owner's check comes as often, so two looks are never a
 	// second apart.
 	recheckEvery = 500 * time.Millisecond
 	// startPause is how often a start asks a Redis again that loads its data or writes its first
@@ -62,7 +62,7 @@ const (
 )
 
 // The client library writes each failed dial to standard error by itself. Every such error is also
-// returned, and whoever gets it decides what to log.
+// returned, and its receiver decides whether to log it.
 func init() { redis.SetLogger(silent{}) }
 
 type silent struct{}
@@ -100,8 +100,8 @@ type Store struct {
 
 var _ persistence.Store = (*Store)(nil)
 
-// Open connects to url, "redis://[user:password@]host:port/db" (rediss for TLS, unix for a socket),
-// waits while Redis loads its data, as long as ctx allows, and checks that it is durable.
+// Open connects to url, "redis://[user:password@]host:port/db" (rediss for TLS, unix for a socket).
+// It waits while Redis loads its data, as long as ctx allows, and checks that Redis is durable.
 func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	if opts.Engine == "" {
 		opts.Engine = "main"
@@ -177,7 +177,7 @@ func client(base *redis.Options, timeout time.Duration, conns int, connected fun
 		PoolTimeout:              timeout,
 		PoolSize:                 conns,
 		MaxActiveConns:           conns,
-		PipelinePoolSize:         -1, // nothing is pipelined but what is asked now and then
+		PipelinePoolSize:         -1, // only rare requests are pipelined
 		OnConnect:                connected,
 	})
 }
@@ -216,8 +216,7 @@ func (s *Store) ready(ctx context.Context) error {
 	})
 }
 
-// prove waits until Redis's append-only file is in effect, and refuses a Redis whose settings are
-// wrong.
+// prove waits until Redis's append-only file is in effect, and refuses a Redis with wrong settings.
 func (s *Store) prove(ctx context.Context) error {
 	if s.accept {
 		return s.warn(ctx)
@@ -229,7 +228,7 @@ func (s *Store) prove(ctx context.Context) error {
 	})
 }
 
-// warn says what is wrong with a Redis that is accepted all the same.
+// warn logs the faults of a Redis that is accepted all the same.
 func (s *Store) warn(ctx context.Context) error {
 	wrong, err := s.durability(s.ask(ctx, s.history, ""))
 	if not := (*notInEffect)(nil); errors.As(err, &not) {
@@ -243,7 +242,7 @@ func (s *Store) warn(ctx context.Context) error {
 	return err
 }
 
-// await asks until there is nothing to wait for, as long as ctx allows. It says once what it waits
+// await asks until there is nothing to wait for, as long as ctx allows. It logs once what it waits
 // for.
 func (s *Store) await(ctx context.Context, ask func() (again bool, err error)) error {
 	for said := false; ; said = true {
@@ -356,7 +355,7 @@ func (s *Store) candleList(pair uint16, frame uint8) string {
 
 func dec(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// fault says what went wrong. A key of another type than the exchange's is damage.
+// fault turns an error of a call into one of the store. A key of a foreign type is damage.
 func (s *Store) fault(what string, err error) error {
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE Operation") {
 		return fmt.Errorf("%s: %s: %w: a key has another type than the exchange gave it: %w",

@@ -18,8 +18,8 @@ import (
 // known to be right, and not that none of them is missing.
 const verifyTries = 5
 
-// A sum is what the hash of sums says of a list: how many rows it has, and the exclusive or of
-// their checksums.
+// A sum is a list's entry in the hash of sums: the number of rows, and the exclusive or of their
+// checksums.
 type sum struct {
 	rows int
 	all  uint32
@@ -189,7 +189,7 @@ func (l *look) row(stored string) {
 	l.is.all ^= codec.Sum([]byte(stored))
 }
 
-// sum returns what the hash of sums says of a list.
+// sum returns a list's entry in the hash of sums.
 func (s *Store) sum(ctx context.Context, key string) (string, error) {
 	text, err := s.history.HGet(ctx, s.sums(), key).Result()
 	if errors.Is(err, redis.Nil) {
@@ -296,7 +296,7 @@ func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []strin
 	return nil
 }
 
-// accountOf returns whose own side the marks of a list have.
+// accountOf returns the account whose own side the marks of a list have.
 func (s *Store) accountOf(list string) (func(*persistence.Trade) uint32, error) {
 	text, ok := strings.CutPrefix(list, s.key("trades:account:"))
 	if !ok {

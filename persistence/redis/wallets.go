@@ -63,8 +63,8 @@ func (s *Store) readWallet(ctx context.Context, name string) (persistence.Wallet
 	return w, s.parseWallet(fields, &w)
 }
 
-// Wallets calls fn for each projected wallet. Their keys are looked for among all keys, since no
-// list of them is kept: this is for backups and checks, which may take their time.
+// Wallets calls fn for each projected wallet. It looks for their keys among all keys, because no
+// list of them is kept. It is for backups and checks, which may take their time.
 func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
 	prefix := s.wallet("")
 	seen := map[string]bool{} // a key may come twice while others are added
@@ -140,7 +140,7 @@ func (s *Store) parseWallet(fields map[string]string, w *persistence.Wallet) err
 	return nil
 }
 
-// walletText returns what a wallet's checksum is of: its other fields, in order.
+// walletText returns the text under a wallet's checksum: its other fields, in order.
 func walletText(fields map[string]string) string {
 	var b strings.Builder
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
@@ -170,7 +170,7 @@ func parseHolding(currency, text string) (persistence.Holding, error) {
 	return h, nil
 }
 
-// walletFields returns what people read: one field per currency, "balance:reserve" as decimal text.
+// walletFields returns the fields of a wallet: one per currency, "balance:reserve" as decimal text.
 func (s *Store) walletFields(w *persistence.Wallet) [][]byte {
 	fields := [][]byte{
 		[]byte(codec.FieldAccount), []byte(dec(uint64(w.Account))),

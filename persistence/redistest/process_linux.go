@@ -11,5 +11,7 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// kill ends the server and what it forked.
-func kill(server *os.Process) { syscall.Kill(-server.Pid, syscall.SIGKILL) } //nolint:errcheck // it may have ended
+// kill ends the server and the processes that it forked.
+func kill(server *os.Process) {
+	syscall.Kill(-server.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+}

@@ -1,6 +1,3 @@
-// Package redistest runs a private redis-server for a test: on a free port of 127.0.0.1, in a
-// folder of its own, with the settings that the exchange demands. It can be killed like a machine
-// that fails, and started again on the same port and data.
 package redistest
 
 import (
@@ -108,8 +105,8 @@ var version = sync.OnceValues(func() (string, error) {
 	return string(found[1]), nil
 })
 
-// Version returns that of the redis-server which tests run on. What a Redis says of its append-only
-// file depends on it, so the report of the tests and that of the campaign name it.
+// Version returns the version of the redis-server under the tests. A Redis's answers about its
+// append-only file depend on it, so the report of the tests and that of the campaign name it.
 func Version(t testing.TB) string {
 	t.Helper()
 	v, err := version()
@@ -262,9 +259,9 @@ func tail(path string) string {
 // given are the ports that this process has had.
 var given sync.Map
 
-// FreePort returns a port of 127.0.0.1 where nobody listens, never the same twice. It is below
-// those that the system gives to whoever wants any (on Linux 32768 and above): or somebody's
-// connection takes it while its server is being started again.
+// FreePort returns a port of 127.0.0.1 without a listener, never the same twice. The port is below
+// those that the system gives for "any port" (on Linux 32768 and above). Otherwise a foreign
+// connection could take it while its server is being started again.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

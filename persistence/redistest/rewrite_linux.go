@@ -16,8 +16,8 @@ import (
 const (
 	ballastKeys  = 100
 	ballastBytes = 1 << 20 // of all of them, at least
-	// keyDelay is what a process that writes the file anew waits behind each key, in microseconds:
-	// with ballastKeys such a rewrite outlives every test.
+	// keyDelay is the pause behind each key of a process that writes the file anew, in
+	// microseconds. With ballastKeys such a rewrite outlives every test.
 	keyDelay = 10_000_000
 )
 
@@ -54,7 +54,7 @@ func (s *Server) delayKeys(c *redis.Client, micros int) {
 }
 
 // FailRewrites makes each rewrite of the append-only file that begins from now on fail, until
-// EndRewrites: what it writes is larger than a file may be. What Redis itself appends is not.
+// EndRewrites. A rewrite then writes more than a file may have; Redis's own appends do not.
 func (s *Server) FailRewrites() {
 	s.t.Helper()
 	s.ballast(s.Client())

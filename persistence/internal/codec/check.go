@@ -8,8 +8,8 @@ import (
 	"exchange/persistence"
 )
 
-// Bounds of what may be written. They are far above what the exchange hands over; beyond them the
-// caller has a fault, and the answer names it.
+// Bounds of written values. They are far above the values of the exchange. A value beyond them is a
+// fault of the caller, and the error names it.
 const (
 	// ids and sequences are exact as doubles, for clients in JavaScript and for Redis scripts
 	MaxID    = 1<<53 - 1
@@ -272,7 +272,7 @@ func CheckBegin(seq uint64) error {
 	return nil
 }
 
-// NotEmpty refuses to begin a journal in a store that holds what.
+// NotEmpty refuses to begin a journal in a store that is not empty; what names its content.
 func NotEmpty(what string) error {
 	return fmt.Errorf("%w: the store is not empty, it has %s; restore into a new one",
 		persistence.ErrInvalid, what)

@@ -31,7 +31,7 @@ func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit
 	return d.close("deposit", id)
 }
 
-// AppendReference writes what the index of references has: the account and the id of p, and its
+// AppendReference writes an entry of the index of references: the account and the id of p, and its
 // row.
 func AppendReference(dst []byte, p *persistence.Deposit) []byte {
 	dst = append(dst, Version)

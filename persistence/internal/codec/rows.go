@@ -9,8 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// Version is the first byte of every row, and of all else that a store keeps beside its journal and
-// its images.
+// Version is the first byte of every row, and of every other value that a store keeps beside its
+// journal and its images.
 const Version = 3
 
 // IDSize is the length of the big-endian id in front of a row.
@@ -94,9 +94,10 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 // MarkSize is the length of a mark with its checksum.
 const MarkSize = 3 + SumSize
 
-// AppendMark writes what filters need of a trade in the list of an account: the taker's side, the
-// account's own side, which is the taker's if it met itself, and the pair. Its checksum covers the
-// string of marks that it is in, and not the trade's id, which the reader of a mark does not know.
+// AppendMark writes the parts of a trade that filters need in the list of an account: the taker's
+// side, the account's own side (the taker's if the account met itself), and the pair. A mark's
+// checksum covers its string of marks. It does not cover the trade's id, which the reader of a mark
+// does not know.
 func AppendMark(dst []byte, marks Place, t *persistence.Trade, account uint32) []byte {
 	mine := t.TakerSide
 	if t.Taker != account {

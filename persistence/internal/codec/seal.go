@@ -22,7 +22,8 @@ func (p Place) And(b []byte) Place { return Place(crc32.Update(uint32(p), castag
 // SumSize is the length of the checksum behind a value.
 const SumSize = 4
 
-// Seal appends a value and its checksum to dst. What Open is to read begins with Version.
+// Seal appends a value and its checksum to dst. The value must begin with Version, because Open
+// checks that.
 func (p Place) Seal(dst, value []byte) []byte {
 	at := len(dst)
 	dst = append(dst, value...)
@@ -31,8 +32,8 @@ func (p Place) Seal(dst, value []byte) []byte {
 
 var errSum = errors.New("its checksum is wrong")
 
-// Open returns the value of what Seal wrote in that place. ErrCorrupt says what is wrong; the
-// caller says where.
+// Open returns the value that Seal wrote in that place. ErrCorrupt names the fault; the caller adds
+// the place.
 func (p Place) Open(sealed []byte) ([]byte, error) {
 	if len(sealed) < 1+SumSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", persistence.ErrCorrupt, len(sealed))
@@ -47,7 +48,7 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 	return value, nil
 }
 
-// Sum returns the checksum at the end of what Seal wrote.
+// Sum returns the checksum at the end of bytes that Seal wrote.
 func Sum(sealed []byte) uint32 { return binary.BigEndian.Uint32(sealed[len(sealed)-SumSize:]) }
 
 func unknownVersion(v byte) error {
@@ -64,7 +65,7 @@ func (p Place) textOf(version byte, text string) string {
 	return fmt.Sprintf("%d.%08x", version, uint32(p.And([]byte{version}).And([]byte(text))))
 }
 
-// CheckText refuses a text whose checksum is another.
+// CheckText refuses a text with another checksum.
 func (p Place) CheckText(text, sum string) error {
 	if sum == p.Text(text) {
 		return nil

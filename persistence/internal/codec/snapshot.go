@@ -25,7 +25,7 @@ const chunkHead = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Snapshot names one image: where its chunks are and what their sum must be.
+// A Snapshot names one image: the place of its chunks and their sum.
 type Snapshot struct {
 	Seq    uint64
 	Epoch  uint32 // of the owner that stored it
@@ -94,9 +94,8 @@ func (s *Snapshot) Upload(r io.Reader, put func(i uint32, chunk []byte) error) e
 // ErrNoChunk is what the get function of Download returns for a chunk that does not exist.
 var ErrNoChunk = errors.New("no such chunk")
 
-// Download reads an image back. get returns chunk i, as put was given it; kept reports whether the
-// image is still one of those kept, so that a chunk which a newer image pushed out is not called
-// damage.
+// Download reads an image back. get returns chunk i as put received it. kept reports whether the
+// image is still kept: a chunk that a newer image pushed out is not damage.
 func (s Snapshot) Download(ctx context.Context, get func(ctx context.Context, i uint32) ([]byte,
 	error), kept func(ctx context.Context) (bool, error)) io.ReadCloser {
 	return &reader{ctx: ctx, s: s, get: get, kept: kept}

@@ -1,14 +1,14 @@
-// Package head keeps the small file that says up to where appends to a journal were acknowledged.
-// A store writes the file after each append, before the append is acknowledged, and syncs none of
-// these writes: after a power cut the file may be behind the journal, but it is never ahead.
+// Package head keeps the small file with the mark up to which appends to a journal were
+// acknowledged. A store writes the file after each append, before the append is acknowledged. None
+// of these writes is synced: after a power cut the file may be behind the journal, but never ahead.
 //
-// A journal cannot tell by itself that its end is missing: damage in the last record of a log looks
-// as its end does, and a Redis that comes back from a replica or an older copy is whole, and
-// shorter. A store that keeps the file refuses such a journal.
+// A journal cannot tell by itself that its end is missing. Damage in the last record of a log looks
+// like its end, and a Redis that comes back from a replica or an older copy is whole, and shorter.
+// A store that keeps the file refuses such a journal.
 //
 // The file is 32 bytes long and is overwritten in place, inside one sector of the disk, so a crash
 // leaves the bytes before a write or those behind it. It is made beside its name, synced, and then
-// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused: a
+// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused. A
 // file that counted as 0 would let a journal pass that has lost its end.
 package head
 
@@ -31,7 +31,7 @@ import (
 // A Mark is the end of a journal.
 type Mark persistence.Mark
 
-// Fits returns false if a journal with that end has lost what was acknowledged.
+// Fits returns false if a journal with that end has lost acknowledged records.
 func (m Mark) Fits(end Mark) bool { return persistence.Mark(m).Fits(persistence.Mark(end)) }
 
 // The file has the magic, the version, the sequence, the digest, and the hash of all before it.
@@ -49,7 +49,7 @@ type File struct {
 	mu      sync.Mutex
 	file    vfs.File // nil: there is none yet; guarded by mu, like all that follows
 	last    Mark
-	held    bool // last is what is in the file
+	held    bool // last is the content of the file
 	missing bool
 	closed  bool
 }
@@ -166,7 +166,7 @@ func decode(b []byte) (Mark, error) {
 	return Mark{Seq: binary.BigEndian.Uint64(b[8:]), Digest: binary.BigEndian.Uint64(b[16:])}, nil
 }
 
-// Acknowledged returns what the file says.
+// Acknowledged returns the mark in the file.
 func (f *File) Acknowledged() Mark {
 	if f == nil {
 		return Mark{}
@@ -186,7 +186,7 @@ func (f *File) Missing() bool {
 	return f.missing
 }
 
-// Advance notes that a journal is acknowledged up to m. What was noted before and is further stays.
+// Advance notes that a journal is acknowledged up to m. A mark that is further stays.
 func (f *File) Advance(m Mark) error {
 	if f == nil {
 		return nil

@@ -34,7 +34,8 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// wantRefused opens a file in both ways, and wants to be told its name, the reason, and what to do.
+// wantRefused opens a file in both ways, and wants an error with its name, the reason, and a
+// remedy.
 func wantRefused(t testing.TB, files vfs.FS, name, reason string) {
 	t.Helper()
 	for _, open := range []func(vfs.FS, string) (*File, error){Open, OpenOld} {
@@ -199,9 +200,9 @@ func TestAFileThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// The power fails before each call that makes a file, writes it or resets it: the file is not
-// there, or says what it said at the last sync, or later. Once the first write has come to its end,
-// it is there.
+// The power fails before each call that makes a file, writes it or resets it. The file is then
+// missing, or has the mark of the last sync or a later one. After the first finished write the file
+// is there.
 func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	cuts := 0
@@ -222,7 +223,7 @@ func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
 				t.Fatalf("it says %d, and %d was the most that was noted", got, most)
 			}
 			must(t, old.Close())
-			again := mustOpen(t, left, "HEAD") // over what the first try has left
+			again := mustOpen(t, left, "HEAD") // over the remains of the first try
 			must(t, again.Advance(Mark{9, 9}), again.Close())
 		}
 		var most uint64
@@ -244,7 +245,7 @@ func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
 		must(t, err)
 		must(t, disk.Sync(), disk.Close()) // by the system, some time
 		must(t, h.Reset(2))
-		most = 2 // for good: the sync has taken back what was further
+		most = 2 // for good: the sync has taken back the later mark
 		look(most)
 		must(t, h.Close())
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What is read as whole was written by a Writer of the same content; anything else is an error that
-// does not cost memory.
+// A stream that reads as whole was written by a Writer of the same content. Any other stream is an
+// error that costs no memory.
 func FuzzReader(f *testing.F) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(window))
 	if err != nil {
@@ -40,7 +40,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(encoder.EncodeAll(bytes.Repeat([]byte{0}, 1<<20), nil), false)
 	f.Fuzz(func(t *testing.T, data []byte, compress bool) {
 		stream := data
-		if compress { // so that what is tried gets past the compression
+		if compress { // so that the bytes get past the compression
 			stream = proven(t, encoder.EncodeAll(data, nil), testKey)
 		}
 		r, err := NewReader(bytes.NewReader(stream), magic, testKey)

@@ -1,8 +1,11 @@
-// Package packed is the form of the files that are kept apart from a store, backups and parts of an
-// archive: a compressed stream (zstd) that begins with a line of text, and behind it, in a frame
-// that zstd skips, the proof of what it is: the SHA-256 of all bytes of the file before the proof,
-// the id of a server's key, and an HMAC under that key over both. So a file is known to be whole
-// and authentic before a byte of it is unpacked.
+// Package packed is the form of the files that are kept apart from a store: backups and parts of an
+// archive. A file is a compressed stream (zstd) that begins with a line of text. Behind it, in a
+// frame that zstd skips, is the proof: the SHA-256 of all bytes of the file before the proof, the
+// id of a server's key, and an HMAC under that key over both. So a file is known to be whole and
+// authentic before a byte of it is unpacked.
+//
+//	packed.go  writing and reading a stream, and its bounds
+//	proof.go   the proof
 package packed
 
 import (
@@ -25,9 +28,9 @@ import (
 // refused.
 const window = 8 << 20
 
-// Bounds of what a stream may unpack to: so many bytes, and so many more for each byte that was
-// read of it. So a hostile file cannot ask for more memory, disk or time than its own size allows.
-// What is written keeps to half of both: where it packs better than that, it is padded.
+// Bounds of the size to which a stream may unpack: so many bytes, and so many more for each byte
+// read. So a hostile file cannot ask for more memory, disk or time than its own size allows. A
+// Writer keeps to half of both, and pads a stream that packs better than that.
 const (
 	slack = 8 << 20
 	ratio = 32
@@ -86,8 +89,8 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 	return n, w.err
 }
 
-// pad makes the stream longer where it packs so well that a reader would take it for a hostile one:
-// it ends the compressed frame, and puts a frame behind it that readers skip.
+// pad makes the stream longer where it packs so well that a reader would refuse it as hostile. It
+// ends the compressed frame, and puts a frame behind it that readers skip.
 func (w *Writer) pad() {
 	missing := (w.in-slack/2)/(ratio/2) - w.size
 	if missing <= 0 || w.err != nil {
@@ -99,7 +102,7 @@ func (w *Writer) pad() {
 	}
 }
 
-// skipped returns a frame that the compression's format has for what readers skip.
+// skipped returns a frame of the kind that the compression's readers skip.
 func skipped(b []byte) []byte {
 	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, 8+len(b)), 0x184D2A50)
 	return append(binary.LittleEndian.AppendUint32(frame, uint32(len(b))), b...)
@@ -133,8 +136,8 @@ var (
 		slack>>20, ratio)
 )
 
-// A Reader reads one stream. Its errors say what is wrong with the stream, or wrap that of the
-// reader below; there is no io.EOF, for the stream says itself where it ends.
+// A Reader reads one stream. Its errors name the fault of the stream, or wrap the error of the
+// reader below. It never returns io.EOF, because the stream itself marks its end.
 type Reader struct {
 	below  *below
 	packed *zstd.Decoder
@@ -201,11 +204,11 @@ func (r *Reader) Done() error {
 // MAC returns that of a stream for which Done was nil.
 func (r *Reader) MAC() []byte { return r.mac }
 
-// Close frees what the reader holds.
+// Close frees the reader's memory.
 func (r *Reader) Close() { r.packed.Close() }
 
-// fault says what an error means. Data is unpacked ahead of what is read, so damage may lie far
-// behind.
+// fault turns an error of the decoder into damage where it is damage. Data is unpacked ahead of the
+// reads, so damage may lie far behind them.
 func (r *Reader) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, errBomb):
@@ -218,8 +221,7 @@ func (r *Reader) fault(err error) error {
 	return errPacked
 }
 
-// below keeps the error of the reader below, to be told from damage, and the sum of what was read
-// of it.
+// below keeps the error of the reader below, to be told from damage, and the sum of the read bytes.
 type below struct {
 	in   io.Reader
 	n    int64 // bytes read

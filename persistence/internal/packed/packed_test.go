@@ -114,7 +114,8 @@ func TestDamageIsNamed(t *testing.T) {
 	f("text", []byte("some text that is not compressed"), errPacked)
 }
 
-// What the decoder says of a block that lies far behind is not taken for damage of the beginning.
+// An error of the decoder about a block that lies far behind is not taken for damage of the
+// beginning.
 func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b, magic, testKey)
@@ -182,7 +183,8 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What unpacks to far more than its own size is refused, and what is merely packed well is not.
+// A stream that unpacks to far more than its own size is refused. A stream that merely packs well
+// is not.
 func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 	stream := func(size int, line func(i int) string) (b []byte, n int) {
 		t.Helper()

@@ -12,8 +12,8 @@ import (
 	"exchange/persistence"
 )
 
-// A proof is the last frame of a stream: a line of text, the SHA-256 of all bytes before the frame,
-// the id of the server's key, and the HMAC under that key over the three.
+// A proof is the last frame of a stream. It has a line of text, the SHA-256 of all bytes before the
+// frame, the id of the server's key, and the HMAC under that key over the three.
 const (
 	proofLine = "exchange proof\n"
 	macSize   = sha256.Size
@@ -40,8 +40,8 @@ func Prove(sum []byte, by persistence.Authority) ([]byte, error) {
 	return append(proof, mac...), nil
 }
 
-// proven looks at the proof of a stream that was read to its end, and returns its HMAC, of which by
-// is asked if it is not nil.
+// proven checks the proof of a stream that was read to its end, and returns its HMAC. by checks
+// that HMAC; nil: it is not checked.
 func (b *below) proven(by persistence.Authority) (mac []byte, err error) {
 	proof := b.tail
 	if len(proof) < proofSize || !bytes.HasPrefix(proof, proofHead) ||
@@ -75,8 +75,7 @@ func Authenticate(r io.Reader, by persistence.Authority) error {
 	return err
 }
 
-// Named returns what a file of that size says of its proof, which is not looked at: the HMAC, and
-// the id of its key.
+// Named returns the unchecked proof of a file of that size: the HMAC, and the id of its key.
 func Named(f io.ReaderAt, size int64) (mac []byte, id uint64, err error) {
 	if size < int64(proofSize) {
 		return nil, 0, errNoProof

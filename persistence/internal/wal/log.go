@@ -31,7 +31,8 @@ type Log struct {
 	written mark
 	torn    bool // the head of an append that was never acknowledged is behind it
 	buffer  []byte
-	coming  chan made // what makes the next segment gives it here; nil: nobody does
+	// receives the next segment from the goroutine that makes it; nil: none is being made
+	coming chan made
 
 	mu       sync.Mutex
 	segments []*segment // by number; guarded by mu
@@ -60,8 +61,8 @@ type Options struct {
 	FS vfs.FS
 	// Begin is the sequence behind which a log without batches begins.
 	Begin uint64
-	// Fatal is told when a sync has failed. It must end the process: nobody knows then what is on
-	// the disk.
+	// Fatal is called when a sync has failed. It must end the process, because the content of the
+	// disk is unknown then.
 	Fatal func(error)
 
 	maxSegment int64 // of tests; 0: maxSegmentBytes
@@ -135,7 +136,7 @@ func (l *Log) find() error {
 	return nil
 }
 
-// look reads what a segment begins with.
+// look reads the beginning of a segment.
 func (l *Log) look(s *segment) error {
 	file, err := l.fs.Open(s.name)
 	if err != nil {
@@ -165,7 +166,8 @@ func (l *Log) look(s *segment) error {
 	return nil
 }
 
-// findEnd looks for the last record of what is to be the last segment; false: it has none.
+// findEnd looks for the last record of the segment that may be the last one. false: it has no
+// record.
 func (l *Log) findEnd(s *segment) (bool, error) {
 	if s.salt == 0 {
 		return false, nil
@@ -200,9 +202,8 @@ func (l *Log) findEnd(s *segment) (bool, error) {
 	return true, l.syncAgain(last)
 }
 
-// syncAgain writes and syncs the last record as it was found. A process that was killed may not
-// have synced it; and if it ended because a sync had failed, the kernel takes pages for written
-// that never came to the disk.
+// syncAgain writes and syncs the last record as it was found. A killed process may not have synced
+// it. After a failed sync the kernel takes pages for written that never came to the disk.
 func (l *Log) syncAgain(last record) error {
 	b := make([]byte, recordHead+last.length)
 	if _, err := l.file.ReadAt(b, last.at); err != nil {
@@ -299,7 +300,7 @@ func (l *Log) write(prev, next, digest uint64, batch []byte) error {
 // keepBytes is the largest buffer that is kept.
 const keepBytes = 1 << 20
 
-// Sync makes what is written durable.
+// Sync makes all written batches durable.
 func (l *Log) Sync() error {
 	if l.active == nil {
 		return nil
@@ -334,7 +335,7 @@ func (l *Log) rotate(record int64) error {
 	number := uint64(1)
 	if l.active != nil {
 		number = l.active.number + 1
-		if l.torn { // who reads this segment later must not take it for damage
+		if l.torn { // a later reader of this segment must not take it for damage
 			if _, err := l.file.WriteAt(make([]byte, recordHead), l.written.used); err != nil {
 				return err
 			}
@@ -360,8 +361,8 @@ func (l *Log) rotate(record int64) error {
 	return nil
 }
 
-// next returns the segment that was prepared, if it has room for that record; else it is made now,
-// and smaller than usual where the disk has no more room.
+// next returns the prepared segment, if it has room for that record. Otherwise it makes one now,
+// smaller than usual where the disk has no more room.
 func (l *Log) next(number uint64, record int64) (next made, err error) {
 	if l.coming != nil {
 		next, l.coming = <-l.coming, nil
@@ -385,8 +386,8 @@ func (l *Log) discard(m made) error {
 	return errors.Join(m.file.Close(), l.fs.Remove(m.segment.name))
 }
 
-// Read calls fn for each batch that ends above after, in order, as persistence.Journal wants it.
-// What ends at or below trimmed counts as gone.
+// Read calls fn for each batch that ends above after, in order, as persistence.Journal demands.
+// Batches that end at or below trimmed count as gone.
 func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, next uint64,
 	batch []byte) error) (err error) {
 	l.mu.Lock()
@@ -411,7 +412,7 @@ func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, nex
 	for i, s := range segments {
 		used := s.size
 		if i == len(segments)-1 {
-			// a file may be cut off behind its last record, before what fills that up
+			// a file may be cut off behind its last record, in its padding
 			used = min(end.used, s.size)
 		}
 		if err := l.readSegment(ctx, s, used, max(after, trimmed), &chain, fn); err != nil {
@@ -421,11 +422,11 @@ func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, nex
 	return chain.Done()
 }
 
-// readSegment reads what ends above a sequence.
+// readSegment reads the batches that end above a sequence.
 func (l *Log) readSegment(ctx context.Context, s *segment, used int64, after uint64,
 	chain *codec.Chain, fn func(prev, next uint64, batch []byte) error) error {
 	if s.salt == 0 {
-		return nil // the chain tells what is missing
+		return nil // the chain shows a missing batch
 	}
 	file, err := l.fs.Open(s.name)
 	if err != nil {
@@ -471,7 +472,7 @@ func (l *Log) Trim(upTo uint64) error {
 	return l.release(gone)
 }
 
-// release gives up a hold of each segment. Those that nobody holds any more are kept to be taken
+// release gives up a hold of each segment. Trimmed segments without a hold are kept to be taken
 // over, or removed.
 func (l *Log) release(segments []*segment) (err error) {
 	var gone []*segment

@@ -26,7 +26,7 @@ type batch struct {
 	data       string
 }
 
-// world is a log and what must be in it.
+// A world is a log and its expected content.
 type world struct {
 	testing.TB
 	fs    vfs.FS
@@ -97,7 +97,7 @@ func (w *world) read(after, trimmed uint64) (all []batch, err error) {
 	return all, err
 }
 
-// wantAfter compares what is read behind a sequence with the model.
+// wantAfter compares the batches behind a sequence with the model.
 func (w *world) wantAfter(after uint64) {
 	w.Helper()
 	from, _ := slices.BinarySearchFunc(w.model, after, func(b batch, after uint64) int {
@@ -159,8 +159,8 @@ func TestWhatIsAppendedIsRead(t *testing.T) {
 	w.wantAfter(trimmed)
 }
 
-// The power fails, or the process is killed, in the midst of an append: what was acknowledged is
-// there, and of the rest either a whole batch or nothing.
+// The power fails, or the process is killed, in the midst of an append. All acknowledged batches
+// are there, and of the rest a whole batch or nothing.
 func TestACrashLosesNothingAcknowledged(t *testing.T) {
 	crashable := vfs.NewCrashableMem()
 	w := open(t, crashable)
@@ -196,7 +196,7 @@ func TestACrashLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// What is in a segment that is taken over counts for nothing.
+// The old content of a segment that is taken over has no effect.
 func TestSegmentsAreTakenOver(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 20 {
@@ -333,7 +333,7 @@ func TestAFullDiskMakesAnAppendWait(t *testing.T) {
 // Where there is no room for a segment as large as usual, a small one does.
 func TestALittleRoomIsEnough(t *testing.T) {
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		// the second piece of what is being filled
+		// the second piece of the filling
 		if op.Kind == errorfs.OpFileWriteAt && op.Offset >= headBytes+fillBytes {
 			return errors.New("no space left on device")
 		}
@@ -354,8 +354,8 @@ func TestALittleRoomIsEnough(t *testing.T) {
 	}
 }
 
-// A sync that failed may have left the last record in memory only, for the kernel says such a
-// failure once.
+// A sync that failed may have left the last record in memory only, because the kernel reports such
+// a failure once.
 func TestTheLastRecordIsWrittenAgainAtTheStart(t *testing.T) {
 	var written, synced atomic.Int64
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -411,9 +411,8 @@ func TestASyncThatFailsIsFatal(t *testing.T) {
 	}
 }
 
-// Readers see a whole log while it grows, and while what they read is trimmed.
-// A trim frees no segment that is being read: its file is removed or taken over when the read has
-// come to its end, and not before.
+// Readers see a whole log while it grows and is trimmed. A trim frees no segment that is being
+// read. Its file is removed or taken over when the read has come to its end, and not before.
 func TestATrimLeavesWhatIsBeingRead(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 300 {
@@ -464,7 +463,7 @@ func (w *atOnce) readOften(told chan<- struct{}) {
 			w.Errorf("read from %d to %d, the log ends at %d: %v", end, last, now, err)
 			return
 		}
-		// From the oldest there is: gone is told, and nothing else.
+		// A read from the oldest batch on reports the gap, and nothing else.
 		err = w.log.Read(w.Context(), 0, 0, func(_, _ uint64, _ []byte) error { return nil })
 		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
 			w.Error(err)
@@ -530,7 +529,7 @@ func TestALaterVersionIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzOpen damages a log: whatever is read without an error was written.
+// FuzzOpen damages a log. Every batch that is read without an error was written.
 func FuzzOpen(f *testing.F) {
 	w := open(f, vfs.NewMem())
 	for range 6 {

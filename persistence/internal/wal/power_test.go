@@ -9,8 +9,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// tear changes the last byte of what was written last, durably, as if the write had not come to
-// its end.
+// tear changes the last durably written byte, as if the write had not come to its end.
 func tear(t *testing.T, fs vfs.FS, name string, at int64) {
 	t.Helper()
 	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
@@ -28,8 +27,8 @@ func tear(t *testing.T, fs vfs.FS, name string, at int64) {
 	}
 }
 
-// An append was torn, its head is whole, and the next one goes into another segment. Who reads the
-// first segment then does not meet the head, also if the power fails at once.
+// An append was torn, its head is whole, and the next append goes into another segment. A reader of
+// the first segment does not meet the head, not even if the power fails at once.
 func TestATornHeadIsGoneWhenTheNextSegmentBegins(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := open(t, fs)

@@ -12,10 +12,10 @@ import (
 const (
 	recordHead  = 40
 	recordAlign = 8
-	// pageBytes is what a write ends at a multiple of: so the file system never has to read a page
+	// pageBytes: every write ends at a multiple of it. So the file system never has to read a page
 	// of which it gets only a part.
 	pageBytes = 4096
-	// headBytes is what a segment begins with.
+	// headBytes is the size of a segment's head.
 	headBytes = pageBytes
 )
 
@@ -30,7 +30,7 @@ func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
 // recordBytes returns how much a batch takes.
 func recordBytes(batch int) int64 { return roundUp(recordHead+int64(batch), recordAlign) }
 
-// appendRecord adds a record to b, without what fills it up to recordAlign.
+// appendRecord adds a record to b, without the padding up to recordAlign.
 func appendRecord(b []byte, salt, prev, next, digest uint64, batch []byte) []byte {
 	at := len(b)
 	b = append(b, make([]byte, 8)...)
@@ -56,8 +56,8 @@ func parse(b []byte, salt uint64, at int64) (record, bool) {
 	r := record{at: at, length: int64(binary.BigEndian.Uint32(b[8:])),
 		prev: binary.BigEndian.Uint64(b[16:]), next: binary.BigEndian.Uint64(b[24:]),
 		digest: binary.BigEndian.Uint64(b[32:])}
-	// The first two are true of a record, and seldom of anything else: they spare most checksums of
-	// a search.
+	// The first two conditions hold for a record, and seldom for other bytes. They spare most
+	// checksums of a search.
 	return r, r.prev < r.next && binary.BigEndian.Uint32(b[12:]) == 0 &&
 		binary.BigEndian.Uint64(b) == checksum(salt, b[8:])
 }
@@ -67,12 +67,12 @@ type scanner struct {
 	file   vfs.File
 	salt   uint64
 	at     int64 // where the next record is to be
-	end    int64 // of the file, or of what is to be read
+	end    int64 // offset in the file of the bytes, or of those to be read
 	window []byte
 	from   int64 // of the window in the file
 }
 
-// windowBytes is what is read at once.
+// windowBytes is the size of one read.
 const windowBytes = 256 << 10
 
 // bytes returns that part of the file; it is valid until the next call.
@@ -94,8 +94,9 @@ func (s *scanner) bytes(at, n int64) ([]byte, error) {
 	return s.window[at-s.from:][:n], nil
 }
 
-// next returns the next record and its batch, which is valid until the next call. What is not one
-// is passed over: whoever reads sees it by the sequences. false: there is none.
+// next returns the next record and its batch, which is valid until the next call. It passes over
+// bytes that are no record: the reader sees the gap by the sequences. false: there is no further
+// record.
 func (s *scanner) next() (record, []byte, bool, error) {
 	for ; s.at+recordHead <= s.end; s.at += recordAlign {
 		b, err := s.bytes(s.at, recordHead)

@@ -94,8 +94,9 @@ func parseHead(b []byte, number uint64) (salt uint64, ok bool, err error) {
 		binary.BigEndian.Uint64(b[32:]) == checksum(salt, b[:32]), nil
 }
 
-// newSegment makes a segment of that many bytes, and opens it: of one that is not needed any more,
-// if there is one, or else of zeros. When it returns the segment is durable.
+// newSegment makes a segment of that many bytes, and opens it. It takes over a segment that is not
+// needed any more, if there is one, otherwise it writes zeros. The segment is durable when
+// newSegment returns.
 func (l *Log) newSegment(number uint64, size int64) (made, error) {
 	s := &segment{number: number, name: l.fs.PathJoin(l.dir, segmentName(number)), size: size,
 		first: unreadable, refs: 1}
@@ -108,7 +109,7 @@ func (l *Log) newSegment(number uint64, size int64) (made, error) {
 	var err error
 	if old != nil {
 		err = l.fs.Rename(old.name, s.name)
-		// what a crash left of an earlier try is of no use
+		// the remains of an earlier try that crashed are useless
 	} else if err = l.fs.Remove(s.name); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -1,5 +1,5 @@
 // Package packedtest helps to test files that are kept apart from a store: backups and parts of an
-// archive. The tests of package packed itself use it, so it does not import that one.
+// archive. The tests of package packed itself use it, so it does not import packed.
 package packedtest
 
 import (

@@ -1,0 +1,20 @@
+// Package conformance is the one suite that every store must pass. It states the promises of a
+// store, so that callers need not know which store they have.
+//
+//	conformance.go  the suite, and the world of one test
+//	journal.go      owners, appends, reads, trims
+//	begin.go        a journal that begins late, after a restore
+//	snapshots.go    images
+//	projections.go  Apply, its watermark, wallets and nonces
+//	trades.go       lists of trades
+//	orders.go       lists of closed orders
+//	funds.go        deposits and withdrawals
+//	references.go   the index of deposits' references
+//	candles.go      charts
+//	actions.go      the log of actions
+//	model.go        the obvious store, and random rows
+//	compare.go      every query against the model
+//	cut.go          an Apply that a crash has cut
+//	together.go     readers and writers at once
+//	bench.go        the benchmarks of a store
+package conformance
