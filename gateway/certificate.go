@@ -86,7 +86,7 @@ func (c *Certificate) reload(now time.Time) {
 		if c.said != err.Error() {
 			c.said = err.Error()
 			c.log.Error("the new certificate cannot be used, the one before stays", "error", err,
-				"until", c.Expires())
+				"until", c.expires())
 		}
 		return
 	}
@@ -137,24 +137,24 @@ func (c *Certificate) changed() bool {
 }
 
 func (c *Certificate) warn(now time.Time) {
-	left := c.Expires().Sub(now)
+	left := c.expires().Sub(now)
 	if left > expiresSoon || now.Sub(c.warned) < warnAgain {
 		return
 	}
 	c.warned = now
 	if left <= 0 {
 		c.log.Error("the certificate has ended: clients refuse to connect", "file", c.certFile,
-			"ended", c.Expires())
+			"ended", c.expires())
 		return
 	}
-	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.Expires())
+	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.expires())
 }
 
-// Expires is the end of the certificate that is served.
-func (c *Certificate) Expires() time.Time { return c.serving.Load().Leaf.NotAfter }
+// expires is the end of the certificate that is served.
+func (c *Certificate) expires() time.Time { return c.serving.Load().Leaf.NotAfter }
 
-// Stale reports whether the files have something newer that cannot be used.
-func (c *Certificate) Stale() bool { return c.stale.Load() }
+// isStale reports whether the files have something newer that cannot be used.
+func (c *Certificate) isStale() bool { return c.stale.Load() }
 
 // config is for the listener. Handshakes that are under way keep the certificate that they began
 // with.

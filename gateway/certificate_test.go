@@ -316,8 +316,8 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 			c.Refresh(time.Now())
 		}
 		c.Reload()
-		if !c.Stale() || !strings.Contains(c.said, x.word) {
-			t.Fatalf("%s: stale %v, %q", x.name, c.Stale(), c.said)
+		if !c.isStale() || !strings.Contains(c.said, x.word) {
+			t.Fatalf("%s: stale %v, %q", x.name, c.isStale(), c.said)
 		}
 		times := 1
 		if c.said == said {
@@ -342,7 +342,7 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 	tlstest.Replace(t, keyFile, key4)
 	c.Refresh(time.Now())
 	check("mended", 4)
-	if c.Stale() {
+	if c.isStale() {
 		t.Error("it is still stale")
 	}
 	sell := order("sell", "BTC_USDT", "1", "100")

@@ -162,7 +162,7 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	clock := new(testClock)
 	rate := Rate{PerSecond: 1_000_000, Burst: 3_000_000}
-	do := bare(Options{DocsRate: rate, RateEntries: 10, Clock: clock.ns.Load})
+	do := bare(Options{DocsRate: rate, RateEntries: 10, clock: clock.ns.Load})
 	const large = "/docs/swagger-ui-bundle.js"
 	size := len(do("GET", large).Body())
 	if size < 1_000_000 || size > rate.Burst {

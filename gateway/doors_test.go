@@ -219,7 +219,7 @@ func TestSilenceIsNoRequest(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) {
 		o.ReadTimeout, o.PublicRate, o.RateEntries = 2*time.Second,
 			Rate{PerSecond: 1, Burst: 1}, 10
-		o.Clock = func() int64 { return 0 }
+		o.clock = func() int64 { return 0 }
 	})
 	g.publicPlaces.patience = time.Hour
 	silent := []net.Conn{dialed(t, address), dialed(t, address), dialed(t, address)}

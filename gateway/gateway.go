@@ -63,9 +63,9 @@ type Options struct {
 	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
-	// Clock is what rates go by: nanoseconds of a clock that never goes back. nil: the process's
+	// clock counts for rates: nanoseconds of a clock that never goes back. nil: the process's
 	// own.
-	Clock func() int64
+	clock func() int64
 }
 
 // A Build is what a program was built from.
@@ -110,7 +110,7 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 
 // New makes a gateway. It does not listen yet.
 func New(o Options) *Gateway {
-	g := &Gateway{opts: o, log: o.Log, now: o.Clock}
+	g := &Gateway{opts: o, log: o.Log, now: o.clock}
 	g.limits.init(&o)
 	g.budget = api.NewBudget(cmp.Or(o.AnswersBytes, 256<<20))
 	if start := time.Now(); g.now == nil {
@@ -133,7 +133,7 @@ func New(o Options) *Gateway {
 	g.operatorServer = g.server(g.handleOperator, g.brokenOperatorRequest, g.operatorBody)
 	g.operatorServer.HeaderReceived = g.operatorHead
 	g.SetMetricsToken(o.MetricsToken)
-	g.metricsPlaces = newPlaces(MetricsConnections, MetricsConnections/2, nil,
+	g.metricsPlaces = newPlaces(metricsConnections, metricsConnections/2, nil,
 		&g.metricsConnections)
 	g.watcher = g.server(g.handleMetrics, g.brokenMetricsRequest,
 		func(*fasthttp.RequestHeader) int { return 1 })

@@ -383,9 +383,9 @@ func (s sink) certificate(listener string, c *Certificate) {
 	if c == nil {
 		return
 	}
-	s.gauge(certificateEnds, float64(c.Expires().Unix()), listener)
+	s.gauge(certificateEnds, float64(c.expires().Unix()), listener)
 	stale := 0.0
-	if c.Stale() {
+	if c.isStale() {
 		stale = 1
 	}
 	s.gauge(certificateStale, stale, listener)

@@ -575,7 +575,7 @@ func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	logged, now := &captured{}, int64(0)
 	g := New(Options{Log: slog.New(slog.NewTextHandler(logged, nil)), BodyBytes: 1, HeaderBytes: 1,
-		Connections: 1, Clock: func() int64 { return now }})
+		Connections: 1, clock: func() int64 { return now }})
 	fails := func(n int, f func(*api.Call)) (ids map[string]bool) {
 		ids = map[string]bool{}
 		for range n {

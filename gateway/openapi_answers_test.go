@@ -347,7 +347,7 @@ func (d *documented) failures() {
 	d.send("alice", "/api/v1/withdraw/", "address=bc1qexample&amount=0.25&currency=BTC", 503)
 	d.stop()
 	d.tune = func(o *Options) {
-		o.PublicRate, o.RateEntries, o.Clock = Rate{1, 1}, 100, func() int64 { return 1 }
+		o.PublicRate, o.RateEntries, o.clock = Rate{1, 1}, 100, func() int64 { return 1 }
 	}
 	d.start()
 	d.public("/api/v1/pairs/", 200)

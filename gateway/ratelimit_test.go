@@ -28,7 +28,7 @@ func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
 	h, c := traded(t), &testClock{}
 	h.tune = func(o *Options) {
 		rates(o)
-		o.RateEntries, o.Clock = 1000, c.ns.Load
+		o.RateEntries, o.clock = 1000, c.ns.Load
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"),
 			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	}
@@ -473,7 +473,7 @@ func probing(path, remote string) *fasthttp.RequestCtx {
 
 func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
 	o := Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-		Clock: func() int64 { return 0 }}
+		clock: func() int64 { return 0 }}
 	every(&o, Rate{1, 1})
 	g := New(o)
 	l := fasthttputil.NewInmemoryListener()

@@ -105,7 +105,7 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	var now int64
 	h.tune = func(o *Options) {
-		o.PublicRate, o.RateEntries, o.Clock = Rate{1, 3}, 1024, func() int64 { return now }
+		o.PublicRate, o.RateEntries, o.clock = Rate{1, 3}, 1024, func() int64 { return now }
 		o.Stream.ConnectionsPerAddress = 4
 	}
 	h.stop()

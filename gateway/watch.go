@@ -13,8 +13,8 @@ import (
 // The listener for those who watch: /metrics alone. What watches an exchange needs no right to move
 // money, nor profiles, which show what is in memory.
 
-// MetricsConnections is how many connections the metrics' listener holds at once.
-const MetricsConnections = 16
+// metricsConnections is how many connections the metrics' listener holds at once.
+const metricsConnections = 16
 
 // ServeMetrics serves /metrics until Shutdown. ErrPlain: it does not, because the listener can be
 // reached from elsewhere and has no certificate.

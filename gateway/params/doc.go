@@ -6,7 +6,7 @@
 //
 //	var set params.Set // one per worker or from a pool; used again for every request
 //	if err := set.ParseJSON(body); err != nil {
-//		// *SyntaxError, *DuplicateError, ErrTooMany or ErrNameTooLong: status 400
+//		// *syntaxError, *DuplicateError, errTooMany or errNameTooLong: status 400
 //	}
 //	if p, ok := set.Get("amount"); ok {
 //		amount, err := money.ParseAmount(p.Value)

@@ -16,19 +16,19 @@ const (
 
 // Errors of the limits. The texts are complete sentences for the client.
 var (
-	ErrTooMany     = errors.New("At most " + strconv.Itoa(MaxParams) + " parameters are possible.")
-	ErrNameTooLong = errors.New("The name of a parameter can have at most " +
+	errTooMany     = errors.New("At most " + strconv.Itoa(MaxParams) + " parameters are possible.")
+	errNameTooLong = errors.New("The name of a parameter can have at most " +
 		strconv.Itoa(MaxName) + " bytes.")
 )
 
-// A SyntaxError has the place where a body or a query stops being well formed.
-type SyntaxError struct {
-	Position int    // bytes before the wrong one; the length of an input that ended too early
-	Expected string // text that the grammar allows there, such as "',' or '}'"
+// A syntaxError has the place where a body or a query stops being well formed.
+type syntaxError struct {
+	position int    // bytes before the wrong one; the length of an input that ended too early
+	expected string // text that the grammar allows there, such as "',' or '}'"
 }
 
-func (e *SyntaxError) Error() string {
-	return "Malformed at position " + strconv.Itoa(e.Position) + ": expected " + e.Expected + "."
+func (e *syntaxError) Error() string {
+	return "Malformed at position " + strconv.Itoa(e.position) + ": expected " + e.expected + "."
 }
 
 // A DuplicateError is a parameter that a body names twice.
@@ -41,5 +41,5 @@ func (e *DuplicateError) Error() string {
 }
 
 func expected(position int, what string) error {
-	return &SyntaxError{Position: position, Expected: what}
+	return &syntaxError{position: position, expected: what}
 }

@@ -45,7 +45,7 @@ func (s *Set) parsePair(b []byte, from, to int, r repeat) (err error) {
 	if p.Value, err = s.decode(b, value, to); err != nil {
 		return err
 	}
-	p.Raw = b[value:to:to]
+	p.raw = b[value:to:to]
 	return s.insert(&p, r)
 }
 

@@ -37,8 +37,8 @@ func TestFormRawIsTheTextAsSent(t *testing.T) {
 	if err := s.ParseForm([]byte("a=x+y%20z&b=1")); err != nil {
 		t.Fatal(err)
 	}
-	if p, _ := s.Get("a"); string(p.Raw) != "x+y%20z" {
-		t.Errorf("got %s", p.Raw)
+	if p, _ := s.Get("a"); string(p.raw) != "x+y%20z" {
+		t.Errorf("got %s", p.raw)
 	}
 }
 
@@ -47,10 +47,10 @@ func TestFormIsRefusedWhereItBreaks(t *testing.T) {
 		t.Helper()
 		for _, parse := range []func(*Set, []byte) error{(*Set).ParseForm, (*Set).ParseQuery} {
 			var s Set
-			var syntax *SyntaxError
+			var syntax *syntaxError
 			if err := parse(&s, []byte(body)); !errors.As(err, &syntax) ||
-				syntax.Position != position {
-				t.Errorf("%q: got %v, want a SyntaxError at %d", body, err, position)
+				syntax.position != position {
+				t.Errorf("%q: got %v, want a syntaxError at %d", body, err, position)
 			}
 			if len(s.All()) != 0 {
 				t.Errorf("%q: the Set is not empty after an error", body)

@@ -99,8 +99,8 @@ func compare(t fataler, s *Set, err error, text, before []byte, want map[string]
 		t.Fatalf("%q: got %v, the reference says %q", text, err, refused)
 	}
 	if err != nil {
-		if e, ok := err.(*SyntaxError); ok &&
-			(e.Position < 0 || e.Position > len(text) || e.Expected == "") {
+		if e, ok := err.(*syntaxError); ok &&
+			(e.position < 0 || e.position > len(text) || e.expected == "") {
 			t.Fatalf("%q: a strange error: %v", text, err)
 		}
 		if len(s.All()) != 0 {
@@ -118,7 +118,7 @@ func compare(t fataler, s *Set, err error, text, before []byte, want map[string]
 		if value, ok := want[string(p.Name)]; !ok || value != string(p.Value) {
 			t.Fatalf("%q: %q is %q, want %q", text, p.Name, p.Value, value)
 		}
-		if !utf8.Valid(p.Name) || !utf8.Valid(p.Value) || !bytes.Contains(text, p.Raw) {
+		if !utf8.Valid(p.Name) || !utf8.Valid(p.Value) || !bytes.Contains(text, p.raw) {
 			t.Fatalf("%q: bad text in %q", text, p)
 		}
 		if found, ok := s.Get(string(p.Name)); !ok || found != &s.All()[i] {

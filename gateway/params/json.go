@@ -74,7 +74,7 @@ func (s *Set) readValue(b []byte, i int, p *Param) (next int, err error) {
 		if p.Value, next, err = s.readString(b, i+1); err != nil {
 			return 0, err
 		}
-		p.Raw = b[i:next:next]
+		p.raw = b[i:next:next]
 		return next, nil
 	case '{', '[':
 		p.Kind = Nested
@@ -85,8 +85,8 @@ func (s *Set) readValue(b []byte, i int, p *Param) (next int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	p.Raw = b[i:next:next]
-	p.Value = p.Raw
+	p.raw = b[i:next:next]
+	p.Value = p.raw
 	return next, nil
 }
 

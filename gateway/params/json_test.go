@@ -64,7 +64,7 @@ func TestJSONRawIsTheTextAsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"a": `"x\ny"`, "b": `0.50`, "c": `[ 1 ]`} {
-		if p, ok := s.Get(name); !ok || string(p.Raw) != want {
+		if p, ok := s.Get(name); !ok || string(p.raw) != want {
 			t.Errorf("%s: got %v, want %s", name, p, want)
 		}
 	}
@@ -75,12 +75,12 @@ func TestJSONIsRefusedWhereItBreaks(t *testing.T) {
 		t.Helper()
 		var s Set
 		err := s.ParseJSON([]byte(body))
-		var syntax *SyntaxError
+		var syntax *syntaxError
 		if !errors.As(err, &syntax) {
-			t.Errorf("%q: got %v, want a SyntaxError", body, err)
+			t.Errorf("%q: got %v, want a syntaxError", body, err)
 			return
 		}
-		if syntax.Position != position || syntax.Expected != expected {
+		if syntax.position != position || syntax.expected != expected {
 			t.Errorf("%q: got %v, want %q at %d", body, err, expected, position)
 		}
 		if len(s.All()) != 0 {
@@ -231,17 +231,17 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	f(s.ParseJSON(many(MaxParams, "{", `"p%d":0`, "}")), nil, MaxParams)
-	f(s.ParseJSON(many(MaxParams+1, "{", `"p%d":0`, "}")), ErrTooMany, 0)
+	f(s.ParseJSON(many(MaxParams+1, "{", `"p%d":0`, "}")), errTooMany, 0)
 	f(s.ParseForm(many(MaxParams, "", "p%d=0", "")), nil, MaxParams)
-	f(s.ParseForm(many(MaxParams+1, "", "p%d=0", "")), ErrTooMany, 0)
+	f(s.ParseForm(many(MaxParams+1, "", "p%d=0", "")), errTooMany, 0)
 	// repeated ones do not count
 	f(s.ParseQuery(append(many(MaxParams, "", "p%d=0", ""), "&p1=2&p3=4"...)), nil, MaxParams)
 
 	longest := strings.Repeat("é", MaxName/2) // 64 bytes once decoded
 	encoded := strings.Repeat("%c3%a9", MaxName/2)
 	f(s.ParseJSON([]byte(`{"`+longest+`":1}`)), nil, 1)
-	f(s.ParseJSON([]byte(`{"`+longest+`x":1}`)), ErrNameTooLong, 0)
+	f(s.ParseJSON([]byte(`{"`+longest+`x":1}`)), errNameTooLong, 0)
 	f(s.ParseForm([]byte(encoded+"=1")), nil, 1)
-	f(s.ParseForm([]byte(encoded+"x=1")), ErrNameTooLong, 0)
-	f(s.ParseQuery([]byte(encoded+"x")), ErrNameTooLong, 0)
+	f(s.ParseForm([]byte(encoded+"x=1")), errNameTooLong, 0)
+	f(s.ParseQuery([]byte(encoded+"x")), errNameTooLong, 0)
 }

@@ -9,6 +9,9 @@ import (
 // A Kind is the way in which a value was written.
 type Kind uint8
 
+// The kinds.
+//
+//tidy:keep each kind has a name, even if no other room asks for it
 const (
 	String Kind = iota // JSON string
 	Number             // JSON number
@@ -25,8 +28,8 @@ func (k Kind) String() string { return kindNames[k] }
 // A Param is one parameter.
 type Param struct {
 	Name  []byte // decoded
-	Value []byte // decoded text of a String or a Form; otherwise the same as Raw
-	Raw   []byte // value as sent: a JSON string with its quotes, form text still encoded
+	Value []byte // decoded text of a String or a Form; otherwise the same as raw
+	raw   []byte // value as sent: a JSON string with its quotes, form text still encoded
 	Kind  Kind
 }
 
@@ -75,7 +78,7 @@ const (
 // parameters.
 func (s *Set) insert(p *Param, r repeat) error {
 	if len(p.Name) > MaxName {
-		return ErrNameTooLong
+		return errNameTooLong
 	}
 	at := len(s.params)
 	for ; at > 0; at-- {
@@ -93,7 +96,7 @@ func (s *Set) insert(p *Param, r repeat) error {
 		return nil
 	}
 	if len(s.params) == MaxParams {
-		return ErrTooMany
+		return errTooMany
 	}
 	s.params = append(s.params, Param{})
 	copy(s.params[at+1:], s.params[at:])

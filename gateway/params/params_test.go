@@ -55,7 +55,7 @@ func TestDecodedTextsDoNotOverwriteEachOther(t *testing.T) {
 	for _, p := range s.All() { // an append to one slice must not reach into the next
 		_ = append(p.Name, "????"...)
 		_ = append(p.Value, "????"...)
-		_ = append(p.Raw, "????"...)
+		_ = append(p.raw, "????"...)
 	}
 	if got := show(&s); strings.Contains(got, "?") {
 		t.Errorf("appending to one value changed another: %q", got)
@@ -72,7 +72,7 @@ func TestResetForgetsTheBody(t *testing.T) {
 			t.Errorf("%d parameters and %d bytes are left", len(s.All()), cap(s.scratch))
 		}
 		for i, p := range s.params[:cap(s.params)] {
-			if p.Name != nil || p.Value != nil || p.Raw != nil {
+			if p.Name != nil || p.Value != nil || p.raw != nil {
 				t.Errorf("slot %d still points into the body", i)
 			}
 		}
@@ -81,8 +81,8 @@ func TestResetForgetsTheBody(t *testing.T) {
 
 func TestErrorsAreSentences(t *testing.T) {
 	for err, want := range map[error]string{
-		ErrTooMany:                       "At most 64 parameters are possible.",
-		ErrNameTooLong:                   "The name of a parameter can have at most 64 bytes.",
+		errTooMany:                       "At most 64 parameters are possible.",
+		errNameTooLong:                   "The name of a parameter can have at most 64 bytes.",
 		expected(7, "'}'"):               "Malformed at position 7: expected '}'.",
 		&DuplicateError{Name: "pri\nce"}: `The parameter "pri\nce" appears more than once.`,
 	} {

@@ -91,23 +91,6 @@ func (l *Limiter) TakeMany(client uint64, n int, now int64) Answer {
 	return l.answer(ok, full-now, cost)
 }
 
-// Look returns the answer of Take without taking: the token in question is among the remaining
-// ones.
-func (l *Limiter) Look(client uint64, now int64) Answer {
-	if l == nil {
-		return Answer{OK: true}
-	}
-	h := maphash.Comparable(l.seed, client)
-	s := &l.shards[h>>l.shift]
-	s.mu.Lock()
-	full := now
-	if b := s.find(client, h); b != nil {
-		full = max(full, b.full)
-	}
-	s.mu.Unlock()
-	return l.answer(full+l.interval-now <= l.depth, full-now, l.interval)
-}
-
 // answer returns the state of a bucket that owes so many nanoseconds, after a request for a cost.
 func (l *Limiter) answer(ok bool, owed, cost int64) Answer {
 	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval),

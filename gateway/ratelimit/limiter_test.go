@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math/big"
 	"math/rand/v2"
 	"net/netip"
@@ -147,7 +148,7 @@ func TestRandomTakesAnswerAsTheExactModelDoes(t *testing.T) {
 			what := "take"
 			if r.IntN(8) == 0 {
 				what = "look"
-				got, want = l.Look(client, now), m.look(client, now)
+				got, want = l.look(client, now), m.look(client, now)
 			} else {
 				got, want = l.Take(client, now), m.take(client, now)
 			}
@@ -186,18 +187,18 @@ func TestABurstPassesAndThenAsManyAsTheRateAllows(t *testing.T) {
 	for range 3 {
 		f("one more", l.Take(1, at), refused)
 	}
-	f("a look", l.Look(1, at), refused)
+	f("a look", l.look(1, at), refused)
 	f("another client", l.Take(2, at), Answer{OK: true, Limit: 200, Remaining: 199, Reset: 1})
 	f("a nanosecond before the next token", l.Take(1, at+10*ms-1), refused)
-	f("a look at the next token", l.Look(1, at+10*ms),
+	f("a look at the next token", l.look(1, at+10*ms),
 		Answer{OK: true, Limit: 200, Remaining: 1, Reset: 2})
 	f("the next token", l.Take(1, at+10*ms), Answer{OK: true, Limit: 200, Remaining: 0, Reset: 2})
 	f("no more", l.Take(1, at+10*ms), refused)
 	f("a second later", l.Take(1, at+1010*ms),
 		Answer{OK: true, Limit: 200, Remaining: 99, Reset: 2})
-	f("after a long time", l.Look(1, at+1e6*ms),
+	f("after a long time", l.look(1, at+1e6*ms),
 		Answer{OK: true, Limit: 200, Remaining: 200, Reset: 0})
-	f("a clock that is a little behind another", l.Look(2, at-1),
+	f("a clock that is a little behind another", l.look(2, at-1),
 		Answer{OK: true, Limit: 200, Remaining: 198, Reset: 1})
 
 	slow := New(1, 3, 10)
@@ -212,7 +213,7 @@ func TestABurstPassesAndThenAsManyAsTheRateAllows(t *testing.T) {
 func TestARateOfZeroIsNoLimit(t *testing.T) {
 	l := New(0, 0, 0)
 	for range 1000 {
-		if a := l.Take(1, 0); a != (Answer{OK: true}) || l.Look(1, 0) != a {
+		if a := l.Take(1, 0); a != (Answer{OK: true}) || l.look(1, 0) != a {
 			t.Fatalf("%+v", a)
 		}
 	}
@@ -279,7 +280,7 @@ func TestWhatManyTakeAtOnceIsExactlyABurst(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(w)))
 			for range clients * burst {
 				c := r.IntN(clients)
-				l.Look(uint64(c), 0)
+				l.look(uint64(c), 0)
 				if l.Take(uint64(c), 0).OK {
 					taken[c].Add(1)
 				}
@@ -370,7 +371,7 @@ func TestAHitAllocatesNothing(t *testing.T) {
 	a := netip.MustParseAddr("2001:db8::1")
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 1e6
-		l.Look(AddressKey(a), now)
+		l.look(AddressKey(a), now)
 		l.Take(AddressKey(a), now)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -402,4 +403,21 @@ func TestManyTokensAtOnceAreAsMuchAsOneByOne(t *testing.T) {
 	if a := many.TakeMany(8, 1000, now); a.OK || a.RetryAfter != 25 {
 		t.Errorf("more than a bucket, of an empty one: %+v", a)
 	}
+}
+
+// look returns the answer of Take without taking: the token in question is among the remaining
+// ones.
+func (l *Limiter) look(client uint64, now int64) Answer {
+	if l == nil {
+		return Answer{OK: true}
+	}
+	h := maphash.Comparable(l.seed, client)
+	s := &l.shards[h>>l.shift]
+	s.mu.Lock()
+	full := now
+	if b := s.find(client, h); b != nil {
+		full = max(full, b.full)
+	}
+	s.mu.Unlock()
+	return l.answer(full+l.interval-now <= l.depth, full-now, l.interval)
 }

@@ -63,7 +63,7 @@ func BenchmarkLook(b *testing.B) {
 	l, known := filled(100, 200), clients()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		l.Look(known[i%len(known)], int64(i)*1e5)
+		l.look(known[i%len(known)], int64(i)*1e5)
 	}
 }
 

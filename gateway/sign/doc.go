@@ -31,7 +31,7 @@
 //   - for GET only: the key alone, whatever the query; tried before all others
 //
 // A text equal to one already tried is skipped. Without spaces and without !'()* one HMAC settles a
-// JSON body, and a right signature of a form. MaxTries bounds the rest. If a text has more than 4
+// JSON body, and a right signature of a form. maxTries bounds the rest. If a text has more than 4
 // KB, only the first two count.
 //
 // The key alone is never enough for a POST that carries parameters: otherwise the signature of any

@@ -13,8 +13,8 @@ import (
 	"exchange/gateway/params"
 )
 
-// MaxTries bounds the HMACs of one verification: four encodings, the text as sent, the key alone.
-const MaxTries = 6
+// maxTries bounds the HMACs of one verification: four encodings, the text as sent, the key alone.
+const maxTries = 6
 
 // SignatureLen is the length of a signature in hexadecimal digits.
 const SignatureLen = 2 * sha256.Size
@@ -200,7 +200,7 @@ func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) b
 
 // fits reports whether the client's signature is the signature of v.message.
 func (k *Keyed) fits(v *Verifier) bool {
-	if v.tries++; v.tries > MaxTries {
+	if v.tries++; v.tries > maxTries {
 		panic("BUG: more texts to try than there are")
 	}
 	k.mac(v, v.message)

@@ -202,7 +202,7 @@ func TestEqualTextsAreTriedOnce(t *testing.T) {
 	f(asForm, `b=(x+y)&a`, 5)
 	f(asQuery, ``, 1)
 	f(asQuery, orderForm, 3)
-	f(asQuery, `b=(x+y)&a`, MaxTries)
+	f(asQuery, `b=(x+y)&a`, maxTries)
 	f(asJSON, `{"a b":"(x)`+strings.Repeat("x", longMessage)+`"}`, 1)
 	f(asForm, `b=(x+y)&a=`+strings.Repeat("x", longMessage), 2)
 }

@@ -62,8 +62,8 @@ func TestAClientWaitsOnceForEachName(t *testing.T) {
 		s.handle(&request{client: c, subscribe: subscribe, wishes: list})
 		<-c.turn
 	}
-	one, all := slices.Repeat([]string{"diff.BTC_USDT"}, MaxNames),
-		slices.Repeat([]string{"diff"}, MaxNames)
+	one, all := slices.Repeat([]string{"diff.BTC_USDT"}, maxNames),
+		slices.Repeat([]string{"diff"}, maxNames)
 	waits := func() (n int) {
 		for _, w := range c.waits {
 			n += len(w.requests)
@@ -73,10 +73,10 @@ func TestAClientWaitsOnceForEachName(t *testing.T) {
 	for range 500 {
 		ask(true, one...)
 	}
-	if len(c.waits) != 1 || waits() != MaxNames || c.asking != MaxNames {
+	if len(c.waits) != 1 || waits() != maxNames || c.asking != maxNames {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
-	if n := c.said("subscribe.error"); n != 500-MaxNames || n != c.said("too many requests wait") {
+	if n := c.said("subscribe.error"); n != 500-maxNames || n != c.said("too many requests wait") {
 		t.Errorf("%d requests were refused", n)
 	}
 	ask(false, one...)
@@ -122,7 +122,7 @@ func TestEqualNamesOfARequestAreOne(t *testing.T) {
 		"trades trades.BTC_USDT": 4, "x x": 1, "x y book_ETH_BTC": 3,
 		"diff ticker trades orderbook.20": 12, strings.Repeat("diff ", 1000): 3 + 1} {
 		list := strings.Fields(text)
-		if _, touched := n.wishes(list[:min(len(list), MaxNames+1)]); touched != want {
+		if _, touched := n.wishes(list[:min(len(list), maxNames+1)]); touched != want {
 			t.Errorf("%.40s touches %d channels, want %d", text, touched, want)
 		}
 	}
@@ -313,5 +313,5 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 	l.mu.Lock()
 	l.wait("every request is answered", func() bool { return len(l.acks) == 500 })
 	l.mu.Unlock()
-	eventually(t, "the others have gone", func() bool { return w.hub.Stats().Clients == 3 })
+	eventually(t, "the others have gone", func() bool { return w.hub.Stats().clients == 3 })
 }

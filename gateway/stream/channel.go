@@ -11,30 +11,31 @@ import (
 	"exchange/actors/directory"
 )
 
-// A channel is the actor of one channel: it encodes what its subscribers get, once, and knows how
-// many they are on each shard; who they are, the shards know. It watches its pair as long as there
-// are any, and an interval longer: those who leave and come back cost the committed side nothing.
+// A channel is the actor of one channel. It encodes each event once, and knows the number of
+// subscribers on each shard; the shards know the clients. It watches its pair while it has
+// subscribers, and an interval longer, so that clients that leave and come back cost the committed
+// side nothing.
 type channel struct {
 	hub    *Hub
 	topic  topic
 	family family
 	pair   *directory.Pair
-	epoch  uint64 // of this actor's life: what is said to an earlier one counts no more
+	epoch  uint64 // of this actor's life; messages to an earlier life do not count
 	self   *actor.PID
 	writer writer
 
-	members []int // subscribers by shard
+	members []int // number of subscribers by shard
 	total   int
 	waiting []*join
-	emptied time.Time // when the last subscriber left
+	emptied time.Time // time at which the last subscriber left
 
-	watching bool   // the committed actor tells us
-	asked    uint64 // token of the answer that is on its way, 0: none is
+	watching bool   // the committed actor sends the pair's changes
+	asked    uint64 // token of the answer that is on its way; 0: none
 	dirty    bool   // the pair has changed since the newest state
 	updateID uint64
 	askedAt  time.Time
-	next     time.Time // no state before
-	state    []byte    // frames of the newest state; diff: as long as nothing came after it
+	next     time.Time // earliest time of the next state
+	state    []byte    // frames of the newest state; diff: until the next event
 	minute   int64     // ticker: of the newest state, epoch minutes
 	timer    *time.Timer
 }
@@ -46,12 +47,12 @@ type (
 		client *client
 		shard  *shard
 	}
-	// left says that subscribers of a shard are none any more.
+	// left is a subscriber of a shard that left.
 	left struct {
 		shard int
 		epoch uint64
 	}
-	// look is the timer's.
+	// look is the message of the timer.
 	look struct{}
 )
 
@@ -75,7 +76,7 @@ func (c *channel) Receive(ctx actor.Context) {
 			c.schedule()
 		}
 	case *actors.Watched:
-		if m.Token == c.asked { // else an earlier life has asked, and has ended its watching
+		if m.Token == c.asked { // otherwise an earlier life asked, and its watch has ended
 			c.watched(m.View)
 		}
 	case *actors.Units:
@@ -88,10 +89,10 @@ func (c *channel) Receive(ctx actor.Context) {
 	}
 }
 
-// isState says of a channel that each of its events is a whole state.
+// isState reports whether each event of the channel is a whole state.
 func (c *channel) isState() bool { return c.family == ticker || c.family == top }
 
-// admitOrAsk lets those who wait in, if what they get first is known; if not, it is asked for.
+// admitOrAsk admits the waiting clients if their first event is known; otherwise it asks for it.
 func (c *channel) admitOrAsk() {
 	if c.watching && (c.state != nil || !c.hub.names.begins(c.family)) {
 		c.admit()
@@ -120,7 +121,7 @@ func (c *channel) ask() {
 	e.Watch(w)
 }
 
-// watched has the pair's state as of this turn of the channel: what comes from now on follows it.
+// watched takes the pair's state as of this turn of the channel; later events follow it.
 func (c *channel) watched(v *actors.View) {
 	c.asked, c.watching, c.dirty = 0, true, false
 	switch c.family {
@@ -138,7 +139,7 @@ func (c *channel) watched(v *actors.View) {
 	c.schedule()
 }
 
-// changed sends a state, if it is another one.
+// changed sends a state if it differs from the last one.
 func (c *channel) changed(state []byte) {
 	if !bytes.Equal(state, c.state) {
 		c.state = state
@@ -146,10 +147,10 @@ func (c *channel) changed(state []byte) {
 	}
 }
 
-// units sends what happened.
+// units sends events.
 func (c *channel) units(list []actors.Unit) {
 	if !c.watching {
-		return // they were on their way when it ended
+		return // the events were on their way when the watch ended
 	}
 	if c.family == diff {
 		if list[0].UpdateID != c.updateID+1 {
@@ -169,7 +170,7 @@ func (c *channel) units(list []actors.Unit) {
 	case book:
 		frames = c.writer.orders(nil, list)
 	case diff:
-		// in pieces, so that a slow subscriber can be spared the rest
+		// in pieces, so that the rest can be dropped for a slow subscriber
 		for ; len(list) > 1; list = list[1:] {
 			if frames = c.writer.diffs(frames, list[:1]); len(frames) >= longestJoined {
 				c.send(frames)
@@ -183,7 +184,7 @@ func (c *channel) units(list []actors.Unit) {
 	}
 }
 
-// send gives frames to the shards that have subscribers. States may wait for those of other
+// send gives frames to the shards that have subscribers. States may wait for states of other
 // channels.
 func (c *channel) send(f []byte) {
 	for i, n := range c.members {
@@ -197,7 +198,8 @@ func (c *channel) send(f []byte) {
 	}
 }
 
-// admit makes those who wait subscribers. What they get first is the state, if the channel has one.
+// admit makes the waiting clients subscribers. Their first event is the state, if the channel has
+// one.
 func (c *channel) admit() {
 	clients := make([][]*client, len(c.hub.shards))
 	for _, j := range c.waiting {
@@ -214,14 +216,14 @@ func (c *channel) admit() {
 	}
 }
 
-// rest ends watching.
-func (c *channel) rest() {
+// unwatch ends the watch.
+func (c *channel) unwatch() {
 	c.watching, c.dirty, c.state = false, false, nil
 	c.hub.engine.Unwatch(c.self, c.pair)
 }
 
-// schedule makes sure that the channel looks at its pair when it is time, and no longer than
-// somebody wants it.
+// schedule sets the timer for the channel's next look at its pair. It ends the watch when no client
+// has wanted it for an interval.
 func (c *channel) schedule() {
 	if c.asked != 0 {
 		return
@@ -231,14 +233,14 @@ func (c *channel) schedule() {
 	switch {
 	case c.watching && c.total == 0 && len(c.waiting) == 0:
 		if wait = c.emptied.Add(c.hub.opts.Interval).Sub(now); wait <= 0 {
-			c.rest()
+			c.unwatch()
 			return
 		}
 	case len(c.waiting) > 0 && !c.hub.names.begins(c.family):
 	case len(c.waiting) > 0 || c.watching && c.dirty && c.isState():
-		// also for those who come and go: books are not made without end
+		// clients that come and go wait too, which bounds the books that are made
 		wait = max(0, c.next.Sub(now))
-	case c.watching && c.family == ticker: // its window moves on
+	case c.watching && c.family == ticker: // the window moves on
 		wait = time.Unix((c.minute+1)*60, int64(time.Millisecond)).Sub(now)
 	default:
 		return
@@ -255,23 +257,23 @@ func (c *channel) schedule() {
 	c.timer.Reset(wait)
 }
 
-// began is when beats are counted from.
+// began is the time of the first beat.
 var began = time.Now()
 
-// nextBeat is when a state may follow one of now: an interval later or more, and together with
-// those of all other channels that change all the time. Who subscribes to several gets them in one
-// write.
+// nextBeat returns the time at which a state may follow a state of now: at least an interval later,
+// and together with the states of all other channels that change all the time. So a subscriber of
+// several channels gets them in one write.
 func nextBeat(now time.Time, interval time.Duration) time.Time {
-	const lateness = 8 // this part of an interval may a timer be late and still keep the beat
+	const lateness = 8 // a timer that is late by 1/8 of an interval keeps the beat
 	period := interval + interval/lateness
 	beat := now.Sub(began) / period
 	if late := now.Sub(began) - beat*period; late <= interval/lateness {
 		return began.Add((beat + 1) * period)
 	}
-	return began.Add((beat + 2) * period) // it was not the timer
+	return began.Add((beat + 2) * period) // the timer did not cause this state
 }
 
-// look is one turn of the timer; what it was set for may be done already.
+// look is one turn of the timer. Its task may be done already.
 func (c *channel) look() {
 	if c.watching && c.family == ticker && time.Now().Unix()/60 > c.minute {
 		c.dirty = true
@@ -279,8 +281,8 @@ func (c *channel) look() {
 	c.schedule()
 }
 
-// failed ends this life of the channel: what it knew of its subscribers is gone, and they are told
-// by being disconnected.
+// failed ends this life of the channel. Its knowledge of its subscribers is lost, so the shards
+// disconnect them.
 func (c *channel) failed() {
 	if c.timer != nil {
 		c.timer.Stop()

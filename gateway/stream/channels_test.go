@@ -247,7 +247,7 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 		t.Fatal(n.topics())
 	}
 	c := &client{named: n.newSet()}
-	for i := range MaxNames {
+	for i := range maxNames {
 		x, err := n.parse(fmt.Sprint("book_P", i))
 		if err != nil || c.has(&x) || c.count() != i {
 			t.Fatal(err, c.count())
@@ -261,7 +261,7 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 		many = append(many, fmt.Sprintf(`"ticker.P%d"`, i))
 	}
 	if got := channelNames([]json.RawMessage{
-		json.RawMessage("[" + strings.Join(many, ",") + "]")}); len(got) != MaxNames+1 {
+		json.RawMessage("[" + strings.Join(many, ",") + "]")}); len(got) != maxNames+1 {
 		t.Error(len(got))
 	}
 
@@ -269,13 +269,13 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 	l := w.listen()
 	writes := w.server.Stats().Writes
 	text := `42["subscribe"`
-	for i := range MaxNames + 10 {
+	for i := range maxNames + 10 {
 		text += fmt.Sprintf(`,"x%d"`, i)
 	}
 	l.say(text + "]")
-	for i := range MaxNames + 1 {
+	for i := range maxNames + 1 {
 		want := "unknown channel"
-		if i == MaxNames {
+		if i == maxNames {
 			want = "not looked at"
 		}
 		if s := l.next(); s.name != "subscribe.error" ||

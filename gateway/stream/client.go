@@ -13,41 +13,41 @@ type client struct {
 	socket *socketio.Socket
 	shard  *shard
 	gone   bool
-	silent bool // it has asked for nothing yet, and gets book_ of all pairs
-	held   bool // the server was told that the client has a subscription
+	silent bool // the client has asked for nothing yet, and gets book_ of all pairs
+	held   bool // the server knows that the client has a subscription
 
-	plain   [families]bool // channels of all pairs that it named
-	named   set            // channels of one pair that it named
-	joining set            // channels that were asked to let it in
-	member  set            // channels whose subscriber it is
+	plain   [families]bool // channels of all pairs that the client named
+	named   set            // channels of one pair that the client named
+	joining set            // channels that have not admitted the client yet
+	member  set            // channels whose subscriber the client is
 
-	waits  map[topic]*wait // names that are not answered yet, by their numbers
-	asking int             // requests that wait for them
+	waits  map[topic]*wait // names without an answer, by their numbers
+	asking int             // number of requests that wait for answers
 	out    []socketio.Delivery
-	// early are frames of channels that have let the client in, while it waits for an answer to a
-	// name of the whole family: the answer comes before them.
+	// frames of channels that have admitted the client, while an answer to a name of the whole
+	// family is due: the answer goes first
 	early [families]backlog
-	// by pair, the client's number in audience.early, from 1; 0: it is not there
+	// by pair, the client's number in audience.early, from 1; 0: not in there
 	earlyAt [families][]int32
 
-	// has an element for each message that the client may have in the shard beside those that are
+	// an element for each further message that the client may have in the shard
 	turn chan struct{}
 }
 
-// A wait is a name that a client asked for, until all its channels have let the client in.
+// A wait is a name that a client asked for, until all its channels have admitted the client.
 type wait struct {
 	text     string
-	requests []*asked // that named it, each once
+	requests []*asked // with this name, each once
 }
 
-// asked is a request that has not been acknowledged yet.
+// An asked is a request without an acknowledgement.
 type asked struct {
 	event    *socketio.Event
-	channels []string // that the client is subscribed to, or from
-	open     int      // names that wait
+	channels []string // names that the client joined or left
+	open     int      // number of names that wait
 }
 
-// done says that one name waits no more.
+// done notes that one name waits no more.
 func (a *asked) done(s *shard, c *client) {
 	if a.open--; a.open == 0 {
 		c.asking--
@@ -55,20 +55,21 @@ func (a *asked) done(s *shard, c *client) {
 	}
 }
 
-// finish acknowledges a request, if the client wants that, after what is out for it.
+// finish acknowledges a request, if the client wants that, after the deliveries before it.
 func (a *asked) finish(s *shard, c *client) {
 	if a.event != nil && a.event.WantsAck() {
 		s.deliver(c)
-		a.event.Ack(map[string][]string{"channels": append([]string{}, a.channels...)}) //nolint:errcheck // the client may be gone
+		list := append([]string{}, a.channels...)
+		a.event.Ack(map[string][]string{"channels": list}) //nolint:errcheck // it may be gone
 	}
 }
 
-// wants reports whether a client asked for a channel, under whichever name.
+// wants reports whether a client asked for a channel, under either name.
 func (c *client) wants(t topic, n *names) bool {
 	return c.named.has(t) || c.plain[n.familyOf(t)]
 }
 
-// count is how many names a client has.
+// count returns the number of a client's names.
 func (c *client) count() int {
 	n := c.named.len()
 	for _, all := range c.plain {
@@ -87,15 +88,15 @@ func (c *client) hold() {
 	}
 }
 
-// A backlog is what waits for an answer. What many clients wait for, a snapshot, does not count, as
-// in the queue of a slow client.
+// A backlog has the deliveries that wait for an answer. A snapshot, for which many clients wait,
+// does not count, as in the queue of a slow client.
 type backlog struct {
 	list  []socketio.Delivery
 	bytes int
-	full  bool // more came than may wait: the client is closed, and nothing is kept for it
+	full  bool // too much came: the client is closed, and nothing is kept for it
 }
 
-// deliveryOverhead is what a delivery counts besides its bytes.
+// deliveryOverhead is the cost of a delivery besides its bytes.
 const deliveryOverhead = 64
 
 func cost(d *socketio.Delivery) int {
@@ -105,8 +106,8 @@ func cost(d *socketio.Delivery) int {
 	return len(d.Frames) + deliveryOverhead
 }
 
-// keep lets deliveries wait for an answer, most bytes of them. It is false, once, for a client with
-// more, which is to be closed: it is slow to be let in, or was forgotten by a channel that fails.
+// keep lets deliveries wait for an answer, up to most bytes. For more it returns false, once, and
+// the caller closes the client: its admission is slow, or a failing channel has forgotten it.
 func (c *client) keep(f family, most int, list ...socketio.Delivery) bool {
 	e := &c.early[f]
 	if e.full {
@@ -123,7 +124,7 @@ func (c *client) keep(f family, most int, list ...socketio.Delivery) bool {
 	return true
 }
 
-// drop lets nothing of a channel wait any more.
+// drop removes the deliveries of a channel.
 func (e *backlog) drop(t topic) {
 	e.list = slices.DeleteFunc(e.list, func(d socketio.Delivery) bool {
 		if d.Tag != uint32(t) {
@@ -153,7 +154,7 @@ func (c *client) set(n *name, on bool) {
 	}
 }
 
-// topicsOf yields the channels of a name.
+// topicsOf returns the channels of a name.
 func (n *names) topicsOf(of *name) func(yield func(topic) bool) {
 	return func(yield func(topic) bool) {
 		if !of.all {
@@ -168,14 +169,14 @@ func (n *names) topicsOf(of *name) func(yield func(topic) bool) {
 	}
 }
 
-// listen gives a client that has not said anything yet what old clients expect.
+// listen subscribes a client without a request to the channels that old clients expect.
 func (s *shard) listen(c *client) {
 	c.silent, c.plain[book] = true, true
 	s.joinAll(c, &name{family: book, all: true})
 }
 
-// speak ends that. The channels that the client wants from now on are known when what it returns is
-// called, and those it has been in all the time have lost nothing.
+// speak ends that at the client's first request. The caller calls the returned function when it
+// knows the client's channels. Channels that the client keeps lose nothing.
 func (s *shard) speak(c *client) (spoken func()) {
 	if !c.silent {
 		return func() {}
@@ -184,8 +185,8 @@ func (s *shard) speak(c *client) (spoken func()) {
 	return func() { s.partAll(c, &name{family: book, all: true}) }
 }
 
-// joinAll joins what is not joined of a name's channels, and says whether any has not let the
-// client in yet.
+// joinAll joins the channels of a name that are not joined yet. It reports whether any channel has
+// not admitted the client yet.
 func (s *shard) joinAll(c *client, n *name) (open bool) {
 	for t := range s.hub.names.topicsOf(n) {
 		switch {
@@ -200,7 +201,7 @@ func (s *shard) joinAll(c *client, n *name) (open bool) {
 	return open
 }
 
-// partAll leaves those of a name's channels that the client does not want under another name.
+// partAll leaves the channels of a name that the client does not want under another name.
 func (s *shard) partAll(c *client, n *name) {
 	for t := range s.hub.names.topicsOf(n) {
 		if !c.wants(t, s.hub.names) {
@@ -209,17 +210,17 @@ func (s *shard) partAll(c *client, n *name) {
 	}
 }
 
-// Errors for the client. errWaiting bounds how many requests are kept until channels let it in.
+// Errors for the client. errWaiting bounds the requests that wait for admission.
 var (
-	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(MaxNames))
+	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(maxNames))
 	errRequest = errors.New(
 		"too many channels in one request: this one and what follows it were not looked at, for " +
-			"it may have " + strconv.Itoa(MaxNames))
+			"it may have " + strconv.Itoa(maxNames))
 	errWaiting = errors.New("too many requests wait for their answers: a client may have " +
-		strconv.Itoa(MaxNames))
+		strconv.Itoa(maxNames))
 )
 
-// subscribe answers each name with success, once all of its channels have let the client in, or
+// subscribe answers each name with success, once all of its channels have admitted the client, or
 // with an error.
 func (s *shard) subscribe(m *request) {
 	c, a := m.client, &asked{event: m.event}
@@ -233,16 +234,17 @@ func (s *shard) subscribe(m *request) {
 			}
 			continue
 		case err != nil:
-		case c.asking == MaxNames:
+		case c.asking == maxNames:
 			err = errWaiting
-		case !c.has(n) && c.count() == MaxNames:
+		case !c.has(n) && c.count() == maxNames:
 			err = errNames
 		}
 		if err != nil {
 			s.say(c, failure(shown(n.text), err))
 			continue
 		}
-		// whoever is in by another name, or asks again for it has lost its place, gets it anew
+		// A client that is in by another name, or that asks again because it lost the state, gets
+		// the state anew.
 		if s.hub.names.begins(n.family) {
 			for t := range s.hub.names.topicsOf(n) {
 				s.rejoin(c, t)
@@ -264,7 +266,7 @@ func (s *shard) subscribe(m *request) {
 	c.asking++
 }
 
-// wait keeps a name until it can be answered, for one more request.
+// wait keeps a name until its answer, for one more request.
 func (c *client) wait(number topic, text string, a *asked) {
 	w := c.waits[number]
 	if w == nil {
@@ -277,10 +279,10 @@ func (c *client) wait(number topic, text string, a *asked) {
 	w.requests = append(w.requests, a)
 }
 
-// shown is as much of a name as is repeated.
+// shown returns the part of a name that an answer repeats.
 func shown(text string) string { return text[:min(len(text), longestShown)] }
 
-// admittedTo answers the names that the client has been waiting for: a channel belongs to two.
+// admittedTo answers the names that waited for a channel, which belongs to two names.
 func (s *shard) admittedTo(c *client, t topic) {
 	if len(c.waits) == 0 {
 		return

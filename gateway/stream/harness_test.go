@@ -106,7 +106,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := New(e, Options{Interval: time.Millisecond, Shards: 2})
+	h := New(e, Options{Interval: time.Millisecond, shards: 2})
 	options := socketio.Options{MessagesPerSecond: -1}
 	if w.tune != nil {
 		w.tune(&options)

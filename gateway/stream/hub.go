@@ -15,18 +15,18 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// MaxNames is how many channels a client may name, and how many in one call.
-const MaxNames = 128
+// maxNames is the most channels that a client may name, in all and in one call.
+const maxNames = 128
 
-// Options are what a Hub is made with. Zero fields mean their defaults.
+// Options are the settings of a Hub. A zero field means its default.
 type Options struct {
 	// Interval is the least time between two events of ticker or orderbook.20 of one pair, and
 	// between two whole books of one pair's diff. Default 100 ms.
 	Interval time.Duration
-	// Shards is over how many goroutines clients are spread. Default: one for each core.
-	Shards int
-	// QueueBytes is what may wait for a client until its subscription to a whole family is
-	// answered, as socketio.Options has it for what the client does not take. Default 1 MiB.
+	// shards is the number of goroutines that share the clients. Default: one for each core.
+	shards int
+	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
+	// whole family, as in socketio.Options. Default 1 MiB.
 	QueueBytes int
 }
 
@@ -37,7 +37,7 @@ type Hub struct {
 	names    *names
 	channels []*actor.PID // by topic
 	shards   []*shard
-	next     atomic.Uint64 // client's shard
+	next     atomic.Uint64 // shard of the next client
 	tokens   atomic.Uint64
 	epochs   atomic.Uint64
 	running  sync.WaitGroup // shards
@@ -55,9 +55,9 @@ type counts struct {
 func New(e *actors.Engine, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
-	o.Shards = cmp.Or(o.Shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
+	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
-	for i := range o.Shards {
+	for i := range o.shards {
 		h.shards = append(h.shards, newShard(h, i))
 	}
 	for f := range families {
@@ -71,7 +71,7 @@ func New(e *actors.Engine, o Options) *Hub {
 			t := h.names.topic(f, place)
 			h.channels = append(h.channels, e.SpawnChannel(name, func() actor.Actor {
 				return &channel{hub: h, topic: t, family: f, pair: p, epoch: h.epochs.Add(1),
-					members: make([]int, o.Shards),
+					members: make([]int, o.shards),
 					writer:  writer{pair: p.Name, event: event}}
 			}))
 		}
@@ -83,7 +83,7 @@ func New(e *actors.Engine, o Options) *Hub {
 	return h
 }
 
-// Close ends the shards. There must be no clients any more.
+// Close ends the shards. All clients must have gone.
 func (h *Hub) Close() {
 	for _, s := range h.shards {
 		s.post(closing{})
@@ -91,8 +91,8 @@ func (h *Hub) Close() {
 	h.running.Wait()
 }
 
-// Hooks are what a socketio namespace calls. listens says of a client whether it gets book_ of all
-// pairs until it asks for something.
+// Hooks returns the hooks for a socketio namespace. listens reports whether a client gets book_ of
+// all pairs until its first request.
 func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	return socketio.Namespace{
 		Connect: func(s *socketio.Socket, _ json.RawMessage) error {
@@ -128,29 +128,29 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	}
 }
 
-// messagesAtOnce is how many messages of a client may be in its shard: enough for it to ask for all
-// that it wants without waiting for a round of the shard each time.
+// messagesAtOnce is the most messages of a client in its shard: enough to ask for all channels
+// without a round of the shard for each.
 const messagesAtOnce = 8
 
-// post gives the shard a client's message when there are not too many of the client's in it, and
-// none before it is in itself. Meanwhile its hook waits, and with it whatever else its session
-// sends. A shard waits for no hook, and there is one as long as there are clients.
+// post gives a client's message to its shard, once the shard knows the client and has few of its
+// messages. Meanwhile the hook waits, and with it the session's other packets. A shard waits for no
+// hook, and it lives as long as there are clients.
 func (c *client) post(m any) {
 	<-c.turn
 	c.shard.post(m)
 }
 
-// channelNames reads what a client sent: names, or arrays of names. What is no text stands for
-// itself, and is refused as unknown. Beyond MaxNames and one, nothing is looked at: the one more is
-// refused.
+// channelNames parses a client's arguments: names, or arrays of names. A value that is no text
+// stands for itself, and is refused as unknown. It returns at most maxNames and one, and the last
+// one is refused.
 func channelNames(args []json.RawMessage) (list []string) {
 	for _, raw := range args {
-		many, err := socketio.Elements(raw, MaxNames+1)
+		many, err := socketio.Elements(raw, maxNames+1)
 		if errors.Is(err, socketio.ErrNoArray) {
 			many = []json.RawMessage{raw}
 		}
 		for _, one := range many {
-			if len(list) > MaxNames {
+			if len(list) > maxNames {
 				return list
 			}
 			var text string

@@ -22,34 +22,34 @@ const (
 	families
 )
 
-// plainNames are those of the channels of all pairs; with a dot and a pair, of one. book has no
-// such name.
+// plainNames are the names of channels of all pairs. With a dot and a pair they name the channel of
+// one pair. book has no such name.
 var plainNames = [families]string{ticker: "ticker", diff: "diff", trades: "trades",
 	top: "orderbook.20"}
 
-// bookPrefix and a pair is the name of the channel and of its events.
+// bookPrefix and a pair are the name of the channel and of its events.
 const bookPrefix = "book_"
 
-// events are the names of what is sent; those of book are their channels'.
+// events are the names of events; those of book have the names of their channels.
 var events = [families]string{ticker: "ticker", diff: "depth.diff", trades: "trades",
 	top: "orderbook.20"}
 
-// policies say what happens to what a slow subscriber has not taken: of states only the newest
-// waits, a difference may be replaced by a whole book, and what happened is never left out.
+// policies are the treatment of events that wait for a slow subscriber. Only the newest state
+// waits, a whole book may replace differences, and trades and orders are never left out.
 var policies = [families]socketio.Policy{ticker: socketio.Latest, diff: socketio.Resync,
 	trades: socketio.Keep, top: socketio.Latest, book: socketio.Keep}
 
-// watching is what a channel wants to be told by the committed actor.
+// watching is the kind of events that a channel gets from the committed actor.
 var watching = [families]actors.WatchKind{ticker: actors.WatchChanges, diff: actors.WatchLevels,
 	trades: actors.WatchUnits, top: actors.WatchChanges, book: actors.WatchUnits}
 
-// A topic is the number of a channel: its family's times the number of pairs, and its pair's place.
+// A topic is the number of a channel: its family times the number of pairs, plus its pair's place.
 type topic uint32
 
-// answers is the tag of what is no channel's: success and error.
+// answers is the tag of success and error, which belong to no channel.
 const answers = ^uint32(0)
 
-// A name is what a client asks for.
+// A name is the name of one channel, or of a family's channels of all pairs.
 type name struct {
 	text   string
 	family family
@@ -57,7 +57,7 @@ type name struct {
 	topic  topic // unless all
 }
 
-// names knows the channels.
+// names has the names of all channels.
 type names struct {
 	pairs  []*directory.Pair
 	places map[string]int // of pairs
@@ -77,7 +77,7 @@ func (n *names) topic(f family, place int) topic { return topic(int(f)*len(n.pai
 
 func (n *names) familyOf(t topic) family { return family(int(t) / len(n.pairs)) }
 
-// placeOf is a channel's pair, by its place.
+// placeOf returns the place of a channel's pair.
 func (n *names) placeOf(t topic) int { return int(t) % len(n.pairs) }
 
 // begins reports whether a channel begins with its state for each new subscriber.
@@ -85,7 +85,7 @@ func (n *names) begins(f family) bool { return policies[f] != socketio.Keep }
 
 func (n *names) policyOf(t topic) socketio.Policy { return policies[n.familyOf(t)] }
 
-// longestShown is how much of a name that is not known is repeated, in bytes.
+// longestShown is the most bytes of an unknown name that an answer repeats.
 const longestShown = 64
 
 // parse finds a channel by its name. The error's text is for the client.
@@ -117,7 +117,7 @@ func (n *names) ofPair(text string, f family, pair string) (name, error) {
 	return name{text: text, family: f, topic: n.topic(f, place)}, nil
 }
 
-// number is that of a name: its channel's, or one beyond all channels.
+// number returns the number of a name: its channel's topic, or a number beyond all topics.
 func (n *names) number(of *name) topic {
 	if of.all {
 		return n.numberOfAll(of.family)
@@ -129,25 +129,25 @@ func (n *names) numberOfAll(f family) topic { return topic(n.topics()) + topic(f
 
 // A wish is a name in a client's request.
 type wish struct {
-	name  name  // its text is what the client said, known or not
+	name  name  // with the client's text, even if it is unknown
 	err   error // for the client
-	again bool  // the request has it already: equal names of a request are one
+	again bool  // the request has the name already, so this one does not count
 }
 
-// wishes reads what a client named. touched is how many channels are looked at for it; a name that
-// is none counts as one.
+// wishes parses the names of a request. touched is the number of channels that the request touches;
+// an unknown name counts as one.
 func (n *names) wishes(texts []string) (list []wish, touched int) {
 	list = make([]wish, len(texts))
 	first := make(map[string]int, len(texts))
 	for i, text := range texts {
 		w := &list[i]
-		if at, again := first[text]; again && i < MaxNames {
+		if at, again := first[text]; again && i < maxNames {
 			*w = list[at]
 			w.again = true
 			continue
 		}
 		first[text] = i
-		if w.name, w.err = n.parse(text); i == MaxNames {
+		if w.name, w.err = n.parse(text); i == maxNames {
 			w.err = errRequest
 		}
 		w.name.text = text
@@ -158,9 +158,8 @@ func (n *names) wishes(texts []string) (list []wish, touched int) {
 	return list, touched
 }
 
-// mostTouched is at least the most of one request: all pairs of each kind, and as many names as
-// there may be.
-func (n *names) mostTouched() int { return n.topics() + MaxNames }
+// mostTouched returns an upper bound for one request: all pairs of each family, and maxNames.
+func (n *names) mostTouched() int { return n.topics() + maxNames }
 
 // A set is a set of topics.
 type set []uint64
@@ -171,7 +170,7 @@ func (s set) has(t topic) bool { return s[t/64]&(1<<(t%64)) != 0 }
 func (s set) add(t topic)      { s[t/64] |= 1 << (t % 64) }
 func (s set) remove(t topic)   { s[t/64] &^= 1 << (t % 64) }
 
-// hasAll reports whether so many topics are in the set, from a first one on.
+// hasAll reports whether count topics from first on are in the set.
 func (s set) hasAll(first topic, count int) bool {
 	for t, end := first, first+topic(count); t < end; {
 		from := t % 64
@@ -191,7 +190,7 @@ func (s set) len() (n int) {
 	return n
 }
 
-// all yields what is in the set. It may be changed meanwhile: what is removed may still come.
+// all yields the topics of the set, which may change meanwhile: a removed topic may still come.
 func (s set) all(yield func(topic) bool) {
 	for i, w := range s {
 		for ; w != 0; w &= w - 1 {

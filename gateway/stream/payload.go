@@ -10,17 +10,17 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// shownTop is how many levels of each side orderbook.20 has.
+// shownTop is the number of levels of each side in orderbook.20.
 const shownTop = 20
 
-// A writer makes the frames of one channel. What it makes is shared and never changed.
+// A writer makes the frames of one channel. Its frames are shared and never changed.
 type writer struct {
 	pair  string
 	event string
 	body  []byte // of one event, reused
 }
 
-// frame appends what is in body as an event.
+// frame appends the body as an event.
 func (w *writer) frame(dst []byte) []byte {
 	return socketio.AppendFrame(dst, "/", w.event, w.body)
 }
@@ -69,7 +69,7 @@ func changes(b []byte, levels []actors.LevelChange, side trading.Side) []byte {
 	return append(b, ']')
 }
 
-// whole appends the event that a sequence of differences begins with: the book.
+// whole appends the whole book, the event before a sequence of differences.
 func (w *writer) whole(dst []byte, v *actors.View) []byte {
 	b := append(w.head(v.UpdateID), `,"prev_update_id":null,"snapshot":true`...)
 	w.body = sides(b, v, len(v.Depth.SellLevels)+len(v.Depth.BuyLevels))
@@ -80,7 +80,7 @@ func (w *writer) whole(dst []byte, v *actors.View) []byte {
 	return dst
 }
 
-// keptBody is how much memory a writer keeps, in bytes.
+// keptBody is the most memory that a writer keeps, in bytes.
 const keptBody = 64 << 10
 
 // topOf appends the best levels.
@@ -108,13 +108,13 @@ func (w *writer) tickerOf(dst []byte, v *actors.View) []byte {
 	return w.frame(dst)
 }
 
-// orders appends an event for each unit, as the book_ channels have them.
+// orders appends an event for each unit, in the form of the book_ channels.
 func (w *writer) orders(dst []byte, units []actors.Unit) []byte {
 	for i := range units {
 		u := &units[i]
 		b := encode.Seconds(append(w.body[:0], `{"success":true,"date":`...), u.TimeUs)
 		b = strconv.AppendUint(append(b, `,"oid":`...), u.ID, 10)
-		if u.Cancel { // the contract's order of fields: another one than a new order's
+		if u.Cancel { // the contract's order of fields differs from a new order's
 			b = strconv.AppendUint(append(b, `,"cancel_order_id":`...), u.Cancelled, 10)
 			b = u.Price.Append(append(b, `,"price":`...))
 			b = encode.Side(append(b, `,"type":`...), u.Side)

@@ -9,45 +9,45 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A shard is a goroutine that owns a part of the clients and everything about their subscriptions.
-// It takes all that waits for it at once.
+// A shard is a goroutine that owns a part of the clients and all about their subscriptions. It
+// takes all waiting messages at once.
 type shard struct {
 	hub    *Hub
 	number int
 
 	mu   sync.Mutex
 	in   []any         // guarded by mu
-	soon bool          // guarded by mu: a timer will wake the shard for what is in it
-	wake chan struct{} // capacity 1: there is something in it
+	soon bool          // guarded by mu: a timer will wake the shard for its messages
+	wake chan struct{} // capacity 1: the shard has messages
 
 	clients map[*client]struct{}
 	topics  []audience
-	active  []topic             // whose frames wait for the end of the flush
-	ready   []*client           // for whom something is out
+	active  []topic             // channels whose frames wait for the end of the flush
+	ready   []*client           // clients with deliveries in out
 	out     []socketio.Delivery // of the channel that is being flushed
-	lost    []place             // whose backlog had to be dropped in it
+	lost    []place             // places whose backlog was dropped in this flush
 	dropped []uint32
-	flushed time.Time     // when the last flush of channels began; answers alone are none
-	pause   time.Duration // after it
+	flushed time.Time     // begin of the last flush of channels; answers alone are none
+	pause   time.Duration // after that begin
 }
 
-// An audience is who gets a channel's events on one shard.
+// An audience has the subscribers of a channel on one shard.
 type audience struct {
 	epoch   uint64       // of the channel's actor
-	list    []subscriber // some may be gone: they are cleared away in passing
+	list    []subscriber // some may be gone, and are removed in passing
 	alive   int
 	pending [][]byte  // frames of this flush
-	early   []*client // subscribers too, whose frames wait: see client.early
+	early   []*client // further subscribers, whose frames wait: see client.early
 }
 
 // A subscriber is a client in an audience. Its socket is here so that a flush of one channel
-// touches nothing else of it: with thousands of clients, memory is what takes the time.
+// touches nothing else of the client, because with thousands of clients memory takes the time.
 type subscriber struct {
 	client *client
 	socket *socketio.Socket
 }
 
-// A place is a client's in a channel.
+// A place is one client in one channel.
 type place struct {
 	client *client
 	topic  topic
@@ -61,19 +61,19 @@ type (
 		silent bool
 	}
 	disconnected struct{ client *client }
-	// request is what a client asked for.
+	// request is a client's request.
 	request struct {
 		client    *client
 		subscribe bool
 		wishes    []wish
-		event     *socketio.Event // to be acknowledged if the client wants that; nil: it does not
+		event     *socketio.Event // to acknowledge if the client wants that; nil: none
 	}
-	// frames are a channel's, for all its subscribers.
+	// frames are frames of a channel, for all its subscribers.
 	frames struct {
 		topic topic
 		bytes []byte
 	}
-	// admitted are subscribers from now on; first is what they get first.
+	// admitted are new subscribers; first has their first frames.
 	admitted struct {
 		topic   topic
 		epoch   uint64
@@ -81,7 +81,7 @@ type (
 		first   []byte
 		shared  bool
 	}
-	// failed says that a channel has lost its subscribers.
+	// failed is a channel that has lost its subscribers.
 	failed struct{ topic topic }
 	// closing ends the shard.
 	closing struct{}
@@ -92,9 +92,9 @@ func newShard(h *Hub, number int) *shard {
 		clients: map[*client]struct{}{}, topics: make([]audience, h.names.topics())}
 }
 
-// post gives the shard a message. Any goroutine may call it. How much can wait is bounded by who
-// posts: each client has messagesAtOnce in it at most (client.post), events are what the engine
-// takes in a flush's time.
+// post gives the shard a message. Any goroutine may call it. The senders bound the number of
+// waiting messages: each client has messagesAtOnce at most (client.post), and the engine limits the
+// events of one flush's time.
 func (s *shard) post(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -109,7 +109,7 @@ func (s *shard) stir() {
 	}
 }
 
-// postSoon is post for what is in no hurry: it may wait for company, as long as a short pause.
+// postSoon is post for a message without hurry: it may wait for others, as long as a short pause.
 func (s *shard) postSoon(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -122,16 +122,15 @@ func (s *shard) postSoon(m any) {
 }
 
 // A pause is the least time between the beginnings of two flushes. The journal releases a batch
-// whenever the store has taken one, a thousand times a second and more: without pauses each
-// subscriber would be written to as often, and the orders would wait for the processor. Who has had
-// nothing for a while gets what comes at once. As long as something comes in each pause, pauses get
-// longer.
+// whenever the store has taken one, a thousand times a second and more. Without pauses each
+// subscriber would be written to as often, and the orders would wait for the processor. After a
+// quiet while the next event goes at once. While something comes in each pause, pauses get longer.
 const (
 	shortestPause = 3 * time.Millisecond
 	longestPause  = 12 * time.Millisecond
 )
 
-// nextPause is how long a shard has to wait that wants to flush now, and its next pause.
+// nextPause returns the wait before a flush that is due now, and the next pause.
 func nextPause(flushed, now time.Time, pause time.Duration) (wait, next time.Duration) {
 	if wait = flushed.Add(pause).Sub(now); wait <= 0 {
 		return 0, shortestPause
@@ -143,7 +142,7 @@ func (s *shard) run() {
 	defer s.hub.running.Done()
 	var batch []any
 	for range s.wake {
-		if s.idle() { // a timer that came too late
+		if s.idle() { // the timer came too late
 			continue
 		}
 		var wait time.Duration
@@ -158,7 +157,7 @@ func (s *shard) run() {
 				s.gather(f)
 				continue
 			}
-			s.distribute() // who is a subscriber may change
+			s.distribute() // the message may change the subscribers
 			if _, ok := m.(closing); ok {
 				s.deliverAll()
 				return
@@ -226,7 +225,7 @@ func (s *shard) gather(f *frames) {
 	a.pending = append(a.pending, f.bytes)
 }
 
-// flush gives everybody what has gathered for them, in one write each.
+// flush gives each client its gathered frames, in one write.
 func (s *shard) flush() {
 	if len(s.active) == 1 && len(s.ready) == 0 {
 		s.flushed = time.Now()
@@ -238,7 +237,7 @@ func (s *shard) flush() {
 	s.deliverAll()
 }
 
-// take puts what a channel has gathered into out.
+// take moves the gathered frames of a channel into out.
 func (s *shard) take(t topic) {
 	a := &s.topics[t]
 	policy := s.hub.names.policyOf(t)
@@ -281,7 +280,7 @@ func (s *shard) flushOne(t topic) {
 	s.lost = s.lost[:0]
 }
 
-// distribute puts what has gathered out for each subscriber.
+// distribute puts the gathered frames into out of each subscriber.
 func (s *shard) distribute() {
 	if len(s.active) == 0 {
 		return
@@ -307,7 +306,7 @@ func (s *shard) distribute() {
 	s.active = s.active[:0]
 }
 
-// put puts something out for a client.
+// put adds deliveries for a client.
 func (s *shard) put(c *client, list ...socketio.Delivery) {
 	if len(c.out) == 0 {
 		s.ready = append(s.ready, c)
@@ -315,7 +314,7 @@ func (s *shard) put(c *client, list ...socketio.Delivery) {
 	c.out = append(c.out, list...)
 }
 
-// deliverAll gives clients what is out for them.
+// deliverAll gives clients their deliveries.
 func (s *shard) deliverAll() {
 	for i, c := range s.ready {
 		s.ready[i] = nil
@@ -324,12 +323,12 @@ func (s *shard) deliverAll() {
 	s.ready = s.ready[:0]
 }
 
-// longestJoined is how many bytes are joined. What has begun to be written cannot be dropped any
-// more: if it were all that a busy time has brought, a subscriber that could be given a whole book
-// instead would have to be disconnected.
+// longestJoined is the most bytes that are joined. Bytes whose write has begun cannot be dropped
+// any more. If all frames of a busy time were one piece, a slow subscriber would have to be
+// disconnected although a whole book could replace them.
 const longestJoined = 16 << 10
 
-// joined is one piece of memory with the first pieces; one alone is not copied.
+// joined returns the first pieces as one piece of memory; a lone piece is not copied.
 func joined(pieces [][]byte) (frames []byte, rest [][]byte) {
 	n, size := 1, len(pieces[0])
 	for n < len(pieces) && size+len(pieces[n]) <= longestJoined {
@@ -342,7 +341,7 @@ func joined(pieces [][]byte) (frames []byte, rest [][]byte) {
 	return bytes.Join(pieces[:n], nil), pieces[n:]
 }
 
-// deliver gives a client what is out for it.
+// deliver gives a client its deliveries.
 func (s *shard) deliver(c *client) {
 	if len(c.out) == 0 {
 		return
@@ -352,21 +351,21 @@ func (s *shard) deliver(c *client) {
 	clear(c.out)
 	c.out = c.out[:0]
 	if !ok {
-		return // it is closed; the server tells us
+		return // the session is closed, and its hook follows
 	}
 	for _, t := range s.dropped {
 		s.resync(place{c, topic(t)})
 	}
 }
 
-// resync is for a client whose backlog of a channel had to be dropped: it leaves the channel and
-// joins it again, for a new beginning.
+// resync handles a dropped backlog: the client leaves the channel and joins it again, for a new
+// state.
 func (s *shard) resync(p place) {
 	s.hub.counts.resyncs.Add(1)
 	s.rejoin(p.client, p.topic)
 }
 
-// say puts out an answer for a client.
+// say adds an answer for a client.
 func (s *shard) say(c *client, frame []byte) {
 	s.put(c, socketio.Delivery{Tag: answers, Policy: socketio.Keep, Frames: frame})
 }
@@ -404,7 +403,7 @@ func (s *shard) admit(m *admitted) {
 }
 
 // release gives a client the frames that waited for an answer to a name of a whole family. It takes
-// the same time however many clients wait: after a restart all of them do.
+// the same time however many clients wait, because after a restart all of them wait.
 func (s *shard) release(c *client, f family) {
 	for place := range s.hub.names.pairs {
 		t := s.hub.names.topic(f, place)
@@ -437,7 +436,7 @@ func (s *shard) wait(c *client, t topic) {
 	c.earlyAt[f][n.placeOf(t)] = int32(len(a.early))
 }
 
-// unwait ends that, and is false of a client whose frames do not wait.
+// unwait ends that wait. It returns false if the client's frames do not wait.
 func (s *shard) unwait(c *client, t topic) bool {
 	a, n := &s.topics[t], s.hub.names
 	f, pair := n.familyOf(t), n.placeOf(t)
@@ -450,23 +449,23 @@ func (s *shard) unwait(c *client, t topic) bool {
 	moved.earlyAt[f][pair] = at
 	c.earlyAt[f][pair] = 0
 	if a.early = a.early[:last]; last == 0 {
-		a.early = nil // with the memory of a mass of them
+		a.early = nil // gives back the memory of many clients
 	}
 	return true
 }
 
-// leave tells a channel that it has one subscriber less here.
+// leave tells a channel that it has one subscriber fewer here.
 func (s *shard) leave(t topic) {
 	s.hub.engine.Tell(s.hub.channels[t], &left{s.number, s.topics[t].epoch})
 }
 
-// join asks a channel to let a client in.
+// join asks a channel to admit a client.
 func (s *shard) join(c *client, t topic) {
 	c.joining.add(t)
 	s.hub.engine.Tell(s.hub.channels[t], &join{c, s})
 }
 
-// part takes a client out of a channel.
+// part removes a client from a channel.
 func (s *shard) part(c *client, t topic) {
 	if !c.member.has(t) {
 		return
@@ -484,7 +483,7 @@ func (s *shard) part(c *client, t topic) {
 	s.forget(c, t)
 }
 
-// unkeep drops what waits for a client of a channel.
+// unkeep drops the waiting frames of a channel for a client.
 func (s *shard) unkeep(c *client, t topic) {
 	if s.unwait(c, t) {
 		c.early[s.hub.names.familyOf(t)].drop(t)
@@ -497,7 +496,7 @@ func (s *shard) forget(c *client, t topic) {
 	s.leave(t)
 }
 
-// strike is forget without a word to the channel.
+// strike is forget without a message to the channel.
 func (s *shard) strike(c *client, t topic) {
 	c.member.remove(t)
 	s.topics[t].alive--
@@ -511,8 +510,8 @@ func (s *shard) rejoin(c *client, t topic) {
 	}
 }
 
-// disconnect forgets a client. Lists let go of it in passing; of those that nobody sends to, when
-// half of what they hold is gone.
+// disconnect forgets a client. A flush removes it from the lists in passing. Quiet lists are
+// cleaned when half of their clients are gone.
 func (s *shard) disconnect(c *client) {
 	c.gone = true
 	delete(s.clients, c)
@@ -529,8 +528,8 @@ func (s *shard) disconnect(c *client) {
 	}
 }
 
-// fail disconnects the subscribers of a channel that has forgotten them, and those whom it may have
-// forgotten to let in. To its next life they never were there.
+// fail disconnects the subscribers of a channel that has forgotten them, and the clients that wait
+// for its admission. The next life of the channel does not know them.
 func (s *shard) fail(t topic) {
 	for c := range s.clients {
 		s.unwait(c, t)

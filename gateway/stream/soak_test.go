@@ -56,7 +56,7 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 	measure := func() (goroutines int, heap uint64) {
 		eventually(t, "all but one have gone", func() bool {
 			s := w.server.Stats()
-			return s.Polling+s.WebSocket == 1 && w.hub.Stats().Clients == 1
+			return s.Polling+s.WebSocket == 1 && w.hub.Stats().clients == 1
 		})
 		var m runtime.MemStats
 		runtime.GC()
