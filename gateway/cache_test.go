@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"exchange/core/event"
+	"exchange/gateway/openapi"
 )
 
 // A sharedCache is a model of a cache in front of the exchange that many clients share, as RFC 9111
@@ -162,7 +163,7 @@ func TestNoSharedCacheShowsWhatIsOver(t *testing.T) {
 func TestASharedCacheKeepsThePagesOfTheAPI(t *testing.T) {
 	h, cache := cached(t)
 	paths := []string{"/docs", "/api/openapi.json"}
-	for _, name := range docsFiles {
+	for _, name := range openapi.Files() {
 		paths = append(paths, "/docs/"+name)
 	}
 	for _, path := range paths {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"exchange/gateway/api"
+	"exchange/gateway/openapi"
 )
 
 var (
@@ -49,7 +50,7 @@ func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
 		}
 	}
 	slices.Sort(files)
-	want := slices.Clone(docsFiles)
+	want := slices.Clone(openapi.Files())
 	if slices.Sort(want); !slices.Equal(files, want) {
 		t.Errorf("the page links to %v, served are %v", files, want)
 	}
@@ -59,7 +60,7 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 	do := bare(Options{PublicRate: Rate{PerSecond: 1, Burst: 1000}, RateEntries: 10})
 	kinds := map[string][]string{"css": {"text/css"},
 		"js": {"text/javascript", "application/javascript"}, "png": {"image/png"}}
-	for _, name := range docsFiles {
+	for _, name := range openapi.Files() {
 		path := "/docs/" + name
 		plain := do("GET", path)
 		kind, _, err := mime.ParseMediaType(string(plain.Header.ContentType()))

@@ -23,6 +23,7 @@ import (
 	"exchange/actors"
 	"exchange/core/market"
 	"exchange/gateway/api"
+	"exchange/gateway/openapi"
 	"exchange/gateway/operator"
 	"exchange/gateway/ratelimit"
 	"exchange/gateway/sign"
@@ -83,7 +84,7 @@ type Gateway struct {
 	api      atomic.Pointer[api.API] // nil: the exchange is starting
 	sockets  atomic.Pointer[sockets]
 	routes   *router.Router
-	document *document // of the public API
+	document *openapi.Document // of the public API
 
 	public, operatorServer, watcher *fasthttp.Server // of the listeners
 
@@ -127,7 +128,7 @@ func New(o Options) *Gateway {
 	g.routes = g.router()
 	g.operatorMeter, g.operatorPaths = newOperatorMeter()
 	g.scrape = g.newScrape()
-	g.document = newDocument(g.endpoints())
+	g.document = openapi.New(!o.NoDocs)
 	g.public = g.server(g.route, g.brokenRequest,
 		func(*fasthttp.RequestHeader) int { return o.BodyBytes })
 	g.operatorServer = g.server(g.handleOperator, g.brokenOperatorRequest, g.operatorBody)
@@ -312,15 +313,10 @@ func (g *Gateway) endpoints() map[string]*endpoint {
 	for _, o := range api.Operations {
 		all[o.Path] = &endpoint{Operation: o}
 	}
-	page := func(path string, send func(*request)) {
-		all[path] = &endpoint{page: send,
-			Operation: api.Operation{Method: fasthttp.MethodGet, Path: path, Early: true}}
+	for _, o := range openapi.Operations(!g.opts.NoDocs) {
+		all[o.Path] = &endpoint{Operation: o, page: g.docs}
 	}
-	page("/api/openapi.json", g.openAPI)
-	if !g.opts.NoDocs {
-		page("/docs", g.docs)
-		page("/docs/{file}", g.docs)
-	}
+	all[openapi.Path].page = g.openAPI
 	return all
 }
 
@@ -480,7 +476,7 @@ func (r *request) exists() bool {
 		}
 	}
 	if file, ok := r.ctx.UserValue("file").(string); ok {
-		return isDocsFile(file)
+		return openapi.HasDocs(file)
 	}
 	engine := r.g.engine()
 	return !ok || engine == nil || engine.Pair([]byte(pair)) != nil

@@ -273,3 +273,9 @@ func pretty(body string) string {
 	}
 	return body
 }
+
+// Media types of bodies.
+const (
+	jsonMedia = "application/json"
+	formMedia = "application/x-www-form-urlencoded"
+)

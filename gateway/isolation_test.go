@@ -13,6 +13,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/gateway/api"
+	"exchange/gateway/openapi"
 	"exchange/gateway/operator"
 )
 
@@ -178,34 +179,13 @@ func foreigns(h *harness) map[string][]foreign {
 // TestEveryRouteAndMethodIsDescribedOnceAndNothingElse holds it complete.
 func parametersOf(t *testing.T, path string) (method string, names []string) {
 	t.Helper()
-	for _, d := range apiDescriptions() {
-		if d.path != path {
-			continue
+	for _, d := range openapi.Descriptions() {
+		if d.Path == path {
+			return d.Method, d.Parameters
 		}
-		for _, p := range d.parameters {
-			if p.in == "query" {
-				names = append(names, p.name)
-			}
-		}
-		if d.body != "" {
-			for _, p := range at(at(apiSchemas(), d.body).(object), "properties").(object) {
-				names = append(names, p.name)
-			}
-		}
-		return d.method, names
 	}
 	t.Fatalf("%s is not described", path)
 	return "", nil
-}
-
-// at is a member of an object, nil if there is none.
-func at(o object, name string) any {
-	for _, m := range o {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return nil
 }
 
 // ask sends a request for something of alice's with the headers.

@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/openapi"
 )
 
 // A documented harness holds every answer against the OpenAPI document.
@@ -116,7 +117,7 @@ func (d *documented) headers(what, at string, a answer) {
 		"WWW-Authenticate") {
 		is, must := sent[strings.ToLower(name)], described[name] != nil
 		// described in the guide only
-		if a.status >= 400 && a.status != 429 && slices.Contains(rateHeaders, name) {
+		if a.status >= 400 && a.status != 429 && slices.Contains(rateHeaderNames, name) {
 			must = is
 		}
 		if a.status >= 400 && name == "Cache-Control" { // as is this
@@ -191,7 +192,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	})
 	// What a test would have to break the exchange for.
 	never := map[int]bool{408: true, 431: true, 500: true}
-	for status := range statusTexts {
+	for status := range openapi.StatusTexts() {
 		seen := false
 		for what := range d.seen {
 			seen = seen || strings.HasSuffix(what, fmt.Sprint(" ", status))
@@ -319,10 +320,10 @@ func (d *documented) failures() {
 		"\r\nContent-Length: 66560\r\n\r\n" + strings.Repeat("a", 65<<10)
 	d.fits("POST", "/api/v1/order/", d.raw("POST", large), 413)
 	packed := append(signed("alice", 1, "a=1"), "Content-Encoding", "gzip")
-	for _, e := range apiDescriptions() {
-		if e.method == "POST" {
-			d.fits("POST", e.documentPath(),
-				d.do("POST", e.documentPath(), formMedia, "a=1", packed...), 415)
+	for _, e := range openapi.Descriptions() {
+		if e.Method == "POST" {
+			d.fits("POST", e.DocumentPath,
+				d.do("POST", e.DocumentPath, formMedia, "a=1", packed...), 415)
 		}
 	}
 	d.key("bob", "reader", event.PermissionRead)
@@ -358,13 +359,13 @@ func TestEveryDescribedPathAnswersWithAndWithoutItsLastSlash(t *testing.T) {
 	d := newDocumented(t)
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 201)
 	fill := strings.NewReplacer("{pair}", "BTC_USDT", "{timeframe}", "60", "{pk}", "1", "{file}",
-		docsFiles[0])
-	for _, e := range apiDescriptions() {
-		path := fill.Replace(strings.TrimSuffix(e.documentPath(), "/"))
+		openapi.Files()[0])
+	for _, e := range openapi.Descriptions() {
+		path := fill.Replace(strings.TrimSuffix(e.DocumentPath, "/"))
 		var answers []answer
 		for _, address := range []string{path, path + "/"} {
 			var a answer
-			if e.method == "POST" {
+			if e.Method == "POST" {
 				a = d.post("bob", address, "x=1")
 			} else {
 				a = d.get("alice", address)
@@ -378,3 +379,6 @@ func TestEveryDescribedPathAnswersWithAndWithoutItsLastSlash(t *testing.T) {
 		}
 	}
 }
+
+// rateHeaderNames are the headers of answers whose rate is limited.
+var rateHeaderNames = []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}

@@ -18,6 +18,7 @@ import (
 
 	"exchange/actors"
 	"exchange/gateway/api"
+	"exchange/gateway/openapi"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
 )
@@ -33,7 +34,7 @@ type apiDocumentation struct {
 // not name.
 func documentation(t testing.TB, strict bool) *apiDocumentation {
 	t.Helper()
-	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(New(Options{Log: quiet()}).document.body))
+	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(New(Options{Log: quiet()}).document.Text()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func TestEveryRouteAndMethodIsDescribedOnceAndNothingElse(t *testing.T) {
 			}
 		}
 	})
-	if len(apiDescriptions()) != len(described) {
+	if len(openapi.Descriptions()) != len(described) {
 		t.Error("an operation is described twice")
 	}
 	for route, e := range New(Options{Log: quiet()}).endpoints() {
@@ -270,8 +271,8 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 			t.Errorf("no operation has %s", f.Name)
 		}
 		var c api.Call
-		if c.Fail(f, failureAbout[f]); f == api.WrongNonce {
-			c.FailWith(&actors.NonceError{Last: lastNonceExample})
+		if c.Fail(f, openapi.About(f)); f == api.WrongNonce {
+			c.FailWith(&actors.NonceError{Last: openapi.LastNonce})
 		}
 		written, _ := c.Body()
 		body, err := jsonschema.UnmarshalJSON(bytes.NewReader(written))
@@ -281,7 +282,7 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 		if got := d.at("/components/examples/" + f.Name + "/value"); !reflect.DeepEqual(got, body) {
 			t.Errorf("%s: described as %v, written as %s", f.Name, got, written)
 		}
-		if about := failureAbout[f]; strings.Contains(f.Detail, "%s") != (about != "") {
+		if about := openapi.About(f); strings.Contains(f.Detail, "%s") != (about != "") {
 			t.Errorf("%s: %q is described with %q", f.Name, f.Detail, about)
 		}
 		if retry := f.RetryAfter > 0 ||
@@ -408,4 +409,9 @@ func TestTheDocumentIsServedBeforeThereIsAnEngine(t *testing.T) {
 	if a := do("GET", "/api/v1/pairs/"); a.StatusCode() != 503 {
 		t.Errorf("pairs: %d", a.StatusCode())
 	}
+}
+
+// responseName returns the name of a shared response.
+func responseName(status int) string {
+	return strings.ReplaceAll(fasthttp.StatusMessage(status), " ", "")
 }

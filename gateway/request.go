@@ -62,7 +62,7 @@ var (
 	noCache            = []byte("no-cache") // of what every client may see: ask again each time
 
 	headerAuthenticate = []byte("WWW-Authenticate") // of 401
-	scheme             = []byte("HMAC-SHA256")
+	scheme             = []byte(sign.Scheme)
 
 	exposedHeaders = []byte(
 		"X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, " +

@@ -16,6 +16,9 @@ import (
 // maxTries bounds the HMACs of one verification: four encodings, the text as sent, the key alone.
 const maxTries = 6
 
+// Scheme is the name of the signatures in the header WWW-Authenticate.
+const Scheme = "HMAC-SHA256"
+
 // SignatureLen is the length of a signature in hexadecimal digits.
 const SignatureLen = 2 * sha256.Size
 

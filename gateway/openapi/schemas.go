@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"exchange/actors"
@@ -79,8 +79,8 @@ func clientIDSchema(text string) object {
 		member{"maxLength", event.MaxClientID}, member{"pattern", "^[A-Za-z0-9_-]+$"})
 }
 
-// apiSchemas are the named ones, those of answers first.
-func apiSchemas() object {
+// schemas are the named ones, those of answers first.
+func schemas() object {
 	all := append(marketSchemas(), accountSchemas()...)
 	return append(append(append(all, withdrawSchemas()...), bodySchemas()...), failureSchemas()...)
 }

@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"exchange/gateway/api"
@@ -14,8 +14,8 @@ func docsFileSchema() object {
 	return object{{"type", "string"}, {"enum", all}}
 }
 
-func serviceDescriptions() []apiDescription {
-	return []apiDescription{
+func serviceDescriptions() []description {
+	return []description{
 		{method: "GET", path: "/healthz", id: "getHealth", tag: tagService,
 			summary: "Is the process alive?",
 			text:    "Answers as long as the process serves requests at all.",
@@ -40,7 +40,7 @@ func serviceDescriptions() []apiDescription {
 		{method: "GET", path: "/docs/{file}", id: "getPageFile", tag: tagService,
 			summary: "A file of the page",
 			text:    "Its scripts, styles and icons.",
-			parameters: []apiParameter{pathParameter("file", "Name of the file.", docsFiles[0],
+			parameters: []parameter{pathParameter("file", "Name of the file.", docsFiles[0],
 				docsFileSchema())},
 			status: 200, success: "The file.", answer: object{}, kind: "*/*",
 			headers: []string{"ETag"}, cached: true},

@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"exchange/gateway/api"
@@ -6,8 +6,8 @@ import (
 
 // The operations that change something of an account, for the OpenAPI document.
 
-func orderDescriptions() []apiDescription {
-	return []apiDescription{
+func orderDescriptions() []description {
+	return []description{
 		{method: "POST", path: "/api/v1/order", id: "placeOrder", tag: tagOrders,
 			summary: "Place an order",
 			text: "A limit order. It trades at once with what the book has at its price or " +
@@ -17,7 +17,7 @@ func orderDescriptions() []apiDescription {
 				"it again.",
 			body: "NewOrder", status: 201, success: "The order is in.",
 			answer: reference("schemas", "PlacedOrder"),
-			refusals: []apiRefusal{
+			refusals: []refusal{
 				{"WrongFields", fieldsExample("amount", "The smallest amount is 0.0001.", "price",
 					"At most 2 fractional digits are possible.")},
 				{"ClientOrderIDTaken", fieldsExample("client_order_id",
@@ -30,7 +30,7 @@ func orderDescriptions() []apiDescription {
 			text:    "Takes back what is left of an order. It works on a halted pair too.",
 			body:    "CancelOrder", status: 200, success: "The order is cancelled.",
 			answer: reference("schemas", "CancelledOrder"),
-			refusals: []apiRefusal{
+			refusals: []refusal{
 				{"AlreadyDone", fieldsExample("order", "Order already done")},
 				{"AlreadyCancelled", fieldsExample("order", "Order already cancelled")},
 				{"UnknownOrder", fieldsExample("order", "Order not found")},
@@ -41,24 +41,24 @@ func orderDescriptions() []apiDescription {
 				"pair, with `pair`. One of both is needed.",
 			body: "CancelAllOrders", status: 200, success: "They are cancelled.",
 			answer: reference("schemas", "CancelledOrders"),
-			refusals: []apiRefusal{{"Nothing", fieldsExample("all", api.FieldRequired)},
+			refusals: []refusal{{"Nothing", fieldsExample("all", api.FieldRequired)},
 				{"UnknownPair", fieldsExample("pair", api.FieldPair)}, anyDuplicate}},
 	}
 }
 
-func withdrawDescriptions() []apiDescription {
-	unknown := apiRefusal{"UnknownWithdraw", fieldsExample("withdraw", "Withdraw not found")}
-	ended := apiRefusal{"WrongState", fieldsExample("withdraw", "Withdraw is approved")}
-	return []apiDescription{
+func withdrawDescriptions() []description {
+	unknown := refusal{"UnknownWithdraw", fieldsExample("withdraw", "Withdraw not found")}
+	ended := refusal{"WrongState", fieldsExample("withdraw", "Withdraw is approved")}
+	return []description{
 		{method: "GET", path: "/api/v1/withdraws", id: "listWithdraws", tag: tagWithdraws,
 			summary: "Withdraws",
 			text:    "The account's withdraws, newest first.",
-			parameters: append([]apiParameter{
+			parameters: append([]parameter{
 				currencyParameter("currency_id", "Only in this currency."),
 				queryParameter("status", "Only withdraws in this state.",
 					withdrawStatusSchema("As in the answer."))}, transferPage("withdraws")...),
 			status: 200, success: "The withdraws.", answer: listSchema("Withdraw"),
-			refusals: []apiRefusal{{"UnknownCurrency",
+			refusals: []refusal{{"UnknownCurrency",
 				fieldsExample("currency_id", api.FieldCurrency)},
 				wrongOffset()}},
 		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdraws,
@@ -70,7 +70,7 @@ func withdrawDescriptions() []apiDescription {
 			body: "NewWithdraw", status: 201,
 			success: "The withdraw is new and waits for its code.",
 			answer:  reference("schemas", "Withdraw"),
-			refusals: []apiRefusal{{"WrongFields",
+			refusals: []refusal{{"WrongFields",
 				fieldsExample("currency", api.FieldCurrency, "amount", api.FieldPositive)},
 				anyDuplicate,
 				outOfFunds},
@@ -82,7 +82,7 @@ func withdrawDescriptions() []apiDescription {
 			body: "ConfirmWithdraw", status: 200,
 			success: "The withdraw is verified and waits for approval.",
 			answer:  reference("schemas", "Withdraw"),
-			refusals: []apiRefusal{
+			refusals: []refusal{
 				{"WrongCode", fieldsExample("code", "Wrong code")},
 				{"CodeExpired", fieldsExample("code", "Code expired")},
 				{"TooManyTries", fieldsExample("code", "Too many tries")},
@@ -92,6 +92,6 @@ func withdrawDescriptions() []apiDescription {
 			text:    "Cancels a withdraw that is new or verified and releases its amount.",
 			body:    "CancelWithdraw", status: 200, success: "The withdraw is cancelled.",
 			answer:   reference("schemas", "Withdraw"),
-			refusals: []apiRefusal{unknown, ended, anyDuplicate}},
+			refusals: []refusal{unknown, ended, anyDuplicate}},
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"strconv"
@@ -10,8 +10,8 @@ import (
 
 // The parameters, headers and security schemes of the OpenAPI document.
 
-// apiHeaders are the headers of answers that a client can use.
-func apiHeaders() object {
+// headers are the headers of answers that a client can use.
+func headers() object {
 	header := func(kind, text string, example any) object {
 		return object{{"description", text},
 			{"schema", object{{"type", kind}, {"examples", []any{example}}}}}
@@ -29,7 +29,7 @@ func apiHeaders() object {
 			"Seconds until X-RateLimit-Limit requests are possible again.", 1)},
 		{"X-Request-Id", header("string", "Names the request in the log of the server.",
 			"5f2b1c9de0a74d6188c3f1a2")},
-		{"WWW-Authenticate", header("string", "How a request is signed.", string(scheme))},
+		{"WWW-Authenticate", header("string", "How a request is signed.", sign.Scheme)},
 		{"Allow", header("string", "The methods of the path.", "GET, HEAD, OPTIONS")},
 		{"ETag", header("string", "Names this version of the answer, for If-None-Match.",
 			`"0f1e2d3c4b5a69788796a5b4"`)},
@@ -39,8 +39,8 @@ func apiHeaders() object {
 	}
 }
 
-// apiSecurity are the three headers of a private request; all of them are needed.
-func apiSecurity() object {
+// security are the three headers of a private request; all of them are needed.
+func security() object {
 	header := func(name, text string) object {
 		return object{{"type", "apiKey"}, {"in", "header"}, {"name", name}, {"description", text}}
 	}
@@ -63,7 +63,7 @@ func apiSecurity() object {
 	}
 }
 
-func apiTags() []object {
+func tags() []object {
 	tag := func(name, text string) object { return object{{"name", name}, {"description", text}} }
 	return []object{
 		tag(tagMarket, "What anybody may see."),
@@ -85,60 +85,60 @@ const (
 	tagService   = "Service"
 )
 
-func queryParameter(name, text string, schema object) apiParameter {
-	return apiParameter{name: name, in: "query", text: text, schema: schema}
+func queryParameter(name, text string, schema object) parameter {
+	return parameter{name: name, in: "query", text: text, schema: schema}
 }
 
 // inQuery is an optional integer of a query.
-func inQuery(name, text string, more ...member) apiParameter {
+func inQuery(name, text string, more ...member) parameter {
 	return queryParameter(name, text, append(object{{"type", "integer"}}, more...))
 }
 
 // limitParameter is how much of a list is wanted. The largest value is no part of the schema,
 // because more is not refused.
-func limitParameter(name, text string, unset, most int) apiParameter {
+func limitParameter(name, text string, unset, most int) parameter {
 	return inQuery(name, text+" More than "+strconv.Itoa(most)+" is lowered to it.", aboveZero,
 		member{"default", unset})
 }
 
-func offsetParameter() apiParameter {
+func offsetParameter() parameter {
 	return inQuery("offset", "How many to leave out at the start.", notNegative,
 		member{"maximum", api.MaxOffset}, member{"default", 0})
 }
 
-func beforeParameter() apiParameter {
+func beforeParameter() parameter {
 	return inQuery("before",
 		"Only those with a smaller id: the next page, with the last id of this one.", int64Format,
 		aboveZero)
 }
 
-func orderingParameter() apiParameter {
+func orderingParameter() parameter {
 	return queryParameter("ordering", "By id: -id is newest first, id oldest first.",
 		object{{"type", "string"}, {"enum", []any{"-id", "id"}}, {"default", "-id"}})
 }
 
-func pairParameter() apiParameter {
+func pairParameter() parameter {
 	return queryParameter("pair", "Only of this pair.", pairSchema())
 }
 
-func sideParameter(name, text string) apiParameter {
+func sideParameter(name, text string) parameter {
 	return queryParameter(name, text, object{{"type", "string"}, {"enum", []any{"sell", "buy"}}})
 }
 
-func currencyParameter(name, text string) apiParameter {
+func currencyParameter(name, text string) parameter {
 	return queryParameter(name, text, currencySchema("Code of a currency.", "BTC"))
 }
 
 // pathParameter has an example, with which the page can be tried out at once.
-func pathParameter(name, text string, example any, schema object) apiParameter {
-	return apiParameter{name: name, in: "path", text: text, example: example, schema: schema}
+func pathParameter(name, text string, example any, schema object) parameter {
+	return parameter{name: name, in: "path", text: text, example: example, schema: schema}
 }
 
-func pairInPath() apiParameter {
+func pairInPath() parameter {
 	return pathParameter("pair", "Name of the pair.", "BTC_USDT", pairSchema())
 }
 
-func frameInPath() apiParameter {
+func frameInPath() parameter {
 	var all []any
 	for f := range market.Frame(market.FrameCount) {
 		all = append(all, f.String())

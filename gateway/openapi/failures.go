@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"maps"
@@ -16,7 +16,7 @@ import (
 // request goes through, and so from the route.
 
 // failuresOf are the failures of the catalogue that an operation can end with.
-func (d *apiDescription) failuresOf(e *endpoint) []*api.Failure {
+func (d *description) failuresOf(e *api.Operation) []*api.Failure {
 	all := []*api.Failure{api.MalformedRequest, api.MethodNotAllowed, api.RequestTimeout,
 		api.BodyTooLarge, api.Throttled,
 		api.HeaderTooLarge, api.InternalError, api.TooManyConnections}
@@ -70,7 +70,7 @@ var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
 
 // failed has a response for each status other than success. One that can be for every reason that
 // the catalogue knows is shared by all operations.
-func (d *apiDescription) failed(e *endpoint) object {
+func (d *description) failed(e *api.Operation) object {
 	possible := byStatus(d.failuresOf(e))
 	all := byStatus(api.Failures)
 	var responses object
@@ -102,7 +102,7 @@ func responseName(status int) string {
 	return strings.ReplaceAll(fasthttp.StatusMessage(status), " ", "")
 }
 
-func failedResponse(status int, failures []*api.Failure, refusals []apiRefusal) object {
+func failedResponse(status int, failures []*api.Failure, refusals []refusal) object {
 	text, schema := statusTexts[status], reference("schemas", "Failure")
 	var examples object
 	if status == 400 && len(refusals) > 0 {
@@ -200,8 +200,8 @@ func fieldsExample(pairs ...string) object {
 }
 
 // anyDuplicate is what every body can get.
-var anyDuplicate = apiRefusal{"DuplicateField", fieldsExample("amount", api.FieldDuplicate)}
+var anyDuplicate = refusal{"DuplicateField", fieldsExample("amount", api.FieldDuplicate)}
 
 // outOfFunds is the refusal of what an account cannot pay.
-var outOfFunds = apiRefusal{"OutOfFunds",
+var outOfFunds = refusal{"OutOfFunds",
 	object{{"date", 1570599531.481437}, {"error", "Out of balance -9.99243661 BTC"}}}

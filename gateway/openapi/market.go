@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"exchange/gateway/api"
@@ -6,32 +6,32 @@ import (
 
 // The operations that anybody may use, for the OpenAPI document.
 
-func marketDescriptions() []apiDescription {
-	return []apiDescription{
+func marketDescriptions() []description {
+	return []description{
 		{method: "GET", path: "/api/v1/currencies", id: "listCurrencies", tag: tagMarket,
 			summary: "Currencies",
 			text:    "All currencies of the exchange.",
 			status:  200, success: "The currencies.", answer: listSchema("Currency")},
 		{method: "GET", path: "/api/v1/pairs", id: "listPairs", tag: tagMarket, summary: "Pairs",
 			text: "All pairs, with the rules of their orders.",
-			parameters: []apiParameter{
+			parameters: []parameter{
 				currencyParameter("currency1", "Only pairs with this first currency."),
 				currencyParameter("currency2", "Only pairs with this second currency.")},
 			status: 200, success: "The pairs.", answer: listSchema("Pair"),
-			refusals: []apiRefusal{{"UnknownCurrency",
+			refusals: []refusal{{"UnknownCurrency",
 				fieldsExample("currency1", api.FieldCurrency)}}},
 		{method: "GET", path: "/api/v1/ticker", id: "listTickers", tag: tagMarket,
 			summary:    "Tickers",
 			text:       "The last 24 hours of all pairs, or of one: a list in both cases.",
-			parameters: []apiParameter{pairParameter()},
+			parameters: []parameter{pairParameter()},
 			status:     200, success: "The tickers.", answer: listSchema("Ticker"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)}},
+			refusals: []refusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)}},
 			failures: engineFailures},
 		{method: "GET", path: "/api/charts/{pair}/{timeframe}/chart", id: "getChart",
 			tag: tagMarket, summary: "Candles",
 			text: "The candles of a pair, newest first, with the one that is not over yet. " +
 				"Periods are aligned to UTC; those without trades are left out.",
-			parameters: []apiParameter{pairInPath(), frameInPath(),
+			parameters: []parameter{pairInPath(), frameInPath(),
 				limitParameter("limit", "Most candles; the newest of the range are kept.",
 					api.DefaultCandles, api.MaxCandles),
 				queryParameter("since",
@@ -41,13 +41,13 @@ func marketDescriptions() []apiDescription {
 					secondsSchema())},
 			status: 200, success: "The candles; none if since is after until.",
 			answer: listSchema("Candle"),
-			refusals: []apiRefusal{{"WrongLimit",
+			refusals: []refusal{{"WrongLimit",
 				fieldsExample("limit", api.FieldInteger+" It must be above 0.")}},
 			failures: engineFailures},
 		{method: "GET", path: "/api/v1/orderbook/{pair}", id: "getOrderBook", tag: tagMarket,
 			summary: "Order book",
 			text:    "The open orders of a pair, or with `group=1` their sums by price.",
-			parameters: []apiParameter{pairInPath(),
+			parameters: []parameter{pairInPath(),
 				inQuery("limit_sell",
 					"Most entries of sell: orders, or prices with group=1. Without it all.",
 					aboveZero),
@@ -60,15 +60,15 @@ func marketDescriptions() []apiDescription {
 					member{"default", 0})},
 			status: 200, success: "The order book.", answer: reference("schemas", "OrderBook"),
 			headers: []string{"X-Update-Id"},
-			refusals: []apiRefusal{{"WrongGroup",
+			refusals: []refusal{{"WrongGroup",
 				fieldsExample("group", api.FieldChoice+" It must be 0 or 1.")}},
 			failures: engineFailures},
 		{method: "GET", path: "/api/v1/exchanges", id: "listTrades", tag: tagMarket,
 			summary:    "Trades",
 			text:       "The trades of all pairs, or of one.",
-			parameters: append([]apiParameter{pairParameter()}, tradePage()...),
+			parameters: append([]parameter{pairParameter()}, tradePage()...),
 			status:     200, success: "The trades.", answer: listSchema("Trade"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
+			refusals: []refusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
 				wrongOffset()},
 			failures: engineFailures},
 	}
@@ -79,7 +79,7 @@ func secondsSchema() object {
 }
 
 // tradePage has the parameters that pick a page of trades.
-func tradePage() []apiParameter {
-	return []apiParameter{limitParameter("limit", "Most trades.", api.DefaultTrades, api.MaxTrades),
+func tradePage() []parameter {
+	return []parameter{limitParameter("limit", "Most trades.", api.DefaultTrades, api.MaxTrades),
 		offsetParameter(), beforeParameter(), orderingParameter()}
 }

@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"bytes"
@@ -14,85 +14,85 @@ import (
 	"exchange/gateway/encode"
 )
 
-// The OpenAPI document of the public API, for programs and for the page at /docs. It is made when
-// the gateway is, from three things that cannot drift apart from what the gateway does: the table
-// of routes, which says what is private, limited and under which permission; the catalogue of
-// failures; and one description for each route and method, which has the words, the parameters and
-// the shape of the answer. Tests hold the answers of a running exchange against it.
-
-// An apiDescription is one operation of the document: a route's method. What follows from the route
-// itself is not repeated here.
-type apiDescription struct {
-	method, path string // as in the table of routes
+// A description is one operation of the document. It repeats nothing of api.Operation.
+type description struct {
+	method, path string // as in the table of operations
 	id, tag      string
 	summary      string // a few words for lists
 	text         string // Markdown
 
-	parameters []apiParameter // of the path and the query
-	body       string         // the schema of a POST's body, by name
+	parameters []parameter // of the path and the query
+	body       string      // the schema of a POST's body, by name
 
 	status  int    // of success
-	success string // what is in the answer
+	success string // content of the answer
 	answer  any    // its schema
 	kind    string // its media type; "": JSON
 	headers []string
 	cached  bool // 304 is possible
 
-	refusals []apiRefusal   // 400 with other bodies than a failure's
+	refusals []refusal      // 400 with other bodies than a failure's
 	failures []*api.Failure // beyond those that follow from the route
 }
 
-// An apiRefusal is an example of 400 that the catalogue does not have.
-type apiRefusal struct {
+// A refusal is an example of 400 that the catalogue does not have.
+type refusal struct {
 	name string
 	body any
 }
 
-// An apiParameter is one parameter of a path or a query.
-type apiParameter struct {
+// A parameter is one parameter of a path or a query.
+type parameter struct {
 	name, in, text string
-	example        any // of a path's; every path's has one
+	example        any // of a parameter of a path, which always has one
 	schema         object
 }
 
-// The operations, in the order in which readers want them.
-func apiDescriptions() []apiDescription {
-	var all []apiDescription
-	for _, part := range [][]apiDescription{marketDescriptions(), accountDescriptions(),
+// descriptions returns the operations in the order of the document.
+func descriptions() []description {
+	var all []description
+	for _, part := range [][]description{marketDescriptions(), accountDescriptions(),
 		orderDescriptions(), withdrawDescriptions(), serviceDescriptions()} {
 		all = append(all, part...)
 	}
 	return all
 }
 
-// A document is an encoded one.
-type document struct {
+// A Document is the encoded OpenAPI document.
+type Document struct {
 	body []byte
-	page func() *packedPage // packed when a client asks for the first time
+	page func() *Page
 }
 
-// newDocument describes the routes.
-func newDocument(routes map[string]*endpoint) *document {
+// New describes the public API, and the page at /docs if the edge has it.
+func New(docs bool) *Document {
+	operations := map[string]*api.Operation{}
+	for _, o := range append(slices.Clone(api.Operations), Operations(docs)...) {
+		operations[o.Path] = &o
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(apiDocument(routes)); err != nil {
+	if err := e.Encode(encoded(operations)); err != nil {
 		panic("BUG: the OpenAPI document cannot be encoded: " + err.Error())
 	}
 	body := bytes.TrimSpace(b.Bytes())
-	return &document{body, sync.OnceValue(func() *packedPage { return newPage(jsonMedia, body) })}
+	return &Document{body, sync.OnceValue(func() *Page { return newPage(jsonMedia, body) })}
 }
 
-func apiDocument(routes map[string]*endpoint) object {
+// Page returns the document as a file. It is packed for the first call.
+func (d *Document) Page() *Page { return d.page() }
+
+func encoded(described map[string]*api.Operation) object {
 	var paths object
 	at := map[string]int{}
-	for _, d := range apiDescriptions() {
-		e := routes[d.path]
-		if e == nil && isDocs(d.path) {
-			continue // it is switched off
+	for _, d := range descriptions() {
+		e := described[d.path]
+		if e == nil && strings.HasPrefix(d.path, docsPath) {
+			continue // the page is switched off
 		}
 		if e == nil {
-			panic("BUG: " + d.path + " is described and is no route")
+			panic("BUG: " + d.path + " is described and is no operation")
 		}
 		path := d.documentPath()
 		n, known := at[path]
@@ -107,34 +107,34 @@ func apiDocument(routes map[string]*endpoint) object {
 	return object{
 		{"openapi", "3.1.0"},
 		{"info", object{{"title", "Exchange API"}, {"version", "1"},
-			{"description", strings.TrimSpace(apiGuide)}}},
+			{"description", strings.TrimSpace(guide)}}},
 		{"servers", []object{{{"url", "/"},
 			{"description", "The exchange that serves this document."}}}},
-		{"tags", apiTags()},
+		{"tags", tags()},
 		{"paths", paths},
 		{"components", object{
-			{"schemas", apiSchemas()},
+			{"schemas", schemas()},
 			{"responses", sharedResponses()},
-			{"headers", apiHeaders()},
+			{"headers", headers()},
 			{"examples", failureExamples()},
-			{"securitySchemes", apiSecurity()},
+			{"securitySchemes", security()},
 		}},
 	}
 }
 
-//go:embed openapi.md
-var apiGuide string // what a reader must know before any operation
+//go:embed guide.md
+var guide string // introduction before the operations
 
-// documentPath is the path as clients are told to write it: those of version 1 end with a slash.
-// All are answered with and without.
-func (d *apiDescription) documentPath() string {
+// documentPath returns the path in the form for clients: paths of version 1 end with a slash. The
+// edge answers all paths with and without it.
+func (d *description) documentPath() string {
 	if strings.HasPrefix(d.path, "/api/v1/") {
 		return d.path + "/"
 	}
 	return d.path
 }
 
-func (d *apiDescription) operation(e *endpoint) object {
+func (d *description) operation(e *api.Operation) object {
 	o := object{{"operationId", d.id}, {"tags", []string{d.tag}}, {"summary", d.summary},
 		{"description", d.text + "\n\n" + d.access(e)}}
 	if len(d.parameters) > 0 {
@@ -155,7 +155,7 @@ func (d *apiDescription) operation(e *endpoint) object {
 				object{{jsonMedia, content}, {formMedia, content}}}}})
 	}
 	if !e.Private {
-		o = append(o, member{"security", []object{}}) // none, whatever is said elsewhere
+		o = append(o, member{"security", []object{}}) // none
 	} else {
 		o = append(o, member{"security",
 			[]object{{{"key", []string{}}, {"signature", []string{}}, {"nonce", []string{}}}}})
@@ -163,8 +163,8 @@ func (d *apiDescription) operation(e *endpoint) object {
 	return append(o, member{"responses", d.responses(e)})
 }
 
-// access says who may ask, and at which other address.
-func (d *apiDescription) access(e *endpoint) string {
+// access returns the text about keys and limits, and about the last slash.
+func (d *description) access(e *api.Operation) string {
 	var s string
 	switch {
 	case e.Private:
@@ -195,7 +195,7 @@ var rateHeaders = []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-Rate
 // usualHeaders are those of every answer that is no failure.
 var usualHeaders = append([]string{"Cache-Control"}, rateHeaders...)
 
-func (d *apiDescription) responses(e *endpoint) object {
+func (d *description) responses(e *api.Operation) object {
 	kind := d.kind
 	if kind == "" {
 		kind = jsonMedia
@@ -222,11 +222,7 @@ func headerReferences(names []string) object {
 	return o
 }
 
-// openAPI serves the document.
-func (g *Gateway) openAPI(r *request) { r.sendPage(g.document.page()) }
-
-// An object is a JSON object whose members keep their order: that of the document is the order in
-// which its readers see things.
+// An object is a JSON object whose members keep their order, which is the order for readers.
 type object []member
 
 type member struct {
@@ -251,7 +247,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// reference points to a component.
+// reference returns a reference to a component.
 func reference(kind, name string) object {
 	return object{{"$ref", "#/components/" + kind + "/" + name}}
 }

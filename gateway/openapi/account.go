@@ -1,4 +1,4 @@
-package gateway
+package openapi
 
 import (
 	"strconv"
@@ -9,21 +9,21 @@ import (
 
 // The operations that read what is an account's own, for the OpenAPI document.
 
-func accountDescriptions() []apiDescription {
-	return []apiDescription{
+func accountDescriptions() []description {
+	return []description{
 		{method: "GET", path: "/api/v1/wallets", id: "listWallets", tag: tagAccount,
 			summary: "Wallets",
 			text: "What the account has, of every currency. After an answer to an order " +
 				"all later reads of the account show its effect.",
-			parameters: []apiParameter{currencyParameter("currency_id", "Only this currency.")},
+			parameters: []parameter{currencyParameter("currency_id", "Only this currency.")},
 			status:     200, success: "The wallets.", answer: listSchema("Wallet"),
-			refusals: []apiRefusal{{"UnknownCurrency",
+			refusals: []refusal{{"UnknownCurrency",
 				fieldsExample("currency_id", api.FieldCurrency)}}},
 		{method: "GET", path: "/api/v1/orders/own", id: "listOwnOrders", tag: tagAccount,
 			summary: "Own orders",
 			text: "The account's orders, newest first. With `client_order_id` it says whether " +
 				"an order is in whose answer was lost.",
-			parameters: []apiParameter{
+			parameters: []parameter{
 				sideParameter("type", "Only orders that do this."),
 				pairParameter(),
 				inQuery("status", "Only orders that are active (1), cancelled (2) or done (3).",
@@ -35,24 +35,24 @@ func accountDescriptions() []apiDescription {
 				offsetParameter(),
 				beforeParameter()},
 			status: 200, success: "The orders.", answer: listSchema("Order"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
+			refusals: []refusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
 				wrongOffset()}},
 		{method: "GET", path: "/api/v1/order/{pk}", id: "getOrder", tag: tagAccount,
 			summary: "One order",
 			text: "An order of the account. Another account's is answered like one that " +
 				"does not exist.",
-			parameters: []apiParameter{pathParameter("pk", "Id of the order.", 78,
+			parameters: []parameter{pathParameter("pk", "Id of the order.", 78,
 				idSchema("A positive integer.", 78))},
 			status: 200, success: "The order.", answer: reference("schemas", "Order")},
 		{method: "GET", path: "/api/v1/exchanges/own", id: "listOwnTrades", tag: tagAccount,
 			summary: "Own trades",
 			text:    "The trades in which the account was buyer or seller, with what they cost it.",
-			parameters: append([]apiParameter{pairParameter(),
+			parameters: append([]parameter{pairParameter(),
 				sideParameter("type", "Only trades whose taker did this."),
 				sideParameter("my_side", "Only trades in which the account did this.")},
 				tradePage()...),
 			status: 200, success: "The trades.", answer: listSchema("OwnTrade"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
+			refusals: []refusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
 				wrongOffset()}},
 		{method: "GET", path: "/api/v1/fees", id: "listFees", tag: tagAccount, summary: "Fees",
 			text:   "What trades cost the account, for every pair.",
@@ -60,25 +60,25 @@ func accountDescriptions() []apiDescription {
 		{method: "GET", path: "/api/v1/deposits", id: "listDeposits", tag: tagAccount,
 			summary: "Deposits",
 			text:    "The account's deposits, newest first.",
-			parameters: append([]apiParameter{
+			parameters: append([]parameter{
 				currencyParameter("currency_id", "Only in this currency.")},
 				transferPage("deposits")...),
 			status: 200, success: "The deposits.", answer: listSchema("Deposit"),
-			refusals: []apiRefusal{{"UnknownCurrency",
+			refusals: []refusal{{"UnknownCurrency",
 				fieldsExample("currency_id", api.FieldCurrency)},
 				wrongOffset()}},
 	}
 }
 
 // transferPage has the parameters that pick a page of deposits or withdraws.
-func transferPage(what string) []apiParameter {
-	return []apiParameter{limitParameter("limit", "Most "+what+".", api.DefaultTransfers,
+func transferPage(what string) []parameter {
+	return []parameter{limitParameter("limit", "Most "+what+".", api.DefaultTransfers,
 		api.MaxTransfers),
 		offsetParameter(), beforeParameter()}
 }
 
-func wrongOffset() apiRefusal {
-	return apiRefusal{"WrongOffset",
+func wrongOffset() refusal {
+	return refusal{"WrongOffset",
 		fieldsExample("offset", api.FieldInteger+" It must be 0 to "+strconv.Itoa(api.MaxOffset)+
 			".")}
 }
