@@ -19,8 +19,8 @@ import (
 var (
 	// ErrFenced: another owner has acquired the engine. This one must stop, acknowledging nothing.
 	ErrFenced = errors.New("fenced: another process owns this engine now")
-	// ErrGap: the stored sequence is not the one this append follows. Either the store lost a tail
-	// or somebody else wrote. The wrapped text says which.
+	// ErrGap: the append does not follow the stored sequence. Either the store lost a tail or
+	// another process wrote. The wrapped text says which.
 	ErrGap = errors.New("gap: the journal does not end where this process left it")
 	// ErrCorrupt: stored data fails its checks. The wrapped text says where.
 	ErrCorrupt = errors.New("corrupt: stored data fails its checks")
@@ -32,22 +32,22 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNotDurable: the store would acknowledge writes that a crash may lose.
 	ErrNotDurable = errors.New("the store is not durable enough")
-	// ErrNotInEffect: what the store acknowledges is in memory alone until it has written its file.
+	// ErrNotInEffect: acknowledged writes are in memory alone until the store has written its file.
 	// It may pass by itself.
 	ErrNotInEffect = errors.New("the store's append-only file is not in effect")
-	// ErrConfirmed: the owner was confirmed, all the same. It comes with an error that says what is
-	// wrong.
+	// ErrConfirmed: the owner was confirmed, all the same. It comes with the error of another
+	// fault.
 	ErrConfirmed = errors.New("the store confirms its owner")
-	// ErrUnsupported: the store is of a version that lacks what is needed.
+	// ErrUnsupported: the store's version lacks a needed feature.
 	ErrUnsupported = errors.New("the store's version is not supported")
-	// ErrInvalid: what was to be written breaks the rules of this package: a fault of the caller.
+	// ErrInvalid: a row or an argument breaks the rules of this package: a fault of the caller.
 	ErrInvalid = errors.New("BUG: cannot be stored or asked")
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("not found")
 )
 
-// Definite reports whether an error of Append, Apply or SaveSnapshot is an answer that trying again
-// does not change: the write did not happen, and never will.
+// Definite reports whether trying again is useless after an error of Append, Apply or SaveSnapshot:
+// the write did not happen, and never will.
 func Definite(err error) bool {
 	return errors.Is(err, ErrFenced) || errors.Is(err, ErrGap) || errors.Is(err, ErrCorrupt) ||
 		errors.Is(err, ErrInvalid)
@@ -76,31 +76,31 @@ func (t Token) Epoch() uint32 {
 	return uint32(e)
 }
 
-// released begins what is in the place of a token while the engine has no owner, because the last
-// one gave it back. What follows is random, so that it is no owner's token.
+// released begins the text in the place of a token while the engine has no owner, because the last
+// one gave it back. The rest of the text is random, so it is no owner's token.
 const released = "released:"
 
-// Released returns what a store keeps in the place of a token from a release on.
+// Released returns the text that a store keeps in the place of a token from a release on.
 func Released(unique string) Token { return Token(released + unique) }
 
-// A Beat says which owner the engine has, and changes while that owner lives: two looks that find
-// equal beats say that the owner confirmed nothing in between. The zero Beat is that of an engine
-// that never had an owner.
+// A Beat names the engine's owner, and changes while that owner lives. Two looks that find equal
+// beats prove that the owner confirmed nothing in between. The zero Beat is that of an engine that
+// never had an owner.
 type Beat struct {
 	Token  Token
 	Owner  string // text for people
 	Count  string // another one with each Check of the owner
 	Rhythm Rhythm // the owner's, as its claim said
 	End    Mark   // where the journal ends
-	// Lost is not empty once an owner has found that the journal ends before what was acknowledged.
+	// Lost is not empty once an owner has found that the journal ends before the acknowledged end.
 	Lost string
-	// Accepted grows each time an operator accepts what the store has for all there is: with a
-	// claim that insists, and with a restore, also into an emptied store. 0: none has.
+	// Accepted counts the times that an operator accepted the store's content as complete: with a
+	// claim that insists, or with a restore, also into an emptied store. 0: never.
 	Accepted uint64
 }
 
-// Lacks reports whether the journal has lost what an earlier look has seen, and no operator has
-// accepted that since. accepted is the count of that look.
+// Lacks reports whether the journal has lost records that an earlier look has seen, and no operator
+// has accepted that since. accepted is the count of that look.
 func (b Beat) Lacks(seen Mark, accepted uint64) bool {
 	return !seen.Fits(b.End) && b.Accepted <= accepted
 }
@@ -119,8 +119,8 @@ type Rhythm struct{ Check, Stale time.Duration }
 // digest is not known.
 type Mark struct{ Seq, Digest uint64 }
 
-// Fits returns false if a journal with that end has lost what a mark says: it ends before, or there
-// with another batch.
+// Fits returns false if a journal with that end has lost the mark's records: it ends before the
+// mark, or there with another batch.
 func (m Mark) Fits(end Mark) bool {
 	return end.Seq > m.Seq || end.Seq == m.Seq &&
 		(end.Digest == m.Digest || end.Digest == 0 || m.Digest == 0)
@@ -129,7 +129,7 @@ func (m Mark) Fits(end Mark) bool {
 // Held reports whether the engine has an owner, dead or alive.
 func (b Beat) Held() bool { return b.Token != "" && !strings.HasPrefix(string(b.Token), released) }
 
-// A Claim is what Acquire is asked with.
+// A Claim is the argument of Acquire.
 type Claim struct {
 	Owner string // text for people
 	// ID is the unique part of the token, 128 random bits in hexadecimal. "": the store makes one.
@@ -139,8 +139,8 @@ type Claim struct {
 	// After is the beat that the engine must still have, and its journal must end there or later;
 	// nil: any. It makes two claims at once one owner.
 	After *Beat
-	// Insist takes the engine from an owner that lives: the token of After counts alone. It accepts
-	// that the journal has lost a tail, for all that look at it later.
+	// Insist takes the engine from an owner that lives: the token of After counts alone. For all
+	// later looks it accepts that the journal has lost a tail.
 	Insist bool
 }
 
@@ -148,38 +148,38 @@ type Claim struct {
 // sequence.
 type Journal interface {
 	// Acquire makes the caller the owner; any earlier owner is fenced from then on. It returns the
-	// last sequence in the journal, 0 in a new one. ErrHeld if the claim names a beat and the
-	// engine has another one; ErrCorrupt if it does not insist, and an owner has found that the
-	// journal lost a tail, or the journal ends before the end in that beat. After both nothing has
-	// changed.
+	// last sequence in the journal, 0 in a new one. ErrHeld: the claim names a beat and the engine
+	// has another one. ErrCorrupt: the claim does not insist, and an owner has found that the
+	// journal lost a tail, or the journal ends before the end in that beat. After both errors
+	// nothing has changed.
 	Acquire(ctx context.Context, c Claim) (tok Token, last uint64, err error)
 	// Beat is the engine's newest beat. It changes nothing.
 	Beat(ctx context.Context) (Beat, error)
-	// Check is nil while tok still owns the engine, ErrFenced when not, ErrCorrupt when the store
-	// has lost the engine, ErrGap when it has lost a tail of what this owner appended,
-	// ErrNotDurable or ErrNotInEffect when it may lose what is appended now, with ErrConfirmed
-	// where tok owns the engine all the same, another error if unknown. On a store that is not
-	// Exclusive it leaves another beat: no confirmation goes unseen.
+	// Check returns nil while tok still owns the engine, and ErrFenced when another owner does.
+	// ErrCorrupt: the store has lost the engine. ErrGap: it has lost a tail of this owner's
+	// appends. ErrNotDurable, ErrNotInEffect: it may lose the next appends; with ErrConfirmed tok
+	// owns the engine all the same. Another error: unknown. On a store that is not Exclusive it
+	// leaves another beat, so each confirmation is visible.
 	Check(ctx context.Context, tok Token) error
-	// Release gives the engine back, if tok owns it: nothing of tok's is taken from then on, and
-	// the next owner need not wait for a sign that this one is dead.
+	// Release gives the engine back, if tok owns it. No write under tok is taken from then on. The
+	// next owner need not wait for a sign that this one is dead.
 	Release(ctx context.Context, tok Token) error
 	// Begin makes the journal of an empty store end at seq, without records: the start of a store
 	// that is restored from a backup. The watermark stays 0, and the first Apply starts from 0.
-	// ErrInvalid if the store is not empty (has records, snapshots, or a watermark). It may be
-	// repeated with the same seq, until something else is written.
+	// ErrInvalid: the store is not empty (has records, snapshots, or a watermark). It may be
+	// repeated with the same seq, until another method writes.
 	Begin(ctx context.Context, tok Token, seq uint64) error
 	// Append makes a batch durable. nil: it is durable, now or since an earlier try with the same
 	// bytes. ErrFenced, ErrGap: it is not, and never will be. Another error: unknown, try again.
 	Append(ctx context.Context, tok Token, prev, next uint64, batch []byte) error
 	// Read calls fn for each batch that ends above after, in order, until the end or fn's error.
-	// The slice is valid during the call only. If the chain of batches is broken, the first one
-	// does not start at or below after, or the last does not end where the journal says it ends:
-	// ErrCorrupt.
+	// The slice is valid during the call only. ErrCorrupt: the chain of batches is broken, or the
+	// first batch does not start at or below after, or the last does not end at the journal's
+	// stated end.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
-	// HeadMissing reports whether the store was opened without the file that says up to where
-	// appends were acknowledged, and none was acknowledged since: whoever opens a store that is not
-	// empty so cannot know whether what is there is all. The first append makes the file.
+	// HeadMissing reports whether the store was opened without the file of the acknowledged end,
+	// and no append was acknowledged since. The caller then cannot know whether a store that is not
+	// empty is complete. The first append makes the file.
 	HeadMissing() bool
 	// Trim forgets batches that end at or below upTo.
 	Trim(ctx context.Context, tok Token, upTo uint64) error
@@ -220,24 +220,24 @@ type Projections interface {
 	// is valid during the call only.
 	Wallets(ctx context.Context, fn func(*Wallet) bool) error
 
-	// Verify reads everything that the projections hold, wallets, nonces and history, and calls
-	// wrong for each place where something is damaged or missing, as far as the store can tell by
-	// itself. rows is how many it has looked at.
+	// Verify reads everything in the projections: wallets, nonces and history. It calls wrong for
+	// each place that is damaged or missing, as far as the store can tell by itself. rows is the
+	// number of rows that it has read.
 	Verify(ctx context.Context, wrong func(place string)) (rows int, err error)
 }
 
 // History answers lists from projected rows. fn returns false to stop. Rows come in exact order of
-// their ids, newest first unless the query says otherwise, and one call sees a stable list: no row
-// twice, none left out, whatever is written meanwhile. The *row is valid during the call only.
+// their ids, newest first unless the query orders otherwise. One call sees a stable list: no row
+// twice, none left out, despite writes meanwhile. The *row is valid during the call only.
 type History interface {
 	Trades(ctx context.Context, q TradeQuery, fn func(*Trade) bool) error
 	Orders(ctx context.Context, q OrderQuery, fn func(*Order) bool) error
 	// Order is one closed order of an account; ErrNotFound.
 	Order(ctx context.Context, account uint32, id uint64) (Order, error)
 	Deposits(ctx context.Context, q DepositQuery, fn func(*Deposit) bool) error
-	// Reference is the deposit that was made under a reference. Retention never trims this index.
-	// ErrNotFound proves that no record up to watermark made one: a store whose own watermark is
-	// below that has lost writes, and answers ErrGap instead.
+	// Reference returns the deposit that was made under a reference. Retention never trims this
+	// index. ErrNotFound proves that no record up to watermark made one. A store whose own
+	// watermark is below that has lost writes, and returns ErrGap instead.
 	Reference(ctx context.Context, watermark uint64, reference string) (Deposit, error)
 	// References calls fn for each deposit of that index, in no order, until it returns false. A
 	// deposit may come twice; one that is written meanwhile may be missing.
@@ -262,8 +262,8 @@ type Store interface {
 	String() string
 	// Engine is the id of the engine that is kept here.
 	Engine() string
-	// Exclusive is true if nobody else can own the engine as long as this store is open. Else
-	// another process may serve from it now, and Acquire would end that.
+	// Exclusive returns true if no other process can own the engine as long as this store is open.
+	// Otherwise another process may serve from it now, and Acquire would end that.
 	Exclusive() bool
 	Close() error
 }
@@ -282,7 +282,7 @@ type Retention struct {
 // MaxRows is how many rows of each kind one Apply may write.
 const MaxRows = 100_000
 
-// Writes is what one Apply writes. Wallets, nonces and candles are absolute values, the other rows
+// Writes are the rows of one Apply. Wallets, nonces and candles are absolute values. The other rows
 // are new: each is in exactly one of the Applies that move the watermark.
 type Writes struct {
 	Wallets   []Wallet
@@ -356,7 +356,7 @@ type Order struct {
 	Status    uint8 // StatusCancelled or StatusDone
 	Price     money.Price
 	Amount    money.Amount // as asked for
-	Remaining money.Amount // what was open when it closed; 0 if done
+	Remaining money.Amount // open amount when it closed; 0 if done
 	TimeUs    int64        // accepted
 	ClosedUs  int64
 	ClosedSeq uint64 // the record that closed it

@@ -6,7 +6,7 @@ import "time"
 type Tenure struct {
 	ID string `json:"id,omitempty"` // of the claim; "": there was none
 	// WaitMs is how long admission must wait behind the claim, because the claim took the store
-	// from an owner that may have lived; 0: it need not, or has opened since.
+	// from an owner that may have lived. 0: no wait, or admission has opened since.
 	WaitMs int64 `json:"wait_ms,omitempty"`
 }
 

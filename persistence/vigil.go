@@ -31,8 +31,8 @@ func (v *Vigil) See(beat Beat, now time.Time) error {
 	return nil
 }
 
-// Gap returns how far apart two looks may be that count as one silence: of a store that did not
-// answer for so long an owner would have noticed nothing either. The slower of both rhythms counts.
+// Gap returns the longest time between two looks that count as one silence. An owner, too, would
+// notice nothing of a store that did not answer for so long. The slower of both rhythms counts.
 func (v *Vigil) Gap(owner Beat) time.Duration { return 2 * max(v.Rhythm.Check, owner.Rhythm.Check) }
 
 // Again lets the count begin with the next look.
@@ -41,8 +41,8 @@ func (v *Vigil) Again() { v.last = time.Time{} }
 // Quiet is for how long the owner has shown no sign of life.
 func (v *Vigil) Quiet() time.Duration { return v.last.Sub(v.since) }
 
-// Needed returns the silence after which the owner is dead, or at least answers no private reads:
-// its own rhythm counts where that is the slower one.
+// Needed returns the silence after which the owner is dead, or at least answers no private reads.
+// Its own rhythm counts where that is the slower one.
 func (v *Vigil) Needed() time.Duration {
 	return 2 * max(v.Rhythm.Stale, v.Seen.Rhythm.Stale, 2*v.Seen.Rhythm.Check)
 }

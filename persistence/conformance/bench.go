@@ -109,7 +109,7 @@ func (f *filler) trades(b *testing.B) {
 	}
 }
 
-// candles measures the candles of a busy exchange with 200 pairs and 7 frames: about five times a
+// candles measures the candles of a busy exchange with 200 pairs and 7 frames. About five times a
 // second it writes the newest candle of each again. One list is as long as retention mostly lets it
 // be.
 func (f *filler) candles(b *testing.B) {

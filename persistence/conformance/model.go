@@ -161,7 +161,8 @@ const (
 )
 
 // flush returns one Apply's rows from id on. As in the exchange, ids of one pair come in order, but
-// neighbours of different pairs may be swapped, also with the next flush; late has those rows.
+// neighbours of different pairs may be swapped. A swapped row may come with the next flush: late
+// has those rows.
 //
 // Withdrawals come to their end in any order. Candles of the last two periods are written again and
 // again.

@@ -103,7 +103,7 @@ func (s *Server) AwaitFailedRewrite() {
 }
 
 // ResyncWholly makes the server take all data from a copy of its own by a full synchronisation, and
-// then a master again: what it acknowledges afterwards is in no file before a rewrite has ended.
+// then a master again. Its later writes are in no file before a rewrite has ended.
 func (s *Server) ResyncWholly(copied *Server) {
 	s.t.Helper()
 	copied.CopyOf(s)
@@ -126,7 +126,7 @@ func (s *Server) CopyOf(other *Server) {
 	s.must(c.ReplicaOf(ctx, "NO", "ONE").Err())
 }
 
-// killChildren ends what the server has forked.
+// killChildren ends the processes that the server has forked.
 func (s *Server) killChildren() {
 	s.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.Pid(), s.Pid()))
