@@ -303,10 +303,17 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 		records = append(records, event.Record{Kind: event.KindAccount, TimeUs: now,
 			Account: event.Account{ID: uint32(len(s.Accounts()) + 1), Name: directory.FeeAccount}})
 	}
+	return newPairs(s, o, pairs, numbers, records, now)
+}
+
+// newPairs adds the records of the pairs that the state does not have yet; numbers are those of
+// currencies.
+func newPairs(s *state.State, o *Options, missing map[string]*directory.PairRules,
+	numbers map[string]uint16, records []event.Record, now int64) ([]event.Record, error) {
 	number := len(s.Pairs())
 	for i := range o.Pairs {
 		p := &o.Pairs[i]
-		if pairs[p.Name] == nil {
+		if missing[p.Name] == nil {
 			continue
 		}
 		if number++; number > math.MaxUint16 {

@@ -260,6 +260,17 @@ func (m *Model) apply(r *event.Record) error {
 		return m.codeRefused(r)
 	case event.KindMailed:
 		delete(m.mails, r.Mailed.ID)
+	case event.KindHistory:
+		return m.begins(r)
+	default:
+		return m.operated(r)
+	}
+	return nil
+}
+
+// operated applies what operators do to pairs, accounts and the whole exchange.
+func (m *Model) operated(r *event.Record) error {
+	switch r.Kind {
 	case event.KindHalt:
 		p := m.Pairs[r.Pair-1]
 		if p.Halted(m.Seq) == r.Halt.Halted {
@@ -290,8 +301,6 @@ func (m *Model) apply(r *event.Record) error {
 			a.rates = map[uint16][]Rates{}
 		}
 		a.rates[p.Number] = append(a.rates[p.Number], rates)
-	case event.KindHistory:
-		return m.begins(r)
 	default:
 		return fmt.Errorf("there is no such kind")
 	}
