@@ -33,8 +33,8 @@ const (
 	secretKeyName     = "exchange.key"
 )
 
-// Config is everything that `serve` can be told. What each field means, its unit, its range and
-// what zero does stands in the table Options, under the field's key.
+// Config has every option of `serve`. The table Options has the meaning, the unit, the range and
+// the effect of zero of each field, under the field's key.
 type Config struct {
 	Listen            string
 	Operator          string
@@ -71,7 +71,7 @@ type Config struct {
 	Ignored []string
 
 	origin map[string]string // where a value came from, by key: "exchange.yaml line 3"
-	// what says what to trade could not be read: its absence is no second problem
+	// the source of the pairs could not be read: their absence is no second problem
 	unread bool
 }
 
@@ -91,13 +91,13 @@ type TLS struct {
 // On reports whether the listener speaks TLS.
 func (t *TLS) On() bool { return t.CertFile != "" }
 
-// Log is how the program talks about itself.
+// Log is the form of the program's log.
 type Log struct {
 	Level  string // debug, info, warn or error
 	Format string // text or json
 }
 
-// Currency is something that accounts hold.
+// Currency is one currency that accounts hold.
 type Currency struct {
 	Code string // [A-Z0-9]{1,12}
 	Sign string // the symbol shown to people, such as "₿"; may be empty
@@ -140,14 +140,14 @@ func (p Pair) Currencies() (base, quote string) {
 	return base, quote
 }
 
-// History says how much of it is kept. -1 is the store's own default: see Config.Retention.
+// History bounds the kept history. -1 is the store's own default: see Config.Retention.
 type History struct {
 	tradesPerPair    int
 	ordersPerAccount int
 	Candles          int
 }
 
-// Limits bound what the exchange takes on. At each of them a client gets a clear refusal.
+// Limits bound the load of the exchange. At each of them a client gets a clear refusal.
 type Limits struct {
 	InFlight              int
 	InFlightPerAccount    int
@@ -183,7 +183,7 @@ type Limits struct {
 	OpenOrdersPerAccountAndBook int
 }
 
-// Stream bounds what subscribers of the event stream may take.
+// Stream bounds the subscribers of the event stream.
 type Stream struct {
 	Connections           int
 	ConnectionsPerAddress int
@@ -234,7 +234,7 @@ type Mail struct {
 	CAFile    string // "" trusts the authorities of the system
 }
 
-// Ms is n milliseconds as a duration.
+// Ms returns n milliseconds as a duration.
 func Ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // Default is a configuration with every option at its default and nothing to trade. It is not
@@ -251,8 +251,8 @@ func Default() *Config {
 	return c
 }
 
-// Finish fills in what depends on other values and checks everything. The error is problemList.
-// Load has called it.
+// Finish fills in values that depend on others, and checks everything. The error lists all
+// problems. Load has called it.
 func (c *Config) Finish() error {
 	if c.Demo && len(c.Pairs) == 0 && len(c.Currencies) == 0 {
 		c.Currencies, c.Pairs = demoCurrencies(), demoPairs()
@@ -314,7 +314,8 @@ func (c *Config) isRedis() bool {
 	return found && (scheme == "redis" || scheme == "rediss" || scheme == unixScheme)
 }
 
-// What a Redis keeps by default: it holds history in memory, an embedded store has it on disk.
+// A Redis keeps so much by default, because it holds history in memory. An embedded store has
+// history on disk.
 const (
 	redisTradesPerPair    = 1_000_000
 	redisOrdersPerAccount = 100_000

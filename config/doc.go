@@ -8,7 +8,7 @@
 //  4. the default
 //
 // One table, Options, says everything about every option: its key, its default, its range and a
-// paragraph for the one who sets it. The file's reader, the environment, the flags, the checks, the
+// paragraph for the operator. The file's reader, the environment, the flags, the checks, the
 // help and the sample file are all made from it.
 //
 //	cfg, err := config.Load(config.Sources{File: "exchange.yaml", Environ: os.Environ()})

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Sources is where Load looks, besides the defaults.
+// Sources are the places where Load looks, besides the defaults.
 type Sources struct {
 	File    string            // path of the YAML file; empty: what envConfig names, if anything
 	Environ []string          // NAME=value, as os.Environ gives them
 	Flags   map[string]string // the text of the flags that were given, by key
 }
 
-// problemList is everything that is wrong with a configuration, one sentence each.
+// problemList has everything that is wrong with a configuration, one sentence each.
 type problemList []string
 
 func (p problemList) Error() string {
@@ -31,7 +31,7 @@ func (p problemList) Error() string {
 // maxFileBytes bounds the configuration file: some thousand pairs.
 const maxFileBytes = 1 << 20
 
-// Load reads a configuration. The error is problemList, and lists everything that is wrong at once.
+// Load reads a configuration. Its error lists everything that is wrong at once.
 func Load(src Sources) (*Config, error) {
 	l := loader{cfg: Default()}
 	env := make(map[string]string)

@@ -11,7 +11,7 @@ import (
 
 const envPrefix = "EXCHANGE_"
 
-// Option is one thing that can be configured.
+// Option is one option of the configuration.
 type Option struct {
 	// Key is its place in the YAML file: "listen", "limits.in_flight".
 	Key string
@@ -31,7 +31,7 @@ type Option struct {
 	at    func(*Config) any                   // *string, *int or *bool; nil for a list
 	list  func(*Config, ast.Node) problemList // reads a list
 	write func(*Config, *strings.Builder)     // writes a list as YAML; nil: its default is no entry
-	// takes the password out of the text, if one may be there
+	// removes the password from the text, if there may be one
 	redact func(string) string
 	named  bool // Summary names it in words
 }
@@ -124,10 +124,10 @@ func (o *Option) text(c *Config) string {
 	panic("BUG: " + o.Key + " is of no known type")
 }
 
-// show is text as messages may repeat it.
+// show returns text in a form that messages may repeat.
 func (o *Option) show(text string) string { return strconv.Quote(o.redacted(text)) }
 
-// redacted is text without what may be secret in it.
+// redacted returns text without its secret parts.
 func (o *Option) redacted(text string) string {
 	if o.redact != nil {
 		return o.redact(text)
@@ -171,7 +171,7 @@ var optionByKey = func() map[string]*Option {
 	return m
 }()
 
-// Options is the table of everything that can be configured, in the order of the sample file.
+// Options is the table of all options, in the order of the sample file.
 var Options = []Option{
 	{
 		Key: "listen", Flag: true, Default: "127.0.0.1:8080", named: true,

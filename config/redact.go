@@ -2,9 +2,9 @@ package config
 
 import "strings"
 
-// RedactURL is the address of a store without what may be secret in it: the user and the password,
-// and everything behind a question mark. It works on text that is no valid URL too, because it is
-// there for messages about such text, and net/url's own errors repeat the password.
+// RedactURL returns the address of a store without its secret parts: the user and the password, and
+// everything behind a question mark. It also takes text that is no valid URL, because messages about
+// such text need it, and net/url's own errors repeat the password.
 func RedactURL(s string) string {
 	if strings.HasPrefix(s, pebblePrefix) {
 		return s // a path: nothing in it is a secret, and an '@' means itself

@@ -7,7 +7,7 @@ import (
 	"exchange/core/money"
 )
 
-// syntheticQuote is what synthetic pairs are traded against.
+// syntheticQuote is the quote currency of synthetic pairs.
 const syntheticQuote = "USDT"
 
 // maxSynthetic leaves room for other currencies in a wallet.
@@ -16,8 +16,8 @@ const maxSynthetic = 4_000
 // syntheticCode is the currency of a synthetic pair, counted from 1.
 func syntheticCode(i int) string { return fmt.Sprintf("SYN%04d", i) }
 
-// addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind those
-// that are configured. What is configured under such a name stays as it is.
+// addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind the
+// configured ones. A pair that is configured under such a name keeps its rules.
 func (c *Config) addSynthetic() {
 	if c.syntheticPairs < 1 || c.syntheticPairs > maxSynthetic {
 		return // validate says so

@@ -17,8 +17,8 @@ import (
 	"exchange/core/money"
 )
 
-// validate is nil, or problemList with everything that is wrong. Each sentence names the key, its
-// value, where that came from, and what to do.
+// validate returns nil, or a problemList with everything that is wrong. Each sentence names the key,
+// its value, the source of the value, and a remedy.
 func (c *Config) validate() error {
 	v := validator{c: c}
 	v.ranges()
@@ -47,7 +47,7 @@ type validator struct {
 	problems problemList
 }
 
-// problem says what is wrong with an option's value, and what to do.
+// problem notes an error in an option's value, and a remedy.
 func (v *validator) problem(key, value, format string, args ...any) {
 	origin := v.c.origin[key]
 	if origin != "" {
@@ -273,7 +273,7 @@ func (v *validator) files() {
 	}
 }
 
-// mail checks what is said about mails, if any are sent.
+// mail checks the options of mails, if any are sent.
 func (v *validator) mail() {
 	m := &v.c.Mail
 	if m.Host == "" {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A progress says how far the test is: one line that changes on a terminal, else a plain line now
-// and then. Any goroutine may say something.
+// A progress shows how far the test is: one line that changes on a terminal, otherwise a plain line
+// now and then. Any goroutine may use it.
 type progress struct {
 	mu       sync.Mutex
-	w        io.Writer // nil: nobody wants to know
+	w        io.Writer // nil: nothing is shown
 	terminal bool
 	shown    time.Time
 	width    int

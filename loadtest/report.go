@@ -17,7 +17,7 @@ type Report struct {
 	Done        uint64    `json:"done"`            // 2xx
 	Late        uint64    `json:"late_cancels"`    // of orders that were filled before
 	Refused     uint64    `json:"refused"`         // otherwise
-	Unknown     uint64    `json:"outcome_unknown"` // nobody said how they ended
+	Unknown     uint64    `json:"outcome_unknown"` // requests whose outcome the server did not tell
 	// due in an open loop, and not sent before its end
 	Unsent        uint64              `json:"unsent"`
 	Latency       Latency             `json:"latency"`

@@ -26,7 +26,7 @@ type counters struct {
 	done     uint64 // 2xx
 	late     uint64 // cancels of orders that were filled before
 	refused  uint64 // other refusals
-	unknown  uint64 // outcomes that nobody told
+	unknown  uint64 // outcomes that the server did not tell
 	unsent   uint64 // due before the end, and not sent
 }
 

@@ -86,7 +86,7 @@ func (s *subscribers) end() {
 func (s *subscriber) connect(ctx context.Context, address string) error {
 	path := "/socket.v2/"
 	if s.channel == "book" {
-		path = "/socket.io/" // who never asks there gets book_ of all pairs
+		path = "/socket.io/" // a client that subscribes to nothing there gets book_ of all pairs
 	}
 	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, ReadBufferSize: 32 << 10}
 	for {
@@ -231,7 +231,7 @@ func (s *subscriber) diff(b []byte) error {
 			book = &localBook{}
 			s.books[string(name)] = book
 		}
-		return "" // who needs the name has the bytes
+		return "" // a caller that needs the name has the bytes
 	})
 	if err != nil {
 		return err

@@ -109,7 +109,7 @@ func (v *verifier) readOrder(item []byte) (*orderRow, error) {
 	if err = errors.Join(append(errs[:], err)...); err != nil {
 		return nil, fmt.Errorf("the order %.200q cannot be understood: %w", item, err)
 	}
-	if row.pair == nil { // of a pair that is not traded here: nobody of this test has sent it
+	if row.pair == nil { // of a pair that is not traded here, so the test has not sent it
 		row.pair = &pair{name: name, index: -1}
 	}
 	return row, nil

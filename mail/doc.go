@@ -1,11 +1,11 @@
 // Package mail sends the mails of the exchange: the code that confirms a withdrawal, and word that
 // one was refused.
 //
-// Texts are made by Withdraw. A Message is sent by SMTP.Send, or in a demo by Files.Send, which
-// writes it to a folder instead. Both send one message once and say clearly why they did not;
-// keeping messages and trying again is for their caller. nil means that the server has taken the
-// message over and is answerable for it. After an error it may have been taken over all the same,
-// when its last answer was lost: so a message can arrive twice, with one Message-ID, by which mail
+// Withdraw makes the texts. SMTP.Send sends a Message; in a demo Files.Send writes it to a folder
+// instead. Both send one message once, and their errors say clearly why they did not. The caller
+// keeps messages and tries again. nil means that the server has taken the message over and is
+// answerable for it. After an error the server may have taken the message over all the same, when
+// its last answer was lost. So a message can arrive twice, with one Message-ID, by which mail
 // programs recognise the repeat. After ErrNever trying again is useless.
 //
 //	s, err := mail.NewSMTP(mail.Options{
@@ -14,9 +14,9 @@
 //	err = s.Send(ctx, mail.Message{
 //		ID: "7", To: "alice@example.org", Subject: subject, Text: text})
 //
-// Everything is bounded: the lengths of a message's parts, the time of a Send, and what a server
-// may say in it. Nothing in a message can become a header: see Message. A password is shown
-// nowhere, whatever a server answers.
+// Everything is bounded: the lengths of a message's parts, the time of a Send, and the length of a
+// server's answers. Nothing in a message can become a header: see Message. No error shows the
+// password, whatever a server answers.
 //
 //	texts.go    the words of a mail about a withdrawal
 //	message.go  one message, its bounds, and its form on the wire

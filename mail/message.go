@@ -38,13 +38,13 @@ type Message struct {
 	// To is a bare address, at most maxAddress bytes.
 	To string
 	// Subject is one line of 1 to maxSubject bytes of printable UTF-8. Blanks are single and not at
-	// the ends, for others do not survive the folding of a long header.
+	// the ends, because others do not survive the folding of a long header.
 	Subject string
 	// Text is plain UTF-8 text of at most maxText bytes; lines end with "\n".
 	Text string
 }
 
-// encode is the message as it goes over the wire: headers, an empty line and the encoded text.
+// encode returns the message in its form on the wire: headers, an empty line and the encoded text.
 // Lines end with CR LF.
 func (m Message) encode(from *netmail.Address) ([]byte, error) {
 	if err := m.check(); err != nil {

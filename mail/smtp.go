@@ -32,7 +32,7 @@ const (
 // usualPort is the port of Options.Port 0.
 var usualPort = map[string]int{tlsRequired: 587, tlsImplicit: 465, tlsNone: 25}
 
-// Options say which server takes the mails and who sends them. Printed, they show no password.
+// Options name the server and the sender of the mails. Printed, they show no password.
 type Options struct {
 	Host string // name or IP address, which the server's certificate must be for
 	Port int    // 0: 587, with tlsImplicit 465, with tlsNone 25
@@ -44,7 +44,7 @@ type Options struct {
 	// address in ASCII, with or without a name: "Example <exchange@example.org>"
 	From    string
 	Timeout time.Duration // of one Send in all; above 0
-	// PEM file of whom to trust in place of the system's authorities; empty: those
+	// PEM file of the trusted authorities; empty: those of the system
 	CAFile string
 }
 
@@ -54,7 +54,7 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// String is for logs.
+// String returns the options for logs.
 func (o Options) String() string {
 	return fmt.Sprintf("mail server %s port %d, tls %q, user %q, from %q", o.Host, o.Port, o.TLS,
 		o.Username, o.From)
@@ -77,8 +77,8 @@ type SMTP struct {
 // login stands behind a pointer so that printing an SMTP does not show it.
 type login struct{ username, password string }
 
-// NewSMTP checks the options and reads CAFile. It does not ask the server anything: that the server
-// is away must not keep the exchange from starting.
+// NewSMTP checks the options and reads CAFile. It does not ask the server, because the exchange
+// must start while that server is away.
 func NewSMTP(o Options) (*SMTP, error) {
 	if o.TLS == "" {
 		o.TLS = tlsRequired
@@ -130,12 +130,12 @@ func NewSMTP(o Options) (*SMTP, error) {
 	return s, nil
 }
 
-// Send gives m to the server, once. nil: the server has taken it over. An error names the server
-// and the step that failed; errors.As finds the server's answer in it as a *textproto.Error, whose
-// Code is 4xx for "later" and 5xx for "never". That is ErrNever, if it is said of the recipient: at
-// any other step something is wrong with the server, or with what it knows of us, and that passes.
-// When ctx ends or the time is up Send returns at once with the cause: context.Canceled,
-// context.DeadlineExceeded or what the caller gave.
+// Send gives m to the server, once. nil means that the server has taken m over. An error names the
+// server and the step that failed. errors.As finds the server's answer in it as a *textproto.Error,
+// whose Code is 4xx for "later" and 5xx for "never". A "never" about the recipient is ErrNever. At
+// any other step the server's state or settings are wrong, and that passes. When ctx ends or the
+// time is up Send returns at once with the cause: context.Canceled, context.DeadlineExceeded or the
+// caller's own.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	data, err := m.encode(s.from)
 	if err != nil {
@@ -161,15 +161,15 @@ const (
 	stepUTF8      = "SMTPUTF8"
 )
 
-// never reports whether the server will never take a mail for the recipient. A server that wants us
-// to authenticate first (530) may say so only now, and is to be asked again.
+// never reports whether the server will never take a mail for the recipient. A server that asks for
+// authentication first (530) may say so only now, so the mail is tried again.
 func never(step string, err error) bool {
 	var answer *textproto.Error
 	return step == stepUTF8 || step == stepRecipient && errors.As(err, &answer) &&
 		answer.Code/100 == 5 && answer.Code != 530
 }
 
-// deliver goes through the whole dialogue. With an error comes the step that it happened in.
+// deliver goes through the whole dialogue. With an error it returns the step that failed.
 func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string, err error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", s.server)
@@ -177,7 +177,7 @@ func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string
 		return "connecting", err
 	}
 	defer conn.Close()
-	// go-mail knows of ctx only while it dials: closing the connection ends whatever it waits for.
+	// go-mail knows of ctx only while it dials: closing the connection ends its waits.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	c, step, err := s.open(ctx, &bounded{Conn: conn, left: maxAnswers})
 	if err != nil {
@@ -186,17 +186,17 @@ func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string
 	if step, err = s.submit(c, to, data); err != nil {
 		return step, err
 	}
-	// The message is taken over: whatever happens to the farewell, it must not be sent again.
+	// The message is taken over, so it must not be sent again, even if the farewell fails.
 	if conn.SetDeadline(time.Now().Add(farewell)) == nil {
 		_ = c.Quit()
 	}
 	return "", nil
 }
 
-// farewell is how long the answer to QUIT is waited for, as good manners ask.
+// farewell is the time that a server has to answer QUIT.
 const farewell = 2 * time.Second
 
-// open brings a new connection to where a mail can be given.
+// open prepares a new connection for a mail.
 func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step string, err error) {
 	if s.tls == tlsImplicit {
 		encrypted := tls.Client(conn, s.config)
@@ -228,7 +228,8 @@ func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step st
 	return c, "", nil
 }
 
-// authenticate uses what every server has; both send the password as it is, so TLS must protect it.
+// authenticate uses PLAIN or LOGIN, one of which every server has. Both send the password as it is,
+// so TLS must protect it.
 func (s *SMTP) authenticate(c *smtp.Client) error {
 	_, offered := c.Extension("AUTH")
 	mechanisms := strings.Fields(strings.ToUpper(offered))
@@ -270,10 +271,10 @@ func (s *SMTP) submit(c *smtp.Client, to string, data []byte) (step string, err 
 	return "", nil
 }
 
-// maxReason bounds what an error repeats of a server's answer, in bytes.
+// maxReason bounds the part of a server's answer that an error repeats, in bytes.
 const maxReason = 300
 
-// explain makes of what went wrong what a log may show.
+// explain returns an error that a log may show.
 func (s *SMTP) explain(ctx context.Context, err error) error {
 	var answer *textproto.Error
 	switch {
@@ -303,8 +304,8 @@ func (s *SMTP) clean(text string) string {
 	return line(text, maxReason)
 }
 
-// maxAnswers bounds what a server may say in one connection, certificates included, in bytes: a
-// usual dialogue takes less than a hundredth of it.
+// maxAnswers bounds a server's bytes in one connection, certificates included: a usual dialogue
+// takes less than a hundredth of it.
 const maxAnswers = 1 << 20
 
 // bounded is a connection that a server cannot fill the memory through: go-mail reads an answer to
@@ -323,8 +324,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// literal is how EHLO names this machine: by its address, for its name is often none that a server
-// believes (RFC 5321 section 4.1.4).
+// literal returns the name of this machine in EHLO: its address, because servers often do not
+// believe its name (RFC 5321 section 4.1.4).
 func literal(a net.Addr) string {
 	p, err := netip.ParseAddrPort(a.String())
 	if err != nil {

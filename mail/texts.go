@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// Withdraw is what a mail about a withdrawal tells. Its texts can come from anybody: each becomes
-// one line of bounded length, so whatever they hold, Code and Refused make what Send takes.
+// Withdraw has the facts of a mail about a withdrawal. Its texts can come from any client. Each
+// becomes one line of bounded length, so Send takes every mail of Code and Refused.
 type Withdraw struct {
 	Exchange string // the exchange's name, as its users know it
 	To       string // the reader's mail address
 	ID       uint64
 	Amount   string // decimal
 	Currency string // code, such as BTC
-	Address  string // where the money is to go
+	Address  string // destination of the money
 }
 
 // Lengths of the values in a text, in bytes.
@@ -79,9 +79,8 @@ func (w Withdraw) farewell() string {
 		line(w.Exchange, maxName), line(w.To, maxAddress))
 }
 
-// line is s as one line of at most limit bytes. What is no printable character becomes a blank, and
-// so do the invisible ones that change the order in which others are shown; blanks in a row become
-// one.
+// line returns s as one line of at most limit bytes. Characters that cannot be printed become
+// blanks, and so do invisible ones that change the order of others. Blanks in a row become one.
 func line(s string, limit int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == utf8.RuneError
@@ -97,8 +96,8 @@ func line(s string, limit int) string {
 	return strings.TrimRight(s[:cut], " ") + more
 }
 
-// spoken is a duration in words, in whole hours, minutes or seconds: the largest of them that it is
-// a multiple of. Parts of a second are dropped, so it is never longer than d.
+// spoken returns a duration in words: in whole hours, minutes or seconds, the largest unit that
+// divides it. Parts of a second are dropped, so the words never say more than d.
 func spoken(d time.Duration) string {
 	for _, x := range []struct {
 		unit time.Duration

@@ -47,8 +47,8 @@ func answered(w http.ResponseWriter, status int, body string) {
 	fmt.Fprint(w, body)
 }
 
-// The server takes the first request for as long as requests are due. Whoever counts from when a
-// request was sent has one that took long; all of them waited.
+// The server takes the first request for as long as requests are due. A latency from
+// the sending would be long for one request only, though all of them waited.
 func TestLatencyInAnOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 	const perSecond, length = 2000, 100 * time.Millisecond
 	var over <-chan time.Time

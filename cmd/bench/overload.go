@@ -38,7 +38,7 @@ const (
 // noop is the row of its CPU.
 func newOverload(o options, noop *row) *overload {
 	l := &overload{server: server{title: "overload", options: o}}
-	// Cancels have places of their own, which nobody else's orders take.
+	// Cancels have slots of their own, which no orders take.
 	l.settings = fmt.Sprintf(
 		"limits: {in_flight: %d, in_flight_cancels: %d, in_flight_per_account: %d}\n",
 		2*o.connections, o.connections, o.connections)

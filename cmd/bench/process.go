@@ -70,7 +70,7 @@ func (p *process) measure(context.Context) error {
 	return fmt.Errorf("the collector did not run in %d loads of %v", most, p.options.length)
 }
 
-// What is read from an exchange's monitoring.
+// The numbers that are read from an exchange's monitoring.
 const (
 	metricAllocs    = "go_memstats_mallocs_total"
 	metricCycles    = "go_gc_duration_seconds_count"

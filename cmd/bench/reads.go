@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// What everybody polls, beside a handler that sends a fixed body of the same length: an exchange
-// with a deep book, and for each question a yardstick of its own. The rates of one round are
-// measured one right after the other.
+// Public answers that clients poll are measured on an exchange with a deep book. Each question has
+// a yardstick of its own: a handler that sends a fixed body of the same length. The rates of one
+// round are measured one right after the other.
 
 // deepOrders is how many orders rest in the book that is read.
 const deepOrders = 100_000

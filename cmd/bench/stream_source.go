@@ -212,7 +212,7 @@ func (s *source) trader(name string) (*trader, error) {
 	return &trader{key: s.engine.Key([]byte("key-" + name))}, errors.Join(err, err2, err3, err4)
 }
 
-// The lot is what each trade is of. Asks are above bids, so that those who want the one do not meet
+// The lot is the amount of each trade. Asks are above bids, so that takers of the one do not meet
 // the other.
 const (
 	lot = coin / 1000

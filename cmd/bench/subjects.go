@@ -21,7 +21,7 @@ import (
 	"exchange/gateway/sign"
 )
 
-// A server is a server process and whoever works for it, under the generator's load.
+// A server is a server process and its helpers, under the generator's load.
 type server struct {
 	title    string
 	options  options
@@ -373,7 +373,7 @@ func key(operator, account string) (*user, error) {
 }
 
 // The operator's client keeps its connections: an account takes four requests. They are half of
-// what an exchange has room for.
+// the connections that an exchange has room for.
 const operatorConnections = 32
 
 var operatorClient = &http.Client{

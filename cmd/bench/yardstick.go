@@ -29,7 +29,7 @@ func startDurable(s *server, dir string) error {
 	return s.startYardstick("-commit", filepath.Join(dir, "log"))
 }
 
-// startYardstick starts one for the generator's orders. Nobody checks its users.
+// startYardstick starts one for the generator's orders. It does not check its users.
 func (s *server) startYardstick(args ...string) (err error) {
 	if s.address, err = s.noop(0, args...); err != nil {
 		return err

@@ -54,7 +54,7 @@ func TestWhatWaitsForASyncIsCommittedTogetherByTheNext(t *testing.T) {
 	d.synced <- nil
 	others.Wait()
 
-	go c.commit(nil) // nobody answers it
+	go c.commit(nil) // it is never answered
 	<-d.written
 	broken := errors.New("broken")
 	d.synced <- broken

@@ -38,7 +38,7 @@ const (
 	maxAnswer = 1 << 30
 	// maxTokenFile bounds the token's file, in bytes.
 	maxTokenFile = 4096
-	// maxOperator bounds the name of who asks, in bytes: the server takes no longer one.
+	// maxOperator bounds the operator's name, in bytes: the server takes no longer one.
 	maxOperator = 64
 )
 
@@ -47,9 +47,9 @@ type client struct {
 	scheme  string // http or https
 	address string // host:port, or unix:PATH
 	socket  string // the path behind unix:, "" for host:port
-	token   string // none for a socket: the system tells who asks
+	token   string // none for a socket: the system names the user
 	source  string // where the token came from, for messages
-	as      string // who asks, for the log of operators' actions
+	as      string // the operator, for the log of actions
 	trust   *tls.Config
 	http    *http.Client
 }
@@ -190,7 +190,8 @@ func (c *client) url(path string) string {
 	return c.scheme + "://" + c.address + path
 }
 
-// name is who asks: the flag, else the variable, else the user of this machine.
+// name returns the operator's name: the flag, otherwise the variable, otherwise the user of this
+// machine.
 func (p *program) name() (string, error) {
 	for _, x := range []struct{ source, name string }{{"--as", p.as},
 		{envOperatorName, p.env(envOperatorName)}} {
@@ -227,8 +228,8 @@ func cleanOperator(name string) string {
 	return name
 }
 
-// token is the bearer token and where it came from: the flag's file, else the variable, else the
-// file that the variables or the default name.
+// token returns the bearer token and its source: the flag's file, otherwise the variable, otherwise
+// the file that the variables or the default name.
 func (p *program) token() (token, source string, err error) {
 	file := p.tokenFile
 	if file == "" {

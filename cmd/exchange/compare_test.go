@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// secretName is what values are called that nobody may find out bit by bit, from how long a
-// comparison takes.
+// secretName matches the names of values that no client may find out bit by bit, from the time of a
+// comparison.
 var secretName = regexp.MustCompile(
 	`(?i)(signature|\bsign\b|\bmac\b|\bsum\b|token|secret|password|bearer|\bcode\b|codes\b|sealed|\bhash\b)`)
 

@@ -16,8 +16,8 @@ import (
 	"exchange/gateway/sign"
 )
 
-// The demo's accounts, with keys that everybody knows: that is why it serves loopback addresses
-// only, and neither its store nor a real one is ever served as the other.
+// The demo's accounts have public keys. So the demo serves loopback addresses only, and neither its
+// store nor a real one is ever served as the other.
 var demoAccounts = []string{"alice", "bob"}
 
 var demoDeposits = []struct {
@@ -25,7 +25,7 @@ var demoDeposits = []struct {
 	amount   money.Amount
 }{{"BTC", 100e8}, {"ETH", 1000e8}, {"USDT", 10_000_000e8}}
 
-// demoOperator is who did it, for the log of actions.
+// demoOperator is the operator in the log of actions.
 const demoOperator = "the demo"
 
 // demoKey, demoSecret and demoEmail are of one of its accounts.

@@ -2,8 +2,8 @@ package main
 
 import "errors"
 
-// The codes the program exits with. Those above 0 are of sysexits.h, so that supervisors can tell
-// what a restart is good for.
+// The exit codes of the program. Those above 0 are of sysexits.h, so that supervisors can tell
+// whether a restart helps.
 const (
 	// exitDone: what was asked for is done; `serve` has stopped in order.
 	exitDone = 0
@@ -21,8 +21,8 @@ const (
 	// process is a standby then, and leaves the one that serves alone.
 	exitFenced = 77
 
-	// exitUnclassified is for errors that nobody gave a code: none is expected, so it is a fault of
-	// the program.
+	// exitUnclassified is the code of an error without one. None is expected, so such an error is
+	// a fault of the program.
 	exitUnclassified = exitBroken
 )
 

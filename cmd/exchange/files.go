@@ -39,10 +39,10 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 	return withExit(exitUnavailable, err)
 }
 
-// removeLeftovers removes what commands that were killed have left. Whatever was not written to for
-// longer than a long answer may take is nobody's any more.
+// removeLeftovers removes the files of commands that were killed. A file that was not written to
+// for longer than a long answer may take belongs to no command any more.
 func removeLeftovers(folder string, now time.Time) {
-	// if it cannot be read, it cannot be written either, which is said soon
+	// A folder that cannot be read cannot be written either, and the command reports that soon.
 	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
 		if ours, err := filepath.Match(unfinished, e.Name()); err != nil || !ours {
@@ -50,7 +50,7 @@ func removeLeftovers(folder string, now time.Time) {
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&
 			now.Sub(info.ModTime()) > streamTimeout {
-			os.Remove(filepath.Join(folder, e.Name())) //nolint:errcheck // it is in nobody's way
+			_ = os.Remove(filepath.Join(folder, e.Name())) // a file that stays does no harm
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What the operator's commands have in common. Each checks its arguments, makes one request, and
-// prints the answer. The commands themselves are in operator_*.go, by what they are about.
+// The operator's commands share this file. Each checks its arguments, makes one request, and prints
+// the answer. The commands themselves are in operator_*.go, by subject.
 //
-// The types of the answers there are as the server gives them, and as --json prints them. Amounts
-// and ids are json.Number: their digits pass through untouched. What may not be left out, but may
-// be false, is a pointer, so that an answer without it is noticed.
+// The types of the answers there have the fields of the server and of --json. Amounts and ids are
+// json.Number: their digits pass through untouched. A required field that may be false is a
+// pointer, so that a command notices an answer without it.
 
 // operatorCommands are all of them.
 func (p *program) operatorCommands() []*cobra.Command {

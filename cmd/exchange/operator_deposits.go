@@ -60,7 +60,7 @@ func (p *program) depositCommand() *cobra.Command {
 			return err
 		}
 		if fresh && repeats > 0 {
-			// nobody else can know a fresh reference: the first try of this command had landed
+			// no other command knows a fresh reference: the first try of this one had landed
 			a.Repeated = false
 		}
 		err = p.print(&a, func(w *tabwriter.Writer) {

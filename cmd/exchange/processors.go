@@ -6,10 +6,10 @@ import (
 	"runtime"
 )
 
-// spareProcessors is how many more of Go's processors there are than cores. A flush of the embedded
-// store, a compaction and a step of the projections keep one each while they last, and Go lets them
-// have it for 10 ms at a time before an order gets its turn. With some to spare the kernel shares
-// the cores instead, and it prefers who needs them for a moment only.
+// spareProcessors is the number of Go's processors beyond the cores. A flush of the embedded store,
+// a compaction and a step of the projections keep one each while they last. Go lets each of them
+// have it for 10 ms at a time before an order gets its turn. With spare processors the kernel
+// shares the cores instead, and it prefers threads that need them for a moment only.
 const spareProcessors = 2
 
 // addProcessors adds the spare ones, unless the environment has a number of its own, or a

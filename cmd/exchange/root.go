@@ -21,7 +21,7 @@ type program struct {
 	operator   string // address of the operator's listener
 	operatorCA string // file of authorities
 	tokenFile  string
-	as         string // who asks, for the log of operators' actions
+	as         string // the operator, for the log of actions
 }
 
 // A usageError is a command line that cannot be understood. It exits with exitUsage, and its

@@ -13,10 +13,10 @@ import (
 	"exchange/gateway"
 )
 
-// What is renewed while the exchange runs: certificates and the operator's token.
+// Certificates and the operator's token are renewed while the exchange runs.
 
-// renewInterval is how often it is looked whether certificates have new files. A supervisor that
-// cannot send signals only has to replace them.
+// renewInterval is the time between two looks for new files of certificates. A supervisor that
+// cannot send signals only has to replace the files.
 const renewInterval = 10 * time.Second
 
 // A renewal takes what is new.

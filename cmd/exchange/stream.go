@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What the commands with long answers have in common: answers that come line by line, and a line on
-// the terminal that says how far it is.
+// Commands with long answers share this file: answers come line by line, and a line on the terminal
+// shows the progress.
 
 const (
 	// streamTimeout bounds a long answer. It is longer than the server's own patience, one hour.
@@ -123,10 +123,10 @@ var isTerminal = func(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
 
-// A progress is one line on a terminal, written over again and again. Where nobody watches, it is
+// A progress is one line on a terminal, written over again and again. Without a terminal it is
 // silent.
 type progress struct {
-	w     io.Writer // nil: nobody watches
+	w     io.Writer // nil: no terminal
 	shown time.Time
 	width int
 }

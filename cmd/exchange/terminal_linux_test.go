@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whoever closes the terminal of an exchange ends it. Everywhere else a hangup asks for a renewal.
+// Closing the terminal of an exchange ends it. Everywhere else a hangup asks for a renewal.
 func TestAHangupIsTakenWhereThereIsNoTerminal(t *testing.T) {
 	terminals, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// writeForOwnerOnly sees to it that nobody else can read what this program writes, whichever
-// library makes the file.
+// writeForOwnerOnly makes every file of this program readable by its owner alone, whichever library
+// makes the file.
 func writeForOwnerOnly() { syscall.Umask(0o077) }

@@ -39,91 +39,20 @@ func option(t *testing.T, s *exchangetest.Server, flag, value string) {
 	s.Args[i+1] = value
 }
 
-func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
-	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	withoutToken(s)
-	a, folder := tlstest.New(t), t.TempDir()
-	a.Write(folder, 1, time.Now().Add(time.Hour))
-	certFile, keyFile, authority := tlstest.Files(folder)
-	tlsEnv := []string{"EXCHANGE_TLS_CERT_FILE=" + certFile, "EXCHANGE_TLS_KEY_FILE=" + keyFile,
-		"EXCHANGE_OPERATOR_TLS_CERT_FILE=" + certFile, "EXCHANGE_OPERATOR_TLS_KEY_FILE=" + keyFile}
-	_, port, err := net.SplitHostPort(s.Operator)
+// serialOf returns the serial number of the certificate that an address serves.
+func serialOf(t *testing.T, a *tlstest.Authority, address string) int64 {
+	t.Helper()
+	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.Pool()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	option(t, s, "--operator", "0.0.0.0:"+port)
-	s.Refuses(64, "only a loopback address", "operator_tls.cert_file")
-	plain := s.Env
-	s.Env = append(slices.Clone(plain), tlsEnv[0])
-	s.Refuses(64, "tls.key_file is empty")
-	s.Env = append(slices.Clone(plain), tlsEnv...)
-	s.Env = append(s.Env, "EXCHANGE_TLS_KEY_FILE="+folder+"/gone")
-	s.Refuses(64, "TLS:", "no such file")
-	s.Env = append(slices.Clone(plain), tlsEnv...)
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+}
 
-	s.Run()
-	exchangetest.Eventually(t, "the exchange is alive", func() bool {
-		_, _, code := s.Command("health", "--listen", s.Listen)
-		return code == 0
-	})
-	operate := func(args ...string) (string, string, int) {
-		return s.Command(append(args, "--operator", "https://"+s.Operator, "--operator-ca",
-			authority, "--operator-token-file", s.Data("operator.token"))...)
-	}
-	exchangetest.Eventually(t, "the exchange is ready", func() bool {
-		_, _, code := operate("account", "create", "alice")
-		return code == 0
-	})
-	// without TLS
-	if _, text, code := s.Command("account", "list", "--operator-token-file",
-		s.Data("operator.token")); code == 0 {
-		t.Errorf("%d %s", code, text)
-	}
-	serial := func(address string) int64 {
-		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.Pool()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
-	}
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: a.Pool()}}, Timeout: 20 * time.Second}
-	alive := func() int64 {
-		t.Helper()
-		resp, err := client.Get("https://" + s.Listen + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if _, err := io.ReadAll(resp.Body); err != nil { // or the connection is not used again
-			t.Fatal(err)
-		}
-		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
-	}
-	if n := alive(); n != 1 {
-		t.Fatalf("certificate %d", n)
-	}
-	a.Write(folder, 2, time.Now().Add(time.Hour))
-	s.Signal(syscall.SIGHUP)
-	for _, address := range []string{s.Listen, s.Operator} {
-		exchangetest.Eventually(t, "the new certificate is served", func() bool {
-			return serial(address) == 2
-		})
-	}
-	tlstest.Replace(t, certFile, []byte("broken"))
-	s.Signal(syscall.SIGHUP)
-	exchangetest.Eventually(t, "the broken one is told of", func() bool {
-		return strings.Contains(s.Log(), "the one before stays")
-	})
-	if n := serial(s.Listen); n != 2 {
-		t.Errorf("certificate %d is served", n)
-	}
-	a.Write(folder, 3, time.Now().Add(time.Hour))
-	exchangetest.Eventually(t, "one that comes later is found without a signal", func() bool {
-		return serial(s.Listen) == 3
-	})
-
+// tokenIsRenewed replaces the operator's token by a short one and by none.
+func tokenIsRenewed(t *testing.T, s *exchangetest.Server, folder, authority string) {
+	t.Helper()
 	old, err := os.ReadFile(s.Data("operator.token"))
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +87,95 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	if strings.Contains(s.Log(), strings.TrimSpace(string(old))) {
 		t.Error("the token is in the log")
 	}
+}
+
+// refusesHalfOfTLS starts with wrong settings of TLS, and leaves the right ones.
+func refusesHalfOfTLS(t *testing.T, s *exchangetest.Server, folder string, tlsEnv []string) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(s.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	option(t, s, "--operator", "0.0.0.0:"+port)
+	s.Refuses(64, "only a loopback address", "operator_tls.cert_file")
+	plain := s.Env
+	s.Env = append(slices.Clone(plain), tlsEnv[0])
+	s.Refuses(64, "tls.key_file is empty")
+	s.Env = append(slices.Clone(plain), tlsEnv...)
+	s.Env = append(s.Env, "EXCHANGE_TLS_KEY_FILE="+folder+"/gone")
+	s.Refuses(64, "TLS:", "no such file")
+	s.Env = append(slices.Clone(plain), tlsEnv...)
+}
+
+// aliveOver returns the serial number of the certificate of a connection that is kept open.
+func aliveOver(t *testing.T, client *http.Client, address string) int64 {
+	t.Helper()
+	resp, err := client.Get("https://" + address + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadAll(resp.Body); err != nil { // or the connection is not used again
+		t.Fatal(err)
+	}
+	return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
+}
+
+func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	withoutToken(s)
+	a, folder := tlstest.New(t), t.TempDir()
+	a.Write(folder, 1, time.Now().Add(time.Hour))
+	certFile, keyFile, authority := tlstest.Files(folder)
+	tlsEnv := []string{"EXCHANGE_TLS_CERT_FILE=" + certFile, "EXCHANGE_TLS_KEY_FILE=" + keyFile,
+		"EXCHANGE_OPERATOR_TLS_CERT_FILE=" + certFile, "EXCHANGE_OPERATOR_TLS_KEY_FILE=" + keyFile}
+	refusesHalfOfTLS(t, s, folder, tlsEnv)
+	s.Run()
+	exchangetest.Eventually(t, "the exchange is alive", func() bool {
+		_, _, code := s.Command("health", "--listen", s.Listen)
+		return code == 0
+	})
+	operate := func(args ...string) (string, string, int) {
+		return s.Command(append(args, "--operator", "https://"+s.Operator, "--operator-ca",
+			authority, "--operator-token-file", s.Data("operator.token"))...)
+	}
+	exchangetest.Eventually(t, "the exchange is ready", func() bool {
+		_, _, code := operate("account", "create", "alice")
+		return code == 0
+	})
+	// without TLS
+	if _, text, code := s.Command("account", "list", "--operator-token-file",
+		s.Data("operator.token")); code == 0 {
+		t.Errorf("%d %s", code, text)
+	}
+	serial := func(address string) int64 { return serialOf(t, a, address) }
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: a.Pool()}}, Timeout: 20 * time.Second}
+	alive := func() int64 { t.Helper(); return aliveOver(t, client, s.Listen) }
+	if n := alive(); n != 1 {
+		t.Fatalf("certificate %d", n)
+	}
+	a.Write(folder, 2, time.Now().Add(time.Hour))
+	s.Signal(syscall.SIGHUP)
+	for _, address := range []string{s.Listen, s.Operator} {
+		exchangetest.Eventually(t, "the new certificate is served", func() bool {
+			return serial(address) == 2
+		})
+	}
+	tlstest.Replace(t, certFile, []byte("broken"))
+	s.Signal(syscall.SIGHUP)
+	exchangetest.Eventually(t, "the broken one is told of", func() bool {
+		return strings.Contains(s.Log(), "the one before stays")
+	})
+	if n := serial(s.Listen); n != 2 {
+		t.Errorf("certificate %d is served", n)
+	}
+	a.Write(folder, 3, time.Now().Add(time.Hour))
+	exchangetest.Eventually(t, "one that comes later is found without a signal", func() bool {
+		return serial(s.Listen) == 3
+	})
+
+	tokenIsRenewed(t, s, folder, authority)
 	if n := alive(); n != 1 {
 		t.Errorf("the connection of the first certificate is gone: %d", n)
 	}
