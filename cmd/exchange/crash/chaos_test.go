@@ -574,7 +574,7 @@ func (c *chaos) fillDisk() {
 		fill = c.ballast
 	}
 	makeRoom := fill()
-	redisEnded := make(<-chan struct{})
+	var redisEnded <-chan struct{} // nil: it does not end
 	if c.redis != nil {
 		redisEnded = c.redis.Ended()
 	}
@@ -590,11 +590,12 @@ func (c *chaos) fillDisk() {
 		return ended(c.s.Exited()) || ended(redisEnded) || c.s.Ready() != nil
 	})
 	makeRoom()
-	if ended(redisEnded) {
-		c.redis.Stop()
-		c.redis.Restart()
-	}
 	exchangetest.Eventually(c.t, "the exchange goes on, or has ended", func() bool {
+		if ended(redisEnded) { // perhaps just now: its end can follow the refusal that it gave
+			c.redis.Stop()
+			c.redis.Restart()
+			redisEnded = nil
+		}
 		return ended(c.s.Exited()) || c.s.Ready() == nil
 	})
 	if ended(c.s.Exited()) {
