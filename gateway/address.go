@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// address is where the request comes from: its peer, or whom a trusted proxy speaks for. Rate
-// limits, the allow-lists of keys and the log go by it.
+// address returns the client's address: the peer, or the client that a trusted proxy names. Rate
+// limits, the allow-lists of keys and the log use it.
 func (r *request) address() netip.Addr {
 	if !r.from.IsValid() {
 		r.from = r.g.address(r.ctx)
@@ -35,16 +35,16 @@ func within(prefixes []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// maxForwarded is how many bytes of X-Forwarded-For are looked at, counted from its end: a dozen of
+// maxForwarded is the most bytes of X-Forwarded-For that are read, counted from its end: a dozen of
 // the longest addresses. No chain of proxies is that long.
 const maxForwarded = 512
 
-// forwarded is the client that a chain of proxies names; peer is the last of them. Each appends the
-// address it was asked from, to the line it got or as a line of its own. So the list is read from
-// its end: what a trusted proxy wrote is believed, and the first address that is no trusted proxy
-// is the client. What stands before it is the client's own and may be anything. If all are trusted,
-// it is the first of them. If there are none, or what a trusted proxy passed on is no address, it
-// is the peer.
+// forwarded returns the client that a chain of proxies names; peer is the last proxy. Each proxy
+// appends the address of its own client, to the line it got or as a line of its own. So the list is
+// read from its end: a trusted proxy's entry is believed, and the first address that is no trusted
+// proxy is the client. Entries before it come from the client and may be anything. If all are
+// trusted, the client is the first of them. If there are none, or a trusted proxy passed on no
+// address, the client is the peer.
 func forwarded(lines [][]byte, trusted []netip.Prefix, peer netip.Addr) netip.Addr {
 	client, left := peer, maxForwarded
 	for i := len(lines) - 1; i >= 0; i-- {

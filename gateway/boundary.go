@@ -10,28 +10,29 @@ import (
 	"exchange/gateway/api"
 )
 
-// Where one request ends and the next begins must be the same for all that read them, or a request
-// can be hidden from a proxy in the body of another. The server under this reads more than the
-// standard has.
+// All readers of a connection must agree on the end of each request; otherwise a client can hide a
+// request from a proxy in the body of another. The server above reads more forms than the standard
+// has.
 
-// boundaries follow the requests of a connection as they arrive, and pass on what can be read in
-// one way only. Each line of a head, and the line that ends a chunked body, end with CR LF; a field
-// has a name without blanks and does not go on in the next line; there is one length, or chunks and
-// no length; no field stands behind chunks. The first line of a request, and empty lines before it,
-// may end with LF alone, as the standard lets them: nothing in it says where a request ends.
+// boundaries follow the requests of a connection as they arrive, and pass on bytes that can be read
+// in one way only. Each line of a head, and the line that ends a chunked body, end with CR LF; a
+// field has a name without blanks and does not go on in the next line; there is one length, or
+// chunks and no length; no field stands behind chunks. The first line of a request, and empty lines
+// before it, may end with LF alone, as the standard lets them: nothing in it says where a request
+// ends.
 //
-// What is wrong is not passed on: the server gets what came before it, and then an error.
+// Wrong bytes are not passed on: the server gets the bytes before them, and then an error.
 type boundaries struct {
 	part     uint8
 	chunked  bool   // of the head
-	upgrade  bool   // it asks for a websocket
-	off      bool   // what comes is no HTTP any more
+	upgrade  bool   // the head asks for a websocket
+	off      bool   // the rest is no HTTP any more
 	broken   bool   // nothing more is passed on
-	named    bool   // the name of the field is over
-	lengths  int    // of the head
-	left     uint64 // bytes of the body, or of a chunk and its CR LF, that are still to come
+	named    bool   // the name of the field is complete
+	lengths  int    // number of lengths in the head
+	left     uint64 // missing bytes of the body, or of a chunk and its CR LF
 	size     int    // bytes of the line so far
-	last     byte   // of them
+	last     byte   // last byte of the line so far
 	beginsBy [48]byte
 }
 
@@ -47,7 +48,7 @@ const (
 
 var errBoundary = errors.New("gateway: it is not clear where a request ends")
 
-// read reads for the server.
+// read reads from a connection for the server.
 func (b *boundaries) read(from io.Reader, p []byte) (int, error) {
 	if b.broken {
 		return 0, errBoundary
@@ -62,7 +63,7 @@ func (b *boundaries) read(from io.Reader, p []byte) (int, error) {
 	return n, err
 }
 
-// follow takes the next bytes, and says how many of them are good.
+// follow takes the next bytes, and returns the number of good ones.
 func (b *boundaries) follow(p []byte) (good int) {
 	for good < len(p) && !b.off {
 		if b.part == inBody || b.part == inChunk {
@@ -106,13 +107,13 @@ func (b *boundaries) follow(p []byte) (good int) {
 	return len(p)
 }
 
-// none reports whether nothing of a next request has come.
+// none reports whether no byte of a next request has come.
 func (b *boundaries) none() bool {
 	return b.part == beforeHead && b.size == 0 && !b.off && !b.broken
 }
 
-// name looks at the next piece of a line whose field's name is not over, and says how much of it is
-// good: all, unless the name is empty, has blanks, or belongs to the line before.
+// name checks the next piece of a line before the end of its field's name. It returns the number of
+// good bytes: all, unless the name is empty, has blanks, or continues the line before.
 func (b *boundaries) name(piece []byte) int {
 	for i, c := range piece {
 		switch c {
@@ -129,7 +130,7 @@ func (b *boundaries) name(piece []byte) int {
 	return len(piece)
 }
 
-// next is the part behind a body or a chunk.
+// next goes on after a body or a chunk.
 func (b *boundaries) next() {
 	if b.part == inChunk {
 		b.part = inChunkSize
@@ -138,10 +139,10 @@ func (b *boundaries) next() {
 	b.end()
 }
 
-// end is behind a request.
+// end goes on after a request.
 func (b *boundaries) end() { *b = boundaries{off: b.upgrade} }
 
-// endOfLine is false of a line that is not what it must be. text is what it begins with.
+// endOfLine ends a line, and returns false if the line is wrong. text is the line's begin.
 func (b *boundaries) endOfLine(text []byte) bool {
 	whole := b.last == '\r'
 	empty := b.size == 0 || b.size == 1 && whole
@@ -162,15 +163,15 @@ func (b *boundaries) endOfLine(text []byte) bool {
 	case inChunkSize:
 		return whole && b.chunk(text)
 	}
-	if whole && empty { // behind chunks
+	if whole && empty { // after chunks
 		b.end()
 	}
 	return whole && empty
 }
 
-// field notes what a field says about the body.
+// field notes a field about the body.
 func (b *boundaries) field(line []byte) bool {
-	if c := line[0] | 0x20; c != 'c' && c != 't' && c != 'u' { // most are none of these
+	if c := line[0] | 0x20; c != 'c' && c != 't' && c != 'u' { // true of most fields
 		return true
 	}
 	name, value, _ := bytes.Cut(line, []byte{':'})
@@ -231,7 +232,7 @@ func (b *boundaries) chunk(line []byte) bool {
 	return true
 }
 
-// isSpoken reports whether a head has a version of HTTP that is spoken here.
+// isSpoken reports whether a head has a version of HTTP that the edge speaks.
 func isSpoken(h *fasthttp.RequestHeader) bool {
 	version := h.Protocol()
 	return bytes.Equal(version, http11) || bytes.Equal(version, http10)

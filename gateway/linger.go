@@ -8,26 +8,27 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A lingering close lets a client read the answer to a request that was not read to its end. Closed
-// at once, the connection would be reset by what the client still sends, and the answer lost with
-// it. So the server stops sending, reads and drops what comes, and closes then.
+// A lingering close lets a client read the answer to a request that was not read to its end. If the
+// server closed at once, the client's further bytes would reset the connection, and the answer
+// would be lost. So the server stops sending, reads and drops the client's bytes, and then closes.
 
 // Bounds of lingering closes.
 const (
-	mostLingering          = 256             // at once, of one listener
-	mostLingeringOfAddress = 32              // of them, but for this machine and trusted proxies
+	mostLingering = 256 // at once, of one listener
+	// of one address, except this machine and trusted proxies
+	mostLingeringOfAddress = 32
 	lingerTimeout          = 2 * time.Second // for each
-	lingerBytes            = 1 << 20         // that each may send
+	lingerBytes            = 1 << 20         // from each client
 )
 
-// What Close does first.
+// First steps of Close.
 const (
 	lingerNot uint32 = iota
 	lingerWanted
-	lingerBegun // or done, or not wanted any more
+	lingerBegun // or over, or not wanted any more
 )
 
-// lingerAfter has the connection closed in this way after the answer.
+// lingerAfter closes the connection in this way after the answer.
 func lingerAfter(ctx *fasthttp.RequestCtx, c *boundedConn) {
 	ctx.SetConnectionClose()
 	if c != nil {
@@ -35,8 +36,8 @@ func lingerAfter(ctx *fasthttp.RequestCtx, c *boundedConn) {
 	}
 }
 
-// Close implements net.Conn. It waits for a client only if that was asked for, and once: another
-// call ends the wait.
+// Close implements net.Conn. It waits for a client only after lingerAfter, and once: another call
+// ends the wait.
 func (c *boundedConn) Close() error {
 	if c.lingering.Swap(lingerBegun) == lingerWanted {
 		c.linger()
@@ -48,7 +49,7 @@ func (c *boundedConn) Close() error {
 // cut closes a connection at once.
 func (c *boundedConn) cut() {
 	c.lingering.Store(lingerBegun)
-	c.Close() //nolint:errcheck // nothing is left to do about it
+	c.Close() //nolint:errcheck // nothing is left to do
 }
 
 var lingerBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}

@@ -10,30 +10,29 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A bounded listener holds a number of connections at once, in all and from one address. One more
-// gets the place of an idle one, see places, or is answered and closed, whatever it was about to
-// ask; the others do not notice. The server's own bounds would answer in their own words, which are
-// no part of the API.
+// A bounded listener bounds the connections at once, in all and from one address. One connection
+// more gets the place of an idle one (see places), or is answered and closed before its request.
+// The server's own bounds would answer with texts that are no part of the API.
 type bounded struct {
 	net.Listener
 	places *places
-	// fills the answer for one connection too many; nil: there is none
+	// writes the answer for one connection too many; nil: no answer
 	refuse func(*fasthttp.RequestCtx)
 	log    *slog.Logger
 }
 
 // Bounds of an accept.
 const (
-	// refusalTimeout is how long the answer to one connection too many may take: it fits into the
-	// socket's buffer, so it does not wait for anybody.
+	// refusalTimeout bounds the answer to one connection too many, which fits into the socket's
+	// buffer and so does not wait.
 	refusalTimeout = 100 * time.Millisecond
-	// acceptPause is the time between two tries while no connection can be accepted.
+	// acceptPause is the time between two attempts while no connection can be accepted.
 	acceptPause = 50 * time.Millisecond
 )
 
-// bounded puts the limits of connections on a listener, and TLS if it has a certificate. Then one
-// connection too many is closed without a word: a handshake for each would cost more than what the
-// limit saves.
+// bounded adds the limits of connections to a listener, and TLS if it has a certificate. With TLS,
+// one connection too many is closed without an answer, because its handshake would cost more than
+// the limit saves.
 func (g *Gateway) bounded(l net.Listener, p *places, c *Certificate,
 	refuse func(*fasthttp.RequestCtx)) net.Listener {
 	if c != nil {
@@ -71,8 +70,8 @@ func (l *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// passes is true of errors that end by themselves, such as when there is no file descriptor left:
-// the connections that are open must not suffer from the ones that are not.
+// passes reports whether an error ends by itself, such as a lack of file descriptors, so that open
+// connections do not suffer from refused ones.
 func passes(err error) bool {
 	var e interface{ Temporary() bool }
 	return errors.As(err, &e) && e.Temporary()
@@ -87,7 +86,7 @@ func (l *bounded) turnAway(c net.Conn) {
 	l.refuse(&ctx)
 	ctx.Response.SetConnectionClose()
 	if c.SetWriteDeadline(time.Now().Add(refusalTimeout)) == nil {
-		ctx.Response.WriteTo(c) //nolint:errcheck // it may be gone already
+		ctx.Response.WriteTo(c) //nolint:errcheck // the client may be gone
 	}
 }
 

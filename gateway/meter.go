@@ -8,13 +8,12 @@ import (
 	"exchange/gateway/api"
 )
 
-// A meter counts the requests of one listener by route and status, and how long they took. A route
-// is a pattern of the API, never what a client wrote: whatever clients ask for, there are no more
-// series.
+// A meter counts the requests of one listener by route and status, and measures their time. A route
+// is a pattern of the API, never a client's text, so clients cannot make more series.
 //
-// Every request is counted, so this is on the way of an order: routes and statuses are numbers into
-// arrays of atomics, and each array is there several times, so that processors do not take it from
-// each other. The memory of a request is pooled by processor, and keeps its shard.
+// Every request is counted, orders too. So routes and statuses are indexes into arrays of atomics,
+// and each array exists several times, so that processors do not compete for it. The memory of a
+// request is pooled by processor, and keeps its shard.
 type meter struct {
 	listener string
 	routes   []string // by number
@@ -34,19 +33,18 @@ const (
 	watchers  = "metrics"
 )
 
-// meterShards is a power of two. Eight leave little to fight for up to some dozens of processors.
+// meterShards is a power of two. Eight shards are enough for some dozens of processors.
 const meterShards = 8
 
 // Numbers of routes that are none.
 const (
-	uncounted  = -1 // a connection that was refused: nobody knows what it would have asked for
-	unmatched  = 0  // a path that there is not
-	malformed  = 1  // what never became a request
+	uncounted  = -1 // a refused connection, whose request is unknown
+	unmatched  = 0  // a path without a route
+	malformed  = 1  // bytes that never became a request
 	firstRoute = 2
 )
 
-// meteredStatuses are the statuses that are counted one by one. The failures have theirs in the
-// catalogue.
+// meteredStatuses are the statuses that are counted one by one: of successes, and of the catalogue.
 var meteredStatuses = func() []int {
 	list := []int{200, 201, 204, 304}
 	for _, f := range api.Failures {
@@ -56,8 +54,8 @@ var meteredStatuses = func() []int {
 	return slices.Compact(list)
 }()
 
-// statusNumber is a status's place in routeMeter.statuses. All that are not in the list share the
-// last one.
+// statusNumber has the index of each status in routeMeter.statuses. Statuses outside of
+// meteredStatuses share the last index.
 var statusNumber = func() (table [600]uint8) {
 	for status := range table {
 		n := slices.Index(meteredStatuses, status)
@@ -73,7 +71,7 @@ var statusNumber = func() (table [600]uint8) {
 func newMeter(listener string, routes []string) *meter {
 	m := &meter{listener: listener,
 		routes: append([]string{unmatched: "unmatched", malformed: "malformed"}, routes...)}
-	for i := range m.shards { // one after the other: what is of one shard lies together
+	for i := range m.shards { // one after the other, so that each shard is one piece of memory
 		m.shards[i] = make([]routeMeter, len(m.routes))
 		for j := range m.routes {
 			m.shards[i][j] = routeMeter{make([]atomic.Uint64, len(meteredStatuses)+1),
@@ -113,8 +111,8 @@ func (m *meter) read(route int) (statuses []uint64, took metrics.Distribution) {
 // A connectionMeter counts the connections of one listener.
 type connectionMeter struct {
 	open    atomic.Int64
-	refused atomic.Uint64 // one too many
+	refused atomic.Uint64 // beyond the limit
 }
 
-// nextShard gives shards to the memories of requests.
+// nextShard numbers the memories of requests.
 var nextShard atomic.Uint32

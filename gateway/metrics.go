@@ -22,9 +22,9 @@ import (
 	"exchange/gateway/operator"
 )
 
-// What the operator's listener has for those who watch: /metrics for Prometheus, and Go's profiles
-// below /debug/pprof. Both are there before the engine is, and while the store does not answer.
-// docs/operations.md says what to watch for.
+// Monitoring on the operator's listener: /metrics for Prometheus, and Go's profiles below
+// /debug/pprof. Both answer before there is an engine, and while the store does not answer.
+// docs/operations.md has the signs to watch for.
 
 const (
 	metricsPath = "/metrics"
@@ -32,7 +32,7 @@ const (
 	pprofRoute  = pprofPath + "/{profile}"
 )
 
-// watchRoute finds the handler of a path for watching, nil if it is none.
+// watchRoute returns the handler of a path for monitoring, nil for other paths.
 func (g *Gateway) watchRoute(ctx *fasthttp.RequestCtx) fasthttp.RequestHandler {
 	path := string(ctx.Path())
 	switch {
@@ -49,8 +49,8 @@ func (g *Gateway) watchRoute(ctx *fasthttp.RequestCtx) fasthttp.RequestHandler {
 	return nil
 }
 
-// net/http/pprof also tells the command line. That may have the password of a store, and nobody
-// needs it here.
+// net/http/pprof also has the command line. It is left out, because it may have the password of a
+// store.
 var (
 	profiles       = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 	cpuProfile     = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Profile)
@@ -80,8 +80,8 @@ func (g *Gateway) operatorRouteNumber(ctx *fasthttp.RequestCtx) int {
 	return g.operatorPaths[path] // 0, which is unmatched, if there is none
 }
 
-// newScrape makes the handler of /metrics, with a registry of the gateway's own: nothing that a
-// library registers by itself is in it.
+// newScrape makes the handler of /metrics, with a registry of its own, without the metrics that
+// libraries register by themselves.
 func (g *Gateway) newScrape() fasthttp.RequestHandler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&collector{g: g},
@@ -92,9 +92,8 @@ func (g *Gateway) newScrape() fasthttp.RequestHandler {
 		promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{g.log}}))
 }
 
-// runtimeMetrics are of Go's runtime, beside the usual ones: how long goroutines that could run
-// wait for a processor, how long all of them stand still for the garbage collector, and what that
-// costs.
+// runtimeMetrics are metrics of Go's runtime beside the usual ones: the wait of runnable goroutines
+// for a processor, the pauses of the garbage collector, and its cost.
 var runtimeMetrics = regexp.MustCompile(
 	`^(/sched/latencies:seconds|/sched/pauses/total/gc:seconds|/cpu/classes/gc/total:cpu-seconds|/cpu/classes/user:cpu-seconds|/cpu/classes/total:cpu-seconds)$`)
 
@@ -111,7 +110,7 @@ func describe(name, help string, labels ...string) family {
 	return prometheus.NewDesc("exchange_"+name, help, labels, nil)
 }
 
-// The metrics. A help text says what the number is and when to look closer.
+// The metrics. A help text has the meaning of the number and the sign to look closer.
 var (
 	buildInfo = describe("build_info", "What the program was built from; always 1.", "version",
 		"commit", "goversion")
@@ -252,7 +251,7 @@ var (
 			"forgotten.")
 )
 
-// families are all of them.
+// families are all metrics.
 var families = slices.Concat(streamFamilies,
 	[]family{buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused,
 		certificateEnds, certificateStale, httpThrottled, ordersAccepted,
@@ -263,8 +262,8 @@ var families = slices.Concat(streamFamilies,
 		projectionRows, outbox, snapshotAge, snapshotLag,
 		snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
 
-// A collector gives a gateway's numbers, and those of its engine once there is one. All work is
-// done when it is asked: those who count know nothing of Prometheus.
+// A collector gives the numbers of a gateway, and of its engine once there is one. It does all work
+// at a scrape: the counting code knows nothing of Prometheus.
 type collector struct{ g *Gateway }
 
 // Describe implements prometheus.Collector.
@@ -331,7 +330,7 @@ func (s sink) yes(f family, yes bool) {
 	s.gauge(f, v)
 }
 
-// Units of distributions: what a metric's own unit is divided into.
+// Units of distributions: parts of a metric's own unit.
 const (
 	nanoseconds = 1e9
 	ones        = 1
@@ -352,9 +351,8 @@ func (s sink) counts(f family, list []actors.Count) {
 	}
 }
 
-// meter gives a listener's requests. A series begins with the first request that it counts, but for
-// failures that clients see: those are there from the start, because an increase from nothing is
-// not seen as one.
+// meter gives a listener's requests. A series begins with its first request, except for failures
+// that clients see: those exist from the start, because Prometheus sees no increase from nothing.
 func (s sink) meter(m *meter) {
 	for number, route := range m.routes {
 		statuses, took := m.read(number)
@@ -391,7 +389,7 @@ func (s sink) certificate(listener string, c *Certificate) {
 	s.gauge(certificateStale, stale, listener)
 }
 
-// commands gives what the engine does.
+// commands gives the engine's work.
 func (s sink) commands(e *actors.Stats) {
 	s.counter(ordersAccepted, e.Orders)
 	s.counter(ordersCancelled, e.Cancels)
@@ -413,7 +411,7 @@ func (s sink) commands(e *actors.Stats) {
 	s.histogram(batchBytes, e.BatchBytes, ones)
 }
 
-// store gives how the store does.
+// store gives the store's state.
 func (s sink) store(e *actors.Stats) {
 	s.histogram(appendDuration, e.Append, nanoseconds)
 	s.histogram(applyDuration, e.Apply, nanoseconds)
@@ -429,7 +427,7 @@ func (s sink) store(e *actors.Stats) {
 	s.gauge(storeConfirmed, e.Confirmed.Seconds())
 }
 
-// state gives where the engine is, and what is behind it.
+// state gives the engine's progress and its lags.
 func (s sink) state(e *actors.Stats) {
 	s.yes(ready, e.Ready)
 	s.yes(inMaintenance, e.Maintenance)

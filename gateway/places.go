@@ -14,28 +14,28 @@ import (
 
 // places are a listener's places for connections, in all and for one address.
 //
-// When they are taken, a newer connection gets the place of one that never authenticated. Such a
-// connection may be given up while it is idle: while it waits for a request, or for the rest of
-// one. Of the addresses that have an idle one, that with most connections that never authenticated
-// loses its oldest. So idle connections of a few addresses keep no other client out, and a client
-// that has shown a right signature keeps its connection.
+// When all places are taken, a newer connection gets the place of one that never authenticated.
+// Such a connection may be given up while it is idle: while it waits for a request, or for the rest
+// of one. Among the addresses with an idle connection, the address with most connections that never
+// authenticated loses its oldest idle one. So idle connections of a few addresses keep no other
+// client out, and a client with a right signature keeps its connection.
 //
-// When none is idle, loopback addresses still have a few spare places, those of trusted proxies,
-// too: a supervisor must not believe that the process is dead because its clients are many.
+// When no connection is idle, loopback addresses and trusted proxies there still have a few spare
+// places, because a supervisor must not believe that a process with many clients is dead.
 //
-// The mutex guards the lists; all that is done under it takes the same time however many
-// connections there are. Requests do not take it: see boundedConn.state.
+// The mutex guards the lists. Work under it takes the same time however many connections there are.
+// Requests do not take it: see boundedConn.state.
 type places struct {
 	most       int
 	spare      int // beyond most, for loopback addresses
 	perAddress int // 0: one address may have all
 	trusted    []netip.Prefix
 	meter      *connectionMeter
-	patience   time.Duration // of each lingering close
+	patience   time.Duration // bound of each lingering close
 
 	mu        sync.Mutex
 	open      int
-	lingering list.List // *boundedConn, of the open ones, the longest first
+	lingering list.List // open *boundedConn that linger, the longest first
 	hosts     map[uint64]*host
 	ranks     []hostList // ranks[n] has the hosts of rank n, for n > 0
 	ranked    numberSet  // the ranks that have a host
@@ -55,10 +55,10 @@ type host struct {
 	key         uint64
 	local       bool // of this machine
 	open        int
-	unproven    int          // of them, those that never authenticated
-	lingering   int          // of them, those that linger
-	first, last *boundedConn // those that could be given up, the oldest first
-	rank        int          // unproven, or 0 of a host that could give up none
+	unproven    int          // open connections that never authenticated
+	lingering   int          // open connections that linger
+	first, last *boundedConn // connections that may be given up, the oldest first
+	rank        int          // unproven, or 0 if none may be given up
 
 	before, after *host // in its rank
 }
@@ -70,12 +70,12 @@ const (
 	idle   uint32 = iota // waits for a request, or for the rest of one
 	busy                 // a request is being answered
 	parked               // busy, and a search for idle connections has taken it out of its list
-	kept                 // is never given up: it authenticated, has a subscription, or is a proxy's
-	lost                 // was given up
+	kept                 // never given up: it authenticated, has a subscription, or is a proxy's
+	lost                 // given up
 )
 
-// enter gives a connection a place. Another connection may have lost its place for that: the caller
-// closes it. ok is false if all places are taken and none is given up.
+// enter gives a connection a place. The caller closes the loser, whose place it took. ok is false
+// if all places are taken and none is given up.
 func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 	from, trusted := p.origin(c)
 	p.mu.Lock()
@@ -118,8 +118,8 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 	return loser, true
 }
 
-// origin is the address that a connection counts for. Those of trusted proxies count for none,
-// because many clients share them. Those of this machine are not bounded by address.
+// origin returns the address that a connection counts for. A trusted proxy's connections count for
+// none, because many clients share them. Connections of this machine are not bounded by address.
 func (p *places) origin(c *boundedConn) (from netip.Addr, trusted bool) {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		from = tcp.AddrPort().Addr().Unmap()
@@ -129,8 +129,8 @@ func (p *places) origin(c *boundedConn) (from netip.Addr, trusted bool) {
 	return from, within(p.trusted, from)
 }
 
-// giveUp takes the place of a host's oldest idle connection. Connections that turn out to be busy
-// come back to the list when they are idle again. nil: none is idle. mu is held.
+// giveUp takes the place of a host's oldest idle connection; nil: none is idle. Connections that
+// turn out to be busy come back to the list when they are idle again. mu is held.
 func (p *places) giveUp(h *host) *boundedConn {
 	for c := h.first; c != nil; c = h.first {
 		switch {
@@ -144,7 +144,7 @@ func (p *places) giveUp(h *host) *boundedConn {
 	return nil
 }
 
-// leave gives the place of a connection back. Only the first call counts.
+// leave gives back the place of a connection. Only the first call counts.
 func (p *places) leave(c *boundedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +174,7 @@ func (p *places) forget(c *boundedConn) {
 	}
 }
 
-// settle puts a connection where it belongs after a change. mu is held.
+// settle sets a connection's state and list after a change. mu is held.
 func (p *places) settle(c *boundedConn) {
 	switch {
 	case c.gone:
@@ -187,7 +187,7 @@ func (p *places) settle(c *boundedConn) {
 	}
 }
 
-// know says that a request with a right signature came over a connection.
+// know notes that a request with a right signature came over a connection.
 func (p *places) know(c *boundedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +199,7 @@ func (p *places) know(c *boundedConn) {
 	p.settle(c)
 }
 
-// hold says whether a connection has a stream with a subscription.
+// hold notes whether a connection has a stream with a subscription.
 func (p *places) hold(c *boundedConn, on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,16 +207,16 @@ func (p *places) hold(c *boundedConn, on bool) {
 	p.settle(c)
 }
 
-// rest lists a connection again that was parked and is idle now.
-func (p *places) rest(c *boundedConn) {
+// unpark lists a connection again that was parked and is idle now.
+func (p *places) unpark(c *boundedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle(c)
 }
 
-// mayLinger lets one more connection linger, unless its address has too many that do. It keeps its
-// place meanwhile, and gives that up like an idle one. If too many linger in all, the one that has
-// done so longest loses its place: the caller closes it.
+// mayLinger lets one more connection linger, unless too many of its address linger. The connection
+// keeps its place meanwhile, and gives it up like an idle one. If too many linger in all, the
+// longest one loses its place, and the caller closes it.
 func (p *places) mayLinger(c *boundedConn) (loser *boundedConn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +236,7 @@ func (p *places) mayLinger(c *boundedConn) (loser *boundedConn, ok bool) {
 	return loser, true
 }
 
-// lingered ends that.
+// lingered ends a connection's linger.
 func (p *places) lingered(c *boundedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +255,7 @@ func (p *places) endLinger(c *boundedConn) {
 	}
 }
 
-// list puts a connection behind the others that its host could give up. mu is held.
+// list puts a connection after the others that its host may give up. mu is held.
 func (p *places) list(c *boundedConn) {
 	h := c.host
 	if c.listed {
@@ -292,7 +292,7 @@ func (p *places) unlist(c *boundedConn) {
 	p.rank(h)
 }
 
-// rank moves a host to the rank that it has now, behind the hosts that are in it. mu is held.
+// rank moves a host to its present rank, after the other hosts there. mu is held.
 func (p *places) rank(h *host) {
 	n := 0
 	if h.first != nil {
@@ -334,8 +334,8 @@ func (p *places) rank(h *host) {
 	}
 }
 
-// A numberSet is a set of numbers below 64^4 that finds its greatest in four steps. Its first level
-// has a bit for each number, and each other level a bit for each word of the level before that is
+// A numberSet is a set of numbers below 64^4 that finds its maximum in four steps. Its first level
+// has a bit for each number. Each other level has a bit for each word of the level before that is
 // not 0.
 type numberSet [4][]uint64
 
@@ -360,7 +360,7 @@ func (s *numberSet) remove(n int) {
 	}
 }
 
-// max is 0 of an empty set, and of one that has 0 alone.
+// max returns the greatest number, 0 for an empty set.
 func (s *numberSet) max() (n int) {
 	for level := len(s) - 1; level >= 0; level-- {
 		if len(s[level]) == 0 || s[level][n] == 0 {
@@ -375,13 +375,14 @@ func (s *numberSet) max() (n int) {
 type boundedConn struct {
 	net.Conn
 	places *places
-	// state says whether the connection may be given up. It goes from idle to busy and back without
-	// the mutex, by the goroutine that serves the connection; all other changes are made under it.
+	// state decides whether the connection may be given up. The goroutine that serves the
+	// connection moves it from idle to busy and back without the mutex; all other changes are made
+	// under it.
 	state atomic.Uint32
-	// lingering says what Close does first.
+	// first step of Close
 	lingering atomic.Uint32
-	requests  boundaries // of the goroutine that reads
-	below     bool       // TLS is above it, and follows the requests
+	requests  boundaries // owned by the goroutine that reads
+	below     bool       // TLS is above, and follows the requests
 
 	// Guarded by places.mu.
 	host          *host // nil: a trusted proxy's
@@ -390,11 +391,11 @@ type boundedConn struct {
 	known         bool          // authenticated
 	held          bool          // has a stream with a subscription
 	gone          bool          // has no place any more
-	lingers       *list.Element // in places.lingering; nil: it does not
+	lingers       *list.Element // in places.lingering; nil: it does not linger
 }
 
-// occupy notes that a request is being answered. It is false if the connection was given up before:
-// then the request must not be carried out, because its client cannot be told.
+// occupy notes that a request is being answered. It returns false if the connection was given up:
+// then the request must not be carried out, because its client cannot get the answer.
 func (c *boundedConn) occupy() bool {
 	for {
 		switch c.state.Load() {
@@ -410,15 +411,15 @@ func (c *boundedConn) occupy() bool {
 	}
 }
 
-// Read implements net.Conn. The server reads when it has answered what it read before.
+// Read implements net.Conn. The server reads after it has answered the request before.
 func (c *boundedConn) Read(p []byte) (int, error) {
 	switch c.state.Load() {
 	case busy:
 		if !c.state.CompareAndSwap(busy, idle) {
-			c.places.rest(c)
+			c.places.unpark(c)
 		}
 	case parked:
-		c.places.rest(c)
+		c.places.unpark(c)
 	}
 	if c.below {
 		return c.Conn.Read(p)
@@ -426,7 +427,7 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 	return c.requests.read(c.Conn, p)
 }
 
-// placeOf finds the place of a connection, nil if it has none.
+// placeOf returns the place of a connection, nil if it has none.
 func placeOf(c net.Conn) *boundedConn {
 	switch c := c.(type) {
 	case *boundedConn:
@@ -439,7 +440,7 @@ func placeOf(c net.Conn) *boundedConn {
 	return nil
 }
 
-// known notes that a connection's client has shown who it is.
+// known notes that a connection's client has authenticated.
 func known(c net.Conn) {
 	if b := placeOf(c); b != nil && b.state.Load() != kept {
 		b.places.know(b)

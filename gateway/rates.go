@@ -13,18 +13,18 @@ import (
 )
 
 // Limits on requests a second. Each kind of request has token buckets of its own, so that no kind
-// uses up what another one needs:
+// uses up the tokens of another:
 //
 //	public    by client address: public requests, preflights, every 404, 405, 406 and malformed
-//	          head, and of the stream handshakes, preflights and refusals
+//	          head, and the stream's handshakes, preflights and refusals
 //	reads     by key: private GETs, and refusals for a permission or a frozen account
 //	commands  by account: POSTs that ask for something
 //	cancels   by account: POSTs that take something back
-//	failures  by client address: private requests that ended before their signature was found right
-//	probes    by client address: /healthz and /readyz, but for this machine and trusted proxies
+//	failures  by client address: private requests that ended before their signature was right
+//	probes    by client address: /healthz and /readyz, except from this machine and trusted proxies
 //	docs      by client address, in bytes: /docs and the OpenAPI document
 //
-// A request whose signature is right takes from the buckets of its own key or account alone: no
+// A request with a right signature takes from the buckets of its key or account alone. So no
 // neighbour at its address, no reading key and no flood of orders keeps an owner from cancelling.
 type rateLimits struct {
 	public, reads, commands, cancels, failures, probes, docs rateLimit
@@ -56,15 +56,15 @@ func (l *rateLimits) init(o *Options) {
 	}
 }
 
-// DefaultProbeRate is that of probes, and DefaultDocsRate, in bytes, that of the API's pages. The
-// largest page has room in the burst of DefaultDocsRate.
+// DefaultProbeRate is the rate of probes, and DefaultDocsRate the rate of the API's pages in bytes.
+// The largest page fits into the burst of DefaultDocsRate.
 var (
 	DefaultProbeRate = Rate{PerSecond: 100, Burst: 200}
 	DefaultDocsRate  = Rate{PerSecond: 4_000_000, Burst: 8_000_000}
 )
 
-// takes takes a token from a client's bucket. False: there was none, and the request is answered
-// with 429.
+// takes takes a token from a client's bucket. Without a token it answers with 429 and returns
+// false.
 func (r *request) takes(l *rateLimit, client uint64) bool {
 	r.rate = l.buckets.Take(client, r.at)
 	return r.unlessThrottled(l, r.rate)
@@ -76,16 +76,17 @@ func (r *request) takesPublic() bool {
 	return r.takes(&r.g.limits.public, r.Address)
 }
 
-// countFailure counts a private request that was refused before its signature was found right. If
-// the bucket of its address is empty, the answer becomes 429 and the connection closes.
+// countFailure counts a private request that was refused before its signature was right. If the
+// bucket of its address is empty, the answer becomes 429 and the connection closes.
 func (r *request) countFailure() {
 	if !r.takes(&r.g.limits.failures, ratelimit.AddressKey(r.address())) {
 		r.ctx.SetConnectionClose()
 	}
 }
 
-// mayProbe takes a token for a probe. Probes from this machine and from trusted proxies are not
-// counted: a flood from elsewhere must not make a supervisor believe that the process is dead.
+// mayProbe takes a token for a probe. Probes from this machine and from trusted proxies do not
+// count, because a flood from elsewhere must not make a supervisor believe that the process is
+// dead.
 func (r *request) mayProbe() bool {
 	from := r.address()
 	if from.IsLoopback() && isLoopback(r.ctx.RemoteIP()) || within(r.g.opts.TrustedProxies, from) {
@@ -94,8 +95,8 @@ func (r *request) mayProbe() bool {
 	return r.takes(&r.g.limits.probes, ratelimit.AddressKey(from))
 }
 
-// mayLoad takes as many tokens as a page has bytes. A page that is sent tells the limit on
-// requests, a refusal the limit that it met.
+// mayLoad takes a token for each byte of a page. A page that is sent tells the limit on requests, a
+// refusal the limit that it met.
 func (r *request) mayLoad(bytes int) bool {
 	l := &r.g.limits.docs
 	a := l.buckets.TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)
@@ -110,7 +111,7 @@ func isLoopback(ip net.IP) bool {
 	return ok && a.Unmap().IsLoopback()
 }
 
-// unlessThrottled answers 429 if a bucket had no token: false.
+// unlessThrottled answers 429 and returns false if a bucket had no token.
 func (r *request) unlessThrottled(l *rateLimit, a ratelimit.Answer) bool {
 	if a.OK {
 		return true
@@ -122,7 +123,7 @@ func (r *request) unlessThrottled(l *rateLimit, a ratelimit.Answer) bool {
 	return false
 }
 
-// The headers, in the letters of their documentation: a name given as text would be changed to
+// The headers, in the letters of their documentation. A name given as text would be changed to
 // X-Ratelimit.
 var (
 	headerRateLimit     = []byte("X-RateLimit-Limit")
@@ -130,11 +131,11 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// tellRate writes the limit that counted the request, if one did: the tokens of a full bucket, how
-// many are left, and the seconds until it is full again.
+// tellRate writes the limit that counted the request, if one did: the tokens of a full bucket, the
+// tokens left, and the seconds until it is full again.
 func (r *request) tellRate() { tellRate(&r.ctx.Response.Header, &r.rate, r.digits[:0]) }
 
-// tellRate is that of any answer. digits is room for a number.
+// tellRate writes a limit into any answer. digits is room for a number.
 func tellRate(h *fasthttp.ResponseHeader, a *ratelimit.Answer, digits []byte) {
 	if a.Limit == 0 {
 		return

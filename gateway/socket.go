@@ -9,17 +9,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The operator's socket: a listener of this machine that asks the system which user has connected,
-// and so needs no token. Nothing that listens in its place can learn one.
+// The operator's socket: a listener of this machine that asks the system for the user at the other
+// end, and so needs no token. A listener in its place cannot learn a token.
 
-// Peers reports whether this system tells which user is at the other end of a socket.
+// Peers reports whether this system tells the user at the other end of a socket.
 const Peers = peersKnown
 
-// A socketListener accepts connections of a socket and notes whose they are.
+// A socketListener accepts connections of a socket and notes their users.
 type socketListener struct {
 	*net.UnixListener
-	most    int         // bytes that are read from a stranger
-	refused atomic.Bool // a stranger was logged
+	most    int         // most bytes that are read from another user
+	refused atomic.Bool // another user was logged
 	warn    func(text string, args ...any)
 }
 
@@ -28,10 +28,10 @@ type localConn struct {
 	*net.UnixConn
 	user  int
 	known bool // the system has told the user
-	left  int  // bytes that may still be read, of a stranger
+	left  int  // bytes that may still be read from another user
 }
 
-// mayOperate reports whether the user is the one that the exchange runs as, or root.
+// mayOperate reports whether the user is the exchange's own or root.
 func (c *localConn) mayOperate() bool {
 	return c.known && (c.user == 0 || c.user == os.Geteuid())
 }
@@ -52,8 +52,8 @@ func (l *socketListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Read implements net.Conn. Of a stranger the head of one request is read, so that it can be
-// answered, and no body.
+// Read implements net.Conn. From another user it reads the head of one request, which is answered,
+// and no body.
 func (c *localConn) Read(p []byte) (int, error) {
 	if c.mayOperate() {
 		return c.UnixConn.Read(p)
@@ -68,8 +68,8 @@ func (c *localConn) Read(p []byte) (int, error) {
 
 var errStranger = errors.New("gateway: the operator's socket is used by another user")
 
-// socketOf is the connection of the operator's socket that a request came over, nil if it came
-// otherwise.
+// socketOf returns the connection of the operator's socket that a request came over, nil for other
+// requests.
 func socketOf(ctx *fasthttp.RequestCtx) *localConn {
 	b := placeOf(ctx.Conn())
 	if b == nil {

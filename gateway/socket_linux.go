@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OverflowUser is the id that the kernel shows of users that have none here, because they are of
-// another user namespace.
+// OverflowUser returns the id that the kernel shows for users of another user namespace, which have
+// no id here.
 func OverflowUser() int {
 	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {
@@ -22,10 +22,10 @@ func OverflowUser() int {
 	return user
 }
 
-// usualOverflow is OverflowUser where it was not changed.
+// usualOverflow is OverflowUser where no administrator has changed it.
 const usualOverflow = 65534
 
-// userOf is the id of the user that opened the other end of a socket, as the kernel noted it then.
+// userOf returns the id of the user that opened the other end of a socket, as the kernel noted it.
 func userOf(fd int) (int, error) {
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

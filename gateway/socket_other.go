@@ -9,7 +9,7 @@ import (
 
 const peersKnown = false
 
-// OverflowUser is no user's id: this system has no user namespaces.
+// OverflowUser returns no user's id, because this system has no user namespaces.
 func OverflowUser() int { return -1 }
 
 func peerUser(*net.UnixConn) (int, error) { return 0, errors.ErrUnsupported }

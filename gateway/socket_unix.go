@@ -9,7 +9,7 @@ import (
 
 const peersKnown = true
 
-// peerUser is the id of the user that opened the other end of a socket.
+// peerUser returns the id of the user that opened the other end of a socket.
 func peerUser(c *net.UnixConn) (user int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"exchange/gateway/stream"
 )
 
-// The event stream: Socket.IO below two paths, see gateway/stream for what is sent.
+// The event stream: Socket.IO below two paths. Package stream makes the events.
 
 // Both paths serve all channels. Below bookPath a client that never asks for anything gets the
 // orders of all pairs.
@@ -28,13 +28,13 @@ const (
 	bookPath   = "/socket.io/"
 )
 
-// StreamOptions bound what the stream's clients may take. Zero fields mean the defaults of socketio
-// and stream.
+// StreamOptions bound the clients of the stream. A zero field means the default of socketio or
+// stream.
 type StreamOptions struct {
 	Connections           int // sessions at once
 	ConnectionsPerAddress int
 	MessagesPerSecond     int // packets from one client
-	QueueBytes            int // what may wait for one client
+	QueueBytes            int // most bytes that wait for one client
 	Stall                 time.Duration
 	PingInterval          time.Duration
 	PingTimeout           time.Duration
@@ -42,14 +42,13 @@ type StreamOptions struct {
 	Interval time.Duration
 }
 
-// sockets are the stream of one engine.
+// sockets have the stream of one engine.
 type sockets struct {
 	server *socketio.Server
 	hub    *stream.Hub
 }
 
-// isStream is true of requests of the stream. As everywhere, the slash at the end of its paths may
-// be missing.
+// isStream reports whether a path is the stream's. As everywhere, the last slash may be missing.
 func isStream(path []byte) bool { return isBelow(path, streamPath) || isBelow(path, bookPath) }
 
 func isBelow(path []byte, folder string) bool {
@@ -83,8 +82,8 @@ func holdPlace(c net.Conn, on bool) {
 	}
 }
 
-// mayAsk takes one of the address's public requests, for a request of the stream that belongs to no
-// session, or that is refused.
+// mayAsk takes a token of the address's public requests, for a request of the stream that belongs
+// to no session, or that is refused.
 func (g *Gateway) mayAsk(ctx *fasthttp.RequestCtx) error {
 	a := g.limits.public.buckets.Take(ratelimit.AddressKey(g.clientOf(ctx)), g.now())
 	tellRate(&ctx.Response.Header, &a, nil)
@@ -96,7 +95,7 @@ func (g *Gateway) mayAsk(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// clientOf is where a request comes from, as address says.
+// clientOf returns the client's address of a request.
 func (g *Gateway) clientOf(ctx *fasthttp.RequestCtx) netip.Addr {
 	return g.address(ctx)
 }

@@ -10,14 +10,14 @@ import (
 	"exchange/gateway/operator"
 )
 
-// The listener for those who watch: /metrics alone. What watches an exchange needs no right to move
-// money, nor profiles, which show what is in memory.
+// The listener for /metrics alone. Monitoring needs no right to move money, and no profiles, which
+// show the memory.
 
-// metricsConnections is how many connections the metrics' listener holds at once.
+// metricsConnections is the most connections of the metrics' listener at once.
 const metricsConnections = 16
 
-// ServeMetrics serves /metrics until Shutdown. ErrPlain: it does not, because the listener can be
-// reached from elsewhere and has no certificate.
+// ServeMetrics serves /metrics until Shutdown. It returns ErrPlain if other machines can reach the
+// listener and it has no certificate.
 func (g *Gateway) ServeMetrics(l net.Listener) error {
 	if g.opts.MetricsCertificate == nil && !onlyHere(l) {
 		return fmt.Errorf("the metrics' listener: %w", ErrPlain)
@@ -42,8 +42,8 @@ func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// mayWatch answers for a client without the metrics' token, if there is one: false. Wrong tokens
-// are counted by address.
+// mayWatch reports whether a client shows the metrics' token, if there is one, and answers the
+// request otherwise. Wrong tokens count by address.
 func (g *Gateway) mayWatch(ctx *fasthttp.RequestCtx) bool {
 	if g.metricsToken.IsNone() || g.metricsToken.Shown(&ctx.Request.Header) {
 		return true
@@ -53,8 +53,7 @@ func (g *Gateway) mayWatch(ctx *fasthttp.RequestCtx) bool {
 	return false
 }
 
-// SetMetricsToken changes the token of the metrics' listener. An empty one takes the need for it
-// away.
+// SetMetricsToken changes the token of the metrics' listener. With "" it needs none.
 func (g *Gateway) SetMetricsToken(token string) { g.metricsToken.Set(token) }
 
 func (g *Gateway) brokenMetricsRequest(ctx *fasthttp.RequestCtx, err error) {

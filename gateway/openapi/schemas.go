@@ -79,9 +79,9 @@ func clientIDSchema(text string) object {
 		member{"maxLength", event.MaxClientID}, member{"pattern", "^[A-Za-z0-9_-]+$"})
 }
 
-// schemas are the named ones, those of answers first.
+// schemas returns the named schemas, those of answers first.
 func schemas() object {
-	all := append(marketSchemas(), accountSchemas()...)
+	all := append(append(marketSchemas(), tradingSchemas()...), accountSchemas()...)
 	return append(append(append(all, withdrawSchemas()...), bodySchemas()...), failureSchemas()...)
 }
 
@@ -124,6 +124,11 @@ func marketSchemas() object {
 				property{name: "buy", schema: numberSchema("Best bid, 0 if there is none.", 49999)},
 				property{name: "sell", schema: numberSchema("Best ask, 0 if there is none.",
 					50001)})},
+	}
+}
+
+func tradingSchemas() object {
+	return object{
 		{"Candle", recordSchema("The trades of one period of a pair.",
 			property{name: "time", schema: valueSchema("integer",
 				"Start of the period, in whole seconds since 1970.", 1570599480, int64Format)},
