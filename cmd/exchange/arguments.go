@@ -26,8 +26,8 @@ var (
 const (
 	maxEmail     = 254  // characters, the longest that mail can be sent to
 	maxReference = 128  // bytes
-	maxMessage   = 500  // bytes of what clients are told of maintenance
-	maxDetails   = 1024 // bytes of why a withdraw is refused
+	maxMessage   = 500  // bytes of the message to clients during maintenance
+	maxDetails   = 1024 // bytes of the reason for a refused withdrawal
 )
 
 var permissions = []string{"read", "trade", "withdraw"}
@@ -85,7 +85,7 @@ func checkText(what, s string, most int) error {
 	return nil
 }
 
-// readID is the number of an order or a withdraw.
+// readID reads the number of an order or a withdrawal.
 func readID(what, s string) (uint64, error) {
 	id, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || id == 0 {
@@ -94,7 +94,7 @@ func readID(what, s string) (uint64, error) {
 	return id, nil
 }
 
-// readPermissions are the listed permissions, each once, in the usual order.
+// readPermissions returns the listed permissions, each once, in the usual order.
 func readPermissions(given []string) ([]string, error) {
 	for _, s := range given {
 		if !slices.Contains(permissions, s) {
@@ -111,7 +111,8 @@ func readPermissions(given []string) ([]string, error) {
 	}), nil
 }
 
-// readNetworks are the listed networks in their usual form; a single address is a network of one.
+// readNetworks returns the listed networks in their usual form; a single address is a network of
+// one.
 func readNetworks(given []string) ([]string, error) {
 	networks := []string{}
 	for _, s := range given {

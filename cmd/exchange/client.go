@@ -57,8 +57,8 @@ type client struct {
 // maxAuthorities bounds the file of --operator-ca, in bytes.
 const maxAuthorities = 1 << 20
 
-// trust says whom a client of https believes: the authorities of the system, or those that the
-// operator named.
+// trust returns the authorities that a client of https believes: those of the system, or those that
+// the operator named.
 func (p *program) trust(scheme string) (*tls.Config, error) {
 	file := p.operatorCA
 	if file == "" {
@@ -179,10 +179,10 @@ func (p *program) reach(c *client) (err error) {
 	return nil
 }
 
-// dataFolder is the server's data folder, as far as the environment or the usual place tell.
+// dataFolder returns the server's data folder, by the environment or the usual place.
 func (p *program) dataFolder() string { return cmp.Or(p.env("EXCHANGE_DATA"), "data") }
 
-// url is where a path of the operator's API is.
+// url returns the address of a path of the operator's API.
 func (c *client) url(path string) string {
 	if c.socket != "" {
 		return "http://operator" + path
@@ -218,7 +218,7 @@ var (
 	letterOrDigit = regexp.MustCompile(`[A-Za-z0-9]`)
 )
 
-// cleanOperator is name as the server takes it, empty if nothing of it remains.
+// cleanOperator returns name in the form that the server takes, empty if nothing of it remains.
 func cleanOperator(name string) string {
 	name = strings.Trim(notOfOperator.ReplaceAllString(name, "-"), "-")
 	name = name[:min(len(name), maxOperator)]
@@ -260,7 +260,7 @@ func (p *program) token() (token, source string, err error) {
 	return token, file, err
 }
 
-// cleanToken is the token without the line's end; it must be printable ASCII to stand in a header.
+// cleanToken returns the token without the line's end. It must be printable ASCII for a header.
 func cleanToken(text, source string) (string, error) {
 	token := strings.TrimSpace(text)
 	if token == "" {
@@ -286,7 +286,7 @@ func unknown(format string, args ...any) error {
 	return withExit(exitUnavailable, unknownError{fmt.Errorf(format, args...)})
 }
 
-// answer is what a request is answered with. complete reports whether what must be there is.
+// answer is the body of an answer. complete reports whether all required fields are there.
 type answer interface{ complete() bool }
 
 // call sends one request and reads its answer. in is nil for GET.
@@ -365,7 +365,7 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 	return nil, c.refused(response, text)
 }
 
-// unreachable is the error of an exchange that nothing could be sent to.
+// unreachable returns the error of an exchange that took no request.
 func (c *client) unreachable(err error) error {
 	hint := "is `exchange serve` running?"
 	switch {
@@ -381,7 +381,7 @@ func (c *client) unreachable(err error) error {
 		fmt.Errorf("the exchange cannot be reached at %s: %w; %s", c.address, err, hint))
 }
 
-// refused is the error of an answer that is not a success.
+// refused returns the error of an answer that is not a success.
 func (c *client) refused(response *http.Response, text []byte) error {
 	var e struct {
 		Error   string `json:"error"`
@@ -411,7 +411,7 @@ func (c *client) refused(response *http.Response, text []byte) error {
 	return withExit(exitUsage, errors.New(e.Error))
 }
 
-// cause is err without the method and address that net/http puts in front.
+// cause returns err without the method and address that net/http puts in front.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

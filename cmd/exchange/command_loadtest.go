@@ -36,7 +36,7 @@ Ctrl-C ends the load; what was acknowledged is verified and reported.
 Exits with 0 when all is as it must be, 70 if the verification finds any difference, 75 if the server could not be reached or
 the verification did not come to its end, 64 for wrong arguments.`
 
-// loadtestFlags is what the flags say.
+// loadtestFlags has the values of the flags.
 type loadtestFlags struct {
 	options                loadtest.Options
 	keys, mix, subscribers string
@@ -117,7 +117,7 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 	if err := o.Validate(); err != nil {
 		return usage("%w", err)
 	}
-	// Now: a name that cannot be is not found out minutes later.
+	// Now, because an impossible name must not be found out minutes later.
 	jsonFile, err1 := createFile(f.jsonFile)
 	htmlFile, err2 := createFile(f.htmlFile)
 	if err := errors.Join(err1, err2); err != nil {
@@ -173,7 +173,7 @@ func (p *program) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 	if err == nil && f.keys != "" && client.socket != "" && p.operator == "" &&
 		p.env("EXCHANGE_OPERATOR") == "" {
 		if _, none := os.Stat(client.socket); none != nil {
-			return nil // it was not named, and is not here
+			return nil // the operator did not name it, and it is not here
 		}
 	}
 	if err != nil {

@@ -28,7 +28,8 @@ The file is found as ` + "`exchange serve`" +
 	` finds it, by the same flags, variables and configuration file. The exchange reads it
 when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one in front of it there, with a blank between.`
 
-// secretKeyAnswer is what the commands about the server's key print. Keys are named by their ids.
+// secretKeyAnswer is the output of the commands about the server's key. Keys are named by their
+// ids.
 type secretKeyAnswer struct {
 	File    string   `json:"file"`
 	Keys    []string `json:"keys"` // the first one seals

@@ -92,7 +92,7 @@ func (p *program) configCommand() *cobra.Command {
 	return c
 }
 
-// sources is what the flags of `serve` say.
+// sources has the values of the flags of `serve`.
 type sources struct {
 	file  string
 	flags map[string]*textFlag // by key of the option
@@ -116,7 +116,7 @@ func (s *sources) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false // in the order of the table
 }
 
-// load makes the configuration; what is wrong with it exits with exitUsage.
+// load makes the configuration. A wrong one exits with exitUsage.
 func (p *program) load(s *sources) (*config.Config, error) {
 	given := maps.Collect(func(yield func(string, string) bool) {
 		for key, f := range s.flags {

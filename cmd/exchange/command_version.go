@@ -74,7 +74,8 @@ func buildVersion() versionAnswer {
 	return v
 }
 
-// healthTimeout is how long `health` waits for its answer. The supervisor's own patience is longer.
+// healthTimeout bounds the wait of `health` for its answer. The supervisor's own patience is
+// longer.
 const healthTimeout = 3 * time.Second
 
 func (p *program) healthCommand() *cobra.Command {
@@ -152,10 +153,10 @@ func health(ctx context.Context, address, certFile string) error {
 	return nil
 }
 
-// healthTrust is for a listener that has the certificate of that file, if any. At an address of
-// this machine nothing is verified: the listener may rightly serve the certificate before, while
-// the file has a new one or is broken, and what is asked has no secret. At any other address, which
-// the certificate need not name, it is the certificate's own name that must be proved.
+// healthTrust returns the trust for a listener that has the certificate of that file, if any. At an
+// address of this machine nothing is verified, because the request has no secret, and the listener
+// may rightly serve an older certificate while the file has a new one or is broken. At any other
+// address, which the certificate need not name, the listener must prove the certificate's own name.
 func healthTrust(host, certFile string) (scheme string, trust *tls.Config, err error) {
 	if certFile == "" {
 		return "http", nil, nil

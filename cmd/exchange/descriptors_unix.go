@@ -19,13 +19,13 @@ const (
 	// keptDescriptors are these, the operator's, and the public listener's spare places. Each
 	// listener accepts one more connection, to refuse it.
 	keptDescriptors = storeDescriptors + gateway.OperatorConnections + gateway.SpareConnections + 2
-	// leastConnections is how many an exchange must be able to hold.
+	// leastConnections is the number that an exchange must be able to hold.
 	leastConnections = 64
 )
 
-// affordable is how many of that many connections the public listener may hold. Clients must not be
-// able to take the descriptors that the store needs for its next files: without these, trading
-// stops. So where the system allows too few, the listener holds fewer connections, or the start is
+// affordable returns how many of the wanted connections the public listener may hold. Clients must
+// not take the descriptors that the store needs for its next files, because without these trading
+// stops. So if the system allows too few, the listener holds fewer connections, or the start is
 // refused.
 func affordable(connections int, log *slog.Logger) (int, error) {
 	var limit syscall.Rlimit

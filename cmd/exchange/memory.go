@@ -8,14 +8,13 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// memoryShare is how much of a container's memory the collector may let the heap and the stacks
-// reach before it works harder; the rest is for what Go does not count.
+// memoryShare is the part of a container's memory that heap and stacks may take before the
+// collector works harder. The rest is for memory that Go does not count.
 const memoryShare = 0.9
 
-// limitMemory tells the garbage collector how much memory there is: what GOMEMLIMIT says, else
-// memoryShare of what the provider knows, which is the container's limit. Without either, the heap
-// may double between two collections however little is left, and a container ends a process that
-// still has garbage.
+// limitMemory gives the garbage collector its limit: GOMEMLIMIT, otherwise memoryShare of the
+// container's limit, which the provider knows. Without either, the heap may double between two
+// collections however little is left, and a container ends a process that still has garbage.
 func limitMemory(container memlimit.Provider, log *slog.Logger) {
 	if _, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(memoryShare),
 		memlimit.WithProvider(container)); err != nil {

@@ -48,7 +48,7 @@ func (t *exportedTrade) complete() bool {
 		t.Amount != "" && t.Taker != "" && t.Maker != ""
 }
 
-// An exportAnswer is what is said of an export into a file.
+// An exportAnswer is the output of an export into a file.
 type exportAnswer struct {
 	Trades int    `json:"trades"`
 	File   string `json:"file"`
@@ -110,7 +110,7 @@ func (p *program) exportTradesCommand() *cobra.Command {
 	return c
 }
 
-// readTime reads a time as the server takes it.
+// readTime reads a time in the form that the server takes.
 func readTime(flag, text string) (time.Time, error) {
 	for _, form := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -124,7 +124,7 @@ func readTime(flag, text string) (time.Time, error) {
 func (p *program) exportTrades(ctx context.Context, path, output string) error {
 	if output == "" {
 		g := &progress{}
-		if !isTerminal(p.stdout) { // else it would stand between the trades
+		if !isTerminal(p.stdout) { // otherwise it would stand between the trades
 			g = p.progress()
 		}
 		defer g.done()
@@ -147,7 +147,7 @@ func (p *program) exportTrades(ctx context.Context, path, output string) error {
 	})
 }
 
-// exportTo writes trades, and says how many they were.
+// exportTo writes trades, and returns their number.
 func (p *program) exportTo(ctx context.Context, path string, to io.Writer, g *progress) (n int,
 	err error) {
 	buffered := bufio.NewWriter(to)

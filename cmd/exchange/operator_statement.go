@@ -12,7 +12,7 @@ import (
 
 // The operator's command that lists every change of an account's balances.
 
-// A statementLine is one change. What was there before the history begins is brought forward: it
+// A statementLine is one change. A balance from before the history's begin is brought forward and
 // has no time.
 type statementLine struct {
 	Time     string      `json:"time"`
@@ -28,8 +28,8 @@ func (l *statementLine) complete() bool {
 	return l.Currency != "" && l.Change != "" && l.Balance != "" && l.Cause != ""
 }
 
-// statementBlock is how many lines are brought into columns at once, so that a long list begins to
-// appear and need not fit into memory.
+// statementBlock is the number of lines that are brought into columns at once, so that a long list
+// begins to appear and need not fit into memory.
 const statementBlock = 5000
 
 func (p *program) statementCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The operator's commands that stop trading and let it go on: of one pair, or of everything.
+// The operator's commands that stop and resume trading: of one pair, or of all.
 
 type (
 	haltAnswer struct {

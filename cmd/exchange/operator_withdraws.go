@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The operator's commands about money that shall leave.
+// The operator's commands about withdrawals.
 
 type (
 	withdrawRow struct {

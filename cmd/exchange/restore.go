@@ -88,7 +88,7 @@ func (p *program) restoreCommand() *cobra.Command {
 	return c
 }
 
-// findBackup is the file itself, or the newest backup in a folder that has so many.
+// findBackup returns the file itself, or the newest backup in a folder and how many it has.
 func findBackup(path string) (file string, of int, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -128,7 +128,7 @@ func findBackup(path string) (file string, of int, err error) {
 	return file, of, nil
 }
 
-// takenAt is when a backup was taken: its sequence alone does not say which is newest, since a
+// takenAt returns the time of a backup. Its sequence alone does not tell which is newest, because a
 // restored exchange goes on from a lower one.
 func takenAt(name string) (time.Time, error) {
 	f, err := os.Open(name)
@@ -285,7 +285,7 @@ func restoreFailed(store persistence.Store, err error) error {
 				"the next try", err, store))
 }
 
-// keyFor says whether the server's secret key is the one that is needed.
+// keyFor tells whether the server's secret key is the needed one.
 func (p *program) keyFor(cfg *config.Config, info *backup.Info) string {
 	if len(info.SealedBy) == 0 {
 		return "unneeded"

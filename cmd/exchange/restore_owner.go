@@ -21,8 +21,8 @@ type restoring struct {
 	stopped chan struct{}
 }
 
-// Beat waits, as a standby does, until the store's owner shows no sign of life. ErrHeld if it shows
-// one.
+// Beat waits, as a standby does, until the store's owner shows no sign of life. It returns ErrHeld
+// if the owner shows one.
 func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
 	vigil := persistence.Vigil{Rhythm: r.rhythm}
 	for {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A program is one run of the command line, with what it takes from its surroundings.
+// A program is one run of the command line, with its surroundings.
 type program struct {
 	environ        []string
 	stdout, stderr io.Writer
@@ -67,7 +67,7 @@ func wantsJSON(args []string) bool {
 	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
-// fail says what went wrong.
+// fail prints the error.
 func (p *program) fail(command *cobra.Command, err error, asJSON bool) {
 	if asJSON {
 		_ = printJSON(p.stderr, map[string]string{"error": err.Error()})
@@ -87,7 +87,7 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// env is the value of an environment variable; an empty one counts as not set.
+// env returns the value of an environment variable; an empty one counts as not set.
 func (p *program) env(name string) string {
 	for _, e := range slices.Backward(p.environ) {
 		if n, value, _ := strings.Cut(e, "="); n == name {
@@ -153,7 +153,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use:   name,
 		Short: short,
-		Args:  cobra.ArbitraryArgs, // else a misspelt command prints the help and succeeds
+		Args:  cobra.ArbitraryArgs, // otherwise a misspelt command prints the help and succeeds
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("%s has no command %q, only %s", name, args[0],
@@ -181,8 +181,8 @@ func takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// run makes a cobra command's function of fn, and sees to it that every error has a code, to be
-// told from those of the parser.
+// run makes a cobra command's function of fn. It gives every error a code, which tells it from
+// those of the parser.
 func run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		return withExit(exitUnclassified, fn(c.Context(), args))

@@ -25,8 +25,8 @@ import (
 	"exchange/persistence/redis"
 )
 
-// serve runs the exchange until ctx ends, which is an order to stop, or it cannot go on. The error
-// carries the exit code.
+// serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
+// go on. The error carries the exit code.
 func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	log := slog.Default()
 	log.Info("exchange starts", "version", buildVersion().Version, "pid", os.Getpid(),
@@ -116,7 +116,7 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 	options := engineOptions(cfg, store, log)
 	options.TakeOver, options.StandsBy = takeOver, g.SetStandby
 	if archived != nil {
-		// Or nothing could ever be archived, and so nothing trimmed.
+		// Otherwise nothing could ever be archived, and so nothing trimmed.
 		err := archived.Fits(ctx, store)
 		if errors.Is(err, archive.ErrOther) || errors.Is(err, persistence.ErrCorrupt) {
 			return nil, archiveFailed(err)
@@ -170,10 +170,10 @@ func cannotListen(who string, err error) error {
 	return failf(code, "%s cannot listen: %v", who, err)
 }
 
-// lastAnswers is how long answers that are on their way may take at the end.
+// lastAnswers is the time that answers on their way have at the end.
 const lastAnswers = 2 * time.Second
 
-// closeStore waits for the store only so long: one that hangs must not keep the process.
+// closeStore bounds its wait, because a store that hangs must not keep the process.
 func closeStore(store persistence.Store, log *slog.Logger) {
 	done := make(chan error, 1)
 	go func() { done <- store.Close() }()
@@ -187,7 +187,7 @@ func closeStore(store persistence.Store, log *slog.Logger) {
 	}
 }
 
-// untilStopped waits for the end and brings it about in order.
+// untilStopped waits for the order to stop and stops the exchange in order.
 func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, engine *actors.Engine,
 	g *gateway.Gateway, served <-chan error) error {
 	select {
@@ -262,7 +262,7 @@ func engineFailed(err error) error {
 	return failf(exitUnavailable, "%v", err)
 }
 
-// failf is an error with the code to exit with.
+// failf returns an error with an exit code.
 func failf(code int, format string, args ...any) error {
 	return withExit(code, fmt.Errorf(format, args...))
 }
@@ -272,7 +272,7 @@ var errConfig = errors.New("the configuration does not fit")
 // startTimeout bounds the wait for a Redis that is not there or still loading.
 const startTimeout = 30 * time.Second
 
-// openStore opens the configured store; fill says that it is to be filled from a backup.
+// openStore opens the configured store; fill is for a store that a backup fills.
 func openStore(ctx context.Context, cfg *config.Config, fill bool,
 	log *slog.Logger) (persistence.Store, error) {
 	keep := retention(cfg)

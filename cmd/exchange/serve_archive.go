@@ -35,12 +35,12 @@ func (a auditable) Open(authenticated bool) (audit.Archive, error) {
 	return a.Under(keys), nil
 }
 
-// allKeys are those that prove what was written by the exchange.
+// allKeys are the keys that prove what the exchange has written.
 func allKeys(text string, cfg *config.Config) (*seal.Sealer, error) {
 	return seal.LoadAll(text, cfg.SecretKeyFile)
 }
 
-// bringKey says how a key that is missing comes back.
+// bringKey tells how an operator brings back a missing key.
 func bringKey(cfg *config.Config) string {
 	return fmt.Sprintf(
 		"bring the server's secret key of that time to %s, or as a further line into it, "+

@@ -8,7 +8,7 @@ import (
 	"exchange/gateway"
 )
 
-// listeners are what clients, operators and monitors connect to.
+// listeners are for clients, operators and monitoring.
 type listeners struct {
 	public, operator net.Listener
 	metrics          net.Listener // nil: there is none
@@ -39,7 +39,7 @@ func listen(cfg *config.Config, log *slog.Logger) (*listeners, error) {
 	return l, nil
 }
 
-// close closes all that were opened.
+// close closes the open ones.
 func (l *listeners) close() {
 	for _, one := range []net.Listener{l.metrics, l.operator, l.public} {
 		if one != nil {
@@ -48,7 +48,7 @@ func (l *listeners) close() {
 	}
 }
 
-// serve has the gateway answer on all of them. The channel tells why one has ended.
+// serve has the gateway answer on all of them. The channel has the reason why one has ended.
 func (l *listeners) serve(g *gateway.Gateway) <-chan error {
 	ended := make(chan error, 3)
 	go func() { ended <- g.Serve(l.public) }()

@@ -12,10 +12,11 @@ import (
 	"exchange/mail"
 )
 
-// mailFolder is where the demo's mails go, in its data folder: nothing leaves the machine.
+// mailFolder is the folder of the demo's mails, in its data folder: nothing leaves the machine.
 const mailFolder = "mails"
 
-// mailing is what sends the engine's mails, nil if nothing does: then they wait in the outbox.
+// mailing returns the sender of the engine's mails. Without one, which is nil, they wait in the
+// outbox.
 func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, error) {
 	m := &cfg.Mail
 	name := "the exchange"
@@ -38,7 +39,7 @@ func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, err
 	return sendMail(name, s.Send), nil
 }
 
-// sendMail writes the engine's mails in words, in the name of the exchange.
+// sendMail puts the engine's mails into words, in the name of the exchange.
 func sendMail(exchange string, send func(context.Context, mail.Message) error) func(context.Context,
 	*actors.Mail) error {
 	return func(ctx context.Context, m *actors.Mail) error {

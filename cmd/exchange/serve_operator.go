@@ -19,8 +19,8 @@ import (
 
 // The listeners beside the public one: the operator's, and the one for monitoring.
 
-// maxSocketPath is how long the path of a socket may be on every system that is known: a byte less
-// than the kernel's field for it, which is 104 bytes on macOS and 108 on Linux.
+// maxSocketPath bounds the path of a socket on every known system, in bytes: one less than the
+// kernel's field for it, which is 104 bytes on macOS and 108 on Linux.
 const maxSocketPath = 103
 
 // listenForOperators listens on the operator's socket or address.
@@ -55,8 +55,8 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 	return l, nil
 }
 
-// mayHaveSocket says why operators cannot use a socket with this path of an exchange that runs as
-// this user.
+// mayHaveSocket returns the reason why operators cannot use a socket with this path of an exchange
+// that runs as this user.
 func mayHaveSocket(path string, user int) error {
 	const instead = "set operator to an address such as 127.0.0.1:8081"
 	switch {
@@ -78,8 +78,8 @@ func mayHaveSocket(path string, user int) error {
 	return nil
 }
 
-// removeDeadSocket removes what a process that was killed has left. A socket that somebody listens
-// on stays, and so does whatever is no socket.
+// removeDeadSocket removes the socket of a process that was killed. A socket that a process listens
+// on stays, and so does a file that is no socket.
 func removeDeadSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -106,7 +106,7 @@ func removeDeadSocket(path string) error {
 	return nil
 }
 
-// listenForMetrics listens where /metrics alone is; nil if nowhere.
+// listenForMetrics listens on the address of /metrics alone; nil if there is none.
 func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 	if cfg.Metrics.Listen == "" {
 		return nil, nil
@@ -118,7 +118,7 @@ func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 	return l, nil
 }
 
-// A tokenSet is what the listeners ask for; "" where they ask for nothing.
+// A tokenSet has the tokens that the listeners ask for; "" for a listener that asks for none.
 type tokenSet struct{ operator, metrics string }
 
 // tokens reads the tokens of the listeners. An operator's socket needs none, so none is made.

@@ -19,7 +19,7 @@ import (
 // cannot send signals only has to replace the files.
 const renewInterval = 10 * time.Second
 
-// A renewal takes what is new.
+// A renewal takes up new certificates and tokens.
 type renewal struct {
 	cfg          *config.Config
 	log          *slog.Logger
@@ -28,10 +28,10 @@ type renewal struct {
 	tokens       tokenSet // as they are now
 }
 
-// A certificateSet is what the listeners show; nil without TLS.
+// A certificateSet has the listeners' certificates; nil without TLS.
 type certificateSet struct{ public, operator, metrics *gateway.Certificate }
 
-// all are those that there are.
+// all returns those that are not nil.
 func (s *certificateSet) all() (list []*gateway.Certificate) {
 	for _, c := range []*gateway.Certificate{s.public, s.operator, s.metrics} {
 		if c != nil {
@@ -86,7 +86,8 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 	}
 }
 
-// all takes everything anew. What cannot be taken stays as it is, and is in the log.
+// all takes everything anew. A certificate or token that cannot be taken stays as it is, and the
+// log says so.
 func (r *renewal) all() {
 	for _, c := range r.certificates {
 		c.Reload()

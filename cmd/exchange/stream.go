@@ -95,7 +95,7 @@ func (c *client) brokeOff(err error) error {
 			err))
 }
 
-// failed is the error that the server ends an answer with.
+// failed returns the error at the end of a server's answer.
 func (c *client) failed(line []byte) error {
 	var e struct {
 		Error   string
@@ -110,7 +110,7 @@ func (c *client) failed(line []byte) error {
 	return withExit(exitUnavailable, errors.New(e.Error))
 }
 
-// isTerminal reports whether somebody may be watching. Tests replace it.
+// isTerminal reports whether a person may be watching. Tests replace it.
 var isTerminal = func(w io.Writer) bool {
 	if o, ok := w.(*outputWriter); ok {
 		w = o.to
@@ -139,7 +139,7 @@ func (p *program) progress() *progress {
 	return &progress{w: p.stderr}
 }
 
-// progressEvery is how often the line changes.
+// progressEvery is the time between two changes of the line.
 const progressEvery = 200 * time.Millisecond
 
 // show replaces the line, unless it was replaced just now.
@@ -156,7 +156,7 @@ func (g *progress) write(text string) {
 	g.width = len(text)
 }
 
-// done clears the line, for what is printed next.
+// done clears the line for the next output.
 func (g *progress) done() {
 	if g.w != nil && g.width > 0 {
 		g.write("")
