@@ -4,7 +4,8 @@ import (
 	"exchange/core/money"
 )
 
-// An account trades, and knows what it has sent. While the load runs only its generator touches it.
+// An account trades, and keeps the orders that it has sent. While the load runs only its generator
+// touches it.
 type account struct {
 	name  string // "" of a key that was given
 	pairs []*pair
@@ -38,7 +39,7 @@ func newUser(a *account, number int, k Key, nonce uint64) *user {
 	return u
 }
 
-// outcome of a request, as its sender knows it.
+// outcome is the end of a request, as far as its sender knows it.
 type outcome uint8
 
 const (
@@ -77,7 +78,7 @@ type openOrder struct {
 	index int // in orders
 }
 
-// A holdings is what an account has, by currency.
+// A holdings has an account's balances by currency.
 type holdings map[string]holding
 
 type holding struct{ balance, reserve money.Balance }

@@ -8,7 +8,7 @@ import (
 // Models are how prices move and orders are chosen.
 var Models = []string{"random-walk", "market-making", "crossing-storm", "hot-pair"}
 
-// usualMix is a model's mix unless another is asked for.
+// usualMix returns a model's mix, for options without one.
 func usualMix(model string) Mix {
 	switch model {
 	case "market-making":
@@ -47,7 +47,7 @@ func newModel(kind string, pairs []*pair, seed, stream uint64) *model {
 // hotShare is how many of 100 orders of the model hot-pair go to the first pair.
 const hotShare = 90
 
-// choose is one of the pairs that an account trades; the first is the hot one.
+// choose returns one of the pairs that an account trades; the first is the hot one.
 func (m *model) choose(of []*pair) *pair {
 	if len(of) == 1 || m.kind == "hot-pair" && m.rand.IntN(100) < hotShare {
 		return of[0]
@@ -83,7 +83,7 @@ func (m *model) next(of []*pair) wish {
 	return w
 }
 
-// away is the price at a distance from the mid on the order's own side; a negative distance
+// away returns the price at a distance from the mid on the order's own side; a negative distance
 // crosses.
 func away(mid int64, buy bool, distance int64) int64 {
 	if buy {
@@ -92,7 +92,8 @@ func away(mid int64, buy bool, distance int64) int64 {
 	return mid + distance
 }
 
-// power is a distance of at least three ticks whose chance falls with its square, up to farthest.
+// power returns a distance of at least three ticks, up to farthest. The chance of a distance falls
+// with its square.
 func (m *model) power() int64 {
 	return min(int64(3/math.Sqrt(1-m.rand.Float64())), farthest)
 }

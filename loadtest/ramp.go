@@ -83,7 +83,7 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 	return sum, took, nil
 }
 
-// judge says whether a rate holds: nearly all of it was answered without errors, in time.
+// judge decides whether a rate holds: nearly all of it was answered without errors, in time.
 func judge(rate float64, x *stats, d, bound time.Duration) Step {
 	p99 := time.Duration(x.all.ValueAtQuantile(99)) * time.Microsecond
 	all := max(float64(x.requests+x.unsent), 1)

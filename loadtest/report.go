@@ -32,7 +32,7 @@ type Report struct {
 	distributions map[string][]points // for plots, by operation
 }
 
-// A Summary is what the test was told.
+// A Summary has the options of the test.
 type Summary struct {
 	Address     string         `json:"address"`
 	Model       string         `json:"model"`
@@ -77,13 +77,13 @@ type PairReport struct {
 	P99      float64 `json:"p99_ms"`
 }
 
-// A CPU is what the test itself took.
+// A CPU is the CPU time of the test itself.
 type CPU struct {
 	Generator float64 `json:"generator_us_per_request"` // its threads; 0 where that is not known
 	Process   float64 `json:"process_us_per_request"`   // with subscribers and all
 }
 
-// A ChannelReport is what the subscribers of a channel saw.
+// A ChannelReport has the events of a channel's subscribers.
 type ChannelReport struct {
 	Channel     string  `json:"channel"`
 	Subscribers int     `json:"subscribers"`
@@ -114,7 +114,7 @@ func (t *test) newReport() *Report {
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
 }
 
-// fill takes what was measured.
+// fill takes the measurements.
 func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.Seconds = took.Seconds()
 	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
@@ -152,7 +152,7 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.CPU = CPU{float64(s.cpu.Nanoseconds()) / 1000 / n, float64(process.Nanoseconds()) / 1000 / n}
 }
 
-// subscribers takes what they saw, once they have nothing more to see.
+// subscribers takes the events of the subscribers, once all have come.
 func (r *Report) subscribers(s *subscribers) {
 	for _, channel := range Channels {
 		c := ChannelReport{Channel: channel}

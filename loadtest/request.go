@@ -29,7 +29,7 @@ var reads = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
 // A writer makes requests, in memory that it uses again.
 type writer struct {
 	host string
-	run  []byte // what the client ids of this run begin with
+	run  []byte // the begin of the client ids of this run
 	form []byte
 	out  []byte
 	signer
@@ -39,7 +39,7 @@ func newWriter(host, run string) *writer {
 	return &writer{host: host, run: []byte(run), signer: *newSigner()}
 }
 
-// clientID is the client_order_id of an order.
+// appendClientID appends the client_order_id of an order.
 func appendClientID(b, run []byte, user, serial uint32) []byte {
 	b = append(b, run...)
 	b = strconv.AppendUint(append(b, '-'), uint64(user), 36)
@@ -110,7 +110,7 @@ func (w *writer) get(u *user, path ...string) []byte {
 	return w.out
 }
 
-// A placed is what the answer to an order says.
+// A placed is the answer to an order.
 type placed struct {
 	id             uint64
 	remaining      money.Amount

@@ -27,8 +27,8 @@ type test struct {
 	seconds []Second
 }
 
-// Run makes a test. The report may be there beside an error, as far as the test came. The end of
-// ctx ends the load; what was acknowledged until then is verified.
+// Run makes a test. Beside an error it may return a report of the part that was run. The end of ctx
+// ends the load; outcomes that were acknowledged until then are verified.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (t *test) stop() {
 	}
 }
 
-// phase sends at a rate, or as fast as answers come, and returns what was seen in it.
+// phase sends at a rate, or as fast as answers come, and returns its measurements.
 func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.Duration, error) {
 	for _, l := range t.senders {
 		l.generator.Look(func(int, uint64) { l.stats = newStats(len(t.field.pairs)) })
@@ -191,7 +191,7 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 	return sum, time.Since(begin), errors.Join(errs...)
 }
 
-// second collects what all generators saw since they were looked at last.
+// second collects the measurements of all generators since the last look.
 func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	h := newHistogram()
 	var c counters
@@ -213,14 +213,14 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	return s
 }
 
-// extend adds what came in a moment after it.
+// extend adds the measurements of a moment after it.
 func (s *Second) extend(more *Second, d time.Duration) {
 	s.Rate = (s.Rate + more.Rate*d.Seconds()) / (1 + d.Seconds())
 	s.At, s.Max, s.InFlight, s.Waiting = more.At, max(s.Max, more.Max), more.InFlight, more.Waiting
 	s.Errors += more.Errors
 }
 
-// latency is what a histogram says, in milliseconds.
+// latency returns a histogram in short, in milliseconds.
 func latency(h *hdrhistogram.Histogram) Latency {
 	q := func(p float64) float64 { return milliseconds(h.ValueAtQuantile(p)) }
 	return Latency{Count: h.TotalCount(), Mean: h.Mean() / 1000, P50: q(50), P90: q(90), P99: q(99),

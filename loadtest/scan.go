@@ -2,8 +2,8 @@ package loadtest
 
 import "errors"
 
-// Answers are read with a scanner that makes no garbage: there are a hundred thousand in a second,
-// and millions at the end. It takes the JSON that servers write and is no judge of it.
+// A scanner without garbage reads the answers, because there are a hundred thousand in a second,
+// and millions at the end. It takes the JSON that servers write and does not judge it.
 
 var errJSON = errors.New("the answer is not the JSON that is expected")
 

@@ -4,8 +4,8 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// A sender is the client of one generator: it chooses what each connection sends, and keeps what
-// the answers say.
+// A sender is the client of one generator. It chooses the requests of each connection and keeps the
+// answers.
 type sender struct {
 	o         *Options
 	generator *generator.Generator

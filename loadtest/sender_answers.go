@@ -27,7 +27,7 @@ var (
 	alreadyDone    = []byte("Order already done")
 )
 
-// Answered notes what an answer says.
+// Answered notes an answer.
 func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
 	c, s := l.conns[number], l.stats
 	note := func(what, lately *uint64) { s.note(c.op, c.pair, latency, what, lately) }

@@ -20,7 +20,7 @@ func record(h *hdrhistogram.Histogram, latency time.Duration) {
 	_ = h.RecordValue(min(max(int64(latency/time.Microsecond), 1), longest)) // it is in the range
 }
 
-// counters are what happened, in an interval or in all.
+// counters count outcomes, in an interval or in all.
 type counters struct {
 	requests uint64 // answered, or given up
 	done     uint64 // 2xx
@@ -39,7 +39,7 @@ func (c *counters) add(d counters) {
 	c.unsent += d.unsent
 }
 
-// stats are what one generator has seen, since the phase began and since somebody looked last.
+// stats are the measurements of one generator, since the phase began and since the last look.
 type stats struct {
 	counters
 	byOperation [operations]*hdrhistogram.Histogram // nil: none was sent
@@ -103,7 +103,7 @@ func (s *stats) kind(name string) {
 	s.kinds[name]++
 }
 
-// merge adds what another generator saw.
+// merge adds the measurements of another generator.
 func (s *stats) merge(t *stats) {
 	s.add(t.counters)
 	for op, h := range t.byOperation {
@@ -128,7 +128,7 @@ func (s *stats) merge(t *stats) {
 	s.cpu += t.cpu
 }
 
-// A Second is what one second of the load was like.
+// A Second has the measurements of one second of the load.
 type Second struct {
 	At       float64 `json:"at"` // seconds since the load began, its end
 	Rate     float64 `json:"rate"`
@@ -140,7 +140,7 @@ type Second struct {
 	Errors   uint64  `json:"errors"`  // refused or unknown
 }
 
-// A Kind is an error with how often it came.
+// A Kind is a kind of error and its count.
 type Kind struct {
 	Kind  string `json:"kind"`
 	Count uint64 `json:"count"`
