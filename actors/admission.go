@@ -2,12 +2,8 @@ package actors
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"sync/atomic"
 
-	"exchange/actors/directory"
-	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/state"
 )
@@ -192,108 +188,4 @@ func (a *admission) giveBack(c *Command) {
 	}
 	c.account.InFlight.Add(-1)
 	a.inFlight.Add(-1)
-}
-
-// BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the
-// history holds one from the question until the store has answered: a slow store has no more
-// queries at once than there are places. A read that its handler has left in a mailbox goes on to
-// hold one. What completes the answer to a command is a followUp: it has as many places of its own,
-// and is taken while the engine stops, too, which waits for it. Errors are those of admission; then
-// there is nothing to give back.
-func (e *Engine) BeginRead(followUp bool) error {
-	err := ErrBusy
-	if e.readers(followUp).Add(1) <= int64(e.opts.Limits.Reads) {
-		// after the count: a drain sees it, or it sees the drain
-		if followUp || !e.stopping.Load() {
-			return nil
-		}
-		err = ErrStopping
-	}
-	e.EndRead(followUp)
-	return e.turnAway(err)
-}
-
-// EndRead ends what BeginRead has begun.
-func (e *Engine) EndRead(followUp bool) { e.readers(followUp).Add(-1) }
-
-func (e *Engine) readers(followUp bool) *atomic.Int64 {
-	if followUp {
-		return &e.completing
-	}
-	return &e.reading
-}
-
-func (e *Engine) readsInFlight() int64 { return e.reading.Load() + e.completing.Load() }
-
-// accountReads counts the private reads in flight, by account. Few accounts have any at a time.
-type accountReads struct {
-	mu sync.Mutex
-	of map[uint32]int
-}
-
-// begin takes a place; false: the account has as many as it may.
-func (a *accountReads) begin(account uint32, most int) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of[account] >= most {
-		return false
-	}
-	if a.of == nil {
-		a.of = make(map[uint32]int)
-	}
-	a.of[account]++
-	return true
-}
-
-func (a *accountReads) end(account uint32) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of[account]--; a.of[account] == 0 {
-		delete(a.of, account)
-	}
-}
-
-// Ask sends a read and waits for its answer, which is in r. With a key it is private: its nonce is
-// taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not
-// the caller's any more: no Free), and the ones of admission.
-func (e *Engine) Ask(r *Read, key *directory.Key, nonce uint64) error {
-	if err := e.BeginRead(r.FollowUp); err != nil {
-		return err
-	}
-	defer e.EndRead(r.FollowUp)
-	err := e.AskWithin(r, key, nonce)
-	if !errors.Is(err, ErrTimeout) {
-		r.leavePlace()
-	}
-	return err
-}
-
-// AskWithin is Ask for who is between BeginRead and EndRead. A private read takes a place among its
-// account's, too, and holds it until Free: who goes on to the history frees it after that.
-func (e *Engine) AskWithin(r *Read, key *directory.Key, nonce uint64) error {
-	to := e.fold
-	if key != nil {
-		if err := e.confirmed(metrics.Now()); err != nil {
-			return e.turnAway(err)
-		}
-		if most := e.opts.Limits.ReadsPerAccount; most > 0 {
-			if !e.committed.private.begin(key.Account.ID, most) {
-				return e.turnAway(ErrAccountBusy)
-			}
-			r.place = true
-		}
-		r.key, r.nonce, r.Account = key, nonce, key.Account.ID
-		to = key.Account.Wallet
-	}
-	r.engine = e
-	r.stage.Store(readSent)
-	e.root.Send(to, r)
-	if !e.await(r.reply, r.timer) {
-		if r.leave() {
-			e.meter.UnansweredReads.Add(1)
-			return ErrTimeout
-		}
-		<-r.reply // it came at the last moment
-	}
-	return r.Err
 }

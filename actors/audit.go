@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"exchange/actors/audit"
+	"exchange/actors/committed"
 )
 
 // restPatience bounds the wait, without commands, for what is in flight.
@@ -50,8 +51,8 @@ func (e *Engine) compareAtRest(ctx context.Context, subject *audit.Subject) erro
 		return err
 	}
 	e.probe(e.fold, func() {
-		subject.Found = e.verify(e.committed.state, true)
-		subject.Image = e.committed.state.AppendTo(nil)
+		subject.Found = e.verify(e.committed.State(), true)
+		subject.Image = e.committed.State().AppendTo(nil)
 	})
 	return nil
 }
@@ -62,7 +63,7 @@ func (e *Engine) rest(ctx context.Context) error {
 		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0
 	})
 	if err != nil && err == ctx.Err() {
-		return ErrTimeout
+		return committed.ErrTimeout
 	}
 	return err
 }
@@ -71,7 +72,7 @@ func (e *Engine) rest(ctx context.Context) error {
 type present struct{ *Engine }
 
 func (p present) Written() error {
-	r := NewRead(ReadHistory)
+	r := committed.NewRead(committed.ReadHistory)
 	if err := p.Ask(r, nil, 0); err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (p present) Written() error {
 }
 
 func (p present) Newest() (trades []uint64, deposit uint64, err error) {
-	r := NewRead(ReadStatement)
+	r := committed.NewRead(committed.ReadStatement)
 	if err := p.Ask(r, nil, 0); err != nil {
 		return nil, 0, err
 	}

@@ -13,6 +13,7 @@ import (
 	redisclient "github.com/redis/go-redis/v9"
 
 	"exchange/actors/audit"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -217,7 +218,7 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 			if err := client.Del(ctx, key).Err(); err != nil {
 				return err
 			}
-			trade(t, e, 1000+e.released.Load())
+			trade(t, e, 1000+e.committed.Released())
 			return nil
 		})
 	}
@@ -319,7 +320,7 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 				o := testOptions(store)
 				o.Retention, o.rowRefs, o.stepRows = keep, 50+run*200, 50
 				if run > 0 {
-					o.Snapshot = SnapshotPolicy{MinRecords: 200, MaxRecords: 200}
+					o.Snapshot = committed.SnapshotPolicy{MinRecords: 200, MaxRecords: 200}
 				}
 				e := start(t, o)
 				if run == 0 {
@@ -340,16 +341,16 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 					tradeAtRandom(t, e, loaded, nonce, load.wait)
 					close(ended)
 				}()
-				begun, trimmed, rows := e.released.Load(), 0, 0
+				begun, trimmed, rows := e.committed.Released(), 0, 0
 				// an audit may be overtaken, or come before a row is trimmed
 				goesOn := func() bool {
-					return e.released.Load() < begun+300 || rows == 0 ||
+					return e.committed.Released() < begun+300 || rows == 0 ||
 						trimmed == 0 && keep.Candles > 0
 				}
 				for goesOn() && !t.Failed() {
 					// less than what lies between snapshots: on a slow machine, too, most audits
 					// are not overtaken
-					load.allow(e.released.Load() + 150)
+					load.allow(e.committed.Released() + 150)
 					report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
 					if errors.Is(err, audit.ErrOvertaken) {
 						continue
@@ -395,7 +396,7 @@ type allowance struct {
 func (l *allowance) wait() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.engine.released.Load() >= l.most && !l.over {
+	for l.engine.committed.Released() >= l.most && !l.over {
 		l.more.Wait()
 	}
 	return !l.over

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"exchange/actors/audit"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -145,14 +146,14 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 		j := &swapped{Store: store}
 		g := newGate(j)
 		o := testOptions(g)
-		o.Snapshot = SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
+		o.Snapshot = committed.SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
 		e := start(t, o)
 		key := fund(t, e, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		nonce := uint64(0)
 		snapshot := func() {
 			t.Helper()
 			eventually(t, "the last snapshot is done", func() (done bool) {
-				e.probe(e.fold, func() { done = !e.committed.imaging })
+				e.probe(e.fold, func() { done = !committed.Imaging(e.committed) })
 				return done
 			})
 			var trims int
@@ -161,7 +162,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 			must[*Command](t)(e.Place(key, nonce,
 				&OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).
 				Free()
-			barrier := NewRead(ReadHistory)
+			barrier := committed.NewRead(committed.ReadHistory)
 			if err := e.Ask(barrier, nil, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +218,8 @@ func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
 		j.before = func() {
 			j.before = nil
 			a.grow(t, store)
-			if err := store.Trim(t.Context(), e.journal.token, e.released.Load()-1); err != nil {
+			if err := store.Trim(t.Context(), e.journal.token,
+				e.committed.Released()-1); err != nil {
 				t.Error(err)
 			}
 		}

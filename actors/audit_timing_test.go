@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/persistence"
 	"exchange/persistence/redistest"
 )
@@ -28,10 +29,10 @@ func BenchmarkAudit(b *testing.B) {
 				s.state = nil
 				o := testOptions(store)
 				o.Limits.ProjectionLag, o.Snapshot = 10_000_000,
-					SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
+					committed.SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
 				o.Timing.Request = 10 * time.Minute // until all is written
 				e := start(b, o)
-				barrier := NewRead(ReadHistory)
+				barrier := committed.NewRead(committed.ReadHistory)
 				if err := e.Ask(barrier, nil, 0); err != nil {
 					b.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -20,7 +21,7 @@ import (
 // folded waits until the committed side has all that was answered.
 func (g *gated) folded() {
 	g.t.Helper()
-	g.ends("a read", g.asking(ReadTrades, nil, 0), accepted)
+	g.ends("a read", g.asking(committed.ReadTrades, nil, 0), accepted)
 }
 
 func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
@@ -34,7 +35,7 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 			<-stuck
 			for lag := range 6 { // 0 to 5 records behind
 				g.ends("an order while the fold may be behind", g.placing(g.sell(1e5)), accepted)
-				if got := g.e.released.Load() - g.e.committed.folded.Load(); got != uint64(lag+1) {
+				if got := g.e.committed.Released() - g.e.committed.Folded(); got != uint64(lag+1) {
 					t.Fatalf("the fold is %d records behind, want %d", got, lag+1)
 				}
 			}
@@ -53,27 +54,27 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.ProjectionLag = 4 })
 		for range 2 {
-			g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
+			g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
 			eventually(t, "no row is waiting", func() bool {
-				return g.e.committed.unsaved.Load() == 0
+				return g.e.committed.Unsaved() == 0
 			})
 			g.set(func() { g.applying = true })
 			for rows := range int64(5) { // 0 to 4 rows wait: each cancel makes one
 				id := g.rest(g.sell(1e5))
 				g.ends("a cancel while rows may wait", g.cancelling(id), accepted)
 				g.folded()
-				if got := g.e.committed.unsaved.Load(); got != rows+1 {
+				if got := g.e.committed.Unsaved(); got != rows+1 {
 					t.Fatalf("%d rows wait, want %d", got, rows+1)
 				}
 			}
 			g.turnedAway("an order beside 5 rows", g.placing(g.sell(1e5)), ErrBehind)
 			g.turnedAway("a cancel", g.cancelling(1), ErrBehind)
 			g.turnedAway("a deposit", g.depositing(), ErrBehind)
-			g.ends("a read", g.asking(ReadWallet, g.key, g.nonce+1), accepted)
+			g.ends("a read", g.asking(committed.ReadWallet, g.key, g.nonce+1), accepted)
 			g.nonce++
 			g.set(func() { g.applying = false })
 			eventually(t, "orders are taken when the rows are written", func() bool {
-				g.e.root.Send(g.e.fold, tick{})
+				g.e.committed.Send(committed.Tick{})
 				return outcome(g.placing(g.sell(1e5))) == accepted
 			})
 		}
@@ -111,7 +112,7 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 		if err := g.e.Ready(); !errors.Is(err, ErrStalled) {
 			t.Errorf("it is ready: %v", err)
 		}
-		g.ends("a read", g.asking(ReadTrades, nil, 0), accepted)
+		g.ends("a read", g.asking(committed.ReadTrades, nil, 0), accepted)
 		held.want("what was taken before", accepted)
 		g.ends("when the store answers again", g.cancelling(id), accepted)
 		g.end()
@@ -127,7 +128,7 @@ func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
 			"it landed":       func(g *gate) { g.lost = 3 },
 		} {
 			g := newGated(t, fresh, nil)
-			last := g.e.released.Load()
+			last := g.e.committed.Released()
 			g.set(func() { g.tries = nil; trouble(g.gate) })
 			order := g.begin(g.placing(g.sell(coin)))
 			eventually(t, "it was tried three times", func() bool {
@@ -149,7 +150,7 @@ func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
 			}
 			g.crash()
 			g.again()
-			if got := g.e.released.Load(); got != last+1 {
+			if got := g.e.committed.Released(); got != last+1 {
 				t.Errorf("%s: the journal has %d records more, want 1", name, got-last)
 			}
 			if got := g.funds(1, 1); got != "10/1" {
@@ -170,11 +171,11 @@ func TestAnOutcomeThatComesTooLateIsUnknownAndItsPlaceIsGivenBackAtRelease(t *te
 		})
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		g.hold()
-		g.e.opts.Timing.Request = time.Millisecond
-		g.ends("an order", g.placing(g.sell(1e5)), ErrTimeout.Error())
-		g.ends("a cancel", g.cancelling(77), ErrTimeout.Error())
-		g.ends("a deposit", g.depositing(), ErrTimeout.Error())
-		g.e.opts.Timing.Request = time.Minute
+		g.e.setPatience(time.Millisecond)
+		g.ends("an order", g.placing(g.sell(1e5)), committed.ErrTimeout.Error())
+		g.ends("a cancel", g.cancelling(77), committed.ErrTimeout.Error())
+		g.ends("a deposit", g.depositing(), committed.ErrTimeout.Error())
+		g.e.setPatience(time.Minute)
 		g.ends("beside three whose handlers have gone",
 			func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, ErrBusy.Error())
 		if n, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); n != 3 || own != 2 {
@@ -207,11 +208,11 @@ func TestAReadThatIsTooLateGivesItsPlaceBackAtOnce(t *testing.T) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
-		g.e.opts.Timing.Request = time.Millisecond
-		g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0),
-			ErrTimeout.Error())
-		g.e.opts.Timing.Request = time.Minute
-		g.ends("the next one", g.asking(ReadTrades, nil, 0), accepted)
+		g.e.setPatience(time.Millisecond)
+		g.ends("a read of a history that is held", g.asking(committed.ReadHistory, nil, 0),
+			committed.ErrTimeout.Error())
+		g.e.setPatience(time.Minute)
+		g.ends("the next one", g.asking(committed.ReadTrades, nil, 0), accepted)
 		g.end()
 	})
 }
@@ -236,11 +237,11 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 			t.Errorf("a nanosecond older: %v", err)
 		}
 		eventually(t, "the confirmation is stale", func() bool { return g.e.Confirmed() != nil })
-		g.ends("a private read", g.asking(ReadWallet, g.key, 1), ErrNotConfirmed.Error())
+		g.ends("a private read", g.asking(committed.ReadWallet, g.key, 1), ErrNotConfirmed.Error())
 		if err := g.e.Ready(); !errors.Is(err, ErrNotConfirmed) {
 			t.Errorf("it is ready: %v", err)
 		}
-		g.ends("a public read", g.asking(ReadTrades, nil, 0), accepted)
+		g.ends("a public read", g.asking(committed.ReadTrades, nil, 0), accepted)
 		before := g.e.own.checked.Load()
 		g.nonce = 1
 		g.ends("an order", g.placing(g.sell(1e5)), accepted)
@@ -251,7 +252,7 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 		eventually(t,
 			"private reads are answered again, with a nonce that the refused ones have not used",
 			func() bool {
-				return outcome(g.asking(ReadWallet, g.key, 3)) == accepted
+				return outcome(g.asking(committed.ReadWallet, g.key, 3)) == accepted
 			})
 		g.end()
 	})
@@ -278,7 +279,7 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 				t.Errorf("it is ready: %v", err)
 			}
 			g.nonce++
-			g.ends("a private read", g.asking(ReadWallet, g.key, g.nonce), accepted)
+			g.ends("a private read", g.asking(committed.ReadWallet, g.key, g.nonce), accepted)
 		}
 		g.set(func() { g.checkErr = nil })
 		eventually(t, "it is ready again", func() bool { return g.e.Ready() == nil })
@@ -326,7 +327,7 @@ func TestAnEngineWhoseStoreHasAnotherOwnerEnds(t *testing.T) {
 				t.Errorf("%s: it ends with %v", name, err)
 			}
 			if busy {
-				if got := <-order; got != ErrTimeout.Error() {
+				if got := <-order; got != committed.ErrTimeout.Error() {
 					t.Errorf("%s: it is told %s", name, got)
 				}
 			}
@@ -363,7 +364,7 @@ func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
 		g.turnedAway("an order", g.placing(g.sell(coin)), ErrStopping)
 		g.turnedAway("a cancel", g.cancelling(1), ErrStopping)
 		g.turnedAway("a deposit", g.depositing(), ErrStopping)
-		g.ends("a read", g.asking(ReadTrades, nil, 0), ErrStopping.Error())
+		g.ends("a read", g.asking(committed.ReadTrades, nil, 0), ErrStopping.Error())
 		select {
 		case err := <-ended:
 			t.Errorf("it has stopped with two orders in flight: %v", err)
@@ -374,8 +375,9 @@ func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
 			t.Errorf("the stop ends with %v", err)
 		}
 		seq, image, err := g.LoadSnapshot(ctx, 0)
-		if err != nil || seq != g.e.released.Load() {
-			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq, g.e.released.Load(),
+		if err != nil || seq != g.e.committed.Released() {
+			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq,
+				g.e.committed.Released(),
 				err)
 		}
 		image.Close()
@@ -396,11 +398,11 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			told string
 		}{
 			{"an append does not return", func(g *gate) { g.holding, g.deaf = true, true },
-				ErrTimeout.Error()},
+				committed.ErrTimeout.Error()},
 			{"a projection does not return", func(g *gate) { g.applying = true }, accepted},
 		} {
 			g := newGated(t, fresh, nil)
-			g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
+			g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
 			g.set(func() { c.hold(g.gate) })
 			order := g.begin(g.placing(g.sell(coin)))
 			eventually(t, "the order is at the store, or through", func() bool {
@@ -417,7 +419,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			// late, the append lands: it happened, and nobody was told
 			g.set(func() { g.holding, g.applying = false, false })
 			<-g.e.journal.stopped
-			<-g.e.projector.finished
+			<-g.e.projector.Finished()
 			g.close()
 			g.again()
 			if got := g.funds(1, 1); got != "10/1" {
@@ -429,10 +431,10 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 }
 
 func TestASnapshotIsDueByItsRecordsAndItsAge(t *testing.T) {
-	p := SnapshotPolicy{MinRecords: 10, MaxRecords: 100, MinInterval: time.Minute}
+	p := committed.SnapshotPolicy{MinRecords: 10, MaxRecords: 100, MinInterval: time.Minute}
 	f := func(records uint64, age time.Duration, want bool) {
 		t.Helper()
-		if got := p.due(records, age); got != want {
+		if got := p.Due(records, age); got != want {
 			t.Errorf("due after %d records and %v: %v", records, age, got)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"exchange/actors/audit"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -64,7 +65,7 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, 
 // backUp is a backup of a running engine, and the state that it is of.
 func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 	t.Helper()
-	r := NewRead(ReadImage)
+	r := committed.NewRead(committed.ReadImage)
 	if err := e.Ask(r, nil, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			source := from(t)()
 			defer source.Close()
 			o := testOptions(source)
-			o.Snapshot, o.Timing.Stall = SnapshotPolicy{MinRecords: 100, MaxRecords: 200},
+			o.Snapshot, o.Timing.Stall = committed.SnapshotPolicy{MinRecords: 100, MaxRecords: 200},
 				time.Minute
 			e := start(t, o)
 			var keys []*directory.Key
@@ -139,12 +140,12 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			var want *state.State
 			for _, records := range []uint64{300, 600} {
 				eventually(t, "there is something to back up", func() bool {
-					return e.released.Load() > records || t.Failed()
+					return e.committed.Released() > records || t.Failed()
 				})
 				b, want = backUp(t, e)
 			}
 			eventually(t, "it goes on meanwhile", func() bool {
-				return e.released.Load() > want.Seq()+100 || t.Failed()
+				return e.committed.Released() > want.Seq()+100 || t.Failed()
 			})
 			end.Store(true)
 			<-ended
@@ -184,7 +185,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 func begins(t *testing.T, e *Engine, s *state.State) {
 	t.Helper()
 	r := event.Record{Kind: event.KindHistory, History: e.history}
-	e.probe(e.fold, func() { r.TimeUs = e.committed.state.TimeUs() })
+	e.probe(e.fold, func() { r.TimeUs = e.committed.State().TimeUs() })
 	if before := s.History(); before.IsZero() || before == e.history {
 		t.Errorf("the history %v is restored, and is %v", before, e.history)
 	}
@@ -196,12 +197,12 @@ func begins(t *testing.T, e *Engine, s *state.State) {
 // restoredIs wants an engine to be at a state: its books, its balances, and all else.
 func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	t.Helper()
-	r := NewRead(ReadHash)
+	r := committed.NewRead(committed.ReadHash)
 	if err := e.Ask(r, nil, 0); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 	var is, was strings.Builder
-	e.probe(e.fold, func() { describe(&is, e.committed.state) })
+	e.probe(e.fold, func() { describe(&is, e.committed.State()) })
 	describe(&was, want)
 	if is.String() != was.String() {
 		t.Fatalf("restored is\n%s\nwant\n%s", is.String(), was.String())
@@ -230,7 +231,7 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	}
 	for _, a := range want.Accounts() {
 		for _, h := range a.Wallet.Holdings() {
-			r := NewRead(ReadWallet)
+			r := committed.NewRead(committed.ReadWallet)
 			r.Account = a.ID
 			if err := e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)

@@ -91,7 +91,7 @@ func (b *book) Receive(ctx actor.Context) {
 	case *Command:
 		b.decide(m)
 	case *probe:
-		m.run(b)
+		m.Run(b)
 	}
 }
 

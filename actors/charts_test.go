@@ -10,10 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/market"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/persistence"
@@ -63,7 +63,7 @@ func (p *chartist) start() {
 	p.store = p.at()
 	o := testOptions(p.store)
 	o.candles = p.keep
-	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 20}
+	o.Snapshot = committed.SnapshotPolicy{MinRecords: 10, MaxRecords: 20}
 	p.e = start(p.t, o)
 }
 
@@ -146,7 +146,7 @@ func (p *chartist) candles(f market.Frame) (list []market.Candle) {
 // check looks at what is in memory, and with the history at what the store has.
 func (p *chartist) check(history bool) {
 	if history {
-		barrier := NewRead(ReadHistory)
+		barrier := committed.NewRead(committed.ReadHistory)
 		if err := p.e.Ask(barrier, nil, 0); err != nil {
 			p.rt.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func (p *chartist) check(history bool) {
 	}
 	for f := range market.Frame(market.FrameCount) {
 		all := p.candles(f)
-		v := must[*View](p.t)(p.e.View(ReadCandles, p.e.Pairs()[0], f, 0, 0))
+		v := must[*committed.View](p.t)(p.e.View(committed.ReadCandles, p.e.Pairs()[0], f, 0, 0))
 		if newest := all[max(0, len(all)-p.keep):]; !slices.Equal(v.Candles, newest) ||
 			v.Older != (len(all) > p.keep) {
 			p.rt.Fatalf("of frame %v are shown %+v, older %v, want %+v of %d", f, v.Candles,
@@ -200,7 +200,8 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 			if keep > 0 {
 				want = keep
 			}
-			v := must[*View](t)(b.e.View(ReadCandles, pair, market.Minute, 0, 0))
+			v := must[*committed.View](t)(
+				b.e.View(committed.ReadCandles, pair, market.Minute, 0, 0))
 			if len(v.Candles) != want || v.Older != (want < minutes) {
 				t.Errorf("of %d kept %d are shown, older: %v", keep, len(v.Candles), v.Older)
 			}
@@ -214,75 +215,42 @@ func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		pair := g.e.Pairs()[0]
-		for i := range money.Price(shownLevels + 2) {
+		for i := range money.Price(committed.ShownLevels + 2) {
 			w := g.sell(1000)
 			w.Price += i * 1e6
 			g.rest(w)
 		}
-		view := func(kind ReadKind, sell int) *View {
+		view := func(kind committed.ReadKind, sell int) *committed.View {
 			t.Helper()
-			return must[*View](t)(g.e.View(kind, pair, 0, -1, sell))
+			return must[*committed.View](t)(g.e.View(kind, pair, 0, -1, sell))
 		}
-		ticker := view(ReadTicker, -1)
-		ticker.minute = time.Now().Unix()/60 - 1 // nobody else has it
-		if again := view(ReadTicker, -1); again == ticker || again.Ticker.Sell != 100e8 {
+		ticker := view(committed.ReadTicker, -1)
+		committed.SetMinute(ticker, time.Now().Unix()/60-1) // nobody else has it
+		if again := view(committed.ReadTicker, -1); again == ticker || again.Ticker.Sell != 100e8 {
 			t.Errorf("in the next minute the ticker is %+v", again.Ticker)
 		}
 
-		deep := view(ReadLevels, -1)
-		deep.at = time.Now().Add(time.Hour) // it stays new, however slow the test is
+		deep := view(committed.ReadLevels, -1)
+		committed.SetAge(deep, -time.Hour) // it stays new, however slow the test is
 		g.ends("a cancel", g.cancelling(1), accepted)
-		if again := view(ReadLevels, -1); again != deep ||
-			len(again.Depth.SellLevels) != shownLevels+2 {
+		if again := view(committed.ReadLevels, -1); again != deep ||
+			len(again.Depth.SellLevels) != committed.ShownLevels+2 {
 			t.Errorf("a deep book is copied before it is old: %d levels",
 				len(again.Depth.SellLevels))
 		}
-		if top := view(ReadLevels, shownLevels); top.UpdateID != deep.UpdateID+1 ||
+		if top := view(committed.ReadLevels,
+			committed.ShownLevels); top.UpdateID != deep.UpdateID+1 ||
 			top.Depth.SellLevels[0].Price != 100e8+1e6 {
 			t.Errorf("its top is old: %d after %d, from %v", top.UpdateID, deep.UpdateID,
 				top.Depth.SellLevels[0].Price)
 		}
-		deep.at = time.Now().Add(-deepAge - 1)
-		if again := view(ReadLevels, -1); again.UpdateID != deep.UpdateID+1 ||
-			len(again.Depth.SellLevels) != shownLevels+1 {
+		committed.SetAge(deep, committed.DeepAge+1)
+		if again := view(committed.ReadLevels, -1); again.UpdateID != deep.UpdateID+1 ||
+			len(again.Depth.SellLevels) != committed.ShownLevels+1 {
 			t.Errorf("an old deep book stays: %d after %d", again.UpdateID, deep.UpdateID)
 		}
 		g.end()
 	})
-}
-
-// How far an answer by orders is always current follows from the levels, and from what may be
-// copied for it.
-func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
-	f := func(levels, ordersOfEach, want int, more bool) {
-		t.Helper()
-		b, id := matching.New(), uint64(0)
-		for i := range levels {
-			for range ordersOfEach {
-				id++
-				b.Add(trading.Order{ID: id, Account: 1, Side: trading.Sell,
-					Price: money.Price(1 + i), Amount: 1, Remaining: 1})
-			}
-		}
-		if got := reachOf(ReadDepth, b, trading.Sell); got != (reach{want, more}) {
-			t.Errorf("%d levels of %d orders: %+v", levels, ordersOfEach, got)
-		}
-		if got := reachOf(ReadLevels, b,
-			trading.Sell); got != (reach{shownLevels, levels > shownLevels}) {
-			t.Errorf("%d levels: %+v", levels, got)
-		}
-	}
-	f(0, 0, shownOrders, false)
-	f(100, 20, shownOrders, false)
-	f(2000, 1, shownOrders, false)
-	f(2001, 1, shownOrders, true)
-	f(100, 50, 5000, false)
-	f(101, 50, 5000, true)
-	f(100, 100, mostShownOrders, false)
-	f(101, 100, mostShownOrders, true)
-	f(99, 102, mostShownOrders, true) // the exception
-	f(1, mostShownOrders, mostShownOrders, false)
-	f(1, mostShownOrders+1, mostShownOrders, true)
 }
 
 func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
@@ -292,7 +260,7 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 			o.Limits.KeysPerAccount = 1000
 		})
 		pair := g.e.Pairs()[0]
-		const orders, atOnce = shownOrders + 500, 100
+		const orders, atOnce = committed.ShownOrders + 500, 100
 		var keys []*directory.Key // each has nonces of its own
 		for i := range atOnce {
 			name := fmt.Sprint("key-", i)
@@ -304,7 +272,7 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 			for level, key := range keys {
 				rest = append(rest, g.begin(func() (*Command, error) {
 					w := g.sell(1000)
-					w.Price += money.Price(level%shownLevels) * 1e6
+					w.Price += money.Price(level%committed.ShownLevels) * 1e6
 					return g.e.Place(key, uint64(i+1), w)
 				}))
 			}
@@ -315,10 +283,11 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 			}
 		}
 		for range 3 {
-			for _, limit := range []int{-1, orders, shownOrders + 1} {
-				before := must[*View](t)(g.e.View(ReadDepth, pair, 0, -1, limit))
+			for _, limit := range []int{-1, orders, committed.ShownOrders + 1} {
+				before := must[*committed.View](t)(
+					g.e.View(committed.ReadDepth, pair, 0, -1, limit))
 				g.rest(g.sell(1000))
-				v := must[*View](t)(g.e.View(ReadDepth, pair, 0, -1, limit))
+				v := must[*committed.View](t)(g.e.View(committed.ReadDepth, pair, 0, -1, limit))
 				if v.UpdateID != before.UpdateID+1 ||
 					len(v.Depth.SellOrders) != len(before.Depth.SellOrders)+1 {
 					t.Errorf(

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/committed"
 	"exchange/persistence"
 	"exchange/persistence/redis"
 	"exchange/persistence/redistest"
@@ -279,7 +280,7 @@ func (f *flippedRedis) after() (outcome, wrong string) {
 		again, err := e.Deposit("test", e.dir.Account(d.Account).Name, e.CurrencyCode(d.Currency),
 			d.Amount, d.Reference)
 		switch {
-		case errors.Is(err, ErrIndexDamaged):
+		case errors.Is(err, committed.ErrIndexDamaged):
 			damaged = true
 		case err != nil || !again.Repeated || again.Deposit != d.ID:
 			return "a deposit", fmt.Sprintf("deposit %+v was asked for again, and is %+v, %v", *d,

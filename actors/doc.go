@@ -25,14 +25,13 @@
 //	entry.go      what is journaled                       journal.go    batches, the writer
 //	release.go    settlements, the fold, answers          engine.go     starting, stopping
 //	lifetime.go   its end, and all waits                  place.go      clients' commands
-//	committed.go  the fold, reads, projections            projector.go  writing them, snapshots
-//	recovery.go   from the store to the fold              read.go       questions to the committed side
-//	views.go      public answers, shared                  charts.go, recent.go  what it keeps at hand
-//	directory.go  accounts and keys for handlers          mailbox/      what actors run on
+//	committed/    the fold and all it feeds               channels.go   stream channels
+//	recovery.go   a start on what the store has
+//	directory/    accounts, keys, pairs and currencies    mailbox/      what actors run on
 //	                                                      rows/         a record's rows for the store
 //	options.go    what an engine is made with             lineartest/   histories, checked
 //	verify.go     both sides compared at rest             audit/        everything derived anew
-//	feed.go       what stream channels are told           owner.go      who may own the store, and its beats
+//	                                                      owner.go      who may own the store, and its beats
 //	seal/         API secrets, sealed
 //	stats.go      numbers for monitoring                  metrics/      where they are counted
 //	                                                      simulation/   the model that it compares with

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
@@ -43,26 +44,24 @@ type Engine struct {
 
 	own       *ownership
 	journal   *journal
-	committed *committed
-	projector *projector
-	mailer    *mailer // nil: mails stay in the outbox
-	registry  *actor.PID
-	fold      *actor.PID
-	wallets   *mailbox.Spawner
-	host      *mailbox.Host  // of all actors that are fail-stop
-	settler   ledger.Settler // the journal's writer's
-	queues    []queue        // for Stats; read only after the start
+	committed *committed.Side
+	projector *committed.Projector
+	*committed.Door
+	mailer   *mailer // nil: mails stay in the outbox
+	registry *actor.PID
+	fold     *actor.PID
+	wallets  *mailbox.Spawner
+	host     *mailbox.Host  // of all actors that are fail-stop
+	settler  ledger.Settler // the journal's writer's
+	queues   []queue        // for Stats; read only after the start
 
 	lifetime
 	admission
-	reading    atomic.Int64 // reads
-	completing atomic.Int64 // reads that complete the answer to a command
 	// capacity 1: there is something new in the outbox
 	mailbox chan struct{}
 	// the store's watermark at the start: rows up to there are of earlier runs
 	projected uint64
 	auditing  atomic.Bool
-	released  atomic.Uint64
 	clock     clockWatch // of ticked
 }
 
@@ -97,11 +96,11 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 		return nil, err
 	}
 	if sealer == nil {
-		if sealer, err = o.Sealer(len(r.committed.state.Keys()) > 0); err != nil {
+		if sealer, err = o.Sealer(len(r.committed.State().Keys()) > 0); err != nil {
 			return nil, err
 		}
 	}
-	if err := servable(r.committed.state, o, sealer); err != nil {
+	if err := servable(r.committed.State(), o, sealer); err != nil {
 		return nil, err
 	}
 	if err := r.reconcile(ctx, o); err != nil {
@@ -121,10 +120,10 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 		return nil, fmt.Errorf("while starting: %w", err)
 	}
 	e.run()
-	s := r.committed.state
-	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.records
-	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest,
-		"records", r.records,
+	s := r.committed.State()
+	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.committed.Refolded()
+	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.committed.Began(),
+		"records", r.committed.Refolded(),
 		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
 	return e, nil
 }
@@ -132,8 +131,8 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 // newEngine is an engine without actors.
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
 	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer,
-		history: r.committed.state.History(), dir: directory.New(), meter: r.meter,
-		projected: r.committed.watermark,
+		history: r.committed.State().History(), dir: directory.New(), meter: r.meter,
+		projected: r.committed.Watermark(),
 		mailbox:   make(chan struct{}, 1)}
 	e.begin(o.scheduler, &e.opts.Timing)
 	e.prepare(&e.opts, &e.lifetime, own)
@@ -164,9 +163,8 @@ func (e *Engine) run() {
 
 // spawnAll starts every actor from the recovered state.
 func (e *Engine) spawnAll(r *recovered) error {
-	s := r.committed.state
+	s := r.committed.State()
 	e.ids.restore(s)
-	e.released.Store(r.last)
 	e.Catalogue = directory.NewCatalogue(e.opts.Pairs, e.opts.Currencies, s)
 	e.connect(r)
 	e.admission.connect(s, e.journal, e)
@@ -175,8 +173,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	}
 	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
 		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
-		index: &referenceIndex{store: e.History(), patience: e.opts.Timing.Request / 2, log: e.log,
-			meter: e.meter, out: e}})
+		index: committed.NewIndex(e.History(), e.opts.Timing.Request/2, e.log, e.meter, outside{e})})
 	for _, a := range s.Accounts() {
 		if err := e.openAccount(g.recoverAccount(a), newWallet(a, r.committed)); err != nil {
 			return err
@@ -193,6 +190,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if e.fold, err = committeds.Spawn("committed", e.committed); err != nil {
 		return err
 	}
+	e.committed.Spawned(e.fold)
 	e.queues = append(e.queues, queue{"registry", registries.Newest()},
 		queue{"committed", committeds.Newest()})
 	return nil
@@ -203,26 +201,47 @@ func (e *Engine) connect(r *recovered) {
 	o := &e.opts
 	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
 		e)
-	projections := make(chan projection, 1)
 	e.committed = r.committed
-	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
-	e.committed.found = e.found
-	e.committed.tell = func(channel *actor.PID, message any) { e.root.Send(channel, message) }
-	e.committed.mails = func() {
-		select {
-		case e.mailbox <- struct{}{}:
-		default:
-		}
-	}
-	e.projector = &projector{store: o.Store, token: r.token, log: e.log, meter: e.meter,
-		in: projections, fail: e.fail, newest: r.newest,
-		stop: e.stop, finished: make(chan struct{})}
-	e.projector.report = func(m any) { e.root.Send(e.fold, m) }
+	po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log, Meter: e.meter, Fail: e.fail,
+		Stop: e.stop}
 	if o.Archive != nil {
-		e.projector.archive = func(ctx context.Context, upTo uint64) (uint64, error) {
+		po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
 			return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
 		}
 	}
+	e.projector = committed.NewProjector(e.committed, po)
+	e.committed.Connect(e.root, outside{e}, e.projector)
+	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, committed.ReadLimits{Reads: o.Limits.Reads,
+		PerAccount: o.Limits.ReadsPerAccount, Patience: o.Timing.Request}, o.Store)
+}
+
+// outside is what the committed side tells of things.
+type outside struct{ *Engine }
+
+// Recycle implements committed.Outside.
+func (o outside) Recycle(data []byte) { o.journal.recycleData(data) }
+
+// Found implements committed.Outside.
+func (o outside) Found(l committed.Looker) { o.root.Send(o.registry, l) }
+
+// Mailed implements committed.Outside.
+func (o outside) Mailed() {
+	select {
+	case o.mailbox <- struct{}{}:
+	default:
+	}
+}
+
+// readHost is what a door asks.
+type readHost struct{ *Engine }
+
+// Stopping implements committed.ReadHost.
+func (h readHost) Stopping() bool { return h.stopping.Load() }
+
+// TurnAway implements committed.ReadHost.
+func (h readHost) TurnAway(why committed.Refusal) error {
+	return h.turnAway([...]error{committed.RefusedBusy: ErrBusy, committed.RefusedAccountBusy: ErrAccountBusy,
+		committed.RefusedStopping: ErrStopping}[why])
 }
 
 // spawnBooks starts the book of each configured pair.
@@ -279,7 +298,7 @@ func (f failStop) broken(name string, reason, message any) {
 func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
-		case *Command, *settled, *swept, *released, *releasedCommand, *lookup, *keyEnded:
+		case *Command, *settled, *swept, *committed.Released, *releasedCommand, *lookup, *keyEnded:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
@@ -338,23 +357,22 @@ func (e *Engine) ticked() {
 		e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled,
 			e.opts.Timing.StallMax))
 	}
-	e.root.Send(e.fold, tick{})
+	e.committed.Send(committed.Tick{})
 }
 
 // lag is how far the committed side is behind what was released, in records, and the store's
 // projections behind that, in rows.
 func (e *Engine) lag() (records uint64, rows int64) {
-	return behind(e.released.Load(), e.committed.folded.Load()), e.committed.unsaved.Load()
+	return behind(e.committed.Released(), e.committed.Folded()), e.committed.Unsaved()
 }
 
-// These make the engine a walletOut and a registryOut, and tell the registry what was looked up.
+// These make the engine a walletOut and a registryOut.
 func (e *Engine) toBook(c *Command) {
 	e.root.Send(e.Numbered(c.record.Pair).Book, c)
 }
 func (e *Engine) toJournal(n *entry)                         { e.journal.submit(n) }
-func (e *Engine) toCommitted(r *Read)                        { e.root.Send(e.fold, r) }
-func (e *Engine) lookUp(l *lookup)                           { e.root.Send(e.fold, l) }
-func (e *Engine) found(l *lookup)                            { e.root.Send(e.registry, l) }
+func (e *Engine) toCommitted(r *committed.Read)              { e.committed.Send(r) }
+func (e *Engine) lookUp(l *lookup)                           { e.committed.Send(l) }
 func (e *Engine) limits() *Limits                            { return &e.opts.Limits }
 func (e *Engine) withdrawPolicy() *WithdrawPolicy            { return &e.opts.Withdraw }
 func (e *Engine) toWallet(a *directory.Account, message any) { e.root.Send(a.Wallet, message) }
@@ -400,10 +418,10 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	err := e.drain(ctx)
 	if err == nil {
-		e.root.Send(e.fold, finish{})
+		e.committed.Send(committed.Finish{})
 		select {
-		case <-e.projector.finished:
-			err = errors.Join(e.Err(), e.projector.err)
+		case <-e.projector.Finished():
+			err = errors.Join(e.Err(), e.projector.Err())
 		case <-e.dead:
 			err = e.failure
 		case <-ctx.Done():
@@ -427,7 +445,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 // drain waits until nothing is in flight.
 func (e *Engine) drain(ctx context.Context) error {
 	err := e.until(ctx, func() bool {
-		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 && e.readsInFlight() == 0
+		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 && e.ReadsInFlight() == 0
 	})
 	if err != nil && err == ctx.Err() {
 		return fmt.Errorf("stopping with %d commands in flight: %w", e.commandsInFlight(), err)
@@ -443,7 +461,7 @@ func (e *Engine) Abandon() {
 	<-e.journal.stopped
 	<-e.own.stopped
 	close(e.stop)
-	<-e.projector.finished
+	<-e.projector.Finished()
 	if e.mailer != nil {
 		<-e.mailer.finished
 	}
@@ -460,9 +478,6 @@ func (e *Engine) Store() persistence.Store { return e.opts.Store }
 
 // Log is the engine's log.
 func (e *Engine) Log() *slog.Logger { return e.log }
-
-// History answers lists from the store; ask with a Read first, which says up to where it is exact.
-func (e *Engine) History() persistence.History { return watched{e.opts.Store, e.meter} }
 
 // Ready is nil when the engine is up and the store has confirmed lately that it is ours. In
 // maintenance it is.

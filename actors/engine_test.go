@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
@@ -150,7 +151,7 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 			if err := e.VerifyAtRest(); err != nil {
 				t.Fatal(err)
 			}
-			r := NewRead(ReadHash)
+			r := committed.NewRead(committed.ReadHash)
 			if err := e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +173,7 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		if c.Record().Refusal.Reason != event.RefusedNonce {
 			t.Fatal("a nonce of before the restart is taken again")
 		}
-		r := NewRead(ReadWallet)
+		r := committed.NewRead(committed.ReadWallet)
 		if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" ||
 			r.Holdings[1].Balance.String() != "900" {
 			t.Fatalf("bob's wallet: %+v, %v", r.Holdings, err)

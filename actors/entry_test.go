@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/trading"
 )
@@ -70,7 +71,7 @@ func (g *gated) unaskedRecords(kind event.Kind) (n int) {
 
 func (g *gated) hash() [32]byte {
 	g.t.Helper()
-	r := NewRead(ReadHash)
+	r := committed.NewRead(committed.ReadHash)
 	if err := g.e.Ask(r, nil, 0); err != nil || r.Err != nil {
 		g.t.Fatal(err, r.Err)
 	}

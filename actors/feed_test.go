@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"exchange/actors/committed"
 	"fmt"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ func (w *witness) Receive(ctx actor.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m := ctx.Message().(type) {
-	case *Watched:
+	case *committed.Watched:
 		text := fmt.Sprint("watched ", m.Token)
 		if v := m.View; v != nil && v.Depth != nil {
 			text += fmt.Sprintf(" at %d with %d and %d levels", v.UpdateID, len(v.Depth.SellLevels),
@@ -27,7 +28,7 @@ func (w *witness) Receive(ctx actor.Context) {
 			text += fmt.Sprintf(" at %d, best %v %v", v.UpdateID, v.Ticker.Buy, v.Ticker.Sell)
 		}
 		w.said = append(w.said, text)
-	case *Units:
+	case *committed.Units:
 		for _, u := range m.List {
 			text := fmt.Sprintf("unit %d: %v %v %v at %v", u.UpdateID, u.ID, u.Side, u.Remaining,
 				u.Price)
@@ -42,7 +43,7 @@ func (w *witness) Receive(ctx actor.Context) {
 			}
 			w.said = append(w.said, text)
 		}
-	case Changed:
+	case committed.Changed:
 		w.said = append(w.said, "changed")
 	case string:
 		if m == "fail" {
@@ -88,12 +89,16 @@ func TestWatchersAreToldWhatIsReleased(t *testing.T) {
 		quiet, quietPID := spawn("quiet")
 
 		first := g.rest(g.sell(coin)) // before anybody watches
-		g.e.Watch(Watch{Channel: diffPID, Pair: pair, Kind: WatchLevels, View: WatchBook,
+		g.e.Watch(committed.Watch{Channel: diffPID, Pair: pair, Kind: committed.WatchLevels,
+			View:   committed.WatchBook,
 			Levels: -1, Token: 1})
-		g.e.Watch(Watch{Channel: tradesPID, Pair: pair, Kind: WatchUnits, Token: 2})
-		g.e.Watch(Watch{Channel: tickerPID, Pair: pair, Kind: WatchChanges, View: WatchTicker,
+		g.e.Watch(committed.Watch{Channel: tradesPID, Pair: pair, Kind: committed.WatchUnits,
+			Token: 2})
+		g.e.Watch(committed.Watch{Channel: tickerPID, Pair: pair, Kind: committed.WatchChanges,
+			View:  committed.WatchTicker,
 			Token: 3})
-		g.e.Watch(Watch{Channel: quietPID, Pair: other, Kind: WatchLevels, View: WatchBook,
+		g.e.Watch(committed.Watch{Channel: quietPID, Pair: other, Kind: committed.WatchLevels,
+			View:   committed.WatchBook,
 			Levels: 20, Token: 4})
 		diff.hears(t, "watched 1 at 1 with 1 and 0 levels")
 		trades.hears(t, "watched 2")
@@ -118,12 +123,14 @@ func TestWatchersAreToldWhatIsReleased(t *testing.T) {
 		ticker.hears(t, "changed")
 
 		g.e.Unwatch(diffPID, pair)
-		g.e.Watch(Watch{Channel: diffPID, Pair: other, Kind: WatchLevels, Token: 5})
+		g.e.Watch(committed.Watch{Channel: diffPID, Pair: other, Kind: committed.WatchLevels,
+			Token: 5})
 		diff.hears(t, "watched 5")
 		g.ends("a cancel", g.cancelling(first+1), accepted)
 		trades.hears(t, fmt.Sprintf("unit 3: %d buy 1 at 100 instead of %d", first+2, first+1))
 		// It has not looked, so it is not told again; when it looks it gets what is.
-		g.e.Watch(Watch{Channel: tickerPID, Pair: pair, Kind: WatchChanges, View: WatchTicker,
+		g.e.Watch(committed.Watch{Channel: tickerPID, Pair: pair, Kind: committed.WatchChanges,
+			View:  committed.WatchTicker,
 			Token: 6})
 		ticker.hears(t, "watched 6 at 3, best 0 0")
 		g.rest(g.sell(coin))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -77,7 +78,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	part(101e8)
 	must[Admin](t)(e.RevokeKey("test", "second-key"))
 	must[Admin](t)(e.Deposit("test", "ben", "EUR", 12345678, "late"))
-	if err := e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
+	if err := e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	e.Abandon() // and with a journal after it
@@ -89,15 +90,15 @@ func summary(t *testing.T, store persistence.Store) string {
 	if err := e.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
-	r := NewRead(ReadHash)
+	r := committed.NewRead(committed.ReadHash)
 	if err := e.Ask(r, nil, 0); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 	var text strings.Builder
-	e.probe(e.fold, func() { describe(&text, e.committed.state) })
+	e.probe(e.fold, func() { describe(&text, e.committed.State()) })
 	auditClean(t, e)
 	e.probe(e.fold, func() {
-		for _, p := range e.committed.state.Pairs() {
+		for _, p := range e.committed.State().Pairs() {
 			if last := p.Market.Ticker(0).Last; (last == 0) != (p.LastTrade() == 0) {
 				t.Errorf("%s: the newest trade is %d, its price %v", p.Name, p.LastTrade(), last)
 			}

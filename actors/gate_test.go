@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/persistence"
@@ -25,13 +26,13 @@ func TestNothingIsKnownBeforeItIsDurable(t *testing.T) {
 		nonce := g.begin(func() (*Command, error) { return g.e.Cancel(g.key, 10, 99) })
 		g.inMailbox(3)
 		// A read with a nonce that only a refusal has used.
-		read := g.begin(g.asking(ReadWallet, g.key, 11))
+		read := g.begin(g.asking(committed.ReadWallet, g.key, 11))
 		silent(t, "an order", order)
 		silent(t, "a refusal for funds", funds)
 		silent(t, "a refusal for a nonce", nonce)
 		silent(t, "a refused read", read)
 		// A book shows what is committed.
-		depth := NewRead(ReadLevels)
+		depth := committed.NewRead(committed.ReadLevels)
 		depth.Pair, depth.LimitBuy, depth.LimitSell = 1, 10, 10
 		if err := g.e.Ask(depth, nil, 0); err != nil || len(depth.View.Depth.SellLevels) != 0 {
 			t.Fatalf("the book shows %v, %v", depth.View.Depth.SellLevels, err)
@@ -42,7 +43,7 @@ func TestNothingIsKnownBeforeItIsDurable(t *testing.T) {
 			want string
 		}{"order": {order, accepted}, "funds": {funds, refusedFor(event.RefusedFunds)},
 			"nonce": {nonce, refusedFor(event.RefusedNonce)},
-			"read":  {read, ErrNonce.Error()}} {
+			"read":  {read, committed.ErrNonce.Error()}} {
 			if got := <-c.done; got != c.want {
 				t.Errorf("%s: %s, want %s", what, got, c.want)
 			}
@@ -84,8 +85,8 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 		g := newGated(t, fresh, nil)
 		id, _ := event.NewClientID("mine")
 		other, _ := event.NewClientID("other")
-		ask := func(id event.ClientID, nonce uint64) (<-chan string, *Read) {
-			r := NewRead(ReadOrders)
+		ask := func(id event.ClientID, nonce uint64) (<-chan string, *committed.Read) {
+			r := committed.NewRead(committed.ReadOrders)
 			r.ClientID, r.Limit = id, 10
 			return g.begin(func() (*Command, error) { return nil, g.e.Ask(r, g.key, nonce) }), r
 		}
@@ -141,7 +142,7 @@ func TestARevokedKeyIsRefusedByItsWallet(t *testing.T) {
 		}
 		// A handler had looked it up before.
 		g.ends("an order", g.placing(g.sell(coin)), refusedFor(event.RefusedKey))
-		g.ends("a read", g.asking(ReadWallet, g.key, 2), ErrKeyRevoked.Error())
+		g.ends("a read", g.asking(committed.ReadWallet, g.key, 2), committed.ErrKeyRevoked.Error())
 		g.end()
 	})
 }
@@ -178,12 +179,13 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 					t.Errorf("the engine ends with %v, want %v", g.e.Err(), c.want)
 				}
 				for _, d := range []<-chan string{done, held} {
-					if got := <-d; got != ErrTimeout.Error() {
+					if got := <-d; got != committed.ErrTimeout.Error() {
 						t.Errorf("an order in flight is told %q", got)
 					}
 				}
 				g.turnedAway("a new order", g.placing(g.sell(coin)), ErrStopping)
-				g.ends("a private read", g.asking(ReadWallet, g.key, 100), ErrStopping.Error())
+				g.ends("a private read", g.asking(committed.ReadWallet, g.key, 100),
+					ErrStopping.Error())
 				g.crash()
 			})
 		}
@@ -193,7 +195,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 func TestSnapshotsAreKeptTwiceAndTrimOnlyBelowTheOlder(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
-			o.Snapshot = SnapshotPolicy{MinRecords: 5, MaxRecords: 5}
+			o.Snapshot = committed.SnapshotPolicy{MinRecords: 5, MaxRecords: 5}
 			o.Timing.Projection = time.Millisecond
 		})
 		for range 60 {
@@ -261,7 +263,7 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		wait := make(chan struct{})
 		g := newGated(t, fresh, func(o *Options) {
-			o.Snapshot = SnapshotPolicy{MinRecords: 3, MaxRecords: 3}
+			o.Snapshot = committed.SnapshotPolicy{MinRecords: 3, MaxRecords: 3}
 			o.Timing.Projection = time.Millisecond
 			store := o.Store.(*gate) // from the first snapshot on
 			store.set(func() { store.saving, store.saveErr = wait, errors.New("no room") })
@@ -275,7 +277,7 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 		for range 10 {
 			g.rest(g.sell(1e5))
 		}
-		g.ends("history while a snapshot hangs", g.asking(ReadHistory, nil, 0), accepted)
+		g.ends("history while a snapshot hangs", g.asking(committed.ReadHistory, nil, 0), accepted)
 		g.set(func() { g.saving = nil })
 		close(wait)
 		eventually(t, "another is tried when more has happened", func() bool {

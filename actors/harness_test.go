@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -306,8 +307,9 @@ func (g *gated) depositing() func() (*Command, error) {
 }
 
 // asking is a read; with a key it is signed, with the nonce given.
-func (g *gated) asking(kind ReadKind, key *directory.Key, nonce uint64) func() (*Command, error) {
-	return func() (*Command, error) { return nil, g.e.Ask(NewRead(kind), key, nonce) }
+func (g *gated) asking(kind committed.ReadKind, key *directory.Key, nonce uint64) func() (*Command,
+	error) {
+	return func() (*Command, error) { return nil, g.e.Ask(committed.NewRead(kind), key, nonce) }
 }
 
 // rest places an order that rests, and gives its id.
@@ -420,7 +422,7 @@ func (f *heldCommands) want(what, end string) {
 // funds are what an account has of a currency, as it is committed: "balance/reserve".
 func (g *gated) funds(account uint32, currency uint16) string {
 	g.t.Helper()
-	r := NewRead(ReadWallet)
+	r := committed.NewRead(committed.ReadWallet)
 	r.Account = account
 	if err := g.e.Ask(r, nil, 0); err != nil {
 		g.t.Fatal(err)
@@ -448,7 +450,7 @@ func codeOf(t interface {
 }
 
 func askCode(e *Engine, id uint64) (string, error) {
-	r := NewRead(ReadWithdraw)
+	r := committed.NewRead(committed.ReadWithdraw)
 	r.ID = id
 	if err := e.Ask(r, nil, 0); err != nil {
 		return "", err
@@ -458,4 +460,10 @@ func askCode(e *Engine, id uint64) (string, error) {
 		return "", nil
 	}
 	return e.Code(&r.Withdraws[0]), nil
+}
+
+// setPatience says for how long requests wait from now on.
+func (e *Engine) setPatience(d time.Duration) {
+	e.opts.Timing.Request = d
+	committed.SetPatience(e.Door, d)
 }

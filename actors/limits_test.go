@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -95,26 +96,27 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			order := g.rest(g.sell(1e5)) // the store's history is behind now, and reads of it wait
 			var reads []<-chan string
 			for range 3 {
-				reads = append(reads, g.begin(g.asking(ReadHistory, nil, 0)))
+				reads = append(reads, g.begin(g.asking(committed.ReadHistory, nil, 0)))
 			}
 			eventually(t, "three reads are in flight", func() bool {
-				return g.e.reading.Load() == 3
+				return committed.Reading(g.e.Door) == 3
 			})
-			g.ends("read 4 of 3", g.asking(ReadTrades, nil, 0), ErrBusy.Error())
-			g.ends("a signed one", g.asking(ReadWallet, g.key, g.nonce+1), ErrBusy.Error())
+			g.ends("read 4 of 3", g.asking(committed.ReadTrades, nil, 0), ErrBusy.Error())
+			g.ends("a signed one", g.asking(committed.ReadWallet, g.key, g.nonce+1),
+				ErrBusy.Error())
 			g.ends("a command beside them, with the nonce that the read has not used",
 				g.placing(g.sell(1e5)), accepted)
-			follow := NewRead(ReadOrder)
+			follow := committed.NewRead(committed.ReadOrder)
 			follow.Account, follow.ID, follow.FollowUp = 1, order, true
 			if err := g.e.Ask(follow, nil, 0); err != nil || len(follow.Orders) != 1 {
 				t.Errorf("what completes the answer to a command: %v, %v", follow.Orders, err)
 			}
-			if n := g.e.reading.Load(); n != 3 {
+			if n := committed.Reading(g.e.Door); n != 3 {
 				t.Errorf("%d reads are in flight instead of 3", n)
 			}
 			for range 3 { // these have as many places of their own
 				reads = append(reads, g.begin(func() (*Command, error) {
-					r := NewRead(ReadHistory)
+					r := committed.NewRead(committed.ReadHistory)
 					r.FollowUp = true
 					return nil, g.e.Ask(r, nil, 0)
 				}))
@@ -141,17 +143,17 @@ func TestReadsThatNobodyWaitsForAnyMoreDoNotGather(t *testing.T) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 4 })
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
-		g.e.opts.Timing.Request = time.Millisecond
+		g.e.setPatience(time.Millisecond)
 		for range 100 {
-			g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0),
-				ErrTimeout.Error())
+			g.ends("a read of a history that is held", g.asking(committed.ReadHistory, nil, 0),
+				committed.ErrTimeout.Error())
 		}
 		var kept int
-		g.e.probe(g.e.fold, func() { kept = len(g.e.committed.waiting) })
+		g.e.probe(g.e.fold, func() { kept = committed.Waiting(g.e.committed) })
 		if kept > 2*g.o.Limits.Reads {
 			t.Errorf("%d reads are kept, of which nobody waits for any", kept)
 		}
-		g.e.opts.Timing.Request = time.Minute
+		g.e.setPatience(time.Minute)
 		g.end()
 	})
 }
@@ -172,7 +174,7 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 		take := func(what string, amount money.Amount, fills int, remaining money.Amount,
 			cut bool) {
 			t.Helper()
-			before := g.e.released.Load()
+			before := g.e.committed.Released()
 			nonce++
 			c := must[*Command](t)(g.e.Place(ben, nonce, g.buy(100e8, amount)))
 			o := c.Record().Order
@@ -181,7 +183,7 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 				t.Errorf("%s: %d trades, %v remaining, cut %v: %+v", what, len(o.Trades),
 					o.Remaining, o.Cut, o)
 			}
-			if after := g.e.released.Load(); after != before+1 {
+			if after := g.e.committed.Released(); after != before+1 {
 				t.Errorf("%s: it took %d records", what, after-before)
 			}
 			if err := g.e.VerifyAtRest(); err != nil {
@@ -205,7 +207,7 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 			if got, want := g.funds(2, 2), "999100/0"; got != want {
 				t.Errorf("with a rest that was cancelled: %s USD, want %s", got, want)
 			}
-			r := NewRead(ReadOrders)
+			r := committed.NewRead(committed.ReadOrders)
 			r.Account, r.Limit = 2, 10
 			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 0 {
 				t.Errorf("open orders: %+v, %v", r.Orders, err)
@@ -249,7 +251,7 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 		g.o.Limits.BatchBytes = 4096
 		g.o.Timing.Request, g.o.Timing.Stall = time.Minute, time.Minute
 		g.e = start(t, g.o)
-		keys := NewRead(ReadKeys)
+		keys := committed.NewRead(committed.ReadKeys)
 		keys.Account = 2
 		if err := g.e.Ask(keys, nil, 0); err != nil {
 			t.Fatal(err)
@@ -266,7 +268,7 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 			t.Fatalf("it went in %d batches, the first of %d records and %d bytes", len(batches),
 				batches[0].Count, len(batches[0].Records))
 		}
-		g.ends("the history takes it", g.asking(ReadHistory, nil, 0), accepted)
+		g.ends("the history takes it", g.asking(committed.ReadHistory, nil, 0), accepted)
 		trades := 0
 		err := g.e.History().Trades(context.Background(),
 			persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool {
@@ -430,7 +432,7 @@ func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
 		full := refusedFor(event.RefusedBookLimit)
 		resting := func(want int) {
 			t.Helper()
-			r := NewRead(ReadDepth)
+			r := committed.NewRead(committed.ReadDepth)
 			r.Pair, r.LimitBuy, r.LimitSell = 1, -1, -1
 			if err := g.e.Ask(r, nil, 0); err != nil ||
 				len(r.View.Depth.BuyOrders)+len(r.View.Depth.SellOrders) != want {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/lineartest"
 	"exchange/core/event"
@@ -202,7 +203,7 @@ func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
 	select {
 	case <-patience:
 		go func() { // the client is not told how it ended, and the history that it did
-			if a := <-answers; !errors.Is(a.err, ErrTimeout) {
+			if a := <-answers; !errors.Is(a.err, committed.ErrTimeout) {
 				noted.Settle()
 			}
 		}()
@@ -211,7 +212,7 @@ func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
 		case a.err == nil:
 			noted.End(a.result)
 			c.count(&o, &a.result, nil)
-		case errors.Is(a.err, ErrTimeout):
+		case errors.Is(a.err, committed.ErrTimeout):
 		case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed),
 			errors.Is(a.err, ErrStalled):
 			noted.Forget()
@@ -418,7 +419,7 @@ func (r *recording) refusal(e *Engine, o *lineartest.Operation,
 // holderOf asks which order of an account has a client order id, as a gateway does; 0 if it cannot
 // be told.
 func holderOf(e *Engine, account uint32, number int) uint64 {
-	read := NewRead(ReadClientID)
+	read := committed.NewRead(committed.ReadClientID)
 	read.FollowUp, read.Account = true, account
 	read.ClientID, _ = event.NewClientID(strconv.Itoa(number))
 	if e.Ask(read, nil, 0) != nil {
@@ -479,7 +480,8 @@ func coins(b money.Balance) int64 {
 
 func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	v, err := e.View(ReadLevels, e.Pairs()[pair], 0, shownLevels, shownLevels)
+	v, err := e.View(committed.ReadLevels, e.Pairs()[pair], 0, committed.ShownLevels,
+		committed.ShownLevels)
 	if err != nil {
 		return result, err
 	}
@@ -499,14 +501,14 @@ func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
 
 func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	of := NewRead(ReadAccount)
+	of := committed.NewRead(committed.ReadAccount)
 	of.Name = account
 	if err := e.Ask(of, nil, 0); err != nil {
 		return result, err
 	}
 	defer of.Free()
 	result.Frozen = of.Accounts[0].Frozen
-	read := NewRead(ReadKeys)
+	read := committed.NewRead(committed.ReadKeys)
 	read.Account = of.Account
 	if err := e.Ask(read, nil, 0); err != nil {
 		return result, err
@@ -533,19 +535,20 @@ func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
 func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operation,
 	order uint64) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	read := NewRead(map[lineartest.Kind]ReadKind{lineartest.ReadOrder: ReadOrder,
-		lineartest.ReadOpen: ReadOrders, lineartest.ReadWallet: ReadWallet,
-		lineartest.ReadPending: ReadWithdraws}[o.Kind])
+	read := committed.NewRead(map[lineartest.Kind]committed.ReadKind{
+		lineartest.ReadOrder: committed.ReadOrder,
+		lineartest.ReadOpen:  committed.ReadOrders, lineartest.ReadWallet: committed.ReadWallet,
+		lineartest.ReadPending: committed.ReadWithdraws}[o.Kind])
 	read.ID, read.Limit = order, 1000
 	if o.Kind == lineartest.ReadOrder && order == 0 { // nobody was told its id
-		read.Kind = ReadOrders
+		read.Kind = committed.ReadOrders
 		read.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
 	}
-	var last *NonceError
+	var last *committed.NonceError
 	switch err := e.Ask(read, key, o.Nonce); {
 	case errors.As(err, &last):
 		return lineartest.Result{Outcome: lineartest.RefusedNonce, LastNonce: last.Last}, nil
-	case errors.Is(err, ErrKeyRevoked):
+	case errors.Is(err, committed.ErrKeyRevoked):
 		return lineartest.Result{Outcome: lineartest.RefusedKey}, nil
 	case err != nil:
 		return result, err
@@ -589,11 +592,12 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 
 // inHistory looks an order up that is not in memory, as a handler does: by its id, or if no
 // answer told that, by the name that its client gave it.
-func (r *recording) inHistory(e *Engine, o *lineartest.Operation, order uint64, read *Read) error {
+func (r *recording) inHistory(e *Engine, o *lineartest.Operation, order uint64,
+	read *committed.Read) error {
 	r.reading.RLock()
 	defer r.reading.RUnlock()
 	if e.Err() != nil {
-		return ErrTimeout
+		return committed.ErrTimeout
 	}
 	ctx := context.Background()
 	if order == 0 {

@@ -111,7 +111,7 @@ func twoOwnersOf(t *testing.T, open place, seed uint64, stale time.Duration, lie
 		o.Identity = &memoryIdentity{}
 		w.o = *o
 	})
-	w.e.opts.Timing.Request = 100 * time.Millisecond // it may be cut off from now on
+	w.e.setPatience(100 * time.Millisecond) // it may be cut off from now on
 	w.o.Owner, w.o.Identity = "the second", &memoryIdentity{}
 	w.o.Currencies = testOptions(nil).Currencies // a start writes their numbers there
 	return w

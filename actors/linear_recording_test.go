@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/lineartest"
 	"exchange/core/money"
@@ -211,7 +212,7 @@ func (r *recording) open() (persistence.Store, *Engine) {
 	o.Timing.Request, o.Timing.Stall, o.Timing.StallMax, o.Timing.OwnerStale = time.Minute,
 		time.Minute, time.Minute, time.Minute
 	o.Timing.Projection = time.Millisecond
-	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 20}
+	o.Snapshot = committed.SnapshotPolicy{MinRecords: 20, MaxRecords: 20}
 	for i := range o.Pairs {
 		o.Pairs[i].Fees = feeRates(recordedFees[i][0])
 	}
@@ -306,7 +307,7 @@ func (r *recording) burst(clients []*recordedClient) {
 			r.restart()
 		default:
 		}
-		return r.e.Err() == nil && r.e.commandsInFlight() == 0 && r.e.readsInFlight() == 0
+		return r.e.Err() == nil && r.e.commandsInFlight() == 0 && r.e.ReadsInFlight() == 0
 	})
 	r.history.Settle()
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/state"
 )
@@ -159,8 +160,8 @@ func (m *mailer) learn() {
 }
 
 // look reads the next mails of the outbox; nil if that cannot be just now.
-func (m *mailer) look(after uint64, most int) *Read {
-	r := NewRead(ReadOutbox)
+func (m *mailer) look(after uint64, most int) *committed.Read {
+	r := committed.NewRead(committed.ReadOutbox)
 	r.ID, r.Limit, r.FollowUp = after, most, true
 	if err := m.engine.Ask(r, nil, 0); err != nil {
 		return nil
@@ -264,7 +265,7 @@ func (m *mailer) tell() {
 	}
 }
 
-func (m *mailer) compose(mail *state.Mail, to *AccountInfo) *Mail {
+func (m *mailer) compose(mail *state.Mail, to *committed.AccountInfo) *Mail {
 	w := &mail.Withdraw
 	c := &Mail{ID: mail.ID, History: m.engine.history, To: to.Email, Account: to.Name,
 		Currency: m.engine.CurrencyCode(w.Currency), Withdraw: *w}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/mailbox"
 	"exchange/core/event"
 )
@@ -82,7 +83,8 @@ func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 			t.Fatal(got)
 		}
 		g.hold()
-		if got := <-g.maintaining(context.Background(), false); got != ErrTimeout.Error() {
+		if got := <-g.maintaining(context.Background(),
+			false); got != committed.ErrTimeout.Error() {
 			t.Fatal(got)
 		}
 		over, cancel := context.WithCancel(context.Background())
@@ -139,7 +141,7 @@ func TestMaintenanceThatAnEngineDoesNotLiveToBeginIsTurnedAway(t *testing.T) {
 		on := g.maintaining(context.Background(), true)
 		eventually(t, "new orders are refused", g.closed)
 		g.e.fail(errors.New("fenced"))
-		if a, b := <-order, <-on; a != ErrTimeout.Error() || b != ErrStopping.Error() {
+		if a, b := <-order, <-on; a != committed.ErrTimeout.Error() || b != ErrStopping.Error() {
 			t.Errorf("the order: %s, maintenance: %s", a, b)
 		}
 		g.crash()

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -89,12 +90,12 @@ func TestOfEqualNoncesOfOrdersCancelsAndReadsOneIsTaken(t *testing.T) {
 			var runs []func() (*Command, error)
 			for _, id := range open {
 				runs = append(append(runs, g.withNonce(g.nonce, 1, []uint64{id})...),
-					g.asking(ReadWallet, g.key, g.nonce))
+					g.asking(committed.ReadWallet, g.key, g.nonce))
 			}
 			ends := together(runs)
 			taken := count(ends, accepted)
 			if refused := count(ends, refusedFor(event.RefusedNonce)) + count(ends,
-				ErrNonce.Error()); taken != 1 || refused != len(runs)-1 {
+				committed.ErrNonce.Error()); taken != 1 || refused != len(runs)-1 {
 				t.Errorf("round %d: %d were taken and %d refused: %v", round, taken, refused, ends)
 			}
 		}
@@ -185,11 +186,12 @@ func TestEachKeyHasItsOwnNonces(t *testing.T) {
 func TestNoncesOfReadsOutliveAStop(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		g.ends("a read", g.asking(ReadWallet, g.key, 77), accepted)
+		g.ends("a read", g.asking(committed.ReadWallet, g.key, 77), accepted)
 		g.end()
 		g.again()
-		g.ends("the same nonce again", g.asking(ReadWallet, g.key, 77), ErrNonce.Error())
-		g.ends("the next nonce", g.asking(ReadWallet, g.key, 78), accepted)
+		g.ends("the same nonce again", g.asking(committed.ReadWallet, g.key, 77),
+			committed.ErrNonce.Error())
+		g.ends("the next nonce", g.asking(committed.ReadWallet, g.key, 78), accepted)
 		g.end()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -112,7 +113,8 @@ func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, messag
 	err := e.none(ctx, &e.inFlight)
 	if err == nil {
 		a, err = e.administrate(event.KindMaintenance, who, a)
-		if errors.Is(err, ErrTimeout) { // it may still come to be, and then the registry settles it
+		// it may still come to be, and then the registry settles it
+		if errors.Is(err, committed.ErrTimeout) {
 			return a, err
 		}
 	}
@@ -149,7 +151,7 @@ func (e *Engine) sendOperator(c *Command, who string, account uint32) error {
 // OperatorCancel cancels an open order, whoever's it is. The command is the caller's to Free; it is
 // refused for RefusedNotOpen when the order closed meanwhile.
 func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
-	r := NewRead(ReadOwner)
+	r := committed.NewRead(committed.ReadOwner)
 	r.ID = order
 	if err := e.Ask(r, nil, 0); err != nil {
 		return nil, err
@@ -194,7 +196,7 @@ func (e *Engine) moveAsOperator(who string, wish withdrawRequest) (*Command, err
 	case len(wish.details) > MaxDetails:
 		return nil, refusef("details have at most %d bytes", MaxDetails)
 	}
-	r := NewRead(ReadWithdraw)
+	r := committed.NewRead(committed.ReadWithdraw)
 	r.ID = wish.id
 	if err := e.Ask(r, nil, 0); err != nil {
 		return nil, err

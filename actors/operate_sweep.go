@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"fmt"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // with an error, which says what is not done: ErrTimeout if of some orders that is not known.
 func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair string) (orders []uint64,
 	err error) {
-	r := NewRead(ReadHolders)
+	r := committed.NewRead(committed.ReadHolders)
 	var p *directory.Pair
 	if pair != "" {
 		if p = e.PairNamed(pair); p == nil {
@@ -87,7 +88,7 @@ func (e *Engine) sweepOf(ctx context.Context, who string, account uint32,
 	}
 	if !e.opts.scheduler.AwaitContext(ctx, c.reply, e.dead) {
 		e.meter.UnknownOutcomes.Add(1)
-		return nil, ErrTimeout
+		return nil, committed.ErrTimeout
 	}
 	defer c.Free()
 	return c.cancelled, nil
@@ -104,8 +105,8 @@ func joined(failures []error) error {
 			fmt.Errorf("and %d more", n-maxFailures))
 	}
 	err := errors.Join(failures...)
-	if errors.Is(err, ErrTimeout) {
-		return fmt.Errorf("%w: %v", ErrTimeout, err) //nolint:errorlint // see above
+	if errors.Is(err, committed.ErrTimeout) {
+		return fmt.Errorf("%w: %v", committed.ErrTimeout, err) //nolint:errorlint // see above
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"exchange/actors/audit"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/ledger"
@@ -63,7 +64,7 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 			b.e.MaintenanceMessage() != "back at nine" {
 			t.Errorf("an order is told %v, %q", err, b.e.MaintenanceMessage())
 		}
-		if err := b.e.Ask(NewRead(ReadWallet), b.key, b.next()); err != nil {
+		if err := b.e.Ask(committed.NewRead(committed.ReadWallet), b.key, b.next()); err != nil {
 			t.Errorf("a read is told %v", err)
 		}
 		must[Admin](t)(b.e.Deposit("ops", "ann", "USD", coin, "operators go on"))
@@ -172,7 +173,7 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 			&OrderWish{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8,
 				Amount: 2*coin + 1})).Free()
 		holdings := func(name string) string {
-			r := NewRead(ReadAccount)
+			r := committed.NewRead(committed.ReadAccount)
 			r.Name = name
 			if err := b.e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
@@ -230,7 +231,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", true, ""))
 		must[Admin](t)(b.e.SetFees("eve", "ann", "BTC_USD", &state.FeeRates{Taker: 1}))
 		must[Admin](t)(b.e.RevokeKey("eve", "key-of-ann"))
-		barrier := NewRead(ReadHistory)
+		barrier := committed.NewRead(committed.ReadHistory)
 		if err := b.e.Ask(barrier, nil, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +290,7 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) {
 			// Seldom, or an audit on a slow machine is overtaken by them.
-			o.Snapshot = SnapshotPolicy{MinRecords: 50, MaxRecords: 100,
+			o.Snapshot = committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 100,
 				MinInterval: 2 * time.Second}
 			o.Timing.Projection, o.Timing.Stall = time.Millisecond, time.Minute
 		})
@@ -315,7 +316,7 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 						t.Errorf("an order: %v", err)
 						return
 					}
-					r := NewRead(ReadWallet)
+					r := committed.NewRead(committed.ReadWallet)
 					if err := b.e.Ask(r, key, 2*nonce+1); err != nil {
 						t.Errorf("a read: %v", err)
 						return
@@ -354,7 +355,7 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 			event.AllPermissions, from))
 		newest := func() (what string) {
 			t.Helper()
-			barrier := NewRead(ReadHistory)
+			barrier := committed.NewRead(committed.ReadHistory)
 			if err := b.e.Ask(barrier, nil, 0); err != nil {
 				t.Fatalf("%v, the engine: %v", err, b.e.Err())
 			}
@@ -393,7 +394,7 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 		}
 		// nothing to be paid
 		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", &state.FeeRates{}))
-		r := NewRead(ReadAccounts)
+		r := committed.NewRead(committed.ReadAccounts)
 		r.Limit = 10
 		if err := b.e.Ask(r, nil, 0); err != nil || len(r.Accounts) != 1 {
 			t.Errorf("there are accounts %+v, %v", r.Accounts, err)
@@ -444,7 +445,7 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 			}
 		}
 		committed := func(change func(s *state.State)) func(*teller) {
-			return func(b *teller) { b.e.probe(b.e.fold, func() { change(b.e.committed.state) }) }
+			return func(b *teller) { b.e.probe(b.e.fold, func() { change(b.e.committed.State()) }) }
 		}
 		f(func(*teller) {})
 		f(decided(func(w *wallet) { w.committed.Apply(&one) }), "account ann: its wallet has [")

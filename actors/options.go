@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/seal"
@@ -30,7 +31,7 @@ type Options struct {
 	Pairs      []directory.PairRules
 	Limits     Limits
 	Timing     Timing
-	Snapshot   SnapshotPolicy
+	Snapshot   committed.SnapshotPolicy
 	Withdraw   WithdrawPolicy
 	// Mail sends one mail of the outbox; nil: they stay there, and Withdraw is ErrNoMail. It is
 	// called by one goroutine, again after an error that is not ErrNeverMailed, and again after a
@@ -101,21 +102,6 @@ type WithdrawPolicy struct {
 	CodeTries int           // wrong codes for one withdraw, until it can only be cancelled
 }
 
-// A SnapshotPolicy says when an image of the state is due: after MaxRecords, or after MinRecords
-// and MinInterval.
-type SnapshotPolicy struct {
-	MinRecords  uint64
-	MaxRecords  uint64
-	MinInterval time.Duration
-}
-
-// due waits a tenth of the interval in any case, so that a failing store is not tried at once
-// again.
-func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
-	return records >= p.MaxRecords && age >= p.MinInterval/10 ||
-		records >= p.MinRecords && age >= p.MinInterval
-}
-
 // DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the
 // configuration's documentation.
 var (
@@ -130,7 +116,7 @@ var (
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second,
 		Projection: 200 * time.Millisecond}
 	DefaultWithdraw = WithdrawPolicy{CodeValid: time.Hour, CodeTries: 5}
-	DefaultSnapshot = SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000,
+	DefaultSnapshot = committed.SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000,
 		MinInterval: time.Minute}
 )
 
@@ -151,17 +137,6 @@ var (
 
 // ErrStandby is wrapped when a start is told to stop while it waits for another owner.
 var ErrStandby = errors.New("stopped while another exchange owns the store")
-
-// ErrUnanswered: nothing was done, for the store did not say whether a deposit's reference was used
-// before.
-var ErrUnanswered = errors.New(
-	"the store did not say whether the reference was used before: nothing was done, try again")
-
-// ErrIndexDamaged: nothing was done, because the store's index cannot say whether a deposit's
-// reference was used before. That does not pass by itself.
-var ErrIndexDamaged = errors.New(
-	"the index of references is damaged: nothing was done, and trying again does not help; " +
-		"run exchange audit, restore a backup")
 
 // ErrConfig is wrapped when the configuration does not fit what the store holds.
 var ErrConfig = errors.New("the configuration does not fit the stored state")

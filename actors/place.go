@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
@@ -111,7 +112,7 @@ func (e *Engine) do(c *Command) (*Command, error) {
 func (e *Engine) outcome(c *Command) (*Command, error) {
 	if !e.await(c.reply, c.timer) {
 		e.meter.UnknownOutcomes.Add(1)
-		return nil, ErrTimeout
+		return nil, committed.ErrTimeout
 	}
 	if c.trace.Sent != 0 {
 		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -87,8 +88,9 @@ func (p *player) start() {
 	o := testOptions(p.store)
 	o.Limits.MaxFills, o.Timing.Stall = 5, time.Minute // a slow disk is none of its faults
 	o.Limits.OpenOrdersPerAccount = 30
-	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 40}
-	o.stepRows = rapid.SampledFrom([]int{1, 10, stepRows}).Draw(p.rt, "rows of a projection")
+	o.Snapshot = committed.SnapshotPolicy{MinRecords: 20, MaxRecords: 40}
+	o.stepRows = rapid.SampledFrom([]int{1, 10, committed.StepRows}).Draw(p.rt,
+		"rows of a projection")
 	p.e = start(p.t, o)
 }
 
@@ -268,11 +270,11 @@ func (p *player) check() {
 		p.rt.Fatal(err)
 	}
 	// The projections must be there up to the same sequence, and no snapshot ahead of them.
-	barrier := NewRead(ReadHistory)
+	barrier := committed.NewRead(committed.ReadHistory)
 	if err := p.e.Ask(barrier, nil, 0); err != nil {
 		p.rt.Fatal(err)
 	}
-	r := NewRead(ReadHash)
+	r := committed.NewRead(committed.ReadHash)
 	if err := p.e.Ask(r, nil, 0); err != nil {
 		p.rt.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
-	"exchange/persistence"
 )
 
 // blocked keeps the committed side from its mailbox until the function that it returns is called.
@@ -34,30 +34,30 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 		g.rest(g.sell(1e5))
 		for round := range uint64(2) { // the second proves that the first gave all places back
 			patience := g.e.opts.Timing.Request
-			g.e.opts.Timing.Request = time.Millisecond
+			g.e.setPatience(time.Millisecond)
 			goOn := g.blocked()
-			var left []*Read
-			leave := func(kind ReadKind, key *directory.Key, nonce uint64) {
+			var left []*committed.Read
+			leave := func(kind committed.ReadKind, key *directory.Key, nonce uint64) {
 				t.Helper()
-				r := NewRead(kind)
+				r := committed.NewRead(kind)
 				r.Account, r.Limit = 1, 10
-				if err := g.e.Ask(r, key, nonce); !errors.Is(err, ErrTimeout) {
+				if err := g.e.Ask(r, key, nonce); !errors.Is(err, committed.ErrTimeout) {
 					t.Fatalf("a read of what is blocked: %v", err)
 				}
 				left = append(left, r)
 			}
-			leave(ReadWallet, g.key, 1000*(round+1))
-			leave(ReadHistory, g.key, 1001*(round+1))
-			g.ends("a third of the account", g.asking(ReadWallet, g.key, 1002*(round+1)),
+			leave(committed.ReadWallet, g.key, 1000*(round+1))
+			leave(committed.ReadHistory, g.key, 1001*(round+1))
+			g.ends("a third of the account", g.asking(committed.ReadWallet, g.key, 1002*(round+1)),
 				ErrAccountBusy.Error())
-			leave(ReadHash, nil, 0)
-			leave(ReadOrders, nil, 0)
-			g.ends("a fifth of all", g.asking(ReadHash, nil, 0), ErrBusy.Error())
+			leave(committed.ReadHash, nil, 0)
+			leave(committed.ReadOrders, nil, 0)
+			g.ends("a fifth of all", g.asking(committed.ReadHash, nil, 0), ErrBusy.Error())
 			if n := g.e.Stats().ReadsInFlight; n != 4 {
 				t.Errorf("%d reads are in flight instead of 4", n)
 			}
 			goOn()
-			g.e.opts.Timing.Request = patience
+			g.e.setPatience(patience)
 			eventually(t, "none is in flight", func() bool {
 				return g.e.Stats().ReadsInFlight == 0
 			})
@@ -68,11 +68,11 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 			}
 			var nonce uint64
 			if g.e.probe(g.e.fold, func() {
-				nonce = g.e.committed.nonce(g.key.Number)
+				nonce = g.e.committed.Nonce(g.key.Number)
 			}); nonce != 1001*(round+1) {
 				t.Errorf("nonce %d is the key's highest instead of %d", nonce, 1001*(round+1))
 			}
-			g.ends("another account", g.asking(ReadWallet, ben, round+1), accepted)
+			g.ends("another account", g.asking(committed.ReadWallet, ben, round+1), accepted)
 		}
 		g.nonce = 1e6
 		g.end()
@@ -89,32 +89,17 @@ func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T)
 		waits := func(n int) func() bool {
 			return func() bool {
 				var waiting int
-				g.e.probe(g.e.fold, func() { waiting = len(g.e.committed.waiting) })
+				g.e.probe(g.e.fold, func() { waiting = committed.Waiting(g.e.committed) })
 				return waiting == n
 			}
 		}
-		first := g.begin(g.asking(ReadHistory, g.key, 100))
+		first := g.begin(g.asking(committed.ReadHistory, g.key, 100))
 		eventually(t, "a read waits", waits(1))
-		g.ends("one more of the account", g.asking(ReadWallet, g.key, 101), ErrAccountBusy.Error())
+		g.ends("one more of the account", g.asking(committed.ReadWallet, g.key, 101),
+			ErrAccountBusy.Error())
 		g.set(func() { g.applying = false })
 		if got := <-first; got != accepted {
 			t.Errorf("the first: %s", got)
-		}
-		r := NewRead(ReadOrders)
-		r.engine, r.Orders = g.e, make([]persistence.Order, 3)
-		r.stage.Store(readWaiting)
-		if !r.leave() || r.Orders != nil || g.e.reading.Load() != 0 {
-			t.Errorf("left while it waits: %d rows are kept, %d reads in flight", len(r.Orders),
-				g.e.reading.Load())
-		}
-		if r.answer(); len(r.reply) != 0 {
-			t.Error("it is answered although nobody waits")
-		}
-		r = NewRead(ReadOrders)
-		r.engine = g.e
-		if r.answer(); r.leave() || len(r.reply) != 1 || g.e.reading.Load() != 0 {
-			t.Errorf("left when the answer is there: %d answers, %d reads in flight", len(r.reply),
-				g.e.reading.Load())
 		}
 		g.nonce = 1000
 		g.end()
@@ -134,22 +119,22 @@ func TestAReadThatItsWalletHoldsGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		id, _ := event.NewClientID("mine")
 		for i := range uint64(2) { // one more than there are places
-			r := NewRead(ReadOrders)
+			r := committed.NewRead(committed.ReadOrders)
 			r.ClientID, r.Limit = id, 1
 			g.ends("a question for an order",
 				func() (*Command, error) { return nil, g.e.Ask(r, g.key, 100+i) },
-				ErrTimeout.Error())
-			g.ends("another account", g.asking(ReadWallet, ben, i+1), accepted)
+				committed.ErrTimeout.Error())
+			g.ends("another account", g.asking(committed.ReadWallet, ben, i+1), accepted)
 		}
-		if n := g.e.readsInFlight(); n != 0 {
+		if n := g.e.ReadsInFlight(); n != 0 {
 			t.Errorf("%d reads are in flight", n)
 		}
 		g.letGo()
-		if got := <-order; got != ErrTimeout.Error() {
+		if got := <-order; got != committed.ErrTimeout.Error() {
 			t.Errorf("the order: %s", got)
 		}
 		eventually(t, "all nonces are known to the committed side", func() (so bool) {
-			g.e.probe(g.e.fold, func() { so = g.e.committed.nonce(g.key.Number) == 101 })
+			g.e.probe(g.e.fold, func() { so = g.e.committed.Nonce(g.key.Number) == 101 })
 			return so
 		})
 		g.nonce = 1000

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/actors/seal"
@@ -24,16 +24,19 @@ import (
 type recovered struct {
 	token     persistence.Token
 	last      uint64
-	committed *committed
-	newest    uint64 // snapshot that recovery began with
-	records   uint64 // folded from the journal
+	committed *committed.Side
 	meter     *metrics.Engine
 }
 
 // recoverState folds snapshot and journal of a store that is this process's. Nothing is skipped:
 // what does not fit stops it, with an error that says where.
 func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, error) {
-	r, err := recoverOwned(ctx, o, own.token, own.last)
+	r := &recovered{token: own.token, last: own.last, meter: metrics.NewEngine()}
+	var err error
+	r.committed, err = committed.Recover(ctx,
+		&committed.RecoverOptions{Store: o.Store, Last: own.last, Log: o.Log,
+			Meter: r.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
+			Candles: o.candles})
 	if errors.Is(err, persistence.ErrCorrupt) {
 		// Another process may have taken over since, and have written what does not fit: then
 		// nothing is damaged.
@@ -44,185 +47,13 @@ func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, 
 	return r, err
 }
 
-// recoverOwned folds what the store has, which is token's, and ends at last.
-func recoverOwned(ctx context.Context, o *Options, token persistence.Token,
-	last uint64) (*recovered, error) {
-	r := &recovered{token: token, last: last, meter: metrics.NewEngine()}
-	s, size, err := newestSnapshot(ctx, o.Store, o.Log)
-	if err != nil {
-		return nil, err
-	}
-	r.newest = s.Seq()
-	r.meter.SnapshotTaken(s.Seq(), s.TimeUs(), size)
-	watermark, err := o.Store.Watermark(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the watermark: %w", err)
-	}
-	if watermark < s.Seq() || watermark > last {
-		return nil,
-			fmt.Errorf(
-				"%w: the projections are at sequence %d, the snapshot at %d, the journal at %d: "+
-					"the store has lost writes; restore a backup",
-				persistence.ErrCorrupt, watermark, s.Seq(), last)
-	}
-	r.meter.Watermark.Store(watermark)
-	c := &committed{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{},
-		state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
-		rows: new(persistence.Writes), spare: new(persistence.Writes),
-		stepRows: cmp.Or(o.stepRows, stepRows),
-		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
-		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
-		candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
-		imagedAt: time.Now()}
-	c.mails = func() {}
-	c.batches = state.Fold{State: s, Note: c.applied}
-	for _, p := range s.Pairs() {
-		b := new(board)
-		b.version.Store(p.Market.UpdateID)
-		c.boards, c.charts, c.feeds = append(c.boards, b), append(c.charts, new(charts)),
-			append(c.feeds, new(feed))
-	}
-	if most := o.Retention.Trades; most > 0 {
-		c.keep = max(1, min(c.keep, most/2))
-	}
-	if most := o.Retention.Candles; most > 0 {
-		c.candles = min(c.candles, most)
-	}
-	r.committed = c
-	err = o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error {
-		return r.fold(prev, next, data)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the journal after sequence %d: %w", s.Seq(), err)
-	}
-	if s.Seq() != last {
-		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
-			persistence.ErrCorrupt, s.Seq(), last)
-	}
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt,
-			last, err)
-	}
-	if err := r.checkReferences(ctx, o.Store); err != nil {
-		return nil, err
-	}
-	c.folded.Store(last)
-	r.meter.Outbox.Store(int64(s.Mails()))
-	err = o.Store.Nonces(ctx, func(key string, nonce uint64) {
-		if k := s.KeyByName(key); k != nil && nonce > k.Nonce {
-			c.raiseReadNonce(k.Number, nonce)
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading nonces: %w", err)
-	}
-	if err := c.loadTrades(ctx, o.Store); err != nil {
-		return nil, err
-	}
-	return r, c.loadCandles(ctx, o.Store)
-}
-
-// checkReferences refuses an index that lacks deposits: their references would be taken again. It
-// counts them, without those above the watermark, of which a crash in the midst of an Apply may
-// have left some.
-func (r *recovered) checkReferences(ctx context.Context, store persistence.History) error {
-	c := r.committed
-	n, err := store.CountReferences(ctx)
-	if err != nil {
-		return fmt.Errorf("counting the references of deposits: %w", err)
-	}
-	_, _, made := c.state.LastIDs()
-	projected := made - uint64(len(c.references))
-	for reference := range c.references {
-		_, err := store.Reference(ctx, 0, reference)
-		if err == nil {
-			n--
-		} else if !errors.Is(err, persistence.ErrNotFound) {
-			return fmt.Errorf("looking for the reference of a deposit: %w", err)
-		}
-	}
-	if n != projected {
-		return fmt.Errorf(
-			"%w: the index of references has %d deposits up to sequence %d, and %d were made: "+
-				"it was damaged; restore a backup", persistence.ErrCorrupt, n,
-			c.watermark, projected)
-	}
-	return nil
-}
-
-// loadTrades takes the newest trades from the history; those that it does not know yet were noted
-// while folding.
-func (c *committed) loadTrades(ctx context.Context, history persistence.History) error {
-	for pair := range len(c.state.Pairs()) + 1 {
-		list, n := c.tradesOf(uint16(pair)), 0
-		err := history.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair)},
-			func(t *persistence.Trade) bool {
-				if n++; n > list.keep {
-					list.older = true
-					return false
-				}
-				list.add(t)
-				return true
-			})
-		if err != nil {
-			return fmt.Errorf("reading the newest trades: %w", err)
-		}
-	}
-	return nil
-}
-
-// newestSnapshot is the state of the newest readable snapshot and its size in bytes, an empty one
-// if there is none at all.
-func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State,
-	int, error) {
-	var damage error
-	for back := range 2 {
-		image, seq, err := persistence.ReadSnapshot(ctx, store, back)
-		if errors.Is(err, persistence.ErrNoSnapshot) {
-			break
-		}
-		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
-			return nil, 0, fmt.Errorf("reading a snapshot: %w", err)
-		}
-		if err == nil {
-			var s *state.State
-			if s, err = state.Decode(image); err == nil && s.Seq() == seq {
-				return s, len(image), nil
-			}
-			if errors.Is(err, state.ErrImageVersion) {
-				return nil, 0, fmt.Errorf("%w: the snapshot at sequence %d: %w",
-					persistence.ErrCorrupt, seq, err)
-			}
-			if err == nil {
-				err = fmt.Errorf("it is of sequence %d", s.Seq())
-			}
-		}
-		damage = fmt.Errorf("the snapshot at sequence %d is damaged: %w", seq, err)
-		log.Error("trying an older snapshot", "error", damage)
-	}
-	if damage != nil {
-		// Without a snapshot the whole journal would have to be there; Read says so if it is not.
-		log.Error("no snapshot is readable, starting from the first record", "error", damage)
-	}
-	return state.New(), 0, nil
-}
-
-func (r *recovered) fold(prev, next uint64, data []byte) error {
-	before := r.committed.state.Seq()
-	if err := r.committed.foldBatch(prev, next, data); err != nil {
-		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
-	}
-	r.records += next - before
-	return nil
-}
-
 // reconcile brings the configuration and the state together, and names the history where it must.
 func (r *recovered) reconcile(ctx context.Context, o *Options) error {
-	records, err := configured(r.committed.state, o)
+	records, err := configured(r.committed.State(), o)
 	if err != nil {
 		return err
 	}
-	return r.append(ctx, o, append(newHistory(r.committed.state, o), records...))
+	return r.append(ctx, o, append(newHistory(r.committed.State(), o), records...))
 }
 
 // newHistory is the record that names a history: of a new store, of a restored one, which has no id
@@ -363,7 +194,7 @@ const (
 // peek folds what a store has, whoever owns it.
 func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
 	// recovery tells of damage
-	s, _, err := newestSnapshot(ctx, store, slog.New(slog.DiscardHandler))
+	s, _, err := committed.NewestSnapshot(ctx, store, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -431,7 +262,7 @@ const sealedAtOnce = 500
 // another one. It is the second half of a rotation, and may break off anywhere: the next start goes
 // on with the rest.
 func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
-	s, n := r.committed.state, 0
+	s, n := r.committed.State(), 0
 	now := max(time.Now().UnixMicro(), s.TimeUs())
 	var records []event.Record
 	flush := func() error {
@@ -476,11 +307,11 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 	for i := range records {
 		data = records[i].Append(data)
 	}
-	next := r.last + uint64(len(records))
-	data = event.EndBatch(data, r.token.Epoch(), r.last, uint32(len(records)))
+	prev, next := r.last, r.last+uint64(len(records))
+	data = event.EndBatch(data, r.token.Epoch(), prev, uint32(len(records)))
 	begin := time.Now()
 	for said := false; ; said = true {
-		err := o.Store.Append(ctx, r.token, r.last, next, data)
+		err := o.Store.Append(ctx, r.token, prev, next, data)
 		if err == nil {
 			break
 		}
@@ -501,10 +332,6 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 		case <-time.After(retryMost):
 		}
 	}
-	if err := r.fold(r.last, next, data); err != nil {
-		return err
-	}
 	r.last = next
-	r.committed.folded.Store(next)
-	return nil
+	return r.committed.Fold(prev, next, data)
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -29,9 +28,7 @@ func (g *gated) deposit(reference string, amount money.Amount) func() (*Command,
 func (g *gated) remembered() (list []string) {
 	g.t.Helper()
 	g.e.probe(g.e.fold, func() {
-		for reference := range g.e.committed.references {
-			list = append(list, reference)
-		}
+		list = committed.References(g.e.committed)
 	})
 	slices.Sort(list)
 	return list
@@ -39,7 +36,7 @@ func (g *gated) remembered() (list []string) {
 
 func (g *gated) projected() {
 	g.t.Helper()
-	if err := g.e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
+	if err := g.e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -139,14 +136,14 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		before := g.e.released.Load()
+		before := g.e.committed.Released()
 		failures := g.e.meter.Failures[metrics.OperationReference].Load()
 		for i, err := range []error{errors.New("away"), persistence.ErrGap, persistence.ErrCorrupt,
 			context.DeadlineExceeded} {
 			g.set(func() { g.lookErr = err })
-			want, damaged := ErrUnanswered, uint64(0)
+			want, damaged := committed.ErrUnanswered, uint64(0)
 			if errors.Is(err, persistence.ErrCorrupt) {
-				want, damaged = ErrIndexDamaged, 1
+				want, damaged = committed.ErrIndexDamaged, 1
 			}
 			before := g.e.meter.Damaged[metrics.ListReferences].Load()
 			_, got := g.e.Deposit("test", "ann", "BTC", coin, "one")
@@ -161,7 +158,7 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 				t.Errorf("%d failures are counted", n)
 			}
 		}
-		if at := g.e.released.Load(); at != before {
+		if at := g.e.committed.Released(); at != before {
 			t.Errorf("%d records were made", at-before)
 		}
 		g.set(func() { g.lookErr = nil })
@@ -183,78 +180,12 @@ func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one"))
 	g.projected()
 	disk.Crash(1<<20, 0) // with the journal, and without what was projected since it was synced
-	if _, err := g.e.Deposit("test", "ann", "BTC", coin, "one"); !errors.Is(err, ErrUnanswered) ||
+	if _, err := g.e.Deposit("test", "ann", "BTC", coin,
+		"one"); !errors.Is(err, committed.ErrUnanswered) ||
 		!errors.Is(err, persistence.ErrGap) {
 		t.Error(err)
 	}
 	g.e.Abandon()
-}
-
-// lookedUp takes lookups that come back.
-type lookedUp chan *lookup
-
-func (c lookedUp) found(l *lookup) { c <- l }
-
-// Looks are bounded, in number and in time, and all come back.
-func TestLooksForReferencesAreBounded(t *testing.T) {
-	const n = 10 * referenceLooks
-	back := make(lookedUp, n)
-	store := &lookedFor{gone: make(chan struct{})}
-	x := &referenceIndex{store: store, patience: time.Hour, log: testOptions(nil).Log,
-		meter: metrics.NewEngine(), out: back}
-	for range n {
-		x.ask(&lookup{command: new(Command)})
-	}
-	eventually(t, "as many as may be are at the store",
-		func() bool { return store.at.Load() == referenceLooks })
-	close(store.gone)
-	for range n {
-		if l := <-back; l.err != nil || l.id != 7 || !l.asked {
-			t.Errorf("%+v", l)
-		}
-	}
-	if most := store.most.Load(); most > referenceLooks {
-		t.Errorf("%d were at the store at once", most)
-	}
-
-	// One that does not answer is given up, and so are those that stand in line.
-	store.gone = make(chan struct{})
-	x.patience = time.Millisecond
-	for range n {
-		x.ask(&lookup{command: new(Command)})
-	}
-	for range n {
-		if l := <-back; !errors.Is(l.err, ErrUnanswered) ||
-			!errors.Is(l.err, context.DeadlineExceeded) || l.id != 0 {
-			t.Errorf("%+v", l)
-		}
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.asking < 0 || len(x.line) != 0 {
-		t.Errorf("%d still ask, and %d stand in line", x.asking, len(x.line))
-	}
-}
-
-// lookedFor is a history that answers when gone is closed.
-type lookedFor struct {
-	persistence.History
-	gone     chan struct{}
-	at, most atomic.Int64
-}
-
-func (s *lookedFor) Reference(ctx context.Context, _ uint64,
-	_ string) (persistence.Deposit, error) {
-	at := s.at.Add(1)
-	defer s.at.Add(-1)
-	for most := s.most.Load(); at > most && !s.most.CompareAndSwap(most, at); most = s.most.Load() {
-	}
-	select {
-	case <-s.gone:
-		return persistence.Deposit{ID: 7}, nil
-	case <-ctx.Done():
-		return persistence.Deposit{}, ctx.Err()
-	}
 }
 
 // What an engine keeps of keys that come and go is their names: in its snapshots, in its wallets,
@@ -264,7 +195,7 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 		const n = 50
 		g := newGated(t, fresh, nil)
 		image := func() int {
-			r := NewRead(ReadImage)
+			r := committed.NewRead(committed.ReadImage)
 			if err := g.e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -281,7 +212,7 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 			id := c.Record().Order.ID
 			c.Free()
 			must[*Command](t)(g.e.Cancel(key, 1<<40+1, id)).Free()
-			if err := g.e.Ask(NewRead(ReadWallet), key, 1<<40+2); err != nil {
+			if err := g.e.Ask(committed.NewRead(committed.ReadWallet), key, 1<<40+2); err != nil {
 				t.Fatal(err)
 			}
 			must[Admin](t)(g.e.RevokeKey("test", name(i)))
@@ -302,9 +233,10 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 			})
 			g.e.probe(g.e.fold, func() {
 				c := g.e.committed
-				if len(c.readNonces) > 1 || len(c.references) > 0 {
-					t.Errorf("%s there are %d nonces of reads and %d references", when,
-						len(c.readNonces), len(c.references))
+				if nonces, refs := committed.ReadNonces(c),
+					committed.References(c); nonces > 1 || len(refs) > 0 {
+					t.Errorf("%s there are %d nonces of reads and %d references", when, nonces,
+						len(refs))
 				}
 			})
 			for i := range n {
@@ -320,7 +252,7 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 				err.Error() != "key "+name(7)+" is revoked already" || a.Account != "ann" {
 				t.Errorf("%s a key is revoked again: %+v, %v", when, a, err)
 			}
-			r := NewRead(ReadKeys)
+			r := committed.NewRead(committed.ReadKeys)
 			r.Account = 1
 			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Keys) != n+1 {
 				t.Fatal(r.Keys, err)
@@ -483,7 +415,7 @@ func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 		}
 		e := start(t, testOptions(s))
 		fund(t, e, "ann", map[string]money.Amount{"BTC": coin})
-		if err := e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
+		if err := e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		s.hold = true

@@ -10,12 +10,12 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
-	"exchange/persistence"
 )
 
 // Admin is a command of the operator's: what is wanted, and what came of it.
@@ -88,7 +88,7 @@ type registryTools struct {
 	sealer    *seal.Sealer
 	material  func(secret []byte) any // Options.KeyMaterial
 	journal   *journal
-	index     *referenceIndex
+	index     *committed.Index
 	out       registryOut
 }
 
@@ -153,39 +153,17 @@ func (g *registry) recoverKeys(s *state.State) error {
 	return nil
 }
 
-// A lookup asks the committed side for the deposit that a command's reference belongs to, or
-// whether its mail is in the outbox, and comes back to the registry. So each is kept in one place.
-// No other command of the same object is on its way meanwhile, and what was released before is
-// known there.
-//
-// The committed side has only the deposits that the store may not have yet. What it does not have
-// goes to the store, in this order: a deposit that leaves its memory between the two looks is in
-// the store.
+// A lookup is a command's question for its deposit or its mail. So each is kept in one place. No
+// other command of the same object is on its way meanwhile, and what was released before is known
+// where it is asked.
 type lookup struct {
-	command   *Command
-	id        uint64 // of the deposit or the mail; 0: there is none
-	deposit   persistence.Deposit
-	watermark uint64 // up to there the committed side leaves deposits to the store
-	asked     bool   // the store, too
-	err       error  // the store did not say
-}
-
-// answer fills the lookup from the committed side.
-func (l *lookup) answer(c *committed) {
-	a := &l.command.admin
-	if l.command.kind == event.KindDeposit {
-		l.deposit, l.watermark = c.references[a.Reference], c.watermark
-		l.id = l.deposit.ID
-		return
-	}
-	if c.state.Mail(a.Mail) != nil {
-		l.id = a.Mail
-	}
+	committed.Lookup
+	command *Command
 }
 
 // leavesOpen reports whether the store is still to be asked.
 func (l *lookup) leavesOpen() bool {
-	return l.command.kind == event.KindDeposit && l.id == 0 && !l.asked
+	return l.command.kind == event.KindDeposit && l.ID == 0 && !l.Asked
 }
 
 var (
@@ -208,7 +186,7 @@ func (g *registry) Receive(ctx actor.Context) {
 		g.released(m.command)
 	case *lookup:
 		if m.leavesOpen() {
-			g.index.ask(m)
+			g.index.Ask(m)
 			return
 		}
 		waiting := g.free(m.command)
@@ -227,7 +205,11 @@ func (g *registry) decide(c *Command) {
 	}
 	if c.kind == event.KindMailed || c.kind == event.KindDeposit && g.depositable(&c.admin) == nil {
 		g.busy[object] = nil
-		g.out.lookUp(&lookup{command: c})
+		l := &lookup{command: c}
+		if l.Mail = c.admin.Mail; c.kind == event.KindDeposit {
+			l.Lookup = committed.Lookup{Reference: c.admin.Reference}
+		}
+		g.out.lookUp(l)
 		return
 	}
 	g.conclude(c, nil)
@@ -426,20 +408,20 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	if err := g.depositable(a); err != nil {
 		return false, err
 	}
-	if known.err != nil {
-		return false, known.err
+	if known.Err != nil {
+		return false, known.Err
 	}
 	account, currency := g.accounts[a.Account], g.catalogue.CurrencyNumber(a.Currency)
 	a.AccountID = account.ID
-	if known.id != 0 {
-		d := &known.deposit
+	if known.ID != 0 {
+		d := &known.Deposit
 		if d.Account != account.ID || d.Currency != currency || d.Amount != a.Amount {
 			return false,
 				refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s",
-					a.Reference, known.id, d.Amount,
+					a.Reference, known.ID, d.Amount,
 					g.catalogue.CurrencyCode(d.Currency), g.dir.Account(d.Account).Name)
 		}
-		a.Deposit, a.Repeated = known.id, true
+		a.Deposit, a.Repeated = known.ID, true
 		return false, nil
 	}
 	total := g.deposited[currency-1].Add(a.Amount.Balance())

@@ -37,7 +37,7 @@ func (g *registry) operate(c *Command, known *lookup) (submit bool, err error) {
 		}
 		c.record.Maintenance = event.Maintenance{On: a.On, Message: a.Message}
 	case event.KindMailed:
-		a.Repeated = known.id == 0 // it left the outbox before
+		a.Repeated = known.ID == 0 // it left the outbox before
 		c.record.Mailed = event.Mailed{ID: a.Mail, Error: a.Message}
 	}
 	return !a.Repeated, nil

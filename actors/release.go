@@ -15,8 +15,7 @@ func (e *Engine) release(b *batch) {
 	for i, n := range b.entries {
 		e.settle(b.prev+1+uint64(i), n)
 	}
-	e.root.Send(e.fold, &released{data: b.data, next: b.next})
-	e.released.Store(b.next)
+	e.committed.Release(b.data, b.next)
 	e.count(b)
 	for _, n := range b.entries {
 		if n.trace.Sent != 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/rows"
 	"exchange/actors/seal"
@@ -52,7 +53,7 @@ func (l *life) check(s *sim) {
 		!errors.Is(err, errKilled) && !l.stopping:
 		s.violate("engine %d ends: %w", l.number, err)
 	}
-	if seq := e.committed.state.Seq(); seq != l.folded {
+	if seq := e.committed.State().Seq(); seq != l.folded {
 		l.folded = seq
 		if seq > s.model.Seq {
 			s.violate(
@@ -60,7 +61,7 @@ func (l *life) check(s *sim) {
 				l.number, seq, s.model.Seq)
 			return
 		}
-		if err := s.sameState(e.committed.state); err != nil {
+		if err := s.sameState(e.committed.State()); err != nil {
 			s.violate("the committed state of engine %d at %d: %w", l.number, seq, err)
 		}
 	}
@@ -170,23 +171,24 @@ func (s *sim) read(r *rand.Rand, l *life) {
 	if account == nil || account.ID > e.dir.Count() {
 		return
 	}
-	kind := pick(r, []ReadKind{ReadWallet, ReadWallet, ReadOrders, ReadHistory, ReadClientID,
-		ReadTrades, ReadLevels, ReadHash})
+	kind := pick(r, []committed.ReadKind{committed.ReadWallet, committed.ReadWallet,
+		committed.ReadOrders, committed.ReadHistory, committed.ReadClientID,
+		committed.ReadTrades, committed.ReadLevels, committed.ReadHash})
 	var id event.ClientID
 	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be on its way
 		order := l.named[n-1-r.IntN(min(n, 3))]
-		kind, account, id = ReadOrders, s.model.Accounts[order.account-1], order.id
+		kind, account, id = committed.ReadOrders, s.model.Accounts[order.account-1], order.id
 	}
-	q := NewRead(kind)
+	q := committed.NewRead(kind)
 	q.ClientID = id
 	q.Account, q.Pair, q.Limit = account.ID, pick(r, e.Pairs()).Number, 1000
-	if kind == ReadOrders {
+	if kind == committed.ReadOrders {
 		q.Pair = 0
 	}
 	q.LimitBuy, q.LimitSell = 1000, 1000
 	var key *directory.Key
 	var nonce uint64
-	if !id.IsZero() || kind == ReadWallet && r.IntN(2) == 0 {
+	if !id.IsZero() || kind == committed.ReadWallet && r.IntN(2) == 0 {
 		if key = l.key(r, fmt.Sprintf("key-%s-%d", account.Name, r.IntN(2))); key != nil {
 			nonce = s.nextNonce(r, key.Public)
 		}
@@ -237,8 +239,8 @@ func (s *sim) read(r *rand.Rand, l *life) {
 				q.Free()
 				s.outcomes["read, answered"]++
 				return
-			case errors.Is(err, ErrNonce):
-				s.toldLast(key, nonce, taken, err.(*NonceError).Last) //nolint:errorlint // it is given as it is
+			case errors.Is(err, committed.ErrNonce):
+				s.toldLast(key, nonce, taken, err.(*committed.NonceError).Last) //nolint:errorlint // it is given as it is
 				others := s.model.Keys[key.Number-1].Nonce
 				once := false
 				for _, n := range s.reads[key.Number] {
@@ -251,8 +253,8 @@ func (s *sim) read(r *rand.Rand, l *life) {
 					s.violate("engine %d refuses nonce %d of %s for a read, and %d is the highest",
 						l.number, nonce, key.Public, others)
 				}
-			case errors.Is(err, ErrTimeout),
-				errors.Is(err, ErrKeyRevoked) && s.model.Keys[key.Number-1].Revoked,
+			case errors.Is(err, committed.ErrTimeout),
+				errors.Is(err, committed.ErrKeyRevoked) && s.model.Keys[key.Number-1].Revoked,
 				turnedAwayBy(err):
 			default:
 				s.violate("engine %d, read %d: %w", l.number, kind, err)
@@ -264,16 +266,16 @@ func (s *sim) read(r *rand.Rand, l *life) {
 
 // checkRead checks what an answer shows: all that was answered before it was asked, and nothing
 // that is not durable.
-func (s *sim) checkRead(q *Read, after uint64) error {
+func (s *sim) checkRead(q *committed.Read, after uint64) error {
 	if q.Seq > s.model.Seq || q.Seq < after {
 		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after,
 			s.model.Seq)
 	}
 	a := s.model.Accounts[q.Account-1]
 	switch q.Kind {
-	case ReadWallet:
+	case committed.ReadWallet:
 		return sameFunds(q.Holdings, a.At(q.Seq))
-	case ReadOrders:
+	case committed.ReadOrders:
 		want := a.OpenAt(q.Seq)
 		if !q.ClientID.IsZero() {
 			for _, o := range q.Orders {
@@ -295,12 +297,12 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 		if len(q.Orders) != len(want) {
 			return fmt.Errorf("%d orders are open, not %d", len(q.Orders), len(want))
 		}
-	case ReadHistory:
+	case committed.ReadHistory:
 		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(
 			context.Background()); err != nil || at < q.Seq {
 			return errors.Join(fmt.Errorf("the history is at %d", at), err)
 		}
-	case ReadTrades:
+	case committed.ReadTrades:
 		want := simulation.UpTo(s.model.Rows.Trades,
 			q.Seq, func(t *persistence.Trade) uint64 { return t.ID })
 		want = slices.DeleteFunc(want, func(t persistence.Trade) bool { return t.Pair != q.Pair })
@@ -308,7 +310,7 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 		if q.Complete && !slices.Equal(q.Trades, want) {
 			return fmt.Errorf("trades %v are not %v", q.Trades, want)
 		}
-	case ReadLevels:
+	case committed.ReadLevels:
 		units := s.model.Pairs[q.Pair-1].Units
 		u := int(q.View.UpdateID)
 		if u > len(units) || u < len(units) && units[u].Seq <= after {
@@ -318,7 +320,7 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 			return errors.Join(sameLevels(q.View.Depth.BuyLevels, units[u-1].Sides[0]),
 				sameLevels(q.View.Depth.SellLevels, units[u-1].Sides[1]))
 		}
-	case ReadHash:
+	case committed.ReadHash:
 		return q.Err
 	}
 	return nil
@@ -338,15 +340,16 @@ func (s *sim) listen(l *life) {
 		pid := l.engine.SpawnChannel("simulated."+p.Name, func() actor.Actor {
 			return &listener{s: s, l: l, pair: p}
 		})
-		l.engine.Watch(Watch{Channel: pid, Pair: p, Kind: WatchLevels, View: WatchBook, Levels: -1})
+		l.engine.Watch(committed.Watch{Channel: pid, Pair: p, Kind: committed.WatchLevels,
+			View: committed.WatchBook, Levels: -1})
 	}
 }
 
 func (h *listener) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *Watched:
+	case *committed.Watched:
 		h.at = m.View.UpdateID
-	case *Units:
+	case *committed.Units:
 		for i := range m.List {
 			if err := h.unit(&m.List[i]); err != nil {
 				h.s.violate("engine %d, stream of %s: %w", h.l.number, h.pair.Name, err)
@@ -357,7 +360,7 @@ func (h *listener) Receive(ctx actor.Context) {
 	}
 }
 
-func (h *listener) unit(u *Unit) error {
+func (h *listener) unit(u *committed.Unit) error {
 	units := h.s.model.Pairs[h.pair.Number-1].Units
 	if h.at++; u.UpdateID != h.at || h.at > uint64(len(units)) {
 		return fmt.Errorf("update id %d comes after %d, and %d are durable", u.UpdateID, h.at-1,
@@ -383,22 +386,23 @@ func (h *listener) unit(u *Unit) error {
 // atRest compares everything with everything, when nothing is in flight.
 func (s *sim) atRest(l *life) error {
 	e, c := l.engine, l.engine.committed
-	if c.state.Seq() != s.model.Seq || e.commandsInFlight() != 0 || e.journal.pending.Load() != 0 ||
-		e.readsInFlight() != 0 {
+	if c.State().Seq() != s.model.Seq || e.commandsInFlight() != 0 ||
+		e.journal.pending.Load() != 0 ||
+		e.ReadsInFlight() != 0 {
 		return fmt.Errorf(
 			"at rest the state is at %d of %d records, with %d commands, %d records and %d reads "+
-				"in flight", c.state.Seq(), s.model.Seq,
-			e.commandsInFlight(), e.journal.pending.Load(), e.readsInFlight())
+				"in flight", c.State().Seq(), s.model.Seq,
+			e.commandsInFlight(), e.journal.pending.Load(), e.ReadsInFlight())
 	}
-	errs := []error{c.state.Check(), s.sameState(c.state)}
+	errs := []error{c.State().Check(), s.sameState(c.State())}
 	for _, p := range e.Pairs() {
-		errs = append(errs, e.verifyBook(p, c.state.Pair(p.Number)),
-			s.sameOrders(c.state.Pair(p.Number)))
+		errs = append(errs, e.verifyBook(p, c.State().Pair(p.Number)),
+			s.sameOrders(c.State().Pair(p.Number)))
 		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
 			errs = append(errs, fmt.Errorf("%s is halted: %v, not %v", p.Name, p.Halted(), halted))
 		}
 	}
-	for _, a := range c.state.Accounts() {
+	for _, a := range c.State().Accounts() {
 		entry := e.dir.Account(a.ID)
 		errs = append(errs, verifyWallet(l.wallets[a.ID], a, c, false))
 		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {
@@ -411,13 +415,13 @@ func (s *sim) atRest(l *life) error {
 		closed = *now
 	}
 	if want := s.model.Maintenance; closed != want && (closed.On || want.On) ||
-		c.state.Maintenance() != want {
+		c.State().Maintenance() != want {
 		errs = append(errs, fmt.Errorf("maintenance is %+v, committed: %+v, not %+v", closed,
-			c.state.Maintenance(), want))
+			c.State().Maintenance(), want))
 	}
 	own, err := seal.New(l.serverKey)
 	errs = append(errs, err)
-	for _, k := range c.state.Keys() {
+	for _, k := range c.State().Keys() {
 		m := s.model.Keys[k.Number-1]
 		if m.Revoked {
 			bare := state.Key{Key: event.Key{Number: m.Number, Account: m.Account, Key: m.Name},
@@ -441,7 +445,7 @@ func (s *sim) atRest(l *life) error {
 	}
 	errs = append(errs, s.sameRecent(c))
 	whole := state.New()
-	if errs = append(errs, s.foldInto(whole, s.model.Seq)); whole.Hash() != c.state.Hash() {
+	if errs = append(errs, s.foldInto(whole, s.model.Seq)); whole.Hash() != c.State().Hash() {
 		errs = append(errs, errors.New("the records from the first on give another state"))
 	}
 	return errors.Join(errs...)
@@ -469,28 +473,28 @@ func boundToRights(own *seal.Sealer, k event.Key) error {
 
 // sameRecent compares what is kept of the newest trades and candles: all of them, unless it says
 // that the store has older ones.
-func (s *sim) sameRecent(c *committed) error {
+func (s *sim) sameRecent(c *committed.Side) error {
 	trades := simulation.UpTo(s.model.Rows.Trades,
 		s.model.Seq, func(t *persistence.Trade) uint64 { return t.ID })
 	var errs []error
 	for pair := range uint16(len(s.model.Pairs) + 1) {
-		kept := c.tradesOf(pair)
+		kept, older := committed.RecentTrades(c, pair)
 		of := slices.DeleteFunc(slices.Clone(trades), func(t persistence.Trade) bool {
 			return pair != 0 && t.Pair != pair
 		})
-		errs = append(errs, sameNewest(fmt.Sprintf("the newest trades of pair %d", pair), kept.rows,
-			of, kept.older))
+		errs = append(errs, sameNewest(fmt.Sprintf("the newest trades of pair %d", pair), kept,
+			of, older))
 	}
-	for i := range c.charts {
-		for f := range c.charts[i] {
-			k := &c.charts[i][f]
+	for i := range c.State().Pairs() {
+		for f := range market.FrameCount {
+			list, older := committed.RecentCandles(c, uint16(i+1), market.Frame(f))
 			var candles []persistence.Candle
-			for at := range k.list {
-				candles = append(candles, rows.Candle(uint16(i+1), market.Frame(f), &k.list[at]))
+			for at := range list {
+				candles = append(candles, rows.Candle(uint16(i+1), market.Frame(f), &list[at]))
 			}
 			want := s.model.Candles(uint16(i+1), market.Frame(f), s.model.Seq)
 			errs = append(errs, sameNewest(fmt.Sprintf("the newest candles %d of pair %d", f, i+1),
-				candles, want, k.older))
+				candles, want, older))
 		}
 	}
 	return errors.Join(errs...)
@@ -564,7 +568,7 @@ func (s *sim) checkStore(l *life) error {
 			len(s.model.Accounts)))
 	}
 	for back := range 2 {
-		errs = append(errs, s.checkSnapshot(ctx, store, back, l.engine.committed.state.Hash()))
+		errs = append(errs, s.checkSnapshot(ctx, store, back, l.engine.committed.State().Hash()))
 	}
 	return errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/simulation"
 	"exchange/core/event"
@@ -531,7 +532,7 @@ func (s *sim) administered(err error, done, refusable bool) string {
 		}
 		s.outcomes["operator, done"]++
 		return "done"
-	case errors.Is(err, ErrTimeout):
+	case errors.Is(err, committed.ErrTimeout):
 		s.outcomes["operator, unknown"]++
 		return unknownOutcome
 	case s.says(err):
@@ -545,7 +546,7 @@ func (s *sim) administered(err error, done, refusable bool) string {
 		s.violate("an operator's command: %w", err)
 	}
 	s.outcomes["operator, turned away"]++
-	if errors.Is(err, ErrUnanswered) {
+	if errors.Is(err, committed.ErrUnanswered) {
 		s.outcomes["deposits, turned away because the store did not answer"]++
 	}
 	return "turned away: " + err.Error()
@@ -554,7 +555,7 @@ func (s *sim) administered(err error, done, refusable bool) string {
 // turnedAwayBy says that nothing was done: mostly no actor has seen the command.
 func turnedAwayBy(err error) bool {
 	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
-		ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed, ErrUnanswered},
+		ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed, committed.ErrUnanswered},
 		func(known error) bool { return errors.Is(err, known) })
 }
 
@@ -609,7 +610,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	}
 	if err != nil {
 		switch {
-		case errors.Is(err, ErrTimeout):
+		case errors.Is(err, committed.ErrTimeout):
 			s.outcomes["unknown"]++
 		case turnedAwayBy(err):
 			s.outcomes["turned away: "+err.Error()]++

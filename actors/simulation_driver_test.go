@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/simulation"
@@ -405,7 +406,7 @@ func (d lifeDriver) Start(t mailbox.Task) {
 		go d.guarded("ticker", func() { d.ticker(t.engine) })
 	case *journal:
 		go d.guarded("writer", func() { d.writer(t) })
-	case *projector:
+	case *committed.Projector:
 		go d.guarded("projector", func() { d.projector(t) })
 	case *mailer:
 		go d.guarded("mailer", func() { d.mailer(t) })
@@ -448,18 +449,10 @@ func (d lifeDriver) writer(j *journal) {
 	}
 }
 
-func (d lifeDriver) projector(p *projector) {
-	defer close(p.finished)
-	defer p.upload.Wait()
-	for {
-		d.s.park(d.l, d.name("projector"), func() bool { return len(p.in) > 0 || closed(p.stop) })
-		if closed(p.stop) {
-			return
-		}
-		if w := <-p.in; !p.write(&w) {
-			return
-		}
-	}
+func (d lifeDriver) projector(p *committed.Projector) {
+	committed.DriveProjector(p, func(until func() bool) {
+		d.s.park(d.l, d.name("projector"), until)
+	})
 }
 
 func (d lifeDriver) ticker(e *Engine) {

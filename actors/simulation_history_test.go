@@ -137,7 +137,7 @@ func (s *sim) newModel() *simulation.Model {
 
 // backUp keeps a backup of an engine at rest.
 func (s *sim) backUp(l *life) {
-	image := l.engine.committed.state.AppendTo(nil)
+	image := l.engine.committed.State().AppendTo(nil)
 	var b bytes.Buffer
 	store := memory.Open(s.disk, persistence.Retention{})
 	if err := backup.Write(context.Background(), &b, store, image, l.engine.Authority(),

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/actors/simulation"
@@ -75,7 +76,10 @@ func play(t *testing.T, seed uint64, actions script) (result run) {
 	return result
 }
 
-func emptyPools() { commands, reads = sync.Pool{New: commands.New}, sync.Pool{New: reads.New} }
+func emptyPools() {
+	commands = sync.Pool{New: commands.New}
+	committed.EmptyPools()
+}
 
 func newSim(seed uint64) *sim {
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -106,9 +110,9 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Pairs = append(o.Pairs, directory.PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR",
 		PricePrecision: 8, AmountPrecision: 8, MinimumOrderSize: 1,
 		MaximumOrderSize: money.MaxAmount})
-	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 30,
+	o.Snapshot = committed.SnapshotPolicy{MinRecords: 10, MaxRecords: 30,
 		MinInterval: time.Duration(r.IntN(3)) * time.Second}
-	o.stepRows = pick(r, []int{1, 5, 40, stepRows})
+	o.stepRows = pick(r, []int{1, 5, 40, committed.StepRows})
 	o.candles = 1 + r.IntN(5)
 	o.Pairs[0].Fees = state.FeeRates{Maker: money.Rate(r.Uint32N(2e6)),
 		Taker: money.Rate(r.Uint32N(2e6))}
@@ -160,14 +164,14 @@ func (s *sim) start() {
 			return
 		}
 		s.outcomes["engines, started"]++
-		l.started = e.committed.state.Seq()
+		l.started = e.committed.State().Seq()
 		l.folded = l.started
 		want, err := s.foldTo(l.started)
-		if err != nil || want.Hash() != e.committed.state.Hash() {
+		if err != nil || want.Hash() != e.committed.State().Hash() {
 			s.violate("engine %d starts at %d of %d records, with another state than they give: %v",
 				l.number, l.started, s.model.Seq, err)
 		}
-		if err := s.sameState(e.committed.state); err != nil {
+		if err := s.sameState(e.committed.State()); err != nil {
 			s.violate("engine %d starts at %d: %w", l.number, l.started, err)
 		}
 		if named := s.model.HistorySeq > l.acquired; named != l.begins && !l.overtaken {
@@ -425,7 +429,7 @@ func (s *sim) quiet() bool {
 func (l *life) behind() bool {
 	e := l.engine
 	return e.commandsInFlight() > 0 || e.journal.pending.Load() > 0 ||
-		e.committed.watermark < e.committed.state.Seq() || e.committed.imaging
+		e.committed.Watermark() < e.committed.State().Seq() || committed.Imaging(e.committed)
 }
 
 func (s *sim) waits() (text string) {
@@ -436,7 +440,7 @@ func (s *sim) waits() (text string) {
 		if l.engine != nil {
 			text += fmt.Sprintf("engine %d: %d commands, %d records, watermark %d of %d; ",
 				l.number, l.engine.commandsInFlight(), l.engine.journal.pending.Load(),
-				l.engine.committed.watermark, l.engine.committed.state.Seq())
+				l.engine.committed.Watermark(), l.engine.committed.State().Seq())
 		}
 	}
 	return text
@@ -500,7 +504,7 @@ func (s *sim) owns(l *life) bool {
 func (s *sim) end() {
 	s.ending = true
 	for round := 0; round < 2 && s.failed() == nil; round++ {
-		live := s.lives[0].engine.committed.state.Hash()
+		live := s.lives[0].engine.committed.State().Hash()
 		s.stop(s.lives[0])
 		s.rest()
 		s.reap()
@@ -509,7 +513,7 @@ func (s *sim) end() {
 			break
 		}
 		s.settle()
-		if s.failed() == nil && round == 1 && s.lives[0].engine.committed.state.Hash() != live {
+		if s.failed() == nil && round == 1 && s.lives[0].engine.committed.State().Hash() != live {
 			s.violate("the state after the last start is not the live one")
 		}
 	}

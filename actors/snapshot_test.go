@@ -3,6 +3,7 @@ package actors
 import (
 	"testing"
 
+	"exchange/actors/committed"
 	"exchange/core/money"
 )
 
@@ -11,15 +12,16 @@ import (
 func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		for after := range uint64(7) { // records from now on, until a snapshot is due
-			due := SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
+			due := committed.SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
 			g := newGated(t, fresh, func(o *Options) { o.stepRows, o.Snapshot = 1, due })
 			ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
 			for range 5 {
 				g.rest(g.sell(coin))
 			}
 			g.e.probe(g.e.fold, func() {
-				n := g.e.committed.state.Seq() + after
-				g.e.committed.snapshot = SnapshotPolicy{MinRecords: n, MaxRecords: n}
+				n := g.e.committed.State().Seq() + after
+				committed.SetSnapshots(g.e.committed,
+					committed.SnapshotPolicy{MinRecords: n, MaxRecords: n})
 			})
 			g.hold() // one goes, and what comes meanwhile is one batch
 			var ends []<-chan string
@@ -36,7 +38,7 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 				}
 			}
 			eventually(t, "a snapshot is tried", func() bool {
-				if err := g.e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
+				if err := g.e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
 					t.Fatal(err)
 				}
 				g.mu.Lock()

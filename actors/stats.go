@@ -66,19 +66,19 @@ type queue struct {
 func (e *Engine) Stats() Stats {
 	m, now := e.meter, time.Now()
 	// What lags is read before what it lags behind, so that no difference is negative.
-	folded, watermark, snapshot := e.committed.folded.Load(), m.Watermark.Load(),
+	folded, watermark, snapshot := e.committed.Folded(), m.Watermark.Load(),
 		m.SnapshotSeq.Load()
-	released := e.released.Load()
+	released := e.committed.Released()
 	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil,
 		TurnedAway:      turnedAwayCounts(m),
 		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
-		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.readsInFlight(),
+		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.ReadsInFlight(),
 		Mailboxes: e.mailboxCounts(),
 		Apply:     m.Apply.Read(), Snapshot: m.Snapshot.Read(),
 		AppendWaiting: e.journal.stalledFor(metrics.At(now)),
 		Confirmed:     max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
 		FoldLag:       behind(released, folded), ProjectionLag: behind(released, watermark),
-		ProjectionRows: e.committed.unsaved.Load(),
+		ProjectionRows: e.committed.Unsaved(),
 		Outbox:         m.Outbox.Load(), SnapshotLag: behind(released, snapshot),
 		SnapshotBytes: m.SnapshotBytes.Load(),
 		Recovery:      time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}

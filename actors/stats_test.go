@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -73,7 +74,7 @@ func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
 			"nonce 1, funds 1, not_open 1, account_limit 1, halted 1", 6, 2, 3)
 
 		s := g.e.Stats()
-		released := g.e.released.Load()
+		released := g.e.committed.Released()
 		sum := uint64(0)
 		for _, c := range s.Records {
 			sum += c.N
@@ -103,7 +104,7 @@ func TestWhatIsTurnedAwayIsCountedByReason(t *testing.T) {
 				t.Errorf("%s: %s, want %s", what, got, turnedAway)
 			}
 		}
-		g.ends("a read too many", g.asking(ReadWallet, g.key, 1), ErrBusy.Error())
+		g.ends("a read too many", g.asking(committed.ReadWallet, g.key, 1), ErrBusy.Error())
 		want("a read", "busy 1")
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
@@ -139,9 +140,10 @@ func TestTheStoresStateIsTold(t *testing.T) {
 				s.Stalled, s.AppendWaiting, s.Confirmed)
 		}
 		g.hold()
-		g.e.opts.Timing.Request = time.Millisecond
-		g.ends("an order that nobody hears of in time", g.placing(g.sell(coin)), ErrTimeout.Error())
-		g.e.opts.Timing.Request = time.Minute
+		g.e.setPatience(time.Millisecond)
+		g.ends("an order that nobody hears of in time", g.placing(g.sell(coin)),
+			committed.ErrTimeout.Error())
+		g.e.setPatience(time.Minute)
 		eventually(t, "it counts as stalled", func() bool {
 			s := g.e.Stats()
 			return s.Stalled && !s.Ready && s.AppendWaiting > 20*time.Millisecond
@@ -175,7 +177,7 @@ func TestTheStoresStateIsTold(t *testing.T) {
 func TestLagsAndSnapshotsAreTold(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
+		g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
 		g.set(func() { g.applying = true })
 		stuck, wait := make(chan struct{}), make(chan struct{})
 		id := g.rest(g.sell(coin))
@@ -192,13 +194,13 @@ func TestLagsAndSnapshotsAreTold(t *testing.T) {
 		}
 		close(wait)
 		g.set(func() { g.applying = false })
-		g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
+		g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
 		eventually(t, "nothing lags", func() bool {
 			s := g.e.Stats()
 			return s.ProjectionRows == 0 && s.ProjectionLag == 0 && s.FoldLag == 0 &&
 				s.Apply.Count() > 0
 		})
-		if s := g.e.Stats(); s.SnapshotBytes != 0 || s.SnapshotLag != g.e.released.Load() ||
+		if s := g.e.Stats(); s.SnapshotBytes != 0 || s.SnapshotLag != g.e.committed.Released() ||
 			s.Snapshot.Count() != 0 {
 			t.Errorf("without a snapshot: %d bytes, %d records behind", s.SnapshotBytes,
 				s.SnapshotLag)

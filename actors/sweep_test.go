@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -115,7 +116,7 @@ func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
 			if list := <-all; len(list) != 1 {
 				t.Errorf("cancelled are %v", list)
 			}
-			r := NewRead(ReadAccount)
+			r := committed.NewRead(committed.ReadAccount)
 			r.Name, r.Limit = "ann", 10
 			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 1 ||
 				r.Orders[0].Pair != 2 {
@@ -155,7 +156,7 @@ func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.
 		if list := <-all; len(list) != 1 {
 			t.Errorf("cancelled are %v", list)
 		}
-		r := NewRead(ReadAccount)
+		r := committed.NewRead(committed.ReadAccount)
 		r.Name = "ann"
 		if err := g.e.Ask(r, nil, 0); err != nil || r.Open != 0 {
 			t.Errorf("%d orders are open, %v", r.Open, err)
@@ -177,12 +178,13 @@ func TestWhatTheNonceOfACancelAllRefusesComesBehindItsFirstRecord(t *testing.T) 
 		used := g.nonce
 		refused := g.begin(func() (*Command, error) { return g.e.Cancel(g.key, used, 99) })
 		g.queued(2)
-		read := g.begin(g.asking(ReadWallet, g.key, used))
+		read := g.begin(g.asking(committed.ReadWallet, g.key, used))
 		g.queued(3)
 		silent(t, "the refusal of a read", read)
 		g.letGo()
 		if a, b, c := <-order, <-refused,
-			<-read; a != accepted || b != refusedFor(event.RefusedNonce) || c != ErrNonce.Error() {
+			<-read; a != accepted || b != refusedFor(event.RefusedNonce) ||
+			c != committed.ErrNonce.Error() {
 			t.Errorf("the order: %s, the command: %s, the read: %s", a, b, c)
 		}
 		if list := <-all; len(list) != 2 {
@@ -274,7 +276,7 @@ func (g *gated) resting(name string, pair, n int) *directory.Key {
 
 func (g *gated) open(name string) int {
 	g.t.Helper()
-	r := NewRead(ReadAccount)
+	r := committed.NewRead(committed.ReadAccount)
 	r.Name = name
 	if err := g.e.Ask(r, nil, 0); err != nil {
 		g.t.Fatal(err)
@@ -290,9 +292,9 @@ func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
 		for i := range 3 * sweepsAtOnce {
 			accounts = append(accounts, g.resting(fmt.Sprint("account-", i), 0, 3).Account.ID)
 		}
-		g.e.opts.Timing.Request = 0 // nobody else waits
+		g.e.setPatience(0) // nobody else waits
 		orders, err := g.e.sweepAll(context.Background(), "ops", accounts, nil)
-		g.e.opts.Timing.Request = g.o.Timing.Request
+		g.e.setPatience(g.o.Timing.Request)
 		if err != nil || len(orders) != 9*sweepsAtOnce || !slices.IsSorted(orders) {
 			t.Errorf("%d orders are cancelled, %v", len(orders), err)
 		}
@@ -328,7 +330,7 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 		}
 		cancel()
 		got := <-done
-		if len(got.orders) != 1+2*sweepsAtOnce || !errors.Is(got.err, ErrTimeout) ||
+		if len(got.orders) != 1+2*sweepsAtOnce || !errors.Is(got.err, committed.ErrTimeout) ||
 			!strings.Contains(got.err.Error(), "account slow: ") ||
 			strings.Contains(got.err.Error(), "quick") {
 			t.Errorf("%d orders are cancelled, %v", len(got.orders), got.err)
@@ -345,13 +347,13 @@ func TestOfManyFailuresSomeAreNamed(t *testing.T) {
 		many = append(many, fmt.Errorf("account %d: %w", i, ErrBusy))
 	}
 	err := joined(many)
-	if !errors.Is(err, ErrBusy) || errors.Is(err, ErrTimeout) ||
+	if !errors.Is(err, ErrBusy) || errors.Is(err, committed.ErrTimeout) ||
 		strings.Count(err.Error(), "account") != maxFailures ||
 		!strings.Contains(err.Error(), "and 90 more") {
 		t.Error(err)
 	}
-	if err := joined(append(many[:3:3], ErrTimeout)); errors.Is(err, ErrBusy) ||
-		!errors.Is(err, ErrTimeout) {
+	if err := joined(append(many[:3:3], committed.ErrTimeout)); errors.Is(err, ErrBusy) ||
+		!errors.Is(err, committed.ErrTimeout) {
 		t.Errorf("when of one it is not known: %v", err)
 	}
 	if joined(nil) != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/state"
 	"exchange/core/trading"
@@ -19,7 +20,8 @@ type probe struct {
 	done chan struct{}
 }
 
-func (p *probe) run(a actor.Actor) {
+// Run looks.
+func (p *probe) Run(a actor.Actor) {
 	p.look(a)
 	close(p.done)
 }
@@ -42,7 +44,7 @@ func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
 // book, and checks the committed side's invariants. Its answer is right only while nothing is in
 // flight. It is for tests, and stops the committed side meanwhile.
 func (e *Engine) VerifyAtRest() (err error) {
-	e.probe(e.fold, func() { err = e.verify(e.committed.state, false) })
+	e.probe(e.fold, func() { err = e.verify(e.committed.State(), false) })
 	return err
 }
 
@@ -84,7 +86,7 @@ func (e *Engine) verifyBook(p *directory.Pair, market *state.Pair) error {
 	return nil
 }
 
-func verifyWallet(w *wallet, a *state.Account, committed *committed, reading bool) error {
+func verifyWallet(w *wallet, a *state.Account, committed *committed.Side, reading bool) error {
 	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
 		return fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got, want)
 	}
@@ -97,7 +99,7 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed, reading boo
 			a.Name)
 	}
 	for _, n := range w.nonces {
-		if want := committed.nonce(n.key); n.taken != want && !(reading && n.taken > want) {
+		if want := committed.Nonce(n.key); n.taken != want && !(reading && n.taken > want) {
 			return fmt.Errorf(
 				"account %s: its wallet has taken nonce %d of key number %d, committed is %d",
 				a.Name, n.taken, n.key, want)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/core/event"
@@ -46,14 +47,14 @@ type wallet struct {
 }
 
 // newWallet makes the wallet of an account as the committed side has it.
-func newWallet(a *state.Account, committed *committed) *wallet {
-	w := &wallet{applied: committed.state.Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
+func newWallet(a *state.Account, committed *committed.Side) *wallet {
+	w := &wallet{applied: committed.State().Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
 		open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
 	for o := range w.open.Newest() {
 		w.entersBook(o.Pair)
 	}
 	for _, n := range a.Keys {
-		if nonce := committed.nonce(n); nonce > 0 {
+		if nonce := committed.Nonce(n); nonce > 0 {
 			w.nonces = append(w.nonces, keyNonce{n, nonce})
 		}
 	}
@@ -90,7 +91,7 @@ type walletOut interface {
 	insisted(c *Command) // approves a withdraw despite a freeze
 	toBook(c *Command)   // c.record.Pair says which
 	toJournal(n *entry)
-	toCommitted(r *Read) // a read whose nonce is taken; it is answered from r.after on
+	toCommitted(r *committed.Read) // a read whose nonce is taken; it is answered from r.after on
 	finish(c *Command, o Outcome)
 }
 
@@ -106,15 +107,15 @@ type keyEnded struct{ key uint32 }
 // heldBack waits for everything in flight up to a ticket.
 type heldBack struct {
 	upTo  uint64
-	entry *entry // a refusal's, either
-	read  *Read  // or
+	entry *entry          // a refusal's, either
+	read  *committed.Read // or
 }
 
 // waiting is what waits for its turn to be decided: a command whose nonce is taken, or a read that
 // is to be held back.
 type waiting struct {
-	command *Command // either
-	read    *Read    // or
+	command *Command        // either
+	read    *committed.Read // or
 }
 
 // settled is what the release of one entry means for one wallet.
@@ -156,12 +157,12 @@ func (w *wallet) Receive(ctx actor.Context) {
 		settlements.Put(m)
 	case *swept:
 		w.swept(m.command)
-	case *Read:
+	case *committed.Read:
 		w.read(m)
 	case *keyEnded:
 		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
 	case *probe:
-		m.run(w)
+		m.Run(w)
 	}
 }
 
@@ -301,12 +302,13 @@ func (w *wallet) refused(c *Command) {
 }
 
 // read takes the nonce of a read and passes it on.
-func (w *wallet) read(r *Read) {
+func (w *wallet) read(r *committed.Read) {
+	key, nonce := r.Key()
 	switch {
-	case r.key.Revoked():
-		r.Err = ErrKeyRevoked
-	case !w.takeNonce(r.key.Number, r.nonce):
-		r.Err = &NonceError{Last: w.lastNonce(r.key.Number)}
+	case key.Revoked():
+		r.Err = committed.ErrKeyRevoked
+	case !w.takeNonce(key.Number, nonce):
+		r.Err = &committed.NonceError{Last: w.lastNonce(key.Number)}
 	default:
 		if r.ClientID.IsZero() {
 			w.out.toCommitted(r)
@@ -314,31 +316,30 @@ func (w *wallet) read(r *Read) {
 		}
 	}
 	if w.flight != nil && w.queue.Len() > 0 {
-		r.rest()
+		r.Park()
 		w.queue.Push(waiting{read: r})
 		return
 	}
 	w.holdRead(r)
 }
 
-func (w *wallet) holdRead(r *Read) {
+func (w *wallet) holdRead(r *committed.Read) {
 	if w.flight == nil || w.tickets.out() == 0 {
 		w.letReadGo(r)
 		return
 	}
-	r.rest()
+	r.Park()
 	w.held.Push(heldBack{upTo: w.tickets.last(), read: r})
 }
 
 // letReadGo answers a refused read, and passes another one on: it is to be answered from a state
 // that has all that this wallet has seen.
-func (w *wallet) letReadGo(r *Read) {
+func (w *wallet) letReadGo(r *committed.Read) {
 	if r.Err != nil {
-		r.answer()
+		r.Answer()
 		return
 	}
-	r.goOn()
-	r.after = w.applied
+	r.Unpark(w.applied)
 	w.out.toCommitted(r)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -109,7 +110,7 @@ func (b *teller) expect(got, want string) {
 // balance is what the account has and reserves of BTC, as committed.
 func (b *teller) balance() string {
 	b.t.Helper()
-	r := NewRead(ReadWallet)
+	r := committed.NewRead(committed.ReadWallet)
 	r.Account = b.key.Account.ID
 	if err := b.e.Ask(r, nil, 0); err != nil {
 		b.t.Fatal(err)
@@ -204,7 +205,7 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 				last.Withdraw.Details == "the address is not ours to pay"
 		})
 		var closed []string
-		barrier := NewRead(ReadHistory)
+		barrier := committed.NewRead(committed.ReadHistory)
 		if err := b.e.Ask(barrier, nil, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +319,7 @@ func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
 		b.restart(at) // its new mailer knows nothing of the first try
 		b.code(1)
 		outbox := func() int {
-			r := NewRead(ReadOutbox)
+			r := committed.NewRead(committed.ReadOutbox)
 			r.Limit = 10
 			if err := b.e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
@@ -407,9 +408,9 @@ func TestWithoutAMailServerNoWithdrawIsTaken(t *testing.T) {
 		first := b.code(1)
 		b.o.Mail = nil
 		b.restart(at)
-		before := b.e.released.Load()
+		before := b.e.committed.Released()
 		b.expect(b.ask(coin), ErrNoMail.Error())
-		if got := b.e.released.Load(); got != before {
+		if got := b.e.committed.Released(); got != before {
 			t.Errorf("a withdraw that is not taken leaves %d records", got-before)
 		}
 		b.nonce-- // it has not used its nonce
@@ -448,7 +449,7 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 4)), "status 30")
 		b.expect(b.balance(), "7 with 0 reserved")
 		var done []string
-		barrier := NewRead(ReadHistory)
+		barrier := committed.NewRead(committed.ReadHistory)
 		if err := b.e.Ask(barrier, nil, 0); err != nil {
 			t.Fatal(err)
 		}

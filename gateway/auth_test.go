@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/gateway/api"
 	"exchange/gateway/params"
@@ -40,7 +41,7 @@ func (h *harness) postJSON(account string, nonce uint64, path, body string) answ
 // hash is the digest of the whole committed state, whose invariants hold.
 func (h *harness) hash() [32]byte {
 	h.t.Helper()
-	q := actors.NewRead(actors.ReadHash)
+	q := committed.NewRead(committed.ReadHash)
 	if err := h.engine.Ask(q, nil, 0); err != nil {
 		h.t.Fatal(err)
 	}

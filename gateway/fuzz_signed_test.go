@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/gateway/api"
 	"exchange/gateway/operator"
@@ -94,7 +95,7 @@ func (b bench) totals() map[uint16]money.Balance {
 	b.t.Helper()
 	sums := map[uint16]money.Balance{}
 	for account := range uint32(2) {
-		r := actors.NewRead(actors.ReadWallet)
+		r := committed.NewRead(committed.ReadWallet)
 		r.Account = account + 1
 		if err := b.engine.Ask(r, nil, 0); err != nil {
 			b.t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 )
 
 // A wire is a connection whose other end has sent all it had to say, and reads what it is told when
@@ -158,7 +158,7 @@ func holdings(t testing.TB, h *harness) string {
 	t.Helper()
 	var text strings.Builder
 	for account := range uint32(2) {
-		r := actors.NewRead(actors.ReadWallet)
+		r := committed.NewRead(committed.ReadWallet)
 		r.Account = account + 1
 		if err := h.engine.Ask(r, nil, 0); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
@@ -81,7 +82,7 @@ func (h *harness) sealer() *seal.Sealer {
 // nothing.
 func (h *harness) code(id uint64) string {
 	h.t.Helper()
-	r := actors.NewRead(actors.ReadWithdraw)
+	r := committed.NewRead(committed.ReadWithdraw)
 	r.ID = id
 	if err := h.engine.Ask(r, nil, 0); err != nil {
 		h.t.Fatal(err)

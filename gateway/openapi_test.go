@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/valyala/fasthttp"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/gateway/api"
 	"exchange/gateway/openapi"
 	"exchange/gateway/params"
@@ -272,7 +272,7 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 		}
 		var c api.Call
 		if c.Fail(f, openapi.About(f)); f == api.WrongNonce {
-			c.FailWith(&actors.NonceError{Last: openapi.LastNonce})
+			c.FailWith(&committed.NonceError{Last: openapi.LastNonce})
 		}
 		written, _ := c.Body()
 		body, err := jsonschema.UnmarshalJSON(bytes.NewReader(written))

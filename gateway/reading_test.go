@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/gateway/api"
 	"exchange/persistence"
@@ -231,7 +232,7 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 // A chart asks the store for what memory does not have, and for nothing else.
 func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 	h, store := withSlowHistory(t, 100)
-	v, err := h.engine.View(actors.ReadCandles, h.engine.Pairs()[0], 0, 0, 0)
+	v, err := h.engine.View(committed.ReadCandles, h.engine.Pairs()[0], 0, 0, 0)
 	if err != nil || !v.Older {
 		t.Fatalf("memory has all of the chart: %v", err)
 	}
@@ -295,8 +296,8 @@ func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 		for i := range 100 {
 			ask(100_001+i, 1_000_000-i)
 		}
-		v, err := h.engine.View(map[string]actors.ReadKind{"0": actors.ReadDepth,
-			"1": actors.ReadLevels}[group], h.engine.Pairs()[0], 0, -1, -1)
+		v, err := h.engine.View(map[string]committed.ReadKind{"0": committed.ReadDepth,
+			"1": committed.ReadLevels}[group], h.engine.Pairs()[0], 0, -1, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +352,7 @@ func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
 	store.gate.Store(&gate)
 	h.account("alice")
 	a := asOperator(t, h.gateway)("GET", "/operator/v1/actions", "")
-	says(t, "actions", a, 503, refusal(actors.ErrTimeout.Error()))
+	says(t, "actions", a, 503, refusal(committed.ErrTimeout.Error()))
 	if got := string(a.header.Peek("Retry-After")); got != "1" {
 		t.Errorf("Retry-After is %q", got)
 	}

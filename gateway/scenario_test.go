@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/core/state"
 )
@@ -103,7 +104,7 @@ func (p *postman) take(_ context.Context, m *actors.Mail) error {
 // delivered waits until all mails are sent, and gives them.
 func (s script) delivered() []actors.Mail {
 	eventually(s.h.t.(*testing.T), "all mails are sent", func() bool {
-		q := actors.NewRead(actors.ReadOutbox)
+		q := committed.NewRead(committed.ReadOutbox)
 		q.Limit = 1
 		if err := s.h.engine.Ask(q, nil, 0); err != nil {
 			s.h.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/config"
@@ -364,7 +365,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 			StallMax:   config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs),
 			Projection: config.Ms(t.ProjectionMs)},
-		Snapshot: actors.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords),
+		Snapshot: committed.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords),
 			MaxRecords:  uint64(cfg.Snapshot.MaxRecords),
 			MinInterval: config.Ms(t.SnapshotMinMs)},
 		Withdraw: actors.WithdrawPolicy{CodeValid: config.Ms(t.CodeValidMs),

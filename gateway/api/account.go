@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/trading"
@@ -17,7 +17,7 @@ func (c *Call) wallets() {
 	if c.badFields() {
 		return
 	}
-	q := actors.NewRead(actors.ReadWallet)
+	q := committed.NewRead(committed.ReadWallet)
 	if !c.ask(q, c.Key) {
 		return
 	}
@@ -78,7 +78,7 @@ func (c *Call) ownOrders() {
 	}
 	defer q.Free()
 	page := q
-	if q.Kind == actors.ReadOpenIDs {
+	if q.Kind == committed.ReadOpenIDs {
 		if err := l.turn(&f, q); err != nil {
 			c.storeFailed(err)
 			return
@@ -87,7 +87,7 @@ func (c *Call) ownOrders() {
 			c.body = append(c.body, "[]"...)
 			return
 		}
-		page = f.read(actors.ReadOrders, l.left)
+		page = f.read(committed.ReadOrders, l.left)
 		if !c.askMore(page) {
 			return
 		}
@@ -106,24 +106,24 @@ func (c *Call) ownOrders() {
 }
 
 // question returns a read of the committed state that asks for no more than the list needs.
-func (l *orderList) question(f *orderFilter) *actors.Read {
-	q := f.read(actors.ReadOrders, l.left)
+func (l *orderList) question(f *orderFilter) *committed.Read {
+	q := f.read(committed.ReadOrders, l.left)
 	q.ClientID = f.id
 	switch {
 	case !f.id.IsZero(): // one order
 	case f.status == persistence.StatusActive: // the history has none
 		q.Offset, l.skip = l.skip, 0
 	case f.status != 0: // the history has them all
-		q.Kind = actors.ReadHistory
+		q.Kind = committed.ReadHistory
 	case l.skip > 0: // which of the open orders are on the page, the history has to tell
-		q.Kind, q.Limit = actors.ReadOpenIDs, l.skip
+		q.Kind, q.Limit = committed.ReadOpenIDs, l.skip
 	}
 	return q
 }
 
 // read asks for open orders that pass the filter.
-func (f *orderFilter) read(kind actors.ReadKind, limit int) *actors.Read {
-	q := actors.NewRead(kind)
+func (f *orderFilter) read(kind committed.ReadKind, limit int) *committed.Read {
+	q := committed.NewRead(kind)
 	q.Side, q.Pair, q.Before, q.Limit = f.side, f.pair, f.before, limit
 	return q
 }
@@ -136,7 +136,7 @@ func (f *orderFilter) closed(account uint32, seq uint64) persistence.OrderQuery 
 
 // turn leafs through the orders before the page, by their ids alone. Then the filter ends where the
 // page begins, and nothing is left to skip. Otherwise the account has not so many orders.
-func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
+func (l *orderList) turn(f *orderFilter, q *committed.Read) error {
 	open, last := q.IDs, uint64(0)
 	leaf := func(id uint64) bool {
 		last = id
@@ -168,7 +168,7 @@ func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
 }
 
 // named writes the one order that has a client order id.
-func (l *orderList) named(f *orderFilter, q *actors.Read) error {
+func (l *orderList) named(f *orderFilter, q *committed.Read) error {
 	if q.ID != 0 {
 		o, err := l.c.closedOrder(q.ID)
 		if err != nil || o == nil {
@@ -184,7 +184,7 @@ func (l *orderList) named(f *orderFilter, q *actors.Read) error {
 
 // merge writes two lists that are both exact at one sequence, in the order of their ids: open
 // orders of the committed state, and closed orders of the history up to that sequence.
-func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
+func (l *orderList) merge(f *orderFilter, q *committed.Read) error {
 	open := slices.DeleteFunc(q.Orders, func(o persistence.Order) bool { return !f.passes(&o) })
 	if f.status != persistence.StatusActive {
 		ctx, cancel := l.c.storeContext()
@@ -250,7 +250,7 @@ func (l *orderList) add(o *persistence.Order) bool {
 
 func (c *Call) order() {
 	id, _ := Integer([]byte(c.Names.Order)) // the edge has checked that it is one
-	q := actors.NewRead(actors.ReadOrder)
+	q := committed.NewRead(committed.ReadOrder)
 	q.ID = id
 	if !c.ask(q, c.Key) {
 		return
@@ -294,7 +294,7 @@ func (c *Call) ownTrades() {
 	if c.badFields() {
 		return
 	}
-	barrier := actors.NewRead(actors.ReadHistory)
+	barrier := committed.NewRead(committed.ReadHistory)
 	if !c.ask(barrier, c.Key) {
 		return
 	}

@@ -3,7 +3,7 @@ package api
 import (
 	"testing"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/trading"
 	"exchange/persistence"
@@ -18,20 +18,20 @@ func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
 		what          string
 		filter        orderFilter
 		skip          int
-		kind          actors.ReadKind
+		kind          committed.ReadKind
 		offset, limit int
 		left          int // what the list itself skips
 	}{
-		{what: "all", kind: actors.ReadOrders, limit: 10},
+		{what: "all", kind: committed.ReadOrders, limit: 10},
 		{what: "active", filter: orderFilter{status: persistence.StatusActive, side: trading.Buy},
-			skip: 100_000, kind: actors.ReadOrders, offset: 100_000, limit: 10},
+			skip: 100_000, kind: committed.ReadOrders, offset: 100_000, limit: 10},
 		{what: "done", filter: orderFilter{status: persistence.StatusDone}, skip: 7,
-			kind: actors.ReadHistory, limit: 10, left: 7},
+			kind: committed.ReadHistory, limit: 10, left: 7},
 		{what: "cancelled", filter: orderFilter{status: persistence.StatusCancelled},
-			kind: actors.ReadHistory, limit: 10},
-		{what: "all after many", skip: 100_000, kind: actors.ReadOpenIDs, limit: 100_000,
+			kind: committed.ReadHistory, limit: 10},
+		{what: "all after many", skip: 100_000, kind: committed.ReadOpenIDs, limit: 100_000,
 			left: 100_000},
-		{what: "one", filter: orderFilter{id: id}, skip: 1, kind: actors.ReadOrders, limit: 10,
+		{what: "one", filter: orderFilter{id: id}, skip: 1, kind: committed.ReadOrders, limit: 10,
 			left: 1},
 	} {
 		l := orderList{skip: c.skip, left: 10}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/gateway/encode"
 	"exchange/gateway/params"
@@ -85,7 +86,7 @@ func (c *Call) Fail(f *Failure, about string) {
 
 // FailWith answers for an error of the engine. An error that the catalogue does not know is ours.
 func (c *Call) FailWith(err error) {
-	var nonce *actors.NonceError
+	var nonce *committed.NonceError
 	if errors.As(err, &nonce) {
 		c.wrongNonce(nonce.Last)
 		return
@@ -142,7 +143,7 @@ func (c *Call) storeFailed(err error) {
 // ask sends a read to the engine, with the call's nonce if it has a key. False: the call is
 // answered. The call keeps its place among the reads in flight until its end, because the history
 // answers what the read lacks.
-func (c *Call) ask(q *actors.Read, key *directory.Key) bool {
+func (c *Call) ask(q *committed.Read, key *directory.Key) bool {
 	err := c.engine.BeginRead(false)
 	if err == nil {
 		c.reading = true
@@ -153,16 +154,16 @@ func (c *Call) ask(q *actors.Read, key *directory.Key) bool {
 
 // askMore is ask once more, for an answer that takes two reads: the nonce is taken, and the first
 // read has the places.
-func (c *Call) askMore(q *actors.Read) bool {
+func (c *Call) askMore(q *committed.Read) bool {
 	q.Account = c.Key.Account.ID
 	return c.answered(q, c.engine.AskWithin(q, nil, 0))
 }
 
-func (c *Call) answered(q *actors.Read, err error) bool {
+func (c *Call) answered(q *committed.Read, err error) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, actors.ErrTimeout): // the read is not ours any more
+	case errors.Is(err, committed.ErrTimeout): // the read is not ours any more
 		c.Cause = err
 		c.Fail(StoreUnavailable, "")
 		return false
@@ -174,7 +175,7 @@ func (c *Call) answered(q *actors.Read, err error) bool {
 
 // viewFailed answers for a view that could not be made.
 func (c *Call) viewFailed(err error) {
-	if errors.Is(err, actors.ErrTimeout) {
+	if errors.Is(err, committed.ErrTimeout) {
 		c.Cause = err
 		c.Fail(StoreUnavailable, "")
 		return

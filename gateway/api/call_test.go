@@ -4,12 +4,12 @@ import (
 	"errors"
 	"testing"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 )
 
 func TestAViewThatIsNotThereInTimeIsAFailureWithItsReason(t *testing.T) {
 	var c Call
-	if c.viewFailed(actors.ErrTimeout); !errors.Is(c.Cause, actors.ErrTimeout) ||
+	if c.viewFailed(committed.ErrTimeout); !errors.Is(c.Cause, committed.ErrTimeout) ||
 		c.Failure != StoreUnavailable {
 		t.Errorf("%v for the reason %v", c.Failure, c.Cause)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 )
 
 // A Failure is one way in which a request can fail: a named value with its status and text. Each
@@ -130,9 +131,9 @@ func (f *Failure) About(about string) string {
 // FailureOf returns the failure for an error of the engine.
 func FailureOf(err error) *Failure {
 	switch {
-	case errors.Is(err, actors.ErrNonce):
+	case errors.Is(err, committed.ErrNonce):
 		return WrongNonce
-	case errors.Is(err, actors.ErrKeyRevoked):
+	case errors.Is(err, committed.ErrKeyRevoked):
 		return Unauthenticated
 	case errors.Is(err, actors.ErrPaused):
 		return Paused
@@ -148,7 +149,7 @@ func FailureOf(err error) *Failure {
 	case errors.Is(err, actors.ErrAccountBusy):
 		return AccountBusy
 	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed),
-		errors.Is(err, actors.ErrUnanswered):
+		errors.Is(err, committed.ErrUnanswered):
 		return StoreUnavailable
 	}
 	return InternalError

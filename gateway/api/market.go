@@ -3,7 +3,7 @@ package api
 import (
 	"strconv"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/trading"
 	"exchange/gateway/encode"
 	"exchange/persistence"
@@ -39,12 +39,12 @@ func (c *Call) orderBook() {
 		return
 	}
 	sell, buy := c.bookLimit("limit_sell", "limit_asks"), c.bookLimit("limit_buy", "limit_bids")
-	kind := actors.ReadDepth
+	kind := committed.ReadDepth
 	if p, ok := c.Query.Get("group"); ok {
 		switch string(p.Value) {
 		case "0":
 		case "1":
-			kind = actors.ReadLevels
+			kind = committed.ReadLevels
 		default:
 			c.bad("group", FieldChoice+" It must be 0 or 1.")
 		}
@@ -62,7 +62,7 @@ func (c *Call) orderBook() {
 	allSell, allBuy := len(d.SellLevels)+len(d.SellOrders), len(d.BuyLevels)+len(d.BuyOrders)
 	sell, buy = min(sell, allSell), min(buy, allBuy)
 	entry := func(orders []trading.Order, levels []trading.Level) func([]byte, int) []byte {
-		if kind == actors.ReadLevels {
+		if kind == committed.ReadLevels {
 			return func(b []byte, i int) []byte {
 				return encode.Level(b, levels[i].Price, levels[i].Amount)
 			}
@@ -107,8 +107,8 @@ func appendEntries(b []byte, n int, entry func(b []byte, i int) []byte) []byte {
 }
 
 // entryBytes returns the usual size of a level or an order in an answer, rounded up.
-func entryBytes(kind actors.ReadKind) int {
-	if kind == actors.ReadLevels {
+func entryBytes(kind committed.ReadKind) int {
+	if kind == committed.ReadLevels {
 		return 64
 	}
 	return 96
@@ -138,7 +138,7 @@ const (
 )
 
 func (c *Call) trades() {
-	q := actors.NewRead(actors.ReadTrades)
+	q := committed.NewRead(committed.ReadTrades)
 	q.Pair, q.Before, q.Offset, q.Ascending = c.pair(), c.before(), c.offset(), c.ascending()
 	if q.Limit = c.limit("limit", DefaultTrades, MaxTrades); c.badFields() {
 		q.Free()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -107,7 +108,7 @@ func (c *Call) field(name string) ([]byte, bool) {
 
 // commandFailed answers for a command that has no outcome.
 func (c *Call) commandFailed(err error, id event.ClientID) {
-	if !errors.Is(err, actors.ErrTimeout) {
+	if !errors.Is(err, committed.ErrTimeout) {
 		c.FailWith(err)
 		return
 	}
@@ -193,7 +194,7 @@ func (c *Call) refused(cmd *actors.Command, w *actors.OrderWish) {
 // clientIDTaken tells the client which order has the id. The refusal is durable, so the answer
 // never asks for a repeat, even when this look-up fails.
 func (c *Call) clientIDTaken(id event.ClientID) {
-	q := actors.NewRead(actors.ReadClientID)
+	q := committed.NewRead(committed.ReadClientID)
 	q.Account, q.ClientID, q.FollowUp = c.Key.Account.ID, id, true
 	text := "Already used by another order."
 	if c.engine.Ask(q, nil, 0) == nil {
@@ -263,7 +264,7 @@ func (c *Call) closedLately(id uint64) (*persistence.Order, error) {
 		return nil, err
 	}
 	defer c.engine.EndRead(true)
-	q := actors.NewRead(actors.ReadOrder)
+	q := committed.NewRead(committed.ReadOrder)
 	q.ID, q.Account = id, c.Key.Account.ID
 	if err := c.engine.AskWithin(q, nil, 0); err != nil {
 		return nil, err

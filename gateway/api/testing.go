@@ -1,7 +1,7 @@
 package api
 
 import (
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 )
 
@@ -50,10 +50,10 @@ func (t *turns) waiting() (n int) {
 
 // Whole returns a view's JSON as a whole, which encode makes unless it was asked for before. For
 // tests of how often a view is encoded.
-func Whole(v *actors.View, encode func() []byte) []byte { return shown(v).body(encode).json }
+func Whole(v *committed.View, encode func() []byte) []byte { return shown(v).body(encode).json }
 
 // Part returns the entries [from, to) of a view's first list as JSON, which entry appends unless
 // they were asked for before. For tests of how often a view is encoded.
-func Part(v *actors.View, from, to int, entry func(b []byte, place int) []byte) []byte {
+func Part(v *committed.View, from, to int, entry func(b []byte, place int) []byte) []byte {
 	return shown(v).part(sellList, from, to, entry).json
 }

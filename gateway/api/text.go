@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 )
 
 // A text is memory with JSON that answers are written from. Many answers can share one text, and
@@ -193,7 +193,7 @@ type entries struct {
 }
 
 // shown returns the JSON that belongs to a view.
-func shown(v *actors.View) *shownView {
+func shown(v *committed.View) *shownView {
 	return v.Kept(func() any { return new(shownView) }).(*shownView)
 }
 

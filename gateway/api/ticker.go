@@ -2,7 +2,7 @@ package api
 
 import (
 	"errors"
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/market"
 	"exchange/core/money"
@@ -14,7 +14,7 @@ import (
 
 // A tickerList is the answer for all pairs, as long as none of their tickers has changed.
 type tickerList struct {
-	views []*actors.View
+	views []*committed.View
 	text  *text
 }
 
@@ -23,12 +23,12 @@ func (c *Call) ticker() {
 	if c.badFields() {
 		return
 	}
-	views := make([]*actors.View, 0, 16)
+	views := make([]*committed.View, 0, 16)
 	for _, p := range c.engine.Pairs() {
 		if number != 0 && p.Number != number {
 			continue
 		}
-		v, err := c.engine.View(actors.ReadTicker, p, 0, 0, 0)
+		v, err := c.engine.View(committed.ReadTicker, p, 0, 0, 0)
 		if err != nil {
 			c.viewFailed(err)
 			return
@@ -49,7 +49,7 @@ func (c *Call) ticker() {
 	c.pieces = append(c.pieces, piece{list.text.json, list.text})
 }
 
-func newTickerList(pairs []*directory.Pair, views []*actors.View) *tickerList {
+func newTickerList(pairs []*directory.Pair, views []*committed.View) *tickerList {
 	b := []byte{'['}
 	for i, p := range pairs {
 		if i > 0 {
@@ -83,7 +83,7 @@ func (c *Call) chart() {
 		return
 	}
 	since = firstStart(frame, since)
-	v, err := c.engine.View(actors.ReadCandles, pair, frame, 0, 0)
+	v, err := c.engine.View(committed.ReadCandles, pair, frame, 0, 0)
 	if err != nil {
 		c.viewFailed(err)
 		return
@@ -157,7 +157,7 @@ func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to
 
 // olderCandles answers with the candles in memory and the history's candles before them.
 func (c *Call) olderCandles(newer []market.Candle, q persistence.CandleQuery, limit int) {
-	barrier := actors.NewRead(actors.ReadHistory)
+	barrier := committed.NewRead(committed.ReadHistory)
 	if !c.ask(barrier, nil) {
 		return
 	}

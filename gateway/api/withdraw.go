@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -30,7 +31,7 @@ func (c *Call) deposits() {
 	if c.badFields() {
 		return
 	}
-	barrier := actors.NewRead(actors.ReadHistory)
+	barrier := committed.NewRead(committed.ReadHistory)
 	if !c.ask(barrier, c.Key) {
 		return
 	}
@@ -63,7 +64,7 @@ func (c *Call) withdraws() {
 	if c.badFields() {
 		return
 	}
-	q := actors.NewRead(actors.ReadWithdraws)
+	q := committed.NewRead(committed.ReadWithdraws)
 	// earlier limits may have let more of them in than today's
 	q.Currency, q.Before, q.Limit = closed.Currency, closed.Before, math.MaxInt
 	if !c.ask(q, c.Key) {
@@ -249,7 +250,7 @@ func (c *Call) text(name string, most int) string {
 }
 
 func (c *Call) withdrawUnknown(err error) {
-	if errors.Is(err, actors.ErrTimeout) {
+	if errors.Is(err, committed.ErrTimeout) {
 		c.Fail(OutcomeUnknown, " GET /api/v1/withdraws/ shows what there is.")
 		return
 	}
@@ -330,7 +331,7 @@ func withdrawRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
 		return nil, err
 	}
 	defer e.EndRead(true)
-	q := actors.NewRead(actors.ReadWithdraw)
+	q := committed.NewRead(committed.ReadWithdraw)
 	q.ID = id
 	if err := e.AskWithin(q, nil, 0); err != nil {
 		return nil, err
@@ -363,7 +364,7 @@ func (c *Call) withdrawNotMoved(id uint64) {
 
 // fees answers with the account's rates for each pair.
 func (c *Call) fees() {
-	q := actors.NewRead(actors.ReadFees)
+	q := committed.NewRead(committed.ReadFees)
 	if !c.ask(q, c.Key) {
 		return
 	}

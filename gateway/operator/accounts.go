@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/gateway/api"
@@ -39,7 +39,7 @@ func listAccounts(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := actors.NewRead(actors.ReadAccounts)
+	q := committed.NewRead(committed.ReadAccounts)
 	q.Limit = limit
 	if text := c.query("after"); len(text) > 0 {
 		var ok bool
@@ -83,7 +83,7 @@ const shownOrders = 20
 
 // showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
 func showAccount(c *call) (any, error) {
-	q := actors.NewRead(actors.ReadAccount)
+	q := committed.NewRead(committed.ReadAccount)
 	q.Name, q.Limit = string(c.query("name")), shownOrders
 	if err := c.read(q); err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func listKeys(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := actors.NewRead(actors.ReadKeys)
+	q := committed.NewRead(committed.ReadKeys)
 	q.Account = account
 	if err := c.read(q); err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func deposit(c *call) (any, error) {
 		q.Reference = random(18)
 	}
 	a, err := c.engine.Deposit(c.operator, q.Account, q.Currency, amount, q.Reference)
-	if errors.Is(err, actors.ErrTimeout) {
+	if errors.Is(err, committed.ErrTimeout) {
 		// The reference may be new: without it the operator could not ask again without paying
 		// twice.
 		return nil, fmt.Errorf(
@@ -263,7 +263,7 @@ func deposit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := actors.NewRead(actors.ReadWallet)
+	w := committed.NewRead(committed.ReadWallet)
 	w.Account = a.AccountID
 	if err := c.read(w); err != nil {
 		//nolint:errorlint // the deposit was made, whatever the cause is

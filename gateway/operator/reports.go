@@ -9,8 +9,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"exchange/actors"
 	"exchange/actors/audit"
+	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/gateway/api"
 	"exchange/persistence"
@@ -41,7 +41,7 @@ func listActions(c *call) (any, error) {
 		return nil, err
 	}
 	defer c.engine.EndRead(false)
-	barrier := actors.NewRead(actors.ReadHistory)
+	barrier := committed.NewRead(committed.ReadHistory)
 	if err := c.engine.AskWithin(barrier, nil, 0); err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) 
 
 // writeBackup streams a backup of everything: the state at one sequence, and the history up to it.
 func writeBackup(c *call) (any, error) {
-	q := actors.NewRead(actors.ReadImage)
+	q := committed.NewRead(committed.ReadImage)
 	if err := c.read(q); err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func writeBackup(c *call) (any, error) {
 
 // historyNow waits until the history has all that was answered so far.
 func (c *call) historyNow() error {
-	barrier := actors.NewRead(actors.ReadHistory)
+	barrier := committed.NewRead(committed.ReadHistory)
 	if err := c.read(barrier); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/gateway/api"
 )
 
@@ -28,7 +29,7 @@ type call struct {
 func (c *call) query(name string) []byte { return c.ctx.QueryArgs().Peek(name) }
 
 // read asks the engine for something that is not private.
-func (c *call) read(q *actors.Read) error { return c.engine.Ask(q, nil, 0) }
+func (c *call) read(q *committed.Read) error { return c.engine.Ask(q, nil, 0) }
 
 // A badRequest is a request that the client has to change.
 type badRequest struct{ text string }
@@ -125,7 +126,7 @@ const storeTimeout = 5 * time.Second
 
 // account returns the id of the account with a name.
 func (c *call) account(name string) (uint32, error) {
-	q := actors.NewRead(actors.ReadAccount)
+	q := committed.NewRead(committed.ReadAccount)
 	q.Name = name
 	if err := c.read(q); err != nil {
 		return 0, err

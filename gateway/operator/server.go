@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/gateway/api"
 	"exchange/persistence"
 )
@@ -165,9 +166,9 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	switch {
 	case errors.As(err, &request), errors.As(err, &syntax):
 		status = fasthttp.StatusBadRequest
-	case errors.Is(err, actors.ErrTimeout) && ctx.IsPost():
+	case errors.Is(err, committed.ErrTimeout) && ctx.IsPost():
 		text = "outcome unknown: it may or may not have been done"
-	case errors.Is(err, actors.ErrTimeout):
+	case errors.Is(err, committed.ErrTimeout):
 		f = api.StoreUnavailable
 	}
 	// With Retry-After, a 503 says that nothing was done: of POST only errors of admission and

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -48,7 +49,7 @@ type change struct {
 // the history has fewer trades than there were, the rest is brought forward. With a currency it
 // shows the changes of that currency alone.
 func statement(c *call) (any, error) {
-	q := actors.NewRead(actors.ReadStatement)
+	q := committed.NewRead(committed.ReadStatement)
 	q.Name = string(c.query("account"))
 	if err := c.read(q); err != nil {
 		return nil, err

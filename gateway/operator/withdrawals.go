@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -39,7 +40,7 @@ func listWithdrawals(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := actors.NewRead(actors.ReadWithdraws)
+	q := committed.NewRead(committed.ReadWithdraws)
 	q.Limit = limit
 	name := string(c.query("account"))
 	if name != "" {
@@ -165,7 +166,7 @@ func withdrawalRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
 		return nil, err
 	}
 	defer e.EndRead(true)
-	q := actors.NewRead(actors.ReadWithdraw)
+	q := committed.NewRead(committed.ReadWithdraw)
 	q.ID = id
 	if err := e.AskWithin(q, nil, 0); err != nil {
 		return nil, err

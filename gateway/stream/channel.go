@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 )
 
@@ -75,13 +75,13 @@ func (c *channel) Receive(ctx actor.Context) {
 			c.emptied = time.Now()
 			c.schedule()
 		}
-	case *actors.Watched:
+	case *committed.Watched:
 		if m.Token == c.asked { // otherwise an earlier life asked, and its watch has ended
 			c.watched(m.View)
 		}
-	case *actors.Units:
+	case *committed.Units:
 		c.units(m.List)
-	case actors.Changed:
+	case committed.Changed:
 		c.dirty = true
 		c.schedule()
 	case look:
@@ -109,20 +109,20 @@ func (c *channel) ask() {
 		c.next = nextBeat(c.askedAt, c.hub.opts.Interval)
 	}
 	e := c.hub.engine
-	w := actors.Watch{Channel: c.self, Pair: c.pair, Kind: watching[c.family], Token: c.asked}
+	w := committed.Watch{Channel: c.self, Pair: c.pair, Kind: watching[c.family], Token: c.asked}
 	switch c.family {
 	case ticker:
-		w.View = actors.WatchTicker
+		w.View = committed.WatchTicker
 	case top:
-		w.View, w.Levels = actors.WatchBook, shownTop
+		w.View, w.Levels = committed.WatchBook, shownTop
 	case diff:
-		w.View, w.Levels = actors.WatchBook, -1
+		w.View, w.Levels = committed.WatchBook, -1
 	}
 	e.Watch(w)
 }
 
 // watched takes the pair's state as of this turn of the channel; later events follow it.
-func (c *channel) watched(v *actors.View) {
+func (c *channel) watched(v *committed.View) {
 	c.asked, c.watching, c.dirty = 0, true, false
 	switch c.family {
 	case ticker:
@@ -148,7 +148,7 @@ func (c *channel) changed(state []byte) {
 }
 
 // units sends events.
-func (c *channel) units(list []actors.Unit) {
+func (c *channel) units(list []committed.Unit) {
 	if !c.watching {
 		return // the events were on their way when the watch ended
 	}

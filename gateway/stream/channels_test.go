@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/trading"
 	"exchange/gateway/socketio"
@@ -403,13 +403,13 @@ func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")
 	l.next()
-	var list []actors.Unit
+	var list []committed.Unit
 	for i := range 10_000 {
-		list = append(list, actors.Unit{UpdateID: uint64(i + 1),
-			Levels: []actors.LevelChange{{Side: trading.Sell, Price: 1e10}}})
+		list = append(list, committed.Unit{UpdateID: uint64(i + 1),
+			Levels: []committed.LevelChange{{Side: trading.Sell, Price: 1e10}}})
 	}
 	l.hold(true)
-	w.engine.Tell(w.hub.channels[w.hub.names.topic(diff, 0)], &actors.Units{List: list})
+	w.engine.Tell(w.hub.channels[w.hub.names.topic(diff, 0)], &committed.Units{List: list})
 	eventually(t, "the book is owed", func() bool { return w.hub.counts.resyncs.Load() == 1 })
 	if n := w.server.Stats().Closed[socketio.SlowClient]; n != 0 {
 		t.Error(n)
@@ -425,7 +425,7 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	l.subscribe("diff.BTC_USDT")
 	for i := range uint64(20) {
 		// nothing fits before it
-		w.engine.Tell(channel, &actors.Units{List: []actors.Unit{{UpdateID: 777}}})
+		w.engine.Tell(channel, &committed.Units{List: []committed.Unit{{UpdateID: 777}}})
 		l.ended()
 		// Who comes back at once has nothing to do with those who are still being forgotten.
 		l = w.listen()

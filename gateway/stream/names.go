@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"strings"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/gateway/socketio"
 )
@@ -40,8 +40,8 @@ var policies = [families]socketio.Policy{ticker: socketio.Latest, diff: socketio
 	trades: socketio.Keep, top: socketio.Latest, book: socketio.Keep}
 
 // watching is the kind of events that a channel gets from the committed actor.
-var watching = [families]actors.WatchKind{ticker: actors.WatchChanges, diff: actors.WatchLevels,
-	trades: actors.WatchUnits, top: actors.WatchChanges, book: actors.WatchUnits}
+var watching = [families]committed.WatchKind{ticker: committed.WatchChanges, diff: committed.WatchLevels,
+	trades: committed.WatchUnits, top: committed.WatchChanges, book: committed.WatchUnits}
 
 // A topic is the number of a channel: its family times the number of pairs, plus its pair's place.
 type topic uint32

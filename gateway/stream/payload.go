@@ -3,7 +3,7 @@ package stream
 import (
 	"strconv"
 
-	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/trading"
 	"exchange/gateway/encode"
@@ -26,7 +26,7 @@ func (w *writer) frame(dst []byte) []byte {
 }
 
 // tradesOf appends an event for each trade of the units.
-func (w *writer) tradesOf(dst []byte, units []actors.Unit) []byte {
+func (w *writer) tradesOf(dst []byte, units []committed.Unit) []byte {
 	for i := range units {
 		u := &units[i]
 		for j := range u.Trades {
@@ -40,7 +40,7 @@ func (w *writer) tradesOf(dst []byte, units []actors.Unit) []byte {
 }
 
 // diffs appends an event for each unit.
-func (w *writer) diffs(dst []byte, units []actors.Unit) []byte {
+func (w *writer) diffs(dst []byte, units []committed.Unit) []byte {
 	for i := range units {
 		u := &units[i]
 		b := w.head(u.UpdateID)
@@ -54,7 +54,7 @@ func (w *writer) diffs(dst []byte, units []actors.Unit) []byte {
 	return dst
 }
 
-func changes(b []byte, levels []actors.LevelChange, side trading.Side) []byte {
+func changes(b []byte, levels []committed.LevelChange, side trading.Side) []byte {
 	b = append(b, '[')
 	first := true
 	for i := range levels {
@@ -70,7 +70,7 @@ func changes(b []byte, levels []actors.LevelChange, side trading.Side) []byte {
 }
 
 // whole appends the whole book, the event before a sequence of differences.
-func (w *writer) whole(dst []byte, v *actors.View) []byte {
+func (w *writer) whole(dst []byte, v *committed.View) []byte {
 	b := append(w.head(v.UpdateID), `,"prev_update_id":null,"snapshot":true`...)
 	w.body = sides(b, v, len(v.Depth.SellLevels)+len(v.Depth.BuyLevels))
 	dst = w.frame(dst)
@@ -84,7 +84,7 @@ func (w *writer) whole(dst []byte, v *actors.View) []byte {
 const keptBody = 64 << 10
 
 // topOf appends the best levels.
-func (w *writer) topOf(dst []byte, v *actors.View) []byte {
+func (w *writer) topOf(dst []byte, v *committed.View) []byte {
 	w.body = sides(w.head(v.UpdateID), v, shownTop)
 	return w.frame(dst)
 }
@@ -94,7 +94,7 @@ func (w *writer) head(updateID uint64) []byte {
 	return strconv.AppendUint(append(b, `,"update_id":`...), updateID, 10)
 }
 
-func sides(b []byte, v *actors.View, most int) []byte {
+func sides(b []byte, v *committed.View, most int) []byte {
 	d := v.Depth
 	b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
 	b = encode.Levels(append(b, `,"sell":`...), d.SellLevels[:min(most, len(d.SellLevels))])
@@ -103,13 +103,13 @@ func sides(b []byte, v *actors.View, most int) []byte {
 }
 
 // tickerOf appends the ticker.
-func (w *writer) tickerOf(dst []byte, v *actors.View) []byte {
+func (w *writer) tickerOf(dst []byte, v *committed.View) []byte {
 	w.body = encode.Ticker(w.body[:0], w.pair, &v.Ticker)
 	return w.frame(dst)
 }
 
 // orders appends an event for each unit, in the form of the book_ channels.
-func (w *writer) orders(dst []byte, units []actors.Unit) []byte {
+func (w *writer) orders(dst []byte, units []committed.Unit) []byte {
 	for i := range units {
 		u := &units[i]
 		b := encode.Seconds(append(w.body[:0], `{"success":true,"date":`...), u.TimeUs)

@@ -1,11 +1,10 @@
-package actors
+package committed
 
 import (
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"exchange/actors/directory"
 	"exchange/core/market"
 	"exchange/core/matching"
 	"exchange/core/state"
@@ -67,26 +66,6 @@ const (
 	slotChart
 	viewSlots = slotChart + market.FrameCount
 )
-
-// View answers ReadLevels, ReadDepth, ReadTicker and ReadCandles of a pair: from its board if what
-// is there is current, else from the committed state. Errors are those of Ask.
-func (e *Engine) View(kind ReadKind, p *directory.Pair, frame market.Frame,
-	limitBuy, limitSell int) (*View,
-	error) {
-	arrived := e.released.Load()
-	if v := e.committed.boards[p.Number-1].find(kind, frame, limitBuy, limitSell,
-		e.committed.folded.Load() >= arrived); v != nil {
-		return v, nil
-	}
-	r := NewRead(kind)
-	r.Pair, r.Frame, r.LimitBuy, r.LimitSell = p.Number, frame, limitBuy, limitSell
-	if err := e.Ask(r, nil, 0); err != nil {
-		return nil, err
-	}
-	v := r.View
-	r.Free()
-	return v, nil
-}
 
 // find is a view that may be shown, nil if there is none; current says that the board is as new as
 // all that was released.
@@ -155,7 +134,7 @@ func slotsOf(kind ReadKind) (slot, deep int) {
 }
 
 // view answers on the committed side: with what is on the board, or a new view that it puts there.
-func (c *committed) view(r *Read) {
+func (c *Side) view(r *Read) {
 	if r.View = c.boards[r.Pair-1].find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell,
 		true); r.View != nil {
 		return
@@ -164,7 +143,7 @@ func (c *committed) view(r *Read) {
 }
 
 // newView makes one, whatever is on the board.
-func (c *committed) newView(r *Read) {
+func (c *Side) newView(r *Read) {
 	p, b := c.state.Pair(r.Pair), c.boards[r.Pair-1]
 	v := &View{UpdateID: p.Market.UpdateID, at: time.Now()}
 	slot := slotTicker

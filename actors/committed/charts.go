@@ -1,4 +1,4 @@
-package actors
+package committed
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (l *chart) newest(most int) (list []market.Candle, older bool) {
 }
 
 // noteCandles takes what a record's trades did to the pair's candles.
-func (c *committed) noteCandles(p *state.Pair) {
+func (c *Side) noteCandles(p *state.Pair) {
 	k := c.charts[p.Number-1]
 	for f := range k {
 		candle, _ := p.Market.Candle(market.Frame(f))
@@ -60,7 +60,7 @@ func (c *committed) noteCandles(p *state.Pair) {
 }
 
 // stepCandles writes what changed since the last step into the rows of this one.
-func (c *committed) stepCandles(w *persistence.Writes) {
+func (c *Side) stepCandles(w *persistence.Writes) {
 	for pair := range c.traded {
 		k := c.charts[pair-1]
 		for f := range k {
@@ -76,7 +76,7 @@ func (c *committed) stepCandles(w *persistence.Writes) {
 
 // loadCandles takes the newest candles from the history; later ones, and what has become of the
 // last, were noted while folding.
-func (c *committed) loadCandles(ctx context.Context, history persistence.History) error {
+func (c *Side) loadCandles(ctx context.Context, history persistence.History) error {
 	for i, k := range c.charts {
 		for f := range k {
 			l := &k[f]

@@ -1,15 +1,11 @@
-package actors
+package committed
 
 import (
-	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/directory"
-	"exchange/actors/mailbox"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -91,46 +87,10 @@ type Watch struct {
 	Token   uint64 // for the answer
 }
 
-// An unwatch ends a Watch.
-type unwatch struct {
-	channel *actor.PID
-	pair    uint16
-}
-
-// SpawnChannel starts a channel's actor. When it panics it is made anew by produce, after
-// *actor.Restarting, with what is in its mailbox: it has no state that anything rests on. The name
-// is for the log.
-func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
-	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()),
-		actor.WithMailbox(func() actor.Mailbox {
-			return mailbox.New(0,
-				&mailbox.Host{Scheduler: e.opts.scheduler, Guard: startAgain{e.log}})
-		}))
-	return e.root.SpawnPrefix(props, "channel/"+name+"/")
-}
-
-// startAgain is the guard of stream channels.
-type startAgain struct{ log *slog.Logger }
-
-// Panicked leaves the channel to its supervisor.
-func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
-	g.log.Error(
-		"a stream channel failed and is started again, its subscribers are disconnected",
-		"channel", m.Name(), "reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message),
-		"stack", string(debug.Stack()))
-	m.Escalate(reason, message)
-}
-
-// Tell sends a message to a channel's actor.
-func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, message) }
-
-// Watch begins to watch a pair, or asks once more. The channel gets a *Watched, and from then on
-// what its kind says. It may be called from its actor.
-func (e *Engine) Watch(w Watch) { e.root.Send(e.fold, &w) }
-
-// Unwatch ends it. What was on its way still comes.
-func (e *Engine) Unwatch(channel *actor.PID, p *directory.Pair) {
-	e.root.Send(e.fold, &unwatch{channel, p.Number})
+// An Unwatch ends a Watch.
+type Unwatch struct {
+	Channel *actor.PID
+	Pair    uint16
 }
 
 // A feed has who watches a pair. The committed actor owns it.
@@ -149,7 +109,7 @@ type watcher struct {
 }
 
 // watch answers a channel, and tells it from now on.
-func (c *committed) watch(w *Watch) {
+func (c *Side) watch(w *Watch) {
 	f := c.feeds[w.Pair.Number-1]
 	f.remove(w.Channel)
 	f.watchers = append(f.watchers, watcher{pid: w.Channel, kind: w.Kind})
@@ -166,7 +126,7 @@ func (c *committed) watch(w *Watch) {
 		answer.View = r.View
 		r.Free()
 	}
-	c.tell(w.Channel, answer)
+	c.out.Tell(w.Channel, answer)
 }
 
 func (f *feed) remove(channel *actor.PID) {
@@ -189,7 +149,7 @@ func (f *feed) count(kind WatchKind, by int) {
 }
 
 // noteUnit keeps what the record just folded did to its pair.
-func (c *committed) noteUnit(r *event.Record) {
+func (c *Side) noteUnit(r *event.Record) {
 	f := c.feeds[r.Pair-1]
 	if len(f.watchers) == 0 || r.Kind != event.KindOrder && r.Kind != event.KindCancel {
 		return
@@ -247,17 +207,17 @@ func changedLevels(p *state.Pair, u *Unit) []LevelChange {
 }
 
 // tellWatchers ends a batch: whoever watches its pairs is told.
-func (c *committed) tellWatchers() {
+func (c *Side) tellWatchers() {
 	for i, f := range c.touched {
 		units := f.forming
 		f.forming, f.touched, c.touched[i] = nil, false, nil
 		for j := range f.watchers {
 			switch w := &f.watchers[j]; {
 			case w.kind != WatchChanges:
-				c.tell(w.pid, units)
+				c.out.Tell(w.pid, units)
 			case !w.told:
 				w.told = true
-				c.tell(w.pid, Changed{})
+				c.out.Tell(w.pid, Changed{})
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package actors
+package committed
 
 import (
 	"fmt"
@@ -36,10 +36,10 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 		pair(1), pair(2),
 		event.Record{Kind: event.KindAccount, Account: event.Account{ID: 1, Name: "ann"}},
 		event.Record{Kind: event.KindDeposit,
-			Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: coin, Reference: "1"}},
+			Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: 1e8, Reference: "1"}},
 		event.Record{Kind: event.KindOrder, Pair: 1,
-			Order: event.Order{ID: id, Account: 1, Side: trading.Sell, Price: 1e8, Amount: coin,
-				Remaining: coin}})
+			Order: event.Order{ID: id, Account: 1, Side: trading.Sell, Price: 1e8, Amount: 1e8,
+				Remaining: 1e8}})
 	a := s.Account(1)
 	for other := uint64(1); other <= 1000; other++ {
 		if other%2 == 0 && other != id {
@@ -59,7 +59,7 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 		r := NewRead(ReadOrders)
 		r.Account = 1
 		ask(r)
-		if r.from(&committed{state: s}); len(r.Orders) != 1 || r.Orders[0].ID != id {
+		if r.from(&Side{state: s}); len(r.Orders) != 1 || r.Orders[0].ID != id {
 			t.Errorf("%s: %+v", what, r.Orders)
 		}
 	}
@@ -77,7 +77,7 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 		r := NewRead(ReadOpenIDs)
 		r.Account = 1
 		c.ask(r)
-		if r.from(&committed{state: s}); !slices.Equal(r.IDs, c.want) {
+		if r.from(&Side{state: s}); !slices.Equal(r.IDs, c.want) {
 			t.Errorf("ids %s: %v, want %v", what, r.IDs, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package actors
+package committed
 
 import (
 	"fmt"
@@ -16,21 +16,26 @@ import (
 	"exchange/persistence"
 )
 
-// A committed is the committed side: the fold of all released records. One actor owns it. It
+// A Side is the committed side: the fold of all released records. One actor owns it. It
 // answers reads, and hands the projector what the store has to know: rows, balances and nonces as
 // of one sequence, and now and then an image of the whole.
 //
 // Its mailbox has released batches and reads in the order in which they were sent, and the
 // journal's writer sends a batch before it replies to anybody. So a read that is sent after an
 // answer was seen finds the record behind that answer applied.
-type committed struct {
+type Side struct {
 	state    *state.State
 	snapshot SnapshotPolicy
 	meter    *metrics.Engine
-	recycle  func([]byte)  // gives a batch's buffer back to the journal
-	found    func(*lookup) // gives a lookup back to the registry
+	out      Outside // nil until Connect
+	root     *actor.RootContext
+	pid      *actor.PID    // of its actor
+	released atomic.Uint64 // the newest durable sequence that was sent to it
 	folded   atomic.Uint64
 	unsaved  atomic.Int64 // rows that the store does not have yet
+
+	began    uint64 // sequence of the snapshot that recovery began with
+	refolded uint64 // records, from the journal
 
 	batches state.Fold // of state, with note behind each record
 
@@ -53,17 +58,14 @@ type committed struct {
 	charts  []*charts           // by pair-1
 	candles int                 // recentCandles, but in tests
 	traded  map[uint16]struct{} // pairs whose candles differ from the store's
-	mails   func()              // there is something new in the outbox
 
-	feeds   []*feed                           // by pair-1
-	touched []*feed                           // whose watchers are to be told when the batch ends
-	tell    func(pid *actor.PID, message any) // to a stream channel
+	feeds   []*feed // by pair-1
+	touched []*feed // whose watchers are to be told when the batch ends
 
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
 	waiting []*Read                  // for the history
 	early   []*Read                  // for a batch that is on its way here
-	private accountReads             // in flight; handlers count them
 
 	imagedSeq uint64    // newest snapshot
 	imagedAt  time.Time // when one was last tried
@@ -76,10 +78,21 @@ type committed struct {
 	final    bool // the next projection is the last, with an image
 }
 
+// An Outside is the engine, as the committed side tells it of things.
+type Outside interface {
+	Finder
+	Recycle(data []byte)                  // gives a batch's buffer back to the journal
+	Tell(channel *actor.PID, message any) // tells a stream channel
+	Mailed()                              // says that there is something new in the outbox
+}
+
+// A Probe looks at the committed side on its own turn.
+type Probe interface{ Run(actor.Actor) }
+
 // Messages to the committed actor.
 type (
 	// released is a durable batch; its data is the receiver's.
-	released struct {
+	Released struct {
 		data []byte
 		next uint64
 	}
@@ -94,16 +107,49 @@ type (
 		seq uint64
 		err error
 	}
-	// tick asks for a projection of what has gathered.
-	tick struct{}
-	// finish asks for a last projection and an image; the projector ends after it.
-	finish struct{}
+	// Tick asks for a projection of what has gathered.
+	Tick struct{}
+	// Finish asks for a last projection and an image; the projector ends after it.
+	Finish struct{}
 )
 
+// Connect says whom the committed side tells of things, and who writes projections.
+func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
+	c.root, c.out, c.project = root, out, p.in
+	p.report = c.Send
+}
+
+// Spawned says which actor it is. All that was folded until then counts as released.
+func (c *Side) Spawned(pid *actor.PID) {
+	c.pid = pid
+	c.released.Store(c.state.Seq())
+}
+
+// Send gives its actor a message of this package.
+func (c *Side) Send(message any) { c.root.Send(c.pid, message) }
+
+// Release gives its actor a durable batch.
+func (c *Side) Release(data []byte, next uint64) {
+	c.root.Send(c.pid, &Released{data: data, next: next})
+	c.released.Store(next)
+}
+
+// Released returns the newest sequence that was released.
+func (c *Side) Released() uint64 { return c.released.Load() }
+
+// Folded returns the sequence up to which it has folded.
+func (c *Side) Folded() uint64 { return c.folded.Load() }
+
+// Unsaved returns how many rows the store does not have yet.
+func (c *Side) Unsaved() int64 { return c.unsaved.Load() }
+
+// State is what it has folded. It belongs to the actor, once that is spawned.
+func (c *Side) State() *state.State { return c.state }
+
 // Receive implements actor.Actor.
-func (c *committed) Receive(ctx actor.Context) {
+func (c *Side) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *released:
+	case *Released:
 		c.fold(m)
 	case *Read:
 		c.read(m)
@@ -114,29 +160,29 @@ func (c *committed) Receive(ctx actor.Context) {
 		if m.err == nil {
 			c.imagedSeq = m.seq
 		}
-	case *lookup:
-		m.answer(c)
-		c.found(m)
-	case tick:
+	case Looker:
+		m.lookup().answer(c)
+		c.out.Found(m)
+	case Tick:
 		c.flush()
-	case finish:
+	case Finish:
 		c.final = true
 		c.flush()
 	case *Watch:
 		c.watch(m)
-	case *unwatch:
-		c.feeds[m.pair-1].remove(m.channel)
-	case *probe:
-		m.run(c)
+	case *Unwatch:
+		c.feeds[m.Pair-1].remove(m.Channel)
+	case Probe:
+		m.Run(c)
 	}
 }
 
-func (c *committed) fold(m *released) {
+func (c *Side) fold(m *Released) {
 	if err := c.foldBatch(c.state.Seq(), m.next, m.data); err != nil {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
 	c.tellWatchers()
-	c.recycle(m.data)
+	c.out.Recycle(m.data)
 	c.folded.Store(m.next) // the boards are newer, if anything
 	c.answerEarly()
 	if mails := int64(c.state.Mails()); mails != c.meter.Outbox.Load() {
@@ -145,7 +191,7 @@ func (c *committed) fold(m *released) {
 }
 
 // foldBatch folds the records of one batch. An image that became due meanwhile is taken at its end.
-func (c *committed) foldBatch(prev, next uint64, data []byte) error {
+func (c *Side) foldBatch(prev, next uint64, data []byte) error {
 	c.folding = true
 	err := c.batches.Batch(prev, next, data)
 	c.folding = false
@@ -156,7 +202,7 @@ func (c *committed) foldBatch(prev, next uint64, data []byte) error {
 }
 
 // applied notes what the store has to know of a record that was folded, and tells the views.
-func (c *committed) applied(r *event.Record, effects *state.Effects) {
+func (c *Side) applied(r *event.Record, effects *state.Effects) {
 	if c.state.Seq() > c.watermark {
 		c.note(r, effects)
 	}
@@ -169,7 +215,7 @@ func (c *committed) applied(r *event.Record, effects *state.Effects) {
 	}
 }
 
-func (c *committed) note(r *event.Record, effects *state.Effects) {
+func (c *Side) note(r *event.Record, effects *state.Effects) {
 	before, trades, orders, deposits := rows.Count(c.rows), len(c.rows.Trades), len(c.rows.Orders),
 		len(c.rows.Deposits)
 	rows.Append(c.rows, c.state, r, effects)
@@ -206,15 +252,15 @@ func (c *committed) note(r *event.Record, effects *state.Effects) {
 		c.noteNonce(r.Refusal.Key)
 	case event.KindWithdraw:
 		c.noteNonce(r.Withdraw.Key)
-		c.mails()
+		c.mailed()
 	case event.KindWithdrawMoved:
 		c.noteNonce(r.WithdrawMoved.Key)
 		if effects.Withdraw != nil {
-			c.mails()
+			c.mailed()
 		}
 	case event.KindCodeRefused:
 		c.noteNonce(r.CodeRefused.Key)
-		c.mails()
+		c.mailed()
 	}
 	count := rows.Count(c.rows)
 	c.unsaved.Add(int64(count - before))
@@ -223,11 +269,18 @@ func (c *committed) note(r *event.Record, effects *state.Effects) {
 	}
 }
 
-// stepRows is the usual committed.stepRows. One more record may add twice max_fills, so a step
+// mailed tells that there is something new in the outbox.
+func (c *Side) mailed() {
+	if c.out != nil {
+		c.out.Mailed()
+	}
+}
+
+// stepRows is the usual Side.stepRows. One more record may add twice max_fills, so a step
 // stays below persistence.MaxRows.
 const stepRows = 20_000
 
-func (c *committed) tradesOf(pair uint16) *recentTrades {
+func (c *Side) tradesOf(pair uint16) *recentTrades {
 	r := c.trades[pair]
 	if r == nil {
 		r = &recentTrades{keep: c.keep}
@@ -236,7 +289,7 @@ func (c *committed) tradesOf(pair uint16) *recentTrades {
 	return r
 }
 
-func (c *committed) noteNonce(key uint32) {
+func (c *Side) noteNonce(key uint32) {
 	if key != 0 {
 		c.nonces[key] = struct{}{}
 	}
@@ -244,7 +297,7 @@ func (c *committed) noteNonce(key uint32) {
 
 // read answers a read. One whose handler has left is not worked out any more; its nonce is taken in
 // any case.
-func (c *committed) read(r *Read) {
+func (c *Side) read(r *Read) {
 	if r.key != nil {
 		c.noteRead(r.key.Number, r.nonce)
 	}
@@ -261,11 +314,11 @@ func (c *committed) read(r *Read) {
 		c.flush()
 		return
 	}
-	r.answer()
+	r.Answer()
 }
 
 // answerEarly answers the reads that have waited for what was folded now; the others wait on.
-func (c *committed) answerEarly() {
+func (c *Side) answerEarly() {
 	early := c.early
 	c.early = nil
 	for _, r := range early {
@@ -276,7 +329,7 @@ func (c *committed) answerEarly() {
 // wait keeps a read until the store's watermark has reached its needs. While the store does not
 // take projections, reads whose handlers have gone are let go before the list grows: the budget of
 // reads in flight bounds the others.
-func (c *committed) wait(r *Read) {
+func (c *Side) wait(r *Read) {
 	if len(c.waiting) == cap(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, (*Read).left)
 	}
@@ -287,28 +340,28 @@ func (c *committed) wait(r *Read) {
 	c.waiting = append(c.waiting, r)
 }
 
-// nonce is the highest one that a key has used, for commands and for reads; 0 of a revoked one.
-func (c *committed) nonce(key uint32) uint64 {
+// Nonce is the highest one that a key has used, for commands and for reads; 0 of a revoked one.
+func (c *Side) Nonce(key uint32) uint64 {
 	return max(c.state.Keys()[key-1].Nonce, c.readNonces[key])
 }
 
 // noteRead keeps the nonce of a read for the next projection. It is not part of the state: no
 // record says it, and losing the newest ones in a crash is harmless.
-func (c *committed) noteRead(key uint32, nonce uint64) {
+func (c *Side) noteRead(key uint32, nonce uint64) {
 	c.raiseReadNonce(key, nonce)
 	if c.noteNonce(key); len(c.nonces) >= c.stepRows {
 		c.step()
 	}
 }
 
-func (c *committed) raiseReadNonce(key uint32, nonce uint64) {
+func (c *Side) raiseReadNonce(key uint32, nonce uint64) {
 	if !c.state.Keys()[key-1].Revoked {
 		c.readNonces[key] = max(c.readNonces[key], nonce)
 	}
 }
 
 // flush starts a projection, unless one is on its way or there is nothing to write.
-func (c *committed) flush() {
+func (c *Side) flush() {
 	if c.flushing {
 		return
 	}
@@ -324,7 +377,7 @@ func (c *committed) flush() {
 
 // step ends the step that is forming at the state as it is now: balances and nonces are as of this
 // sequence, and so is an image, if one is due. In the midst of a batch the image waits for its end.
-func (c *committed) step() {
+func (c *Side) step() {
 	to := c.state.Seq()
 	w := c.rows
 	for id := range c.accounts {
@@ -338,7 +391,7 @@ func (c *committed) step() {
 		w.Wallets = append(w.Wallets, row)
 	}
 	for key := range c.nonces {
-		if nonce := c.nonce(key); nonce > 0 {
+		if nonce := c.Nonce(key); nonce > 0 {
 			w.Nonces = append(w.Nonces, persistence.Nonce{Key: c.state.Keys()[key-1].Key.Key,
 				Nonce: nonce})
 		}
@@ -346,7 +399,7 @@ func (c *committed) step() {
 	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
 	p.rows = rows.Count(w)
 	c.stepCandles(w)
-	c.imageDue = c.final || !c.imaging && c.snapshot.due(to-c.imagedSeq, time.Since(c.imagedAt))
+	c.imageDue = c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
 	if c.imageDue && !c.folding {
 		p.image = c.state.AppendTo(nil)
 		c.imaging, c.imagedAt, c.imageDue = true, time.Now(), false
@@ -360,7 +413,7 @@ func (c *committed) step() {
 	}
 }
 
-func (c *committed) flushed(m *flushed) {
+func (c *Side) flushed(m *flushed) {
 	c.flushing = false
 	c.steps = c.steps[:copy(c.steps, c.steps[1:])]
 	c.watermark = m.to
@@ -374,7 +427,7 @@ func (c *committed) flushed(m *flushed) {
 	n := 0
 	for _, r := range c.waiting {
 		if r.needs <= c.watermark {
-			r.answer()
+			r.Answer()
 		} else {
 			c.waiting[n] = r
 			n++

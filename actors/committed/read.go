@@ -1,4 +1,4 @@
-package actors
+package committed
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ const (
 	ReadHistory
 	// ReadLevels, ReadDepth, ReadTicker and ReadCandles fill View: the pair's book by level or by
 	// order, what its ticker is now, or the newest candles of Frame. Of a book, an answer that
-	// reaches beyond what is always current may as a whole be a little old. Engine.View asks them.
+	// reaches beyond what is always current may as a whole be a little old. Door.View asks them.
 	ReadLevels
 	ReadDepth
 	ReadTicker
@@ -92,7 +92,7 @@ const (
 // sequence Seq, which is at or above whatever was released when the question was asked. A list that
 // needs the store is answered when the history is exact up to Seq.
 //
-// Reads are pooled: Engine.NewRead gives one, Free takes it back once it was answered.
+// Reads are pooled: NewRead gives one, Free takes it back once it was answered.
 type Read struct {
 	Kind     ReadKind
 	Account  uint32
@@ -111,7 +111,7 @@ type Read struct {
 	Frame               market.Frame // ReadCandles
 
 	// FollowUp says that this read completes the answer to a command whose outcome is durable: see
-	// Engine.BeginRead.
+	// Door.BeginRead.
 	FollowUp bool
 
 	key   *directory.Key // whose nonce is taken; nil: a read that is not signed
@@ -141,19 +141,19 @@ type Read struct {
 	LastDeposit uint64
 	TradeCount  uint64 // how many trades the account ever had; of FeeAccount: how many there were
 
-	needs  uint64  // the watermark from which on the answer is good
-	engine *Engine // that was asked
-	place  bool    // it holds one of its account's places, which whoever owns it gives back
-	stage  atomic.Uint32
-	reply  chan struct{}
-	timer  *time.Timer
+	needs uint64 // the watermark from which on the answer is good
+	door  *Door  // that was asked
+	place bool   // it holds one of its account's places, which whoever owns it gives back
+	stage atomic.Uint32
+	reply chan struct{}
+	timer *time.Timer
 }
 
 // Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that
 // either of them ends it.
 const (
 	readSent uint32 = iota // in the mailbox of an actor
-	// kept by an actor: by a wallet, or with its answer in committed.waiting until the history is
+	// kept by an actor: by a wallet, or with its answer in Side.waiting until the history is
 	// ready
 	readWaiting
 	readAnswered // the reply is there, or about to be
@@ -213,7 +213,7 @@ func NewRead(kind ReadKind) *Read {
 		0, r.Withdraws[:0], nil, nil, r.Holders[:0], 0, nil, nil
 	r.View, r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = nil, 0, nil,
 		r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
-	r.IDs, r.engine, r.place, r.after = r.IDs[:0], nil, false, 0
+	r.IDs, r.door, r.place, r.after = r.IDs[:0], nil, false, 0
 	return r
 }
 
@@ -246,7 +246,8 @@ func (r *Read) dropLongLists() {
 	}
 }
 
-func (r *Read) answer() {
+// Answer ends a read whose answer is in it.
+func (r *Read) Answer() {
 	if r.stage.CompareAndSwap(readSent, readAnswered) ||
 		r.stage.CompareAndSwap(readWaiting, readAnswered) {
 		r.reply <- struct{}{}
@@ -255,10 +256,18 @@ func (r *Read) answer() {
 	r.drop()
 }
 
-// rest and goOn are for an actor that keeps the read, and for when it passes it on. If the handler
-// has left, so it stays.
-func (r *Read) rest() { r.stage.CompareAndSwap(readSent, readWaiting) }
-func (r *Read) goOn() { r.stage.CompareAndSwap(readWaiting, readSent) }
+// Key returns the key of a private read, and the nonce that the read takes.
+func (r *Read) Key() (key *directory.Key, nonce uint64) { return r.key, r.nonce }
+
+// Park says that an actor keeps the read. If the handler has left, so it stays.
+func (r *Read) Park() { r.stage.CompareAndSwap(readSent, readWaiting) }
+
+// Unpark ends Park for a read that is about to be sent on. It is answered from a state at or above
+// the sequence after.
+func (r *Read) Unpark(after uint64) {
+	r.stage.CompareAndSwap(readWaiting, readSent)
+	r.after = after
+}
 
 // left says that nobody waits for the answer any more.
 func (r *Read) left() bool { return r.stage.Load() >= readLeft }
@@ -267,7 +276,7 @@ func (r *Read) left() bool { return r.stage.Load() >= readLeft }
 func (r *Read) drop() {
 	if r.stage.Load() == readLeft {
 		r.leavePlace()
-		r.engine.EndRead(r.FollowUp)
+		r.door.EndRead(r.FollowUp)
 	}
 }
 
@@ -276,7 +285,7 @@ func (r *Read) drop() {
 // answered: so no mailbox has more reads than there are places. One that an actor keeps costs
 // nobody anything any more but its pointer.
 func (r *Read) leave() bool {
-	places := r.engine.readers(r.FollowUp)
+	places := r.door.readers(r.FollowUp)
 	places.Add(1) // the handler's own is given back by the handler
 	if r.stage.CompareAndSwap(readSent, readLeft) {
 		return true
@@ -294,12 +303,12 @@ func (r *Read) leave() bool {
 func (r *Read) leavePlace() {
 	if r.place {
 		r.place = false
-		r.engine.committed.private.end(r.key.Account.ID)
+		r.door.private.end(r.key.Account.ID)
 	}
 }
 
 // from fills the answer. What is missing in it is in the store, once its watermark is at needs.
-func (r *Read) from(c *committed) (needs uint64) {
+func (r *Read) from(c *Side) (needs uint64) {
 	s := c.state
 	r.Seq = s.Seq()
 	switch r.Kind {
@@ -381,7 +390,7 @@ func (r *Read) openIDs(s *state.State) {
 
 // order reads one order, open or closed of late. Of an older one the store knows at the sequence
 // that order returns.
-func (r *Read) order(c *committed) (needs uint64) {
+func (r *Read) order(c *Side) (needs uint64) {
 	a := c.state.Account(r.Account)
 	o, p, ok := c.state.OpenOrder(a, r.ID)
 	if ok {
@@ -498,7 +507,7 @@ func (r *Read) account(s *state.State) {
 
 // named looks an order up by its client order id. While the account has not closed more orders than
 // are remembered, that is all there is, and the answer is complete without a search in the history.
-func (r *Read) named(c *committed, a *state.Account) (needs uint64) {
+func (r *Read) named(c *Side, a *state.Account) (needs uint64) {
 	id, taken := a.ClientIDs.Order(r.ClientID)
 	if o, p, ok := c.state.OpenOrder(a, id); ok {
 		r.Orders = append(r.Orders, openRow(a, o, p.Number))

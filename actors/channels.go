@@ -1,0 +1,49 @@
+package actors
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/mailbox"
+)
+
+// SpawnChannel starts a channel's actor. When it panics it is made anew by produce, after
+// *actor.Restarting, with what is in its mailbox: it has no state that anything rests on. The name
+// is for the log.
+func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
+	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()),
+		actor.WithMailbox(func() actor.Mailbox {
+			return mailbox.New(0,
+				&mailbox.Host{Scheduler: e.opts.scheduler, Guard: startAgain{e.log}})
+		}))
+	return e.root.SpawnPrefix(props, "channel/"+name+"/")
+}
+
+// startAgain is the guard of stream channels.
+type startAgain struct{ log *slog.Logger }
+
+// Panicked leaves the channel to its supervisor.
+func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
+	g.log.Error(
+		"a stream channel failed and is started again, its subscribers are disconnected",
+		"channel", m.Name(), "reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message),
+		"stack", string(debug.Stack()))
+	m.Escalate(reason, message)
+}
+
+// Tell sends a message to a channel's actor.
+func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, message) }
+
+// Watch begins to watch a pair, or asks once more. The channel gets a *Watched, and from then on
+// what its kind says. It may be called from its actor.
+func (e *Engine) Watch(w committed.Watch) { e.committed.Send(&w) }
+
+// Unwatch ends it. What was on its way still comes.
+func (e *Engine) Unwatch(channel *actor.PID, p *directory.Pair) {
+	e.committed.Send(&committed.Unwatch{Channel: channel, Pair: p.Number})
+}

@@ -1,0 +1,189 @@
+package committed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"exchange/actors/metrics"
+	"exchange/persistence"
+)
+
+// A SnapshotPolicy says when an image of the state is due: after MaxRecords, or after MinRecords
+// and MinInterval.
+type SnapshotPolicy struct {
+	MinRecords  uint64
+	MaxRecords  uint64
+	MinInterval time.Duration
+}
+
+// due waits a tenth of the interval in any case, so that a failing store is not tried at once
+// again.
+func (p SnapshotPolicy) Due(records uint64, age time.Duration) bool {
+	return records >= p.MaxRecords && age >= p.MinInterval/10 ||
+		records >= p.MinRecords && age >= p.MinInterval
+}
+
+// A projection is one step of the store's projections, from one sequence to another, with an image
+// of the whole state at its end where one is due.
+type projection struct {
+	from, to uint64
+	writes   *persistence.Writes
+	rows     int
+	image    []byte // nil: none
+	last     bool   // the projector ends after it
+}
+
+// ProjectorOptions are what a projector is made with.
+type ProjectorOptions struct {
+	Store persistence.Store
+	Token persistence.Token
+	Log   *slog.Logger
+	Meter *metrics.Engine
+	Fail  func(error)     // ends the engine
+	Stop  <-chan struct{} // ends the projector
+	// before a trim; nil: none
+	Archive func(ctx context.Context, upTo uint64) (trim uint64, err error)
+}
+
+// NewProjector makes the projector of a committed side, which Connect connects it with.
+func NewProjector(c *Side, o ProjectorOptions) *Projector {
+	return &Projector{o: o, in: make(chan projection, 1), newest: c.began,
+		finished: make(chan struct{})}
+}
+
+// A Projector is the goroutine that writes projections, behind the journal and never in its way. It
+// gets one projection at a time and tries until the store has taken it. Snapshots are uploaded by a
+// goroutine of their own, one at a time, so that nobody waits for them.
+type Projector struct {
+	o        ProjectorOptions
+	in       chan projection
+	report   func(any) // to the committed actor; set by its Connect
+	newest   uint64    // sequence of the newest snapshot; the uploader's while one is under way
+	upload   sync.WaitGroup
+	finished chan struct{} // closed when the last projection is done, or the store is lost
+	err      error         // of the last snapshot; set before finished is closed
+}
+
+// Run is the goroutine.
+func (p *Projector) Run() {
+	defer close(p.finished)
+	defer p.upload.Wait()
+	for {
+		select {
+		case <-p.o.Stop:
+			return
+		case w := <-p.in:
+			if !p.write(&w) {
+				return
+			}
+		}
+	}
+}
+
+// Finished is closed when the last projection is done, or the store is lost.
+func (p *Projector) Finished() <-chan struct{} { return p.finished }
+
+// Err is that of the last snapshot, once the projector has finished.
+func (p *Projector) Err() error { return p.err }
+
+// write writes one projection, and sends its image on its way. false: it was the last.
+func (p *Projector) write(w *projection) bool {
+	if !p.apply(w) {
+		return false
+	}
+	to, image := w.to, w.image
+	p.report(&flushed{to: to, rows: w.rows, writes: w.writes})
+	if w.last {
+		p.upload.Wait()
+		p.err = p.save(to, image)
+		return false
+	}
+	if image != nil {
+		p.upload.Go(func() { p.report(&imaged{to, p.save(to, image)}) })
+	}
+	return true
+}
+
+func (p *Projector) apply(w *projection) bool {
+	start := metrics.Now()
+	for wait := projectLeast; ; wait = min(2*wait, projectMost) {
+		ctx, cancel := context.WithTimeout(context.Background(), projectionTimeout)
+		err := p.o.Store.Apply(ctx, p.o.Token, w.from, w.to, w.writes)
+		cancel()
+		switch {
+		case err == nil:
+			p.o.Meter.Apply.Observe(metrics.Now() - start)
+			return true
+		case persistence.Definite(err):
+			p.o.Fail(err)
+			return false
+		}
+		p.o.Meter.Failures[metrics.OperationApply].Add(1)
+		if wait == projectLeast { // once for each outage
+			p.o.Log.Warn("a projection was not written, trying again", "from", w.from, "to", w.to,
+				"error", err)
+		}
+		select {
+		case <-p.o.Stop:
+			return false
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Bounds of one try, and of the wait for the next.
+const (
+	projectLeast, projectMost = 5 * time.Millisecond, 200 * time.Millisecond
+
+	projectionTimeout = 10 * time.Second
+	snapshotTimeout   = 5 * time.Minute
+)
+
+// save publishes an image and trims the journal below the one before.
+func (p *Projector) save(to uint64, image []byte) error {
+	if to == p.newest {
+		return nil // nothing has happened since
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
+	defer cancel()
+	start := time.Now()
+	if err := p.o.Store.SaveSnapshot(ctx, p.o.Token, to, bytes.NewReader(image)); err != nil {
+		p.o.Meter.Failures[metrics.OperationSnapshot].Add(1)
+		p.o.Log.Warn("no snapshot was taken, the next one is tried later", "seq", to, "error", err)
+		if errors.Is(err, persistence.ErrFenced) {
+			p.o.Fail(err)
+		}
+		return fmt.Errorf("taking a snapshot: %w", err)
+	}
+	p.o.Meter.Snapshot.Observe(int64(time.Since(start)))
+	p.o.Meter.SnapshotTaken(to, start.UnixMicro(), len(image))
+	older := p.newest
+	p.newest = to
+	p.o.Log.Info("snapshot taken", "seq", to, "bytes", len(image), "took",
+		time.Since(start).Round(time.Millisecond))
+	trim := older
+	if p.o.Archive != nil {
+		var err error
+		if trim, err = p.o.Archive(ctx, older); err != nil {
+			p.o.Meter.Failures[metrics.OperationTrim].Add(1)
+			p.o.Log.Error(
+				"the journal was not archived and is not trimmed, the next snapshot tries again",
+				"up_to", older, "error", err)
+			return nil
+		}
+	}
+	if err := p.o.Store.Trim(ctx, p.o.Token, trim); err != nil {
+		p.o.Meter.Failures[metrics.OperationTrim].Add(1)
+		p.o.Log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", trim,
+			"error", err)
+		if errors.Is(err, persistence.ErrFenced) {
+			p.o.Fail(err)
+		}
+	}
+	return nil
+}

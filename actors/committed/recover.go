@@ -1,0 +1,215 @@
+package committed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"exchange/actors/metrics"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// RecoverOptions say what is recovered, and how the committed side goes on.
+type RecoverOptions struct {
+	Store     persistence.Store
+	Last      uint64 // sequence with which the journal ends
+	Log       *slog.Logger
+	Meter     *metrics.Engine
+	Snapshot  SnapshotPolicy
+	Retention persistence.Retention // lists in memory do not show more
+	StepRows  int                   // tests cut projections earlier; 0: as usual
+	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
+}
+
+// Recover folds snapshot and journal of a store that is this process's. Nothing is skipped: what
+// does not fit stops it, with an error that says where.
+func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
+	s, size, err := NewestSnapshot(ctx, o.Store, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	o.Meter.SnapshotTaken(s.Seq(), s.TimeUs(), size)
+	watermark, err := o.Store.Watermark(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the watermark: %w", err)
+	}
+	if watermark < s.Seq() || watermark > o.Last {
+		return nil,
+			fmt.Errorf(
+				"%w: the projections are at sequence %d, the snapshot at %d, the journal at %d: "+
+					"the store has lost writes; restore a backup",
+				persistence.ErrCorrupt, watermark, s.Seq(), o.Last)
+	}
+	o.Meter.Watermark.Store(watermark)
+	c := newSide(s, watermark, o)
+	if err := o.Store.Read(ctx, s.Seq(), c.refold); err != nil {
+		return nil, fmt.Errorf("reading the journal after sequence %d: %w", s.Seq(), err)
+	}
+	if s.Seq() != o.Last {
+		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
+			persistence.ErrCorrupt, s.Seq(), o.Last)
+	}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt,
+			o.Last, err)
+	}
+	if err := c.checkReferences(ctx, o.Store); err != nil {
+		return nil, err
+	}
+	c.folded.Store(o.Last)
+	c.meter.Outbox.Store(int64(s.Mails()))
+	err = o.Store.Nonces(ctx, func(key string, nonce uint64) {
+		if k := s.KeyByName(key); k != nil && nonce > k.Nonce {
+			c.raiseReadNonce(k.Number, nonce)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading nonces: %w", err)
+	}
+	if err := c.loadTrades(ctx, o.Store); err != nil {
+		return nil, err
+	}
+	return c, c.loadCandles(ctx, o.Store)
+}
+
+// newSide begins with the state of a snapshot.
+func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
+	c := &Side{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{},
+		state: s, began: s.Seq(), snapshot: o.Snapshot, meter: o.Meter, watermark: watermark,
+		stepped: watermark, rows: new(persistence.Writes), spare: new(persistence.Writes),
+		stepRows: cmp.Or(o.StepRows, stepRows),
+		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
+		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
+		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
+		imagedAt: time.Now()}
+	c.batches = state.Fold{State: s, Note: c.applied}
+	for _, p := range s.Pairs() {
+		b := new(board)
+		b.version.Store(p.Market.UpdateID)
+		c.boards, c.charts, c.feeds = append(c.boards, b), append(c.charts, new(charts)),
+			append(c.feeds, new(feed))
+	}
+	if most := o.Retention.Trades; most > 0 {
+		c.keep = max(1, min(c.keep, most/2))
+	}
+	if most := o.Retention.Candles; most > 0 {
+		c.candles = min(c.candles, most)
+	}
+	return c
+}
+
+// refold folds a batch of the journal again.
+func (c *Side) refold(prev, next uint64, data []byte) error {
+	before := c.state.Seq()
+	if err := c.foldBatch(prev, next, data); err != nil {
+		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+	}
+	c.refolded += next - before
+	return nil
+}
+
+// Fold folds a batch of the start itself, before there is an actor.
+func (c *Side) Fold(prev, next uint64, data []byte) error {
+	if err := c.refold(prev, next, data); err != nil {
+		return err
+	}
+	c.folded.Store(next)
+	return nil
+}
+
+// Began returns the sequence of the snapshot that recovery began with.
+func (c *Side) Began() uint64 { return c.began }
+
+// Refolded returns how many records were folded from the journal.
+func (c *Side) Refolded() uint64 { return c.refolded }
+
+// Watermark is the store's, as it was recovered. It belongs to the actor, once that is spawned.
+func (c *Side) Watermark() uint64 { return c.watermark }
+
+// checkReferences refuses an index that lacks deposits: their references would be taken again. It
+// counts them, without those above the watermark, of which a crash in the midst of an Apply may
+// have left some.
+func (c *Side) checkReferences(ctx context.Context, store persistence.History) error {
+	n, err := store.CountReferences(ctx)
+	if err != nil {
+		return fmt.Errorf("counting the references of deposits: %w", err)
+	}
+	_, _, made := c.state.LastIDs()
+	projected := made - uint64(len(c.references))
+	for reference := range c.references {
+		_, err := store.Reference(ctx, 0, reference)
+		if err == nil {
+			n--
+		} else if !errors.Is(err, persistence.ErrNotFound) {
+			return fmt.Errorf("looking for the reference of a deposit: %w", err)
+		}
+	}
+	if n != projected {
+		return fmt.Errorf(
+			"%w: the index of references has %d deposits up to sequence %d, and %d were made: "+
+				"it was damaged; restore a backup", persistence.ErrCorrupt, n,
+			c.watermark, projected)
+	}
+	return nil
+}
+
+// loadTrades takes the newest trades from the history; those that it does not know yet were noted
+// while folding.
+func (c *Side) loadTrades(ctx context.Context, history persistence.History) error {
+	for pair := range len(c.state.Pairs()) + 1 {
+		list, n := c.tradesOf(uint16(pair)), 0
+		err := history.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair)},
+			func(t *persistence.Trade) bool {
+				if n++; n > list.keep {
+					list.older = true
+					return false
+				}
+				list.add(t)
+				return true
+			})
+		if err != nil {
+			return fmt.Errorf("reading the newest trades: %w", err)
+		}
+	}
+	return nil
+}
+
+// NewestSnapshot returns the state of the newest readable snapshot and its size in bytes, an empty
+// one if there is none at all.
+func NewestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State,
+	int, error) {
+	var damage error
+	for back := range 2 {
+		image, seq, err := persistence.ReadSnapshot(ctx, store, back)
+		if errors.Is(err, persistence.ErrNoSnapshot) {
+			break
+		}
+		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+			return nil, 0, fmt.Errorf("reading a snapshot: %w", err)
+		}
+		if err == nil {
+			var s *state.State
+			if s, err = state.Decode(image); err == nil && s.Seq() == seq {
+				return s, len(image), nil
+			}
+			if errors.Is(err, state.ErrImageVersion) {
+				return nil, 0, fmt.Errorf("%w: the snapshot at sequence %d: %w",
+					persistence.ErrCorrupt, seq, err)
+			}
+			if err == nil {
+				err = fmt.Errorf("it is of sequence %d", s.Seq())
+			}
+		}
+		damage = fmt.Errorf("the snapshot at sequence %d is damaged: %w", seq, err)
+		log.Error("trying an older snapshot", "error", damage)
+	}
+	if damage != nil {
+		// Without a snapshot the whole journal would have to be there; Read says so if it is not.
+		log.Error("no snapshot is readable, starting from the first record", "error", damage)
+	}
+	return state.New(), 0, nil
+}

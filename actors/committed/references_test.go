@@ -1,0 +1,84 @@
+package committed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors/metrics"
+	"exchange/persistence"
+)
+
+// Looks are bounded, in number and in time, and all come back.
+func TestLooksForReferencesAreBounded(t *testing.T) {
+	const n = 10 * referenceLooks
+	back := make(finder, n)
+	store := &lookedFor{gone: make(chan struct{})}
+	x := NewIndex(store, time.Hour, slog.New(slog.DiscardHandler), metrics.NewEngine(), back)
+	for range n {
+		x.Ask(new(Lookup))
+	}
+	for end := time.Now().Add(time.Minute); store.at.Load() != referenceLooks; {
+		if time.Now().After(end) {
+			t.Fatal("not as many as may be are at the store")
+		}
+		runtime.Gosched()
+	}
+	close(store.gone)
+	for range n {
+		if l := <-back; l.Err != nil || l.ID != 7 || !l.Asked {
+			t.Errorf("%+v", l)
+		}
+	}
+	if most := store.most.Load(); most > referenceLooks {
+		t.Errorf("%d were at the store at once", most)
+	}
+
+	// One that does not answer is given up, and so are those that stand in line.
+	store.gone = make(chan struct{})
+	x.patience = time.Millisecond
+	for range n {
+		x.Ask(new(Lookup))
+	}
+	for range n {
+		if l := <-back; !errors.Is(l.Err, ErrUnanswered) ||
+			!errors.Is(l.Err, context.DeadlineExceeded) || l.ID != 0 {
+			t.Errorf("%+v", l)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.asking < 0 || len(x.line) != 0 {
+		t.Errorf("%d still ask, and %d stand in line", x.asking, len(x.line))
+	}
+}
+
+// A finder takes lookups.
+type finder chan *Lookup
+
+func (f finder) Found(l Looker) { f <- l.lookup() }
+
+// lookedFor is a history that answers when gone is closed.
+type lookedFor struct {
+	persistence.History
+	gone     chan struct{}
+	at, most atomic.Int64
+}
+
+func (s *lookedFor) Reference(ctx context.Context, _ uint64,
+	_ string) (persistence.Deposit, error) {
+	at := s.at.Add(1)
+	defer s.at.Add(-1)
+	for most := s.most.Load(); at > most && !s.most.CompareAndSwap(most, at); most = s.most.Load() {
+	}
+	select {
+	case <-s.gone:
+		return persistence.Deposit{ID: 7}, nil
+	case <-ctx.Done():
+		return persistence.Deposit{}, ctx.Err()
+	}
+}

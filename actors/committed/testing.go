@@ -1,0 +1,90 @@
+package committed
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"exchange/core/market"
+	"exchange/persistence"
+)
+
+// Imaging reports whether a snapshot is on its way: for tests of package actors, on its turn.
+func Imaging(c *Side) bool { return c.imaging }
+
+// Waiting returns how many reads wait for the history: for tests of package actors, on its turn.
+func Waiting(c *Side) int { return len(c.waiting) }
+
+// References are those of deposits in memory, sorted: for tests of package actors, on its turn.
+func References(c *Side) []string { return slices.Sorted(maps.Keys(c.references)) }
+
+// ReadNonces returns of how many keys reads have used nonces: for tests of package actors, on its
+// turn.
+func ReadNonces(c *Side) int { return len(c.readNonces) }
+
+// SetSnapshots says when snapshots are due: for tests of package actors, on its turn.
+func SetSnapshots(c *Side, p SnapshotPolicy) { c.snapshot = p }
+
+// SetPatience says for how long reads wait: for tests of package actors.
+func SetPatience(d *Door, patience time.Duration) { d.limits.Patience = patience }
+
+// Reading returns how many reads are in flight that complete no command: for tests of package
+// actors.
+func Reading(d *Door) int64 { return d.reading.Load() }
+
+// EmptyPools forgets pooled reads: for tests of package actors, whose simulation lives in bubbles.
+func EmptyPools() { reads = sync.Pool{New: reads.New} }
+
+// Of views: for tests of package actors.
+const (
+	ShownLevels = shownLevels
+	ShownOrders = shownOrders
+	DeepAge     = deepAge
+)
+
+// SetMinute changes when a ticker was made: for tests of package actors.
+func SetMinute(v *View, minute int64) { v.minute = minute }
+
+// SetAge changes when a view was made: for tests of package actors.
+func SetAge(v *View, age time.Duration) { v.at = time.Now().Add(-age) }
+
+// RecentTrades are those in memory of a pair, 0 of all, and whether there are older ones: for tests
+// of package actors, on the committed side's turn.
+func RecentTrades(c *Side, pair uint16) (list []persistence.Trade, older bool) {
+	r := c.tradesOf(pair)
+	return r.rows, r.older
+}
+
+// RecentCandles is RecentTrades for a chart.
+func RecentCandles(c *Side, pair uint16, f market.Frame) (list []market.Candle, older bool) {
+	k := &c.charts[pair-1][f]
+	return k.list, k.older
+}
+
+// DriveProjector is Run with waits that end when wait returns: for tests of package actors, whose
+// simulation chooses when.
+func DriveProjector(p *Projector, wait func(until func() bool)) {
+	defer close(p.finished)
+	defer p.upload.Wait()
+	stopped := func() bool {
+		select {
+		case <-p.o.Stop:
+			return true
+		default:
+			return false
+		}
+	}
+	for {
+		wait(func() bool { return len(p.in) > 0 || stopped() })
+		if stopped() {
+			return
+		}
+		if w := <-p.in; !p.write(&w) {
+			return
+		}
+	}
+}
+
+// StepRows is the usual size of a projection: for tests of package actors.
+const StepRows = stepRows

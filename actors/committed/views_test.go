@@ -1,0 +1,43 @@
+package committed
+
+import (
+	"testing"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// How far an answer by orders is always current follows from the levels, and from what may be
+// copied for it.
+func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
+	f := func(levels, ordersOfEach, want int, more bool) {
+		t.Helper()
+		b, id := matching.New(), uint64(0)
+		for i := range levels {
+			for range ordersOfEach {
+				id++
+				b.Add(trading.Order{ID: id, Account: 1, Side: trading.Sell,
+					Price: money.Price(1 + i), Amount: 1, Remaining: 1})
+			}
+		}
+		if got := reachOf(ReadDepth, b, trading.Sell); got != (reach{want, more}) {
+			t.Errorf("%d levels of %d orders: %+v", levels, ordersOfEach, got)
+		}
+		if got := reachOf(ReadLevels, b,
+			trading.Sell); got != (reach{shownLevels, levels > shownLevels}) {
+			t.Errorf("%d levels: %+v", levels, got)
+		}
+	}
+	f(0, 0, shownOrders, false)
+	f(100, 20, shownOrders, false)
+	f(2000, 1, shownOrders, false)
+	f(2001, 1, shownOrders, true)
+	f(100, 50, 5000, false)
+	f(101, 50, 5000, true)
+	f(100, 100, mostShownOrders, false)
+	f(101, 100, mostShownOrders, true)
+	f(99, 102, mostShownOrders, true) // the exception
+	f(1, mostShownOrders, mostShownOrders, false)
+	f(1, mostShownOrders+1, mostShownOrders, true)
+}
