@@ -1,6 +1,6 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: help build demo test sim fuzz chaos bench profile lint vuln clean
+.PHONY: help build demo test sim fuzz chaos bench profile pictures lint vuln clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
@@ -36,6 +36,9 @@ bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 
 profile: ## make cmd/exchange/default.pgo anew, from a load on this machine
 	scripts/profile
+
+pictures: ## draw the README's pictures anew, from a load on this machine
+	scripts/pictures
 
 lint: ## check the form of the code: gofmt, go vet, staticcheck, scripts/tidy
 	scripts/lint
