@@ -40,10 +40,10 @@ func within(prefixes []netip.Prefix, a netip.Addr) bool {
 const maxForwarded = 512
 
 // forwarded returns the client that a chain of proxies names; peer is the last proxy. Each proxy
-// appends the address of its own client, to the line it got or as a line of its own. So the list is
-// read from its end: a trusted proxy's entry is believed, and the first address that is no trusted
-// proxy is the client. Entries before it come from the client and may be anything. If all are
-// trusted, the client is the first of them. If there are none, or a trusted proxy passed on no
+// appends the address of its client, to the line that it got or as a new line. So forwarded reads
+// the list from its end and believes the entries of trusted proxies. The first address that is no
+// trusted proxy is the client. Entries before it come from the client and may be anything. If all
+// are trusted, the client is the first of them. If there are none, or a trusted proxy passed on no
 // address, the client is the peer.
 func forwarded(lines [][]byte, trusted []netip.Prefix, peer netip.Addr) netip.Addr {
 	client, left := peer, maxForwarded

@@ -8,9 +8,8 @@ import (
 )
 
 // permitted checks that the key has the endpoint's permission, that the account may act now, and
-// that the bucket of what is asked for has a token. False: the request is answered. A refusal
-// counts for the key alone: a key without a permission does not use up what the account's others
-// need.
+// that the operation's bucket has a token. False: the request is answered. A refusal counts for the
+// key alone, so a key without a permission does not use up the tokens of the account's other keys.
 func (r *request) permitted(e *endpoint) bool {
 	limits := &r.g.limits
 	if f, about := e.Refusal(r.Key); f != nil {
@@ -29,7 +28,8 @@ func (r *request) permitted(e *endpoint) bool {
 }
 
 // identify finds the key, checks where it may be used from, reads the body, and verifies the
-// signature. False: the request is answered. The nonce is read and not used: its wallet takes it.
+// signature. False: the request is answered. It reads the nonce and does not use it: the wallet
+// takes the nonce.
 func (r *request) identify() bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
@@ -73,8 +73,8 @@ func (r *request) identify() bool {
 }
 
 // isHex reports whether all of b are hexadecimal digits: a signature of other characters is
-// malformed. It looks them up: whether one is a digit or a letter is chance, and guessing it wrong
-// costs a processor more than all the rest.
+// malformed. A table says whether a byte is a digit, because the processor guesses a branch wrong
+// at random digits. Those wrong guesses would cost more than all the rest.
 func isHex(b []byte) bool {
 	all := true
 	for _, c := range b {
@@ -91,7 +91,7 @@ var hexDigits = func() (is [256]bool) {
 }()
 
 // parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty
-// body is an empty set of parameters, whatever its type.
+// body of any type is an empty set of parameters.
 func (r *request) parseBody() (raw []byte, ok bool) {
 	if coding := r.ctx.Request.Header.Peek("Content-Encoding"); len(coding) > 0 &&
 		!bytes.EqualFold(coding, []byte("identity")) {

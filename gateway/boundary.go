@@ -10,16 +10,16 @@ import (
 	"exchange/gateway/api"
 )
 
-// All readers of a connection must agree on the end of each request; otherwise a client can hide a
+// All readers of a connection must agree on the end of each request. Otherwise a client can hide a
 // request from a proxy in the body of another. The server above reads more forms than the standard
 // has.
 
 // boundaries follow the requests of a connection as they arrive, and pass on bytes that can be read
-// in one way only. Each line of a head, and the line that ends a chunked body, end with CR LF; a
-// field has a name without blanks and does not go on in the next line; there is one length, or
-// chunks and no length; no field stands behind chunks. The first line of a request, and empty lines
-// before it, may end with LF alone, as the standard lets them: nothing in it says where a request
-// ends.
+// in one way only. Each line of a head, and the line that ends a chunked body, end with CR LF. A
+// field has a name without blanks and does not go on in the next line. A head has one length, or
+// chunks and no length. No field stands behind chunks. The first line of a request, and empty lines
+// before that line, may end with LF alone, as the standard allows: nothing there says where a
+// request ends.
 //
 // Wrong bytes are not passed on: the server gets the bytes before them, and then an error.
 type boundaries struct {
@@ -63,7 +63,7 @@ func (b *boundaries) read(from io.Reader, p []byte) (int, error) {
 	return n, err
 }
 
-// follow takes the next bytes, and returns the number of good ones.
+// follow takes the next bytes, and returns how many of them are good.
 func (b *boundaries) follow(p []byte) (good int) {
 	for good < len(p) && !b.off {
 		if b.part == inBody || b.part == inChunk {

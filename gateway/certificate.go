@@ -12,25 +12,26 @@ import (
 	"time"
 )
 
-// A Certificate is what a listener proves its name with: a chain and its key, from two PEM files.
-// Whoever renews it replaces the files. What is served from then on is looked at for faults first:
-// with a fault the one before stays, for a listener with an old certificate is better than none.
+// A Certificate is a chain and its key, from two PEM files, with which a listener proves its name.
+// To renew a certificate the operator replaces the files. The new files are checked before the
+// listener serves them. If they have a fault, the earlier certificate stays, because an old
+// certificate is better than none.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
 	serving atomic.Pointer[tls.Certificate]
-	stale   atomic.Bool // the files have something else, which cannot be used
+	stale   atomic.Bool // the files have changed, and the new ones cannot be used
 
 	mu     sync.Mutex
-	seen   [2]os.FileInfo // the files as they were when they were last taken; guarded by mu
+	seen   [2]os.FileInfo // the files when they were last taken; guarded by mu
 	said   string         // the fault that is in the log; guarded by mu
 	warned time.Time      // of the end, the last time; guarded by mu
 }
 
 const (
-	// expiresSoon is how long before its end a certificate is worth a warning: who renews does so
-	// 30 days before.
+	// expiresSoon is how long before its end a certificate is worth a warning. Renewal usually
+	// comes 30 days before.
 	expiresSoon = 14 * 24 * time.Hour
 	// warnAgain is the time between two warnings.
 	warnAgain = 24 * time.Hour
@@ -52,16 +53,16 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	return c, nil
 }
 
-// Reload takes what the files have now. What cannot be used is told in the log, and leaves what is
-// served as it is: Stale says so then. Any goroutine may call it.
+// Reload takes the present content of the files. If the files cannot be used, it logs the fault and
+// keeps the served certificate, and Stale is true. Any goroutine may call it.
 func (c *Certificate) Reload() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reload(time.Now())
 }
 
-// Refresh does what is due from time to time: it takes changed files, and warns of an end that is
-// near. It is cheap when nothing has changed.
+// Refresh does the periodic work: it takes changed files, and warns of an end that is near. It is
+// cheap when nothing has changed.
 func (c *Certificate) Refresh(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +97,7 @@ func (c *Certificate) reload(now time.Time) {
 	c.log.Info("a certificate was loaded", "file", c.certFile, "until", loaded.Leaf.NotAfter)
 }
 
-// load reads the files. Errors name them and show nothing of what is in them.
+// load reads the files. Errors name the files and show nothing of their content.
 func (c *Certificate) load() (_ *tls.Certificate, seen [2]os.FileInfo, err error) {
 	var text [2][]byte
 	for i, name := range []string{c.certFile, c.keyFile} {
@@ -123,8 +124,8 @@ func (c *Certificate) load() (_ *tls.Certificate, seen [2]os.FileInfo, err error
 	return &loaded, seen, nil
 }
 
-// changed reports whether the files are others than those that were taken. One that is not there
-// is: then loading says so.
+// changed reports whether the files differ from those that were last taken. A missing file counts
+// as changed, and loading then reports the fault.
 func (c *Certificate) changed() bool {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		now, err := os.Stat(name)
@@ -161,8 +162,8 @@ func (c *Certificate) isStale() bool { return c.stale.Load() }
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// Those of TLS 1.3 are all good and cannot be chosen. Of 1.2 only what has forward secrecy
-		// and authenticated encryption.
+		// Those of TLS 1.3 are all good and cannot be chosen. Of TLS 1.2 only suites with forward
+		// secrecy and authenticated encryption are served.
 		CipherSuites: []uint16{
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
@@ -205,8 +206,9 @@ func (l *secured) Accept() (net.Conn, error) {
 	return &tlsConn{tls.Server(below, l.config), below}, nil
 }
 
-// A tlsConn is a connection whose Close does not wait. TLS says goodbye first, and would wait for
-// five seconds for a client that does not read: somebody else's messages may be behind that.
+// A tlsConn is a connection whose Close does not wait. Close of crypto/tls first says goodbye, and
+// waits up to five seconds for a client that does not read. Messages to other clients may be
+// waiting behind that.
 type tlsConn struct {
 	*tls.Conn
 	below *farewell

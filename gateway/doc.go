@@ -1,14 +1,14 @@
-// Package gateway is the HTTP edge of the exchange: listeners, TLS, where a request ends, places for
-// connections, limits on requests, authentication, meters, and the stream's mount. It hands public
-// calls to package api and operators' requests to package operator. It knows no matching and no
-// wallets.
+// Package gateway is the HTTP edge of the exchange: listeners, TLS, where a request ends, places
+// for connections, limits on requests, authentication, meters, and the stream's mount. It hands
+// public calls to package api and operators' requests to package operator. It knows no matching and
+// no wallets.
 //
-// A request goes through the checks in one fixed order, each of which may end it: path, method,
-// format, size, for public requests the address's limit, headers and key, the key's addresses, the
-// body's coding and form, signature, permission and frozen account, the operation's limit. Then the
-// operation checks whether the exchange takes writes, the fields, and admission. None of these
-// touches a wallet, and none of them uses the nonce. The wallet's actor decides the rest: the nonce,
-// then the funds.
+// A request goes through the checks in one fixed order, and each check may end it. The first are
+// path, method, format and size, and for public requests the address's limit. Then come headers and
+// key, the key's addresses, the body's coding and form, and the signature. Permission and frozen
+// account, and the operation's limit, are next. At last the operation checks whether the exchange
+// takes writes, the fields, and admission. No check touches a wallet or uses the nonce. The
+// wallet's actor decides the rest: the nonce, then the funds.
 //
 //	gateway.go         servers, routes, the checks that need no account
 //	request.go         one request: its call, its answer, its memory

@@ -29,11 +29,11 @@ import (
 	"exchange/gateway/sign"
 )
 
-// Options are what a Gateway is made with.
+// Options are the parameters of a Gateway.
 type Options struct {
 	Log       *slog.Logger
 	BodyBytes int // largest body
-	// AnswersBytes is how much memory large answers may take in all, until their clients have taken
+	// AnswersBytes is the most memory, in bytes, of all large answers until clients have taken
 	// them; 0: 256 MiB.
 	AnswersBytes int64
 	HeaderBytes  int // largest head of a request
@@ -47,14 +47,14 @@ type Options struct {
 	WriteTimeout          time.Duration // for an answer to be taken
 	// bearer token of the operator's listener; SetOperatorToken changes it
 	OperatorToken string
-	// of the metrics' listener; SetMetricsToken changes it; "": it asks for none
+	// bearer token of the metrics' listener; SetMetricsToken changes it; "": none is asked for
 	MetricsToken string
 	// The listeners' certificates. nil: plain HTTP, which all but the public one speak on loopback
 	// addresses only.
 	Certificate, OperatorCertificate, MetricsCertificate *Certificate
 
 	Archive operator.Archive // of the journal; nil: there is none
-	Build   Build            // what the program was built from, for monitoring
+	Build   Build            // source of the program, for monitoring
 
 	Stream StreamOptions
 	// Limits on requests a second, each of one kind: see rates.go.
@@ -63,21 +63,21 @@ type Options struct {
 	DocsRate       Rate           // bytes of the API's pages a second, of one client address
 	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is believed
 	// clock counts for rates: nanoseconds of a clock that never goes back. nil: the process's
 	// own.
 	clock func() int64
 }
 
-// A Build is what a program was built from.
+// A Build names the version and the commit that a program was built from.
 type Build struct{ Version, Commit string }
 
 // A Rate is a limit on requests: so many a second in the long run, and a burst at once. The zero
 // Rate is no limit.
 type Rate struct{ PerSecond, Burst int }
 
-// A Gateway serves the public API and the operator's. It may be made and serve before there is an
-// engine: until SetEngine it answers that the exchange is starting.
+// A Gateway serves the public API and the operator's. It may serve before there is an engine: until
+// SetEngine each answer says that the exchange is starting.
 type Gateway struct {
 	opts     Options
 	log      *slog.Logger
@@ -106,7 +106,8 @@ type Gateway struct {
 	scrape                                 fasthttp.RequestHandler
 }
 
-// KeyMaterial makes what signatures are verified with, for actors.Options.
+// KeyMaterial returns a key's prepared secret, with which signatures are verified, for
+// actors.Options.
 func KeyMaterial(secret []byte) any { return sign.New(secret) }
 
 // New makes a gateway. It does not listen yet.
@@ -139,7 +140,7 @@ func New(o Options) *Gateway {
 	g.watcher = g.server(g.handleMetrics, g.brokenMetricsRequest,
 		func(*fasthttp.RequestHeader) int { return 1 })
 	g.watcher.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
-		// it takes none; 0 would be no limit of its own
+		// metrics take no body; 0 would set no limit here
 		return fasthttp.RequestConfig{MaxRequestBodySize: 1}
 	}
 	return g
@@ -170,7 +171,7 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 				endUpgrade(ctx, c)
 			}
 		}, ErrorHandler: refuse,
-		// A client that asks before it sends its body is told at once that the body is too long.
+		// A client that asks before sending its body is told at once that the body is too long.
 		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
 			if ctx.Request.Header.ContentLength() > limit(&ctx.Request.Header) {
 				refuse(ctx, fasthttp.ErrBodyTooLarge)
@@ -179,8 +180,8 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 			g.mayWrite(ctx)
 			return fasthttp.StatusContinue
 		}, Logger: serverLog{g.log},
-		// The listener bounds connections. This leaves room for those that are closed and not yet
-		// cleared away.
+		// The listener bounds connections. This leaves room for connections that are closed and not
+		// yet cleared away.
 		Concurrency: 2*g.opts.Connections + 1024, ReadBufferSize: g.opts.HeaderBytes,
 		MaxRequestBodySize: g.opts.BodyBytes,
 		ReadTimeout:        g.opts.ReadTimeout, WriteTimeout: g.opts.WriteTimeout,
@@ -192,19 +193,18 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 	}
 }
 
-// mayWrite gives what the server writes before a request was read the time for an answer. What it
-// has is that of the answer before, and over. That answer may wait to be written too: of a request
-// that came together with this one.
+// mayWrite renews the write deadline for an answer to a request that was never read. The current
+// deadline belongs to the previous answer and may have passed. That answer may still wait to be
+// written too, if both requests came together.
 func (g *Gateway) mayWrite(ctx *fasthttp.RequestCtx) {
 	if c := ctx.Conn(); c != nil && g.opts.WriteTimeout > 0 {
 		c.SetWriteDeadline(time.Now().Add(g.opts.WriteTimeout)) //nolint:errcheck // then writing fails too
 	}
 }
 
-// occupied keeps a connection while its request is answered. It is false if the connection was
-// given up for a newer one before: then nothing is carried out, and no answer must look as if it
-// were. So the connection is closed here: the listener that gave it up may not have come to that
-// yet.
+// occupied keeps a connection while its request is answered. It returns false if the connection was
+// given up for a newer one. Then no request is carried out, and no answer may look as if one were.
+// So occupied closes the connection, because the listener may not have done so yet.
 func occupied(ctx *fasthttp.RequestCtx, c *boundedConn) bool {
 	if c == nil || c.occupy() {
 		return true
@@ -217,8 +217,8 @@ func occupied(ctx *fasthttp.RequestCtx, c *boundedConn) bool {
 	return false
 }
 
-// endUpgrade closes a connection that asked for a websocket and got none: what came behind the
-// request was not followed.
+// endUpgrade closes a connection that asked for a websocket and got none, because the bytes behind
+// the request were not followed.
 func endUpgrade(ctx *fasthttp.RequestCtx, c *boundedConn) {
 	if c != nil && c.requests.off && !ctx.Hijacked() {
 		ctx.SetConnectionClose()
@@ -335,7 +335,7 @@ func (g *Gateway) router() *router.Router {
 	return r
 }
 
-// route finds a request's endpoint: by its path without the last slash, whatever the method.
+// route finds a request's endpoint by its path without the last slash, for every method.
 func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx, placeOf(ctx.Conn()))
@@ -362,9 +362,9 @@ func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
-// unescaped is a path in which no letter, digit, dash, dot, underscore or tilde is percent-encoded:
-// with or without that it is the same path (RFC 3986, 6.2.2.2). All else stays as it is: an encoded
-// slash is no slash.
+// unescaped returns a path in which no letter, digit, dash, dot, underscore or tilde is
+// percent-encoded. The encoded path names the same resource (RFC 3986, 6.2.2.2). Other bytes stay:
+// an encoded slash is no slash.
 func unescaped(path []byte) []byte {
 	if bytes.IndexByte(path, '%') < 0 {
 		return path
@@ -422,8 +422,8 @@ func (r *request) refuseForm(missing, method bool, allow string) {
 	}
 }
 
-// admitted runs the checks from the size of the body to the limit of what is asked for. False: the
-// request is answered.
+// admitted runs the checks from the size of the body to the operation's limit. False: the request
+// is answered.
 func (r *request) admitted(e *endpoint) bool {
 	switch sized := r.sized(); {
 	case !sized && e.Private:
@@ -458,9 +458,9 @@ func (r *request) sized() bool {
 	return !large
 }
 
-// exists is false of a path whose variable part can name nothing: an order that is no positive
-// integer, a pair that is not configured, a file that the page at /docs does not have. Whatever
-// else is wrong with such a request, its path comes first.
+// exists returns false for a path whose variable part can name nothing. Examples are an order that
+// is no positive integer, a pair that is not configured, a file that the page at /docs does not
+// have. The path is checked before all other faults of a request.
 func (r *request) exists() bool {
 	pair, ok := r.ctx.UserValue("pair").(string)
 	r.Names.Pair = pair
@@ -482,7 +482,7 @@ func (r *request) exists() bool {
 	return !ok || engine == nil || engine.Pair([]byte(pair)) != nil
 }
 
-// begin gives the request its API; false if it was answered.
+// begin gives the request its API. It returns false if the request was answered.
 func (r *request) begin(e *endpoint) bool {
 	if a := r.g.api.Load(); a != nil {
 		r.Begin(a)
@@ -552,8 +552,8 @@ func acceptsJSON(header string) bool {
 	return ok
 }
 
-// wanted reports whether the parameters of what a client accepts let it be sent: a q of 0 says that
-// it must not.
+// wanted reports whether the parameters of an accepted coding allow the server to send it: a q of 0
+// forbids that.
 func wanted(parameters string) bool {
 	for p := range strings.SplitSeq(parameters, ";") {
 		if name, value, _ := strings.Cut(strings.TrimSpace(p), "="); strings.EqualFold(name, "q") {
@@ -609,9 +609,9 @@ func isHeaderList(text []byte) bool {
 	return true
 }
 
-// brokenRequest answers what never became a request. A body that is too large has a path, a method
-// and headers by then, and those are looked at first; unless it came in chunks, because then the
-// server has forgotten them when it notices.
+// brokenRequest answers bytes that never became a request. If the body is too large, the path, the
+// method and the headers are known by then, and are checked first. A body in chunks is the
+// exception, because the server has forgotten its head by then.
 func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
 	if f == api.BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
@@ -630,7 +630,7 @@ func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 	g.malformed(ctx, f, about)
 }
 
-// malformed answers what is no request.
+// malformed answers bytes that are no request.
 func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *api.Failure, about string) {
 	r := newRequest(g, ctx)
 	r.route = malformed

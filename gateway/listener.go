@@ -70,8 +70,8 @@ func (l *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// passes reports whether an error ends by itself, such as a lack of file descriptors, so that open
-// connections do not suffer from refused ones.
+// passes reports whether an error ends by itself, for example a lack of file descriptors, so that
+// open connections do not suffer from refused ones.
 func passes(err error) bool {
 	var e interface{ Temporary() bool }
 	return errors.As(err, &e) && e.Temporary()

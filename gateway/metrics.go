@@ -49,8 +49,7 @@ func (g *Gateway) watchRoute(ctx *fasthttp.RequestCtx) fasthttp.RequestHandler {
 	return nil
 }
 
-// net/http/pprof also has the command line. It is left out, because it may have the password of a
-// store.
+// net/http/pprof also has the command line. It is left out because a store's password may be in it.
 var (
 	profiles       = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 	cpuProfile     = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Profile)
@@ -92,8 +91,8 @@ func (g *Gateway) newScrape() fasthttp.RequestHandler {
 		promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{g.log}}))
 }
 
-// runtimeMetrics are metrics of Go's runtime beside the usual ones: the wait of runnable goroutines
-// for a processor, the pauses of the garbage collector, and its cost.
+// runtimeMetrics are further metrics of Go's runtime: how long runnable goroutines wait for a
+// processor, how long the garbage collector pauses, and how much CPU time it takes.
 var runtimeMetrics = regexp.MustCompile(
 	`^(/sched/latencies:seconds|/sched/pauses/total/gc:seconds|/cpu/classes/gc/total:cpu-seconds|/cpu/classes/user:cpu-seconds|/cpu/classes/total:cpu-seconds)$`)
 

@@ -12,10 +12,10 @@ import (
 )
 
 // The operator's listener. Over TCP every request carries the bearer token; over the operator's
-// socket the system tells the user (socket.go). Package operator answers requests. Beside them the
-// listener has /metrics and /debug/pprof, in the forms that their tools want: see metrics.go.
+// socket the system tells the user (socket.go). Package operator answers requests. The listener
+// also has /metrics and /debug/pprof, in the forms that Prometheus and pprof read: see metrics.go.
 
-// Bounds of the operator's listener, whatever the public listener has, because operators and
+// Bounds of the operator's listener. The public listener's do not apply, because operators and
 // monitoring are few. This machine's own addresses may have all connections.
 const (
 	OperatorConnections           = 64
@@ -23,7 +23,7 @@ const (
 )
 
 // ServeOperator serves the operator's API until Shutdown. It returns ErrPlain if the token could be
-// read on its way. On a socket it asks the system for users, and takes no token.
+// read on the way. On a socket it asks the system for users, and takes no token.
 func (g *Gateway) ServeOperator(l net.Listener) error {
 	if socket, ok := l.(*net.UnixListener); ok {
 		g.local.Store(true)
@@ -78,7 +78,8 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	known(ctx.Conn())
-	if watch != nil { // whatever the engine and the store do, because that is its subject
+	// even while the engine or the store stands still, because that is its subject
+	if watch != nil {
 		watch(ctx)
 		return
 	}
@@ -87,16 +88,16 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// showsOperator reports whether a request may be an operator's by its head: it has the token, or
-// came over the socket.
+// showsOperator reports whether a request's head shows an operator: the head has the token, or the
+// request came over the socket.
 func (g *Gateway) showsOperator(h *fasthttp.RequestHeader) bool {
 	return g.local.Load() || g.operator.ShowsToken(h)
 }
 
-// operatorHead decides by the head of a request how much of its body is read, and how long its
-// answer may take. With the token the body is read, and the answer may take as long as the long
-// answers. Chunks are read either way, within the limits, because a body that breaks off leaves the
-// server without the head.
+// operatorHead decides by a request's head how much of the body is read, and how long the answer
+// may take. With the token the body is read, and the answer may take as long as the long answers.
+// Chunks are read either way, within the limits, because a body that breaks off leaves the server
+// without the head.
 func (g *Gateway) operatorHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	switch {
 	case g.showsOperator(h):

@@ -14,14 +14,14 @@ import (
 
 // places are a listener's places for connections, in all and for one address.
 //
-// When all places are taken, a newer connection gets the place of one that never authenticated.
-// Such a connection may be given up while it is idle: while it waits for a request, or for the rest
-// of one. Among the addresses with an idle connection, the address with most connections that never
-// authenticated loses its oldest idle one. So idle connections of a few addresses keep no other
-// client out, and a client with a right signature keeps its connection.
+// When all places are taken, a newer connection takes the place of a connection that never
+// authenticated. Such a connection may be given up while it is idle, waiting for a request or for
+// the rest of a request. Among the addresses with an idle connection, the address with most
+// connections that never authenticated loses its oldest idle one. So idle connections of a few
+// addresses keep no other client out, and a client with a right signature keeps its connection.
 //
 // When no connection is idle, loopback addresses and trusted proxies there still have a few spare
-// places, because a supervisor must not believe that a process with many clients is dead.
+// places. Otherwise a supervisor might believe that a process with many clients is dead.
 //
 // The mutex guards the lists. Work under it takes the same time however many connections there are.
 // Requests do not take it: see boundedConn.state.
@@ -69,7 +69,7 @@ type hostList struct{ first, last *host }
 const (
 	idle   uint32 = iota // waits for a request, or for the rest of one
 	busy                 // a request is being answered
-	parked               // busy, and a search for idle connections has taken it out of its list
+	parked               // busy, and taken out of the idle list by a search
 	kept                 // never given up: it authenticated, has a subscription, or is a proxy's
 	lost                 // given up
 )
@@ -214,9 +214,9 @@ func (p *places) unpark(c *boundedConn) {
 	p.settle(c)
 }
 
-// mayLinger lets one more connection linger, unless too many of its address linger. The connection
-// keeps its place meanwhile, and gives it up like an idle one. If too many linger in all, the
-// longest one loses its place, and the caller closes it.
+// mayLinger lets one more connection linger, unless too many of its address linger. Meanwhile the
+// connection keeps its place, and may lose the place like an idle one. If too many linger in all,
+// the longest one loses its place, and the caller closes it.
 func (p *places) mayLinger(c *boundedConn) (loser *boundedConn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -376,8 +376,8 @@ type boundedConn struct {
 	net.Conn
 	places *places
 	// state decides whether the connection may be given up. The goroutine that serves the
-	// connection moves it from idle to busy and back without the mutex; all other changes are made
-	// under it.
+	// connection moves state from idle to busy and back without the mutex; all other changes are
+	// made under it.
 	state atomic.Uint32
 	// first step of Close
 	lingering atomic.Uint32
@@ -394,8 +394,8 @@ type boundedConn struct {
 	lingers       *list.Element // in places.lingering; nil: it does not linger
 }
 
-// occupy notes that a request is being answered. It returns false if the connection was given up:
-// then the request must not be carried out, because its client cannot get the answer.
+// occupy notes that a request is being answered. It returns false if the connection was given up.
+// Then the request must not be carried out, because the client cannot get the answer.
 func (c *boundedConn) occupy() bool {
 	for {
 		switch c.state.Load() {

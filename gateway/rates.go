@@ -12,8 +12,8 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// Limits on requests a second. Each kind of request has token buckets of its own, so that no kind
-// uses up the tokens of another:
+// Limits on requests a second. Each kind of request has its own token buckets, so no kind uses up
+// the tokens of another:
 //
 //	public    by client address: public requests, preflights, every 404, 405, 406 and malformed
 //	          head, and the stream's handshakes, preflights and refusals
@@ -85,8 +85,7 @@ func (r *request) countFailure() {
 }
 
 // mayProbe takes a token for a probe. Probes from this machine and from trusted proxies do not
-// count, because a flood from elsewhere must not make a supervisor believe that the process is
-// dead.
+// count. Otherwise a flood from elsewhere could make a supervisor believe that the process is dead.
 func (r *request) mayProbe() bool {
 	from := r.address()
 	if from.IsLoopback() && isLoopback(r.ctx.RemoteIP()) || within(r.g.opts.TrustedProxies, from) {
@@ -131,8 +130,8 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// tellRate writes the limit that counted the request, if one did: the tokens of a full bucket, the
-// tokens left, and the seconds until it is full again.
+// tellRate writes the limit that counted the request, if one did. The headers are the tokens of a
+// full bucket, the tokens left, and the seconds until the bucket is full again.
 func (r *request) tellRate() { tellRate(&r.ctx.Response.Header, &r.rate, r.digits[:0]) }
 
 // tellRate writes a limit into any answer. digits is room for a number.

@@ -10,13 +10,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Answers that are failures of ours (Failure.Ours) carry an X-Request-Id, and the log says under it
-// what the request was and why it failed. Neither queries, bodies nor headers are logged: they have
+// Answers that are failures of ours (Failure.Ours) carry an X-Request-Id. The log has that id with
+// the request and the cause. Neither queries, bodies nor headers are logged, because they have
 // keys, signatures and codes. Load, maintenance and the like are no failures: they are counted and
 // not logged.
 
-// A failureLog bounds what is logged of failures: when the store stalls, thousands of requests a
-// second fail for one reason, and to write that thousands of times is the next thing that stalls.
+// A failureLog bounds the logged failures. When the store stalls, thousands of requests a second
+// fail for one reason, and logging them all would be the next stall.
 type failureLog struct {
 	mu     sync.Mutex
 	second int64 // of the gateway's clock
@@ -52,7 +52,7 @@ func (r *request) report(took int64) {
 		"address", r.address().String(), "error", r.Cause, "stack", string(r.stack))
 }
 
-// report names an answer in the log. What else is told may be empty.
+// report names an answer in the log. more, the other attributes, may be empty.
 func (g *Gateway) report(ctx *fasthttp.RequestCtx, route string, status int, took int64,
 	more ...any) (id string) {
 	id = requestID()

@@ -13,20 +13,20 @@ import (
 )
 
 // A request is one request on its way through the gateway, with the memory it needs. It is pooled.
-// Its handler's goroutine owns it.
+// The goroutine of the handler owns it.
 type request struct {
 	api.Call
 	g   *Gateway
 	ctx *fasthttp.RequestCtx
 
 	from netip.Addr // address of the client; not valid: no check has asked for it yet
-	// time of its arrival, by the gateway's clock, for its limits and for how long it took
+	// time of arrival by the gateway's clock, for limits and for how long the request took
 	at   int64
 	rate ratelimit.Answer // the limit that the client is told about, if it has one
 
 	verifier sign.Verifier
 
-	private bool     // caches must not keep the answer, whatever it is
+	private bool     // caches must not keep the answer
 	route   int      // number of its route in the meter
 	shard   uint32   // of the meter; it stays with this memory
 	written bool     // the answer's type and body are where the server takes them from
@@ -59,7 +59,8 @@ var (
 
 	headerCacheControl = []byte("Cache-Control")
 	noStore            = []byte("no-store") // of private answers, probes and failures
-	noCache            = []byte("no-cache") // of what every client may see: ask again each time
+	// of answers that every client may see: ask again each time
+	noCache = []byte("no-cache")
 
 	headerAuthenticate = []byte("WWW-Authenticate") // of 401
 	scheme             = []byte(sign.Scheme)

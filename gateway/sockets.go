@@ -82,8 +82,8 @@ func holdPlace(c net.Conn, on bool) {
 	}
 }
 
-// mayAsk takes a token of the address's public requests, for a request of the stream that belongs
-// to no session, or that is refused.
+// mayAsk takes a token of the address's public requests. It is for requests of the stream that
+// belong to no session, or that are refused.
 func (g *Gateway) mayAsk(ctx *fasthttp.RequestCtx) error {
 	a := g.limits.public.buckets.Take(ratelimit.AddressKey(g.clientOf(ctx)), g.now())
 	tellRate(&ctx.Response.Header, &a, nil)

@@ -16,8 +16,8 @@ import (
 // metricsConnections is the most connections of the metrics' listener at once.
 const metricsConnections = 16
 
-// ServeMetrics serves /metrics until Shutdown. It returns ErrPlain if other machines can reach the
-// listener and it has no certificate.
+// ServeMetrics serves /metrics until Shutdown. It returns ErrPlain if other machines can reach a
+// listener without a certificate.
 func (g *Gateway) ServeMetrics(l net.Listener) error {
 	if g.opts.MetricsCertificate == nil && !onlyHere(l) {
 		return fmt.Errorf("the metrics' listener: %w", ErrPlain)

@@ -7,7 +7,7 @@ import (
 	"exchange/persistence"
 )
 
-// The operations that read what is an account's own, for the OpenAPI document.
+// The operations that read an account's own data, for the OpenAPI document.
 
 func accountDescriptions() []description {
 	return []description{

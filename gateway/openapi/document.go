@@ -32,7 +32,7 @@ type description struct {
 	cached  bool // 304 is possible
 
 	refusals []refusal      // 400 with other bodies than a failure's
-	failures []*api.Failure // beyond those that follow from the route
+	failures []*api.Failure // beyond the failures that follow from the route
 }
 
 // A refusal is an example of 400 that the catalogue does not have.

@@ -12,8 +12,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// What can go wrong, for the OpenAPI document: most of it follows from the checks that every
-// request goes through, and so from the route.
+// The failures of an operation, for the OpenAPI document. Most of them follow from the checks that
+// every request goes through, and so from the route.
 
 // failuresOf are the failures of the catalogue that an operation can end with.
 func (d *description) failuresOf(e *api.Operation) []*api.Failure {
@@ -43,7 +43,7 @@ func (d *description) failuresOf(e *api.Operation) []*api.Failure {
 // engineFailures are those of everything that the engine is asked for.
 var engineFailures = []*api.Failure{api.Stopping, api.StoreUnavailable, api.Overloaded}
 
-// statusTexts say what a status means, whatever the failure is.
+// statusTexts say the meaning of a status, for all of its failures.
 var statusTexts = map[int]string{
 	400: "The request cannot be carried out as it is.",
 	401: "The key, the signature or the nonce is wrong, or a header is missing.",
@@ -61,15 +61,15 @@ var statusTexts = map[int]string{
 		"X-Request-Id names it in its log.",
 }
 
-// statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, and
-// whether caches may keep them, as the guide says: to repeat that for every failure would only make
-// the page longer.
+// statusHeaders are the headers of answers with a status. Nearly all answers also tell the rate,
+// and whether caches may keep them, as the guide says. To repeat that for every failure would only
+// make the page longer.
 var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
 	429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"},
 	503: {"Retry-After", "X-Request-Id"}}
 
-// failed has a response for each status other than success. One that can be for every reason that
-// the catalogue knows is shared by all operations.
+// failed has a response for each status other than success. All operations share the response of a
+// status that has every reason of the catalogue.
 func (d *description) failed(e *api.Operation) object {
 	possible := byStatus(d.failuresOf(e))
 	all := byStatus(api.Failures)
@@ -84,7 +84,7 @@ func (d *description) failed(e *api.Operation) object {
 	return responses
 }
 
-// sharedResponses are the ones that failed refers to.
+// sharedResponses are the responses that failed refers to.
 func sharedResponses() object {
 	all := byStatus(api.Failures)
 	var responses object
@@ -144,7 +144,7 @@ func byStatus(failures []*api.Failure) map[int][]*api.Failure {
 
 func statuses(m map[int][]*api.Failure) []int { return slices.Sorted(maps.Keys(m)) }
 
-// failureAbout is what the text of a failure is about in its example.
+// failureAbout is the case of a failure in its example.
 var failureAbout = map[*api.Failure]string{
 	api.NotPermitted:     api.PermissionName(event.PermissionTrade),
 	api.PairHalted:       "BTC_USDT",
@@ -199,9 +199,9 @@ func fieldsExample(pairs ...string) object {
 	return o
 }
 
-// anyDuplicate is what every body can get.
+// anyDuplicate is a refusal that every body can get.
 var anyDuplicate = refusal{"DuplicateField", fieldsExample("amount", api.FieldDuplicate)}
 
-// outOfFunds is the refusal of what an account cannot pay.
+// outOfFunds refuses an order or a withdrawal that the account cannot pay.
 var outOfFunds = refusal{"OutOfFunds",
 	object{{"date", 1570599531.481437}, {"error", "Out of balance -9.99243661 BTC"}}}

@@ -4,7 +4,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// The operations that anybody may use, for the OpenAPI document.
+// The public operations, for the OpenAPI document.
 
 func marketDescriptions() []description {
 	return []description{

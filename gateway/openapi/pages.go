@@ -42,7 +42,7 @@ var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(sw
 }))
 
 // DocsPolicy keeps browsers from loading anything from elsewhere, even if the scripts or the
-// document ask for it. The page has a script and styles of its own, and icons within its styles.
+// document ask for it. The page has its own script and styles, and icons within the styles.
 const DocsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' " +
 	"'unsafe-inline'; img-src 'self' data:; " +
 	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +

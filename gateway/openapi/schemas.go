@@ -275,7 +275,7 @@ func withdrawStatusSchema(text string) object {
 		event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled)
 }
 
-// bodySchemas are those of what a POST sends.
+// bodySchemas are the shapes of the bodies that clients POST.
 func bodySchemas() object {
 	return object{
 		{"NewOrder", recordSchema("An order.",
