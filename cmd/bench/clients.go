@@ -13,18 +13,18 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// The clients of the benchmark run on the load tester's generator and do as little as they can, so
-// that they take little of the two cores that they share with the server. Places are signed before
-// the clock starts: the nonce is not part of the signed text, so only its digits change. Cancels
-// are signed when they are sent.
+// The clients of the benchmark run on the load tester's generator. They do as little as they can,
+// because they share two cores with the server. Places are signed before the clock starts: the
+// nonce is not part of the signed text, so only its digits change. Cancels are signed when they are
+// sent.
 
-// A user is an account with its API key, and the orders that it has.
+// A user is an account with its API key and orders.
 type user struct {
 	key    string
 	secret *sign.Keyed
 	places [][]byte // orders around the market, sent in turn, with room for the nonce
 	deep   [][]byte // the same, far from the market
-	kept   int      // how many orders stay open: while there are fewer, deep ones are sent
+	kept   int      // how many orders stay open: with fewer, deep orders are sent
 	next   int
 	turn   int
 	open   []uint64 // orders that rest, or were filled later; oldest first
@@ -62,11 +62,11 @@ type clients struct {
 	latencies *hdrhistogram.Histogram // microseconds; nil: they are not kept
 }
 
-// A result is what one run of the generator saw.
+// A result is the outcome of one run of the generator.
 type result struct {
 	requests int
 	refused  int // answers that are neither 200 nor 201
-	away     int // of them those with 503: turned away before anything was done
+	away     int // of the refused: answers 503, turned away before anything was done
 	took     time.Duration
 }
 
@@ -151,8 +151,8 @@ func connect(address string, conns []*connection) (*clients, error) {
 const patienceWithServer = 10 * time.Second
 
 // deepen places orders far from the market until so many are open in all. From then on the mix
-// keeps about as many: it places such orders where they become fewer, and its cancels take the
-// oldest of all.
+// keeps about as many. The mix places deep orders while some are missing, and cancels the oldest of
+// all.
 func deepen(cl *clients, orders int) error {
 	for i, c := range cl.conns {
 		u := c.user
@@ -181,9 +181,9 @@ func deepen(cl *clients, orders int) error {
 	return err
 }
 
-// request returns the connection's next request. Of ten of a user six are orders, then come four
-// cancels of its oldest ones. A connection that places deep orders has no more when its user has
-// all that are kept.
+// request returns the connection's next request. Of ten requests of a user six are orders, and then
+// come four cancels of the user's oldest orders. A connection that places deep orders has no more
+// when its user has all that are kept.
 func (c *connection) request() []byte {
 	if c.fixed != nil {
 		return c.fixed
@@ -284,9 +284,9 @@ func (cl *clients) runOf(n int, d time.Duration) (result, error) {
 	})
 }
 
-// runOpen sends so many requests a second for d, whatever the server does: one that is due while
-// all connections are busy waits for one, and its latency counts from when it was due, so none is
-// left out.
+// runOpen sends so many requests a second for d, however slow the exchange is. If all connections
+// are busy when a request is due, the request waits for one. Latency counts from the due time, so
+// no wait is left out.
 func (cl *clients) runOpen(perSecond float64, d time.Duration,
 	latencies *hdrhistogram.Histogram) (result, error) {
 	cl.latencies = latencies

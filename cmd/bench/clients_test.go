@@ -75,7 +75,7 @@ func TestLatencyInAnOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 }
 
 func TestUsersOfAConnectionTakeTurnsAndCancelTheirOwn(t *testing.T) {
-	var mu sync.Mutex // of what follows
+	var mu sync.Mutex // of the variables below
 	owners, cancels, id := map[string]string{}, 0, 0
 	seen := map[string]bool{}
 	cl := served(t, 1, 3, func(w http.ResponseWriter, r *http.Request) {
@@ -104,8 +104,8 @@ func TestUsersOfAConnectionTakeTurnsAndCancelTheirOwn(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	// The second and the third begin within their ten, so the third has not yet placed four when it
-	// may cancel four.
+	// The second and the third user begin within their ten requests, so the third has not yet
+	// placed four orders when it may cancel four.
 	if cancels != requests*4/10-1 || id != requests-cancels {
 		t.Errorf("%d orders, %d cancels", id, cancels)
 	}
@@ -123,8 +123,7 @@ func exchangeOne(t *testing.T, cl *clients) {
 	}
 }
 
-// Orders at the market are filled at once, so only deep ones can make up for those that are
-// cancelled.
+// Orders at the market are filled at once, so only deep orders can replace the cancelled ones.
 func TestADeepBookIsFilledToTheOrderAndThenKept(t *testing.T) {
 	var id, deep atomic.Int64
 	cl := served(t, 2, 2, func(w http.ResponseWriter, r *http.Request) {

@@ -1,12 +1,12 @@
 // Command bench measures the exchange and prints one table: each value beside its aim and, where
-// there is one, its ratio to a yardstick of the same run. The parts are first: they are Go
-// benchmarks of the packages. Then come signed durable orders over HTTP, on Pebble and on Redis,
-// beside a fasthttp handler that does nothing. The load tester's generator drives them all. A round
-// measures everything once, in turns, and values are medians over the rounds. On a shared machine
-// absolute rates say little; ratios, and CPU per order, say more.
+// there is one, its ratio to a yardstick of the same run. The parts, Go benchmarks of the packages,
+// are first. Then come signed durable orders over HTTP, on Pebble and on Redis, beside a fasthttp
+// handler that does nothing. The load tester's generator drives them all. A round measures
+// everything once, in turns, and values are medians over the rounds. On a shared machine absolute
+// rates say little; ratios, and CPU per order, say more.
 //
-// Last are orders that come at half of the highest rate, whatever the exchange does. A measurement
-// of that is short in the table of everything, and a minute of each side if -only asks for it:
+// Last are orders that come at half of the highest rate, however slow the exchange is. In the whole
+// table their measurement is short. If -only asks for it, it takes a minute of each side:
 //
 //	go run ./cmd/bench -only 'open loop' -rounds 1
 //

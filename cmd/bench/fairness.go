@@ -7,8 +7,8 @@ import (
 )
 
 // One account that floods an exchange on which others trade, beside as many requests of as many
-// accounts: what an account has in flight is bounded, so the one is no worse for the others than
-// the many.
+// accounts. The requests in flight of an account are bounded, so the one account is no worse for
+// the others than the many.
 type fairness struct {
 	server
 	beside [2]*row // the many, the one
@@ -19,7 +19,7 @@ type fairness struct {
 const (
 	// floodTimes is how many connections a flood has, of those of the other measurements.
 	floodTimes = 4
-	// othersConnections send so many requests a second, whatever the exchange does.
+	// othersConnections send so many requests a second, however slow the exchange is.
 	othersConnections = 16
 	othersRate        = 400
 )

@@ -85,8 +85,8 @@ func (o *options) validate() error {
 
 var errInterrupted = errors.New("interrupted")
 
-// bench measures what is wanted and prints it. What could not be measured is missing in the table
-// and is what the error tells about.
+// bench measures the chosen rows and prints them. A row that could not be measured is missing in
+// the table, and the error names it.
 func bench(o options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -188,8 +188,8 @@ func command(ctx context.Context, name string, args ...string) error {
 	return err
 }
 
-// inTurns measures each subject once in each round. One that fails is left out from then on, and
-// has no values.
+// inTurns measures each subject once in each round. A subject that fails is left out from then on,
+// and has no values.
 func inTurns(ctx context.Context, dir string, subjects []subject, rounds int) (failed error) {
 	defer func() {
 		for _, s := range subjects {
@@ -223,7 +223,7 @@ func inTurns(ctx context.Context, dir string, subjects []subject, rounds int) (f
 	return failed
 }
 
-// tell shows on a terminal what is going on, in a line that the next call replaces.
+// tell shows progress on a terminal, in a line that the next call replaces.
 func tell(format string, args ...any) {
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		fmt.Fprintf(os.Stderr, "\r\x1b[K"+format, args...)

@@ -10,8 +10,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Orders that come by themselves: so many a second are due, half of what the exchange can do at
-// most, and the latency of each counts from then. Beside it the durable yardstick at the same rate.
+// Orders of independent clients: so many a second are due, half of what the exchange can do at
+// most. The latency of each counts from its due time. Beside them runs the durable yardstick at the
+// same rate.
 
 // openLoop has an exchange on Pebble, and the yardstick.
 type openLoop struct {
@@ -30,7 +31,7 @@ type openSide struct {
 	rows      []*row
 }
 
-// backgroundMetrics are what else the exchange does meanwhile.
+// backgroundMetrics are the exchange's other work meanwhile.
 var backgroundMetrics = [...]struct{ metric, name string }{
 	{metricSnapshots, "snapshots"}, {metricApplies, "steps of projections"},
 	{metricCycles, "cycles of the collector"}}
@@ -97,10 +98,10 @@ func (l *openLoop) end() {
 	l.exchange.end()
 }
 
-// measure takes the yardstick before and after the exchange, half each: what changes meanwhile
+// measure takes the yardstick before and after the exchange, half each, so a change meanwhile
 // changes both.
 func (l *openLoop) measure(context.Context) error {
-	const closedLoops = 3 // the highest of few is what nothing has disturbed
+	const closedLoops = 3 // the highest of several is the least disturbed
 	for range closedLoops {
 		closed, err := l.exchange.clients.run(l.options.length)
 		if err != nil {
@@ -142,7 +143,7 @@ func (l *openLoop) measure(context.Context) error {
 	return nil
 }
 
-// load waits until the exchange has nothing left to do of what was before.
+// load waits until the exchange has finished all earlier work, and then loads one side.
 func (l *openLoop) load(s *openSide, rate float64, d time.Duration) error {
 	err := await("the exchange's history", func() bool {
 		values, err := scrape(l.exchange.server)

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// More orders than an exchange can take: twice as many as the highest rate of a closed loop, which
-// may have all of its requests in flight and no more. The rest is refused at admission, with 503.
+// More orders than an exchange can take: twice as many as the highest rate of a closed loop. So
+// many orders may be in flight as the closed loop has connections. The rest is refused at
+// admission, with 503.
 
 // overload has an exchange on Pebble that admits as many orders at once as there are connections of
 // a closed loop.
@@ -28,8 +29,8 @@ const (
 	// others
 	overloadTimes  = 4
 	overloadFactor = 2
-	// backWindow is a piece of the closed loop afterwards, backShare what the best rate counts as
-	// being back from.
+	// backWindow is the length of one piece of the closed loop afterwards. At backShare of the best
+	// rate, that rate counts as back.
 	backWindow = 250 * time.Millisecond
 	backShare  = 0.9
 	backMost   = 10 * time.Second
@@ -67,16 +68,16 @@ func (l *overload) begin(_ context.Context, dir string) error {
 	return err
 }
 
-// A load is what one run took.
+// A load is one run with its cost.
 type load struct {
 	result
 	exchange, generator time.Duration // CPU
 }
 
-// each is what the exchange took for a request, in seconds.
+// each returns the exchange's CPU time for a request, in seconds.
 func (l load) each() float64 { return l.exchange.Seconds() / float64(l.requests) }
 
-// busy is what exchange and generator took in a second, in seconds.
+// busy returns the CPU time of exchange and generator in a second, in seconds.
 func (l load) busy() float64 { return (l.exchange + l.generator).Seconds() / l.took.Seconds() }
 
 func (l *overload) load(loop func() (result, error)) (r load, err error) {
@@ -130,9 +131,8 @@ func (l *overload) measure(context.Context) error {
 	return nil
 }
 
-// refuseAll loads while there is maintenance: every request is signed well, and refused. One that
-// is refused at admission has its fields parsed too, a part of what a row of the gateway's work
-// has.
+// refuseAll loads during maintenance: every request is signed well, and refused. A refusal at
+// admission also parses the fields, which the gateway's own rows measure as a part.
 func (l *overload) refuseAll() (r load, err error) {
 	if err := operate(l.operator, "maintenance", map[string]any{"on": true}, nil); err != nil {
 		return r, err
@@ -149,9 +149,9 @@ func (l *overload) refuseAll() (r load, err error) {
 	return r, operate(l.operator, "maintenance", map[string]any{"on": false}, nil)
 }
 
-// shareOut says how many orders were accepted in a second, and how many there would be if each cost
-// what it costs in a closed loop, a refusal what it costs when there is nothing else, and the
-// generator's own work, on the same cores, left the rest.
+// shareOut returns how many orders were accepted in a second, and how many to expect. The expected
+// orders have the CPU time that refusals and the generator leave on the same cores. An order costs
+// as much as in a closed loop, and a refusal as much as when all is refused.
 func shareOut(best, over, refusals load) (accepted, expected float64) {
 	seconds := over.took.Seconds()
 	left := best.busy() - (over.generator.Seconds()+float64(over.away)*refusals.each())/seconds
@@ -172,7 +172,7 @@ func (l *overload) untilBack(rate float64) (time.Duration, error) {
 	}
 }
 
-// memoryOf is what a process has in memory, in bytes.
+// memoryOf returns the resident memory of a process, in bytes.
 func memoryOf(pid int) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -14,26 +14,26 @@ import (
 	"strings"
 )
 
-// The parts are Go benchmarks of the packages. Each has a process of its own in each round, so that
-// none inherits the heap of another, and so that those that are compared take turns.
+// The parts are Go benchmarks of the packages. Each has its own process in each round, so none
+// inherits the heap of another. Compared parts take turns.
 
 // A part is a benchmark whose results are in rows.
 type part struct {
 	pkg       string // below the module
 	benchmark string // its full name, with spaces as in the source
-	// of -benchtime; times it runs, where making what it runs on takes longer than to run it
+	// the flag -benchtime; a number of runs, if preparing takes longer than running
 	time     string
 	readings []reading
 
 	binary, dir string
 }
 
-// A reading is where a row's value is in what a benchmark prints.
+// A reading says where a benchmark's line has a row's value.
 type reading struct {
 	metric string // the unit in the benchmark's line
 	row    *row
 	scale  float64 // from that unit to the row's; 0 is 1
-	each   float64 // of what the row counts, in one op of the benchmark; 0 is 1
+	each   float64 // units of the row's subject in one op of the benchmark; 0 is 1
 }
 
 func allParts() []subject { return append(matchingParts(), otherParts()...) }
@@ -174,8 +174,8 @@ func (p *part) measure(ctx context.Context) error {
 
 func (p *part) end() {}
 
-// take adds a round's value to the row. Allocations are those of an operation, so what counts bytes
-// that stay has none.
+// take adds a round's value to the row. Allocations are of one operation, so a row of bytes that
+// stay has none.
 func (r *reading) take(values map[string]float64) error {
 	v, ok := values[r.metric]
 	if !ok {
@@ -204,8 +204,8 @@ func pattern(name string) string {
 	return strings.Join(elements, "/")
 }
 
-// parseBenchmark is the values, by their units, of the only benchmark that a test binary has run.
-// Its line is a name, how many times it ran, and pairs of a value and a unit.
+// parseBenchmark returns the values, by their units, of the only benchmark that a test binary has
+// run. The benchmark's line is a name, the number of runs, and pairs of a value and a unit.
 func parseBenchmark(output string) (values map[string]float64, err error) {
 	for line := range strings.Lines(output) {
 		f := strings.Fields(line)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A process is an exchange on Pebble of which the process itself is looked at: what a request
-// allocates, what collecting costs, and what the journal takes.
+// A process is an exchange on Pebble whose own process is measured: allocations of a request, the
+// cost of collecting, and the journal's bytes.
 type process struct {
 	server
 	journal, allocs, gc *row
@@ -34,7 +34,8 @@ func (p *process) begin(_ context.Context, dir string) error {
 	return err
 }
 
-// measure loads until the collector has run: what it has cost is known at the end of a cycle only.
+// measure loads until the collector has run, because a collection's cost is known only at the end
+// of a cycle.
 func (p *process) measure(context.Context) error {
 	empty, err := scrape(&p.server)
 	if err != nil {

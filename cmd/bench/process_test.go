@@ -19,7 +19,7 @@ func monitored(t *testing.T, text func() string) server {
 	return server{operator: strings.TrimPrefix(h.URL, "http://")}
 }
 
-// scraped is what a monitoring says whose counters all have that value.
+// scraped returns the text of a monitoring whose counters all have that value.
 func scraped(value float64) string {
 	var b strings.Builder
 	b.WriteString(

@@ -136,7 +136,7 @@ func (r *reads) measure(context.Context) error {
 }
 
 // measureOrders places and cancels orders while whole books are read, from the yardstick and then
-// from the exchange: what reading costs a machine that is full anyway is in both.
+// from the exchange. Reading costs a machine that is full anyway, and that cost is in both.
 func (r *reads) measureOrders() error {
 	book := r.questions[len(r.questions)-1]
 	for _, side := range []struct {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The event stream, under four subjects: bursts to a thousand subscribers, and how fast one event
-// is; ten thousand connections; clients that poll; orders while there are subscribers.
+// The event stream, under four subjects: bursts to a thousand subscribers, and the speed of one
+// event; ten thousand connections; clients that poll; orders beside subscribers.
 
 // The sizes of the audiences.
 const (
@@ -34,7 +34,7 @@ func streamSubjects(o options) []subject {
 type streamed struct {
 	options     options
 	subscribers *helper
-	// both ends of the pipe on which the subscribers tell that they have what they wait for
+	// both ends of the pipe on which the subscribers tell that the awaited events have come
 	told, tell *os.File
 }
 
@@ -76,7 +76,7 @@ type fanout struct {
 	singly, joined, bare, one         *row // messages a second
 	singlyCPU, joinedCPU, bareCPU     *row // microseconds a message
 	oneCPU, waking, commit, sustained *row
-	// events a second: where the search for what is sustained begins
+	// events a second at which the search for the sustained rate begins
 	try float64
 }
 
@@ -158,8 +158,8 @@ func (f *fanout) measure(context.Context) error {
 	return f.measureSustained()
 }
 
-// measureBursts takes the yardstick and the stream in turns of a small part of a second: what
-// disturbs the one disturbs the other.
+// measureBursts takes the yardstick and the stream in turns of a small part of a second, so a
+// disturbance disturbs both.
 func (f *fanout) measureBursts(burst int, bare, bareCPU, stream, streamCPU *row) error {
 	const turns = 4
 	kinds := []string{"singly", "stream"}
@@ -197,8 +197,8 @@ func (f *fanout) measureLatency() error {
 	return nil
 }
 
-// measureSustained raises the rate of events by steps of a quarter until it is too high, or lowers
-// it until it is not.
+// measureSustained raises the rate of events by steps of a quarter until it is too high. If the
+// first rate is too high, measureSustained lowers the rate until one holds.
 func (f *fanout) measureSustained() error {
 	const step, seconds = 1.25, 0.5
 	best, want := 0.0, -1
@@ -247,8 +247,8 @@ type crowd struct {
 
 func newCrowd(o options) *crowd {
 	c := &crowd{streamed: streamed{options: o}, connections: crowdConnections}
-	// Each end takes a file descriptor of its process, which may have as many as the hard limit:
-	// the soft one is raised to it by Go.
+	// Each end takes a file descriptor of its process. Go raises the soft limit of descriptors to
+	// the hard one.
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil &&
 		limit.Max < crowdConnections+spareDescriptors {
@@ -268,7 +268,7 @@ func newCrowd(o options) *crowd {
 	return c
 }
 
-// spareDescriptors are those that are not for subscribers.
+// spareDescriptors are the descriptors that are not for subscribers.
 const spareDescriptors = 512
 
 func (c *crowd) name() string { return "stream to 10,000" }
@@ -344,7 +344,7 @@ func (c *crowd) measureEvents(s *server) error {
 	return nil
 }
 
-// arrived waits until the subscribers have what they wait for.
+// arrived waits until the subscribers have the awaited events.
 func (s *streamed) arrived() (at int64, err error) {
 	var b [8]byte
 	_ = s.told.SetReadDeadline(time.Now().Add(10 * time.Second)) // otherwise it waits for longer
@@ -368,7 +368,8 @@ func resident(pid int) (float64, error) {
 	return pages * float64(os.Getpagesize()), err
 }
 
-// memory is what an exchange has resident, and what is in its heap and stacks after a collection.
+// memory returns an exchange's resident bytes, and the bytes in its heap and stacks after a
+// collection.
 func memory(s *server) (rss, heap float64, err error) {
 	text, err := s.get("/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
@@ -478,7 +479,7 @@ func (p *polling) measure(context.Context) error {
 	return p.close()
 }
 
-// cpuClock is what another process has used, finer than cpuOf.
+// cpuClock returns the CPU time of another process, finer than cpuOf.
 func cpuClock(pid int) (time.Duration, error) {
 	const scheduled = 2 // see clock_getcpuclockid(3)
 	var t unix.Timespec
@@ -523,7 +524,7 @@ func (l *listened) end() {
 	l.streamed.end()
 }
 
-// measure counts the orders without subscribers before and after those with them: what changes
+// measure counts the orders without subscribers before and after those with them, so a change
 // meanwhile changes both.
 func (l *listened) measure(context.Context) error {
 	whole := l.server.options.length

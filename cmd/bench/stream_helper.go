@@ -12,8 +12,8 @@ import (
 )
 
 // The stream's subscribers, and the exchange in a process that also has the yardsticks, are this
-// program again: a helper. It is asked on its standard input and answers on its standard output, a
-// line of JSON each. When its input ends, so does it.
+// program again: a helper. A helper is asked on standard input and answers on standard output, a
+// line of JSON each. A helper ends with its input.
 
 // The helpers, as the flag -helper has them.
 const (
@@ -24,7 +24,7 @@ const (
 // patience is how long a helper may take for an answer.
 const patience = time.Minute
 
-// A helper is the process as its owner sees it.
+// A helper is such a process, for the process that started it.
 type helper struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -37,7 +37,7 @@ type envelope struct {
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
-// startHelper starts one. It has the file as its fourth.
+// startHelper starts a helper, which has the file as its descriptor 3.
 func startHelper(kind string, file *os.File, args ...string) (*helper, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -31,11 +31,11 @@ import (
 )
 
 // The source is an exchange that is asked for events within its process: engine, gateway and stream
-// as they are, with a store that takes everything at once. Orders go to the engine directly, and
-// one that meets twenty small ones is a burst of twenty trades in one record. So an event costs no
-// HTTP, and the yardsticks write to the very connections that the stream writes to.
+// are the real ones, and the store takes everything at once. Orders go to the engine directly. An
+// order that meets twenty small ones is a burst of twenty trades in one record. So an event costs
+// no HTTP, and the yardsticks write to the very connections that the stream writes to.
 
-// A demand is what the source is asked.
+// A demand is a request to the source.
 type demand struct {
 	Do      string // fresh, stream, singly, latency or rate
 	Burst   int    // stream, singly: events at once
@@ -44,7 +44,7 @@ type demand struct {
 	Rate    float64 // rate: events a second
 }
 
-// A yield is what came of it.
+// A yield is the outcome of a demand.
 type yield struct {
 	Address string // fresh
 	Bursts  int
@@ -94,7 +94,7 @@ func (*forgetful) SaveSnapshot(context.Context, persistence.Token, uint64, io.Re
 	return nil
 }
 
-// remembering is a listener that knows what it has accepted.
+// remembering is a listener that keeps its accepted connections.
 type remembering struct {
 	net.Listener
 	mu       sync.Mutex
@@ -201,7 +201,7 @@ func (s *source) start(dir string) error {
 	return nil
 }
 
-// tradedPair is the one that all load is on.
+// tradedPair is the pair of all load.
 const tradedPair = "BTC_USDT"
 
 func (s *source) trader(name string) (*trader, error) {
@@ -266,8 +266,8 @@ func (s *source) trade(burst int) error {
 	return s.place(s.taker, trading.Buy, ask, lot*money.Amount(burst))
 }
 
-// bursts asks for one burst after the other has arrived everywhere. What prepare takes does not
-// count.
+// bursts asks for each burst when the one before has arrived everywhere. The time of prepare does
+// not count.
 func (s *source) bursts(d *demand, burst, prepare func(int) error) (y yield, err error) {
 	for y.Seconds < d.Seconds {
 		if err := prepare(d.Burst); err != nil {
@@ -304,7 +304,7 @@ func (s *source) arrived() (at int64, err error) {
 	return int64(binary.LittleEndian.Uint64(b[:])), err
 }
 
-// ownCPU is what this process has used.
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var r syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &r) //nolint:errcheck // it never fails
@@ -312,7 +312,7 @@ func ownCPU() time.Duration {
 }
 
 // writers are the yardstick: as many goroutines as the stream has shards, each with its part of the
-// connections, which are woken and write each event to each connection.
+// connections. On waking, each goroutine writes each event to each of its connections.
 type writers struct {
 	wake    []chan int
 	written sync.WaitGroup

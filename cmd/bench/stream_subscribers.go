@@ -20,8 +20,8 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// Subscribers are raw websockets on one thread and the generator's poller. They take little from
-// the machine: the reading itself, and a look at the first bytes of each frame.
+// Subscribers are raw websockets on one thread and the generator's poller. Their cost is small:
+// reading, and a look at the first bytes of each frame.
 
 // An audience is so many subscribers of the same channels.
 type audience struct {
@@ -29,7 +29,7 @@ type audience struct {
 	Channels    []string
 }
 
-// A wish is what the subscribers' helper is asked.
+// A wish is a request to the subscribers' helper.
 type wish struct {
 	Do       string // open, await, poll or close
 	Address  string
@@ -40,7 +40,7 @@ type wish struct {
 	Polls    int        // poll: so many clients that poll
 }
 
-// A seen is what the subscribers have seen since the open.
+// A seen counts the subscribers' events since the open.
 type seen struct {
 	Messages int // events of channels
 	Reads    int
@@ -198,7 +198,7 @@ func (s *subscribers) connect(address string, channels []string) error {
 	if err != nil {
 		return err
 	}
-	// Closed, they are gone at once, or the next thousands of them would have no ports.
+	// Closed connections are gone at once. Otherwise the next thousands would have no ports.
 	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		return err
 	}
@@ -282,10 +282,10 @@ func (s *subscribers) lost(c *subscriber) {
 	s.list[c.number] = nil
 }
 
-// looked is how many bytes of a frame say what it is.
+// looked is how many bytes of a frame name its kind.
 const looked = 24
 
-// frames counts what has come.
+// frames counts the frames that have come.
 func (s *subscribers) frames(c *subscriber, b []byte) {
 	for len(b) > 0 {
 		if c.skip > 0 {

@@ -25,12 +25,12 @@ import (
 type server struct {
 	title    string
 	options  options
-	start    func(s *server, dir string) error // sets what follows, as far as it gets
+	start    func(s *server, dir string) error // sets the fields below, as far as it gets
 	rate     *row
 	cpu      *row
 	refused  *row   // nil for yardsticks: they know no orders
 	settings string // of the exchange, beside those of all
-	// synthetic ones of the exchange, for accounts to trade; 0: all trade the same pair
+	// synthetic pairs of the exchange, for accounts to trade; 0: all trade the same pair
 	pairs    int
 	accounts int    // 0: one for each connection
 	address  string // of the exchange's API
@@ -40,7 +40,7 @@ type server struct {
 	clients  *clients
 }
 
-// Groups of rows: what is not of the servers is first.
+// Groups of rows. Rows of no server have no group, and are first.
 const (
 	groupRate = 1 + iota
 	groupCPU

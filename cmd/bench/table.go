@@ -26,10 +26,10 @@ type row struct {
 	allocs []float64 // the same; none when they are not counted
 }
 
-// bytesHeld is the unit of what stays in memory.
+// bytesHeld is the unit of bytes that stay in memory.
 const bytesHeld = "bytes"
 
-// An aim is what the medians of a row should be; what is zero is not asked for.
+// An aim bounds the medians of a row; a zero bounds nothing.
 type aim struct {
 	least, most float64
 	leastRatio  float64 // of the value to the yardstick's
@@ -57,7 +57,7 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// ratios are to the yardstick's value of the same round: what slows a whole round slows both.
+// ratios are to the yardstick's value of the same round, because a slow round slows both.
 func (r *row) ratios() (v []float64) {
 	if r.yardstick == nil || len(r.yardstick.values) != len(r.values) {
 		return nil
@@ -88,7 +88,8 @@ func (a aim) String() string {
 	return strings.Join(list, ", ")
 }
 
-// verdict says whether the aim is met, and else what is short of it; nothing when there is no aim.
+// verdict says whether the aim is met, and otherwise by how much it is missed. It is "" without an
+// aim.
 func (r *row) verdict() string {
 	if r.aim == (aim{}) {
 		return ""
@@ -218,7 +219,7 @@ func printTable(w io.Writer, machine string, o options, rows []*row) {
 // A noted subject has more to tell than fits into rows.
 type noted interface{ note() string }
 
-// printNotes writes below the table what subjects have to tell.
+// printNotes writes the notes of the subjects below the table.
 func printNotes(w io.Writer, subjects []subject) {
 	for _, s := range subjects {
 		if n, ok := s.(noted); ok {
@@ -239,7 +240,7 @@ func show(v float64) string {
 	return s
 }
 
-// machine says what the numbers come from.
+// machine describes the machine of the measurements.
 func machine() string {
 	model := ""
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {

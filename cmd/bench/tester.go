@@ -13,8 +13,8 @@ import (
 	"exchange/loadtest"
 )
 
-// A tester is `exchange loadtest` beside the bare generator of this program: the same mix from as
-// many connections and accounts, in turns on one exchange.
+// A tester is `exchange loadtest` beside the bare generator of this program. Both send the same mix
+// from as many connections and accounts, in turns on one exchange.
 type tester struct {
 	server
 	dir          string // with the program, and for reports
@@ -40,7 +40,7 @@ func (t *tester) begin(_ context.Context, dir string) error {
 	return err
 }
 
-// measure takes the generator before and after the load tester, half each: what changes meanwhile
+// measure takes the generator before and after the load tester, half each, so a change meanwhile
 // changes both.
 func (t *tester) measure(ctx context.Context) error {
 	requests, used := 0, 0.0

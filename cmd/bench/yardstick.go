@@ -17,10 +17,11 @@ import (
 // The yardsticks over HTTP are this program again: a fasthttp server that answers every request
 // alike, at once or when the request is durable.
 
-// startNoop starts the one that does nothing.
+// startNoop starts the yardstick that does nothing.
 func startNoop(s *server, _ string) error { return s.startYardstick() }
 
-// startDurable starts the one that makes requests durable, where the stores have their files too.
+// startDurable starts the yardstick that makes requests durable, where the stores have their files
+// too.
 func startDurable(s *server, dir string) error {
 	dir, err := os.MkdirTemp(dir, "yardstick-")
 	if err != nil {
@@ -29,7 +30,7 @@ func startDurable(s *server, dir string) error {
 	return s.startYardstick("-commit", filepath.Join(dir, "log"))
 }
 
-// startYardstick starts one for the generator's orders. It does not check its users.
+// startYardstick starts a yardstick for the generator's orders. The yardstick does not check users.
 func (s *server) startYardstick(args ...string) (err error) {
 	if s.address, err = s.noop(0, args...); err != nil {
 		return err
@@ -91,11 +92,11 @@ func serveNothing(address string, length int, log string) error {
 	return <-failed
 }
 
-// recordBytes is what an exchange's journal takes of a request of the mix, with a share of its
-// batch; the row of the journal's bytes measures it.
+// recordBytes is how many bytes of an exchange's journal a request of the mix takes, with a share
+// of its batch. The row of the journal's bytes measures them.
 const recordBytes = 53
 
-// A committer makes requests durable: what waits while it writes is what it writes next.
+// A committer makes requests durable: requests that wait during a write form the next one.
 type committer struct {
 	write func(records []byte) error // until they are durable
 	wake  chan struct{}
@@ -104,7 +105,7 @@ type committer struct {
 	forming *commitBatch
 }
 
-// A commitBatch is what becomes durable together.
+// A commitBatch has the records that become durable together.
 type commitBatch struct {
 	records []byte
 	durable chan struct{} // closed when it is
@@ -116,7 +117,8 @@ func newCommitter(write func([]byte) error) *committer {
 	return &committer{write: write, wake: make(chan struct{}, 1), forming: newCommitBatch()}
 }
 
-// commit returns when the request is durable. What there is of it beyond a record is left out.
+// commit returns when the request is durable. It writes only as much of the request as a record
+// has.
 func (c *committer) commit(request []byte) {
 	var record [recordBytes]byte
 	copy(record[:], request)
@@ -139,7 +141,7 @@ func (c *committer) run() error {
 		b := c.forming
 		c.forming = next
 		c.mu.Unlock()
-		if len(b.records) > 0 { // else the batch before had all that it was woken for
+		if len(b.records) > 0 { // otherwise the batch before had all of this wake-up
 			if err := c.write(b.records); err != nil {
 				return err
 			}
@@ -149,8 +151,8 @@ func (c *committer) run() error {
 	return nil
 }
 
-// A commitLog is a file that is written in a circle. All of it has been written before, so a sync
-// has nothing to do but to write the records: no file system asks less of a journal.
+// A commitLog is a file that is written in a circle. All of the file has been written before, so a
+// sync only writes the records. No file system asks less of a journal.
 type commitLog struct {
 	*os.File
 	at int64

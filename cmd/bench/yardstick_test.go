@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A slowDisk says what is written, and takes it when it is told to.
+// A slowDisk tells the test of each write, and takes the write when the test lets it.
 type slowDisk struct {
 	written chan []byte
 	synced  chan error
