@@ -4,12 +4,11 @@ import (
 	"exchange/core/money"
 )
 
-// An account trades, and keeps the orders that it has sent. While the load runs only its generator
-// touches it.
+// An account trades, and keeps its sent orders. While the load runs only its generator touches it.
 type account struct {
 	name  string // "" of a key that was given
 	pairs []*pair
-	users []*user // its keys, one for each connection that it uses
+	users []*user // the account's keys, one for each of its connections
 
 	orders []sent
 	trades []taken
@@ -20,7 +19,7 @@ type account struct {
 	fees   map[string]money.Rate // of a maker, once they are asked for
 }
 
-// A user is a key of an account. One connection uses it, so its nonces arrive in their order.
+// A user is a key of an account. One connection uses a key, so nonces arrive in order.
 type user struct {
 	*account
 	number uint32 // among all users
@@ -39,7 +38,7 @@ func newUser(a *account, number int, k Key, nonce uint64) *user {
 	return u
 }
 
-// outcome is the end of a request, as far as its sender knows it.
+// outcome is the end of a request, as far as the sender knows.
 type outcome uint8
 
 const (

@@ -15,7 +15,7 @@ type diff struct {
 	sell, buy    []byte
 }
 
-// readDiff reads an event; without its levels if they are not wanted.
+// readDiff reads an event, with its levels if the caller wants them.
 func readDiff(b []byte, levels bool, name func([]byte) string) (d diff, err error) {
 	const pair, update, prev = 1, 2, 4
 	seen := 0
@@ -83,7 +83,7 @@ func (b *localBook) apply(d *diff, levels bool) error {
 	return readLevels(d.buy, b.buy)
 }
 
-// readLevels notes what is at each price now; 0 is nothing.
+// readLevels notes the amount at each price now; 0 is nothing.
 func readLevels(array []byte, into map[money.Price]money.Amount) error {
 	return eachItem(array, func(item []byte) error {
 		var price money.Price

@@ -1,5 +1,5 @@
 // Package loadtest drives a server of the exchange's API over HTTP and sockets, as many clients at
-// once, and verifies while it loads: every order that was acknowledged is accounted for at the end.
+// once, and verifies its answers. At the end every acknowledged order is accounted for.
 //
 //	run.go           the course of a test: prepare, load, verify, report
 //	options.go       its options
@@ -21,15 +21,15 @@
 //
 // # Latency
 //
-// In a closed loop a connection sends when it has its answer, so a server that stalls is asked
-// less: its latencies are those of the requests that were sent. In an open loop request k is due at
-// start + k/rate, whatever the server does, and its latency counts from that moment: a stall shows
-// in all requests that were due in it. Those that were due and could not be sent before the end
-// count with the time that they had waited until then.
+// In a closed loop a connection sends its next request after an answer. So a stalled server is
+// asked less, and the latencies are only those of the sent requests. In an open loop request k is
+// due at start + k/rate, however slow the server is. Its latency counts from that moment, so a
+// stall shows in all requests due during it. Requests that were due and could not be sent before
+// the end count with the time that they had waited.
 //
-// # What is known of a request
+// # Outcome of a request
 //
-// An answer says that it was done or that it was refused. No answer, a broken connection and
-// `outcome_unknown` say nothing: such an order is looked up by its client_order_id at the end, and
-// counts as what is found then.
+// An answer says that the request was done or refused. A missing answer, a broken connection and
+// `outcome_unknown` say nothing. The test looks up such an order by its client_order_id at the end,
+// and the order counts as it is found then.
 package loadtest

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What encoding/json takes for an object or an array is cut into the same names and values; other
-// text costs an error at most.
+// An object or an array that encoding/json takes is cut into the same names and values; other text
+// costs an error at most.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{`{}`, `[]`, ` { "a" : 1 , "b":[1,{"c":"}"}],"d":"\"" } `,
 		`[{"price":1.5,"amount":"2"},null,true,"x"]`, `{"a"`, `{"a":}`, `[1,`, `["`, `["\`, `[[]`,
@@ -73,7 +73,7 @@ func FuzzScan(f *testing.F) {
 				}
 			}
 		}
-		parseBalance(text) //nolint:errcheck // it ends, and that is what is looked at
+		parseBalance(text) //nolint:errcheck // the test only asks that it ends
 		if b, err := parseBalance(text); err == nil {
 			if again, err := parseBalance([]byte(b.String())); err != nil || again != b {
 				t.Fatalf("%q is %v and then %v, %v", text, b, again, err)

@@ -6,10 +6,10 @@ import (
 	"exchange/core/money"
 )
 
-// A pair is a market with what orders of the test are made of. Prices are whole ticks and amounts
-// whole lots, so that every order fits the pair's rules.
+// A pair is a market with the rules for the test's orders. Prices are whole ticks and amounts whole
+// lots, so that every order fits the pair's rules.
 type pair struct {
-	index       int // in the list of those that are traded
+	index       int // in the list of traded pairs
 	name        string
 	base, quote string
 	tick        int64 // of 1e-8

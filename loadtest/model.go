@@ -27,7 +27,7 @@ type wish struct {
 	lots  int64
 }
 
-// A model makes wishes. Equal seeds make equal ones.
+// A model makes wishes. Equal seeds make equal models.
 type model struct {
 	kind string
 	rand *rand.Rand
@@ -100,8 +100,8 @@ func (m *model) power() int64 {
 
 const farthest = 2000
 
-// walk moves a pair's mid by at most a tick, between half and twice of where it began, and returns
-// it.
+// walk moves a pair's mid by at most a tick, between half and twice of its first value, and returns
+// the mid.
 func (m *model) walk(p *pair) int64 {
 	mid := &m.mids[p.index]
 	if r := m.rand.IntN(40); r < 2 {

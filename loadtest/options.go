@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Options is what a test can be told.
+// Options are the parameters of a test.
 type Options struct {
 	Address  string // host:port of the API
 	Operator string // unix:PATH, or host:port, of the operator's listener
-	// OperatorTLS says whom to believe at the operator's listener; nil: it is plain HTTP.
+	// OperatorTLS says which certificates to believe at the operator's listener; nil: plain HTTP.
 	OperatorTLS *tls.Config
 	// of the operator, for host:port; "" without a socket uses Keys and makes nothing
 	Token string
-	Keys  []Key  // accounts to trade with, in place of ones that are made
-	Name  string // what made accounts are called: NAME-1, NAME-2, ...
+	Keys  []Key  // accounts to trade with, in place of made ones
+	Name  string // names made accounts NAME-1, NAME-2, ...
 
 	Pairs           int // how many of the server's pairs are traded, 0: all
 	PairsPerAccount int // 0: as the number of accounts asks for, at least 4
@@ -39,7 +39,7 @@ type Options struct {
 	P99             time.Duration // the bound of a ramp
 	Timeout         time.Duration // how long an answer may take
 	NoVerify        bool
-	LeaveOrders     bool // do not cancel what rests at the end
+	LeaveOrders     bool // do not cancel the resting orders at the end
 
 	Progress io.Writer // nil: none
 	Terminal bool      // Progress is a terminal
@@ -64,7 +64,7 @@ const (
 	maxSubscribers = 100_000
 )
 
-// Validate checks the options and fills in what depends on others.
+// Validate checks the options and fills in those that depend on others.
 func (o *Options) Validate() error {
 	if o.Mix == (Mix{}) {
 		o.Mix = usualMix(o.Model)
@@ -187,7 +187,7 @@ func ParseMix(text string) (m Mix, err error) {
 	return m, nil
 }
 
-// ParseSubscribers reads channel=number pairs, such as diff=2,trades=10; "none" is nobody.
+// ParseSubscribers reads channel=number pairs, such as diff=2,trades=10; "none" is no subscriber.
 func ParseSubscribers(text string) (map[string]int, error) {
 	all := map[string]int{}
 	if text == "none" || text == "" {
@@ -210,7 +210,7 @@ func ParseSubscribers(text string) (map[string]int, error) {
 	return all, nil
 }
 
-// ParseKeys reads key,secret lines. Blank lines, and those that begin with #, mean nothing.
+// ParseKeys reads key,secret lines. Blank lines and lines that begin with # mean nothing.
 func ParseKeys(text string) (keys []Key, err error) {
 	seen := map[string]bool{}
 	for i, line := range strings.Split(text, "\n") {
@@ -222,7 +222,7 @@ func ParseKeys(text string) (keys []Key, err error) {
 		key, secret = strings.TrimSpace(key), strings.TrimSpace(secret)
 		if !ok || key == "" || secret == "" ||
 			strings.ContainsFunc(key+secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			// not the line itself: it may be a secret
+			// without the line, because it may be a secret
 			return nil, usagef("line %d of the keys must be key,secret", i+1)
 		}
 		if seen[key] {

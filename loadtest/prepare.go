@@ -12,7 +12,7 @@ import (
 	"exchange/core/money"
 )
 
-// A field is what the test works on.
+// A field has the pairs, accounts and keys of the test.
 type field struct {
 	pairs    []*pair
 	accounts []*account
@@ -138,7 +138,7 @@ const (
 	mostDeposit  = 9e10 * 1e8
 )
 
-// fund deposits what is missing of what the account may need.
+// fund deposits the missing part of all that the account may need.
 func (a *account) fund(ctx context.Context, r *rest) error {
 	has, err := a.wallets(ctx, r)
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *account) fund(ctx context.Context, r *rest) error {
 	return nil
 }
 
-// look notes what the account has before the load.
+// look notes the account's holdings and newest rows before the load.
 func (a *account) look(ctx context.Context, r *rest) (err error) {
 	if a.before, err = a.wallets(ctx, r); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (a *account) look(ctx context.Context, r *rest) (err error) {
 		newest("/api/v1/exchanges/own/?limit=1", &a.newest.trade))
 }
 
-// wallets reads what the account has.
+// wallets reads the account's holdings.
 func (a *account) wallets(ctx context.Context, r *rest) (h holdings, err error) {
 	err = r.get(ctx, a.users[0], "/api/v1/wallets/", func(body []byte) error {
 		h = holdings{}
@@ -212,7 +212,7 @@ func (a *account) wallets(ctx context.Context, r *rest) (h holdings, err error) 
 	return h, err
 }
 
-// tidy cancels what rests and revokes the keys that were made. It goes on over errors.
+// tidy cancels the resting orders and revokes the made keys. It goes on over errors.
 func (f *field) tidy(ctx context.Context, r *rest, say func(string, ...any)) error {
 	var errs []error
 	if !r.o.LeaveOrders {

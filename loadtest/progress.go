@@ -18,13 +18,13 @@ type progress struct {
 	width    int
 }
 
-// sayEvery is how often what comes often is said: on a terminal, and elsewhere.
+// sayEvery is the least time between frequent messages: on a terminal, and elsewhere.
 const (
 	sayEvery      = 100 * time.Millisecond
 	sayPlainEvery = time.Second
 )
 
-// say shows what is going on, unless something was shown just now.
+// say shows the progress, unless something was shown just now.
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *progress) write(text string) {
 	p.width = len(text)
 }
 
-// clear takes the line away, for what is printed next.
+// clear removes the line before the next print.
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

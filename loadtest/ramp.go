@@ -21,8 +21,7 @@ const (
 	rampFactor   = 1.5
 	rampHalvings = 4
 	rampSteps    = 60 // at most
-	// enough is the share of a rate that must be answered, and mostErrors of it that may fail, for
-	// it to hold.
+	// A rate holds if the share enough of it is answered, and at most the share mostErrors fails.
 	enough     = 0.98
 	mostErrors = 0.01
 )

@@ -16,7 +16,7 @@ var page = template.Must(template.New("report").Funcs(
 	template.FuncMap{"ms": ms, "n": thousands,
 		"round": func(v float64) string { return thousands(uint64(v + 0.5)) }}).Parse(pageText))
 
-// WriteHTML writes the report as one page that needs nothing else.
+// WriteHTML writes the report as one page that loads nothing.
 func (r *Report) WriteHTML(w io.Writer) error {
 	var verified strings.Builder
 	r.writeVerification(&verified)

@@ -79,7 +79,7 @@ func (w *writer) post(path string, u *user) []byte {
 	return w.out
 }
 
-// read makes a request that reads; private ones are the user's.
+// read makes a request that reads. Private requests are the user's.
 func (w *writer) read(op operation, u *user, p *pair) []byte {
 	switch op {
 	case opBook:

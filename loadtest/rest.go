@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A rest asks before and after the load, when it is not in a hurry: what is answered with "come
-// again later" is asked again.
+// A rest asks before and after the load, when there is no hurry: it repeats requests that are
+// answered with "come again later".
 type rest struct {
 	o    *Options
 	api  *fasthttp.HostClient
@@ -24,8 +24,8 @@ type rest struct {
 	pool sync.Pool // of *signer
 }
 
-// restTimeout bounds one request, and restPatience all tries of one that the server is too busy
-// for.
+// restTimeout bounds one request, and restPatience all tries of a request that the server is too
+// busy for.
 const (
 	restTimeout  = 30 * time.Second
 	auditTimeout = time.Hour

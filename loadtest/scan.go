@@ -3,12 +3,12 @@ package loadtest
 import "errors"
 
 // A scanner without garbage reads the answers, because there are a hundred thousand in a second,
-// and millions at the end. It takes the JSON that servers write and does not judge it.
+// and millions at the end. The scanner takes the JSON of servers and does not judge it.
 
 var errJSON = errors.New("the answer is not the JSON that is expected")
 
-// eachField calls fn with the names and the raw values of an object, in their order; strings come
-// without their quotes. False ends it.
+// eachField calls fn with the names and the raw values of an object, in order. Strings come without
+// their quotes. False ends the scan.
 func eachField(object []byte, fn func(name, value []byte) bool) error {
 	b := skipBlanks(object)
 	if len(b) == 0 || b[0] != '{' {
@@ -120,7 +120,7 @@ func unquoted(b []byte) []byte {
 	return b
 }
 
-// number reads a whole number; what follows its digits is left out.
+// number reads a whole number, and ignores all behind its digits.
 func number(b []byte) (n uint64) {
 	for _, d := range b {
 		if d < '0' || d > '9' {

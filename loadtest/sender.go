@@ -15,7 +15,7 @@ type sender struct {
 	stats     *stats
 }
 
-// A conn is a connection with the users that send on it in turn, and its request in flight.
+// A conn is a connection with its request in flight and the users that send on it in turn.
 type conn struct {
 	users []*user
 	turn  int
@@ -80,6 +80,6 @@ func (c *conn) hasOpen(u **user) bool {
 	return false
 }
 
-// mostOpen is how many resting orders an account keeps at most; then it cancels. With what is on
-// its way that stays below the usual limit of an account's open orders in one book, 5,000.
+// mostOpen is how many resting orders an account keeps at most; then it cancels. With the orders in
+// flight that stays below the usual limit of an account's open orders in one book, 5,000.
 const mostOpen = 4_000

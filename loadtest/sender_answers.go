@@ -61,7 +61,7 @@ func (l *sender) Answered(number int, a generator.Answer, latency time.Duration)
 	return false
 }
 
-// Broken notes that a connection has ended. Of what was in flight nothing is known.
+// Broken notes that a connection has ended. The outcome of a request in flight is unknown.
 func (l *sender) Broken(number int, reason string, inFlight bool, latency time.Duration) error {
 	c, s := l.conns[number], l.stats
 	if inFlight || reason == generator.NotConnected {
@@ -114,7 +114,8 @@ func (l *sender) accepted(c *conn, a generator.Answer) bool {
 	return true
 }
 
-// kindOf names an error: its status and the text without what differs from one to the next.
+// kindOf names an error: its status and the text without the part that differs from one error to
+// the next.
 func kindOf(a generator.Answer) string {
 	text := a.Body
 	if i := bytes.IndexByte(text, ':'); i >= 0 && bytes.HasPrefix(text, []byte(`{"date":`)) {

@@ -25,8 +25,8 @@ func longerThan(h *hdrhistogram.Histogram, d time.Duration) (n int64) {
 	return n
 }
 
-// A stalled server must show in the latencies of all requests that were due while it stood still,
-// not only of those that happened to be under way.
+// A stalled server must show in the latencies of all requests that were due meanwhile, not only of
+// the requests under way.
 func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("portable=%t", portable), func(t *testing.T) {
@@ -96,7 +96,8 @@ func TestWhatCouldNotBeSentCounts(t *testing.T) {
 		s.kinds["no answer in time"] != s.unknown {
 		t.Errorf("%+v %v", s.counters, s.kinds)
 	}
-	// They waited at least until the end of the load; the first was due 199 ms before it.
+	// The requests waited at least until the end of the load; the first was due 199 ms before the
+	// end.
 	if n := longerThan(s.all, 10*time.Millisecond); n < 180 {
 		t.Errorf("%d of 200 waited for more than 10 ms", n)
 	}
@@ -105,7 +106,7 @@ func TestWhatCouldNotBeSentCounts(t *testing.T) {
 // A strictServer checks signatures and nonces, and answers in many ways.
 type strictServer struct {
 	keyed  *sign.Keyed
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // of the fields below
 	nonces map[string]uint64
 	bad    []string
 	id     uint64
@@ -205,7 +206,7 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	}
 }
 
-// A server that comes again later is found again; what was under way is not known.
+// A server that comes again later is found again. The outcome of requests under way is unknown.
 func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("portable=%t", portable), func(t *testing.T) {

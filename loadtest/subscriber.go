@@ -15,11 +15,11 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// Channels are those of the event stream, for all pairs. "book" is what old clients get: the events
-// book_<pair>.
+// Channels are those of the event stream, for all pairs. "book" is the events book_<pair> for old
+// clients.
 var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book"}
 
-// A subscriber is a socket of the event stream. It comes back when its connection is lost.
+// A subscriber is a socket of the event stream. It connects again after a lost connection.
 type subscriber struct {
 	channel string
 	keeps   bool // local books, to compare
@@ -43,7 +43,7 @@ type subscribers struct {
 	wait sync.WaitGroup
 }
 
-// subscribe connects them all, and returns when all of them are.
+// subscribe connects all subscribers, and returns when all are connected.
 func subscribe(ctx context.Context, o *Options, say func(string, ...any)) (*subscribers, error) {
 	s := &subscribers{}
 	for _, channel := range Channels {
@@ -197,7 +197,7 @@ func readAll(r io.Reader, b []byte) ([]byte, error) {
 	}
 }
 
-// event takes one: its name and its argument, behind a bracket.
+// event takes one event: its name and its argument, behind a bracket.
 func (s *subscriber) event(b []byte) error {
 	name, rest, ok := nextValue(b)
 	if !ok || len(rest) < 2 || rest[0] != ',' {
@@ -282,7 +282,7 @@ func (s *subscriber) trade(b []byte) error {
 	return nil
 }
 
-// mostNoted bounds what one subscriber remembers of what is wrong.
+// mostNoted bounds the faults that one subscriber notes.
 const mostNoted = 20
 
 func (s *subscriber) note(format string, args ...any) {

@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// A Verification is what was compared at the end.
+// A Verification is the result of comparing everything at the end.
 type Verification struct {
-	Orders      uint64   `json:"orders"`       // acknowledged ones that were found as they must be
-	Cancels     uint64   `json:"cancels"`      // acknowledged ones
-	Trades      uint64   `json:"trades"`       // acknowledged ones
-	Accounts    uint64   `json:"accounts"`     // whose wallets are what their trades make of them
+	// acknowledged orders that were found as they must be
+	Orders      uint64   `json:"orders"`
+	Cancels     uint64   `json:"cancels"`      // acknowledged cancels
+	Trades      uint64   `json:"trades"`       // accounts whose wallets fit their trades
+	Accounts    uint64   `json:"accounts"`     // accounts with the wallets that their trades make
 	UnknownIn   uint64   `json:"unknown_in"`   // orders without an outcome that are in
 	UnknownOut  uint64   `json:"unknown_out"`  // and that are not
 	Updates     uint64   `json:"updates"`      // events of the stream
 	Books       uint64   `json:"books"`        // local books that are the REST books
 	Audit       string   `json:"audit"`        // "", "clean" or "differs"
 	NotChecked  []string `json:"not_checked"`  // and why
-	Differences []string `json:"differences"`  // what is wrong, some of it
+	Differences []string `json:"differences"`  // some of the differences
 	Found       uint64   `json:"found"`        // how many differences there are
-	Incomplete  string   `json:"incomplete"`   // why it did not come to its end
+	Incomplete  string   `json:"incomplete"`   // why the verification did not come to its end
 	Took        float64  `json:"took_seconds"` // the verification
 }
 
@@ -32,7 +33,7 @@ type verifier struct {
 	ctx    context.Context
 	rest   *rest
 	field  *field
-	run    string // what client ids begin with
+	run    string // prefix of client ids
 	byName map[string]*pair
 	pause  time.Duration // before something that does not fit is looked at again
 
@@ -51,7 +52,7 @@ func newVerifier(ctx context.Context, r *rest, f *field, run string) *verifier {
 	return v
 }
 
-// mostDifferences bounds what is told one by one.
+// mostDifferences bounds the differences that are told one by one.
 const mostDifferences = 100
 
 func (v *verifier) differ(format string, args ...any) {
@@ -69,7 +70,7 @@ func (v *verifier) skip(why string) {
 	v.skips[why]++
 }
 
-// verify looks at everything; what keeps it from its end is in the result too.
+// verify looks at everything. The result also has the error that ended the verification early.
 func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verification {
 	began := time.Now()
 	var n atomic.Int64

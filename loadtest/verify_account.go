@@ -8,7 +8,7 @@ import (
 	"exchange/core/money"
 )
 
-// An account's page of the ledger: what it was told against what the server says it has.
+// One account at the end: the answers that it got against the server's rows.
 
 type orderRow struct {
 	id                      uint64
@@ -37,7 +37,7 @@ type tradeRow struct {
 	feeOf  string // currency
 }
 
-// findings are what is wrong with one account, and why something was not looked at.
+// findings are the differences of one account, and why something was not looked at.
 type findings struct {
 	wrong, skipped              []string
 	orders, cancels, trades     uint64
@@ -48,7 +48,8 @@ func (f *findings) differ(format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
 }
 
-// account compares, again if something does not fit: what had no outcome may still come to one.
+// account compares, and compares again after a difference, because an order without an outcome may
+// still be carried out.
 func (v *verifier) account(ctx context.Context, a *account) error {
 	var f *findings
 	for try := 0; ; try++ {
@@ -146,7 +147,7 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 	return f, nil
 }
 
-// find is the row of an order. What had no outcome is asked for by its client id.
+// find returns the row of an order. An order without an outcome is asked for by its client id.
 func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID string,
 	rows map[uint64]*orderRow, byClient map[string]*orderRow) (*orderRow, error) {
 	if o.outcome == done {
@@ -293,7 +294,7 @@ func (v *verifier) owns(ctx context.Context, a *account, id uint64) (bool, error
 	return err == nil, err
 }
 
-// fills compares, for each pair and side, what orders say was filled with what was traded.
+// fills compares, for each pair and side, the filled amounts of the orders with the trades.
 func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint64]*tradeRow,
 	self map[uint64]bool) {
 	type key struct {
@@ -324,8 +325,8 @@ func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint
 	}
 }
 
-// balances compares the wallets with what the trades make of them, and what is reserved with what
-// rests.
+// balances compares the wallets with the earlier ones plus the trades, and the reserves with the
+// resting orders.
 func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows map[uint64]*orderRow,
 	trades map[uint64]*tradeRow, self map[uint64]bool, now holdings, reserves bool) {
 	in, out, rest := map[string]money.Balance{}, map[string]money.Balance{},
@@ -338,7 +339,7 @@ func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows m
 	}
 	for id, t := range trades {
 		value := t.price.Times(t.amount).Balance()
-		if self[id] { // what goes out comes in; the two fees do not
+		if self[id] { // the outgoing amount comes in again; the two fees do not
 			add(out, t.feeOf, t.fee)
 			other, received := t.pair.base, t.amount.Balance()
 			if t.buy {
@@ -412,7 +413,7 @@ func union(all ...map[string]money.Balance) map[string]bool {
 	return u
 }
 
-// makerFee is what an account pays as the maker.
+// makerFee returns the fee of an account as the maker.
 func (v *verifier) makerFee(ctx context.Context, a *account, p *pair,
 	received money.Balance) (money.Balance, error) {
 	if a.fees == nil {

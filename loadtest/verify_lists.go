@@ -9,7 +9,7 @@ import (
 	"exchange/core/money"
 )
 
-// Pages of the lists that are read to what was there before.
+// Pages of the lists that are read back to the newest row before the test.
 const (
 	orderPage = 2000
 	tradePage = 1000

@@ -11,7 +11,8 @@ import (
 // streamPatience is how long a local book may take to come to where the REST book is.
 const streamPatience = 10 * time.Second
 
-// stream compares the local books with the REST books, and collects what subscribers found wrong.
+// stream compares the local books with the REST books, and collects the faults that subscribers
+// found.
 func (v *verifier) stream(s *subscribers) error {
 	for _, x := range s.all {
 		if x.keeps {
@@ -46,7 +47,7 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 				return eachField(resp.Body(), func(name, value []byte) bool {
 					switch string(name) {
 					case "sell":
-						_ = readLevels(value, sell) // what cannot be read differs
+						_ = readLevels(value, sell) // an unreadable book differs
 					case "buy":
 						_ = readLevels(value, buy)
 					}
@@ -83,8 +84,8 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 	}
 }
 
-// compare is equal if the local book is at that update, and then says what differs; behind if it
-// has not come there yet.
+// compare sets equal if the local book is at that update, with text for the differences. It sets
+// behind if the local book is at an earlier one.
 func (s *subscriber) compare(pair string, update uint64,
 	sell, buy map[money.Price]money.Amount) (text string, equal, behind bool) {
 	s.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"exchange/core/money"
 )
 
-// A liar is a server with one account, which says what a test wants.
+// A liar is a server with one account, which answers as a test wants.
 type liar struct {
 	mu       sync.Mutex
 	orders   []string // newest first
@@ -56,8 +56,8 @@ func (s *liar) answer(ctx *fasthttp.RequestCtx) {
 
 const price, lot = money.Price(500e8), money.Amount(1e8)
 
-// honest is a server and what a client knows of it: a sale of which a part was traded, a purchase
-// that was cancelled, one that was refused, and two without an outcome, of which one is in.
+// honest returns a server and a client's knowledge of it. The client has a partly traded sale, a
+// cancelled purchase, a refused order, and two orders without an outcome, of which one is in.
 func honest() (*liar, *account) {
 	a := &account{name: "loadtest-1",
 		before: holdings{"BTC": {balance: balance("100")}, "USDT": {balance: balance("100000")}}}
