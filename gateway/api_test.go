@@ -22,7 +22,7 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// The table of what each path can do, written apart from the one in the code.
+// The table of each path's methods and rules, written apart from the one in the code.
 var apiPaths = []struct {
 	path, allow string
 	needs       string // permission of the key; "": the path is public
@@ -50,7 +50,7 @@ var apiPaths = []struct {
 	{"/readyz", "GET, HEAD, OPTIONS", ""},
 }
 
-// What the tests about all paths do not know they do not test.
+// The tests about all paths test only the paths that they know.
 func TestTheTableHasEveryPathButTheDocumentation(t *testing.T) {
 	shape := strings.NewReplacer("{pair}", "BTC_USDT", "{timeframe}", "60", "{pk}", "2")
 	known := map[string]bool{"/api/openapi.json": true, "/docs": true, "/docs/{file}": true}
@@ -70,7 +70,8 @@ const exposed = "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, " +
 // plainNumber is how the API writes numbers: no exponent, no sign of zero, no trailing zeros.
 var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$`)
 
-// wellFormed checks what every answer has: the headers of browsers, JSON, plain numbers.
+// wellFormed checks the common parts of every answer: the headers for browsers, JSON, plain
+// numbers.
 func wellFormed(t *testing.T, what string, a answer) {
 	t.Helper()
 	if got := string(a.header.Peek("Access-Control-Allow-Origin")); got != "*" {
@@ -570,7 +571,7 @@ func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
 	}
 }
 
-// With or without encoding of its letters it is the same path.
+// A path is the same with and without encoding of its letters.
 func TestAPathMayHaveEncodedLetters(t *testing.T) {
 	h := traded(t)
 	for path, same := range map[string]string{
@@ -696,7 +697,7 @@ func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
 	}
 }
 
-// What is no HTTP at all, or strange HTTP, gets an answer and ends nothing but its connection.
+// Bytes that are no HTTP, and strange HTTP, get an answer and end nothing but their connection.
 func TestStrangeRequestsAreAnswered(t *testing.T) {
 	h := traded(t)
 	f := func(text string, statuses ...int) {
@@ -758,7 +759,7 @@ func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
 			t.Errorf("%s: %d %s", path, open.Response.StatusCode(), body)
 		}
 	}
-	h.gateway.limits.public.buckets = new(ratelimit.Limiter) // which has no place for anybody
+	h.gateway.limits.public.buckets = new(ratelimit.Limiter) // which has no room for any client
 	ctx := answered(h, "/socket.v2/?EIO=4&transport=polling")
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
 		got != detail(api.InternalError.Detail) ||

@@ -245,7 +245,8 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 		signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
-// What an operator has switched off is refused in the same order, on every path that it concerns.
+// Requests that an operator has switched off are refused in the same order, on every path
+// concerned.
 func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 	h := traded(t)
 	h.key("bob", "reader", event.PermissionRead)
@@ -260,7 +261,7 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 		}
 		return h.do(method, path, kind, params, headers...)
 	}
-	// each asks every private path, with what is bad in a POST.
+	// each asks every private path, with a bad field in a POST.
 	each := func(f func(method, path, needs, params string)) {
 		for _, p := range apiPaths {
 			if method := strings.Split(p.allow, ",")[0]; method == "POST" {
@@ -428,7 +429,7 @@ func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
 	}
 }
 
-// A query need not be signed; it may be, as sent or with its parameters sorted.
+// A query may be unsigned; otherwise it is signed as sent or with its parameters sorted.
 func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 	h := traded(t)
 	nonce := uint64(100)
@@ -453,7 +454,7 @@ func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 	f("", "limit=5", 401)
 }
 
-// What a signature does not cover: this is why the API is to be used over TLS only
+// The parts that a signature does not cover. Because of them the API is to be used over TLS only
 // (docs/security.md). Clients are as they are.
 func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 	h := traded(t)
@@ -472,8 +473,8 @@ func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 	}
 }
 
-// A signature of no parameters is that of every GET of its key. Who has seen one changes nothing
-// with it.
+// A signature of no parameters is that of every GET of its key. A thief who has seen one changes
+// nothing with it.
 func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
 	h := traded(t)
 	before := h.hash()

@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A head is answered when it is over for a lenient reader: its client sends no more, and would
-// wait.
+// A head is answered when it ends for a lenient reader. Otherwise the client, which sends no more,
+// would wait.
 func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		for _, text := range []string{
@@ -42,7 +42,7 @@ func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-// followed is what is passed on of some bytes that come in pieces.
+// followed returns the bytes that are passed on of a text that comes in pieces.
 func followed(text []byte, piece int) (passed []byte, b *boundaries) {
 	b = &boundaries{}
 	for len(text) > 0 && !b.broken {
@@ -55,7 +55,7 @@ func followed(text []byte, piece int) (passed []byte, b *boundaries) {
 
 func TestWhereARequestEnds(t *testing.T) {
 	const get, post = "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\n"
-	for _, text := range []string{ // what is bad begins behind a bar
+	for _, text := range []string{ // the bad part begins behind a bar
 		get + get,
 		"\r\n\n" + get,
 		"GET / HTTP/1.1\nHost: x\r\n\r\n",
@@ -90,7 +90,7 @@ func TestWhereARequestEnds(t *testing.T) {
 	}
 }
 
-// ends are where requests end in some bytes, up to one that asks for another protocol.
+// ends are the ends of requests in some bytes, up to a request for another protocol.
 func ends(text []byte) (list []int) {
 	b := &boundaries{}
 	for i := range text {
@@ -105,8 +105,8 @@ func ends(text []byte) (list []int) {
 	return list
 }
 
-// However the bytes come, the same is passed on, and the server under this finds the same requests
-// in it: what it takes for a request ends where one ends.
+// The bytes that are passed on do not depend on how they arrive, and the server under this finds
+// the same requests in them. Each end that the server finds is an end here.
 func FuzzBoundaries(f *testing.F) {
 	for _, s := range []string{"", "\n", "GET / HTTP/1.1\nHost: x\n\n",
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET",
@@ -129,8 +129,8 @@ func FuzzBoundaries(f *testing.F) {
 	})
 }
 
-// endsAreTheServers wants the server to find the same requests in what is passed on to it. n is how
-// many it finds.
+// endsAreTheServers wants the server to find the same requests in the bytes that are passed on. n
+// is how many it finds.
 func endsAreTheServers(t *testing.T, text []byte) (n int) {
 	t.Helper()
 	list, of := ends(text), endsForTheServer(text)
@@ -140,7 +140,7 @@ func endsAreTheServers(t *testing.T, text []byte) (n int) {
 	return len(of)
 }
 
-// The same for requests made of what the standard has and what it has not, in any order.
+// The same for requests made of parts inside and outside the standard, in any order.
 func TestTheServerFindsTheSameRequests(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	one := func(texts ...string) string { return texts[r.IntN(len(texts))] }
@@ -190,8 +190,8 @@ func TestTheServerFindsTheSameRequests(t *testing.T) {
 	}
 }
 
-// endsForTheServer are the ends of the requests that the server takes some bytes for, up to the
-// first that is refused, or asks for another protocol.
+// endsForTheServer are the ends of the requests that the server takes some bytes for. The list goes
+// up to the first that is refused, or asks for another protocol.
 func endsForTheServer(text []byte) (list []int) {
 	rest := bytes.NewReader(text)
 	in := bufio.NewReaderSize(rest, 64<<10)
@@ -224,7 +224,7 @@ func TestFollowingARequestAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What the checks of a head cost, beside the server's own reading of it.
+// The cost of the checks of a head, beside the server's own reading.
 func BenchmarkTheChecksOfAHead(b *testing.B) {
 	text := []byte(
 		"POST /api/v1/order/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: x\r\nX-KEY: " +

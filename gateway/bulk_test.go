@@ -12,7 +12,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// answered is a request that was answered, and whose answer nobody has taken yet.
+// answered returns a request that was answered, and whose answer no client has taken yet.
 func answered(h *harness, path string) *fasthttp.RequestCtx {
 	var request fasthttp.Request
 	request.SetRequestURI("http://exchange" + path)
@@ -22,8 +22,8 @@ func answered(h *harness, path string) *fasthttp.RequestCtx {
 	return ctx
 }
 
-// Large answers that wait for their clients have one budget. It counts each text once, however many
-// wait for it.
+// Large answers that wait for clients have one budget. It counts each text once, however many
+// clients wait.
 func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) { o.AnswersBytes = 100_000 }

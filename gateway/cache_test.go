@@ -9,9 +9,9 @@ import (
 	"exchange/gateway/openapi"
 )
 
-// A sharedCache is a model of a cache in front of the exchange that many clients share, as RFC 9111
-// lets it be. It keeps whatever it may: for what says nothing of its age it assumes one, as common
-// caches do.
+// A sharedCache is a model of a cache in front of the exchange that many clients share, within RFC
+// 9111. It keeps all that may be kept, and assumes an age for answers without one, as common caches
+// do.
 type sharedCache struct {
 	h      *harness
 	stored map[string][]variant // by path
@@ -116,7 +116,7 @@ func TestNoSharedCacheShowsOneAccountWhatIsAnothers(t *testing.T) {
 	}
 }
 
-// What a cache keeps must be asked about each time: a book, a probe and a refusal are of a moment.
+// Kept answers must be asked about each time: a book, a probe and a refusal are of a moment.
 func TestNoSharedCacheShowsWhatIsOver(t *testing.T) {
 	h, cache := cached(t)
 	const book = "/api/v1/orderbook/BTC_USDT"
@@ -159,7 +159,7 @@ func TestNoSharedCacheShowsWhatIsOver(t *testing.T) {
 	}
 }
 
-// Pages and documents have validators, so a cache asks for them without loading them again.
+// Pages and documents have validators, so a cache asks about them without loading the bodies again.
 func TestASharedCacheKeepsThePagesOfTheAPI(t *testing.T) {
 	h, cache := cached(t)
 	paths := []string{"/docs", "/api/openapi.json"}

@@ -24,7 +24,7 @@ import (
 	"exchange/gateway/tlstest"
 )
 
-// aDay is until when certificates of tests last, but for those that are about their end.
+// aDay is the life of certificates in tests that are not about a certificate's end.
 const aDay = 24 * time.Hour
 
 // newCertificate makes files with a certificate of serial number 1 and loads them.
@@ -175,7 +175,7 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Nobody gets an answer without TLS, a path least of all.
+	// No client gets an answer without TLS, and least of all a path.
 	c, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 	c.Reload()
 	check("when asked", 3)
 
-	// What cannot be used is told, and changes nothing; once it can be, it is taken.
+	// Files that cannot be used are told and change nothing. Once they can be used, they are taken.
 	cert4, key4 := a.Pair(4, time.Now().Add(30*aDay))
 	ended, endedKey := a.Pair(5, time.Now().Add(-time.Hour))
 	early, earlyKey := a.PairOf(tlstest.NewKey(t), 6, time.Now().Add(time.Hour),
@@ -508,7 +508,7 @@ func (r *recorder) SetWriteDeadline(t time.Time) error {
 	return r.Conn.SetWriteDeadline(t)
 }
 
-// Who takes nothing must not hold up whoever closes his connection.
+// A client that takes nothing must not hold up the goroutine that closes the connection.
 func TestAClosedTLSConnectionWaitsForNobody(t *testing.T) {
 	a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
 	near, far := net.Pipe() // without any buffer: each write waits for its reader

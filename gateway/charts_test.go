@@ -19,8 +19,8 @@ import (
 	"exchange/persistence"
 )
 
-// Tickers and candles are compared with what all trades of the public list add up to, each time
-// from the first.
+// Tickers and candles are compared with the sums over all trades of the public list, each time from
+// the first trade.
 
 type marketTrade struct {
 	us     int64
@@ -158,8 +158,8 @@ func withHistory(t *testing.T, random *rand.Rand, n int, change func(*actors.Opt
 	return h
 }
 
-// journal restarts the exchange with more records than it has written itself: they have times of
-// their own.
+// journal restarts the exchange with more records than the exchange has written. These records have
+// their own times.
 func (h *harness) journal(records ...event.Record) {
 	h.t.Helper()
 	h.stop()
@@ -267,7 +267,7 @@ func checkChart(t *testing.T, h *harness, pair string, f frame, all []candle, ra
 		q.limit = min(n, q.mostLimit)
 		q.add("limit", n)
 	}
-	// Of times only their order counts, so they are in units of 1e-8 seconds as they are parsed.
+	// Only the order of times counts, so they stay in units of 1e-8 seconds, as parsed.
 	bound := func(name string, unset money.Price) money.Price {
 		if random.IntN(2) == 0 {
 			return unset

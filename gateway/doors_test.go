@@ -15,8 +15,8 @@ import (
 	"exchange/gateway/operator"
 )
 
-// A connection was given up for a newer one, and its listener has not closed it yet. What arrives
-// over it is not carried out, and no answer looks as if it were.
+// A connection was given up for a newer one, and its listener has not closed it yet. Requests over
+// it are not carried out, and no answer looks as if they were.
 func TestALostConnectionGetsNoAnswer(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute})
@@ -55,7 +55,7 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 }
 
 // While the exchange starts, or stands by, private requests are answered 503, and that counts
-// against nobody.
+// against no address.
 func TestAStartCountsAgainstNoAddress(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 3}) })
 	answers := h.gateway.api.Swap(nil)
@@ -72,7 +72,8 @@ func TestAStartCountsAgainstNoAddress(t *testing.T) {
 	served(t, "no failure was counted", h.do("GET", privatePath, "", ""), 401, 3, 2, 1)
 }
 
-// Preflights, and what is refused of a session that there is, cost the address as much as all else.
+// Preflights, and refused requests of a living session, cost the address as much as all other
+// requests.
 func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
 	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
 	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
@@ -148,7 +149,8 @@ func TestARefusedPageTellsTheLimitOfPages(t *testing.T) {
 	}
 }
 
-// What the operator's and the metrics' listeners answer is in no cache, and so is what they refuse.
+// Answers of the operator's and the metrics' listeners are in no cache, and neither are their
+// refusals.
 func TestNothingOfOperatorsIsCached(t *testing.T) {
 	for _, name := range []string{operators, watchers} {
 		g := newHarness(t, nil).gateway
@@ -196,7 +198,7 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 	}
 }
 
-// A query may be signed whatever it says: a client that signs one gives away what it signs.
+// A query may be signed with any content: a client that signs a query gives its content away.
 func TestEverySignedQueryIsAccepted(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("bob")
@@ -213,8 +215,7 @@ func TestEverySignedQueryIsAccepted(t *testing.T) {
 	}
 }
 
-// A connection over which nothing came is no request: it takes no token and its close waits for
-// nobody.
+// A connection without a byte is no request: it takes no token, and closing it waits for no client.
 func TestSilenceIsNoRequest(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) {
 		o.ReadTimeout, o.PublicRate, o.RateEntries = 2*time.Second,

@@ -15,8 +15,7 @@ import (
 	"exchange/gateway/params"
 )
 
-// Nothing in this file may reach a wallet: all its requests carry one nonce, and it is good at the
-// end.
+// No request of this file may reach a wallet: all carry one nonce, which is still good at the end.
 const fieldsNonce = 1_000_000
 
 // untouched runs requests that must all be refused, and checks that they left no trace.
@@ -37,7 +36,7 @@ func untouched(t *testing.T, h *harness, refused func()) {
 	}
 }
 
-// badFieldsOf are the names under which a 400 lists what is wrong, each with a list of sentences.
+// badFieldsOf are the names under which a 400 lists the faults, each with a list of sentences.
 func badFieldsOf(t *testing.T, what string, a answer) []string {
 	t.Helper()
 	wellFormed(t, what, a)
@@ -67,7 +66,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// Values that no field takes, and those that one kind of field does not take, as JSON.
+// Values that no field takes, and values that one kind of field does not take, as JSON.
 var (
 	noScalars = []string{"true", "false", "null", "{}", "[]", `{"a":1}`, "[1]", `["1"]`,
 		"[" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "]"}
@@ -97,15 +96,15 @@ var (
 var noTexts = []string{`""`, `"\u0000"`, `"a\u0000b"`, `"a\nb"`, `"\t"`, `"\u001b[2J"`, `"\u007f"`,
 	`"\u0085"`, quote(strings.Repeat("x", 5000)), quote(strings.Repeat("\u00e9", 1000))}
 
-// noAddresses show a reader something else than what they are: with blanks, marks of direction,
-// characters without a width, or letters of another script.
+// noAddresses look different to a reader than they are: with blanks, marks of direction, characters
+// without a width, or letters of another script.
 var noAddresses = []string{`" "`, `"a b"`, `" a"`, `"a "`, `"a\u00a0b"`, `"a\u3000"`, `"a\u202eb"`,
 	`"\u2066a\u2069"`, `"a\u200bb"`, `"a\ufeff"`,
 	`"a\u00adb"`, `"b\u0441a"`, `"\u00e9"`, `"\ud83d\ude00"`, `"a\u007f"`,
 	quote(strings.Repeat("\u00e9", 128))}
 
-// The fields of every POST, with a good value of each, "" if it may be missing, and bad ones; "":
-// it is missing.
+// The fields of every POST, with a good value of each, "" for an optional field, and bad values;
+// "": the field is missing.
 var postFields = []struct {
 	path string
 	good map[string]string
@@ -199,8 +198,8 @@ func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
 	})
 }
 
-// Beside them what is at the bounds, and strange but a text, is taken: what refuses these is that
-// bob has no e-mail address, and that there is no such withdraw.
+// Texts at the bounds, and strange texts, are taken. The requests are refused only because bob has
+// no e-mail address, and because there is no such withdraw.
 func TestTextsOfAWithdrawMayBeAnyAtTheirBounds(t *testing.T) {
 	h := traded(t)
 	nonce := uint64(fieldsNonce)
@@ -234,8 +233,8 @@ func TestAWithdrawIsAtLeastTheMinimumOfItsCurrency(t *testing.T) {
 		`{"id":1,"timestamp":T,"currency":"BTC","amount":0.001,"status":10,"address":"x"}`)
 }
 
-// The least value is looked at as soon as there is a price and an amount, whatever the other fields
-// are.
+// The least value is checked as soon as there is a price and an amount, even beside other bad
+// fields.
 func TestAnOrderOfTooLittleValueIsRefusedTogetherWithOtherFaults(t *testing.T) {
 	h := newHarness(t, func(o *actors.Options) {
 		for i := range o.Pairs {
@@ -365,7 +364,7 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 			}
 		}
 	})
-	// As many parameters as may be are fine: the unknown ones are signed and ignored.
+	// The greatest number of parameters is fine: the unknown ones are signed and ignored.
 	body := strings.Replace(many(params.MaxParams-4), "{", good[:len(good)-1]+",", 1)
 	if a := h.postJSON("bob", fieldsNonce+1, "/api/v1/order/", body); a.status != 201 {
 		t.Errorf("%d %s", a.status, a.body)

@@ -28,14 +28,15 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A bench answers each fuzzed input with a fresh engine in memory behind one gateway: what an input
-// leads to depends on nothing that was tried before.
+// A bench answers each fuzzed input with a fresh engine in memory behind one gateway. So the
+// outcome of an input does not depend on earlier inputs.
 type bench struct{ *documented }
 
 func newBench(f *testing.F) bench {
 	h := newHarness(f, nil)
 	h.stop()
-	h.tune = func(o *Options) { // with limits that nobody meets, for then the answers tell them
+	// with limits that no input meets, because the answers then tell them
+	h.tune = func(o *Options) {
 		every(o, Rate{1_000_000, 1_000_000})
 	}
 	h.open = func() persistence.Store {
@@ -46,8 +47,8 @@ func newBench(f *testing.F) bench {
 }
 
 // fresh puts an engine into the gateway in the place of the one before. It has the accounts alice,
-// with an e-mail address, and bob, with 1000 of BTC and of USDT each; order 1, of alice, that
-// rests; and withdraw 1, of alice, that is new.
+// with an e-mail address, and bob, with 1000 of BTC and of USDT each. Order 1, of alice, rests, and
+// withdraw 1, of alice, is new.
 func (b bench) fresh(t testing.TB) {
 	t.Helper()
 	b.end(t)
@@ -90,7 +91,7 @@ func (b bench) end(t testing.TB) {
 	}
 }
 
-// totals are what alice and bob have together of each currency.
+// totals are the money of alice and bob together, by currency.
 func (b bench) totals() map[uint16]money.Balance {
 	b.t.Helper()
 	sums := map[uint16]money.Balance{}
@@ -135,7 +136,7 @@ func parseAs(set *params.Set, get bool, how byte, text string) error {
 	return set.ParseForm([]byte(text))
 }
 
-// signedMessage is what is signed for parameters, made by other code than the gateway's own.
+// signedMessage is the signed text of parameters, made by other code than the gateway's own.
 func signedMessage(key string, set *params.Set) string {
 	var parts []string
 	for _, p := range set.All() {
@@ -145,7 +146,7 @@ func signedMessage(key string, set *params.Set) string {
 	return key + strings.Join(parts, "&")
 }
 
-// inAddress escapes what cannot stand in the address of a request, or would end its query.
+// inAddress escapes bytes that cannot stand in the address of a request, or would end its query.
 func inAddress(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -164,7 +165,7 @@ var printable = regexp.MustCompile(`^[!-~]{1,256}$`)
 // document.
 func (b bench) signed(path string, get bool, how byte, text string) {
 	b.t.Helper()
-	for id := range uint64(3) { // what an input cannot know
+	for id := range uint64(3) { // values that an input cannot know
 		if of := fmt.Sprint("code-of-", id); strings.Contains(text, of) {
 			text = strings.ReplaceAll(text, of, b.code(id))
 		}
@@ -214,9 +215,8 @@ func (b bench) signed(path string, get bool, how byte, text string) {
 	}
 }
 
-// Whatever is asked with a valid signature, the answer is one that the document describes; who is
-// refused has what they had; no money is made or lost; and in the end both sides of the engine
-// agree.
+// For every request with a valid signature, the answer fits the document. A refused client keeps
+// its money, and no money is made or lost. In the end both sides of the engine agree.
 func FuzzSignedRequests(f *testing.F) {
 	b := newBench(f)
 	type route struct {
@@ -239,7 +239,7 @@ func FuzzSignedRequests(f *testing.F) {
 	}
 	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
 	const place, cancel, all1, withdraw, confirm = "/api/v1/order", "/api/v1/order-cancel", "/api/v1/order-cancel-all", "/api/v1/withdraw", "/api/v1/withdraw-confirm"
-	// Each route by itself, with all its parameters.
+	// Each route alone, with all its parameters.
 	alone := map[string][]string{
 		place: {order("buy", "BTC_USDT", "1", "100"),
 			"amount=0.00001&client_order_id=a-1&pair=BTC_USDT&price=99999999999.99&type=sell",
@@ -285,7 +285,7 @@ func FuzzSignedRequests(f *testing.F) {
 			seed(step(path, how, text))
 		}
 	}
-	// What comes of each other.
+	// Consequences of one request for the next.
 	seed(step(place, byBob, order("buy", "BTC_USDT", "3", "100")),
 		step("/api/v1/exchanges/own", byBob, "my_side=buy"),
 		step("/api/v1/order/{pk}", byBob, "2?"), step(cancel, byBob, "order=2"),
@@ -321,9 +321,9 @@ func FuzzSignedRequests(f *testing.F) {
 	})
 }
 
-// Whatever the operator sends with the token, the answer is JSON of a documented status; what is
-// refused changes nothing; no money is made or lost but by a deposit or a withdraw; and in the end
-// both sides of the engine agree.
+// For every body of the operator with the token, the answer is JSON of a documented status, and a
+// refusal changes nothing. No money is made or lost but by a deposit or a withdraw. In the end both
+// sides of the engine agree.
 func FuzzOperatorBodies(f *testing.F) {
 	b := newBench(f)
 	var routes []string
@@ -420,7 +420,7 @@ func (b bench) operate(path, body string) {
 		operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) +
 		"\r\nConnection: close\r\n\r\n" + body))
 	before := holdings(b.t, b.harness)
-	b.gateway.operatorServer.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
+	b.gateway.operatorServer.ServeConn(w) //nolint:errcheck // it tells the client of its faults
 	a := readAnswer(b.t, w.out.Bytes())
 	what := fmt.Sprintf("POST %s %q", path, body)
 	var last map[string]any

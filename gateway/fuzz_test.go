@@ -16,8 +16,7 @@ import (
 	"exchange/actors/committed"
 )
 
-// A wire is a connection whose other end has sent all it had to say, and reads what it is told when
-// that is over.
+// A wire is a connection whose other end has sent all its bytes, and reads all answers after that.
 type wire struct {
 	in  bytes.Reader
 	out bytes.Buffer
@@ -34,9 +33,9 @@ func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// Whatever bytes come in, to the public listener and to the operator's: each request has an answer
-// that is whole, of a status that is documented, and JSON where it says so; and nothing happens to
-// an account without its signature.
+// All bytes may come in, to the public listener and to the operator's. Each request has a whole
+// answer of a documented status, which is JSON if it says so. No account changes without its
+// signature.
 func FuzzRequests(f *testing.F) {
 	h := newHarness(f, nil)
 	h.account("alice")
@@ -89,7 +88,7 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent []byte, operator bool) {
 		if operator && bytes.Contains(sent, []byte(operatorToken)) &&
 			!bytes.HasPrefix(sent, []byte("GET ")) {
-			return // who has the token may change what there is: see FuzzOperatorBodies
+			return // a client with the token may change things: see FuzzOperatorBodies
 		}
 		w := &wire{}
 		w.in.Reset(sent)
@@ -97,7 +96,7 @@ func FuzzRequests(f *testing.F) {
 		if operator {
 			server = h.gateway.operatorServer
 		}
-		server.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
+		server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
 		checkAnswers(t, sent, w.out.Bytes())
 		if after := holdings(t, h); after != before {
 			t.Fatalf("%q changed what there is from %s to %s", sent, before, after)
@@ -116,7 +115,7 @@ var knownStatuses = map[int]bool{101: true, 200: true, 201: true, 204: true, 206
 	408: true,
 	411: true, 413: true, 417: true, 429: true, 431: true, 501: true, 503: true}
 
-// checkAnswers takes what came back apart as a client would.
+// checkAnswers parses the answers as a client would.
 func checkAnswers(t *testing.T, sent, got []byte) {
 	t.Helper()
 	in := bufio.NewReader(bytes.NewReader(got))
@@ -171,8 +170,8 @@ func holdings(t testing.TB, h *harness) string {
 	return text.String()
 }
 
-// The client that a chain of proxies names is one of the list, or the peer; and only who is trusted
-// is believed.
+// The client that a chain of proxies names is one of the list, or the peer, and only trusted
+// proxies are believed.
 func FuzzForwarded(f *testing.F) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
 		netip.MustParsePrefix("fd00::/8")}
@@ -191,8 +190,7 @@ func FuzzForwarded(f *testing.F) {
 		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
 			t.Fatalf("%q and %q name %v", first, second, got)
 		}
-		// What stands before an address that is not trusted is that client's own, and changes
-		// nothing.
+		// Text before an untrusted address is that client's own, and changes nothing.
 		if !within(trusted, got) {
 			prefixed := [][]byte{append([]byte("6.6.6.6, "), first...), second}
 			if again := forwarded(prefixed, trusted, peer); again != got && again != peer {

@@ -21,8 +21,8 @@ import (
 	"exchange/gateway/encode"
 )
 
-// work is what the gateway itself does for an order: route, count, parse, verify, validate, encode.
-// The engine is not asked.
+// work is the gateway's own work for an order: route, count, parse, verify, validate, encode. The
+// engine is not asked.
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	r := newRequest(g, ctx)
 	r.Begin(g.api.Load())
@@ -63,8 +63,8 @@ func tradeRecord() *event.Record {
 	return rec
 }
 
-// naive is the same work as a quick hand would do it, with what is near: maps, encoding/json, a new
-// HMAC, decimals. It is the yardstick of work.
+// naive is the same work as a programmer in a hurry would do it, with maps, encoding/json, a new
+// HMAC and decimals. It is the yardstick of work.
 func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(ctx.PostBody(), &fields) != nil {

@@ -29,8 +29,8 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// A harness is a whole exchange in the test's process, behind an in-memory network, that can be
-// stopped, crashed and started again on the same store.
+// A harness is a whole exchange in the test's process, behind an in-memory network. A test can stop
+// it, crash it, and start it again on the same store.
 type harness struct {
 	t        testing.TB
 	open     func() persistence.Store
@@ -78,7 +78,7 @@ func (h *harness) sealer() *seal.Sealer {
 	return s
 }
 
-// code is the code of a pending withdraw, as it would be mailed; of any other it is one that fits
+// code is the mailed code of a pending withdraw; for any other withdraw it is a code that fits
 // nothing.
 func (h *harness) code(id uint64) string {
 	h.t.Helper()
@@ -145,7 +145,7 @@ func (h *harness) start() {
 		MaxConnsPerHost: 1000}
 }
 
-// stop ends the exchange in order; crash ends it in the middle of whatever it does.
+// stop ends the exchange in order; crash ends it in the middle of its work.
 func (h *harness) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -195,7 +195,7 @@ func (h *harness) deposit(name, amount, currency, reference string) (actors.Admi
 	return h.engine.Deposit("test", name, currency, a, reference)
 }
 
-// An answer is what came back for a request.
+// An answer is the reply to a request.
 type answer struct {
 	status int
 	header *fasthttp.ResponseHeader

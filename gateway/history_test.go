@@ -8,7 +8,7 @@ import (
 	"exchange/actors"
 )
 
-// A pair that left the configuration keeps its name in what happened there.
+// A pair that left the configuration keeps its name in its history.
 func TestHistoryKeepsTheNamesOfPairsThatAreGone(t *testing.T) {
 	gone := false
 	h := newHarness(t, func(o *actors.Options) {
@@ -53,8 +53,8 @@ func TestHistoryKeepsTheNamesOfPairsThatAreGone(t *testing.T) {
 	}
 }
 
-// An answer that reaches beyond the top of a deep book may be a little old, but is of one state;
-// the top is current, and whatever limit is asked for, so many are given.
+// An answer that reaches beyond the top of a deep book may be a little old, but is of one state.
+// The top is current, and as many entries are given as the limit asks for.
 func TestDeepBooksAreOneStateAndTheTopIsCurrent(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")

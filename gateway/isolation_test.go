@@ -17,26 +17,25 @@ import (
 	"exchange/gateway/operator"
 )
 
-// What is an account's own is reached with its own keys alone. These tests walk the table that the
-// router is made from, and the operator's: a route that nobody has said anything about here fails
-// them.
+// An account's own data are reached with its own keys alone. These tests walk the table that the
+// router is made from, and the operator's. A route that is not listed here fails them.
 
-// own is what alice has, as she sees it herself. Her orders 1 to 3 are open, done and cancelled,
+// own has alice's data, as she sees them. Her orders 1 to 3 are open, done and cancelled,
 // her withdraws 1 to 4 new, verified, approved and canceled.
 var own = []string{"/api/v1/wallets", "/api/v1/orders/own", "/api/v1/order/1", "/api/v1/order/2",
 	"/api/v1/order/3", "/api/v1/exchanges/own",
 	"/api/v1/deposits", "/api/v1/withdraws", "/api/v1/fees"}
 
 // hers are texts that stand in no private answer but alice's: names and places that she gave, and
-// amounts that nobody else has. Her names stand in no public answer either; amounts of trades and
-// orders are public.
+// amounts that no other account has. Her names stand in no public answer either; amounts of trades
+// and orders are public.
 var (
 	herNames = []string{"alice", "hers-open", "hers-done", "hers-gone", "bc1-of-hers"}
 	hers     = append(slices.Clone(herNames), "1.11111", "2.22222", "3.33333", "7.77777")
 )
 
-// victim is an exchange in which alice has some of everything, bob has traded with her, and mallory
-// has money and an e-mail address and nothing else.
+// victim returns an exchange in which alice has some of everything and bob has traded with her.
+// Mallory has only money and an e-mail address.
 func victim(t *testing.T) *harness {
 	h := newHarness(t, nil)
 	h.accountAt("alice", "alice@example.org")
@@ -95,7 +94,7 @@ type foreign struct {
 }
 
 // withdrawsOf gives one request for each of alice's withdraws, with the code that would confirm the
-// first ones.
+// new withdraw.
 func withdrawsOf(h *harness, path string, code bool) (all []foreign) {
 	for id := uint64(1); id <= 4; id++ {
 		params := "withdraw=" + strconv.FormatUint(id, 10)
@@ -274,7 +273,7 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 	}
 }
 
-// Every way to ask for what is alice's without a key of hers that may is refused on every private
+// Every way to ask for alice's data without a permitted key of hers is refused on every private
 // route, before anything happens.
 func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	h := victim(t)
@@ -342,7 +341,7 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	}
 }
 
-// publicRoutes are those that anybody may ask, and why: nothing there is an account's.
+// publicRoutes are open to any client, for the reason beside them: nothing there is an account's.
 var publicRoutes = map[string]string{
 	"/api/v1/currencies":                   "/api/v1/currencies",
 	"/api/v1/pairs":                        "/api/v1/pairs",
@@ -445,7 +444,7 @@ func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	if h.hash() != before {
 		t.Error("what was refused changed the state")
 	}
-	// Neither listener has what is the other's, whatever the client has.
+	// Neither listener has the other's routes, for a client with all credentials.
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route, " ")
 		want(t, "on the public listener: "+route,

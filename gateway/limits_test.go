@@ -22,7 +22,8 @@ import (
 // A stubborn store can be told to hold appends back, and to lose sight of its owner.
 type stubborn struct {
 	persistence.Store
-	gate   atomic.Pointer[chan struct{}] // appends wait until it is closed; nil: they do not
+	// appends wait until the gate is closed; nil: they do not wait
+	gate   atomic.Pointer[chan struct{}]
 	unseen atomic.Bool
 	silent atomic.Bool // looks for references are not answered
 	broken atomic.Bool // they meet a damaged entry
@@ -74,7 +75,7 @@ func (s *stubborn) block() (release func()) {
 // nonce.
 func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubborn) {
 	s := &stubborn{}
-	// until then its settings are those of others: short times are not for what it needs
+	// until then the usual settings hold, because filling takes longer than the short times allow
 	filled := false
 	h := newHarness(t, func(o *actors.Options) {
 		s.Store = o.Store
@@ -100,7 +101,7 @@ func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubbor
 	return h, s
 }
 
-// flood sends n commands, each with a key of its own, and gives their answers as they come.
+// flood sends n commands, each with its own key, and returns the answers as they come.
 func (h *harness) flood(account string, n int, nonce uint64, path string,
 	params func(i int) string) <-chan answer {
 	answers := make(chan answer, n)

@@ -112,7 +112,7 @@ func (d *door) eventuallyFree(t *testing.T) {
 	})
 }
 
-// One that sends all before it reads, as Python's does, is told why nothing was done.
+// A client that sends all before it reads, as Python's does, learns why nothing was done.
 func TestWhoSendsTooMuchCanReadTheAnswer(t *testing.T) {
 	body := strings.Repeat("x", tooLong)
 	doors(t, func(t *testing.T, d *door) {
@@ -233,8 +233,8 @@ func TestNodeReadsTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	}, false) // nothing of Node's speaks to the operator's listener
 }
 
-// One that asks before it sends is told at once: nothing comes before the answer, and the body is
-// not waited for.
+// A client that asks before sending is told at once: nothing comes before the answer, and the body
+// is not waited for.
 func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		for _, length := range []int{largest + 1, 1 << 40} {
@@ -277,11 +277,11 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 	})
 }
 
-// A client that never stops sending is closed, and so is one that never hangs up. Neither keeps
-// another client out meanwhile.
+// A client that never stops sending is closed, and so is a client that never hangs up. Neither
+// keeps another client out meanwhile.
 func TestALingeringCloseIsBounded(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
-		const most = 64 << 20 // what it reads, and all buffers on the way
+		const most = 64 << 20 // the server's reading, and all buffers on the way
 		d.places.patience = time.Hour
 		c := d.dial(t)
 		if _, err := io.WriteString(c, d.head("Content-Length: 1000000000\r\n")); err != nil {
@@ -309,8 +309,8 @@ func TestALingeringCloseIsBounded(t *testing.T) {
 	})
 }
 
-// However many closes linger, there are so many at once, of one address a share of them, and the
-// one that has lingered longest ends for a newer one.
+// At most so many closes linger at once, and of one address a share of them. The close that has
+// lingered longest ends for a newer one.
 func TestLingeringClosesAreFew(t *testing.T) {
 	p := newPlaces(10_000, 0, nil, &connectionMeter{})
 	linger := func(from string) (c, loser *boundedConn, ok bool) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listening is a gateway without an engine behind real sockets: they are what is limited.
+// listening is a gateway without an engine behind real sockets, because sockets are limited.
 func listening(t *testing.T, connections int,
 	wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,

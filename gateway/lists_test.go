@@ -14,8 +14,8 @@ import (
 	"exchange/actors"
 )
 
-// The lists are compared with what the answers to orders and cancels add up to, filtered the
-// obvious way.
+// The lists are compared with the sums of the answers to orders and cancels, filtered the obvious
+// way.
 
 type listedOrder struct {
 	ID       uint64
@@ -23,7 +23,7 @@ type listedOrder struct {
 	Type     string
 	Status   int
 	Price    int
-	Amount   int    // what remains
+	Amount   int    // the remaining amount
 	Filled   int    `json:"amount_filled"`
 	Original int    `json:"amount_original"`
 	ClientID string `json:"client_order_id"`
@@ -154,7 +154,7 @@ func page[T any](list []T, offset, limit int) []T {
 	return list[:min(limit, len(list))]
 }
 
-// A query is a random set of parameters, as text and as what they mean.
+// A query is a random set of parameters, as text and as their meaning.
 type query struct {
 	text                    []string
 	pair, side, mine, id    string
@@ -516,7 +516,7 @@ func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
 	}
 	check()
 	h.crash()
-	most = 1 // what is pending already stays, and is listed
+	most = 1 // pending withdraws stay, and are listed
 	h.start()
 	check()
 	h.stop()

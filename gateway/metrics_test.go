@@ -83,7 +83,7 @@ func (s scraped) value(name string, labels ...string) float64 {
 	return sum
 }
 
-// withTLS is a scrape with what a gateway tells that has a certificate.
+// withTLS is a scrape with the metrics of a gateway that has a certificate.
 func (s scraped) withTLS(t *testing.T) scraped {
 	t.Helper()
 	_, _, c := newCertificate(t, time.Now().Add(aDay), quiet())
@@ -333,7 +333,7 @@ func TestMetricsAndProfilesNeedTheToken(t *testing.T) {
 	}
 }
 
-// A scrape is wanted most when nothing else is answered.
+// A scrape is wanted most when no other request is answered.
 func TestAStalledStoreIsInTheScrape(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
@@ -401,7 +401,7 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 	})
 }
 
-// metricName finds what may be a metric in PromQL, and the labels that it is chosen by.
+// metricName finds the names of metrics in PromQL, with the labels that choose them.
 var metricName = regexp.MustCompile(`\b((?:exchange|go|process)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
 
 func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
@@ -597,7 +597,7 @@ func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	if n := strings.Count(logged.String(), "status=503"); n != failuresPerSecond {
 		t.Errorf("%d of 100 are logged", n)
 	}
-	// They do not hide what is worse.
+	// These failures do not hide worse ones.
 	id := slices.Collect(maps.Keys(fails(1, func(*api.Call) { panic("on purpose") })))[0]
 	if line := logged.line(id); !strings.Contains(line, "status=500") ||
 		!strings.Contains(line, "stack=") ||

@@ -25,7 +25,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.ReportMetric(float64(len(ctx.Response.Body())), "bytes/scrape")
 }
 
-// BenchmarkCount is what the gateway's meter costs a request, but for one look at the clock.
+// BenchmarkCount is the cost of the gateway's meter for a request, but for one look at the clock.
 func BenchmarkCount(b *testing.B) {
 	h := newHarness(b, nil)
 	b.RunParallel(func(p *testing.PB) {

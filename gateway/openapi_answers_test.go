@@ -21,8 +21,8 @@ type documented struct {
 	seen map[string]bool // method, path of the document and status
 }
 
-// newDocumented is an exchange with limits on rates that nobody meets, so that the answers tell
-// them, and two accounts, alice with an e-mail address and bob without.
+// newDocumented is an exchange with two accounts, alice with an e-mail address and bob without. No
+// test meets its limits on rates, and the answers tell them.
 func newDocumented(t *testing.T) *documented {
 	h := newHarness(t, nil)
 	h.stop()
@@ -72,7 +72,7 @@ func (d *documented) fits(method, address string, a answer, status int) answer {
 	path := d.pathOf(address)
 	at := "/paths/" + escaped(path) + "/" + strings.ToLower(method)
 	if d.doc.at(at) == nil {
-		// a wrong method is described where the right ones are
+		// a wrong method is described with the right ones
 		at = "/paths/" + escaped(path) + "/get"
 		if d.doc.at(at) == nil {
 			at = "/paths/" + escaped(path) + "/post"
@@ -105,7 +105,8 @@ func (d *documented) fits(method, address string, a answer, status int) answer {
 	return a
 }
 
-// headers checks that an answer has what is described, and nothing else that a client may read.
+// headers checks that an answer has the described headers, and no other header that a client may
+// read.
 func (d *documented) headers(what, at string, a answer) {
 	d.t.Helper()
 	described, _ := d.doc.at(at + "/headers").(map[string]any)
@@ -143,7 +144,7 @@ func (d *documented) private(account, address string, status int) answer {
 	return d.fits("GET", address, d.get(account, address), status)
 }
 
-// send posts a form and holds it against the document, too, if it is one that succeeds.
+// send posts a form. A successful form is held against the document, too.
 func (d *documented) send(account, address, form string, status int) answer {
 	d.t.Helper()
 	a := d.fits("POST", address, d.post(account, address, form), status)
@@ -162,7 +163,7 @@ func (d *documented) send(account, address, form string, status int) answer {
 	return a
 }
 
-// sent posts JSON; form says what of it is signed.
+// sent posts JSON; form is the signed part.
 func (d *documented) sent(account, address, body, form string, status int) {
 	d.t.Helper()
 	d.fits("POST", address, d.do("POST", address, jsonMedia, body,
@@ -190,7 +191,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 			}
 		}
 	})
-	// What a test would have to break the exchange for.
+	// For these statuses a test would have to break the exchange.
 	never := map[int]bool{408: true, 431: true, 500: true}
 	for status := range openapi.StatusTexts() {
 		seen := false
@@ -315,7 +316,8 @@ func (d *documented) failures() {
 		d.do("POST", "/api/v1/order/", "text/plain", "a=1", signed("alice", 1, "a=1")...), 400)
 	d.fits("PUT", "/api/v1/order/", d.do("PUT", "/api/v1/order/", "", ""), 405)
 	d.public("/api/v1/pairs/?format=xml", 406)
-	// Written beside reading the answer: the server hangs up before it has all of it.
+	// The request is written while the answer is read, because the server hangs up before it has
+	// the whole request.
 	large := "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Type: " + formMedia +
 		"\r\nContent-Length: 66560\r\n\r\n" + strings.Repeat("a", 65<<10)
 	d.fits("POST", "/api/v1/order/", d.raw("POST", large), 413)

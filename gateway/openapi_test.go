@@ -23,18 +23,19 @@ import (
 	"exchange/gateway/sign"
 )
 
-// An apiDocumentation is the document as its readers get it.
+// An apiDocumentation is the document as readers get it.
 type apiDocumentation struct {
 	t        testing.TB
 	root     map[string]any
 	compiler *jsonschema.Compiler
 }
 
-// documentation reads the document. Strict: its schemas of objects allow no members that they do
-// not name.
+// documentation reads the document. If strict, schemas of objects allow no members but those that
+// they name.
 func documentation(t testing.TB, strict bool) *apiDocumentation {
 	t.Helper()
-	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(New(Options{Log: quiet()}).document.Text()))
+	root, err := jsonschema.UnmarshalJSON(
+		bytes.NewReader(New(Options{Log: quiet()}).document.Text()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func escaped(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// at is what a JSON pointer points to; nil: nothing.
+// at returns the target of a JSON pointer; nil: nothing.
 func (d *apiDocumentation) at(pointer string) any {
 	var v any = d.root
 	for _, part := range strings.Split(pointer, "/")[1:] {
@@ -253,7 +254,7 @@ func TestEveryRouteAndMethodIsDescribedOnceAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestEveryFailureIsDescribed also holds the examples against what the gateway writes.
+// TestEveryFailureIsDescribed also holds the examples against the gateway's answers.
 func TestEveryFailureIsDescribed(t *testing.T) {
 	d := documentation(t, false)
 	described := map[string]bool{}
@@ -363,7 +364,7 @@ func bare(o Options) func(method, uri string, headers ...string) *fasthttp.Respo
 	}
 }
 
-// headerOf is a header of an answer, in whatever letters it is written.
+// headerOf is a header of an answer, in upper or lower case.
 func headerOf(a *fasthttp.Response, name string) string {
 	for key, value := range a.Header.All() {
 		if strings.EqualFold(string(key), name) {

@@ -15,7 +15,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// What strangers can do to the operator's listener, if they reach it.
+// Attacks of strangers that reach the operator's listener.
 
 func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 	h, clock := limited(t, func(*Options) {}) // the public API's limits are none of this listener's
@@ -89,7 +89,7 @@ func TestNoBodyIsReadWithoutTheToken(t *testing.T) {
 	}
 }
 
-// Only who has the token may take an hour for an answer.
+// Only a client with the token may take an hour for an answer.
 func TestWhoTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 	g, _ := slowServer(t, func(o *Options) { o.OperatorToken = operatorToken })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -192,7 +192,7 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutOfTheirAddress(t *testing.T) {
 	}
 }
 
-// Everybody on this machine can open as many connections as the operator's listener has places.
+// Every user of this machine can open as many connections as the operator's listener has places.
 func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
 	for name, c := range map[string]*Certificate{"plain": nil, "TLS": c} {
@@ -245,7 +245,7 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			if n := g.operatorConnections.refused.Load(); n != OperatorConnections-1 {
 				t.Errorf("%d were closed", n)
 			}
-			dialed(t, l.Addr().String()) // all who are there have shown the token
+			dialed(t, l.Addr().String()) // all earlier connections have shown the token
 			eventually(t, "one more is refused", func() bool {
 				return g.operatorConnections.refused.Load() == OperatorConnections
 			})

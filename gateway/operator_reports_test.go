@@ -16,8 +16,7 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// streamed are the lines of a long answer, but the last, which is what end has. The rest must be
-// well.
+// streamed are the lines of a long answer but the last, which end must have. The rest must be well.
 func streamed(t *testing.T, a answer) (list []string, end string) {
 	t.Helper()
 	list = strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
@@ -121,8 +120,8 @@ func TestAStatementAddsUp(t *testing.T) {
 		refusal(`there is no currency "XXX"`))
 }
 
-// What trades that are not kept any more did cannot be told, nor how older deposits stand to them;
-// also when more are kept by now.
+// The effect of trades that are not kept any more cannot be told, nor the place of older deposits
+// among them. That stays so when more trades are kept by now.
 func TestAStatementEndsWhereTradesAreNotKept(t *testing.T) {
 	keep := &persistence.Retention{Trades: 2}
 	h := withFees(t, keep)

@@ -92,7 +92,7 @@ func TestTheOperatorNeedsItsToken(t *testing.T) {
 	}
 	says(t, "the right one", ask("GET", "/operator/v1/accounts", ""), 200, `{"accounts":[]}`)
 
-	// without a token nobody is the operator
+	// without a token no client is the operator
 	open := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
 	open.SetEngine(h.engine)
 	says(t, "no token", asOperator(t, open)("GET", "/operator/v1/accounts", "",
@@ -341,7 +341,7 @@ func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 		`{"deposit":3,"account":"alice","currency":"BTC","amount":1,"balance":2.5000001,"reference":"`+
 			strings.Repeat("r", 128)+
 			`"}`)
-	// Without a reference each is a deposit of its own, and says what it is called.
+	// Without a reference each is a deposit of its own, and the answer names the reference.
 	own := regexp.MustCompile(
 		`^\{"deposit":([45]),"account":"bob","currency":"ETH","amount":2,"balance":[24],"reference":"([0-9a-f]{36})"\}\n$`)
 	for range 2 {

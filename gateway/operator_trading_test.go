@@ -38,7 +38,7 @@ var (
 		`"\u0085"`}
 )
 
-// The fields of what operators send, with good values of all that must be there.
+// The fields of operators' requests, with good values of all that must be there.
 var operatorFields = []struct {
 	path string
 	good map[string]string
@@ -200,17 +200,17 @@ func TestWithdrawsAreListedForOperators(t *testing.T) {
 			t.Errorf("%s: %v, want %v", query, ids, want)
 		}
 	}
-	f("", 3) // what is pending
+	f("", 3) // the pending withdraws
 	f("?account=alice")
 	f("?account=carol", 3, 2, 1)
 	f("?account=carol&limit=2", 3, 2)
 	f("?limit=1&account=carol", 3)
 	h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
 	h.post("carol", "/api/v1/withdraw-cancel", "withdraw=4")
-	f("?account=carol", 3, 4, 2, 1) // the pending ones come first
+	f("?account=carol", 3, 4, 2, 1) // the pending withdraws come first
 }
 
-// A planted store changes what is written to it, or read from it, behind the engine's back.
+// A planted store changes written or read data behind the engine's back.
 type planted struct {
 	persistence.Store
 	apply atomic.Pointer[func(*persistence.Writes)]
@@ -287,7 +287,7 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	audit("account alice, BTC: projected are 0 with 0 reserved, committed 10 with 1")
 	plant("6", func(w *persistence.Wallet) { w.Name = "alison" })
 	audit("there is a projected wallet of account 1 alison, which does not exist")
-	h.crash() // it is the projection that was wrong, and a restart does not look at it
+	h.crash() // the projection was wrong, and a restart does not look at it
 	h.start()
 	audit("there is a projected wallet of account 1 alison, which does not exist")
 	plant("7", func(*persistence.Wallet) {})
@@ -307,7 +307,7 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	}
 }
 
-// What the wallet decided is told, whatever the history is doing.
+// The wallet's decision is told even while the history stands still.
 func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
 	p := &planted{}
 	h := newHarness(t, func(o *actors.Options) {
@@ -350,10 +350,10 @@ func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
 	close(gate)
 }
 
-// A ledgerOf is what a statement says of one currency, read from its newest line to its oldest.
+// A ledgerOf is one currency of a statement, read from the newest line to the oldest.
 type ledgerOf struct {
-	now, next *big.Rat // the newest balance, and the one that the next line must have
-	forward   bool     // it ends with what was before the history
+	now, next *big.Rat // the newest balance, and the balance that the next line must have
+	forward   bool     // the oldest line sums up the time before the history
 }
 
 func rational(t *testing.T, text string) *big.Rat {
@@ -365,7 +365,8 @@ func rational(t *testing.T, text string) *big.Rat {
 	return r
 }
 
-// checkStatement adds an account's statement up, in every currency, to what the account has.
+// checkStatement adds an account's statement up, in every currency, and compares the sums with the
+// account's balances.
 func checkStatement(t *testing.T, h *harness, account string) (causes map[string]int) {
 	t.Helper()
 	ask := asOperator(t, h.gateway)
@@ -499,7 +500,7 @@ func decimal(random *rand.Rand, most int) string {
 	return fmt.Sprintf("%d.%08d", random.IntN(most), 1+random.IntN(99_999_999))
 }
 
-// When the clock was set back, what was paid in seems to have come after it was spent.
+// After the clock was set back, deposits seem to come later than their spending.
 func TestAStatementAddsUpAlsoWhenTheClockWentBack(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
@@ -595,7 +596,7 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	ask("POST", "/operator/v1/accounts", `{"name":"account-0"}`) // what is refused is no action
+	ask("POST", "/operator/v1/accounts", `{"name":"account-0"}`) // refused, so it is no action
 	type action struct {
 		Sequence  uint64
 		Who, What string

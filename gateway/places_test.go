@@ -259,7 +259,8 @@ func (g *Gateway) idle(t *testing.T, n int) {
 	})
 }
 
-// A client that gives its subscription up may lose its place again, and one that never had any.
+// A client that gives a subscription up may lose its place again, and so may a client that never
+// had one.
 func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 	h, address := crowded(t, 3)
 	once, never := subscriber(t, "127.0.0.11", address, "trades"),
@@ -319,8 +320,8 @@ func (c *closing) Close() error             { c.closed = true; return nil }
 
 func (x *claim) idle() bool { return !x.answering && !x.authenticated && !x.on }
 
-// Against a model: whatever connections do, none that is needed is given up, none is refused while
-// one is idle, and the books agree.
+// Against a model: no needed connection is given up, none is refused while one is idle, and the
+// books agree, after any course of connections.
 func TestPlacesGoToTheRightConnections(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -431,9 +432,9 @@ func without(open []*claim, x *claim) []*claim {
 	return open
 }
 
-// wasRight wants the loser to be an idle connection, none of its address to be idle for longer, and
-// no address with an idle one to have more that never authenticated, unless its own address had all
-// that it may have.
+// wasRight wants the loser to be an idle connection, and no connection of its address to be idle
+// for longer. No address with an idle connection has more that never authenticated, unless the
+// loser's address had all that an address may have.
 func wasRight(t *testing.T, open []*claim, loser *boundedConn, of func(netip.Addr,
 	func(*claim) bool) int,
 	addresses []string, crowded bool,
@@ -481,7 +482,7 @@ func TestTheAddressWithMostIdleConnectionsLosesItsOldest(t *testing.T) {
 		c, _ := enter("192.0.2.2")
 		many = append(many, c)
 	}
-	// then both have two: who has had them longer
+	// then both have two: the one that has had them longer loses
 	for i, want := range []*boundedConn{many[0], many[1], few[0]} {
 		if _, loser := enter(fmt.Sprintf("192.0.2.%d", 10+i)); loser != want {
 			t.Errorf("%d: %v", i, loser.RemoteAddr())

@@ -55,7 +55,7 @@ const (
 	privatePath = "/api/v1/orders/own/?status=3&type=sell" // nothing, for bob
 )
 
-// rated checks what an answer says about its limit; limit 0: nothing.
+// rated checks the headers of an answer about its limit; limit 0: there are none.
 func rated(t *testing.T, what string, a answer, limit, remaining, reset int) {
 	t.Helper()
 	want := fmt.Sprint(limit, remaining, reset)
@@ -124,7 +124,8 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 	throttled(t, "no more than a burst after an hour", get(me), 3, 2)
 }
 
-// What there is not, and what is no request, costs the address as much as what there is.
+// A path that does not exist, and bytes that are no request, cost the address as much as a good
+// request.
 func TestWhatThereIsNotCountsAsAPublicRequest(t *testing.T) {
 	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
 	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
@@ -310,8 +311,8 @@ func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
 	throttled(t, "and no more", h.do("GET", privatePath, "", "", wrong...), 9, 9)
 }
 
-// The floods of a neighbour, of strangers, of a reading key, and of the owner's own orders, all
-// from the owner's address: none of them keeps the owner from cancelling.
+// A neighbour, strangers, a reading key and the owner's own orders flood from the owner's address.
+// None of them keeps the owner from cancelling.
 func TestNoFloodKeepsAnOwnerFromCancelling(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 100, Burst: 30}) })
 	h.key("bob", "reader", event.PermissionRead)
@@ -462,7 +463,7 @@ func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
 	}
 }
 
-// probing is a probe of somebody at an address, without a connection.
+// probing returns a probe of some client at an address, without a connection.
 func probing(path, remote string) *fasthttp.RequestCtx {
 	var request fasthttp.Request
 	request.SetRequestURI(path)

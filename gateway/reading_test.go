@@ -21,7 +21,7 @@ import (
 type slowHistory struct {
 	persistence.Store
 	mu       sync.Mutex
-	gate     chan struct{} // queries wait until it is closed; nil: they do not
+	gate     chan struct{} // queries wait until the gate is closed; nil: they do not wait
 	in, most int           // queries now, and at once at most
 	asked    int           // queries in all
 }
@@ -229,7 +229,7 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	}
 }
 
-// A chart asks the store for what memory does not have, and for nothing else.
+// A chart asks the store only for the candles that memory lacks.
 func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 	h, store := withSlowHistory(t, 100)
 	v, err := h.engine.View(committed.ReadCandles, h.engine.Pairs()[0], 0, 0, 0)
@@ -272,8 +272,8 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 	})
 }
 
-// Whatever limits are asked for, each entry of a book is encoded once for a part and once for the
-// whole, and none behind a limit.
+// For all limits together, each entry of a book is encoded once for a part and once for the whole,
+// and none behind a limit.
 func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 	h := traded(t)
 	for i := range 4 {

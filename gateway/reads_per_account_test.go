@@ -16,7 +16,7 @@ import (
 // A heldHistory can be told to hold queries for orders and trades back.
 type heldHistory struct {
 	persistence.Store
-	gate  chan struct{} // they go on when it is closed; nil: they do not wait
+	gate  chan struct{} // reads go on when the gate is closed; nil: they do not wait
 	asked atomic.Int64
 }
 

@@ -12,7 +12,7 @@ import (
 	"exchange/core/event"
 )
 
-// What happens to API keys when the server's key, or one of them, is changed.
+// The effect on API keys when the server's key, or one of them, is changed.
 
 func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	keyOf := func(b byte) []byte { return bytes.Repeat([]byte{b}, seal.KeyBytes) }

@@ -23,8 +23,8 @@ import (
 
 // The scenarios are the specification of the exchange in examples: scripts of what users and
 // operators send and see, with the whole output compared. Each file is one exchange from its first
-// start on. Times are shown as T, and sequences, which mails that were sent move on when they like,
-// as N.
+// start on. Times are shown as T. Sequences are shown as N, because sent mails move them on at any
+// time.
 //
 //	open NAME[=EMAIL]...                              accounts with a key each
 //	deposit NAME AMOUNT CURRENCY [reference=R]
@@ -133,7 +133,7 @@ func (s script) mails() string {
 	return cmp.Or(strings.Join(lines, "\n"), "none")
 }
 
-// code is the newest one that was mailed for a withdraw.
+// code is the newest code that was mailed for a withdraw.
 func (s script) code(withdraw string) string {
 	for _, m := range slices.Backward(s.delivered()) {
 		if fmt.Sprint(m.Withdraw.ID) == withdraw && m.Code != "" {
@@ -272,7 +272,7 @@ func (s script) run() string {
 	return ""
 }
 
-// operate is what an operator says, who calls himself olga:
+// operate runs a command of the operator olga:
 //
 //	maintenance on|off [message=M]      halt PAIR on|off      freeze NAME on|off
 //	fees NAME PAIR maker=R taker=R      usual-fees NAME PAIR

@@ -88,8 +88,8 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 					!strings.Contains(string(text), "Connection: close\r\n") {
 					t.Errorf("%s, behind another: %v: %q, %v", name, behind, text, err)
 				}
-				// One who sends a byte now and then is no better off. What it is told may be lost,
-				// for it goes on sending.
+				// A client that sends a byte now and then is no better off. Its answer may be lost,
+				// because the client goes on sending.
 				c := begun()
 				go drip(c)
 				text, err = io.ReadAll(c)
@@ -123,7 +123,7 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 	}
 }
 
-// What was done is told, whatever becomes of the request that came together with it.
+// The outcome of a carried-out request is told, even if the next request on the connection is lost.
 func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
 	_, address := slowServer(t, nil)
 	for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ",
@@ -143,8 +143,8 @@ func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
 	}
 }
 
-// One that asks whether it may send its body is told so, however long its connection was idle
-// before.
+// A client that asks whether it may send a body is told so, also after a long idle time of its
+// connection.
 func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) {
 		o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second
@@ -209,7 +209,7 @@ func TestWhoShakesNoHandIsClosed(t *testing.T) {
 	eventually(t, "all are given back", func() bool { return g.publicConnections.open.Load() == 0 })
 }
 
-// Whoever asks for much and takes none of it does not keep it in memory for ever.
+// A client that asks for much and takes none of it does not keep the answers in memory for ever.
 func TestWhoTakesNoAnswersIsClosed(t *testing.T) {
 	g, address := slowServer(t, nil)
 	c := dialed(t, address)
@@ -250,7 +250,8 @@ type elsewhere struct {
 
 func (c *elsewhere) RemoteAddr() net.Addr { return c.address }
 
-// come is a connection from an address; what it is told at once, and nothing if it was let in.
+// come is a connection from an address; alive returns the answer that came at once, and nothing if
+// the connection was let in.
 func (f *flood) come(t *testing.T, address string) (c net.Conn, alive func() answer) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,8 +15,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// converse sends bytes on a connection of their own and reads all answers until the server closes
-// it, or for ever: what is sent must end with a request that asks for that.
+// converse sends bytes on a new connection and reads all answers until the server closes it, which
+// may be never. So the bytes must end with a request that asks for the close.
 func converse(t *testing.T, address, text string, methods ...string) (statuses []int,
 	bodies []string) {
 	t.Helper()
@@ -62,8 +62,8 @@ func (h *harness) served() string {
 	return l.Addr().String()
 }
 
-// Behind each request comes another one, which would be seen if the first ended anywhere else than
-// the standard says.
+// Behind each request comes another one, which would be seen if the first ended elsewhere than the
+// standard says.
 func TestNoRequestHidesInAnother(t *testing.T) {
 	h := traded(t)
 	address := h.served()
@@ -298,7 +298,7 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 	}
 }
 
-// A client behind a proxy that passes on what comes behind a body must not be able to name its own
+// A client behind a proxy that passes on bytes behind a body must not be able to name its own
 // address there.
 func TestWhatComesBehindABodyNamesNoAddress(t *testing.T) {
 	h := newHarness(t, nil)

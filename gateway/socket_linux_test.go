@@ -62,7 +62,7 @@ func dialSocket(t *testing.T, path string) net.Conn {
 	return c
 }
 
-// The system says who asks: no token is needed, and the log of actions names the user.
+// The system names the asking user: no token is needed, and the log of actions names the user.
 func TestOverTheSocketTheUserCountsAndNoTokenIsNeeded(t *testing.T) {
 	h := newHarness(t, nil)
 	c := dialSocket(t, onSocket(t, h.gateway))

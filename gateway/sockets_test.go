@@ -13,7 +13,7 @@ import (
 type polled struct {
 	h     *harness
 	path  string // with its session
-	heard string // what was not waited for yet
+	heard string // not waited for yet
 }
 
 func (h *harness) polled(path string) *polled {
@@ -37,8 +37,8 @@ func (p *polled) say(packets string) {
 	}
 }
 
-// hears polls until there was each of these. What came with the last of them counts for the next
-// call.
+// hears polls until there was each of these. Words that came with the last of them count for the
+// next call.
 func (p *polled) hears(words ...string) {
 	p.h.t.Helper()
 	for {

@@ -93,9 +93,8 @@ var bobs = []string{
 	"USDT 1000 1000 deposit",
 }
 
-// If the history has fewer trades than there were, what they did is brought forward, whatever
-// number is kept now: it may have been another before, and trades may be trimmed while they are
-// read.
+// If the history has fewer trades than there were, their effect is brought forward, with any number
+// kept now. An earlier number may have been another, and trades may be trimmed while they are read.
 func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 	h, p := withPartial(t)
 	ask := asOperator(t, h.gateway)

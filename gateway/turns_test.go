@@ -11,7 +11,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// A query that examines many rows waits for its turn, however few pass its filter; others do not.
+// A query that examines many rows waits for its turn, even if few pass the filter; other queries do
+// not wait.
 func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	h := newHarness(t, nil)
 	const orders, keys = 1200, 10

@@ -16,7 +16,7 @@ import (
 	"exchange/core/money"
 )
 
-// book is what the model has open in a pair: as orders, by price, and its best prices.
+// book returns the model's open orders in a pair: as orders, by price, and the best prices.
 func (m *model) book(pair string) (orders, levels string, buy, sell int) {
 	side := func(side string) (orders, levels []string, best int) {
 		var open []*listedOrder
@@ -54,8 +54,8 @@ func (m *model) book(pair string) (orders, levels string, buy, sell int) {
 		buyLevels[:min(100, len(buyLevels))]), buy, sell
 }
 
-// Whoever has an answer to an order sees it in everything that is public, while others ask for the
-// same all the time. Of one state of a book all see the same bytes.
+// A client with an answer to an order sees the effect in all public answers, while others ask for
+// the same all the time. All clients see the same bytes of one state of a book.
 func TestPublicAnswersAreCurrentAfterEachOrder(t *testing.T) {
 	random := seeded(t)
 	h := newHarness(t, nil)

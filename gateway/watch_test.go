@@ -11,7 +11,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// What monitoring may read is no right to move money, nor to look into memory.
+// The right to read metrics is no right to move money, nor to look into memory.
 func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 	const token = "a-token-of-the-metrics-0123456789"
 	for _, want := range []string{"", token} {

@@ -9,8 +9,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// Without a mail server a withdraw is refused before its wallet is asked: it uses no nonce, and
-// leaves no record.
+// Without a mail server a withdraw is refused before its wallet is asked, so the refusal uses no
+// nonce and leaves no record.
 func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
 	h := newHarness(t, nil)
 	h.accountAt("alice", "alice@example.com")

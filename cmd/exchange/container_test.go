@@ -26,7 +26,7 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// A composeFile is what the tests read of docs/compose.yaml.
+// A composeFile has the parts of docs/compose.yaml that the tests read.
 type composeFile struct {
 	Services map[string]composeService `yaml:"services"`
 	Networks map[string]struct {
@@ -133,7 +133,7 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 			"/exchange, ", ""), ", ")
 		parsesAs(t, "Dockerfile", args, args[0])
 	}
-	// The Go that builds the image is the one that go.mod asks for.
+	// The image is built by the Go version that go.mod asks for.
 	module, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestTheStoreOfTheContainersIsForTheExchangeAlone(t *testing.T) {
 	leavesOut(t, ".gitignore", "/docs/.env")
 }
 
-// An image, and the cache of what builds it, have none of the secrets that may be in the folder.
+// An image, and the build's cache, have none of the secrets that may be in the folder.
 func TestAnImageIsBuiltWithoutSecrets(t *testing.T) {
 	leavesOut(t, ".dockerignore", "**/.env", "**/exchange.key*", "**/*.token", "**/exchange.yaml")
 }
@@ -297,7 +297,7 @@ func TestTheRedisOfTheContainersIsSetAsItMustBe(t *testing.T) {
 	}
 }
 
-// startAndWait starts a redis-server in a group of processes of its own, waits until it takes
+// startAndWait starts a redis-server in its own group of processes, waits until the server takes
 // connections, and ends it with the test.
 func startAndWait(t *testing.T, server *exec.Cmd) {
 	t.Helper()
@@ -337,8 +337,8 @@ func startAndWait(t *testing.T, server *exec.Cmd) {
 	}
 }
 
-// The containers' Redis starts by its command, its health check finds it, it wants the password,
-// and the exchange's store takes it as durable.
+// The containers' Redis starts by its command, the health check finds it, and it wants the
+// password. The exchange's store takes this Redis as durable.
 func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Fatal("redis-server is not installed, and this test needs it: scripts/test installs it")

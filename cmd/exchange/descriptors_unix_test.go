@@ -11,7 +11,7 @@ import (
 	"exchange/config"
 )
 
-// What is told to operators about file descriptors is what the program keeps.
+// The documentation tells operators how many file descriptors the program keeps.
 func TestTheKeptDescriptorsAreThoseOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

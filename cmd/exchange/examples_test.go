@@ -122,7 +122,7 @@ func TestExitCodesAreExplained(t *testing.T) {
 	}
 }
 
-// What the README says of limits, of the demo and of its links is so.
+// The README is right about limits, the demo and its links.
 func TestTheReadmeSaysWhatIsSo(t *testing.T) {
 	text := pages(t)["../../README.md"]
 	cfg := config.Demo()
@@ -206,11 +206,11 @@ func TestPackagesAreInstalledWithoutTheirScripts(t *testing.T) {
 	}
 }
 
-// installs counts the lines of a script that install packages without running their scripts, and
-// names those that may run them.
+// installs counts the lines of a script that install packages without running their scripts. bad
+// names the lines that may run them.
 func installs(script string) (good int, bad []string) {
 	for line := range strings.SplitSeq(script, "\n") {
-		plain := quoted.ReplaceAllString(line, "") // what is said to people is no command
+		plain := quoted.ReplaceAllString(line, "") // text for people is no command
 		switch command := installing.FindStringIndex(plain); {
 		case command == nil:
 		case strings.HasPrefix(plain[command[0]:], "npm ci --ignore-scripts "):

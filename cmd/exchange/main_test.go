@@ -21,7 +21,7 @@ import (
 	"exchange/config"
 )
 
-// A result is what one run of the command line left behind.
+// A result is the outcome of one run of the command line.
 type result struct {
 	code        int
 	out, errOut string
@@ -55,7 +55,7 @@ func (r result) wantError(t *testing.T, code int, text string) {
 
 const testToken = "a-token-of-the-test"
 
-// A fakeServer answers like the operator's listener and notes what it was asked.
+// A fakeServer answers like the operator's listener and notes each request.
 type fakeServer struct {
 	t       *testing.T
 	url     string // host:port
@@ -110,7 +110,7 @@ func (f *fakeServer) requests() []string {
 	return asked
 }
 
-// names are what the operators of all requests called themselves.
+// names are the operators' names of all requests.
 func (f *fakeServer) names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -401,7 +401,7 @@ func TestWhatTheServerRefuses(t *testing.T) {
 	runLine(f.environ, "account", "list").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
 }
 
-// closedPort is an address where nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -489,8 +489,7 @@ func TestADepositWhoseOutcomeStaysUnknownNamesItsReference(t *testing.T) {
 	}
 }
 
-// What is damaged stays so: the deposit is not repeated, and its reference not said to be good
-// again.
+// Damage stays: the deposit is not repeated, and its reference is not called good again.
 func TestADepositOverADamagedIndexExitsWith70(t *testing.T) {
 	noPauses(t)
 	f := newFake(t, 503,

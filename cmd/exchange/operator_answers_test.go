@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every command that changes something with what the server may answer.
+// Every command that changes something, with an answer that the server may give.
 var repeatable = []struct{ line, answer string }{
 	{"account freeze alice", frozen},
 	{"account unfreeze alice", `{"account":"alice","on":false}`},
@@ -144,8 +144,8 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 	}
 }
 
-// An answer without one of its parts would be shown as something that it does not say: `on` left
-// out is not `off`.
+// An answer without one of its parts would be shown with another meaning: `on` left out is not
+// `off`.
 func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 	noPauses(t)
 	optional := map[string]bool{"email": true, "address": true, "time": true, "currency": true}

@@ -154,7 +154,7 @@ func TestTradesAreExported(t *testing.T) {
 	f = newFake(t, 200, trade1+"\n"+end("1"))
 	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).want(t, 0,
 		"1 trade is in "+file+".\n", "")
-	f = newFake(t, 200, trade1+"\n") // it breaks off: what was there stays
+	f = newFake(t, 200, trade1+"\n") // it breaks off: the earlier file stays
 	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).wantError(t,
 		exitUnavailable, "last line is missing")
 	wantFile(t, file, tradeCSV[:strings.Index(tradeCSV, "\n1844")+1])
@@ -162,7 +162,7 @@ func TestTradesAreExported(t *testing.T) {
 		filepath.Join(file, "x")).wantError(t, exitUsage, file)
 }
 
-// wantFile wants a file of its owner alone, with nothing beside it.
+// wantFile wants a file that only its owner may read, with nothing beside it.
 func wantFile(t *testing.T, file, content string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -568,7 +568,7 @@ func restoresChosen(t *testing.T, data, older, newest string) {
 	}
 }
 
-// restoreRefuses looks at what is refused before anything is written.
+// restoreRefuses looks at refusals that come before anything is written.
 func restoreRefuses(t *testing.T, good string) {
 	store, dir := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	f := func(code int, path, want string, more ...string) {

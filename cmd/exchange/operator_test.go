@@ -376,7 +376,7 @@ func TestEveryRequestNamesTheOperator(t *testing.T) {
 	}
 }
 
-// It goes over the tree of commands, so that new ones are covered too.
+// The test goes over the tree of commands, so it covers new commands too.
 func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {

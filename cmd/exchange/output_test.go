@@ -25,7 +25,7 @@ func (w *brokenWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What was asked for is done; only its answer cannot be written. That is no broken invariant, and
+// The command is carried out; only its answer cannot be written. That is no broken invariant, and
 // of `audit` no difference.
 func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 	run := func(room int, environ []string, line string) (int, string) {

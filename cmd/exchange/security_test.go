@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What docs/security.md calls proved is proved by tests that there are, each line by one at least,
-// in the package that it names.
+// Each line that docs/security.md calls proved names at least one existing test, in the package
+// that the line names.
 func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
@@ -29,8 +29,7 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 		}
 	}
 
-	// A line has tests, and behind them the package that they are in: (gateway),
-	// (cmd/exchange/crash: how).
+	// A line names tests, and behind them their package: (gateway), (cmd/exchange/crash: how).
 	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]")
 	lines := 0
 	_, attacks, _ := strings.Cut(page, "\n## Who attacks")

@@ -7,7 +7,8 @@ import (
 	"exchange/gateway"
 )
 
-// Where the system cannot say which user asks, no socket is made, and the start says what to do.
+// If the system cannot name the user of a socket, no socket is made, and the start names the
+// remedy.
 func TestASocketIsForUsersThatTheSystemCanName(t *testing.T) {
 	if !gateway.Peers {
 		t.Skip("this system names no users")

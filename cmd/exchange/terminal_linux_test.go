@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Closing the terminal of an exchange ends it. Everywhere else a hangup asks for a renewal.
+// Closing the terminal of an exchange ends it. In all other cases a hangup asks for a renewal.
 func TestAHangupIsTakenWhereThereIsNoTerminal(t *testing.T) {
 	terminals, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

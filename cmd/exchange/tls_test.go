@@ -55,7 +55,7 @@ func TestOperatorsSpeakTLSToWhomTheyTrust(t *testing.T) {
 	ok(runLine(f.environ, "account", "list", "--operator-ca", authority, "--operator",
 		strings.Replace(f.url, "127.0.0.1", "localhost", 1)))
 
-	// Whoever is not trusted is told nothing.
+	// A client that is not trusted is told nothing.
 	other := filepath.Join(t.TempDir(), "other.pem")
 	if err := os.WriteFile(other, tlstest.New(t).Text(), 0o600); err != nil {
 		t.Fatal(err)
@@ -116,8 +116,8 @@ func TestHealthAsksAListenerWithTLS(t *testing.T) {
 	other := t.TempDir()
 	tlstest.New(t).Write(other, 1, time.Now().Add(time.Hour))
 	otherFile, _, _ := tlstest.Files(other)
-	// On this machine it does not matter what the file has at the moment: the certificate before
-	// may be served.
+	// On this machine the present content of the file does not matter: the earlier certificate may
+	// be served.
 	for _, file := range []string{otherFile, keyFile, filepath.Join(other, "gone")} {
 		runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", file).want(t, 0,
 			"ok\n", "")
@@ -134,7 +134,7 @@ func TestHealthAsksAListenerWithTLS(t *testing.T) {
 	}
 }
 
-// The address that serve takes from the environment is the one that the commands take, with TLS if
+// The address that serve takes from the environment is also the commands' address, with TLS if
 // serve has it.
 func TestCommandsSpeakTLSWhereTheirServerDoes(t *testing.T) {
 	f, authority := newSecureFake(t, 200, `{"accounts":[]}`)
