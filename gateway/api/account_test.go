@@ -20,7 +20,7 @@ func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
 		skip          int
 		kind          committed.ReadKind
 		offset, limit int
-		left          int // what the list itself skips
+		left          int // rows that the list itself skips
 	}{
 		{what: "all", kind: committed.ReadOrders, limit: 10},
 		{what: "active", filter: orderFilter{status: persistence.StatusActive, side: trading.Buy},

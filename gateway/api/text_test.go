@@ -10,8 +10,8 @@ func texts(bytes ...int) (all []piece) {
 	return all
 }
 
-// One account or address has a share of the budget, for what came for it first: others have the
-// rest.
+// One account or address has a share of the budget, for the answers that it asked for first. Other
+// clients have the rest.
 func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	m := NewBudget(400)
 	greedy, other := asker{address: 1}, asker{account: 1}
@@ -24,7 +24,7 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	}{
 		{one, greedy, true}, {two, greedy, false}, {texts(40), greedy, true},
 		{texts(1), greedy, false},
-		{part, greedy, true}, // a part of what is there
+		{part, greedy, true}, // a part of a text that is there
 		{one, other, true},   // of which it is not the cause
 		{large, other, true}, // the first may be large
 		{texts(1), asker{account: 2}, false},
@@ -46,8 +46,8 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	}
 }
 
-// What a command did is told at any size: that it is not known would be wrong, and that it is
-// refused, too.
+// The outcome of a command is told at any size, because neither "not known" nor "refused" would be
+// true.
 func TestTheAnswerToACommandNeedsNoRoom(t *testing.T) {
 	m := NewBudget(100_000)
 	if !m.take(texts(50_000), asker{account: 1}, false) {

@@ -31,7 +31,7 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 	if err := <-step(first); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-step(first); err != nil { // nobody else wants its place
+	if err := <-step(first); err != nil { // no other query wants its place
 		t.Fatal(err)
 	}
 	hers := step(second)

@@ -20,8 +20,8 @@ var (
 	halfPair   = regexp.MustCompile(`(?i)^\\ud[89a-f]..$`)
 )
 
-// reference reads a flat object with encoding/json. It gives the decoded values by name, or why the
-// body has to be refused: because encoding/json does, or by a rule that encoding/json does not
+// reference reads a flat object with encoding/json. It returns the decoded values by name, or why
+// the body has to be refused. The reason is encoding/json's, or a rule that encoding/json does not
 // have.
 func reference(body []byte) (values map[string]string, refused string) {
 	values = map[string]string{}
@@ -81,7 +81,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// fataler is what a fuzz target and a property have in common.
+// fataler has the methods that a fuzz target and a property share.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -182,7 +182,7 @@ func FuzzParseJSON(f *testing.F) {
 	for _, s := range jsonSeeds {
 		f.Add([]byte(s))
 	}
-	var s Set // kept, so that one input meets what another has left
+	var s Set // kept, so that one input meets the remains of another
 	f.Fuzz(func(t *testing.T, body []byte) { checkJSON(t, &s, body) })
 }
 

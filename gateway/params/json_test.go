@@ -35,7 +35,7 @@ func TestJSONIsRead(t *testing.T) {
 	f(orderJSON, `amount=0.12345678/n pair=BTC_USD/s price=50000.12/n type=buy/s`)
 	f(" { \"b\" : 1 , \"a\"\n:\t\"x\"\r} ", `a=x/s b=1/n`)
 
-	// Sorted by bytes: capitals first, a prefix before what it begins, code points in their order.
+	// Sorted by bytes: capitals first, a prefix before longer names, code points in order.
 	f(`{"é":1,"b":2,"ab":3,"a":4,"B":5,"":6,"10":7,"9":8}`,
 		`=6/n 10=7/n 9=8/n B=5/n a=4/n ab=3/n b=2/n é=1/n`)
 
@@ -234,7 +234,7 @@ func TestLimits(t *testing.T) {
 	f(s.ParseJSON(many(MaxParams+1, "{", `"p%d":0`, "}")), errTooMany, 0)
 	f(s.ParseForm(many(MaxParams, "", "p%d=0", "")), nil, MaxParams)
 	f(s.ParseForm(many(MaxParams+1, "", "p%d=0", "")), errTooMany, 0)
-	// repeated ones do not count
+	// repeated names do not count
 	f(s.ParseQuery(append(many(MaxParams, "", "p%d=0", ""), "&p1=2&p3=4"...)), nil, MaxParams)
 
 	longest := strings.Repeat("é", MaxName/2) // 64 bytes once decoded

@@ -36,8 +36,8 @@ func (l *Limiter) buckets() (n int) {
 	return n
 }
 
-// A model is the naive limiter: for each client its exact number of tokens and when that was. It
-// remembers at most so many clients, as the limiter's shard does.
+// A model is the naive limiter: for each client it has the exact number of tokens and the time of
+// that number. It remembers at most so many clients, as the limiter's shard does.
 type model struct {
 	perNs   *big.Rat // tokens a nanosecond
 	burst   *big.Rat
@@ -90,7 +90,7 @@ func (m *model) take(client uint64, now int64) Answer {
 	return after
 }
 
-// forget drops who has the most tokens.
+// forget drops the client with the most tokens.
 func (m *model) forget(now int64) {
 	var richest uint64
 	var most *big.Rat
@@ -131,7 +131,8 @@ func TestRandomTakesAnswerAsTheExactModelDoes(t *testing.T) {
 		clients := x.most + x.most/2 + 1
 		now, refused := int64(0), 0
 		for i := range 8_000 {
-			// In turns a crowd that empties its buckets and one that lets most of them fill up.
+			// In turns come a crowd that empties its buckets and a crowd that lets most of them
+			// fill up.
 			pause := interval / int64(8*clients)
 			if i/2000%2 == 1 {
 				pause = interval
@@ -231,8 +232,8 @@ func TestTheNumberOfBucketsIsNeverAboveTheLimit(t *testing.T) {
 	}
 }
 
-// One client is at its limit and others come for the first time, while a million addresses come by
-// so fast that every bucket in memory owes something.
+// One client is at the limit and others come for the first time. Meanwhile a million addresses come
+// by so fast that every bucket in memory owes something.
 func TestAFloodOfAddressesNeitherLocksOutAnybodyNorForgetsWhoIsAtTheLimit(t *testing.T) {
 	const most, flood, burst = 10_000, 1_000_000, 5
 	// two kinds of client; those of the flood are small numbers
@@ -405,8 +406,8 @@ func TestManyTokensAtOnceAreAsMuchAsOneByOne(t *testing.T) {
 	}
 }
 
-// look returns the answer of Take without taking: the token in question is among the remaining
-// ones.
+// look returns the answer of Take without taking: the remaining tokens still have the one in
+// question.
 func (l *Limiter) look(client uint64, now int64) Answer {
 	if l == nil {
 		return Answer{OK: true}

@@ -17,7 +17,7 @@ func filled(rate, burst int) *Limiter {
 	return l
 }
 
-// clients are known ones in an order that no cache foresees.
+// clients are known clients in an order that no cache foresees.
 func clients() []uint64 {
 	list := make([]uint64, 1<<16)
 	for i := range list {

@@ -161,7 +161,7 @@ func TestVerify(t *testing.T) {
 	f(asForm, `b=x+y&a=1`, `b=x%20y&a=1`, 0)
 	f(asForm, `a=1&b=%c3%a9`, `a=1&b=%C3%a9`, 0)
 
-	// GET: the key alone whatever the query, or any form of the query.
+	// GET: the key alone for any query, or any form of the query.
 	f(asQuery, ``, ``, 1)
 	f(asQuery, orderForm, ``, 1)
 	f(asQuery, orderForm, plain, 2)
@@ -325,7 +325,7 @@ func TestNoVerbPrintsTheSecret(t *testing.T) {
 	f(k)
 	f(*k)
 	f(struct{ K *Keyed }{k})
-	f(struct{ k Keyed }{*k}) // fmt may not call the methods of what is unexported
+	f(struct{ k Keyed }{*k}) // fmt may not call the methods of unexported fields
 	f(struct{ k *Keyed }{k})
 	f(&struct{ k *Keyed }{k})
 	f(&struct{ k Keyed }{*k})
@@ -404,7 +404,7 @@ func texts(r string, key string, p *params.Set, raw []byte) []string {
 }
 
 // FuzzVerify checks that exactly the texts of the reference are accepted, each within as many HMACs
-// as there are different texts, and that another message is accepted only if it is one of them.
+// as there are different texts. Another message is accepted only if it is one of those texts.
 func FuzzVerify(f *testing.F) {
 	for _, c := range []struct{ body, message string }{
 		{orderJSON, orderText}, {orderForm, demoKey + orderForm}, {orderForm, demoKey},

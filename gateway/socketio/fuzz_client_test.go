@@ -15,9 +15,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A tape is a connection whose client has sent all it ever will: its handshake, and the rest in
-// reads of so many bytes at most. It keeps what the client is told, and the client goes away when
-// nothing more is on its way to it.
+// A tape is a connection whose client has sent all its bytes: the handshake, and the rest in reads
+// of so many bytes at most. It keeps all that is sent to the client, and the client goes away when
+// no more is on the way.
 type tape struct {
 	part    int
 	written func()        // waits until then
@@ -125,7 +125,7 @@ func clientFrames(lines []byte) (frames []byte) {
 	return frames
 }
 
-// checkFrames holds what a client is told against the protocol.
+// checkFrames holds the bytes for a client against the protocol.
 func checkFrames(t *testing.T, got []byte, upgrade bool) {
 	t.Helper()
 	head, rest, ok := bytes.Cut(got, []byte("\r\n\r\n"))
@@ -190,8 +190,8 @@ func serverPacket(text []byte, first, upgrade bool) (attachments int, ok bool) {
 	}
 }
 
-// Whatever bytes a client sends after its handshake: it is told nothing but frames and packets of
-// the protocol, and when its connection ends nothing of it is left.
+// A client may send any bytes after its handshake. It is told only frames and packets of the
+// protocol, and when the connection ends nothing of the client is left.
 func FuzzClientFrames(f *testing.F) {
 	var frames []byte
 	for _, s := range []string{`42["message","héllo",{"a":[1]}]`, `42456["message-with-ack",1]`,
@@ -201,7 +201,7 @@ func FuzzClientFrames(f *testing.F) {
 	frames = append(frames, masked(0x89, "there?")...)
 	f.Add(frames, byte(inMain))
 	f.Add(frames, byte(inMain|inParts))
-	f.Add(frames, byte(0)) // an event of who is not in a namespace
+	f.Add(frames, byte(0)) // an event of a client that is in no namespace
 	for _, s := range []string{"", "\x00", "GET / HTTP/1.1\r\n\r\n",
 		string(masked(textFrame, "42[\"\xff\"]")),
 		string(masked(0x01, "4")) + string(masked(textFrame, "3")), string(masked(0x80, "3")),
@@ -274,7 +274,7 @@ func FuzzClientFrames(f *testing.F) {
 		c.in.Reset(sent)
 		c.written = func() {
 			if x == nil {
-				x = r.server.all()[0] // who reads now is its reader
+				x = r.server.all()[0] // the session that reads now is its reader
 			}
 			eventually(t, "all is written", func() bool {
 				x.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is decoded is what was sent: made into a packet again, it decodes to the same.
+// Decoding loses nothing: made into a packet again, the result decodes to the same.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"0", `0{"a":1}`, "0/x,", "0/x", `0/x,{"a":1}`, "1", "1/x,", `2["a"]`,
 		`2/x,12["a",1,{"b":[]}]`, `2[1]`,

@@ -17,7 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must come.
 const patience = 20 * time.Second
 
 // eventually waits for a condition.
@@ -81,9 +81,9 @@ func (l wrappedListener) Accept() (net.Conn, error) {
 // echo starts an echo server. It is shut down with the test, and must leave nothing behind.
 //
 // Namespaces are "/", "/custom", and "/admin" that wants the token "secret". A client that joins
-// gets "auth" with what it sent. The event "message" comes back as "message-back", binary too;
-// "message-with-ack" is acknowledged with its arguments; "leave" puts the client out of the
-// namespace; "close" ends the session, "restart" all of them; "1" comes back as "1-back".
+// gets "auth" with its own data. The event "message" comes back as "message-back", binary too, and
+// "1" comes back as "1-back". "message-with-ack" is acknowledged with its arguments. "leave" puts
+// the client out of the namespace. "close" ends the session, "restart" all sessions.
 func echo(t testing.TB, o Options, with ...func(net.Listener) net.Listener) *rig {
 	t.Helper()
 	r := &rig{t: t, options: o, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
@@ -142,7 +142,7 @@ func (r *rig) newServer() *Server {
 	return server
 }
 
-// restart lets a new server take the place of the one that serves.
+// restart replaces the serving server with a new one.
 func (r *rig) restart() {
 	old := r.serving.Swap(r.newServer())
 	old.Shutdown()
@@ -256,7 +256,7 @@ func (r *rig) disconnect(s *Socket, reason Reason) {
 	r.left[s] = reason
 }
 
-// reasons are why the sockets left, in the order in which they joined; "" of those that have not.
+// reasons are why the sockets left, in the order of joining; "" for a socket that has not left.
 func (r *rig) reasons() (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -331,7 +331,7 @@ func (r *rig) try(method, query, body string, header ...string) (answer, error) 
 	return answer{p.StatusCode, string(b), p.Header}, err
 }
 
-// An opening is what a handshake tells.
+// An opening is the server's answer to a handshake.
 type opening struct {
 	Sid                                   string
 	Upgrades                              []string

@@ -18,8 +18,7 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// What single clients do to have more than their share, and what may go wrong with one of them
-// alone.
+// Attempts of single clients to have more than their share, and faults of one client alone.
 
 func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
 	r := echo(t, Options{})
@@ -166,7 +165,7 @@ func TestAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
 	other.want(`42["message-back"]`)
 }
 
-// What is no violation ends the session as a fault of ours.
+// An error that is no violation ends the session as a fault of ours.
 func TestAnErrorThatNobodyKnowsIsAFaultOfOurs(t *testing.T) {
 	for err, want := range map[error]Reason{io.EOF: ServerClose, errPacket: ParseError,
 		violation(ClientClose): ClientClose} {
@@ -316,8 +315,7 @@ func TestAMessageInPartsMustEnd(t *testing.T) {
 	r.closed(ParseError, 1)
 }
 
-// A poll whose client has gone answers nobody: what it would have taken is lost, and so is the
-// session.
+// A poll whose client has gone has no answer: its packets are lost, and so is the session.
 func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
@@ -358,7 +356,7 @@ func TestAPollWithoutContentMayBeGone(t *testing.T) {
 	c.want(`42["message-back"]`)
 }
 
-// What an owner has not delivered drops nothing, for there is nobody to tell.
+// Packets that an owner has not delivered drop nothing, because no owner could be told.
 func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})
 	p := r.polling()
@@ -396,7 +394,7 @@ func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 	r.closed(SlowClient, 1)
 }
 
-// One event may be larger than what may wait: a client that reads is not to blame for it.
+// One event may be larger than the limit of waiting bytes: a client that reads is not to blame.
 func TestWhatIsSentAtOnceMayBeLargerThanTheQueue(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{QueueBytes: 64 << 10}, with...)

@@ -179,7 +179,7 @@ func TestShutdownDoesNotWaitForWhoDoesNotRead(t *testing.T) {
 	}
 }
 
-// Everything at once: for the race detector, and for what is left afterwards.
+// All actions at once, for the race detector and for the check that nothing is left.
 func TestManyThatEmitDeliverCloseAndComeAgainAtOnceLeaveNothing(t *testing.T) {
 	random := newRandom(t)
 	seeds := make([]uint64, 8)

@@ -169,7 +169,7 @@ func TestBadPostsCloseTheSession(t *testing.T) {
 	f("b")
 	f("bAQ")
 	f("b!!!!")
-	f("bAQID") // nobody announced it
+	f("bAQID") // not announced
 	f("4\xff")
 	f("3", "Content-Type", "application/octet-stream")
 }
@@ -201,8 +201,8 @@ func TestAHeldPollIsCounted(t *testing.T) {
 	}
 }
 
-// The deadline of a pong goes by when the ping was due, and holds when it is over: a ping that is
-// late, or a clock that ticks late, gives no more time.
+// The deadline of a pong is set by the due time of its ping, and holds when it is over. A ping that
+// is late, or a clock that ticks late, gives no more time.
 func TestAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()

@@ -24,7 +24,7 @@ func newRandom(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// text is a delivery whose frame says what it is.
+// text is a delivery whose frame has a text.
 func text(tag uint32, p Policy, s string) Delivery {
 	return Delivery{Tag: tag, Policy: p, Frames: appendFrame(nil, textFrame, []byte(s))}
 }
@@ -34,7 +34,7 @@ func shared(d Delivery) Delivery {
 	return d
 }
 
-// waiting is what waits in an outbox, as polling would have it.
+// waiting is the content of an outbox, as polling would have it.
 func (q *outbox) waiting() string {
 	var body []byte
 	for _, e := range q.entries[q.head:] {

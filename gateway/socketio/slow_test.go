@@ -190,7 +190,7 @@ func TestOfLatestASlowClientGetsTheNewest(t *testing.T) {
 	})
 }
 
-// An owner of a Resync channel keeps a client right whatever is dropped.
+// An owner of a Resync channel keeps a client right after any drop.
 func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		random := newRandom(t)
@@ -263,7 +263,7 @@ func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	p := r.polling()
 	p.join()
 	s := r.socket(0)
-	s.emit("first") //nolint:errcheck // what comes while nothing waits does not count
+	s.emit("first") //nolint:errcheck // events count only while others wait
 	dropped, ok := s.Deliver([]Delivery{
 		numbered(5, Resync, 1, 100), numbered(6, Latest, 2, 100), numbered(5, Resync, 3, 700),
 		numbered(5, Resync, 4, 100), numbered(0, Keep, 5, 100)}, []uint32{77})
@@ -276,7 +276,7 @@ func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	if s := r.server.Stats(); s.Dropped != [3]uint64{0, 0, 3} || s.overflows != 1 {
 		t.Errorf("%+v", s)
 	}
-	// What cannot be dropped closes the session.
+	// An event that cannot be dropped closes the session.
 	s.emit("first") //nolint:errcheck
 	if _, ok := s.Deliver([]Delivery{numbered(5, Resync, 1, 100), numbered(0, Keep, 2, 1000)},
 		nil); ok {

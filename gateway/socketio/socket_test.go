@@ -141,7 +141,7 @@ func TestEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
 		"newListener", "removeListener", `connec\u0074`} {
 		bad(`42["` + name + `"]`)
 	}
-	bad("43[]") // of what?
+	bad("43[]") // it acknowledges nothing
 	bad("431")
 	bad("431{}")
 	bad(`44{"message":"x"}`)

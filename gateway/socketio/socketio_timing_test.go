@@ -122,8 +122,8 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// An operation is a burst of a trade's events for 1,000 subscribers, until all have read it; they
-// are in the same process and have their part of the time.
+// An operation is a burst of a trade's events for 1,000 subscribers, until all have read the burst.
+// The subscribers are in the same process and have a part of the time.
 func BenchmarkFanOut(b *testing.B) {
 	const subscribers = 1000
 	trade := []byte(
@@ -173,8 +173,7 @@ func BenchmarkAppendFrame(b *testing.B) {
 }
 
 // An operation is a ping to each of 64 clients that poll, its pong, and the next poll. With pings
-// every 25 s that is all that happens; %core is of both sides, for the clients are in the same
-// process.
+// every 25 s no more happens. %core is of both sides, because the clients are in the same process.
 func BenchmarkIdlePolls(b *testing.B) {
 	const clients = 64
 	r := echo(b, Options{MessagesPerSecond: -1})
@@ -235,9 +234,9 @@ func BenchmarkIdlePolls(b *testing.B) {
 	wait.Wait()
 }
 
-// bytesPerConnection opens so many websocket sessions that have joined a namespace, and answers
-// what one of them takes: the heap and the stacks as the runtime counts them, and what the system
-// counts. The clients are bare file descriptors and take nothing of it.
+// bytesPerConnection opens so many websocket sessions that have joined a namespace, and returns the
+// memory of one session. counted is the heap and the stacks by the runtime, and resident is the
+// system's count. The clients are bare file descriptors and take none of this.
 func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 	// As the gateway's: a buffer of 8 KiB for the head of each request.
 	server := New(Options{})

@@ -41,7 +41,7 @@ func TestAWebSocketCarriesPacketsBothWays(t *testing.T) {
 		c.wantBinary("\x01")
 		c.send(`450-["message"]`)
 		c.want(`42["message-back"]`)
-		c.send(`431[]`) // nobody asked for it
+		c.send(`431[]`) // an acknowledgement that was not asked for
 		c.send(`6`)
 		long := strings.Repeat("long ", 30_000)
 		c.send(`42["message","` + long + `"]`)
@@ -182,9 +182,8 @@ func TestAnUpgradeKeepsTheSessionAndItsOrder(t *testing.T) {
 	})
 }
 
-// A poll that waits while the websocket takes over is let go. A client that has its websocket,
-// polls, and does not wait for the poll is told what it is told of polls behind the upgrade,
-// whichever of the two arrives first.
+// A poll that waits while the websocket takes over is let go. A client that polls while it has a
+// websocket gets the same answer as for polls after the upgrade, in either order of arrival.
 func TestAPollIsReleasedByTheUpgrade(t *testing.T) {
 	// A shorter interval might release a late poll on a busy machine.
 	r := echo(t, Options{noopInterval: time.Hour})
@@ -324,7 +323,7 @@ func TestAConnectionThatBreaksEndsItsSession(t *testing.T) {
 }
 
 func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
-	// who answers does so in time
+	// a client that answers does so in time
 	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: time.Second})
 	start := time.Now()
 	c, o := r.open()
@@ -383,7 +382,8 @@ func TestAClientThatPingsBreaksTheProtocol(t *testing.T) {
 }
 
 func TestASessionWithoutANamespaceIsClosed(t *testing.T) {
-	r := echo(t, Options{ConnectTimeout: 500 * time.Millisecond}) // who connects does so in time
+	// a client that connects does so in time
+	r := echo(t, Options{ConnectTimeout: 500 * time.Millisecond})
 	stays := r.ws()
 	c, _ := r.open()
 	c.closedWith(1008)

@@ -15,9 +15,9 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// What a client can make the exchange do by packets that cost it nothing.
+// Work that a client can cause by packets that cost it nothing.
 
-// A deaf channel lets nobody in. It counts who wants to be.
+// A deaf channel lets no client in. It counts the clients that want to join.
 type deaf struct{ joins chan struct{} }
 
 func (d deaf) Receive(ctx actor.Context) {
@@ -27,7 +27,7 @@ func (d deaf) Receive(ctx actor.Context) {
 }
 
 // deafShard is a shard whose messages are handled by the test, with a client in it, and channels
-// that let nobody in.
+// that let no client in.
 func deafShard(w *world) (*shard, *client, chan struct{}) {
 	h := &Hub{engine: w.engine, names: newNames(w.engine.Pairs())}
 	joins := make(chan struct{}, 100_000)
@@ -46,7 +46,7 @@ func deafShard(w *world) (*shard, *client, chan struct{}) {
 	return s, c, joins
 }
 
-// said counts the frames that are out for a client by what they have in them.
+// said counts the frames for a client that contain a text.
 func (c *client) said(what string) (n int) {
 	for _, d := range c.out {
 		n += bytes.Count(d.Frames, []byte(what))
@@ -107,7 +107,7 @@ func TestAClientWaitsOnceForEachName(t *testing.T) {
 	if waits() != 0 || c.asking != 0 {
 		t.Errorf("it still waits for %d names", waits())
 	}
-	for range names.pairs { // it joined each of them once, whatever it sent
+	for range names.pairs { // each pair was joined once, for all packets of the client
 		<-joins
 	}
 	if len(joins) != 0 {
@@ -161,14 +161,13 @@ func (l *listener) flood(packets ...string) {
 	}
 }
 
-// A packet counts by what it makes the exchange do: once for each pair of each channel that it
-// names.
+// A packet counts by its work: once for each pair of each channel that it names.
 func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 	const burst = 1000
 	for _, f := range []struct {
 		silent  bool
 		packets []string
-		each    int // what they count
+		each    int // count of the names
 	}{
 		{false, []string{`42["subscribe","ticker"]`, `42["unsubscribe","ticker"]`}, 6},
 		{false, []string{`42["subscribe","trades","diff","trades.BTC_USDT","x"]`}, 8},
@@ -229,7 +228,7 @@ func TestAChannelThatNobodyWantsRestsInTheEnd(t *testing.T) {
 	}
 }
 
-// What happens while nobody is there is in the state that whoever comes back begins with.
+// A client that comes back begins with a state that has all changes of its absence.
 func TestWhoComesBackMissesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 20 * time.Millisecond
@@ -237,7 +236,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 	k.until(0)
 	id := uint64(0)
 	for i := range 20 {
-		if i%2 == 1 { // else what it was sent last is the newest book
+		if i%2 == 1 { // otherwise the newest book was sent last
 			w.place(0, "BTC_USDT", trading.Buy, 100, 1)
 			id++
 			k.until(id)
@@ -253,7 +252,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 	}
 }
 
-// stop holds a shard up until what it returns is called.
+// stop holds a shard up until the returned function is called.
 func (s *shard) stop() (goOn func()) {
 	names := s.hub.names
 	held := &client{turn: make(chan struct{}), named: names.newSet(), joining: names.newSet(),

@@ -16,7 +16,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A localBook is what a subscriber of diff keeps.
+// A localBook is the book that a subscriber of diff keeps.
 type localBook struct {
 	updateID  uint64
 	known     bool
@@ -92,7 +92,7 @@ func shownBook(w *world, pair string) (uint64, string) {
 	return v.UpdateID, b.text()
 }
 
-// A keeper is a subscriber that keeps a book and looks at what REST says of it now and then.
+// A keeper is a subscriber that keeps a book and compares it with REST now and then.
 type keeper struct {
 	*listener
 	book localBook
@@ -104,7 +104,7 @@ func newKeeper(w *world, pair string) *keeper {
 	return k
 }
 
-// until applies what comes up to an update id.
+// until applies events up to an update id.
 func (k *keeper) until(updateID uint64) {
 	k.t.Helper()
 	for !k.book.known || k.book.updateID < updateID {
@@ -118,7 +118,7 @@ func (k *keeper) until(updateID uint64) {
 	}
 }
 
-// trade makes the traders trade until the test calls what it returns, or ends.
+// trade makes the traders trade until the test calls the returned function, or ends.
 func (w *world) trade(pair string) (stop func()) {
 	var over atomic.Bool
 	var done sync.WaitGroup

@@ -55,7 +55,7 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	is("book_BTC_USDT", fmt.Sprintf(
 		`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"price":50001,"type":"buy","amount":1,"pair":"BTC_USDT","cancelled":true}`,
 		second+1, second))
-	w.place(0, "ETH_USDT", trading.Sell, 3000, 1) // nobody listens to it
+	w.place(0, "ETH_USDT", trading.Sell, 3000, 1) // no client listens to this pair
 
 	l.say(`42["unsubscribe","diff.BTC_USDT","trades.BTC_USDT","book_BTC_USDT"]`)
 	l.say(`42["subscribe","orderbook.20.ETH_USDT"]`)
@@ -78,8 +78,8 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	}
 }
 
-// A client registers for what it gets when it is told that it will: nothing of a name comes before
-// its success, of no pair, also if events happen meanwhile.
+// A client registers for events when it is told of its success. No event of a name comes before
+// that, for any pair, also if events happen meanwhile.
 func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 50000, 1)
@@ -161,8 +161,8 @@ func TestNamesOfChannels(t *testing.T) {
 	if heard["orderbook.20"] != 3 || heard["subscribe.success"] != 1 {
 		t.Error(heard)
 	}
-	// Unsubscribing is said to nobody but who asks for it, twice is as good as once, and nothing
-	// else comes.
+	// Unsubscribing is answered to the asking client alone. A second time is as good as once, and
+	// no more comes.
 	l.say(`421["unsubscribe","orderbook.20","trades"]`)
 	l.say(`422["unsubscribe",["orderbook.20"]]`)
 	l.say(`423["subscribe","trades","trades"]`) // which is one name, and said once
@@ -292,7 +292,8 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 	}
 }
 
-// Whoever asks for a channel by another name than before gets its state as if it were new there.
+// A client that asks for a channel by another name than before gets the state as if the channel
+// were new.
 func TestEachNameBeginsWithTheState(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
@@ -362,7 +363,7 @@ func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 		}
 		l.conn.Close()
 		stop()
-		// Nobody trades until it has heard everything.
+		// No trade comes until the client has heard everything.
 		newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", trading.Buy, 1, 1))
 		for heard := false; !heard; {
 			s := all.next()
@@ -372,7 +373,7 @@ func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 	}
 }
 
-// Whole books are made once in an interval, whoever comes and goes.
+// Whole books are made once in an interval, however many clients come and go.
 func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 50 * time.Millisecond
@@ -395,7 +396,8 @@ func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
 	}
 }
 
-// One batch that is larger than what may wait is no reason to disconnect who can be given the book.
+// One batch that is larger than the limit of waiting bytes is no reason to disconnect a client that
+// can be given the book.
 func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) {
 		o.QueueBytes, o.StallTimeout = 64<<10, time.Minute
@@ -427,7 +429,8 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 		// nothing fits before it
 		w.engine.Tell(channel, &committed.Units{List: []committed.Unit{{UpdateID: 777}}})
 		l.ended()
-		// Who comes back at once has nothing to do with those who are still being forgotten.
+		// A client that comes back at once is apart from the clients that are still being
+		// forgotten.
 		l = w.listen()
 		l.say(`42["subscribe","diff.BTC_USDT"]`)
 		l.expect("subscribe.success", `{"channel":"diff.BTC_USDT","timestamp":*}`)

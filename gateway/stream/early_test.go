@@ -15,8 +15,8 @@ func aPair(name string) *directory.Pair {
 	return p
 }
 
-// What waits for the answer to a name of a whole family is bounded in bytes, and a client that has
-// had more never gets what came after a gap.
+// The events that wait for the answer to a name of a whole family are bounded in bytes. A client
+// over that bound never gets an event after a gap.
 func TestWhatWaitsForAnAnswerIsBoundedInBytes(t *testing.T) {
 	const most = 10_000
 	c := &client{}

@@ -199,7 +199,7 @@ type listener struct {
 	conn *websocket.Conn
 	mu   sync.Mutex
 	more *sync.Cond
-	got  []said // that nobody has taken
+	got  []said // not taken yet
 	over error  // the connection has ended
 	held bool   // it reads nothing
 	acks map[string]json.RawMessage

@@ -19,7 +19,7 @@ import (
 )
 
 // Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (60). Afterwards
-// nothing of them is left, and who behaved well the whole time has missed nothing.
+// nothing of them is left, and a client that behaved well the whole time has missed nothing.
 func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "60"))
 	if err != nil {
@@ -64,7 +64,8 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return runtime.NumGoroutine(), m.HeapAlloc
 	}
-	churn(time.Duration(seconds) * time.Second / 6) // what is allocated once is allocated now
+	// memory that is allocated once is allocated now
+	churn(time.Duration(seconds) * time.Second / 6)
 	goroutines, heap := measure()
 	churn(time.Duration(seconds) * time.Second)
 	eventually(t, "no goroutine is left of them", func() bool {
@@ -132,7 +133,7 @@ func (w *world) misbehave(r *rand.Rand) {
 				return
 			}
 		}
-	case 1: // what is no packet
+	case 1: // no packet
 		say([]string{"x", "42", `42{"a":1}`, `42["connect"]`, "40", "9", `45999-["a"]`,
 			"42[" + strings.Repeat("[", 1000)}[r.IntN(8)])
 	case 2: // text that is none
