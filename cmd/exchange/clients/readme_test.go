@@ -59,7 +59,7 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// output runs an example, which must end well, and returns what it printed.
+// output runs an example, which must end well, and returns its output.
 func output(t *testing.T, text, name string, args ...string) string {
 	t.Helper()
 	c := exec.Command(name, args...)

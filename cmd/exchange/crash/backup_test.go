@@ -16,7 +16,7 @@ import (
 )
 
 // An exchange on Pebble that archives its journal is backed up under load, killed, audited from its
-// first record, backed up again, and restored into Redis, where it goes on with everything that was
+// first record, and backed up again. Restored into Redis, it goes on with everything that was
 // acknowledged.
 func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	archive, backups := filepath.Join(t.TempDir(), "archive"), filepath.Join(t.TempDir(), "backups")
@@ -54,8 +54,8 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 var manySnapshots = []string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=50",
 	"EXCHANGE_SNAPSHOT_MAX_RECORDS=100", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0"}
 
-// run runs a command of the operator, wants its exit code and word in what it says is wrong, and
-// returns its output.
+// run runs a command of the operator, wants an exit code and a word in the error, and returns the
+// output.
 func (w *world) run(code int, word string, args ...string) string {
 	w.t.Helper()
 	out, errOut, got := w.s.Command(args...)

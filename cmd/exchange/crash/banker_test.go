@@ -53,7 +53,7 @@ func (w *world) pay(account, currency, amount string) (bool, error) {
 	return status != 0, err
 }
 
-// payIn deposits a little, for everybody in turn.
+// payIn deposits a little, for every account in turn.
 func (w *world) payIn() (bool, error) {
 	account := w.banker.name
 	if n := len(w.payments) % (len(w.traders) + 1); n > 0 {
@@ -62,7 +62,7 @@ func (w *world) payIn() (bool, error) {
 	return w.pay(account, "USDT", "0.5")
 }
 
-// send asks for the deposit, or for what has come of it: a repeat of the reference is safe.
+// send asks for the deposit, or for its outcome: a repeat of the reference is safe.
 func (p *payment) send(s *exchangetest.Server) (repeated bool, status int, err error) {
 	var answer struct {
 		Deposit  uint64
@@ -82,7 +82,7 @@ func (p *payment) send(s *exchangetest.Server) (repeated bool, status int, err e
 }
 
 // comparePayments looks at every deposit that was ever asked for an account, before any is asked
-// for again: a repeat of one that was lost would make it.
+// for again. A repeat of a lost deposit would make it.
 func (w *world) comparePayments(t *trader) error {
 	rows, err := pages(t, "/api/v1/deposits/", 1000, func(r depositRow) uint64 { return r.ID })
 	if err != nil {
@@ -122,8 +122,8 @@ func (w *world) comparePayments(t *trader) error {
 	return nil
 }
 
-// compare holds what is there against what was told: that it is there, or that it was not until
-// now.
+// compare compares the present state with the answers: that the deposit is there, or that it was
+// not until now.
 func (p *payment) compare(row depositRow, there, told bool) error {
 	switch {
 	case told && !there:
@@ -151,8 +151,8 @@ func turnedAway(status int, err error) bool {
 	return false
 }
 
-// outcomeOf is what the answer to an operator's request tells. An error is of one that should not
-// have been given.
+// outcomeOf returns the outcome that the answer to an operator's request tells. An error means an
+// answer that should not have been given.
 func outcomeOf(status int, err error) (outcome, error) {
 	switch {
 	case err == nil:
@@ -166,12 +166,12 @@ func outcomeOf(status int, err error) (outcome, error) {
 	return unknown, err
 }
 
-// office is what goes on beside the trading: deposits, withdraws, keys and freezes.
+// office is the work beside the trading: deposits, withdraws, keys and freezes.
 func (w *world) office() []func() (bool, error) {
 	return []func() (bool, error){w.payIn, w.banker.act, w.keeper.act}
 }
 
-// done counts what was acknowledged to the office.
+// done counts the acknowledged requests of the office.
 func (w *world) done() uint64 {
 	n := w.banker.done + w.keeper.done
 	for _, p := range w.payments {
@@ -182,8 +182,8 @@ func (w *world) done() uint64 {
 	return n
 }
 
-// A banker is one account that withdraws, and the operator who decides on it: one request after the
-// other, each remembered with its outcome.
+// A banker is one account that withdraws, and the operator that decides on the withdraws. One
+// request follows the other, each remembered with its outcome.
 type banker struct {
 	*trader
 	asked []*withdrawal
@@ -198,7 +198,7 @@ type withdrawal struct {
 	outcome  outcome
 	id       uint64
 	status   int    // newest acknowledged
-	possible []int  // further ones, of requests without an outcome
+	possible []int  // further withdraws, of requests without an outcome
 	expired  string // the code that was refused as one of an earlier history
 }
 
@@ -291,7 +291,7 @@ func (b *banker) move(d *withdrawal) (bool, error) {
 	return true, nil
 }
 
-// decide is the operator's part. One that is new can be refused alone.
+// decide is the operator's part. A new withdraw can only be refused.
 func (b *banker) decide(d *withdrawal) (bool, error) {
 	to, path, body := 30, "approve", map[string]any{"withdraw": d.id}
 	if d.status == 10 || b.rand.IntN(3) == 0 {
@@ -313,7 +313,8 @@ func (b *banker) decide(d *withdrawal) (bool, error) {
 	return status != 0, nil
 }
 
-// compare looks at every withdraw that was ever asked for. It adds what was paid out to paid.
+// compare looks at every withdraw that was ever asked for, and adds the sums that were paid out to
+// paid.
 func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	if err := b.refusesTheLast(); err != nil {
 		return err

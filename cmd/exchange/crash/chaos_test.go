@@ -34,7 +34,7 @@ import (
 const (
 	chaosVariable  = "EXCHANGE_CHAOS"
 	seedVariable   = "EXCHANGE_CRASH_SEED"
-	commitVariable = "EXCHANGE_CHAOS_COMMIT" // what the program was built from, for the page
+	commitVariable = "EXCHANGE_CHAOS_COMMIT" // commit of the program, for the page
 )
 
 // roundsOfOne is how many rounds one exchange lives through, before the next one begins with an
@@ -157,14 +157,14 @@ var injections = []injection{
 		full: 5, open: onPebble, to: toRedis, broken: true},
 }
 
-// What comes of backups and restores.
+// Outcomes of backups and restores.
 const (
 	backedUp  = "has what was acknowledged before the backup, in a new history, and goes on"
 	brokenOff = "what is there by half is never served; the same command says to empty it, and " +
 		"then succeeds"
 )
 
-// A chaos is an exchange under load, and what it stands on.
+// A chaos is an exchange under load, with its store and its disk.
 type chaos struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -172,13 +172,13 @@ type chaos struct {
 	redis   *redistest.Server
 	relay   *relay
 	office  *world // whose money and keys come and go in every round
-	others  *world // who traded on a second exchange; nil if nobody has
+	others  *world // accounts of a second exchange that has traded; nil if there was none
 	folder  string // of the data, mostly on a disk that can be filled
-	mounted bool   // it is a disk; else files are limited
+	mounted bool   // it is a disk; otherwise files are limited
 	rate    int    // of the load, in requests a second
 }
 
-// A tally is what one kind of injection came to.
+// A tally is the sum of one kind of injection.
 type tally struct {
 	injection *injection
 	rounds    int
@@ -190,7 +190,7 @@ type tally struct {
 	took      time.Duration
 }
 
-// Nothing that was acknowledged is missing, whatever happens while it is.
+// No acknowledged request is missing, after any injection.
 func TestChaos(t *testing.T) {
 	mode := os.Getenv(chaosVariable)
 	each, err := strconv.Atoi(mode)
@@ -267,19 +267,19 @@ func (c *chaos) round(in *injection, all *tally) {
 	closeOffice()
 	v := load.end()
 	c.compareOthers()
-	c.office.compare() // and an audit, when the load test has cancelled what was left
+	c.office.compare() // and an audit, when the load test has cancelled the rest
 	all.rounds++
 	all.orders, all.cancels, all.trades = all.orders+v.Orders, all.cancels+v.Cancels,
 		all.trades+v.Trades
 	all.in, all.out = all.in+v.UnknownIn, all.out+v.UnknownOut
 }
 
-// turn is how often each of the office acts: at every moment of a round something of it is under
-// way or has just been acknowledged, and the exchange has little work with it.
+// turn is how often each of the office acts. At every moment of a round one of its requests is
+// under way or has just been acknowledged, and the exchange has little work with them.
 const turn = 10 * time.Millisecond
 
-// openOffice has everybody of the office act, also while there is no answer, until the office is
-// closed.
+// openOffice has every account of the office act, also while there is no answer, until the office
+// is closed.
 func (c *chaos) openOffice() (closeOffice func()) {
 	w := c.office
 	acts := w.office()
@@ -296,7 +296,7 @@ func (c *chaos) openOffice() (closeOffice func()) {
 					return
 				case <-turns.C:
 				}
-				// who had no answer waits until somebody is there again
+				// an account without an answer waits until the exchange is there again
 				if goOn || w.s.Ready() == nil {
 					goOn, errs[i] = act()
 				}
@@ -414,7 +414,7 @@ func (c *chaos) accepted() uint64 {
 	return uint64(sum)
 }
 
-// What an exchange stands on.
+// The stores and disks of an exchange.
 
 func (c *chaos) serve(store string) {
 	c.s = exchangetest.New(c.t, store)
@@ -439,7 +439,7 @@ func behindRelay(c *chaos) {
 
 func onSmallPebble(c *chaos) {
 	c.smallDisk()
-	// logs are allocated ahead: the end of the disk is met when what there is of them is used up
+	// logs are allocated ahead: the disk is full when the allocated part is used up
 	c.rate = 4000
 	c.serve("pebble:" + filepath.Join(c.folder, "data"))
 }
@@ -450,7 +450,7 @@ func onSmallRedis(c *chaos) {
 	c.serve(c.redis.URL())
 }
 
-// smallBytes is the size of a disk that is to be filled: a few times what Pebble allocates ahead.
+// smallBytes is the size of a disk that is to be filled: a few times Pebble's allocation.
 const smallBytes = 512 << 20
 
 // smallDisk is a folder on a disk of its own that can be filled. Where none may be mounted, or
@@ -483,7 +483,7 @@ func (c *chaos) smallDisk() {
 	})
 }
 
-// What happens to it.
+// The injections.
 
 func (c *chaos) killExchange() { c.s.Kill(); c.s.Start() }
 
@@ -524,7 +524,7 @@ func (c *chaos) refuses() {
 	})
 }
 
-// slowly makes the network slow until it is felt: appends take longer than a stall, every client
+// slowly makes the network slow until it is felt. Appends take longer than a stall, every client
 // waits, and the exchange says that it takes no orders meanwhile. Some are accepted all the same.
 func (c *chaos) slowly(mode int32) {
 	const stall = "0.25"
@@ -539,8 +539,8 @@ func (c *chaos) slowly(mode int32) {
 	c.relay.set(pass)
 }
 
-// resetOften breaks all connections a few times, each time while an append waits for its answer: it
-// has arrived whole, in half or not at all.
+// resetOften breaks all connections a few times, each time while an append waits for an answer. The
+// append has arrived whole, in half or not at all.
 func (c *chaos) resetOften() {
 	const failures = `exchange_store_failures_total{operation="append"}`
 	for range 3 + c.random.IntN(4) {
@@ -564,7 +564,7 @@ func (c *chaos) cutOff(mode int32) {
 	c.relay.set(mode)
 	c.refuses()
 	c.relay.set(pass)
-	c.relay.reset() // what was lost on a connection does not come by itself
+	c.relay.reset() // bytes that a connection has lost do not come again
 }
 
 // fillDisk leaves no room until the exchange or Redis has met it.
@@ -813,8 +813,8 @@ func (c *chaos) ends(s *exchangetest.Server, what string) {
 	})
 }
 
-// acceptsLoss has one host go on with what Redis has left, and then one that was refused before: it
-// stands by, without a word of its operator's, and takes over.
+// acceptsLoss has one host go on with the rest that Redis has, and then a host that was refused
+// before. The second stands by, without its operator's consent, and takes over.
 func (c *chaos) acceptsLoss(refused *exchangetest.Server) {
 	c.t.Helper()
 	accepting := c.second()
@@ -903,9 +903,9 @@ func (c *chaos) twoStarts() {
 	}
 }
 
-// overtake lets a standby take over and accept orders while the first stands still, and the first
-// go on then: it must not say yes to an order that has come since, and must leave alone what the
-// second has written. Then the first is started again.
+// overtake lets a standby take over and accept orders while the first stands still, and then lets
+// the first go on. The first must not accept an order that has come since, and must leave the
+// second's writes alone. Then the first is started again.
 func (c *chaos) overtake() {
 	first, second := c.s, c.second()
 	late := c.other(first)
@@ -989,9 +989,8 @@ func (c *chaos) trade(t *trader, orders uint64) {
 	})
 }
 
-// post sends an order to an exchange that stands still. It has arrived at its machine, and must not
-// be in the journal: whatever the exchange answers later is the status that answer returns, 0 if it
-// says nothing.
+// post sends an order to an exchange that stands still. The order has arrived at its machine, and
+// must not be in the journal. answer returns the status of any later reply, 0 if there is none.
 func (c *chaos) post(t *trader) (answer func() int) {
 	c.t.Helper()
 	o := &sentOrder{clientID: t.name + "-late", side: "buy", price: decimal.New(99, 0),
@@ -1020,8 +1019,8 @@ func (c *chaos) post(t *trader) (answer func() int) {
 	}
 }
 
-// compareOthers holds what second exchanges have acknowledged against what is there now, when
-// nobody trades any more.
+// compareOthers compares the acknowledged requests of second exchanges with the present state, when
+// no account trades any more.
 func (c *chaos) compareOthers() {
 	c.t.Helper()
 	if c.others == nil {
@@ -1040,7 +1039,7 @@ func (c *chaos) compareOthers() {
 	}
 }
 
-// tell adds what was acknowledged to those who traded on second exchanges.
+// tell adds the acknowledged requests to the accounts of second exchanges.
 func (w *world) tell(all *tally) {
 	if w == nil {
 		return
@@ -1052,7 +1051,7 @@ func (w *world) tell(all *tally) {
 	}
 }
 
-// told counts what was acknowledged.
+// told counts the acknowledged requests.
 func (t *trader) told() (orders, cancels, trades uint64) {
 	for _, o := range t.orders {
 		if o.outcome == acknowledged {
@@ -1081,7 +1080,8 @@ func (c *chaos) config(name, value string) {
 
 func (c *chaos) readOnly() {
 	r := c.redis.Client()
-	if err := r.ReplicaOf(c.t.Context(), "127.0.0.1", "1").Err(); err != nil { // where nobody is
+	// an address without a server
+	if err := r.ReplicaOf(c.t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		c.t.Fatal(err)
 	}
 	c.refuses()

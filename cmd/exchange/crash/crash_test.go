@@ -49,7 +49,7 @@ func TestKillOfRedisLosesNothing(t *testing.T) {
 	})
 }
 
-// Both at once: there is nobody left who knows more than what is on the disk.
+// Both at once: then only the disk has the truth.
 func TestKillOfExchangeAndRedisLosesNothing(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
@@ -75,7 +75,7 @@ func newRandom(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// A world is an exchange, those who use it, and all that was paid in.
+// A world is an exchange, its users, and all deposits.
 type world struct {
 	t        *testing.T
 	s        *exchangetest.Server
@@ -163,7 +163,7 @@ func (w *world) keyOf(name string, permissions []string) *trader {
 		orders: map[string]*sentOrder{}}
 }
 
-// turnTo has everybody use another exchange, on the same data, from now on.
+// turnTo has every user use another exchange, on the same data, from now on.
 func (w *world) turnTo(s *exchangetest.Server) {
 	w.s, w.banker.s, w.keeper.s, w.auditor.s = s, s, s, s
 	for _, t := range w.traders {
@@ -171,7 +171,7 @@ func (w *world) turnTo(s *exchangetest.Server) {
 	}
 }
 
-// load lets everybody act until so many requests were acknowledged, and crashes in the middle of
+// load lets every user act until so many requests were acknowledged, and crashes in the middle of
 // it.
 func (w *world) load(acks int, crash func()) {
 	var wg sync.WaitGroup
@@ -260,7 +260,7 @@ func (w *world) confirmed() {
 	})
 }
 
-// once gives rows by what names them. An error is of a name that is there twice.
+// once returns rows by their names. An error means that a name is there twice.
 func once[K comparable, R any](what string, rows []R, name func(R) K) (map[K]R, error) {
 	by := map[K]R{}
 	for _, r := range rows {
@@ -334,7 +334,7 @@ func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal,
 	return t.compareWallet(reserved, sums)
 }
 
-// compareWallet compares reserves with what open orders hold, and adds the balances to sums.
+// compareWallet compares reserves with the open orders, and adds the balances to sums.
 func (t *trader) compareWallet(reserved, sums map[string]decimal.Decimal) error {
 	var wallet []walletRow
 	if err := t.get("/api/v1/wallets/", &wallet); err != nil {
@@ -350,7 +350,7 @@ func (t *trader) compareWallet(reserved, sums map[string]decimal.Decimal) error 
 	return nil
 }
 
-// compare holds what is there against what was answered.
+// compare compares the present row with the answers.
 func (o *sentOrder) compare(row orderRow, there bool, trades map[uint64]tradeRow) error {
 	switch {
 	case o.outcome == refused && there:

@@ -63,8 +63,8 @@ func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
 	return s, what
 }
 
-// flipInRedis kills the exchange and Redis, and flips bits in the files that Redis starts from:
-// what it has written since its last rewrite, and the image that it began with then.
+// flipInRedis kills the exchange and Redis, and flips bits in the files that Redis starts from.
+// These are the writes since the last rewrite, and the image that the rewrite began with.
 func (c *chaos) flipInRedis() {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -130,7 +130,7 @@ func (c *chaos) onRedis() *exchangetest.Server {
 	c.t.Helper()
 	s := c.second()
 	err := errors.Join(os.CopyFS(s.Data(""), os.DirFS(c.s.Data(""))),
-		// by this file a copy is told from its original, which waits for nobody
+		// by this file a copy is told from its original, which does not wait
 		os.Remove(s.Data("serve.lock")), os.Link(c.s.Data("serve.lock"), s.Data("serve.lock")))
 	if err != nil {
 		c.t.Fatal(err)
@@ -158,7 +158,7 @@ func (c *chaos) flipOneBit(name string) string {
 	return fmt.Sprintf("bit %d of %d bytes", bit, len(used))
 }
 
-// asItWas starts an exchange on a copy without damage, and returns what it lists.
+// asItWas starts an exchange on a copy without damage, and returns its lists.
 func (c *chaos) asItWas(s *exchangetest.Server) string {
 	c.t.Helper()
 	s.Start()
@@ -170,8 +170,8 @@ func (c *chaos) asItWas(s *exchangetest.Server) string {
 	return all
 }
 
-// listed is all that an operator can list and export: trades, accounts, what operators did, and of
-// each account its keys, withdrawals and every change of its balances.
+// listed returns all that an operator can list and export: trades, accounts, operators' changes. Of
+// each account it has keys, withdrawals and every change of the balances.
 func listed(s *exchangetest.Server) (string, error) {
 	out, errOut, code := s.Command("export", "trades", "--pair", "BTC_USDT")
 	if code != 0 {
@@ -214,9 +214,8 @@ func listed(s *exchangetest.Server) (string, error) {
 	return text.String(), err
 }
 
-// afterFlip starts an exchange on a store with a flipped bit, and says what comes of it: it is
-// refused as damaged, deposits or the audit say that it is, or nothing that can be seen has
-// changed.
+// afterFlip starts an exchange on a store with a flipped bit, and returns the outcome. The store is
+// refused as damaged, or deposits or the audit say that it is, or nothing visible has changed.
 func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	c.t.Helper()
 	const refused = "it is refused"

@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// Everybody knows the keys of the demo: its store must never be served as a real one, nor may it
-// write them into a real one.
+// The keys of the demo are public. Its store must never be served as a real one, and the demo may
+// not write them into a real store.
 func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	served := func(s *exchangetest.Server, args []string) {
 		t.Helper()

@@ -15,9 +15,9 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// Redis says `appendonly yes` before its append-only file is in effect: what it acknowledges until
-// a first rewrite has ended is lost with it. These rounds bring that about, and want nothing to be
-// acknowledged meanwhile.
+// Redis says `appendonly yes` before its append-only file is in effect: writes that it acknowledges
+// until a first rewrite has ended are lost with it. These rounds bring that about, and want no
+// acknowledgement meanwhile.
 
 // switchOn switches the append-only file off and on.
 func (c *chaos) switchOn() {
@@ -82,7 +82,7 @@ func (c *chaos) resyncWhileStopped() {
 }
 
 // appendsNothing wants a running exchange to append nothing until a rewrite has ended, and to go on
-// then. What it appends from there on outlives a kill of Redis.
+// then. Later appends outlive a kill of Redis.
 func (c *chaos) appendsNothing() {
 	c.t.Helper()
 	const refused = `exchange_requests_turned_away_total{reason="stalled"}`
@@ -111,8 +111,8 @@ func (c *chaos) journalEnd() string {
 // lookAgain is how old a look at Redis may be for an append, as docs/reliability.md says.
 const lookAgain = 500 * time.Millisecond
 
-// inWindow are an exchange on Redis and its clients, from which a kill of Redis may take what was
-// acknowledged since the file was switched off.
+// inWindow returns an exchange on Redis and its clients. A kill of that Redis may lose requests
+// that were acknowledged since the file was switched off.
 func inWindow(t *testing.T) (*chaos, *world) {
 	t.Helper()
 	c := &chaos{t: t, redis: redistest.Start(t), random: newRandom(t)}
@@ -127,7 +127,7 @@ func inWindow(t *testing.T) (*chaos, *world) {
 	return c, w
 }
 
-// What a client asks half a second after Redis's file was switched off, or later, is not
+// A request that comes half a second or more after Redis's file was switched off is not
 // acknowledged.
 func TestTheWindowOfARedisThatLosesIsAsLongAsItIsSaid(t *testing.T) {
 	c, w := inWindow(t)
@@ -152,8 +152,8 @@ func TestTheWindowOfARedisThatLosesIsAsLongAsItIsSaid(t *testing.T) {
 }
 
 // Redis's file is switched off, and Redis is killed before the exchange has looked at it again.
-// What was acknowledged in between is lost, and nothing else; the exchange ends, and no start goes
-// on without a word of an operator.
+// Only requests acknowledged in between are lost. The exchange ends, and no start goes on without
+// an operator's consent.
 func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 	c, w := inWindow(t)
 	before := w.marks()

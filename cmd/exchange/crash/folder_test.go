@@ -18,9 +18,9 @@ func onPebbleFolder(c *chaos) {
 	c.serve("pebble:" + c.folder)
 }
 
-// removeFiles kills the exchange when its folder has two of Pebble's logs with what no table has,
-// and removes each file of the folder in turn, on a copy: a start refuses the copy as damaged and
-// says what to do, or everything that was acknowledged is there.
+// removeFiles kills the exchange when its folder has two of Pebble's logs with data that no table
+// has. It removes each file of the folder in turn, on a copy. A start refuses the copy as damaged
+// and says how to go on, or everything that was acknowledged is there.
 func (c *chaos) removeFiles() {
 	c.t.Helper()
 	needed := c.twoLogs()
@@ -41,7 +41,7 @@ func (c *chaos) removeFiles() {
 	c.s.Start()
 }
 
-// kindOf is what kind of file has a name.
+// kindOf returns the kind of file of a name.
 func kindOf(name string) string {
 	if strings.HasPrefix(name, "MANIFEST") {
 		return "MANIFEST"
@@ -50,8 +50,8 @@ func kindOf(name string) string {
 }
 
 // twoLogs has the exchange trade, without snapshots, until Pebble has begun another log and written
-// no table since, kills it, and returns the name of the log before. That log has Applies that
-// nothing else has, and the other one has those that follow.
+// no table since. It kills the exchange, and returns the name of the earlier log. That log has
+// Applies that no other file has, and the newer log has those that follow.
 func (c *chaos) twoLogs() (before string) {
 	c.t.Helper()
 	often := c.s.Env

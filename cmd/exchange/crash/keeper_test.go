@@ -13,8 +13,8 @@ import (
 )
 
 // A keeper is one account whose keys the operator makes and revokes, and which is frozen and
-// unfrozen: one request after the other, each remembered with its outcome. It has no money: what
-// its keys ask for is refused, and uses up nonces.
+// unfrozen. It sends one request after the other, and remembers each with its outcome. The account
+// has no money: requests of its keys are refused, and use up nonces.
 type keeper struct {
 	s        *exchangetest.Server
 	name     string
@@ -103,7 +103,8 @@ func (k *keeper) freeze(on bool) (bool, error) {
 		func() { k.frozen = on }, func() { k.freezing = true })
 }
 
-// operate sends what an operator asks for, and calls one of the two if it is done, or may be.
+// operate sends an operator's request. It calls done if the request is carried out, and open if the
+// outcome is unknown.
 func (k *keeper) operate(path string, body any, done, open func()) (bool, error) {
 	status, err := k.s.Call("POST", path, body, nil)
 	told, err := outcomeOf(status, err)
@@ -142,8 +143,8 @@ func (k *keeper) use(m *madeKey) (bool, error) {
 	return true, nil
 }
 
-// mayAnswer says whether a key's request may be answered so: by what was acknowledged of the key
-// and of the freeze, before it was sent.
+// mayAnswer says whether a key's request may be answered so, by the changes of key and freeze that
+// were acknowledged before it was sent.
 func (k *keeper) mayAnswer(m *madeKey, status int, body string) bool {
 	switch {
 	case status == 401 && strings.Contains(body, "Incorrect authentication credentials"):
@@ -224,7 +225,7 @@ func (k *keeper) compareKeys() error {
 				map[string]string{"key": m.public}, nil); err != nil {
 				return err
 			}
-			m.revoked = true // nobody can use it
+			m.revoked = true // no client can use it
 		}
 	}
 	if len(byAddress) > 0 {
@@ -251,7 +252,7 @@ func (m *madeKey) compare(row keyRow, there bool) error {
 	return nil
 }
 
-// tryKeys signs with each key. A nonce that was used, for an order or for a read, is refused.
+// tryKeys signs with each key. A nonce that an order or a read has used is refused.
 func (k *keeper) tryKeys() error {
 	for _, m := range k.keys {
 		if m.trader == nil {

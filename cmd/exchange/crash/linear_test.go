@@ -22,8 +22,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// What clients are told over HTTP is what one exchange would tell them that does one thing after
-// the other, and that is never killed.
+// The answers to clients over HTTP are those of one exchange that does one thing after the other
+// and is never killed.
 func TestHistoriesThroughKillsAreLinearizable(t *testing.T) {
 	for name, store := range map[string]func() string{
 		"pebble": func() string { return "pebble:" + t.TempDir() },
@@ -103,7 +103,7 @@ type recorded struct {
 	orders      []numbered // that were told
 	withdrawals []numbered
 	pairs       map[int]int // of those orders
-	sent        []numbered  // orders, whatever came of them
+	sent        []numbered  // orders of any outcome
 	closed      map[int]bool
 	drawCount   int
 	deposits    int
@@ -179,7 +179,7 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	return h
 }
 
-// feeKey is the number of the key that reads what fees brought.
+// feeKey is the number of the key that reads the income of fees.
 const feeKey = recordedClients + 1
 
 func (h *recorded) name(account int) string {
@@ -189,8 +189,8 @@ func (h *recorded) name(account int) string {
 	return fmt.Sprintf("h%d", account)
 }
 
-// play lets all clients act. The one that ends half of it kills the exchange, while the others have
-// requests under way or still to send.
+// play lets all clients act. The client that ends half of the actions kills the exchange, while the
+// others have requests under way or still to send.
 func (h *recorded) play() {
 	h.t.Helper()
 	var acting sync.WaitGroup
@@ -212,8 +212,9 @@ func (h *recorded) play() {
 			}
 		})
 	}
-	acting.Wait() // nobody sends to the next one what the history has as sent before
-	kill()        // the half was not reached: some secrets were not known
+	// no client sends to the next exchange a request that the history has as sent before
+	acting.Wait()
+	kill() // the half was not reached: some secrets were not known
 	h.s.Start()
 	killed.End(lineartest.Result{Outcome: lineartest.Done})
 	for _, c := range h.clients { // and again when it is back
@@ -233,11 +234,11 @@ func (h *recorded) count() int {
 	return h.ended
 }
 
-// look reads everything while all rest: also what became of each order that is not known to be
+// look reads everything while all rest, also the outcome of each order that is not known to be
 // closed.
 func (h *recorded) look() {
 	c := *h.clients[0]
-	c.number = recordedClients // to be told from those that act
+	c.number = recordedClients // to be told from the acting clients
 	for account, frozen := range h.frozen {
 		if frozen {
 			h.frozen[account] = false
@@ -272,7 +273,7 @@ func (h *recorded) look() {
 	h.history.Settle()
 }
 
-// draw chooses what to do.
+// draw chooses the next operation.
 func (c *recordedClient) draw() lineartest.Operation {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -287,7 +288,7 @@ func (c *recordedClient) draw() lineartest.Operation {
 	if k, ok := c.newest(c.h.extra); ok && c.rand.IntN(5) == 0 {
 		o.Key = k
 	}
-	if c.rand.IntN(20) > 0 || c.h.nonces[o.Key] == 0 { // else the same again
+	if c.rand.IntN(20) > 0 || c.h.nonces[o.Key] == 0 { // otherwise the same again
 		c.h.nonces[o.Key]++
 	}
 	o.Nonce = c.h.nonces[o.Key]
@@ -426,7 +427,7 @@ func idOf(list []numbered, number int) uint64 {
 	return 0
 }
 
-// request sends it. A status of 0 says that nobody has answered.
+// request sends the operation. A status of 0 means no answer.
 func (c *recordedClient) request(o *lineartest.Operation) (status int, body string, err error) {
 	h := c.h
 	h.mu.Lock()
@@ -542,8 +543,8 @@ func (c *recordedClient) operator(path string, body map[string]any,
 	return status, "", err
 }
 
-// moves approves or refuses a withdrawal. One that has ended so before is told as repeated: the
-// request changes nothing, as one that is refused.
+// moves approves or refuses a withdrawal. A withdrawal that has ended so before is told as
+// repeated: like a refusal, the request changes nothing.
 func (c *recordedClient) moves(to string, body map[string]any) (int, string, error) {
 	var moved struct{ Repeated bool }
 	status, text, err := c.operator("/operator/v1/withdraws/"+to, body, &moved)
@@ -553,7 +554,7 @@ func (c *recordedClient) moves(to string, body map[string]any) (int, string, err
 	return status, text, err
 }
 
-// readKeys joins what an operator is told of an account and of its keys.
+// readKeys joins the operator's reports of an account and of its keys.
 func (c *recordedClient) readKeys(name string) (int, string, error) {
 	var account struct{ Frozen bool }
 	var list struct{ Keys []keyRow }
@@ -712,7 +713,7 @@ func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.
 	r.Frozen = told.Frozen
 	for _, k := range told.Keys {
 		row := lineartest.KeyRow{Key: h.numbers[k.Key], Revoked: k.Revoked}
-		if row.Key == 0 { // nobody was told its name
+		if row.Key == 0 { // its name was not told
 			if _, err := fmt.Sscanf(k.Allow[len(k.Allow)-1], "10.0.0.%d/32", &row.Key); err != nil {
 				return err
 			}

@@ -154,7 +154,7 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 	o.Token, o.Operator, o.Keys, o.Rate = "", "",
 		[]loadtest.Key{{Key: "demo-alice", Secret: "demo-alice-secret"},
 			{Key: "demo-bob", Secret: "demo-bob-secret"}}, 100
-	for range 2 { // the second finds what the first has left
+	for range 2 { // the second finds the remains of the first
 		o.LeaveOrders = true
 		r, err := loadtest.Run(context.Background(), o)
 		if err != nil {
@@ -188,8 +188,8 @@ func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
 	}
 }
 
-// Killed in the midst of it, the server comes back: what had no outcome is looked up, and nothing
-// is taken for refused.
+// Killed in the midst of it, the server comes back. Requests without an outcome are looked up, and
+// none is taken for refused.
 func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	s := startedForLoad(t)
 	o := testOf(s)

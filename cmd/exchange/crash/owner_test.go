@@ -82,11 +82,11 @@ func TestATakeOverEndsTheOtherExchange(t *testing.T) {
 	c.givesWay(c.s)
 	w.turnTo(second)
 	w.compare()
-	c.standsBy(c.s) // the one that was overtaken may be started again
+	c.standsBy(c.s) // the overtaken exchange may be started again
 	c.stillServes(second)
 }
 
-// A copy of a data folder remembers an owner that lives in the original: a start there waits as a
+// A copy of a data folder remembers an owner that lives in the original. A start there waits as a
 // standby does, and the other exchange goes on.
 func TestACopiedDataFolderIsToldFromItsOriginal(t *testing.T) {
 	c, second, _ := owners(t)
@@ -100,7 +100,7 @@ func TestACopiedDataFolderIsToldFromItsOriginal(t *testing.T) {
 	c.stillServes(c.s)
 }
 
-// What makes an owner's id useless costs a wait, and no more.
+// Damage that makes an owner's id useless costs a wait, and no more.
 func TestAnIDFileThatIsDamagedOrGoneCostsAWait(t *testing.T) {
 	c, _, _ := owners(t)
 	file := c.s.Data("owner.id")
@@ -129,8 +129,8 @@ func TestAnIDFileThatIsDamagedOrGoneCostsAWait(t *testing.T) {
 	}
 }
 
-// Whatever stands in the place of a beat is a beat: the store belongs to it until it is seen not to
-// change.
+// Any text in the place of a beat is a beat: the store belongs to its owner until the text is seen
+// not to change.
 func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	c, second, w := owners(t)
 	c.s.Kill()
@@ -157,8 +157,8 @@ func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	second.Refuses(70, "WRONGTYPE", "another type")
 }
 
-// No exchange serves by itself what a Redis has left after a loss, whether its owner has died or
-// finds it out.
+// No exchange by itself serves the rest of a Redis after a loss, whether the owner has died or
+// finds out.
 func TestAStandbyServesNoRedisThatHasLostATail(t *testing.T) {
 	for _, how := range []struct{ alive, accepts bool }{{false, false}, {true, false},
 		{false, true}, {true, true}} {
@@ -173,8 +173,8 @@ func TestAStandbyServesNoRedisThatHasLostATail(t *testing.T) {
 	}
 }
 
-// An exchange that has nothing to do hears that Redis may lose what comes, and takes nothing: no
-// client is left without an outcome.
+// An idle exchange learns that Redis may lose writes, and takes nothing: no client is left without
+// an outcome.
 func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	const stalled = `exchange_requests_turned_away_total{reason="stalled"}`
 	c, _, w := owners(t)

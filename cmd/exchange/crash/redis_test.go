@@ -133,14 +133,14 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	w.load(50, func() {})
 	w.compare()
 	r.Kill()
-	r.Restart() // nobody has written the right value to its file
+	r.Restart() // the right value is not written to its file
 	refuses()
 	exchangetest.Eventually(t, "the exchange ends", func() bool {
 		select {
 		case <-s.Exited():
 			return true
 		default:
-			w.traders[0].act() //nolint:errcheck // an append that waits is what it ends by
+			w.traders[0].act() //nolint:errcheck // a waiting append ends it
 			return false
 		}
 	})
@@ -168,8 +168,8 @@ func TestARedisBehindASocketIsServed(t *testing.T) {
 	w.compare()
 }
 
-// A Redis that comes back empty has no other owner: no exchange has taken over, and what was
-// acknowledged is gone.
+// A Redis that comes back empty has no other owner: no exchange has taken over, and everything that
+// was acknowledged is gone.
 func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())

@@ -28,18 +28,18 @@ type relay struct {
 	mode    atomic.Int32
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
-	dropped atomic.Int64 // what was sent and nobody got, in bytes
+	dropped atomic.Int64 // bytes that were sent and never arrived
 	asks    line
 	answers line
 }
 
-// A line is what all connections share in one direction of a relay that trickles.
+// A line is shared by all connections in one direction of a relay that trickles.
 type line struct {
 	mu   sync.Mutex
 	free time.Time // when all that was taken has passed; guarded by mu
 }
 
-// take says how long so many bytes take from now on, behind those that others send.
+// take says how long so many bytes take from now on, behind the bytes of other senders.
 func (l *line) take(bytes int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,20 +51,20 @@ func (l *line) take(bytes int) time.Duration {
 	return l.free.Sub(now)
 }
 
-// What a relay does with what passes.
+// What a relay does with passing bytes.
 const (
 	pass        int32 = iota
 	delay             // every piece waits
 	dropAnswers       // commands arrive and are carried out, answers are lost
-	refuse            // connections are cut, and new ones too
+	refuse            // connections are cut, and so are new ones
 	trickle           // so many bytes a second, of all connections together
-	swallow           // nothing arrives, and nobody is told
+	swallow           // no byte arrives, and no side is told
 	halve             // the first half of a command arrives, and no answer
 )
 
 const (
 	relayDelay = 300 * time.Millisecond // how long a piece waits in a slow relay
-	// a second and direction, of one that trickles: looks and beats take most of it
+	// bytes a second in each direction of a trickling relay: looks and beats take most of it
 	relayBytes = 16000
 	relayPiece = 512 // bytes after which another connection has its turn on a line
 )
@@ -85,7 +85,7 @@ func newRelay(t *testing.T, target string) *relay {
 
 func (r *relay) url() string { return "redis://" + r.listener.Addr().String() + "/0" }
 
-// set changes the mode; what is connected is cut where the mode says so.
+// set changes the mode, and cuts connections where the mode says so.
 func (r *relay) set(mode int32) {
 	r.mode.Store(mode)
 	if mode == refuse {
@@ -102,7 +102,7 @@ func (r *relay) cut() {
 	clear(r.conns)
 }
 
-// reset breaks what is connected, as a machine that has forgotten it: what was under way is lost.
+// reset breaks all connections like a machine that has forgotten them: bytes under way are lost.
 func (r *relay) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +138,8 @@ func (r *relay) accept() {
 	}
 }
 
-// pump passes on what comes, as the mode has it. When something was lost, nothing on the connection
-// gets through any more, in whatever mode: a stream has no holes.
+// pump passes on bytes as the mode says. After a loss no more gets through on the connection, in
+// any mode: a stream has no holes.
 func (r *relay) pump(from, to net.Conn, line *line) {
 	defer from.Close()
 	defer to.Close()
@@ -166,7 +166,7 @@ func (r *relay) pump(from, to net.Conn, line *line) {
 	}
 }
 
-// forward writes what arrives, as late as the mode says. False: the connection is gone.
+// forward writes arriving bytes, as late as the mode says. False: the connection is gone.
 func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
 	for len(what) > 0 {
 		n := len(what)
@@ -185,7 +185,8 @@ func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
 	return true
 }
 
-// metrics are what the running process counts, by name and labels; none if it cannot be asked.
+// metrics are the metrics of the running process, by name and labels; none if the process cannot be
+// asked.
 func metrics(t *testing.T, s *exchangetest.Server) map[string]float64 {
 	t.Helper()
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()

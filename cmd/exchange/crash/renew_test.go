@@ -19,8 +19,8 @@ import (
 	"exchange/gateway/tlstest"
 )
 
-// What is changed while the exchange runs, or between two of its starts: certificates, the
-// operator's token, the server's key.
+// Changes while the exchange runs, or between two of its starts: certificates, the operator's
+// token, the server's key.
 
 // withoutToken takes the operator's token out of the server's environment: then it is in its file.
 func withoutToken(s *exchangetest.Server) {
@@ -89,7 +89,7 @@ func tokenIsRenewed(t *testing.T, s *exchangetest.Server, folder, authority stri
 	}
 }
 
-// refusesHalfOfTLS starts with wrong settings of TLS, and leaves the right ones.
+// refusesHalfOfTLS starts with wrong settings of TLS, and then sets the right ones.
 func refusesHalfOfTLS(t *testing.T, s *exchangetest.Server, folder string, tlsEnv []string) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(s.Operator)
@@ -331,8 +331,8 @@ func TestTheSameRequestIsTakenOnce(t *testing.T) {
 	}
 }
 
-// docs/security.md says what is open: the nonces of reads are written behind, so a crash may lose
-// them. It loses no nonce of a command.
+// docs/security.md says which risk is open: the nonces of reads are written behind, so a crash may
+// lose them. It loses no nonce of a command.
 func TestACapturedReadMayBeAnsweredAgainAfterACrash(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()

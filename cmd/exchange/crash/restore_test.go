@@ -22,8 +22,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// Backups and restores are rounds of the campaign: each is an exchange of its own, which is backed
-// up under load, killed, and goes on in another store.
+// Backups and restores are rounds of the campaign. Each has its own exchange, which is backed up
+// under load, killed, and goes on in another store.
 
 // A target is an exchange on an empty store, for a restore, and how to empty the store again.
 type target struct {
@@ -86,7 +86,7 @@ func (in *injection) moved(t *testing.T, random *rand.Rand, all *tally) {
 		before := w.marks()
 		backups := t.TempDir()
 		w.load(50+random.IntN(100), func() {
-			w.backingUp.Store(true) // what was acknowledged up to here is in the backup
+			w.backingUp.Store(true) // everything acknowledged up to here is in the backup
 			w.run(0, "", "backup", backups)
 			more := w.acks.Load() + int64(random.IntN(100))
 			exchangetest.Eventually(t, "orders come after the backup", func() bool {
@@ -128,8 +128,8 @@ func (g *target) fill(t *testing.T, backups string) {
 	}
 }
 
-// breaksOff kills the restore while it fills the store. What is there then is the whole backup, or
-// cannot be served, and the same command says what to do, or does it.
+// breaksOff kills the restore while it fills the store. Then the store has the whole backup, or
+// cannot be served, and the same command says how to go on, or does it.
 func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 	t.Helper()
 	const most = 200
@@ -183,7 +183,8 @@ func (g *target) killed(t *testing.T, random *rand.Rand, backups string, takes t
 	return cmd.ProcessState.ExitCode() != 0
 }
 
-// refusesHalf starts an exchange on what a killed restore has left; false if that is all of it.
+// refusesHalf starts an exchange on the remains of a killed restore; false if the store is
+// complete.
 func (g *target) refusesHalf(t *testing.T) bool {
 	t.Helper()
 	before := len(g.Log())
@@ -295,7 +296,7 @@ func (c *chaos) wholeBackups(folder string) int {
 	return len(files)
 }
 
-// A mark is what the office had acknowledged when nothing was under way.
+// A mark is the acknowledged state of the office at a moment without a request under way.
 type mark struct {
 	statuses []int          // of withdraws
 	last     *sentRequest   // of the banker
@@ -304,7 +305,7 @@ type mark struct {
 	frozen   bool
 }
 
-// marks notes what banker and keeper were told.
+// marks notes the answers to banker and keeper.
 func (w *world) marks() *mark {
 	m := &mark{last: w.banker.last, frozen: w.keeper.frozen}
 	for _, d := range w.banker.asked {
@@ -321,9 +322,9 @@ func (w *world) marks() *mark {
 	return m
 }
 
-// rollBack takes what was acknowledged when the backup had begun for something without an outcome:
-// it is in the backup or not. Of the office that is all that came after the mark. What was
-// acknowledged before stays so, and must be there.
+// rollBack treats requests that were acknowledged after the backup had begun as requests without an
+// outcome: the backup may have them or not. For the office these are all after the mark. Earlier
+// acknowledgements stay, and must be there.
 func (w *world) rollBack(m *mark) {
 	for _, t := range w.traders {
 		t.rollBack()
@@ -418,8 +419,8 @@ func (w *world) asksForCode() *codeOf {
 	return c
 }
 
-// codeHasExpired confirms the withdraw in the history after the restore: not with the code of
-// before, but with the one that is mailed instead.
+// codeHasExpired confirms the withdraw in the history after the restore: not with the earlier code,
+// but with the newly mailed one.
 func (w *world) codeHasExpired(c *codeOf) {
 	w.t.Helper()
 	c.s = w.s
@@ -446,7 +447,8 @@ func (w *world) codeHasExpired(c *codeOf) {
 	confirm(code, 200, `"status":20`)
 }
 
-// What was acknowledged before a backup began is missed when it is not restored, and only that.
+// Requests that were acknowledged before a backup began are missed when they are not restored, and
+// only these.
 func TestARollBackTakesBackOnlyWhatCameLater(t *testing.T) {
 	begun := new(atomic.Bool)
 	client := &trader{backingUp: begun, orders: map[string]*sentOrder{}}

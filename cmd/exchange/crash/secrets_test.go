@@ -26,8 +26,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// What the program shows and writes: no secret, nothing for others, and nothing anywhere but in its
-// folders.
+// The program's output and files: no secret, nothing for other users, and nothing anywhere but in
+// its folders.
 
 // forms are how a secret may appear in text or in a file.
 func forms(secret string) map[string]string {
@@ -51,7 +51,7 @@ func forms(secret string) map[string]string {
 	return all
 }
 
-// secrets are what nobody may see, by name.
+// secrets are the texts that may not be shown, by name.
 type secrets map[string]string
 
 // hidden looks for every form of every secret.
@@ -189,7 +189,7 @@ func (h *secretHunt) start(empty string) {
 		"EXCHANGE_MAIL_USERNAME=exchange", "EXCHANGE_MAIL_PASSWORD="+mailPassword, "TMPDIR="+empty,
 		"EXCHANGE_SNAPSHOT_MIN_RECORDS=1", "EXCHANGE_SNAPSHOT_MAX_RECORDS=10",
 		"EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0")
-	mask := syscall.Umask(0) // what is private is so by the program's own doing
+	mask := syscall.Umask(0) // private files are so by the program's own doing
 	h.s.Start()
 	syscall.Umask(mask)
 
@@ -438,8 +438,8 @@ func (h *secretHunt) searchFiles() {
 	}
 }
 
-// writesOnlyBelow looks at what a process has open for writing, and mapped shared: it must be below
-// a folder, or the log that the test gave it.
+// writesOnlyBelow looks at the files that a process has open for writing, and mapped shared. Each
+// must be below a folder, or be the log that the test gave.
 func writesOnlyBelow(t *testing.T, pid, least int, folders ...string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d", pid)

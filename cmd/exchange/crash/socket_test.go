@@ -53,7 +53,7 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 		t.Error("an orderly end has left the socket")
 	}
 
-	// What cannot be its socket is left alone.
+	// A file that cannot be its socket is left alone.
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}

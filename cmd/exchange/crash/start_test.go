@@ -108,12 +108,12 @@ func startWithoutATradedPair(t *testing.T) {
 	s.Refuses(64, "BTC_USDT", "1 orders are open")
 }
 
-// Damage in the middle of what was written must never be taken for its end.
+// Damage in the middle of the journal must never be taken for its end.
 func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
 	// flip changes a bit in the midst of the last file that has records.
 	flip := func(t *testing.T, pattern string) {
 		t.Helper()
-		const head = 4096 // what a file begins with
+		const head = 4096 // size of the head of a file
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
 		r := redistest.Start(t)
 		s := exchangetest.New(t, r.URL())
 		fill(s)
-		// Redis guards its files by itself; what it cannot see is a wrong value.
+		// Redis guards its files by itself, but cannot see a wrong value.
 		ctx := context.Background()
 		entries, err := r.Client().XRange(ctx, "{main}:j", "-", "+").Result()
 		if err != nil || len(entries) < 10 {
@@ -204,8 +204,7 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 	}
 }
 
-// What a start warns of, and what the configuration says of withdraws, holds in the program that is
-// served.
+// The warnings of a start, and the configuration's rules for withdraws, hold in the served program.
 func TestAStartWarnsAndKeepsToItsConfigurationOfWithdraws(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	text := strings.Replace(exchangetest.Settings, "{code: BTC}",

@@ -43,7 +43,7 @@ func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 				w.load(100, func() { s.Kill(); s.Start() })
 			}
 			w.load(400, func() {})
-			io.WriteString(in, "\n") //nolint:errcheck // its end is what counts
+			io.WriteString(in, "\n") //nolint:errcheck // only its end counts
 			in.Close()
 			err = node.Wait()
 			var r struct{ Compared, Tops, Trades, Connects int }

@@ -116,7 +116,7 @@ func (t *trader) place() (bool, error) {
 	if t.rand.IntN(2) == 0 {
 		o.side = "sell"
 	}
-	if t.rand.IntN(20) == 0 { // now and then more than anybody has
+	if t.rand.IntN(20) == 0 { // now and then more than any account has
 		o.amount = decimal.NewFromInt(500_000)
 	}
 	t.orders[o.clientID] = o
@@ -201,9 +201,8 @@ func beOff(status int) {
 	}
 }
 
-// get reads one page.
-// get reads something. A store that was away is asked again for up to readPatience: the client
-// library answers for a second after its last failed dial that there is none.
+// get reads one page, and asks a store that was away again for up to readPatience. After a failed
+// dial the client library answers for a second that there is no store.
 func (t *trader) get(path string, v any) error {
 	for deadline := time.Now().Add(readPatience); ; {
 		t.nonce++

@@ -129,7 +129,7 @@ func New(t testing.TB, store string, more ...string) *Server {
 // Demo makes the next start serve the demo instead of the configuration file.
 func (s *Server) Demo() { s.Args = append([]string{"serve", "--demo"}, s.Args[3:]...) }
 
-// FreeAddress is an address of this machine where nobody listens.
+// FreeAddress returns an address of this machine without a listener.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
@@ -178,8 +178,8 @@ func (s *Server) Run() {
 	s.run(exec.Command(s.binary, s.Args...), s.log)
 }
 
-// RunWithoutRoom is Run where no file can grow beyond 512 bytes. What the program logs goes through
-// a pipe, because the log is a file, too.
+// RunWithoutRoom is Run where no file can grow beyond 512 bytes. The program's log goes through a
+// pipe, because the log is a file, too.
 func (s *Server) RunWithoutRoom() {
 	s.t.Helper()
 	limited := []string{"-c", `ulimit -f 1 && exec "$0" "$@"`, s.binary}
@@ -238,7 +238,7 @@ func (s *Server) Signal(signal os.Signal) {
 	}
 }
 
-// Log is what the program has written so far.
+// Log returns the program's log so far.
 func (s *Server) Log() string {
 	s.t.Helper()
 	b, err := os.ReadFile(s.log.Name())
@@ -301,7 +301,7 @@ func (s *Server) Audit() error {
 type lastLine []byte
 
 // Command runs the program with other arguments, as an operator of this server would, until it
-// ends. It returns what is written to standard output, to standard error, and the exit code.
+// ends. It returns standard output, standard error, and the exit code.
 func (s *Server) Command(args ...string) (out, errOut string, code int) {
 	s.t.Helper()
 	cmd := exec.Command(s.binary, args...)
@@ -337,7 +337,7 @@ func (s *Server) Exited() <-chan struct{} { return s.exited }
 // ExitCode is how the process ended.
 func (s *Server) ExitCode() int { return s.process.ProcessState.ExitCode() }
 
-// Ends runs the program until it ends by itself, and returns its exit code and what it wrote.
+// Ends runs the program until it ends by itself, and returns the exit code and the output.
 func (s *Server) Ends() (int, string) {
 	s.t.Helper()
 	at, err := s.log.Seek(0, 2)
@@ -357,7 +357,7 @@ func (s *Server) Ends() (int, string) {
 	return s.ExitCode(), string(b[at:])
 }
 
-// Refuses expects an exit code, and words in what is written.
+// Refuses expects an exit code, and words in the output.
 func (s *Server) Refuses(code int, words ...string) {
 	s.t.Helper()
 	got, text := s.Ends()

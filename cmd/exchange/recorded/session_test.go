@@ -28,7 +28,7 @@ pairs:
      maximum_order_size: 1000000, minimum_order_value: 1, maker_fee: 0.001, taker_fee: 0.002}
 `
 
-// A session is a running exchange and the list of what it was asked and has answered.
+// A session is a running exchange and the list of its requests and answers.
 type session struct {
 	t     *testing.T
 	s     *exchangetest.Server
@@ -50,10 +50,10 @@ func newSession(t *testing.T, store string, more ...string) *session {
 	return &session{t: t, s: s, keys: map[string]string{}, signs: map[string]*sign.Keyed{}}
 }
 
-// play carries out the lines of a script: "$ARGUMENTS" is a command, "$$ARGUMENTS" one in text and
-// then as JSON, where "{NAME}" is that account's key, "- METHOD PATH [FORM]" a request to the API,
-// "operator METHOD PATH [JSON]" one to the operator's listener, any other "NAME METHOD PATH [FORM]"
-// a signed one of that account.
+// play carries out the lines of a script. "$ARGUMENTS" is a command, and "$$ARGUMENTS" a command in
+// text and then as JSON, where "{NAME}" is that account's key. "- METHOD PATH [FORM]" is a request
+// to the API, and "operator METHOD PATH [JSON]" one to the operator's listener. Any other "NAME
+// METHOD PATH [FORM]" is a signed request of that account.
 func (s *session) play(script string) {
 	s.t.Helper()
 	for line := range strings.Lines(script) {
@@ -157,7 +157,7 @@ func (s *session) token() string {
 	return s.s.Env[i][len(name):]
 }
 
-// masks take the place of what is another text each time.
+// masks take the place of texts that differ each time.
 var masks = []struct {
 	what *regexp.Regexp
 	mask string
@@ -165,7 +165,7 @@ var masks = []struct {
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?`), "TIME"},
 	{regexp.MustCompile(`\b1[5-9]\d{8}(\d{3}|\d{6})?(\.\d+)?\b`), "SECONDS"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
-	{regexp.MustCompile(`  +`), "  "}, // columns are as wide as what is masked in them
+	{regexp.MustCompile(`  +`), "  "}, // columns are as wide as the masked texts in them
 	// Records that take mails out of the outbox come when the mail server has answered.
 	{regexp.MustCompile(`(sequence|records(?: replayed)?|rows_compared|history|paused(?:_ms)?)` +
 		`("?:? *)\d+`), "${1}${2}N"},
@@ -382,7 +382,7 @@ func (s *session) document() string {
 var series = regexp.MustCompile(`^(exchange_[a-z0-9_]+)(?:\{(.*)\})? `)
 var label = regexp.MustCompile(`([a-z_]+)="`)
 
-// metrics lists what the exchange itself counts: help, type, and the names of the labels.
+// metrics lists the exchange's own metrics: help, type, and the names of the labels.
 func (s *session) metrics() string {
 	s.t.Helper()
 	var list []string

@@ -17,7 +17,8 @@ import (
 
 const root = "../../.."
 
-// A source is what the tests look for in the Go files of the repository, tests and tools left out.
+// A source has the parts of the repository's Go files that the tests look for, tests and tools left
+// out.
 type source struct {
 	texts []string            // each constant text, joined where it is written in pieces
 	logs  map[string][]string // the attributes of each log call, by its constant message
