@@ -47,6 +47,7 @@ func newSession(t *testing.T, store string, more ...string) *session {
 	s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
 	s.Args[slices.Index(s.Args, "--config")+1] = file
 	s.Start()
+	s.Env = append(s.Env, "EXCHANGE_LISTEN="+s.Listen) // the commands that ask this listener
 	return &session{t: t, s: s, keys: map[string]string{}, signs: map[string]*sign.Keyed{}}
 }
 
