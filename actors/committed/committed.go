@@ -113,7 +113,7 @@ type (
 	Finish struct{}
 )
 
-// Connect says whom the committed side tells of things, and who writes projections.
+// Connect names the parts that the committed side tells of things, and the writer of projections.
 func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in
 	p.report = c.Send

@@ -63,10 +63,10 @@ func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{
 		meter: side.meter, history: watched{store, side.meter}}
 }
 
-// BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the
-// history holds one from the question until the store has answered: a slow store has no more
-// queries at once than there are places, and an orderly stop waits for them. A read that completes
-// the answer to a command (followUp) has places of its own, and is not refused because the engine
+// BeginRead takes a slot among the reads in flight, which EndRead gives back. A handler that goes on
+// to the history holds one from its question until the store has answered: a slow store has no more
+// queries at once than there are slots, and an orderly stop waits for them. A read that completes
+// the answer to a command (followUp) has slots of its own, and is not refused because the engine
 // stops. Errors: ErrBusy, ErrStopping.
 func (d *Door) BeginRead(followUp bool) error {
 	why := RefusedBusy

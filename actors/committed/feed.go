@@ -12,10 +12,10 @@ import (
 	"exchange/core/trading"
 )
 
-// Stream channels are actors of whoever sends the stream. They watch a pair: the committed actor
-// tells them what is released, in its order, and what the pair is like at the moment from which on
-// it tells. Both come from one turn of that actor, so nothing is missing in between and nothing is
-// there twice.
+// Stream channels are actors of the room that sends the stream. They watch a pair: the committed
+// actor tells them what is released, in its order, and what the pair is like at the moment from
+// which on it tells. Both come from one turn of that actor, so nothing is missing in between and
+// nothing is there twice.
 
 // A Unit is one record that changed the depth of a pair: an accepted order, or a cancel.
 type Unit struct {

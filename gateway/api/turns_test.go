@@ -9,8 +9,12 @@ import (
 // eventually waits for a condition, at most half a minute.
 func eventually(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !met(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(30 * time.Second); !met(); {
+		select {
+		case <-tick.C:
+		case <-late:
 			t.Fatalf("not so: %s", what)
 		}
 	}
