@@ -29,7 +29,7 @@ func trade(t *testing.T, e *Engine, nonce uint64) {
 	t.Helper()
 	for side, name := range map[trading.Side]string{trading.Sell: "ann", trading.Buy: "ben"} {
 		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), nonce,
-			&OrderWish{Pair: e.Pairs()[0], Side: side, Price: 100e8, Amount: coin}))
+			&OrderRequest{Pair: e.Pairs()[0], Side: side, Price: 100e8, Amount: coin}))
 		if c.Outcome() != Accepted {
 			t.Fatalf("%+v", c.Record())
 		}
@@ -46,7 +46,7 @@ func history(t *testing.T, e *Engine) {
 	place := func(name string, pair int, side trading.Side) uint64 {
 		t.Helper()
 		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), next(),
-			&OrderWish{Pair: e.Pairs()[pair], Side: side, Price: 100e8, Amount: coin}))
+			&OrderRequest{Pair: e.Pairs()[pair], Side: side, Price: 100e8, Amount: coin}))
 		defer c.Free()
 		if c.Outcome() != Accepted {
 			t.Fatalf("%+v", c.Record())
@@ -265,7 +265,7 @@ func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
 			old := fund(t, e, "old", map[string]money.Amount{"BTC": coin, "EUR": 100 * coin})
 			for nonce, side := range []trading.Side{trading.Sell, trading.Buy} {
 				must[*Command](t)(e.Place(old, uint64(nonce+1),
-					&OrderWish{Pair: e.Pairs()[1], Side: side, Price: 100e8, Amount: coin})).Free()
+					&OrderRequest{Pair: e.Pairs()[1], Side: side, Price: 100e8, Amount: coin})).Free()
 			}
 			for _, name := range []string{"ann", "ben"} {
 				fund(t, e, name, map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})

@@ -160,7 +160,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 			g.set(func() { trims = len(g.trimmed) })
 			nonce++
 			must[*Command](t)(e.Place(key, nonce,
-				&OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).
+				&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).
 				Free()
 			barrier := committed.NewRead(committed.ReadHistory)
 			if err := e.Ask(barrier, nil, 0); err != nil {
@@ -211,9 +211,9 @@ func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
 		a := &growing{}
 		a.grow(t, store)
 		must[*Command](t)(e.Place(key, 1,
-			&OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).Free()
+			&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).Free()
 		must[*Command](t)(e.Place(key, 2,
-			&OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).Free()
+			&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).Free()
 		// the snapshot's way: first it goes into the archive, then it is trimmed
 		j.before = func() {
 			j.before = nil

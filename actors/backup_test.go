@@ -40,7 +40,7 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, 
 					c, err = e.Cancel(key, nonce, open[n-1])
 					open = open[:n-1]
 				} else {
-					c, err = e.Place(key, nonce, &OrderWish{Pair: e.Pairs()[random.IntN(2)],
+					c, err = e.Place(key, nonce, &OrderRequest{Pair: e.Pairs()[random.IntN(2)],
 						Side:   trading.Side(1 + random.IntN(2)),
 						Price:  money.Price(1+random.Int64N(9)) * 1e8,
 						Amount: money.Amount(1 + random.Int64N(1e8))})
@@ -276,7 +276,7 @@ func goOn(t *testing.T, e *Engine, was *state.State) {
 	t.Helper()
 	key := e.Key([]byte("key-of-account-0"))
 	order, _, _ := was.LastIDs()
-	wish := OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 1000e8, Amount: 1}
+	wish := OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 1000e8, Amount: 1}
 	c := must[*Command](t)(e.Place(key, was.KeyByName("key-of-account-0").Nonce, &wish))
 	if c.Outcome() != Refused {
 		t.Errorf("a nonce of before the backup is taken again: %+v", c.Record())

@@ -140,7 +140,7 @@ func (b *book) place(c *Command) {
 	r := c.begin(event.KindOrder, b.pair.Number)
 	trades := r.Order.Trades[:0]
 	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(),
-		Nonce: w.nonce, Side: w.side, Cut: cut,
+		Nonce: w.nonce, Side: w.side, MaxFillsReached: cut,
 		Price: w.price, Amount: w.amount, Remaining: rest, ClientID: w.clientID}
 	for i := range fills {
 		f := &fills[i]

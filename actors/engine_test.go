@@ -120,8 +120,8 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		alice := fund(t, e, "alice", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
 		bob := fund(t, e, "bob", map[string]money.Amount{"USD": 1000 * coin})
 
-		wish := func(side trading.Side, price money.Price, amount money.Amount) *OrderWish {
-			return &OrderWish{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price,
+		wish := func(side trading.Side, price money.Price, amount money.Amount) *OrderRequest {
+			return &OrderRequest{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price,
 				Amount: amount}
 		}
 		c := must[*Command](t)(e.Place(alice, 1, wish(trading.Sell, 100e8, 2*coin)))

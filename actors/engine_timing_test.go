@@ -74,7 +74,7 @@ func benchmarkOrders(b *testing.B, e *Engine, clients int) {
 					c, err = e.Cancel(keys[i], nonce, open[0])
 					open = open[:copy(open, open[1:])]
 				} else {
-					w := OrderWish{Pair: pair, Side: trading.Side(1 + random.IntN(2)),
+					w := OrderRequest{Pair: pair, Side: trading.Side(1 + random.IntN(2)),
 						Price:  money.Price(9_990+random.IntN(20)) * 1e6,
 						Amount: money.Amount(1+random.IntN(100)) * 1e6}
 					c, err = e.Place(keys[i], nonce, &w)

@@ -37,7 +37,7 @@ func (g *gated) expire(order uint64) {
 
 // trigger makes an order of the account come into its book to rest, as if a stop had been waiting
 // for it.
-func (g *gated) trigger(w *OrderWish) (id uint64) {
+func (g *gated) trigger(w *OrderRequest) (id uint64) {
 	g.t.Helper()
 	g.unasked(event.KindOrder, func(b *book, r *event.Record) {
 		id = b.ids.order.Add(1)

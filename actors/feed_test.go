@@ -28,7 +28,7 @@ func (w *witness) Receive(ctx actor.Context) {
 			text += fmt.Sprintf(" at %d, best %v %v", v.UpdateID, v.Ticker.Buy, v.Ticker.Sell)
 		}
 		w.said = append(w.said, text)
-	case *committed.Units:
+	case *committed.BookUpdates:
 		for _, u := range m.List {
 			text := fmt.Sprintf("unit %d: %v %v %v at %v", u.UpdateID, u.ID, u.Side, u.Remaining,
 				u.Price)
@@ -92,7 +92,7 @@ func TestWatchersAreToldWhatIsReleased(t *testing.T) {
 		g.e.Watch(committed.Watch{Channel: diffPID, Pair: pair, Kind: committed.WatchLevels,
 			View:   committed.WatchBook,
 			Levels: -1, Token: 1})
-		g.e.Watch(committed.Watch{Channel: tradesPID, Pair: pair, Kind: committed.WatchUnits,
+		g.e.Watch(committed.Watch{Channel: tradesPID, Pair: pair, Kind: committed.WatchUpdates,
 			Token: 2})
 		g.e.Watch(committed.Watch{Channel: tickerPID, Pair: pair, Kind: committed.WatchChanges,
 			View:  committed.WatchTicker,

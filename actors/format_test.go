@@ -53,7 +53,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 		amount money.Amount,
 		id string) {
 		nonce++
-		w := OrderWish{Pair: e.Pairs()[pair], Side: side, Price: price, Amount: amount}
+		w := OrderRequest{Pair: e.Pairs()[pair], Side: side, Price: price, Amount: amount}
 		if id != "" {
 			w.ClientID, _ = event.NewClientID(id)
 		}

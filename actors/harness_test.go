@@ -275,16 +275,16 @@ func (g *gated) again() {
 	g.key = g.e.Key([]byte(g.key.Public))
 }
 
-func (g *gated) sell(amount money.Amount) *OrderWish {
-	return &OrderWish{Pair: g.e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: amount}
+func (g *gated) sell(amount money.Amount) *OrderRequest {
+	return &OrderRequest{Pair: g.e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: amount}
 }
 
-func (g *gated) buy(price money.Price, amount money.Amount) *OrderWish {
-	return &OrderWish{Pair: g.e.Pairs()[0], Side: trading.Buy, Price: price, Amount: amount}
+func (g *gated) buy(price money.Price, amount money.Amount) *OrderRequest {
+	return &OrderRequest{Pair: g.e.Pairs()[0], Side: trading.Buy, Price: price, Amount: amount}
 }
 
 // placing and cancelling are commands of the account with its next nonce, for outcome or begin.
-func (g *gated) placing(w *OrderWish) func() (*Command, error) {
+func (g *gated) placing(w *OrderRequest) func() (*Command, error) {
 	g.nonce++
 	nonce := g.nonce
 	return func() (*Command, error) { return g.e.Place(g.key, nonce, w) }
@@ -313,7 +313,7 @@ func (g *gated) asking(kind committed.ReadKind, key *directory.Key, nonce uint64
 }
 
 // rest places an order that rests, and gives its id.
-func (g *gated) rest(w *OrderWish) uint64 {
+func (g *gated) rest(w *OrderRequest) uint64 {
 	g.t.Helper()
 	c := must[*Command](g.t)(g.placing(w)())
 	defer c.Free()

@@ -179,9 +179,9 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 			c := must[*Command](t)(g.e.Place(ben, nonce, g.buy(100e8, amount)))
 			o := c.Record().Order
 			if c.Outcome() != Accepted || len(o.Trades) != fills || o.Remaining != remaining ||
-				o.Cut != cut {
+				o.MaxFillsReached != cut {
 				t.Errorf("%s: %d trades, %v remaining, cut %v: %+v", what, len(o.Trades),
-					o.Remaining, o.Cut, o)
+					o.Remaining, o.MaxFillsReached, o)
 			}
 			if after := g.e.committed.Released(); after != before+1 {
 				t.Errorf("%s: it took %d records", what, after-before)
@@ -259,8 +259,8 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 		g.key = g.e.Key([]byte(keys.Keys[0].Key))
 		g.set(func() { g.tries = nil })
 		c := must[*Command](t)(g.placing(g.buy(1e8, money.Amount(most+1)*coin))())
-		if o := &c.Record().Order; len(o.Trades) != most || o.Remaining != coin || !o.Cut {
-			t.Fatalf("%d trades, %v remaining, cut %v", len(o.Trades), o.Remaining, o.Cut)
+		if o := &c.Record().Order; len(o.Trades) != most || o.Remaining != coin || !o.MaxFillsReached {
+			t.Fatalf("%d trades, %v remaining, cut %v", len(o.Trades), o.Remaining, o.MaxFillsReached)
 		}
 		batches := g.batches()
 		if len(batches) != 1 || batches[0].Count != 1 ||

@@ -350,7 +350,7 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 	amount := money.Amount(o.Amount) * coin
 	switch o.Kind {
 	case lineartest.Place:
-		wish := &OrderWish{Pair: e.Pairs()[o.Pair], Side: trading.Sell,
+		wish := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell,
 			Price: money.Price(o.Price) * 1e8, Amount: amount}
 		if o.Buy {
 			wish.Side = trading.Buy

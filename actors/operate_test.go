@@ -24,7 +24,7 @@ import (
 func place1(b *teller, pair int, side trading.Side, price money.Price,
 	amount money.Amount) string {
 	c, err := b.e.Place(b.key, b.next(),
-		&OrderWish{Pair: b.e.Pairs()[pair], Side: side, Price: price, Amount: amount})
+		&OrderRequest{Pair: b.e.Pairs()[pair], Side: side, Price: price, Amount: amount})
 	return outcomeOf(c, err)
 }
 
@@ -59,7 +59,7 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", true, "back at nine"))
 		b.restart(at)
 		if _, err := b.e.Place(b.key, b.next(),
-			&OrderWish{Pair: b.e.Pairs()[0], Side: trading.Sell, Price: 100e8,
+			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Sell, Price: 100e8,
 				Amount: coin}); !errors.Is(err, ErrMaintenance) ||
 			b.e.MaintenanceMessage() != "back at nine" {
 			t.Errorf("an order is told %v, %q", err, b.e.MaintenanceMessage())
@@ -170,7 +170,7 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 		b.expect(place1(b, 0, trading.Sell, 100e8, 1), "accepted")
 		b.expect(place1(b, 0, trading.Sell, 100e8, 2*coin), "accepted")
 		must[*Command](t)(b.e.Place(ben, 1,
-			&OrderWish{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8,
+			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8,
 				Amount: 2*coin + 1})).Free()
 		holdings := func(name string) string {
 			r := committed.NewRead(committed.ReadAccount)
@@ -198,7 +198,7 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 		ben = b.e.Key([]byte(ben.Public))
 		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		c := must[*Command](t)(b.e.Place(ben, 2,
-			&OrderWish{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8, Amount: coin}))
+			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8, Amount: coin}))
 		if trade := c.Record().Order.Trades[0]; !trade.TakerFee.IsZero() ||
 			trade.MakerFee.String() != "0.1" {
 			t.Errorf("the fees are %v and %v", trade.TakerFee, trade.MakerFee)
@@ -308,7 +308,7 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 					}
 					side := trading.Side(1 + (nonce+uint64(i))%2)
 					c, err := b.e.Place(key, 2*nonce,
-						&OrderWish{Pair: b.e.Pairs()[nonce%2], Side: side, Price: 100e8,
+						&OrderRequest{Pair: b.e.Pairs()[nonce%2], Side: side, Price: 100e8,
 							Amount: coin / 100})
 					if err == nil {
 						c.Free()

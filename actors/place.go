@@ -25,8 +25,8 @@ func (e *Engine) Mails() error {
 	return nil
 }
 
-// An OrderWish is what a client asks for, with its fields checked against the pair's rules.
-type OrderWish struct {
+// An OrderRequest is what a client asks for, with its fields checked against the pair's rules.
+type OrderRequest struct {
 	Pair     *directory.Pair
 	Side     trading.Side
 	Price    money.Price
@@ -37,7 +37,7 @@ type OrderWish struct {
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
 // command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout,
 // after which the order may or may not be in.
-func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderWish) (*Command, error) {
+func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
 	c := newCommand(event.KindOrder)
 	c.key, c.account, c.pair = key, key.Account, w.Pair
 	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,

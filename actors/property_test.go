@@ -141,7 +141,7 @@ func (p *player) play() {
 			}
 			run = func() (*Command, error) { return p.e.CancelAll(key, nonce, pair) }
 		default:
-			w := OrderWish{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
+			w := OrderRequest{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
 				Side:   trading.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),
 				Price:  money.Price(rapid.Int64Range(1, 8).Draw(p.rt, "price") * 1e8),
 				Amount: money.Amount(rapid.Int64Range(1, 20e8).Draw(p.rt, "amount"))}

@@ -128,7 +128,7 @@ func (s *sim) sameState(c *state.State) error {
 		}
 	}
 	for _, p := range c.Pairs() {
-		units := s.model.Pairs[p.Number-1].Units
+		units := s.model.Pairs[p.Number-1].Updates
 		n := 0
 		for n < len(units) && units[n].Seq <= c.Seq() {
 			n++
@@ -311,7 +311,7 @@ func (s *sim) checkRead(q *committed.Read, after uint64) error {
 			return fmt.Errorf("trades %v are not %v", q.Trades, want)
 		}
 	case committed.ReadLevels:
-		units := s.model.Pairs[q.Pair-1].Units
+		units := s.model.Pairs[q.Pair-1].Updates
 		u := int(q.View.UpdateID)
 		if u > len(units) || u < len(units) && units[u].Seq <= after {
 			return fmt.Errorf("the book is of update id %d of %d", u, len(units))
@@ -349,7 +349,7 @@ func (h *listener) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *committed.Watched:
 		h.at = m.View.UpdateID
-	case *committed.Units:
+	case *committed.BookUpdates:
 		for i := range m.List {
 			if err := h.unit(&m.List[i]); err != nil {
 				h.s.violate("engine %d, stream of %s: %w", h.l.number, h.pair.Name, err)
@@ -360,8 +360,8 @@ func (h *listener) Receive(ctx actor.Context) {
 	}
 }
 
-func (h *listener) unit(u *committed.Unit) error {
-	units := h.s.model.Pairs[h.pair.Number-1].Units
+func (h *listener) unit(u *committed.BookUpdate) error {
+	units := h.s.model.Pairs[h.pair.Number-1].Updates
 	if h.at++; u.UpdateID != h.at || h.at > uint64(len(units)) {
 		return fmt.Errorf("update id %d comes after %d, and %d are durable", u.UpdateID, h.at-1,
 			len(units))

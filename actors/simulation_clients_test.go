@@ -128,7 +128,7 @@ type played struct {
 	// of the account up to the record touched: then the model knows whether it has the money.
 	quiet   bool
 	touched uint64
-	wish    OrderWish
+	wish    OrderRequest
 	order   uint64 // to cancel
 	amount  money.Amount
 	number  uint16 // of a currency
@@ -220,7 +220,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	switch n := r.IntN(44); {
 	case n < 26:
 		side := trading.Side(1 + r.IntN(2))
-		q.wish = OrderWish{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
+		q.wish = OrderRequest{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
 			Amount: amountOf(r)}
 		if r.IntN(3) == 0 {
 			q.wish.ClientID, _ = event.NewClientID(fmt.Sprint("c", r.IntN(25)))
@@ -859,7 +859,7 @@ func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks
 
 // isFull says whether a book has as many orders as it may after a record, and an order would trade
 // with none of them.
-func (s *sim) isFull(w *OrderWish, seq uint64) bool {
+func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
 	sides, orders := s.model.Pairs[w.Pair.Number-1].DepthAt(seq), 0
 	for _, levels := range sides {
 		for _, l := range levels {

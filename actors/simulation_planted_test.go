@@ -54,7 +54,7 @@ var plantedFaults = []plantedFault{
 			"second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
 			"		second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, " +
 			"append([]event.Trade(nil), o.Trades[1:]...)\n		rest.encode()\n" +
-			"		o.Amount, o.Remaining, o.Cut, o.Trades = o.Trades[0].Amount, 0, false, " +
+			"		o.Amount, o.Remaining, o.MaxFillsReached, o.Trades = o.Trades[0].Amount, 0, false, " +
 			"o.Trades[:1]\n		n.encode()\n" +
 			"		next := j.fresh()\n		next.data, next.entries = append(next.data, " +
 			"rest.encoded...), append(next.entries, rest)\n		j.queue.Push(" +
@@ -210,8 +210,8 @@ var plantedFaults = []plantedFault{
 		"		o := b.orders.at(n)\n		taken := min(amount, o.remaining)\n",
 		"		if FAULT {\n			n = l.tail\n		}\n		o := " +
 			"b.orders.at(n)\n		taken := min(amount, o.remaining)\n"},
-	{"what is cut off rests", "core/event/event.go", "o.Remaining > 0 && !o.Cut }",
-		"o.Remaining > 0 && (!o.Cut || FAULT) }"},
+	{"what is cut off rests", "core/event/event.go", "o.Remaining > 0 && !o.MaxFillsReached }",
+		"o.Remaining > 0 && (!o.MaxFillsReached || FAULT) }"},
 	{"a cancelled order stays in its book", "actors/book.go",
 		"	o, ok := b.orders.Cancel(c.order.id)\n",
 		"	o, ok := b.orders.Get(c.order.id)\n	if !FAULT {\n		o, ok = " +

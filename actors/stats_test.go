@@ -236,7 +236,7 @@ func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 			t.Fatal("no command was traced")
 		}
 		c := must[*Command](t)(e.Place(key, n,
-			&OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: 1}))
+			&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: 1}))
 		c.Free()
 		stages = e.Stats().Stages
 	}

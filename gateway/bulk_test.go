@@ -38,7 +38,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 		t.Helper()
 		nonce++
 		c, err := h.engine.Place(key, nonce,
-			&actors.OrderWish{Pair: h.engine.Pairs()[0], Side: trading.Sell, Price: 100e8,
+			&actors.OrderRequest{Pair: h.engine.Pairs()[0], Side: trading.Sell, Price: 100e8,
 				Amount: 1e5})
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatal(c, err)

@@ -30,7 +30,7 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 			key := h.engine.Key([]byte("key-" + strconv.Itoa(i)))
 			for n := range uint64(orders / keys) {
 				c, err := h.engine.Place(key, n+1,
-					&actors.OrderWish{Pair: h.engine.Pairs()[0], Side: trading.Sell, Price: 1e8,
+					&actors.OrderRequest{Pair: h.engine.Pairs()[0], Side: trading.Sell, Price: 1e8,
 						Amount: 1e8})
 				if err != nil {
 					t.Error(err)

@@ -54,7 +54,7 @@ type Side struct {
 	// yet. They are no part of the state, which must not depend on how far projections have come.
 	references map[string]persistence.Deposit
 
-	boards  []*board            // by pair-1
+	caches  []*viewCache        // by pair-1
 	charts  []*charts           // by pair-1
 	candles int                 // recentCandles, but in tests
 	traded  map[uint16]struct{} // pairs whose candles differ from the store's
@@ -183,7 +183,7 @@ func (c *Side) fold(m *Released) {
 	}
 	c.tellWatchers()
 	c.out.Recycle(m.data)
-	c.folded.Store(m.next) // the boards are newer, if anything
+	c.folded.Store(m.next) // the caches are newer, if anything
 	c.answerEarly()
 	if mails := int64(c.state.Mails()); mails != c.meter.Outbox.Load() {
 		c.meter.Outbox.Store(mails)
@@ -207,11 +207,11 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.note(r, effects)
 	}
 	if r.Kind == event.KindPair {
-		c.boards, c.charts, c.feeds = append(c.boards, new(board)), append(c.charts, new(charts)),
+		c.caches, c.charts, c.feeds = append(c.caches, new(viewCache)), append(c.charts, new(charts)),
 			append(c.feeds, new(feed))
 	} else if r.Pair != 0 {
-		c.boards[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
-		c.noteUnit(r)
+		c.caches[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
+		c.noteUpdate(r)
 	}
 }
 

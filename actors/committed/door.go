@@ -168,12 +168,12 @@ func (d *Door) AskWithin(r *Read, key *directory.Key, nonce uint64) error {
 	return r.Err
 }
 
-// View answers ReadLevels, ReadDepth, ReadTicker and ReadCandles of a pair: from its board if what
+// View answers ReadLevels, ReadDepth, ReadTicker and ReadCandles of a pair: from its viewCache if what
 // is there is current, otherwise from the committed state. Errors are those of Ask.
 func (d *Door) View(kind ReadKind, p *directory.Pair, frame market.Frame, limitBuy,
 	limitSell int) (*View, error) {
 	arrived := d.side.released.Load()
-	if v := d.side.boards[p.Number-1].find(kind, frame, limitBuy, limitSell,
+	if v := d.side.caches[p.Number-1].find(kind, frame, limitBuy, limitSell,
 		d.side.folded.Load() >= arrived); v != nil {
 		return v, nil
 	}

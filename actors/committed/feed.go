@@ -17,8 +17,8 @@ import (
 // which on it tells. Both come from one turn of that actor, so nothing is missing in between and
 // nothing is there twice.
 
-// A Unit is one record that changed the depth of a pair: an accepted order, or a cancel.
-type Unit struct {
+// A BookUpdate is one record that changed the depth of a pair: an accepted order, or a cancel.
+type BookUpdate struct {
 	UpdateID  uint64 // one more than that of the unit before
 	TimeUs    int64
 	Cancel    bool
@@ -44,8 +44,8 @@ type WatchKind uint8
 
 // The kinds of watching.
 const (
-	// WatchUnits: the actor gets *Units with every unit.
-	WatchUnits WatchKind = iota
+	// WatchUpdates: the actor gets *BookUpdates with every unit.
+	WatchUpdates WatchKind = iota
 	// WatchLevels: the units have their Levels, too.
 	WatchLevels
 	// WatchChanges: the actor gets a Changed when the pair has changed, and no other one until it
@@ -55,8 +55,8 @@ const (
 
 // Messages to a channel's actor.
 type (
-	// Units are what one batch did to a pair. Shared: read only.
-	Units struct{ List []Unit }
+	// BookUpdates are what one batch did to a pair. Shared: read only.
+	BookUpdates struct{ List []BookUpdate }
 	// Watched answers a Watch. View is nil if none was asked for. Shared: read only.
 	Watched struct {
 		Token uint64 // the Watch's
@@ -98,7 +98,7 @@ type feed struct {
 	watchers []watcher
 	units    int // watchers that get units
 	levels   int // of these, with levels
-	forming  *Units
+	forming  *BookUpdates
 	touched  bool // since the last round
 }
 
@@ -148,8 +148,8 @@ func (f *feed) count(kind WatchKind, by int) {
 	}
 }
 
-// noteUnit keeps what the record just folded did to its pair.
-func (c *Side) noteUnit(r *event.Record) {
+// noteUpdate keeps what the record just folded did to its pair.
+func (c *Side) noteUpdate(r *event.Record) {
 	f := c.feeds[r.Pair-1]
 	if len(f.watchers) == 0 || r.Kind != event.KindOrder && r.Kind != event.KindCancel {
 		return
@@ -162,7 +162,7 @@ func (c *Side) noteUnit(r *event.Record) {
 		return
 	}
 	p := c.state.Pair(r.Pair)
-	u := Unit{UpdateID: p.Market.UpdateID, TimeUs: r.TimeUs}
+	u := BookUpdate{UpdateID: p.Market.UpdateID, TimeUs: r.TimeUs}
 	if r.Kind == event.KindCancel {
 		x := &r.Cancel
 		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price, u.Remaining = true, x.ID, x.Order, x.Side,
@@ -182,14 +182,14 @@ func (c *Side) noteUnit(r *event.Record) {
 		u.Levels = changedLevels(p, &u)
 	}
 	if f.forming == nil {
-		f.forming = new(Units)
+		f.forming = new(BookUpdates)
 	}
 	f.forming.List = append(f.forming.List, u)
 }
 
 // changedLevels are the levels of a unit, as they are after it: where it traded, in the order of
 // its trades, and where it rests or rested.
-func changedLevels(p *state.Pair, u *Unit) []LevelChange {
+func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	list := make([]LevelChange, 0, 2)
 	add := func(side trading.Side, price money.Price) {
 		l, _ := p.Book.At(side, price)

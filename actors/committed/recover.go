@@ -88,9 +88,9 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		imagedAt: time.Now()}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	for _, p := range s.Pairs() {
-		b := new(board)
+		b := new(viewCache)
 		b.version.Store(p.Market.UpdateID)
-		c.boards, c.charts, c.feeds = append(c.boards, b), append(c.charts, new(charts)),
+		c.caches, c.charts, c.feeds = append(c.caches, b), append(c.charts, new(charts)),
 			append(c.feeds, new(feed))
 	}
 	if most := o.Retention.Trades; most > 0 {

@@ -50,13 +50,13 @@ func (v *View) Kept(make func() any) any {
 	return v.kept
 }
 
-// A board shows the newest views of one pair. The committed actor writes it; handlers read it.
-type board struct {
+// A viewCache shows the newest views of one pair. The committed actor writes it; handlers read it.
+type viewCache struct {
 	version atomic.Uint64 // update id of the committed state
 	views   [viewSlots]atomic.Pointer[View]
 }
 
-// Slots of a board. Charts have one for each frame, from slotChart on.
+// Slots of a viewCache. Charts have one for each frame, from slotChart on.
 const (
 	slotTicker = iota
 	slotLevels
@@ -67,9 +67,9 @@ const (
 	viewSlots = slotChart + market.FrameCount
 )
 
-// find is a view that may be shown, nil if there is none; current says that the board is as new as
+// find is a view that may be shown, nil if there is none; current says that the viewCache is as new as
 // all that was released.
-func (b *board) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int,
+func (b *viewCache) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int,
 	current bool) *View {
 	now := time.Now()
 	switch kind {
@@ -133,18 +133,18 @@ func slotsOf(kind ReadKind) (slot, deep int) {
 	return slotOrders, slotDeepOrders
 }
 
-// view answers on the committed side: with what is on the board, or a new view that it puts there.
+// view answers on the committed side: with what is on the viewCache, or a new view that it puts there.
 func (c *Side) view(r *Read) {
-	if r.View = c.boards[r.Pair-1].find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell,
+	if r.View = c.caches[r.Pair-1].find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell,
 		true); r.View != nil {
 		return
 	}
 	c.newView(r)
 }
 
-// newView makes one, whatever is on the board.
+// newView makes one, whatever is on the viewCache.
 func (c *Side) newView(r *Read) {
-	p, b := c.state.Pair(r.Pair), c.boards[r.Pair-1]
+	p, b := c.state.Pair(r.Pair), c.caches[r.Pair-1]
 	v := &View{UpdateID: p.Market.UpdateID, at: time.Now()}
 	slot := slotTicker
 	switch r.Kind {
@@ -169,7 +169,7 @@ func room[T any](last []T) []T {
 }
 
 // copyDepth copies the book, and says which slot the copy is for.
-func (v *View) copyDepth(r *Read, p *state.Pair, b *board) int {
+func (v *View) copyDepth(r *Read, p *state.Pair, b *viewCache) int {
 	slot, deep := slotsOf(r.Kind)
 	v.buy, v.sell = reachOf(r.Kind, p.Book, trading.Buy), reachOf(r.Kind, p.Book, trading.Sell)
 	buy, sell := v.buy.most, v.sell.most

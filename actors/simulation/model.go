@@ -76,7 +76,7 @@ type Pair struct {
 	Book        Book
 	Halts       []Halt
 	UpdateID    uint64
-	Units       []Unit // by update id-1
+	Updates     []BookUpdate // by update id-1
 
 	lastOrder, lastTrade uint64
 	timeUs               int64
@@ -100,7 +100,7 @@ func (p *Pair) Halted(seq uint64) (on bool) {
 
 // DepthAt is the depth after a record.
 func (p *Pair) DepthAt(seq uint64) (sides [2][]Level) {
-	for _, u := range slices.Backward(p.Units) {
+	for _, u := range slices.Backward(p.Updates) {
 		if u.Seq <= seq {
 			return u.Sides
 		}
@@ -108,8 +108,8 @@ func (p *Pair) DepthAt(seq uint64) (sides [2][]Level) {
 	return sides
 }
 
-// A Unit is what one record did to a pair's depth.
-type Unit struct {
+// A BookUpdate is what one record did to a pair's depth.
+type BookUpdate struct {
 	Seq       uint64
 	Cancel    bool
 	ID        uint64
@@ -467,9 +467,9 @@ func (m *Model) order(r *event.Record) error {
 	if err := sameTrades(o.Trades, trades); err != nil {
 		return fmt.Errorf("order %d, %v %v at %v: %w", o.ID, o.Side, o.Amount, o.Price, err)
 	}
-	if o.Remaining != remaining || o.Cut != cut {
+	if o.Remaining != remaining || o.MaxFillsReached != cut {
 		return fmt.Errorf("order %d has %v remaining, cut: %v, not %v, %v", o.ID, o.Remaining,
-			o.Cut, remaining, cut)
+			o.MaxFillsReached, remaining, cut)
 	}
 	for i := range o.Trades {
 		t := &o.Trades[i]
@@ -496,7 +496,7 @@ func (m *Model) order(r *event.Record) error {
 	}
 	taker := &Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side, Price: o.Price,
 		Amount: o.Amount, Remaining: remaining, TimeUs: r.TimeUs, ClientID: o.ClientID}
-	u := Unit{ID: o.ID, Side: o.Side, Price: o.Price, Trades: slices.Clone(o.Trades)}
+	u := BookUpdate{ID: o.ID, Side: o.Side, Price: o.Price, Trades: slices.Clone(o.Trades)}
 	switch {
 	case remaining == 0:
 		m.closed(p, taker, persistence.StatusDone, r.TimeUs)
@@ -511,7 +511,7 @@ func (m *Model) order(r *event.Record) error {
 }
 
 // unit counts a change of the depth.
-func (m *Model) unit(p *Pair, u *Unit) {
+func (m *Model) unit(p *Pair, u *BookUpdate) {
 	for i, t := range u.Trades {
 		if i == 0 || u.Trades[i-1].Price != t.Price {
 			u.Changed = append(u.Changed, Change{u.Side.Opposite(), t.Price,
@@ -523,7 +523,7 @@ func (m *Model) unit(p *Pair, u *Unit) {
 	}
 	p.UpdateID++
 	u.Seq, u.Sides = m.Seq, [2][]Level{p.Book.Levels(trading.Buy), p.Book.Levels(trading.Sell)}
-	p.Units = append(p.Units, *u)
+	p.Updates = append(p.Updates, *u)
 }
 
 // Open is an order that rests, and its pair; nil if it does not.
@@ -555,7 +555,7 @@ func (m *Model) cancel(r *event.Record) error {
 	}
 	p.Book.remove(o)
 	m.closed(p, o, persistence.StatusCancelled, r.TimeUs)
-	m.unit(p, &Unit{Cancel: true, ID: c.ID, Cancelled: c.Order, Side: c.Side, Price: c.Price,
+	m.unit(p, &BookUpdate{Cancel: true, ID: c.ID, Cancelled: c.Order, Side: c.Side, Price: c.Price,
 		Remaining: c.Remaining})
 	m.touched = append(m.touched, c.Account)
 	return nil

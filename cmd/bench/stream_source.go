@@ -224,7 +224,7 @@ func (s *source) place(t *trader, side trading.Side, price money.Price,
 	amount money.Amount) error {
 	t.nonce++
 	c, err := s.engine.Place(t.key, t.nonce,
-		&actors.OrderWish{Pair: s.pair, Side: side, Price: price, Amount: amount})
+		&actors.OrderRequest{Pair: s.pair, Side: side, Price: price, Amount: amount})
 	if err != nil {
 		return err
 	}

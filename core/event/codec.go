@@ -188,15 +188,15 @@ func (k *Key) append(dst []byte) []byte {
 }
 
 const (
-	cutFlag = 0x80 // beside the side, in one byte
-	whoFlag = 0x80 // beside the kind: the field Who follows the payload
+	maxFillsFlag = 0x80 // beside the side, in one byte
+	whoFlag      = 0x80 // beside the kind: the field Who follows the payload
 )
 
 func (o *Order) append(dst []byte) []byte {
 	dst = uv(uv(uv(uv(dst, o.ID), uint64(o.Account)), uint64(o.Key)), o.Nonce)
 	flags := side(o.Side)
-	if o.Cut {
-		flags |= cutFlag
+	if o.MaxFillsReached {
+		flags |= maxFillsFlag
 	}
 	dst = append(dst, flags)
 	dst = amount(amount(amount(dst, money.Amount(o.Price)), o.Amount), o.Remaining)
@@ -432,7 +432,7 @@ func (d *decoder) key(k *Key) {
 func (d *decoder) order(o *Order) {
 	o.ID, o.Account, o.Key, o.Nonce = d.uv(), d.u32(), d.u32(), d.uv()
 	flags := d.byte()
-	o.Cut, o.Side = flags&cutFlag != 0, trading.Side(flags&^cutFlag)
+	o.MaxFillsReached, o.Side = flags&maxFillsFlag != 0, trading.Side(flags&^maxFillsFlag)
 	if o.Side != trading.Buy && o.Side != trading.Sell {
 		d.fail()
 	}

@@ -79,7 +79,7 @@ func drawRecord(t *rapid.T) Record {
 	case KindOrder:
 		r.Order = Order{ID: u64.Draw(t, "id"), Account: u32.Draw(t, "account"),
 			Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"), Side: side.Draw(t, "side"),
-			Cut: rapid.Bool().Draw(t, "cut"), Price: money.Price(drawAmount(t, "price")),
+			MaxFillsReached: rapid.Bool().Draw(t, "cut"), Price: money.Price(drawAmount(t, "price")),
 			Amount: drawAmount(t, "amount"), Remaining: drawAmount(t, "remaining"),
 			FeeAccount: u32.Draw(t, "fee account"), ClientID: drawClientID(t)}
 		for range rapid.IntRange(0, 5).Draw(t, "trades") {
@@ -563,7 +563,7 @@ var golden = []struct {
 		"0600001500000006401e18240a060009f0a20402ffffffffffffffff7f06776972652031"},
 	{Record{Kind: KindOrder, Pair: 0x0102, TimeUs: 1_700_000_000_000_007,
 		Order: Order{ID: 1 << 40, Account: 70_000, Key: 3, Nonce: math.MaxUint64,
-			Side: trading.Sell, Cut: true,
+			Side: trading.Sell, MaxFillsReached: true,
 			Price: 5_000_000_000_000, Amount: 300, Remaining: 100, FeeAccount: 1,
 			ClientID: clientID("my-order_1"), Trades: []Trade{
 				{ID: 5, Maker: 1 << 39, MakerAccount: 2, Price: 5_000_000_000_001, Amount: 150,

@@ -152,22 +152,22 @@ type Deposit struct {
 
 // Order is an accepted order with all its immediate effects.
 type Order struct {
-	ID         uint64
-	Account    uint32
-	Key        uint32 // number of the API key; 0: an operator's order
-	Nonce      uint64
-	Side       trading.Side
-	Cut        bool // max_fills was reached: the remaining amount was cancelled at once
-	Price      money.Price
-	Amount     money.Amount // amount of the request
-	Remaining  money.Amount // amount after the trades; rests in the book unless Cut
-	FeeAccount uint32       // account that receives the fees; 0: there are no fees
-	ClientID   ClientID
-	Trades     []Trade
+	ID              uint64
+	Account         uint32
+	Key             uint32 // number of the API key; 0: an operator's order
+	Nonce           uint64
+	Side            trading.Side
+	MaxFillsReached bool // max_fills was reached: the remaining amount was cancelled at once
+	Price           money.Price
+	Amount          money.Amount // amount of the request
+	Remaining       money.Amount // amount after the trades; rests in the book unless MaxFillsReached
+	FeeAccount      uint32       // account that receives the fees; 0: there are no fees
+	ClientID        ClientID
+	Trades          []Trade
 }
 
 // Rests reports whether the order is in the book after the record.
-func (o *Order) Rests() bool { return o.Remaining > 0 && !o.Cut }
+func (o *Order) Rests() bool { return o.Remaining > 0 && !o.MaxFillsReached }
 
 // Trade is one execution of a resting order by the record's order, at the resting price. It moves
 // Amount of the base currency and Price x Amount of the quote currency between the two accounts. It

@@ -125,7 +125,7 @@ func TestSettlementsOfOrders(t *testing.T) {
 		"1: base +4 -0.04 quote -8", "2: base +0.04 -4 unlock 4 quote +8.08 -0.08 closed [7]")
 
 	o := event.Order{ID: 100, Account: 1, Side: buy, Price: price("3"), Amount: amount("4"),
-		Remaining: amount("3"), Cut: true, Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
+		Remaining: amount("3"), MaxFillsReached: true, Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
 	want := []string{"1: base +1 quote -3", "2: base -1 unlock 1 quote +3 closed [7]"}
 	if got := text(s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base,
 		quote)); !slices.Equal(got, want) {
@@ -338,8 +338,8 @@ func drawOrder(t *rapid.T) event.Order {
 		rapid.SampledFrom([]uint32{2, longList, 300}).Draw(t, "accounts"))
 	units := rapid.OneOf(rapid.Int64Range(1, 1e12), rapid.Int64Range(1, 10))
 	o := event.Order{Account: accounts.Draw(t, "taker"),
-		Side: rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell}).Draw(t, "side"),
-		Cut:  rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")),
+		Side:            rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell}).Draw(t, "side"),
+		MaxFillsReached: rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")),
 		Remaining: money.Amount(units.Draw(t, "rest") - 1)}
 	if rapid.Bool().Draw(t, "fees") {
 		o.FeeAccount = accounts.Draw(t, "fee account")
@@ -364,7 +364,7 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOrder(t)
 		want, closed := oracle{}, map[uint32][]uint64{}
-		if o.Remaining > 0 && !o.Cut {
+		if o.Remaining > 0 && !o.MaxFillsReached {
 			currency, held := base, o.Remaining.Decimal()
 			if o.Side == trading.Buy {
 				currency, held = quote, held.Mul(o.Price.Decimal())

@@ -277,7 +277,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		}
 		p.Book.Add(resting)
 	} else {
-		s.close(p, resting, o.Cut, r.TimeUs, e)
+		s.close(p, resting, o.MaxFillsReached, r.TimeUs, e)
 	}
 	p.Market.Order(r)
 	p.noteBest(r.TimeUs)
@@ -290,7 +290,7 @@ func (s *State) possible(o *event.Order) error {
 	case o.Price < 1 || o.Amount < 1 || o.Side != trading.Buy && o.Side != trading.Sell:
 		return fmt.Errorf("an order of side %d for %d units at %d units", o.Side, int64(o.Amount),
 			int64(o.Price))
-	case o.Cut && (o.Remaining == 0 || len(o.Trades) == 0):
+	case o.MaxFillsReached && (o.Remaining == 0 || len(o.Trades) == 0):
 		return fmt.Errorf("%d trades leave %d units, and the record says that the rest is cut",
 			len(o.Trades), int64(o.Remaining))
 	case o.FeeAccount != 0 && s.Account(o.FeeAccount) == nil:

@@ -145,10 +145,10 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 	f("less remaining than is left", func(r R, o O, t T) { o.Remaining-- },
 		"remains after the trades")
 	f("a negative rest", func(r R, o O, t T) { o.Remaining = -1 }, "remains after the trades")
-	f("a cut of nothing", func(r R, o O, t T) { o.Amount, o.Remaining, o.Cut = coin/2, 0, true },
+	f("a cut of nothing", func(r R, o O, t T) { o.Amount, o.Remaining, o.MaxFillsReached = coin/2, 0, true },
 		"rest is cut")
 	f("a cut without a trade", func(r R, o O, t T) {
-		o.Remaining, o.Trades, o.Cut = coin, nil, true
+		o.Remaining, o.Trades, o.MaxFillsReached = coin, nil, true
 	}, "rest is cut")
 	f("a trade id that does not grow", func(r R, o O, t T) { t.ID = 1 },
 		"trade 1 of 50000000 units after trade 1")

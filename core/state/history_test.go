@@ -53,7 +53,7 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 				if !r.Order.Rests() {
 					closed = append(closed, ClosedOrder{
 						Order:     trading.Order{ID: r.Order.ID, Remaining: r.Order.Remaining},
-						Cancelled: r.Order.Cut, ClientID: r.Order.ClientID})
+						Cancelled: r.Order.MaxFillsReached, ClientID: r.Order.ClientID})
 				}
 			case event.KindCancel:
 				updates[r.Pair]++

@@ -41,8 +41,8 @@ func (c *Call) placeOrder() {
 }
 
 // orderWish reads and checks the fields of an order. It notes each bad field.
-func (c *Call) orderWish() actors.OrderWish {
-	var w actors.OrderWish
+func (c *Call) orderWish() actors.OrderRequest {
+	var w actors.OrderRequest
 	if text, ok := c.field("pair"); ok {
 		if w.Pair = c.engine.Pair(text); w.Pair == nil {
 			c.bad("pair", FieldPair)
@@ -124,7 +124,7 @@ func (c *Call) commandFailed(err error, id event.ClientID) {
 func appendPlaced(b []byte, rec *event.Record) []byte {
 	o := &rec.Order
 	remaining := o.Remaining
-	if o.Cut {
+	if o.MaxFillsReached {
 		remaining = 0
 	}
 	b = encode.Side(append(b, `{"success":true,"type":`...), o.Side)
@@ -134,7 +134,7 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 	b = remaining.Append(append(b, `,"amount":`...))
 	b = (o.Amount - o.Remaining).Append(append(b, `,"amount_filled":`...))
 	b = o.Amount.Append(append(b, `,"amount_original":`...))
-	if o.Cut { // it met as many orders as one order may, so the rest was cancelled
+	if o.MaxFillsReached { // it met as many orders as one order may, so the rest was cancelled
 		b = o.Remaining.Append(append(b, `,"amount_cancelled":`...))
 	}
 	if !o.ClientID.IsZero() {
@@ -158,7 +158,7 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 }
 
 // refused answers for a command whose refusal is in the journal.
-func (c *Call) refused(cmd *actors.Command, w *actors.OrderWish) {
+func (c *Call) refused(cmd *actors.Command, w *actors.OrderRequest) {
 	switch cmd.Record().Refusal.Reason {
 	case event.RefusedNonce:
 		c.wrongNonce(cmd.LastNonce())

@@ -79,7 +79,7 @@ func (c *channel) Receive(ctx actor.Context) {
 		if m.Token == c.asked { // otherwise an earlier life asked, and its watch has ended
 			c.watched(m.View)
 		}
-	case *committed.Units:
+	case *committed.BookUpdates:
 		c.units(m.List)
 	case committed.Changed:
 		c.dirty = true
@@ -148,7 +148,7 @@ func (c *channel) changed(state []byte) {
 }
 
 // units sends events.
-func (c *channel) units(list []committed.Unit) {
+func (c *channel) units(list []committed.BookUpdate) {
 	if !c.watching {
 		return // the events were on their way when the watch ended
 	}

@@ -405,13 +405,13 @@ func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")
 	l.next()
-	var list []committed.Unit
+	var list []committed.BookUpdate
 	for i := range 10_000 {
-		list = append(list, committed.Unit{UpdateID: uint64(i + 1),
+		list = append(list, committed.BookUpdate{UpdateID: uint64(i + 1),
 			Levels: []committed.LevelChange{{Side: trading.Sell, Price: 1e10}}})
 	}
 	l.hold(true)
-	w.engine.Tell(w.hub.channels[w.hub.names.topic(diff, 0)], &committed.Units{List: list})
+	w.engine.Tell(w.hub.channels[w.hub.names.topic(diff, 0)], &committed.BookUpdates{List: list})
 	eventually(t, "the book is owed", func() bool { return w.hub.counts.resyncs.Load() == 1 })
 	if n := w.server.Stats().Closed[socketio.SlowClient]; n != 0 {
 		t.Error(n)
@@ -427,7 +427,7 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	l.subscribe("diff.BTC_USDT")
 	for i := range uint64(20) {
 		// nothing fits before it
-		w.engine.Tell(channel, &committed.Units{List: []committed.Unit{{UpdateID: 777}}})
+		w.engine.Tell(channel, &committed.BookUpdates{List: []committed.BookUpdate{{UpdateID: 777}}})
 		l.ended()
 		// A client that comes back at once is apart from the clients that are still being
 		// forgotten.

@@ -163,7 +163,7 @@ func (w *world) pair(name string) *directory.Pair { return w.engine.Pair([]byte(
 // place places an order of a trader and returns its id, 0 if it was refused.
 func (w *world) place(trader int, pair string, side trading.Side, price, amount float64) uint64 {
 	w.t.Helper()
-	wish := actors.OrderWish{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8),
+	wish := actors.OrderRequest{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8),
 		Amount: money.Amount(amount * 1e8)}
 	c, err := w.engine.Place(w.keys[trader], w.nonces.Add(1), &wish)
 	if err != nil {

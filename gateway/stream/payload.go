@@ -26,7 +26,7 @@ func (w *writer) frame(dst []byte) []byte {
 }
 
 // tradesOf appends an event for each trade of the units.
-func (w *writer) tradesOf(dst []byte, units []committed.Unit) []byte {
+func (w *writer) tradesOf(dst []byte, units []committed.BookUpdate) []byte {
 	for i := range units {
 		u := &units[i]
 		for j := range u.Trades {
@@ -40,7 +40,7 @@ func (w *writer) tradesOf(dst []byte, units []committed.Unit) []byte {
 }
 
 // diffs appends an event for each unit.
-func (w *writer) diffs(dst []byte, units []committed.Unit) []byte {
+func (w *writer) diffs(dst []byte, units []committed.BookUpdate) []byte {
 	for i := range units {
 		u := &units[i]
 		b := w.head(u.UpdateID)
@@ -109,7 +109,7 @@ func (w *writer) tickerOf(dst []byte, v *committed.View) []byte {
 }
 
 // orders appends an event for each unit, in the form of the book_ channels.
-func (w *writer) orders(dst []byte, units []committed.Unit) []byte {
+func (w *writer) orders(dst []byte, units []committed.BookUpdate) []byte {
 	for i := range units {
 		u := &units[i]
 		b := encode.Seconds(append(w.body[:0], `{"success":true,"date":`...), u.TimeUs)

@@ -228,7 +228,7 @@ func (h *history) place() {
 	fills, rest, cut := book.Match(side, price, amount, 3, nil)
 	h.order++
 	o := event.Order{ID: h.order, Account: a.ID, Key: a.Keys[0], Nonce: h.order, Side: side,
-		Cut: cut, Price: price, Amount: amount, Remaining: rest, FeeAccount: 3}
+		MaxFillsReached: cut, Price: price, Amount: amount, Remaining: rest, FeeAccount: 3}
 	if h.random.IntN(2) == 0 {
 		o.ClientID, _ = event.NewClientID(fmt.Sprint("order-", o.ID))
 	}
