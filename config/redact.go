@@ -3,8 +3,8 @@ package config
 import "strings"
 
 // RedactURL returns the address of a store without its secret parts: the user and the password, and
-// everything behind a question mark. It also takes text that is no valid URL, because messages about
-// such text need it, and net/url's own errors repeat the password.
+// everything behind a question mark. It also takes text that is no valid URL: messages about such
+// text need it, because net/url's own errors repeat the password.
 func RedactURL(s string) string {
 	if strings.HasPrefix(s, pebblePrefix) {
 		return s // a path: nothing in it is a secret, and an '@' means itself

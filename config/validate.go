@@ -17,8 +17,8 @@ import (
 	"exchange/core/money"
 )
 
-// validate returns nil, or a problemList with everything that is wrong. Each sentence names the key,
-// its value, the source of the value, and a remedy.
+// validate returns nil, or a problemList of all problems. Each sentence names the key, its value,
+// the source of the value, and a remedy.
 func (c *Config) validate() error {
 	v := validator{c: c}
 	v.ranges()

@@ -263,14 +263,14 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 			}
 		}
 		enough := errors.New("enough")
-		if err := w.archive.Read(w.ctx, 0, func(uint64, uint64, []byte) error { return enough }); err != enough { //nolint:errorlint // as it is
+		err := w.archive.Read(w.ctx, 0, func(uint64, uint64, []byte) error { return enough })
+		if err != enough { //nolint:errorlint // the very error, not one that wraps it
 			t.Errorf("a reader that has enough gets %v", err)
 		}
 		ended, cancel := context.WithCancel(w.ctx)
 		cancel()
-		if err := w.archive.Read(ended,
-			0, func(uint64, uint64, []byte) error { return nil }); !errors.Is(err,
-			context.Canceled) {
+		err = w.archive.Read(ended, 0, func(uint64, uint64, []byte) error { return nil })
+		if !errors.Is(err, context.Canceled) {
 			t.Errorf("a reader whose time is up gets %v", err)
 		}
 	})
@@ -627,91 +627,114 @@ func TestAJournalWithAHoleIsNotArchived(t *testing.T) {
 	w.wantUpTo(0)
 }
 
-func TestEveryDamageIsFound(t *testing.T) {
+// damaged is an archive of several parts that a test damages.
+type damaged struct {
+	*world
+	whole []batch  // what the parts hold
+	parts []string // their names
+}
+
+func newDamaged(t *testing.T) *damaged {
 	w := newWorld(t, &list{})
 	w.archive.part = 40
 	for i := range 12 {
 		w.append(uint64(1+i%3), strings.Repeat(fmt.Sprint("batch ", i, " "), 2))
 	}
 	w.save(w.end())
-	whole := w.all
-	parts := w.names()
-	if len(parts) < 3 {
-		t.Fatalf("there are %v", parts)
+	d := &damaged{world: w, whole: w.all, parts: w.names()}
+	if len(d.parts) < 3 {
+		t.Fatalf("there are %v", d.parts)
 	}
-	path := func(name string) string { return filepath.Join(w.archive.Dir(), name) }
-	found := func(what string) {
-		t.Helper()
-		got, err := w.read(0)
-		if !errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrNoKey) ||
-			!strings.Contains(err.Error(), w.archive.Dir()) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if !slices.Equal(got, whole[:len(got)]) {
-			t.Fatalf("%s: what was handed out is %v", what, short(got))
-		}
+	return d
+}
+
+func (d *damaged) path(name string) string { return filepath.Join(d.archive.Dir(), name) }
+
+// found checks that a read reports damage, and hands out only true batches before it.
+func (d *damaged) found(damage string) {
+	d.Helper()
+	got, err := d.read(0)
+	if !errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrNoKey) ||
+		!strings.Contains(err.Error(), d.archive.Dir()) {
+		d.Fatalf("%s: %v", damage, err)
 	}
-	for _, name := range []string{parts[0], parts[1], parts[len(parts)-1]} {
-		good, err := os.ReadFile(path(name))
-		w.must(err)
+	if !slices.Equal(got, d.whole[:len(got)]) {
+		d.Fatalf("%s: the batches handed out are %v", damage, short(got))
+	}
+}
+
+// move checks that a part under another name is found, and gives it its own name again.
+func (d *damaged) move(damage, from, to string) {
+	d.Helper()
+	d.must(os.Rename(d.path(from), d.path(to)))
+	d.found(damage)
+	d.must(os.Rename(d.path(to), d.path(from)))
+}
+
+func TestAByteMoreLessOrOtherIsFound(t *testing.T) {
+	d := newDamaged(t)
+	for _, name := range []string{d.parts[0], d.parts[1], d.parts[len(d.parts)-1]} {
+		path := d.path(name)
+		good, err := os.ReadFile(path)
+		d.must(err)
 		for i := range good {
 			bad := bytes.Clone(good)
 			bad[i] ^= 1 << (i % 8)
-			w.must(os.WriteFile(path(name), bad, 0o600))
-			found(fmt.Sprintf("byte %d of %s", i, name))
+			d.must(os.WriteFile(path, bad, 0o600))
+			d.found(fmt.Sprintf("byte %d of %s", i, name))
 		}
 		for n := range good {
-			w.must(os.WriteFile(path(name), good[:n], 0o600))
-			found(fmt.Sprintf("%s cut off after %d bytes", name, n))
+			d.must(os.WriteFile(path, good[:n], 0o600))
+			d.found(fmt.Sprintf("%s cut off after %d bytes", name, n))
 		}
-		w.must(os.WriteFile(path(name), append(bytes.Clone(good), 'x'), 0o600))
-		found("more behind " + name)
-		w.must(os.WriteFile(path(name), append(bytes.Clone(good), good...), 0o600))
-		found("twice " + name)
-		w.must(os.WriteFile(path(name), good, 0o600))
+		d.must(os.WriteFile(path, append(bytes.Clone(good), 'x'), 0o600))
+		d.found("more behind " + name)
+		d.must(os.WriteFile(path, append(bytes.Clone(good), good...), 0o600))
+		d.found("twice " + name)
+		d.must(os.WriteFile(path, good, 0o600))
 	}
-	w.wantUpTo(w.end())
+	d.wantUpTo(d.end())
+}
 
-	move := func(what, from, to string) {
-		t.Helper()
-		w.must(os.Rename(path(from), path(to)))
-		found(what)
-		w.must(os.Rename(path(to), path(from)))
-	}
+func TestPartsThatAreGoneOrOfOtherNamesAreFound(t *testing.T) {
+	d := newDamaged(t)
+	middle, newest := d.parts[1], d.parts[len(d.parts)-1]
 	var first, last uint64
-	_, err := fmt.Sscanf(parts[1], "journal-%d-%d.zst", &first, &last)
-	w.must(err)
-	move("a middle part is gone", parts[1], "away")
-	move("the first part is gone", parts[0], "away")
-	move("a part claims more", parts[1], partName(first, last+1))
-	move("a part claims to begin earlier", parts[1], partName(first-1, last))
-	_, err = fmt.Sscanf(parts[len(parts)-1], "journal-%d-%d.zst", &first, &last)
-	w.must(err)
-	move("the last part claims more", parts[len(parts)-1], partName(first, last+1))
-	move("the last part claims less", parts[len(parts)-1], partName(first, last-1))
+	_, err := fmt.Sscanf(middle, "journal-%d-%d.zst", &first, &last)
+	d.must(err)
+	d.move("a middle part is gone", middle, "away")
+	d.move("the first part is gone", d.parts[0], "away")
+	d.move("a part claims more", middle, partName(first, last+1))
+	d.move("a part claims to begin earlier", middle, partName(first-1, last))
+	_, err = fmt.Sscanf(newest, "journal-%d-%d.zst", &first, &last)
+	d.must(err)
+	d.move("the last part claims more", newest, partName(first, last+1))
+	d.move("the last part claims less", newest, partName(first, last-1))
 	for _, name := range []string{"journal-1-2.zst", "journal-x.zst",
 		"journal-00000000000000000009-00000000000000000008.zst",
 		"journal-00000000000000000000-00000000000000000008.zst",
-		strings.Replace(parts[1], ".zst", ".copy.zst", 1)} {
-		move("a part is called "+name, parts[1], name)
-		w.must(os.WriteFile(path(name), nil, 0o600))
-		found("there is also " + name)
-		if _, err := Open(w.archive.Dir()); !errors.Is(err, persistence.ErrCorrupt) {
+		strings.Replace(middle, ".zst", ".copy.zst", 1)} {
+		d.move("a part is called "+name, middle, name)
+		d.must(os.WriteFile(d.path(name), nil, 0o600))
+		d.found("there is also " + name)
+		if _, err := Open(d.archive.Dir()); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("it opens with %s: %v", name, err)
 		}
-		w.must(os.Remove(path(name)))
+		d.must(os.Remove(d.path(name)))
 	}
-	w.must(os.WriteFile(path("notes.txt"), []byte("not ours"), 0o600))
-	w.wantUpTo(w.end())
+	d.must(os.WriteFile(d.path("notes.txt"), []byte("not ours"), 0o600))
+	d.wantUpTo(d.end())
+}
 
-	// Two parts of the right names and with each other's contents.
-	a, err := os.ReadFile(path(parts[0]))
-	w.must(err)
-	b, err := os.ReadFile(path(parts[1]))
-	w.must(err)
-	w.must(errors.Join(os.WriteFile(path(parts[0]), b, 0o600),
-		os.WriteFile(path(parts[1]), a, 0o600)))
-	found("two parts are swapped")
+func TestPartsWithEachOthersContentsAreFound(t *testing.T) {
+	d := newDamaged(t)
+	a, err := os.ReadFile(d.path(d.parts[0]))
+	d.must(err)
+	b, err := os.ReadFile(d.path(d.parts[1]))
+	d.must(err)
+	d.must(errors.Join(os.WriteFile(d.path(d.parts[0]), b, 0o600),
+		os.WriteFile(d.path(d.parts[1]), a, 0o600)))
+	d.found("two parts are swapped")
 }
 
 func TestDamageOfWhatAnArchiveBeginsWithIsFound(t *testing.T) {

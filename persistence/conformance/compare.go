@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -15,92 +16,18 @@ func (w *world) trimmedLists() {
 	w.compare(4, persistence.Retention{Trades: 137, Orders: 41, Candles: 5}, 12, 150)
 }
 
-// compare asks the store and the model the same.
+// compare asks the store and the model the same, before and after the store is opened again.
 func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n int) {
-	r := newRand(w.T, stream)
 	w.open(keep)
 	m := &model{keep: keep}
-	w.fill(r, m, flushes, n)
-	top := m.orders[len(m.orders)-1].ID + 10
+	q := &questions{Rand: newRand(w.T, stream), flushes: flushes, trades: flushes * n}
+	w.fill(q.Rand, m, flushes, n)
+	q.top = m.orders[len(m.orders)-1].ID + 10
 	for round := range 2 {
 		if rows, err := w.s.Verify(w.ctx, func(place string) { w.Error(place) }); err != nil {
 			w.Fatalf("%d rows: %v", rows, err)
 		}
-		for range 400 {
-			q := persistence.TradeQuery{Ascending: r.IntN(2) == 0}
-			if r.IntN(2) == 0 {
-				q.Pair = uint16(1 + r.IntN(pairs+1))
-			}
-			if r.IntN(2) == 0 {
-				q.Account = 1 + r.Uint32N(accounts+1)
-				q.MySide = trading.Side(r.IntN(3))
-			}
-			if r.IntN(2) == 0 {
-				q.TakerSide = trading.Side(r.IntN(3))
-			}
-			if r.IntN(2) == 0 {
-				q.Before = 1 + r.Uint64N(top)
-			}
-			if r.IntN(2) == 0 {
-				q.Offset = r.IntN(flushes * n / 2)
-			}
-			w.wantTrades(q, m.tradesOf(q))
-		}
-		for range 300 {
-			q := persistence.OrderQuery{Account: 1 + r.Uint32N(accounts+1),
-				Side: trading.Side(r.IntN(3)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
-			if r.IntN(2) == 0 {
-				q.Pair = uint16(1 + r.IntN(pairs+1))
-			}
-			if r.IntN(2) == 0 {
-				q.Status = uint8(persistence.StatusCancelled + r.IntN(2))
-			}
-			if r.IntN(2) == 0 {
-				q.ClientID = fmt.Sprintf("client-%d", r.IntN(6))
-			}
-			if r.IntN(2) == 0 {
-				q.Before = 1 + r.Uint64N(top)
-			}
-			w.wantOrders(q, m.ordersOf(q))
-		}
-		for range 50 {
-			q := persistence.DepositQuery{Account: 1 + r.Uint32N(accounts+1), Offset: r.IntN(30)}
-			if r.IntN(2) == 0 {
-				q.Currency, q.Offset = uint16(1+r.IntN(currencies+1)), r.IntN(10)
-			}
-			if r.IntN(2) == 0 {
-				q.Before, q.Offset = 1+r.Uint64N(top), r.IntN(3)
-			}
-			w.wantDeposits(q, m.depositsOf(q))
-		}
-		for range 200 {
-			q := persistence.WithdrawQuery{Account: r.Uint32N(accounts + 2),
-				Currency: uint16(r.IntN(currencies + 2)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
-			if r.IntN(2) == 0 {
-				q.Status = uint8(10 * (3 + r.IntN(3)))
-			}
-			if r.IntN(2) == 0 {
-				q.Before = 1 + r.Uint64N(1_000_003)
-			}
-			if r.IntN(2) == 0 {
-				q.Offset = r.IntN(20)
-			}
-			w.wantWithdraws(q, m.withdrawsOf(q))
-		}
-		for range 100 {
-			q := persistence.CandleQuery{Pair: uint16(1 + r.IntN(3)), Frame: uint8(r.IntN(3))}
-			if r.IntN(2) == 0 {
-				q.Since = r.Int64N(60 * int64(flushes))
-			}
-			if r.IntN(2) == 0 {
-				q.Until = r.Int64N(60 * int64(flushes))
-			}
-			w.wantCandles(q, m)
-		}
-		for range 30 {
-			q := persistence.ActionQuery{Before: r.Uint64N(top)}
-			w.wantActions(q, m.actionsOf(q))
-		}
+		w.wantDrawn(q, m)
 		w.wantEverything(m)
 		w.wantTrades(persistence.TradeQuery{Before: math.MaxUint64},
 			m.tradesOf(persistence.TradeQuery{}))
@@ -114,7 +41,122 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 			w.again(keep)
 		}
 	}
-	// fn says stop.
+	w.wantListsToStop()
+}
+
+// questions draws queries at random.
+type questions struct {
+	*rand.Rand
+	flushes, trades int    // how much the store was filled with
+	top             uint64 // above all ids
+}
+
+func (w *world) wantDrawn(q *questions, m *model) {
+	w.Helper()
+	for range 400 {
+		trades := q.drawTrades()
+		w.wantTrades(trades, m.tradesOf(trades))
+	}
+	for range 300 {
+		orders := q.drawOrders()
+		w.wantOrders(orders, m.ordersOf(orders))
+	}
+	for range 50 {
+		deposits := q.drawDeposits()
+		w.wantDeposits(deposits, m.depositsOf(deposits))
+	}
+	for range 200 {
+		withdraws := q.drawWithdraws()
+		w.wantWithdraws(withdraws, m.withdrawsOf(withdraws))
+	}
+	for range 100 {
+		w.wantCandles(q.drawCandles(), m)
+	}
+	for range 30 {
+		actions := persistence.ActionQuery{Before: q.Uint64N(q.top)}
+		w.wantActions(actions, m.actionsOf(actions))
+	}
+}
+
+func (r *questions) drawTrades() persistence.TradeQuery {
+	q := persistence.TradeQuery{Ascending: r.IntN(2) == 0}
+	if r.IntN(2) == 0 {
+		q.Pair = uint16(1 + r.IntN(pairs+1))
+	}
+	if r.IntN(2) == 0 {
+		q.Account = 1 + r.Uint32N(accounts+1)
+		q.MySide = trading.Side(r.IntN(3))
+	}
+	if r.IntN(2) == 0 {
+		q.TakerSide = trading.Side(r.IntN(3))
+	}
+	if r.IntN(2) == 0 {
+		q.Before = 1 + r.Uint64N(r.top)
+	}
+	if r.IntN(2) == 0 {
+		q.Offset = r.IntN(r.trades / 2)
+	}
+	return q
+}
+
+func (r *questions) drawOrders() persistence.OrderQuery {
+	q := persistence.OrderQuery{Account: 1 + r.Uint32N(accounts+1),
+		Side: trading.Side(r.IntN(3)), MaxSeq: r.Uint64N(uint64(r.flushes) + 1)}
+	if r.IntN(2) == 0 {
+		q.Pair = uint16(1 + r.IntN(pairs+1))
+	}
+	if r.IntN(2) == 0 {
+		q.Status = uint8(persistence.StatusCancelled + r.IntN(2))
+	}
+	if r.IntN(2) == 0 {
+		q.ClientID = fmt.Sprintf("client-%d", r.IntN(6))
+	}
+	if r.IntN(2) == 0 {
+		q.Before = 1 + r.Uint64N(r.top)
+	}
+	return q
+}
+
+func (r *questions) drawDeposits() persistence.DepositQuery {
+	q := persistence.DepositQuery{Account: 1 + r.Uint32N(accounts+1), Offset: r.IntN(30)}
+	if r.IntN(2) == 0 {
+		q.Currency, q.Offset = uint16(1+r.IntN(currencies+1)), r.IntN(10)
+	}
+	if r.IntN(2) == 0 {
+		q.Before, q.Offset = 1+r.Uint64N(r.top), r.IntN(3)
+	}
+	return q
+}
+
+func (r *questions) drawWithdraws() persistence.WithdrawQuery {
+	q := persistence.WithdrawQuery{Account: r.Uint32N(accounts + 2),
+		Currency: uint16(r.IntN(currencies + 2)), MaxSeq: r.Uint64N(uint64(r.flushes) + 1)}
+	if r.IntN(2) == 0 {
+		q.Status = uint8(10 * (3 + r.IntN(3)))
+	}
+	if r.IntN(2) == 0 {
+		q.Before = 1 + r.Uint64N(1_000_003)
+	}
+	if r.IntN(2) == 0 {
+		q.Offset = r.IntN(20)
+	}
+	return q
+}
+
+func (r *questions) drawCandles() persistence.CandleQuery {
+	q := persistence.CandleQuery{Pair: uint16(1 + r.IntN(3)), Frame: uint8(r.IntN(3))}
+	if r.IntN(2) == 0 {
+		q.Since = r.Int64N(60 * int64(r.flushes))
+	}
+	if r.IntN(2) == 0 {
+		q.Until = r.Int64N(60 * int64(r.flushes))
+	}
+	return q
+}
+
+// wantListsToStop checks that each list ends as soon as its function returns false.
+func (w *world) wantListsToStop() {
+	w.Helper()
 	seen := 0
 	w.must(w.s.Trades(w.ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool {
 		seen++

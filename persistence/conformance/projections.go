@@ -44,84 +44,120 @@ func (w *world) watermark() {
 	w.wantWatermark(5)
 }
 
+// meaningless checks that the store refuses batches, rows and queries that mean nothing. The
+// watermark stays.
 func (w *world) meaningless() {
 	w.open(persistence.Retention{})
-	f := func(what string, err error) {
-		w.Helper()
-		if err == nil {
-			w.Errorf("%s: no error", what)
-		} else if errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrFenced) {
-			w.Errorf("%s: %v is not what is wrong", what, err)
-		}
-	}
-	f("an empty batch", w.s.Append(w.ctx, w.tok, 0, 1, nil))
-	f("a batch of no records", w.s.Append(w.ctx, w.tok, 0, 0, []byte("x")))
-	f("a batch that goes back", w.s.Append(w.ctx, w.tok, 2, 1, []byte("x")))
-	f("a sequence of 2^53", w.s.Append(w.ctx, w.tok, 0, 1<<53, []byte("x")))
-	apply := func(writes persistence.Writes) error { return w.s.Apply(w.ctx, w.tok, 0, 1, &writes) }
-	f("an apply that goes back", w.s.Apply(w.ctx, w.tok, 2, 1, &persistence.Writes{}))
-	f("rows without a move", w.s.Apply(w.ctx, w.tok, 0, 0,
-		&persistence.Writes{Trades: []persistence.Trade{trade(1, 1, 1, 2)}}))
-	f("an id of 0", apply(persistence.Writes{Trades: []persistence.Trade{trade(0, 1, 1, 2)}}))
-	f("an id of 2^53", apply(persistence.Writes{Orders: []persistence.Order{order(1<<53, 1, 1)}}))
-	open := order(1, 1, 1)
-	open.Status = persistence.StatusActive
-	f("an open order", apply(persistence.Writes{Orders: []persistence.Order{open}}))
-	long := order(1, 1, 1)
-	long.ClientID = strings.Repeat("x", 37)
-	f("a client id of 37 bytes", apply(persistence.Writes{Orders: []persistence.Order{long}}))
-	end := func(change func(*persistence.Withdraw)) error {
-		d := withdraw(1, 1)
-		change(&d)
-		return apply(persistence.Writes{Withdraws: []persistence.Withdraw{d}})
-	}
-	f("an open withdraw", end(func(d *persistence.Withdraw) {
-		d.Status = persistence.WithdrawVerified
-	}))
-	f("a withdraw without an id", end(func(d *persistence.Withdraw) { d.ID = 0 }))
-	f("an address of 257 bytes", end(func(d *persistence.Withdraw) {
-		d.Address = strings.Repeat("x", 257)
-	}))
-	f("details of 1025 bytes", end(func(d *persistence.Withdraw) {
-		d.Details = strings.Repeat("x", 1025)
-	}))
-	f("a candle before 1970", apply(
-		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, -1)}}))
-	f("a candle below 0", apply(persistence.Writes{
-		Candles: []persistence.Candle{{Pair: 1, Low: -1}}}))
-	act := func(a persistence.Action) error {
-		return apply(persistence.Writes{Actions: []persistence.Action{a}})
-	}
-	f("an action without a sequence", act(persistence.Action{Who: "x"}))
-	f("an action by somebody of 257 bytes",
-		act(persistence.Action{Seq: 1, Who: strings.Repeat("x", 257)}))
-	f("an action of 4097 bytes", act(persistence.Action{Seq: 1, What: strings.Repeat("x", 4097)}))
-	f("a nonce without a key", apply(persistence.Writes{Nonces: []persistence.Nonce{{}}}))
-	f("a wallet without a name", apply(
-		persistence.Writes{Wallets: []persistence.Wallet{{Account: 1}}}))
-	f("too many nonces", apply(persistence.Writes{
-		Nonces: make([]persistence.Nonce, persistence.MaxRows+1)}))
-	f("too many withdraws", apply(
-		persistence.Writes{Withdraws: make([]persistence.Withdraw, persistence.MaxRows+1)}))
-	f("too many candles", apply(persistence.Writes{
-		Candles: make([]persistence.Candle, persistence.MaxRows+1)}))
-	f("too many actions", apply(persistence.Writes{
-		Actions: make([]persistence.Action, persistence.MaxRows+1)}))
-	still := func(writes persistence.Writes) error { return w.s.Apply(w.ctx, w.tok, 0, 0, &writes) }
-	f("a withdraw without a move",
-		still(persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}}))
-	f("a candle without a move", still(
-		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}}))
-	f("an action without a move", still(
-		persistence.Writes{Actions: []persistence.Action{action(1)}}))
-	f("a negative offset of withdraws",
+	w.invalid("an empty batch", w.s.Append(w.ctx, w.tok, 0, 1, nil))
+	w.invalid("a batch of no records", w.s.Append(w.ctx, w.tok, 0, 0, []byte("x")))
+	w.invalid("a batch that goes back", w.s.Append(w.ctx, w.tok, 2, 1, []byte("x")))
+	w.invalid("a sequence of 2^53", w.s.Append(w.ctx, w.tok, 0, 1<<53, []byte("x")))
+	w.invalid("an apply that goes back", w.s.Apply(w.ctx, w.tok, 2, 1, &persistence.Writes{}))
+	w.meaninglessRows()
+	w.meaninglessWithdraws()
+	w.meaninglessActions()
+	w.rowsWithoutMove()
+	w.invalid("a negative offset of withdraws",
 		w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Offset: -1},
 			func(*persistence.Withdraw) bool { return true }))
-	f("a negative offset", w.s.Trades(w.ctx,
+	w.invalid("a negative offset", w.s.Trades(w.ctx,
 		persistence.TradeQuery{Offset: -1}, func(*persistence.Trade) bool { return true }))
 	w.wantWatermark(0)
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 1, nil)) // nothing to write is fine
 	w.wantWatermark(1)
+	w.asManyAsAllowed()
+}
+
+// invalid checks that the store refuses meaningless input, and not for its place or its owner.
+func (w *world) invalid(name string, err error) {
+	w.Helper()
+	if err == nil {
+		w.Errorf("%s: no error", name)
+	} else if errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrFenced) {
+		w.Errorf("%s: %v is another refusal", name, err)
+	}
+}
+
+// invalidRows checks that the store refuses rows, though they come at the right place.
+func (w *world) invalidRows(name string, writes persistence.Writes) {
+	w.Helper()
+	w.invalid(name, w.s.Apply(w.ctx, w.tok, 0, 1, &writes))
+}
+
+func (w *world) meaninglessRows() {
+	w.invalidRows("an id of 0", persistence.Writes{Trades: []persistence.Trade{trade(0, 1, 1, 2)}})
+	w.invalidRows("an id of 2^53",
+		persistence.Writes{Orders: []persistence.Order{order(1<<53, 1, 1)}})
+	open := order(1, 1, 1)
+	open.Status = persistence.StatusActive
+	w.invalidRows("an open order", persistence.Writes{Orders: []persistence.Order{open}})
+	long := order(1, 1, 1)
+	long.ClientID = strings.Repeat("x", 37)
+	w.invalidRows("a client id of 37 bytes", persistence.Writes{Orders: []persistence.Order{long}})
+	w.invalidRows("a candle before 1970",
+		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, -1)}})
+	w.invalidRows("a candle below 0",
+		persistence.Writes{Candles: []persistence.Candle{{Pair: 1, Low: -1}}})
+	w.invalidRows("a nonce without a key", persistence.Writes{Nonces: []persistence.Nonce{{}}})
+	w.invalidRows("a wallet without a name",
+		persistence.Writes{Wallets: []persistence.Wallet{{Account: 1}}})
+	const tooMany = persistence.MaxRows + 1
+	w.invalidRows("too many nonces", persistence.Writes{Nonces: make([]persistence.Nonce, tooMany)})
+	w.invalidRows("too many withdraws",
+		persistence.Writes{Withdraws: make([]persistence.Withdraw, tooMany)})
+	w.invalidRows("too many candles",
+		persistence.Writes{Candles: make([]persistence.Candle, tooMany)})
+	w.invalidRows("too many actions",
+		persistence.Writes{Actions: make([]persistence.Action, tooMany)})
+}
+
+func (w *world) meaninglessWithdraws() {
+	invalid := func(name string, change func(*persistence.Withdraw)) {
+		w.Helper()
+		d := withdraw(1, 1)
+		change(&d)
+		w.invalidRows(name, persistence.Writes{Withdraws: []persistence.Withdraw{d}})
+	}
+	invalid("an open withdraw", func(d *persistence.Withdraw) {
+		d.Status = persistence.WithdrawVerified
+	})
+	invalid("a withdraw without an id", func(d *persistence.Withdraw) { d.ID = 0 })
+	invalid("an address of 257 bytes", func(d *persistence.Withdraw) {
+		d.Address = strings.Repeat("x", 257)
+	})
+	invalid("details of 1025 bytes", func(d *persistence.Withdraw) {
+		d.Details = strings.Repeat("x", 1025)
+	})
+}
+
+func (w *world) meaninglessActions() {
+	invalid := func(name string, a persistence.Action) {
+		w.Helper()
+		w.invalidRows(name, persistence.Writes{Actions: []persistence.Action{a}})
+	}
+	invalid("an action without a sequence", persistence.Action{Who: "x"})
+	invalid("an action by an operator of 257 bytes",
+		persistence.Action{Seq: 1, Who: strings.Repeat("x", 257)})
+	invalid("an action of 4097 bytes", persistence.Action{Seq: 1, What: strings.Repeat("x", 4097)})
+}
+
+// rowsWithoutMove checks that rows of the history come only with a watermark that moves.
+func (w *world) rowsWithoutMove() {
+	invalid := func(name string, writes persistence.Writes) {
+		w.Helper()
+		w.invalid(name, w.s.Apply(w.ctx, w.tok, 0, 0, &writes))
+	}
+	invalid("a trade without a move",
+		persistence.Writes{Trades: []persistence.Trade{trade(1, 1, 1, 2)}})
+	invalid("a withdraw without a move",
+		persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}})
+	invalid("a candle without a move",
+		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}})
+	invalid("an action without a move",
+		persistence.Writes{Actions: []persistence.Action{action(1)}})
+}
+
+func (w *world) asManyAsAllowed() {
 	most := make([]persistence.Nonce, persistence.MaxRows)
 	for i := range most {
 		most[i] = persistence.Nonce{Key: "key", Nonce: uint64(i + 1)}

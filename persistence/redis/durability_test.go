@@ -245,7 +245,8 @@ func TestALooksOwnQuestionsDoNotMoveItsGround(t *testing.T) {
 	s.proven.Store(&ground{})
 	look := func(calls int) error {
 		info := func(text string) *redis.StringCmd { return redis.NewStringResult(text, nil) }
-		state := "aof_enabled:1\naof_last_write_status:ok\naof_last_bgrewrite_status:ok\naof_rewrite_scheduled:0\naof_rewrite_in_progress:0"
+		state := "aof_enabled:1\naof_last_write_status:ok\naof_last_bgrewrite_status:ok\n" +
+			"aof_rewrite_scheduled:0\naof_rewrite_in_progress:0"
 		if rewriting {
 			state = strings.TrimSuffix(state, "0") + "1"
 		}

@@ -66,35 +66,40 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 		t.Fatalf("code %d", code)
 	}
 	for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 3}} {
-		want, got := 0, 0
-		for i := range w.Trades {
-			if t := &w.Trades[i]; (q.Pair == 0 || t.Pair == q.Pair) &&
-				(q.Account == 0 || t.Taker == q.Account || t.Maker == q.Account) {
-				want++
-			}
-		}
-		last := uint64(1 << 53)
-		if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
-			if tr.ID >= last {
-				t.Fatalf("%+v: %d after %d", q, tr.ID, last)
-			}
-			last = tr.ID
-			got++
-			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if got != want {
-			t.Fatalf("%+v: %d trades, want %d", q, got, want)
-		}
+		wantFalling(t, s, q, w.Trades)
 	}
 	n := 0
-	if err := s.Orders(t.Context(),
-		persistence.OrderQuery{Account: 3}, func(*persistence.Order) bool {
-			n++
-			return true
-		}); err != nil || n != 1286 {
+	err := s.Orders(t.Context(), persistence.OrderQuery{Account: 3},
+		func(*persistence.Order) bool { n++; return true })
+	if err != nil || n != 1286 {
 		t.Fatalf("%d orders, %v", n, err)
+	}
+}
+
+// wantFalling checks that a list has as many trades as match a pair and an account, newest first,
+// each once.
+func wantFalling(t *testing.T, s *Store, q persistence.TradeQuery, all []persistence.Trade) {
+	t.Helper()
+	want, got := 0, 0
+	for i := range all {
+		if t := &all[i]; (q.Pair == 0 || t.Pair == q.Pair) &&
+			(q.Account == 0 || t.Taker == q.Account || t.Maker == q.Account) {
+			want++
+		}
+	}
+	last := uint64(1 << 53)
+	if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
+		if tr.ID >= last {
+			t.Fatalf("%+v: %d after %d", q, tr.ID, last)
+		}
+		last = tr.ID
+		got++
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Fatalf("%+v: %d trades, want %d", q, got, want)
 	}
 }
 
@@ -140,45 +145,14 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 func TestMarksFollowTheirTrades(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client()
+	const accounts = 3
 	for _, keep := range []int{0, 700} {
 		s, tok, _ := mustOpen(t, server.URL(),
 			Options{Engine: fmt.Sprintf("keep-%d", keep),
 				Retention: persistence.Retention{Trades: keep}})
 		r := rand.New(rand.NewPCG(1, uint64(keep)))
-		lost := false
-		check := func() {
-			t.Helper()
-			for account := range uint32(3) {
-				list := s.accountTrades(account)
-				rows, err := c.LRange(t.Context(), list, 0, -1).Result()
-				marks, err2 := c.Get(t.Context(), s.marks(list)).Result()
-				if err := errors.Join(err, err2); err != nil && !lost {
-					t.Fatal(err)
-				}
-				n := len(marks) / codec.MarkSize
-				if !lost && n < len(rows) || n > 2*len(rows)+1000 ||
-					len(marks)%codec.MarkSize != 0 {
-					t.Fatalf("%d trades with %d bytes of marks", len(rows), len(marks))
-				}
-				for i := range min(n, len(rows)) {
-					var tr persistence.Trade
-					row := []byte(rows[len(rows)-1-i])
-					if err := codec.DecodeTrade(row[codec.IDSize:len(row)-codec.SumSize],
-						rowID(row), &tr); err != nil {
-						t.Fatal(err)
-					}
-					at := (n - 1 - i) * codec.MarkSize
-					if got, want := marks[at:at+codec.MarkSize],
-						string(codec.AppendMark(nil, codec.At(s.marks(list)), &tr, account)); got !=
-						want {
-						t.Fatalf(
-							"the mark of trade %d of account %d, %d before the newest, is %x, "+
-								"want %x", tr.ID, account, i, got, want)
-					}
-				}
-			}
-		}
 		ids := r.Perm(6000)
+		lost := false
 		var before []persistence.Trade
 		for step := range 40 {
 			var w persistence.Writes
@@ -192,15 +166,15 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 					id = uint64(10_000 - step*100 - len(w.Trades))
 				}
 				w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(r.IntN(1000)),
-					TakerSide: trading.Side(1 + r.IntN(2)), Taker: r.Uint32N(3),
-					Maker: r.Uint32N(3)})
+					TakerSide: trading.Side(1 + r.IntN(2)), Taker: r.Uint32N(accounts),
+					Maker: r.Uint32N(accounts)})
 			}
 			if step%4 == 3 { // some come again
 				w.Trades = append(w.Trades, before...)
 			}
 			before = append(before[:0], w.Trades[:50]...)
 			if step == 25 { // as if written by a version without marks
-				for account := range uint32(3) {
+				for account := range uint32(accounts) {
 					c.Del(t.Context(), s.marks(s.accountTrades(account)))
 				}
 				lost = true
@@ -208,7 +182,40 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 			if err := s.Apply(t.Context(), tok, uint64(step), uint64(step+1), &w); err != nil {
 				t.Fatal(err)
 			}
-			check()
+			for account := range uint32(accounts) {
+				wantMarks(t, c, s, account, lost)
+			}
+		}
+	}
+}
+
+// wantMarks compares the marks of an account's trades with the trades. If marks are lost, the older
+// trades may have none.
+func wantMarks(t *testing.T, c *redis.Client, s *Store, account uint32, lost bool) {
+	t.Helper()
+	list := s.accountTrades(account)
+	rows, err := c.LRange(t.Context(), list, 0, -1).Result()
+	marks, err2 := c.Get(t.Context(), s.marks(list)).Result()
+	if err := errors.Join(err, err2); err != nil && !lost {
+		t.Fatal(err)
+	}
+	n := len(marks) / codec.MarkSize
+	if !lost && n < len(rows) || n > 2*len(rows)+1000 || len(marks)%codec.MarkSize != 0 {
+		t.Fatalf("%d trades with %d bytes of marks", len(rows), len(marks))
+	}
+	for i := range min(n, len(rows)) {
+		var tr persistence.Trade
+		row := []byte(rows[len(rows)-1-i])
+		if err := codec.DecodeTrade(row[codec.IDSize:len(row)-codec.SumSize], rowID(row),
+			&tr); err != nil {
+			t.Fatal(err)
+		}
+		at := (n - 1 - i) * codec.MarkSize
+		got := marks[at : at+codec.MarkSize]
+		want := string(codec.AppendMark(nil, codec.At(s.marks(list)), &tr, account))
+		if got != want {
+			t.Fatalf("the mark of trade %d of account %d, %d before the newest, is %x, want %x",
+				tr.ID, account, i, got, want)
 		}
 	}
 }
@@ -218,75 +225,92 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
-	c := server.Client()
-	const most = 1 << 20 // the least that Redis lets be configured
-	if err := c.ConfigSet(t.Context(), "proto-max-bulk-len", fmt.Sprint(most)).Err(); err != nil {
+	m := &longMarks{T: t, c: server.Client(), s: s, tok: tok, id: 1}
+	if err := m.c.ConfigSet(t.Context(), "proto-max-bulk-len",
+		fmt.Sprint(longestMarks)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	at, id := uint64(0), uint64(1)
-	apply := func(ids ...uint64) {
-		t.Helper()
-		var w persistence.Writes
-		for _, id := range ids {
-			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%2),
-				TakerSide: 1, Taker: 1, Maker: 2})
-		}
-		if err := s.Apply(t.Context(), tok, at, at+1, &w); err != nil {
-			t.Fatal(err)
-		}
-		at++
-	}
-	grow := func(n int) {
-		t.Helper()
-		ids := make([]uint64, n)
-		for i := range ids {
-			ids[i] = id
-			id += 2
-		}
-		apply(ids...)
-	}
-	list := s.accountTrades(1)
-	marks := func() string { return c.Get(t.Context(), s.marks(list)).Val() }
-	want := func(n int) {
-		t.Helper()
-		if got := len(marks()); got != n*codec.MarkSize {
-			t.Fatalf("%d bytes of marks, want %d marks", got, n)
-		}
-	}
-	// fill puts marks of trimmed rows in front, until only some more have room.
-	fill := func(room int) {
-		t.Helper()
-		real := marks()
-		front := strings.Repeat("x", most/codec.MarkSize*codec.MarkSize-len(real)-
-			room*codec.MarkSize)
-		if err := c.Set(t.Context(), s.marks(list), front+real, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	grow(3000)
-	want(3000)
-	fill(9)
-	grow(10)
-	want(10)
-	grow(1000)
-	want(1010)
-	fill(8)
+	m.grow(3000)
+	m.want(3000)
+	m.fill(9)
+	m.grow(10)
+	m.want(10)
+	m.grow(1000)
+	m.want(1010)
+	m.fill(8)
 	// even ones, in the midst of the newest
-	apply(id-19, id-17, id-15, id-13, id-11, id-9, id-7, id-5, id-3)
-	want(0)
-	grow(2000)
-	want(2000)
+	id := m.id
+	m.apply(id-19, id-17, id-15, id-13, id-11, id-9, id-7, id-5, id-3)
+	m.want(0)
+	m.grow(2000)
+	m.want(2000)
 	for _, q := range []persistence.TradeQuery{{Account: 1, Offset: pageRows + 2500},
 		{Account: 1, Pair: 1, Offset: 5}, {Account: 1, Offset: pageRows + 100, Ascending: true}} {
 		n, all := 0, 3000+10+1000+9+2000
 		if q.Pair != 0 {
 			all = 9
 		}
-		if err := s.Trades(t.Context(),
-			q, func(*persistence.Trade) bool { n++; return true }); err != nil ||
-			n != all-q.Offset {
+		err := s.Trades(t.Context(), q, func(*persistence.Trade) bool { n++; return true })
+		if err != nil || n != all-q.Offset {
 			t.Fatalf("%+v answers %d trades (%v), want %d", q, n, err, all-q.Offset)
 		}
+	}
+}
+
+const longestMarks = 1 << 20 // bytes; the least that Redis lets be configured
+
+// longMarks writes trades of account 1, and looks at their marks.
+type longMarks struct {
+	*testing.T
+	c   *redis.Client
+	s   *Store
+	tok persistence.Token
+	at  uint64 // the watermark
+	id  uint64 // of the next trade; odd
+}
+
+func (m *longMarks) apply(ids ...uint64) {
+	m.Helper()
+	var w persistence.Writes
+	for _, id := range ids {
+		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%2),
+			TakerSide: 1, Taker: 1, Maker: 2})
+	}
+	if err := m.s.Apply(m.Context(), m.tok, m.at, m.at+1, &w); err != nil {
+		m.Fatal(err)
+	}
+	m.at++
+}
+
+func (m *longMarks) grow(n int) {
+	m.Helper()
+	ids := make([]uint64, n)
+	for i := range ids {
+		ids[i] = m.id
+		m.id += 2
+	}
+	m.apply(ids...)
+}
+
+func (m *longMarks) key() string { return m.s.marks(m.s.accountTrades(1)) }
+
+func (m *longMarks) marks() string { return m.c.Get(m.Context(), m.key()).Val() }
+
+func (m *longMarks) want(n int) {
+	m.Helper()
+	if got := len(m.marks()); got != n*codec.MarkSize {
+		m.Fatalf("%d bytes of marks, want %d marks", got, n)
+	}
+}
+
+// fill puts marks of trimmed rows in front, until only some more have room.
+func (m *longMarks) fill(room int) {
+	m.Helper()
+	marks := m.marks()
+	front := strings.Repeat("x",
+		longestMarks/codec.MarkSize*codec.MarkSize-len(marks)-room*codec.MarkSize)
+	if err := m.c.Set(m.Context(), m.key(), front+marks, 0).Err(); err != nil {
+		m.Fatal(err)
 	}
 }
 
@@ -319,11 +343,11 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 	}
 	sides := persistence.TradeQuery{Pair: 2, TakerSide: trading.Sell, Offset: pageRows + 300}
 	var got []uint64
-	if err := s.Trades(t.Context(),
-		sides, func(tr *persistence.Trade) bool {
-			got = append(got, tr.ID)
-			return true
-		}); err != nil || len(got) != 367 || got[0] != 2200 {
+	err = s.Trades(t.Context(), sides, func(tr *persistence.Trade) bool {
+		got = append(got, tr.ID)
+		return true
+	})
+	if err != nil || len(got) != 367 || got[0] != 2200 {
 		t.Fatalf("%d trades %v, %v", len(got), got, err)
 	}
 	for _, have := range []int{trades, 4000, 1, 0} {
@@ -337,30 +361,33 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 				MySide: trading.Side(i / 7 % 3),
 				Offset: pageRows + 1 + 97*i, Ascending: i%2 == 0, Before: uint64(i % 5 * 2400),
 			}
-			var want, got []persistence.Trade
-			for _, tr := range all {
-				if codec.TradeMatches(codec.AppendTrade(nil, &tr), &q) &&
-					(q.Before == 0 || tr.ID < q.Before) {
-					want = append(want, tr)
-				}
-			}
-			if !q.Ascending {
-				slices.Reverse(want)
-			}
-			want = want[min(q.Offset, len(want)):]
-			if err := s.Trades(t.Context(),
-				q, func(tr *persistence.Trade) bool {
-					got = append(got, *tr)
-					return true
-				}); err != nil {
+			var got []persistence.Trade
+			if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
+				got = append(got, *tr)
+				return true
+			}); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(got, want) {
+			if want := answerOf(q, all); !slices.Equal(got, want) {
 				t.Fatalf("with %d marks: %+v answers %d trades, want %d", have, q, len(got),
 					len(want))
 			}
 		}
 	}
+}
+
+// answerOf returns the trades that a list has to answer, of all in the order of their ids.
+func answerOf(q persistence.TradeQuery, all []persistence.Trade) (want []persistence.Trade) {
+	for _, tr := range all {
+		if codec.TradeMatches(codec.AppendTrade(nil, &tr), &q) &&
+			(q.Before == 0 || tr.ID < q.Before) {
+			want = append(want, tr)
+		}
+	}
+	if !q.Ascending {
+		slices.Reverse(want)
+	}
+	return want[min(q.Offset, len(want)):]
 }
 
 // after calls fn once, behind the next call of a script.

@@ -31,9 +31,11 @@ type answers struct {
 }
 
 const (
-	quietFile     = "aof_enabled:1\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\naof_last_bgrewrite_status:ok\r\naof_last_write_status:ok\r\n"
-	rewritingFile = "aof_enabled:1\r\naof_rewrite_in_progress:1\r\naof_rewrite_scheduled:0\r\naof_last_bgrewrite_status:ok\r\naof_last_write_status:ok\r\n"
-	written       = "*2\r\n:1\r\n$0\r\n\r\n"
+	quietFile     = "aof_rewrite_in_progress:0\r\n" + soundFile
+	rewritingFile = "aof_rewrite_in_progress:1\r\n" + soundFile
+	soundFile     = "aof_enabled:1\r\naof_rewrite_scheduled:0\r\n" +
+		"aof_last_bgrewrite_status:ok\r\naof_last_write_status:ok\r\n"
+	written = "*2\r\n:1\r\n$0\r\n\r\n"
 )
 
 func newScripted(t *testing.T) *scripted {

@@ -28,87 +28,112 @@ type rowCase struct {
 }
 
 func drawRow(t *rapid.T) rowCase {
-	id := rapid.Uint64Range(1, MaxID).Draw(t, "id")
-	account := rapid.Uint32().Draw(t, "account")
-	side := trading.Side(rapid.IntRange(1, 2).Draw(t, "side"))
-	amount := money.Amount(rapid.Int64Range(0, 1<<63-1).Draw(t, "amount"))
-	price := money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, "price"))
-	at := rapid.Int64().Draw(t, "time")
-	text := rapid.StringN(0, MaxClientID, MaxClientID).Draw(t, "text")
-	kind := rapid.IntRange(0, 5).Draw(t, "kind")
-	switch kind {
-	case 0:
-		v := persistence.Trade{
-			ID: id, Pair: rapid.Uint16().Draw(t, "pair"), TakerSide: side, Price: price,
-			Amount: amount, TimeUs: at,
-			Taker: account, Maker: rapid.Uint32().Draw(t, "maker"), TakerOrder: id / 2,
-			MakerOrder: id / 3,
-		}
-		if rapid.Bool().Draw(t, "fees") {
-			v.TakerFee, v.MakerFee = drawBalance(t, "taker fee"), drawBalance(t, "maker fee")
-		}
-		return rowCase{AppendTrade(nil, &v), v, func(b []byte) (any, error) {
-			var got persistence.Trade
-			err := DecodeTrade(b, id, &got)
-			return got, err
-		}}
-	case 1:
-		v := persistence.Order{
-			ID: id, Account: account, Pair: rapid.Uint16().Draw(t, "pair"), Side: side,
-			Status: uint8(rapid.IntRange(2, 3).Draw(t, "status")),
-			Price:  price, Amount: amount, Remaining: amount / 2, TimeUs: at,
-			ClosedUs:  rapid.Int64().Draw(t, "closed"),
-			ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), ClientID: text,
-		}
-		return rowCase{AppendOrder(nil, &v), v, func(b []byte) (any, error) {
-			var got persistence.Order
-			err := DecodeOrder(b, account, id, &got)
-			return got, err
-		}}
+	return rapid.SampledFrom([]func(*rapid.T) rowCase{drawTrade, drawOrder, drawWithdraw,
+		drawCandle, drawAction, drawDeposit}).Draw(t, "kind")(t)
+}
+
+func drawID(t *rapid.T) uint64 { return rapid.Uint64Range(1, MaxID).Draw(t, "id") }
+
+func drawSide(t *rapid.T) trading.Side {
+	return trading.Side(rapid.IntRange(1, 2).Draw(t, "side"))
+}
+
+func drawAmount(t *rapid.T) money.Amount {
+	return money.Amount(rapid.Int64Range(0, 1<<63-1).Draw(t, "amount"))
+}
+
+func drawPrice(t *rapid.T, name string) money.Price {
+	return money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, name))
+}
+
+func drawText(t *rapid.T) string {
+	return rapid.StringN(0, MaxClientID, MaxClientID).Draw(t, "text")
+}
+
+func drawTrade(t *rapid.T) rowCase {
+	id := drawID(t)
+	v := persistence.Trade{
+		ID: id, Pair: rapid.Uint16().Draw(t, "pair"), TakerSide: drawSide(t),
+		Price: drawPrice(t, "price"), Amount: drawAmount(t),
+		TimeUs: rapid.Int64().Draw(t, "time"), Taker: rapid.Uint32().Draw(t, "taker"),
+		Maker: rapid.Uint32().Draw(t, "maker"), TakerOrder: id / 2, MakerOrder: id / 3,
 	}
-	switch kind {
-	case 2:
-		v := persistence.Withdraw{
-			ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"), Amount: amount,
-			Status: uint8(rapid.IntRange(0, 255).Draw(t, "status")),
-			TimeUs: at, ClosedUs: rapid.Int64().Draw(t, "closed"),
-			ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"),
-			Address:   text, Details: rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
-		}
-		return rowCase{AppendWithdraw(nil, &v), v, func(b []byte) (any, error) {
-			var got persistence.Withdraw
-			err := DecodeWithdraw(b, id, &got)
-			return got, err
-		}}
-	case 3:
-		other := func(name string) money.Price {
-			return money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, name))
-		}
-		v := persistence.Candle{
-			Pair: uint16(account), Frame: uint8(account >> 16), Time: int64(id), Open: price,
-			High: other("high"), Low: other("low"), Close: other("close"),
-			Volume: money.TotalFromBits(rapid.Uint64().Draw(t, "volume"),
-				rapid.Uint64().Draw(t, "volume's low half")),
-		}
-		return rowCase{AppendCandle(nil, &v), v, func(b []byte) (any, error) {
-			var got persistence.Candle
-			err := DecodeCandle(b, v.Pair, v.Frame, id, &got)
-			return got, err
-		}}
-	case 4:
-		v := persistence.Action{Seq: id, TimeUs: at, Who: text,
-			What: rapid.StringN(0, 200, maxWhat).Draw(t, "what")}
-		return rowCase{AppendAction(nil, &v), v, func(b []byte) (any, error) {
-			var got persistence.Action
-			err := DecodeAction(b, id, &got)
-			return got, err
-		}}
+	if rapid.Bool().Draw(t, "fees") {
+		v.TakerFee, v.MakerFee = drawBalance(t, "taker fee"), drawBalance(t, "maker fee")
 	}
-	v := persistence.Deposit{ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"),
-		Amount: amount, TimeUs: at, Reference: text}
+	return rowCase{AppendTrade(nil, &v), v, func(b []byte) (any, error) {
+		var got persistence.Trade
+		err := DecodeTrade(b, id, &got)
+		return got, err
+	}}
+}
+
+func drawOrder(t *rapid.T) rowCase {
+	amount := drawAmount(t)
+	v := persistence.Order{
+		ID: drawID(t), Account: rapid.Uint32().Draw(t, "account"),
+		Pair: rapid.Uint16().Draw(t, "pair"), Side: drawSide(t),
+		Status: uint8(rapid.IntRange(2, 3).Draw(t, "status")),
+		Price:  drawPrice(t, "price"), Amount: amount, Remaining: amount / 2,
+		TimeUs: rapid.Int64().Draw(t, "time"), ClosedUs: rapid.Int64().Draw(t, "closed"),
+		ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), ClientID: drawText(t),
+	}
+	return rowCase{AppendOrder(nil, &v), v, func(b []byte) (any, error) {
+		var got persistence.Order
+		err := DecodeOrder(b, v.Account, v.ID, &got)
+		return got, err
+	}}
+}
+
+func drawWithdraw(t *rapid.T) rowCase {
+	v := persistence.Withdraw{
+		ID: drawID(t), Account: rapid.Uint32().Draw(t, "account"),
+		Currency: rapid.Uint16().Draw(t, "currency"), Amount: drawAmount(t),
+		Status: uint8(rapid.IntRange(0, 255).Draw(t, "status")),
+		TimeUs: rapid.Int64().Draw(t, "time"), ClosedUs: rapid.Int64().Draw(t, "closed"),
+		ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), Address: drawText(t),
+		Details: rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
+	}
+	return rowCase{AppendWithdraw(nil, &v), v, func(b []byte) (any, error) {
+		var got persistence.Withdraw
+		err := DecodeWithdraw(b, v.ID, &got)
+		return got, err
+	}}
+}
+
+func drawCandle(t *rapid.T) rowCase {
+	id := drawID(t)
+	v := persistence.Candle{
+		Pair: rapid.Uint16().Draw(t, "pair"), Frame: rapid.Uint8().Draw(t, "frame"),
+		Time: int64(id), Open: drawPrice(t, "open"), High: drawPrice(t, "high"),
+		Low: drawPrice(t, "low"), Close: drawPrice(t, "close"),
+		Volume: money.TotalFromBits(rapid.Uint64().Draw(t, "volume"),
+			rapid.Uint64().Draw(t, "volume's low half")),
+	}
+	return rowCase{AppendCandle(nil, &v), v, func(b []byte) (any, error) {
+		var got persistence.Candle
+		err := DecodeCandle(b, v.Pair, v.Frame, id, &got)
+		return got, err
+	}}
+}
+
+func drawAction(t *rapid.T) rowCase {
+	v := persistence.Action{Seq: drawID(t), TimeUs: rapid.Int64().Draw(t, "time"),
+		Who: drawText(t), What: rapid.StringN(0, 200, maxWhat).Draw(t, "what")}
+	return rowCase{AppendAction(nil, &v), v, func(b []byte) (any, error) {
+		var got persistence.Action
+		err := DecodeAction(b, v.Seq, &got)
+		return got, err
+	}}
+}
+
+func drawDeposit(t *rapid.T) rowCase {
+	v := persistence.Deposit{ID: drawID(t), Account: rapid.Uint32().Draw(t, "account"),
+		Currency: rapid.Uint16().Draw(t, "currency"), Amount: drawAmount(t),
+		TimeUs: rapid.Int64().Draw(t, "time"), Reference: drawText(t)}
 	return rowCase{AppendDeposit(nil, &v), v, func(b []byte) (any, error) {
 		var got persistence.Deposit
-		err := DecodeDeposit(b, account, id, &got)
+		err := DecodeDeposit(b, v.Account, v.ID, &got)
 		return got, err
 	}}
 }
