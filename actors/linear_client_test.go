@@ -85,9 +85,9 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 	o := lineartest.Operation{Account: account}
 	switch n := c.random.IntN(16); {
 	case n < 5 && len(r.withdrawals) > 0:
-		o.Kind = lineartest.ApproveWithdraw
+		o.Kind = lineartest.ApproveWithdrawal
 		if c.random.IntN(2) == 0 {
-			o.Kind = lineartest.RefuseWithdraw
+			o.Kind = lineartest.RefuseWithdrawal
 		}
 		w := r.withdrawals[c.random.IntN(len(r.withdrawals))]
 		o.Account, o.Withdrawal = w.account, w.number
@@ -144,9 +144,9 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		return o
 	case n < 13:
 		if w, ok := c.pick(r.withdrawals); ok {
-			o.Kind, o.Withdrawal = lineartest.ConfirmWithdraw, w
+			o.Kind, o.Withdrawal = lineartest.ConfirmWithdrawal, w
 			if c.random.IntN(3) == 0 {
-				o.Kind = lineartest.CancelWithdraw
+				o.Kind = lineartest.CancelWithdrawal
 			}
 			return o
 		}
@@ -314,9 +314,9 @@ func (c *recordedClient) unsigned(e *Engine,
 		}
 	}
 	switch o.Kind {
-	case lineartest.ApproveWithdraw:
+	case lineartest.ApproveWithdrawal:
 		return move(event.WithdrawApproved)
-	case lineartest.RefuseWithdraw:
+	case lineartest.RefuseWithdrawal:
 		return move(event.WithdrawRefused)
 	case lineartest.CreateKey:
 		return done(func() (Admin, error) {
@@ -367,7 +367,7 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 		return e.CancelAll(key, o.Nonce, pair)
 	case lineartest.Withdraw:
 		return e.Withdraw(key, o.Nonce, uint16(o.Currency+1), amount, strconv.Itoa(o.Withdrawal))
-	case lineartest.ConfirmWithdraw:
+	case lineartest.ConfirmWithdrawal:
 		code, err := askCode(e, withdrawal)
 		if err != nil {
 			return nil, err

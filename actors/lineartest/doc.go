@@ -3,14 +3,23 @@
 // A client notes each operation in a History before it sends it, and its result when the answer is
 // there. Check asks whether there is an order of all operations that keeps those apart that did not
 // overlap, and in which each result is what one exchange, doing one operation after the other,
-// would have answered. The sequential exchange knows two pairs and the wallets of the accounts that
-// trade on them, as one object (model.go): so a read of a wallet that shows a trade which a later
-// read of the book does not show is an error too. The keys of each account are another object
-// (keys.go). It shares no code with the exchange that it judges.
+// would have answered. The search for that order is porcupine's. The package shares no code with
+// the exchange that it judges.
 //
-// An operation without an outcome is one that may have happened at any time since, or never, until
-// Settle says that nothing is under way any more. What later reads show of it is taken into account
-// before the search (parts.go).
+//	history.go      the operations, their results, and the history that notes them
+//	check.go        the search, for each object
+//	market.go       one object: two books and the wallets of the accounts that trade on them
+//	orders.go       the market's orders and cancels       withdrawals.go  its withdrawals
+//	keys.go         the other objects: each account's keys, nonces and freeze
+//	parts.go        an operation as the parts that the search puts in order
+//	unknown.go      operations without an outcome, decided by later reads before the search
+//	page.go         a wrong history as a page for a browser and as text
+//
+// Books and wallets are one object, so a read of a wallet that shows a trade which a later read of
+// the book does not show is an error too.
+//
+// An operation without an outcome may have happened at any time since, or never, until Settle says
+// that nothing is under way any more.
 //
 // One answer is weaker than the rest. A wallet decides on what is durable and on what it has itself
 // sent on, and money that is on its way to it is neither. So a refusal for funds may leave out what

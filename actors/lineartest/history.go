@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// What a history may have, and the market that it is about. Both pairs trade currency 0, for
-// another one each: so the two books share each account's money.
+// The size of the market that a history is about. Both pairs trade currency 0, each for a currency
+// of its own, so the two books share each account's money.
 const (
 	Accounts   = 4
 	Currencies = 3
@@ -20,7 +20,7 @@ const (
 // coins, Funds are units, and Rates are units for each coin: so no fee needs rounding.
 const Unit = 10_000
 
-// Rates are what an account pays of what it receives: when its order rested, and when it did not.
+// Rates are an account's fees, of what it receives: as the maker of a trade and as the taker.
 type Rates struct{ Maker, Taker int64 }
 
 // A Kind says what an operation asks for.
@@ -28,33 +28,31 @@ type Kind uint8
 
 // The kinds of operations. Those with a key name Account, Key and Nonce, too.
 const (
-	Place           Kind = iota // an order, with a key: Pair, Order, Buy, Price, Amount
-	Cancel                      // with a key: Pair, Order
-	CancelAll                   // with a key: Pair, or AllPairs
-	ReadOrder                   // with a key: Order. Gives Orders, at most one
-	ReadOpen                    // with a key. Gives Orders, all open ones in any order
-	ReadBook                    // Pair. Gives Levels and UpdateID
-	Deposit                     // Account, Currency, Amount
-	Withdraw                    // with a key: Withdrawal, Currency, Amount
-	ConfirmWithdraw             // with a key: Withdrawal
-	CancelWithdraw              // with a key: Withdrawal
-	ApproveWithdraw             // Account, Withdrawal
-	RefuseWithdraw              // Account, Withdrawal
-	ReadWallet                  // with a key. Gives Funds
-	ReadPending                 // with a key. Gives Pending, in any order
-	CreateKey                   // Account, Key, Permissions
-	RevokeKey                   // Account, Key
-	Freeze                      // Account, On
-	// Account. Gives Keys and Frozen; only while no other operation is under way
-	ReadKeys
-	Restart // of the exchange, which may forget the nonces of reads
+	Place             Kind = iota // an order, with a key: Pair, Order, Buy, Price, Amount
+	Cancel                        // with a key: Pair, Order
+	CancelAll                     // with a key: Pair, or AllPairs
+	ReadOrder                     // with a key: Order. Gives Orders, at most one
+	ReadOpen                      // with a key. Gives Orders, all open ones in any order
+	ReadBook                      // Pair. Gives Levels and UpdateID
+	Deposit                       // Account, Currency, Amount
+	Withdraw                      // with a key: Withdrawal, Currency, Amount
+	ConfirmWithdrawal             // with a key: Withdrawal
+	CancelWithdrawal              // with a key: Withdrawal
+	ApproveWithdrawal             // Account, Withdrawal
+	RefuseWithdrawal              // Account, Withdrawal
+	ReadWallet                    // with a key. Gives Funds
+	ReadPending                   // with a key. Gives Pending, in any order
+	CreateKey                     // Account, Key, Permissions
+	RevokeKey                     // Account, Key
+	Freeze                        // Account, On
+	ReadKeys                      // Account. Gives Keys and Frozen, while nothing else is under way
+	Restart                       // of the exchange, which may forget the nonces of reads
 )
 
 var kindNames = [...]string{"place", "cancel", "cancel all", "read order",
 	"read open orders", "read book",
-	"deposit", "withdraw", "confirm", "cancel withdraw", "approve", "refuse", "read wallet",
-	"read pending withdrawals", "create key",
-	"revoke key", "freeze", "read keys", "restart"}
+	"deposit", "withdraw", "confirm", "cancel withdrawal", "approve", "refuse", "read wallet",
+	"read pending withdrawals", "create key", "revoke key", "freeze", "read keys", "restart"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -72,12 +70,12 @@ const (
 	MayAll = MayRead | MayTrade | MayWithdraw
 )
 
-// Needs is the permission that an operation's key must have; 0: it is signed with none.
+// Needs returns the permission that an operation's key must have, or 0 if no key signs it.
 func (k Kind) Needs() uint8 {
 	switch k {
 	case Place, Cancel, CancelAll:
 		return MayTrade
-	case Withdraw, ConfirmWithdraw, CancelWithdraw:
+	case Withdraw, ConfirmWithdrawal, CancelWithdrawal:
 		return MayWithdraw
 	case ReadOrder, ReadOpen, ReadWallet, ReadPending:
 		return MayRead
@@ -85,13 +83,13 @@ func (k Kind) Needs() uint8 {
 	return 0
 }
 
-// An Operation is what a client asked for. Clients name their orders, withdrawals and keys by
-// numbers of their own, from 1. An order's number is also the client order id that it is sent with:
-// of several orders with one number, one can come to be.
+// An Operation is a client's request. Clients number their orders, withdrawals and keys themselves,
+// from 1. An order's number is also its client order id, so of several orders with one number the
+// exchange takes one at most.
 type Operation struct {
 	Kind        Kind
 	Account     int // below Accounts
-	Key         int // that signs it; of CreateKey and RevokeKey the one that is meant. 0: none
+	Key         int // signs the operation, or is created or revoked by it. 0: none
 	Nonce       uint64
 	Permissions uint8
 	Pair        int // below Pairs
@@ -109,36 +107,35 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Unknown      Outcome = iota // it may or may not have happened
-	Done                        // it happened; of a read: it was answered
-	RefusedFunds                // available was less than needed
-	// no such order is open, or the withdrawal's status does not allow it
-	RefusedState
-	RefusedRepeated   // the account has another order with this client order id
-	RefusedKey        // there is no such key, or it was revoked
-	RefusedPermission // the key may not do this
-	RefusedFrozen     // the account is frozen
-	RefusedNonce      // the key has used this nonce, or a higher one
+	Unknown           Outcome = iota // it may or may not have happened
+	Done                             // it happened; of a read: it was answered
+	RefusedFunds                     // available was less than needed
+	RefusedState                     // the order is not open, or the withdrawal's status forbids it
+	RefusedRepeated                  // the account has another order with this client order id
+	RefusedKey                       // there is no such key, or it was revoked
+	RefusedPermission                // the key may not do this
+	RefusedFrozen                    // the account is frozen
+	RefusedNonce                     // the key has used this nonce, or a higher one
 
-	Outcomes = RefusedNonce + 1 // how many there are
+	Outcomes = RefusedNonce + 1 // the number of outcomes
 )
 
 var outcomeNames = [...]string{"unknown", "done", "refused for funds", "refused",
-	"refused as repeated",
-	"refused for its key", "refused for a permission", "refused as frozen", "refused for its nonce"}
+	"refused as repeated", "refused for its key",
+	"refused for a permission", "refused as frozen", "refused for its nonce"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// byKey reports whether an operation ended before its wallet looked at what it asks for.
+// byKey reports whether an operation was refused for its key, before the wallet looked at the rest.
 func (o Outcome) byKey() bool { return o >= RefusedKey }
 
-// A Result is what a client was told. What it was not told is left zero where that is said.
+// A Result is what a client was told.
 type Result struct {
 	Outcome Outcome
-	// of the order, of the cancel, or of the order that has the client order id; 0: not told
+	// ID of the order, of the cancel, or of the order that has the client order id; 0: not told
 	ID     uint64
 	Trades []Trade // of a placed order, in their order
-	// of a placed order: what rests; of a cancelled one: what was released, -1: not told
+	// Remains of a placed order is what rests; of a cancelled one what was released, -1: not told
 	Remains   int64
 	Cancelled []uint64   // of a cancel of all: the ids of the orders
 	Orders    []OrderRow // of a read
@@ -151,7 +148,7 @@ type Result struct {
 	Keys      []KeyRow   // of a read of keys, in the order of their numbers
 }
 
-// A Trade is one execution, as the taker is told.
+// A Trade is one execution, as the taker sees it.
 type Trade struct {
 	ID     uint64
 	Maker  int // the resting order, 0: not told
@@ -167,20 +164,20 @@ type OrderRow struct {
 	Remains int64
 }
 
-// A Pending is a withdrawal that is neither paid out nor at its end otherwise.
+// A Pending is a withdrawal that was not paid out, cancelled or refused.
 type Pending struct {
 	Withdrawal int
 	Confirmed  bool
 }
 
-// A KeyRow is a key, as an operator sees it. Of a revoked one there are no permissions.
+// A KeyRow is a key, as an operator sees it. A revoked key has no permissions.
 type KeyRow struct {
 	Key         int
 	Permissions uint8
 	Revoked     bool
 }
 
-// A Status is an order's.
+// A Status is the status of an order.
 type Status uint8
 
 // The statuses.
@@ -193,19 +190,19 @@ const (
 // A Level is the orders of one price.
 type Level struct{ Price, Amount int64 }
 
-// Funds are what a wallet has of one currency, in units.
+// Funds are a wallet's money in one currency, in units.
 type Funds struct{ Balance, Reserve int64 }
 
 // A Wallet is an account's funds by currency.
 type Wallet [Currencies]Funds
 
-// A History is written by many clients at once.
+// A History takes the operations of many clients at once.
 type History struct {
 	Fees [Pairs][Accounts]Rates // set before the first operation
 
 	mu     sync.Mutex
-	clock  int64
-	epoch  int // how often it was settled
+	clock  int64 // counts the calls and the ends of operations
+	epoch  int   // how often the history was settled
 	events []*Recorded
 }
 
@@ -217,7 +214,7 @@ type Recorded struct {
 	number    int   // in the history
 	epoch     int   // of the history, when it was sent
 	call, end int64 // end is 0 while there is no answer
-	settled   int64 // when it had happened, if it ever does; 0 while that is open
+	settled   int64 // after this time it does not happen any more; 0: it may
 	forgotten bool
 	h         *History
 }
@@ -239,7 +236,7 @@ func (r *Recorded) End(result Result) {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
 	if r.end != 0 || r.epoch != r.h.epoch {
-		panic(fmt.Sprintf("BUG: %v ends twice, or when all was quiet", r.Operation))
+		panic(fmt.Sprintf("BUG: %v ends twice, or after Settle", r.Operation))
 	}
 	if r.Result = result; result.Outcome != Unknown {
 		r.h.clock++
@@ -250,7 +247,7 @@ func (r *Recorded) End(result Result) {
 	}
 }
 
-// Settle says of an operation without an outcome that it has happened by now, or never will.
+// Settle notes that an operation without an outcome has happened by now, or never will.
 func (r *Recorded) Settle() {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
@@ -260,7 +257,7 @@ func (r *Recorded) Settle() {
 	}
 }
 
-// Settle says that nothing is under way: what was sent and has no outcome has happened by now, or
+// Settle notes that nothing is under way: each operation without an outcome has happened by now, or
 // never will. It ends an epoch. Epochs keep a check short, because nothing overlaps across them.
 func (h *History) Settle() {
 	h.mu.Lock()
@@ -270,7 +267,7 @@ func (h *History) Settle() {
 	h.settle(h.clock)
 }
 
-// settle settles what was sent before a time.
+// settle settles the operations that were sent before a time.
 func (h *History) settle(before int64) {
 	for _, r := range h.events {
 		if r.end == 0 && r.settled == 0 && r.call < before {
@@ -282,18 +279,18 @@ func (h *History) settle(before int64) {
 // Before reports whether an operation was answered before another one was sent.
 func (r *Recorded) Before(other *Recorded) bool { return r.end != 0 && r.end < other.call }
 
-// Forget takes back what was noted: the operation was turned away before it could do anything.
+// Forget takes the operation out of the history: it was turned away before it could do anything.
 func (r *Recorded) Forget() {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
 	r.forgotten = true
 }
 
-// Operations are all that was noted, in the order of their calls. They may be changed, to see what
-// Check says then.
+// Operations returns all operations in the order of their calls. A test may change them, to see
+// what Check says then.
 func (h *History) Operations() []*Recorded { return h.events }
 
-// Count says how many operations ended so.
+// Count returns how many operations have an outcome.
 func (h *History) Count(o Outcome) (n int) {
 	for _, r := range h.events {
 		if r.Result.Outcome == o && !r.forgotten {
@@ -303,8 +300,7 @@ func (h *History) Count(o Outcome) (n int) {
 	return n
 }
 
-// Clone is a copy whose operations can be changed without changing the history's. What results
-// refer to is shared.
+// Clone returns a copy with operations of its own. The slices in their results are shared.
 func (h *History) Clone() *History {
 	c := &History{Fees: h.Fees, clock: h.clock, epoch: h.epoch}
 	for _, r := range h.events {

@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// Keys are what decides whether an account's operations are looked at: its keys with their nonces,
-// and whether it is frozen. A step makes new ones and leaves the old ones as they are.
+// Keys are an account's keys with their nonces, and whether the account is frozen: they decide
+// whether the account's operations are looked at. A step changes a copy and leaves the old keys as
+// they are.
 type keys struct {
-	frozen bool  // for the wallet
-	barred bool  // for gateways
+	frozen bool  // the wallet knows of the freeze
+	barred bool  // the gateways know of it
 	keys   []key // by number
 }
 
-// A key's highest nonce lies between sure and most, which differ after an operation without an
-// outcome, and after a restart: that may forget the nonces of reads, and keeps those up to kept.
+// A key's highest used nonce lies between sure and most. They differ after an operation without an
+// outcome. They differ after a restart, too: it may forget the nonces of reads.
 type key struct {
 	number           int
 	permissions      uint8
 	revoked          bool
-	sure, most, kept uint64
+	sure, most, kept uint64 // kept: the highest nonce of a command, which no restart forgets
 }
 
 func (s *keys) clone() *keys { return &keys{s.frozen, s.barred, slices.Clone(s.keys)} }
@@ -33,14 +34,16 @@ func (s *keys) find(number int) (at int, there bool) {
 		func(k key, n int) int { return cmp.Compare(k.number, n) })
 }
 
-// after gives the keys that may be there after a part of an operation, as market.after does.
+// after returns the keys that a part of an operation may lead to, as market.after does. A signed
+// operation without an outcome needs one state alone: its step widens the bounds of the nonce, so
+// that they hold whether it happened or not.
 func (s *keys) after(p *part) []any {
 	c := s.clone()
 	done := c.step(p)
 	switch {
-	case p.fate == open && done && p.o.Kind.Needs() == 0:
+	case p.fate == unknown && done && p.o.Kind.Needs() == 0:
 		return []any{c, s}
-	case p.fate == open && !done:
+	case p.fate == unknown && !done:
 		return []any{s}
 	case done:
 		return []any{c}
@@ -48,9 +51,11 @@ func (s *keys) after(p *part) []any {
 	return nil
 }
 
+// step does one part of an operation on s, and reports whether the result is right.
 func (s *keys) step(p *part) bool {
 	o, r := p.o, p.r
 	at, there := s.find(o.Key)
+	live := there && !s.keys[at].revoked
 	switch o.Kind {
 	case CreateKey:
 		if !there {
@@ -58,7 +63,6 @@ func (s *keys) step(p *part) bool {
 		}
 		return !there && r.Outcome != RefusedState
 	case RevokeKey:
-		live := there && !s.keys[at].revoked
 		if r.Outcome == RefusedState || !live {
 			return !live && r.Outcome == RefusedState
 		}
@@ -87,19 +91,18 @@ func (s *keys) step(p *part) bool {
 		return !s.barred
 	case p.unfrozen:
 		return !s.frozen
-	case o.Kind == ApproveWithdraw:
+	case o.Kind == ApproveWithdrawal:
 		return s.frozen && r.Outcome == RefusedFrozen
 	}
-	live := there && !s.keys[at].revoked
 	if r.Outcome == RefusedKey || !live {
 		return !live && r.Outcome == RefusedKey
 	}
-	return s.signed(p, &s.keys[at])
+	return s.sign(p, &s.keys[at])
 }
 
-// signed is what a live key's operation comes to. Its wallet sees to the nonce, and then, for all
-// but reads, to the freeze.
-func (s *keys) signed(p *part, k *key) bool {
+// sign takes the nonce of an operation that a live key has signed. The exchange looks at the
+// permission, then at the nonce, and then at the freeze, which does not stop reads there.
+func (s *keys) sign(p *part, k *key) bool {
 	o, r := p.o, p.r
 	if may := k.permissions&o.Kind.Needs() != 0; r.Outcome == RefusedPermission || !may {
 		return !may && r.Outcome == RefusedPermission
@@ -108,7 +111,7 @@ func (s *keys) signed(p *part, k *key) bool {
 	case r.Outcome == Unknown:
 		k.most = max(k.most, o.Nonce)
 		return true
-	case r.Outcome == RefusedFrozen: // before the nonce was looked at, or after
+	case r.Outcome == RefusedFrozen: // by a gateway, before the nonce was taken, or by the wallet
 		k.most = max(k.most, o.Nonce)
 		return s.barred || s.frozen && !o.Kind.reads()
 	case r.Outcome == RefusedNonce:

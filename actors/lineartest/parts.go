@@ -5,55 +5,60 @@ import (
 	"slices"
 )
 
-// A part is what the checker puts in order. Most operations are one part of the market, and one of
-// their account's keys if they are signed: a key is looked at before what it asks for is done, and
-// a client cannot tell when. A read's account is looked at apart from its key. A freeze is one part
-// for the wallet, and one for gateways, which turn reads away and learn of it later. A cancel of
-// all is one part for each order, because each is cancelled by itself, and one for those that it
-// had to cancel.
+// A part is what the checker puts in order. Most operations have one part for the market, and a
+// signed one has another for the keys of its account: the exchange looks at the key first, and a
+// client cannot tell when. Three kinds of operations have more parts:
+//   - a read of an account has one for the account, which must not be frozen, and one for its key;
+//   - a freeze has one for the wallet, and one for the gateways, which learn of it later and then
+//     turn reads away;
+//   - a cancel of all orders has one for each order, because each is cancelled by itself, and one
+//     for the orders that it had to cancel.
 type part struct {
-	o     *Operation
-	r     *Result
-	fate  fate
-	order int // of a cancel of all: the one that is cancelled, or 0
+	o    *Operation
+	r    *Result
+	fate fate
 
-	number, epoch int
-	id            uint64 // of the order, if anybody was told
-	rank          int    // of the id that was told, among all of its pair; 0: none was
-	unfrozen      bool   // only this is looked at
-	door          bool   // of a freeze: that gateways know of it
-	closed        []int  // of a cancel of all: orders that are not open when it is done
-	overlap       map[int]struct{}
-	besideRefusal bool // it overlaps with a refusal for funds
+	number, epoch int    // of the operation, in the history
+	id            uint64 // of the placed or cancelled order's record; 0: no client was told
+	rank          int    // of the id, among all that were told of its pair, from 1; 0: none was
+
+	order         int          // of a cancel of all: the order that this part cancels, or 0
+	closed        []int        // of a cancel of all: orders that must not be open after it
+	unfrozen      bool         // this part asks only whether the account is not frozen
+	door          bool         // this part is about what gateways know of a freeze
+	overlaps      map[int]bool // of a refusal for funds: the operations that overlap with it
+	besideRefusal bool         // it overlaps with a refusal for funds
 }
 
-// A fate says what became of an operation.
+// A fate says whether an operation happened.
 type fate uint8
 
 const (
-	told     fate = iota // its result says it
-	happened             // it has no outcome, and its effects were seen
-	open                 // it has no outcome
+	answered fate = iota // its result says so
+	happened             // it has no outcome, and a read has shown its effect
+	never                // it has no outcome, and a read shows that it did nothing
+	unknown              // it has no outcome, and no read decides
 )
 
-// A span is a part with its time, for one object: the market, or an account's keys.
+// A span is a part of an operation with the time that the operation took.
 type span struct {
 	part
 	client    int
 	call, end int64
 }
 
-// parts gives those that are about books and wallets, and those of each account's keys.
+// parts returns the parts of all operations: those of the market, and those of each account's keys.
 func (h *History) parts() (market []span, byAccount [Accounts][]span) {
-	all := h.answered()
-	besides := overlaps(all)
+	all := h.counted()
+	overlaps, besideRefusal := overlapping(all)
 	for i := range all {
 		r := &all[i]
-		o, b := &r.Operation, besides[r.number]
-		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch, overlap: b.with,
-			besideRefusal: b.refusal}, r.Client, r.call, r.end}
+		o := &r.Operation
+		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch,
+			overlaps: overlaps[r.number], besideRefusal: besideRefusal[r.number]},
+			r.Client, r.call, r.end}
 		if r.Result.Outcome == Unknown {
-			s.fate = open
+			s.fate = unknown
 		}
 		for account := range byAccount {
 			if o.Kind == Restart || o.Account == account {
@@ -61,11 +66,11 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 			}
 		}
 		switch {
-		case r.Result.Outcome.byKey() || o.Kind >= CreateKey || s.fate == open && o.Kind.reads():
+		case r.Result.Outcome.byKey() || o.Kind >= CreateKey || s.fate == unknown && o.Kind.reads():
 		case o.Kind == CancelAll:
 			market = append(market, h.ofCancelAll(s)...)
-		case s.fate == open:
-			s.learnPlace(h)
+		case s.fate == unknown:
+			h.decidePlace(&s)
 			market = append(market, s)
 		default:
 			if r.Result.Outcome == Done {
@@ -74,14 +79,14 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 			market = append(market, s)
 		}
 	}
-	market = h.decided(market)
+	market = h.decideEffects(market)
 	rank(market)
 	return market, byAccount
 }
 
-// answered are copies of the operations that count, each with an end. A read without an answer says
-// nothing of the market, and may have used its nonce.
-func (h *History) answered() (all []Recorded) {
+// counted returns copies of the operations that count, each with an end. An operation without an
+// outcome ends when the history was settled, or never.
+func (h *History) counted() (all []Recorded) {
 	for _, r := range h.events {
 		c := *r
 		if c.end == 0 {
@@ -97,18 +102,38 @@ func (h *History) answered() (all []Recorded) {
 	return all
 }
 
-// ofKeys are the parts of an operation that are about keys.
+// overlapping returns, by number, the operations that overlap with each refusal for funds, the
+// refused one included, and all operations that overlap with any of these refusals.
+func overlapping(all []Recorded) (of map[int]map[int]bool, besideRefusal map[int]bool) {
+	of, besideRefusal = map[int]map[int]bool{}, map[int]bool{}
+	for i := range all {
+		r := &all[i]
+		if r.Result.Outcome != RefusedFunds {
+			continue
+		}
+		of[r.number] = map[int]bool{}
+		for j := range all {
+			if other := &all[j]; other.call < r.end && r.call < other.end {
+				of[r.number][other.number] = true
+				besideRefusal[other.number] = true
+			}
+		}
+	}
+	return of, besideRefusal
+}
+
+// ofKeys returns the parts of an operation that are about keys and freezes.
 func (s span) ofKeys() []span {
 	o := s.o
 	switch {
-	case o.Kind == ApproveWithdraw && s.r.Outcome == Done:
+	case o.Kind == ApproveWithdrawal && s.r.Outcome == Done:
 		s.unfrozen = true
 		return []span{s}
 	case o.Kind == Freeze:
 		atDoor := s
 		atDoor.door = true
 		return []span{atDoor, s}
-	case o.Kind == ApproveWithdraw && s.r.Outcome == RefusedFrozen:
+	case o.Kind == ApproveWithdrawal && s.r.Outcome == RefusedFrozen:
 		return []span{s}
 	case o.Kind.Needs() == 0 && o.Kind < CreateKey:
 		return nil
@@ -120,172 +145,21 @@ func (s span) ofKeys() []span {
 	return []span{s}
 }
 
-// learnPlace takes from reads what became of an order without an outcome. Then it is told that it
-// never happened.
-func (s *span) learnPlace(h *History) {
-	if s.o.Kind != Place {
-		return
-	}
-	for _, r := range h.events {
-		switch row, seen, all := r.sees(s.o.Order); {
-		case !seen && all && r.call > s.end:
-			s.fate = told
-		case seen && h.isAlone(s.o.Order):
-			s.fate, s.id, s.end = happened, row.ID, min(s.end, r.end)
-		}
-	}
-}
-
-// An effect is what one operation at most can do: cancel an order, make a withdrawal, confirm it or
-// end it.
-type effect struct {
-	kind   Kind // Cancel, Withdraw, ConfirmWithdraw, or CancelWithdraw for each end
-	number int
-}
-
-func (s *span) effect() (e effect, ok bool) {
-	switch kind := s.o.Kind; kind {
-	case Cancel:
-		return effect{Cancel, s.o.Order}, true
-	case CancelAll:
-		return effect{Cancel, s.order}, s.order != 0
-	case Withdraw, ConfirmWithdraw, CancelWithdraw:
-		return effect{kind, s.o.Withdrawal}, true
-	case ApproveWithdraw, RefuseWithdraw:
-		return effect{CancelWithdraw, s.o.Withdrawal}, true
-	}
-	return e, false
-}
-
-// decided leaves out what cannot have happened of what has no outcome: another one was told to have
-// done the same, or a later read does not show it. If a read does, and one alone can have done it,
-// that has happened. It keeps a check short: the checker would try both for each of them, whatever
-// the others do.
-func (h *History) decided(market []span) (left []span) {
-	done, candidates := map[effect]bool{}, map[effect]int{}
-	for i := range market {
-		if s := &market[i]; s.fate == told && s.r.Outcome == Done {
-			if e, ok := s.effect(); ok {
-				done[e] = true
-			}
-		}
-	}
-	never := func(s *span) bool {
-		e, ok := s.effect()
-		return s.fate == told && s.r.Outcome == Unknown ||
-			s.fate == open && ok && (done[e] || h.seen(e, s) == denied)
-	}
-	for i := range market {
-		if s := &market[i]; s.fate == open && !never(s) {
-			if e, ok := s.effect(); ok {
-				candidates[e]++
-			}
-		}
-	}
-	for i := range market {
-		s := market[i]
-		if never(&s) {
-			continue
-		}
-		if e, ok := s.effect(); ok && s.fate == open && candidates[e] == 1 &&
-			h.seen(e, &s) == shown {
-			s.fate = happened
-		}
-		left = append(left, s)
-	}
-	return left
-}
-
-// A sight is what reads that came after an operation say of its effect.
-type sight uint8
-
-const (
-	unseen sight = iota
-	denied       // it was not there
-	shown
-)
-
-func (h *History) seen(e effect, s *span) (what sight) {
-	for _, r := range h.events {
-		if r.call <= s.end || r.forgotten || r.Result.Outcome != Done {
-			continue
-		}
-		if e.kind == Cancel {
-			if row, seen, _ := r.sees(e.number); seen && row.Status == Cancelled {
-				what = shown
-			} else if seen {
-				return denied
-			}
-			continue
-		}
-		if r.Operation.Kind != ReadPending || r.Operation.Account != s.o.Account {
-			continue
-		}
-		at := slices.IndexFunc(r.Result.Pending,
-			func(p Pending) bool { return p.Withdrawal == e.number })
-		switch {
-		case e.kind == Withdraw && at < 0:
-			if h.isMoved(e.number) { // and may be at its end
-				return what
-			}
-			return denied
-		case e.kind == CancelWithdraw && at >= 0,
-			e.kind == ConfirmWithdraw && at >= 0 && !r.Result.Pending[at].Confirmed:
-			return denied
-		case e.kind != ConfirmWithdraw || at >= 0:
-			what = shown
-		}
-	}
-	return what
-}
-
-// isMoved reports whether anybody sent more about a withdrawal.
-func (h *History) isMoved(number int) bool {
-	return slices.ContainsFunc(h.events, func(r *Recorded) bool {
-		return r.Operation.Withdrawal == number && r.Operation.Kind != Withdraw
-	})
-}
-
-// isAlone reports whether one operation alone placed an order of that number.
-func (h *History) isAlone(number int) bool {
-	n := 0
-	for _, r := range h.events {
-		if r.Operation.Kind == Place && r.Operation.Order == number {
-			n++
-		}
-	}
-	return n == 1
-}
-
-// sees is what an answered read says of an order. all: it would have the order, if it were there.
-func (r *Recorded) sees(number int) (row OrderRow, seen, all bool) {
-	kind := r.Operation.Kind
-	if r.forgotten || r.Result.Outcome != Done || kind != ReadOrder && kind != ReadOpen {
-		return row, false, false
-	}
-	for _, row := range r.Result.Orders {
-		if row.Order == number {
-			return row, true, true
-		}
-	}
-	return row, false, kind == ReadOrder && r.Operation.Order == number
-}
-
-// ofCancelAll are the parts of a cancel of all orders. When it has an outcome, what it has not
-// cancelled of the orders that were acknowledged before is closed. Without an outcome each may be
-// cancelled, but those that were seen otherwise later.
+// ofCancelAll returns the parts of a cancel of all orders. If it has an outcome, then each order
+// that rested before it was sent, and that it has not cancelled, must be closed after it. If it has
+// none, it may have cancelled each order that may have been open.
 func (h *History) ofCancelAll(s span) (parts []span) {
 	one := func(number int) {
 		c := s
 		c.order = number
 		parts = append(parts, c)
 	}
-	numbers := h.numbers()
+	numbers := h.numbersByID()
 	var cancelled, candidates []int
 	for _, id := range s.r.Cancelled {
 		number, known := numbers[id]
 		if !known {
-			number = -1 // nobody placed it, and nobody can cancel it
+			number = -1 // no client has placed it, so no part can cancel it
 		}
 		cancelled = append(cancelled, number)
 		one(number)
@@ -301,19 +175,19 @@ func (h *History) ofCancelAll(s span) (parts []span) {
 			}
 		}
 	}
-	if s.fate != open {
+	if s.fate != unknown {
 		return append(parts, s)
 	}
 	for _, number := range candidates {
-		if h.mayBeCancelled(number, &s) {
+		if h.mayBeOpen(number, &s) {
 			one(number)
 		}
 	}
 	return parts
 }
 
-// numbers gives the orders by the ids that somebody was told.
-func (h *History) numbers() map[uint64]int {
+// numbersByID returns the orders' numbers by the ids that clients were told.
+func (h *History) numbersByID() map[uint64]int {
 	by := map[uint64]int{}
 	for _, r := range h.events {
 		if r.Operation.Kind == Place && r.Result.Outcome == Done {
@@ -326,57 +200,27 @@ func (h *History) numbers() map[uint64]int {
 	return by
 }
 
-// mayBeCancelled reports whether an order may have been open when a cancel was sent.
-func (h *History) mayBeCancelled(number int, s *span) bool {
+// mayBeOpen reports whether an order may have been open when a cancel of all was sent.
+func (h *History) mayBeOpen(number int, cancel *span) bool {
 	placed := false
 	for _, r := range h.events {
 		if o := &r.Operation; o.Kind == Place && o.Order == number {
 			placed = placed || r.Result.Outcome == Unknown ||
 				r.Result.Outcome == Done && r.Result.Remains > 0
 		}
-		if row, seen, _ := r.sees(number); seen && r.end < s.call && row.Status != Open {
+		if row, seen, _ := r.sees(number); seen && r.end < cancel.call && row.Status != Open {
 			return false
 		}
 	}
 	return placed
 }
 
-// concerns reports whether a cancel of all is about a pair.
+// concerns reports whether a cancel of all orders is about a pair.
 func (o *Operation) concerns(pair int) bool { return o.Pair == AllPairs || o.Pair == pair }
 
-// A beside says which operations overlap with one that was refused for funds, and whether one
-// overlaps with any such.
-type beside struct {
-	with    map[int]struct{}
-	refusal bool
-}
-
-func overlaps(all []Recorded) map[int]beside {
-	by := map[int]beside{}
-	for i := range all {
-		r := &all[i]
-		if r.Result.Outcome != RefusedFunds {
-			continue
-		}
-		own := by[r.number]
-		own.with = map[int]struct{}{}
-		for j := range all {
-			if other := &all[j]; other.call < r.end && r.call < other.end {
-				own.with[other.number] = struct{}{}
-				b := by[other.number]
-				b.refusal = true
-				by[other.number] = b
-			}
-		}
-		own.refusal = by[r.number].refusal
-		by[r.number] = own
-	}
-	return by
-}
-
-// rank says of each id of an order or a cancel that somebody was told which one it is among those
-// of its pair: one counter gives them all, so the operations must have happened in that order. An
-// id that is there twice has no place in it.
+// rank numbers the ids of orders and cancels that clients were told, for each pair from 1. One
+// counter gives a pair's ids, so its operations must have happened in that order. An id that was
+// told twice gets a rank that no operation can have.
 func rank(market []span) {
 	var ids [Pairs][]uint64
 	times := map[uint64]int{}

@@ -311,7 +311,7 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 	switch n := c.rand.IntN(12); {
 	case n < 4:
 		if w, ok := c.newest(h.withdrawals); ok {
-			o.Kind, o.Withdrawal = lineartest.ApproveWithdraw+lineartest.Kind(n%2), w
+			o.Kind, o.Withdrawal = lineartest.ApproveWithdrawal+lineartest.Kind(n%2), w
 			return o
 		}
 	case n < 6:
@@ -362,11 +362,11 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		return o
 	case n < 12:
 		if w, ok := c.newest(h.withdrawals); ok {
-			o.Kind, o.Withdrawal = lineartest.ConfirmWithdraw, w
+			o.Kind, o.Withdrawal = lineartest.ConfirmWithdrawal, w
 			if i := slices.IndexFunc(h.withdrawals,
 				func(x numbered) bool { return x.number == w }); n == 11 ||
 				c.h.s.Mails.Code(h.withdrawals[i].id) == "" {
-				o.Kind = lineartest.CancelWithdraw // or the code is on its way
+				o.Kind = lineartest.CancelWithdrawal // or the code is on its way
 			}
 			return o
 		}
@@ -457,10 +457,10 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 		path, form = "/api/v1/withdraw/",
 			fmt.Sprintf("address=%d&amount=%d&currency=%s", o.Withdrawal, o.Amount,
 				recordedCurrencies[o.Currency])
-	case lineartest.ConfirmWithdraw:
+	case lineartest.ConfirmWithdrawal:
 		path, form = "/api/v1/withdraw-confirm/",
 			fmt.Sprintf("code=%s&withdraw=%d", c.h.s.Mails.Code(withdrawal), withdrawal)
-	case lineartest.CancelWithdraw:
+	case lineartest.CancelWithdrawal:
 		path, form = "/api/v1/withdraw-cancel/", fmt.Sprintf("withdraw=%d", withdrawal)
 	case lineartest.ReadOrder:
 		if path = fmt.Sprintf("/api/v1/order/%d/", order); order == 0 {
@@ -485,9 +485,9 @@ func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 	key *trader) (int, string, error) {
 	name := c.h.name(o.Account)
 	switch o.Kind {
-	case lineartest.ApproveWithdraw:
+	case lineartest.ApproveWithdrawal:
 		return c.moves("approve", map[string]any{"withdraw": withdrawal})
-	case lineartest.RefuseWithdraw:
+	case lineartest.RefuseWithdrawal:
 		return c.moves("refuse", map[string]any{"withdraw": withdrawal, "details": "no"})
 	case lineartest.Deposit:
 		c.h.mu.Lock()
@@ -588,7 +588,7 @@ var alreadyUsed = regexp.MustCompile(`Already used by order ([0-9]+)`)
 
 // refusal reads an answer that says no; ok is false if it is none.
 func refusal(o *lineartest.Operation, status int, body string) (r lineartest.Result, ok bool) {
-	moves := o.Kind >= lineartest.ConfirmWithdraw && o.Kind <= lineartest.RefuseWithdraw
+	moves := o.Kind >= lineartest.ConfirmWithdrawal && o.Kind <= lineartest.RefuseWithdrawal
 	switch repeated := alreadyUsed.FindStringSubmatch(body); {
 	case status == 401 && strings.Contains(body, `"nonce"`):
 		r.Outcome = lineartest.RefusedNonce
@@ -608,7 +608,7 @@ func refusal(o *lineartest.Operation, status int, body string) (r lineartest.Res
 		r.ID, _ = strconv.ParseUint(repeated[1], 10, 64)
 	case status == 400 && strings.Contains(body, "Out of balance"):
 		r.Outcome = lineartest.RefusedFunds
-	case status == 400 && o.Kind == lineartest.ApproveWithdraw &&
+	case status == 400 && o.Kind == lineartest.ApproveWithdrawal &&
 		strings.Contains(body, "despite_freeze"):
 		r.Outcome = lineartest.RefusedFrozen
 	case (status == 400 || status == 404) && moves,

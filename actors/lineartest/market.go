@@ -1,0 +1,157 @@
+package lineartest
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A market is the state of the sequential exchange: both books and all wallets. The search visits
+// many states and returns to earlier ones, so a step changes a copy and leaves the old market as it
+// is. Copies share their orders, so an order never changes: set replaces it.
+type market struct {
+	fees        *[Pairs][Accounts]Rates
+	orders      []*order // all that were ever placed, by number
+	withdrawals []withdrawal
+	wallets     [Accounts]Wallet
+	updates     [Pairs]uint64 // the update id of each book
+	rank        [Pairs]int    // how many ids of orders and cancels were told so far
+	lastTrade   [Pairs]uint64 // the newest id of a trade that was told
+	epoch       int           // the epoch that the credits belong to
+	credits     []credit      // by operation
+}
+
+type order struct {
+	number, account, pair  int
+	buy                    bool
+	status                 Status
+	turn                   uint64 // its priority in time; 0 of a closed order
+	price, amount, remains int64
+	id                     uint64 // 0: no client was told
+}
+
+// A credit is money that an operation made available: see mayRefuse.
+type credit struct {
+	operation, account, currency int
+	amount                       int64
+}
+
+func (s *market) clone() *market {
+	c := *s
+	c.orders, c.withdrawals, c.credits = slices.Clone(s.orders), slices.Clone(s.withdrawals),
+		slices.Clone(s.credits)
+	return &c
+}
+
+func (s *market) equal(t *market) bool {
+	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates &&
+		s.wallets == t.wallets && s.epoch == t.epoch &&
+		slices.EqualFunc(s.orders, t.orders,
+			func(a, b *order) bool { return a == b || *a == *b }) &&
+		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits)
+}
+
+// after returns the markets that a part of an operation may lead to. There is none if the part
+// cannot have been answered as it was, and there are two if it may have happened or not.
+func (s *market) after(p *part) []any {
+	if p.rank != 0 && p.rank != s.rank[p.o.Pair]+1 {
+		return nil // another operation was told the next id
+	}
+	before := s.clone()
+	if p.epoch > before.epoch {
+		// no operation of an earlier epoch overlaps with one of this epoch
+		before.epoch, before.credits = p.epoch, nil
+	}
+	if p.fate != unknown {
+		if before.step(p) {
+			return []any{before}
+		}
+		return nil
+	}
+	next := before.clone()
+	if next.step(p) {
+		return []any{next, before}
+	}
+	return []any{before}
+}
+
+// step does one part of an operation on s, which the caller may change. It reports whether one
+// exchange would have answered as the result says. An operation without an outcome is done, too: no
+// result can contradict it.
+func (s *market) step(p *part) bool {
+	o, r := p.o, p.r
+	switch o.Kind {
+	case Place:
+		return s.place(p)
+	case Cancel:
+		return s.cancel(p)
+	case CancelAll:
+		return s.cancelAll(p)
+	case Deposit:
+		s.wallets[o.Account][o.Currency].Balance += o.Amount * Unit
+		s.noteCredit(p, o.Account, o.Currency, o.Amount*Unit)
+		return r.Outcome == Done || r.Outcome == Unknown
+	case Withdraw:
+		return s.withdraw(p)
+	case ReadOrder:
+		return s.showsOrder(o, r)
+	case ReadOpen:
+		return s.showsOpen(o, r)
+	case ReadBook:
+		return r.UpdateID == s.updates[o.Pair] &&
+			slices.Equal(r.Levels[0], s.levels(o.Pair, true)) &&
+			slices.Equal(r.Levels[1], s.levels(o.Pair, false))
+	case ReadWallet:
+		return s.wallets[o.Account] == r.Funds
+	case ReadPending:
+		return s.showsPending(o, r)
+	default:
+		return s.moveWithdrawal(p)
+	}
+}
+
+// currencies returns the currency that a pair trades, and the one that pays for it.
+func currencies(pair int) (base, quote int) { return 0, pair + 1 }
+
+// spends returns the currency that an order needs.
+func spends(pair int, buy bool) int {
+	base, quote := currencies(pair)
+	if buy {
+		return quote
+	}
+	return base
+}
+
+// reserve sets money aside; false if there is not enough.
+func (s *market) reserve(account, currency int, amount int64) bool {
+	f := &s.wallets[account][currency]
+	if f.Balance-f.Reserve < amount {
+		return false
+	}
+	f.Reserve += amount
+	return true
+}
+
+// mayRefuse reports whether a refusal for funds is right. A wallet does not count money that is
+// still on its way to it, so the refusal may leave out what overlapping operations have credited.
+func (s *market) mayRefuse(p *part, account, currency int, need int64) bool {
+	f := s.wallets[account][currency]
+	available := f.Balance - f.Reserve
+	for _, c := range s.credits {
+		if p.overlaps[c.operation] && c.account == account && c.currency == currency {
+			available -= c.amount
+		}
+	}
+	return available < need
+}
+
+// noteCredit notes that an operation made money available, until the epoch ends. Credits are sorted
+// by operation, so that markets are equal whatever order led to them. Only what overlaps with a
+// refusal for funds is noted, because mayRefuse asks for nothing else.
+func (s *market) noteCredit(p *part, account, currency int, amount int64) {
+	if amount == 0 || !p.besideRefusal {
+		return
+	}
+	behind, _ := slices.BinarySearchFunc(s.credits, p.number+1,
+		func(c credit, n int) int { return cmp.Compare(c.operation, n) })
+	s.credits = slices.Insert(s.credits, behind, credit{p.number, account, currency, amount})
+}

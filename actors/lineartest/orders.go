@@ -1,0 +1,249 @@
+package lineartest
+
+import (
+	"cmp"
+	"slices"
+)
+
+// order returns the order of a number, or nil.
+func (s *market) order(number int) *order {
+	if at, there := s.find(number); there {
+		return s.orders[at]
+	}
+	return nil
+}
+
+func (s *market) find(number int) (at int, there bool) {
+	return slices.BinarySearchFunc(s.orders, number,
+		func(o *order, n int) int { return cmp.Compare(o.number, n) })
+}
+
+// set puts an order in the place of its former state.
+func (s *market) set(o order) {
+	if o.status != Open {
+		o.turn = 0
+	}
+	at, there := s.find(o.number)
+	if !there {
+		s.orders = slices.Insert(s.orders, at, nil)
+	}
+	s.orders[at] = &o
+}
+
+// place reserves the order's money, matches it, and compares its id, trades and remains with the
+// result.
+func (s *market) place(p *part) bool {
+	o, r := p.o, p.r
+	need := o.Amount * Unit
+	if o.Buy {
+		need *= o.Price
+	}
+	before := s.order(o.Order)
+	switch {
+	case r.Outcome == RefusedRepeated:
+		return before != nil && (r.ID == 0 || before.id == 0 || r.ID == before.id)
+	case before != nil:
+		return false
+	case r.Outcome == RefusedFunds:
+		return s.mayRefuse(p, o.Account, spends(o.Pair, o.Buy), need)
+	case r.Outcome != Done && r.Outcome != Unknown,
+		!s.reserve(o.Account, spends(o.Pair, o.Buy), need), !s.takeID(p):
+		return false
+	}
+	s.updates[o.Pair]++
+	taker := order{number: o.Order, account: o.Account, pair: o.Pair, buy: o.Buy, status: Open,
+		turn: s.updates[o.Pair], price: o.Price, amount: o.Amount, remains: o.Amount, id: p.id}
+	trades := s.match(p, &taker)
+	s.set(taker)
+	if r.Outcome == Unknown {
+		return true
+	}
+	return r.Remains == taker.remains &&
+		slices.EqualFunc(trades, r.Trades, func(want, told Trade) bool {
+			return want.Price == told.Price && want.Amount == told.Amount &&
+				(told.Maker == 0 || told.Maker == want.Maker) &&
+				s.takeTradeID(o.Pair, told.ID)
+		})
+}
+
+// takeID reports whether the operation's id, if a client was told it, is the next of its pair.
+func (s *market) takeID(p *part) bool {
+	if p.rank == 0 {
+		return true
+	}
+	s.rank[p.o.Pair]++
+	return s.rank[p.o.Pair] == p.rank
+}
+
+// takeTradeID reports whether a trade's id is above those that were told before it.
+func (s *market) takeTradeID(pair int, id uint64) bool {
+	if id == 0 {
+		return true
+	}
+	ok := id > s.lastTrade[pair]
+	s.lastTrade[pair] = id
+	return ok
+}
+
+// match fills the taker from the resting orders, each at the resting order's price.
+func (s *market) match(p *part, taker *order) (trades []Trade) {
+	for taker.remains > 0 {
+		best := s.bestFor(taker)
+		if best == nil {
+			return trades
+		}
+		maker := *best
+		amount := min(maker.remains, taker.remains)
+		s.settle(p, &maker, taker, amount)
+		for _, side := range []*order{&maker, taker} {
+			if side.remains -= amount; side.remains == 0 {
+				side.status = Filled
+			}
+		}
+		s.set(maker)
+		trades = append(trades, Trade{Maker: maker.number, Price: maker.price, Amount: amount})
+	}
+	return trades
+}
+
+// bestFor returns the resting order that the taker meets first: that of the best price, and of one
+// price the oldest. It is nil if no price suits the taker.
+func (s *market) bestFor(taker *order) (best *order) {
+	better := func(a, b int64) bool { // of two makers' prices
+		if taker.buy {
+			return a < b
+		}
+		return a > b
+	}
+	for _, m := range s.orders {
+		if m.status != Open || m.pair != taker.pair || m.buy == taker.buy ||
+			better(taker.price, m.price) {
+			continue
+		}
+		if best == nil || better(m.price, best.price) ||
+			m.price == best.price && m.turn < best.turn {
+			best = m
+		}
+	}
+	return best
+}
+
+// settle moves the money of one trade, at the maker's price. A buyer gets back what it had reserved
+// above that price. Each side pays its fee of what it receives.
+func (s *market) settle(p *part, maker, taker *order, amount int64) {
+	for _, o := range []*order{maker, taker} {
+		gives, gets := amount*Unit, maker.price*amount
+		held, rate := gives, s.fees[o.pair][o.account].Maker
+		if o.buy {
+			gives, gets, held = maker.price*amount*Unit, amount, o.price*amount*Unit
+		}
+		if o == taker {
+			rate = s.fees[o.pair][o.account].Taker
+		}
+		paid, received := spends(o.pair, o.buy), spends(o.pair, !o.buy)
+		f := &s.wallets[o.account][paid]
+		f.Balance -= gives
+		f.Reserve -= held
+		s.wallets[o.account][received].Balance += gets * (Unit - rate)
+		s.wallets[FeeAccount][received].Balance += gets * rate
+		s.noteCredit(p, o.account, paid, held-gives)
+		s.noteCredit(p, o.account, received, gets*(Unit-rate))
+	}
+}
+
+func (s *market) cancel(p *part) bool {
+	r, c := p.r, s.order(p.o.Order)
+	open := c != nil && c.status == Open
+	switch {
+	case r.Outcome == RefusedState:
+		return !open
+	case !open, r.Outcome == Done && (r.Remains >= 0 && r.Remains != c.remains || !s.takeID(p)):
+		return false
+	}
+	s.close(p, *c)
+	return r.Outcome == Done || r.Outcome == Unknown
+}
+
+// cancelAll does one part of a cancel of all orders: one order's cancel, or the part that wants no
+// order left of those that it had to cancel (see ofCancelAll).
+func (s *market) cancelAll(p *part) bool {
+	if p.r.Outcome == RefusedState {
+		return !slices.ContainsFunc(s.orders, func(c *order) bool {
+			return c.status == Open && c.account == p.o.Account && p.o.concerns(c.pair)
+		})
+	}
+	if p.order == 0 {
+		return !slices.ContainsFunc(p.closed, func(number int) bool {
+			c := s.order(number)
+			return c != nil && c.status == Open
+		})
+	}
+	c := s.order(p.order)
+	if c == nil || c.status != Open || c.account != p.o.Account || !p.o.concerns(c.pair) {
+		return false
+	}
+	s.close(p, *c)
+	return true
+}
+
+// close cancels an open order and releases what it had reserved.
+func (s *market) close(p *part, c order) {
+	released := c.remains * Unit
+	if c.buy {
+		released *= c.price
+	}
+	currency := spends(c.pair, c.buy)
+	s.wallets[c.account][currency].Reserve -= released
+	s.noteCredit(p, c.account, currency, released)
+	c.status = Cancelled
+	s.set(c)
+	s.updates[c.pair]++
+}
+
+// is reports whether a read showed the order as it is.
+func (c *order) is(row OrderRow) bool {
+	return row.Order == c.number && row.Status == c.status && row.Remains == c.remains &&
+		(c.id == 0 || row.ID == 0 || row.ID == c.id)
+}
+
+func (s *market) showsOrder(o *Operation, r *Result) bool {
+	c := s.order(o.Order)
+	if c == nil {
+		return len(r.Orders) == 0
+	}
+	return len(r.Orders) == 1 && c.is(r.Orders[0])
+}
+
+func (s *market) showsOpen(o *Operation, r *Result) bool {
+	left := len(r.Orders)
+	for _, c := range s.orders {
+		if c.account != o.Account || c.status != Open {
+			continue
+		}
+		if !slices.ContainsFunc(r.Orders, c.is) {
+			return false
+		}
+		left--
+	}
+	return left == 0
+}
+
+// levels returns one side of a book, best price first.
+func (s *market) levels(pair int, buy bool) (levels []Level) {
+	for _, o := range s.orders {
+		if o.status != Open || o.buy != buy || o.pair != pair {
+			continue
+		}
+		at, found := slices.BinarySearchFunc(levels, o.price, func(l Level, price int64) int {
+			if buy {
+				return cmp.Compare(price, l.Price)
+			}
+			return cmp.Compare(l.Price, price)
+		})
+		if !found {
+			levels = slices.Insert(levels, at, Level{Price: o.price})
+		}
+		levels[at].Amount += o.remains
+	}
+	return levels
+}

@@ -1,0 +1,159 @@
+package lineartest
+
+import "slices"
+
+// An operation without an outcome makes the search try two histories: one in which it happened, and
+// one in which it did not. Later reads often decide between them. The methods here ask the reads
+// before the search begins, which keeps a check short.
+
+// decidePlace decides the fate of an order without an outcome, if a read shows the order, or was
+// sent after the order's time and does not show it.
+func (h *History) decidePlace(s *span) {
+	if s.o.Kind != Place {
+		return
+	}
+	for _, r := range h.events {
+		switch row, seen, wouldShow := r.sees(s.o.Order); {
+		case !seen && wouldShow && r.call > s.end:
+			s.fate = never
+		case seen && h.isPlacedOnce(s.o.Order):
+			s.fate, s.id, s.end = happened, row.ID, min(s.end, r.end)
+		}
+	}
+}
+
+// An effect is what at most one operation can do: cancel an order, make a withdrawal, confirm a
+// withdrawal, or end it.
+type effect struct {
+	kind   Kind // Cancel, Withdraw, ConfirmWithdrawal, or CancelWithdrawal for each kind of end
+	number int  // of the order or the withdrawal
+}
+
+func (s *span) effect() (e effect, ok bool) {
+	switch kind := s.o.Kind; kind {
+	case Cancel:
+		return effect{Cancel, s.o.Order}, true
+	case CancelAll:
+		return effect{Cancel, s.order}, s.order != 0
+	case Withdraw, ConfirmWithdrawal, CancelWithdrawal:
+		return effect{kind, s.o.Withdrawal}, true
+	case ApproveWithdrawal, RefuseWithdrawal:
+		return effect{CancelWithdrawal, s.o.Withdrawal}, true
+	}
+	return e, false
+}
+
+// decideEffects leaves out each operation without an outcome that cannot have happened: another one
+// was answered that it has done the same, or a later read does not show the effect. If a read shows
+// an effect that only one operation can have had, that operation happened.
+func (h *History) decideEffects(market []span) (left []span) {
+	done, candidates := map[effect]bool{}, map[effect]int{}
+	for i := range market {
+		if s := &market[i]; s.fate == answered && s.r.Outcome == Done {
+			if e, ok := s.effect(); ok {
+				done[e] = true
+			}
+		}
+	}
+	impossible := func(s *span) bool {
+		e, ok := s.effect()
+		return s.fate == never ||
+			s.fate == unknown && ok && (done[e] || h.seen(e, s) == denied)
+	}
+	for i := range market {
+		if s := &market[i]; s.fate == unknown && !impossible(s) {
+			if e, ok := s.effect(); ok {
+				candidates[e]++
+			}
+		}
+	}
+	for i := range market {
+		s := market[i]
+		if impossible(&s) {
+			continue
+		}
+		if e, ok := s.effect(); ok && s.fate == unknown && candidates[e] == 1 &&
+			h.seen(e, &s) == shown {
+			s.fate = happened
+		}
+		left = append(left, s)
+	}
+	return left
+}
+
+// A sight is what the reads after an operation say of its effect.
+type sight uint8
+
+const (
+	unseen sight = iota // no read would show it
+	denied              // a read would show it, and does not
+	shown
+)
+
+// seen asks the reads that were sent after s ended.
+func (h *History) seen(e effect, s *span) (so sight) {
+	for _, r := range h.events {
+		if r.call <= s.end || r.forgotten || r.Result.Outcome != Done {
+			continue
+		}
+		if e.kind == Cancel {
+			if row, seen, _ := r.sees(e.number); seen && row.Status == Cancelled {
+				so = shown
+			} else if seen {
+				return denied
+			}
+			continue
+		}
+		if r.Operation.Kind != ReadPending || r.Operation.Account != s.o.Account {
+			continue
+		}
+		at := slices.IndexFunc(r.Result.Pending,
+			func(p Pending) bool { return p.Withdrawal == e.number })
+		switch {
+		case e.kind == Withdraw && at < 0:
+			if h.isMoved(e.number) { // and may be at its end
+				return so
+			}
+			return denied
+		case e.kind == CancelWithdrawal && at >= 0,
+			e.kind == ConfirmWithdrawal && at >= 0 && !r.Result.Pending[at].Confirmed:
+			return denied
+		case e.kind != ConfirmWithdrawal || at >= 0:
+			so = shown
+		}
+	}
+	return so
+}
+
+// isMoved reports whether a client or the operator sent more about a withdrawal.
+func (h *History) isMoved(number int) bool {
+	return slices.ContainsFunc(h.events, func(r *Recorded) bool {
+		return r.Operation.Withdrawal == number && r.Operation.Kind != Withdraw
+	})
+}
+
+// isPlacedOnce reports whether one operation alone placed an order of that number.
+func (h *History) isPlacedOnce(number int) bool {
+	n := 0
+	for _, r := range h.events {
+		if r.Operation.Kind == Place && r.Operation.Order == number {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// sees returns what an answered read says of an order. wouldShow is true if the read shows the
+// order wherever there is one.
+func (r *Recorded) sees(number int) (row OrderRow, seen, wouldShow bool) {
+	kind := r.Operation.Kind
+	if r.forgotten || r.Result.Outcome != Done || kind != ReadOrder && kind != ReadOpen {
+		return row, false, false
+	}
+	for _, row := range r.Result.Orders {
+		if row.Order == number {
+			return row, true, true
+		}
+	}
+	return row, false, kind == ReadOrder && r.Operation.Order == number
+}

@@ -1,0 +1,83 @@
+package lineartest
+
+import (
+	"cmp"
+	"slices"
+)
+
+type withdrawal struct {
+	number, account, currency int
+	amount                    int64
+	status                    withdrawalStatus
+}
+
+type withdrawalStatus uint8
+
+const (
+	isNew       withdrawalStatus = iota // its owner has not confirmed it
+	isConfirmed                         // the operator has not decided on it
+	isClosed                            // it was paid out, cancelled or refused
+)
+
+func (s *market) withdraw(p *part) bool {
+	o, r := p.o, p.r
+	if r.Outcome == RefusedFunds {
+		return s.mayRefuse(p, o.Account, o.Currency, o.Amount*Unit)
+	}
+	if !s.reserve(o.Account, o.Currency, o.Amount*Unit) {
+		return false
+	}
+	at, _ := slices.BinarySearchFunc(s.withdrawals, o.Withdrawal,
+		func(w withdrawal, n int) int { return cmp.Compare(w.number, n) })
+	s.withdrawals = slices.Insert(s.withdrawals, at,
+		withdrawal{o.Withdrawal, o.Account, o.Currency, o.Amount, isNew})
+	return r.Outcome == Done || r.Outcome == Unknown
+}
+
+// moveWithdrawal confirms a withdrawal, approves it, cancels it or refuses it.
+func (s *market) moveWithdrawal(p *part) bool {
+	o, r := p.o, p.r
+	at := slices.IndexFunc(s.withdrawals, func(w withdrawal) bool {
+		return w.number == o.Withdrawal
+	})
+	possible := false
+	if at >= 0 {
+		switch s.withdrawals[at].status {
+		case isNew:
+			possible = o.Kind != ApproveWithdrawal
+		case isConfirmed:
+			possible = o.Kind != ConfirmWithdrawal
+		}
+	}
+	if r.Outcome == RefusedState || !possible {
+		return !possible && r.Outcome == RefusedState
+	}
+	w := &s.withdrawals[at]
+	if o.Kind == ConfirmWithdrawal {
+		w.status = isConfirmed
+		return true
+	}
+	w.status = isClosed
+	f := &s.wallets[w.account][w.currency]
+	f.Reserve -= w.amount * Unit
+	if o.Kind == ApproveWithdrawal {
+		f.Balance -= w.amount * Unit
+	} else {
+		s.noteCredit(p, w.account, w.currency, w.amount*Unit)
+	}
+	return true
+}
+
+func (s *market) showsPending(o *Operation, r *Result) bool {
+	left := len(r.Pending)
+	for _, w := range s.withdrawals {
+		if w.account != o.Account || w.status == isClosed {
+			continue
+		}
+		if !slices.Contains(r.Pending, Pending{w.number, w.status == isConfirmed}) {
+			return false
+		}
+		left--
+	}
+	return left == 0
+}
