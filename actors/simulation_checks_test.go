@@ -661,7 +661,7 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 			simulation.UpTo(rows.Deposits,
 				at, func(d *persistence.Deposit) uint64 { return d.ID })),
 		sameRows("withdraws", withdraws,
-			simulation.UpTo(rows.Withdraws,
+			simulation.UpTo(rows.Withdrawals,
 				at, func(w *persistence.Withdraw) uint64 { return w.ID })),
 		sameRows("actions", actions, simulation.UpTo(rows.Actions,
 			at, func(a *persistence.Action) uint64 { return a.Seq })))

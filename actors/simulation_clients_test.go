@@ -94,8 +94,8 @@ func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
 // status.
 func (s *sim) withdrawOf(r *rand.Rand, account uint32, status uint8) uint64 {
 	var pending, ripe []uint64
-	for _, id := range slices.Sorted(maps.Keys(s.model.Withdraws)) {
-		w := s.model.Withdraws[id]
+	for _, id := range slices.Sorted(maps.Keys(s.model.Withdrawals)) {
+		w := s.model.Withdrawals[id]
 		if !w.Pending() || account != 0 && w.Account != account {
 			continue
 		}
@@ -283,7 +283,7 @@ func (s *sim) begin(q *played) {
 			q.l.named = append(q.l.named, order)
 		}
 		if q.sweep {
-			s.model.Sweeps[at] = true
+			s.model.CancelAlls[at] = true
 		}
 	}
 }
@@ -404,7 +404,7 @@ func (s *sim) decideWithdraw(r *rand.Rand, l *life) {
 	if q.id == 0 {
 		q.id = s.withdrawOf(r, 0, event.WithdrawVerified)
 	}
-	if w := s.model.Withdraws[q.id]; w != nil && w.Status == event.WithdrawVerified &&
+	if w := s.model.Withdrawals[q.id]; w != nil && w.Status == event.WithdrawVerified &&
 		r.IntN(3) > 0 {
 		s.freeze(l, s.model.Accounts[w.Account-1].Name, true)
 	}
@@ -564,7 +564,7 @@ func (s *sim) asOperator(q *played, run func() (*Command, error)) {
 	l := q.l
 	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, q.what), func() {
 		q.begun = s.steps
-		if w := s.model.Withdraws[q.id]; w != nil && w.Account <= l.engine.dir.Count() {
+		if w := s.model.Withdrawals[q.id]; w != nil && w.Account <= l.engine.dir.Count() {
 			s.look(q, w.Account)
 		}
 		l.open[0]++
@@ -765,7 +765,7 @@ func (s *sim) movedAsOperator(q *played, m *event.WithdrawMoved) {
 		s.violate("%s: it is approved, and %s is frozen", q.what, name)
 	case m.DespiteFreeze:
 		s.outcomes["withdraws, approved despite a freeze"]++
-	case m.To == event.WithdrawRefused && s.model.Withdraws[m.ID].Was == event.WithdrawNew:
+	case m.To == event.WithdrawRefused && s.model.Withdrawals[m.ID].Was == event.WithdrawNew:
 		s.outcomes["withdraws, refused while new"]++
 	}
 }
@@ -822,11 +822,11 @@ func (s *sim) refused(q *played, seq uint64, c *Command) {
 				(q.pair == nil || p != nil && p.Number == q.pair.Number)
 		}
 	case event.RefusedWithdraw:
-		w := s.model.Withdraws[q.id]
+		w := s.model.Withdrawals[q.id]
 		wrong = quiet && w != nil && max(w.Seq, w.Moved) < seq && w.Account == r.Refusal.Account &&
 			w.MayMove(q.to)
 	case event.RefusedTries:
-		w := s.model.Withdraws[q.id]
+		w := s.model.Withdrawals[q.id]
 		wrong = w == nil || w.Tries < s.options.Withdraw.CodeTries
 	case event.RefusedKey:
 		wrong = !s.model.Keys[r.Refusal.Key-1].Revoked
@@ -973,7 +973,7 @@ func (s *sim) recorded(r *event.Record) {
 }
 
 func (s *sim) checkSent(at simulation.KeyNonce) {
-	if s.byNonce[at] > s.sent[at] && !s.model.Sweeps[at] {
+	if s.byNonce[at] > s.sent[at] && !s.model.CancelAlls[at] {
 		s.violate(
 			"%d records have nonce %d of key number %d, and %d commands with it were not "+
 				"turned away", s.byNonce[at], at.Nonce, at.Key, s.sent[at])
@@ -987,7 +987,7 @@ func (s *sim) forget(l *life) { clear(l.open) }
 func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 	return func(_ context.Context, m *Mail) error {
 		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.ID), nil)
-		w := s.model.Withdraws[m.Withdraw.ID]
+		w := s.model.Withdrawals[m.Withdraw.ID]
 		if w == nil || w.Account != m.Withdraw.Account || int(m.Withdraw.Issue) > w.Issue {
 			s.violate("engine %d mails of withdraw %d, which is not durable so", l.number,
 				m.Withdraw.ID)

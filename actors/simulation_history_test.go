@@ -211,7 +211,7 @@ func (s *sim) rewind(seq uint64) {
 	clear(s.restedBy) // other orders may get their ids
 	clear(s.barred)   // what a freeze or the end of a key was, may be undone
 	m := s.newModel()
-	m.Sweeps, m.ReadNonces = s.model.Sweeps, maps.Clone(s.model.ReadNonces)
+	m.CancelAlls, m.ReadNonces = s.model.CancelAlls, maps.Clone(s.model.ReadNonces)
 	s.model = m
 	for _, b := range s.batches {
 		opened, err := event.OpenBatch(b.data)
@@ -263,7 +263,7 @@ func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 
 // checkCode wants a withdraw that was just confirmed to be the one that its code was mailed for.
 func (s *sim) checkCode(q *played, seq uint64) {
-	w := s.model.Withdraws[q.id]
+	w := s.model.Withdrawals[q.id]
 	want := mailedCode{q.code.text, s.model.History, w.ID, w.Issue, w.Account, w.Currency, w.Amount,
 		w.Address, w.TimeUs}
 	if q.code != want {
@@ -286,7 +286,7 @@ func (s *sim) mailed(l *life, m *Mail) {
 		return
 	}
 	w := &m.Withdraw
-	if first := s.model.Withdraws[w.ID].FirstIssue; m.History == s.model.History &&
+	if first := s.model.Withdrawals[w.ID].FirstIssue; m.History == s.model.History &&
 		int(w.Issue) < first {
 		s.violate(
 			"engine %d mails code %d for withdraw %d, and in this history the first that is good "+

@@ -22,17 +22,17 @@ type Order struct {
 	Remaining money.Amount
 	TimeUs    int64
 	ClientID  event.ClientID
-	turn      int // among all orders of its book, in the order in which they came to rest
+	turn      int // its place among all orders that ever rested in its book
 }
 
-// A Level is what rests at one price.
+// A Level is the amount that rests at one price.
 type Level struct {
 	Price  money.Price
 	Amount *big.Int // units of 1e-8
 	Orders int
 }
 
-// A Book is what rests of one pair, the one that trades next first.
+// A Book has the resting orders of one pair. On each side the order that trades next is first.
 type Book struct {
 	sides [2][]*Order // buy, sell
 	turns int
@@ -40,13 +40,13 @@ type Book struct {
 
 func (b *Book) side(s trading.Side) *[]*Order { return &b.sides[s-1] }
 
-// Orders of a side, the one that trades next first.
+// Orders returns a side, the order that trades next first.
 func (b *Book) Orders(s trading.Side) []*Order { return *b.side(s) }
 
-// Len is how many orders rest.
+// Len returns the number of resting orders.
 func (b *Book) Len() int { return len(b.sides[0]) + len(b.sides[1]) }
 
-// find is an order that rests, nil if it does not.
+// find returns a resting order, or nil.
 func (b *Book) find(id uint64) *Order {
 	for _, side := range b.sides {
 		for _, o := range side {
@@ -78,8 +78,8 @@ func (b *Book) remove(o *Order) {
 	*list = slices.DeleteFunc(*list, func(other *Order) bool { return other == o })
 }
 
-// Levels are the prices of a side, best first.
-func (b *Book) Levels(s trading.Side) (list []Level) {
+// levels returns the prices of a side, best first.
+func (b *Book) levels(s trading.Side) (list []Level) {
 	for _, o := range *b.side(s) {
 		if n := len(list); n == 0 || list[n-1].Price != o.Price {
 			list = append(list, Level{Price: o.Price, Amount: new(big.Int)})
@@ -91,7 +91,7 @@ func (b *Book) Levels(s trading.Side) (list []Level) {
 	return list
 }
 
-// at is the amount at a price.
+// at returns the amount at a price.
 func (b *Book) at(s trading.Side, p money.Price) *big.Int {
 	sum := new(big.Int)
 	for _, o := range *b.side(s) {
@@ -102,9 +102,9 @@ func (b *Book) at(s trading.Side, p money.Price) *big.Int {
 	return sum
 }
 
-// match takes from the other side what an order trades, one resting order after the other, and says
-// how each record of a trade must read, but for its id and fees. done are the makers that have
-// nothing left.
+// match fills an order from the other side, one resting order after the other. It returns the
+// trades as their records must read, but for ids and fees. done are the makers that are filled, and
+// cut reports that only the limit of trades has ended the matching.
 func (b *Book) match(o *event.Order, most int) (trades []event.Trade, remaining money.Amount,
 	cut bool, done []*Order) {
 	makers := b.side(o.Side.Opposite())
@@ -130,7 +130,7 @@ func (b *Book) match(o *event.Order, most int) (trades []event.Trade, remaining 
 	return trades, remaining, false, done
 }
 
-// sameTrades compares the trades of a record with those that its order must have.
+// sameTrades compares the trades of a record with those that match returned.
 func sameTrades(got, want []event.Trade) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("it has %d trades, not %d", len(got), len(want))

@@ -11,9 +11,8 @@ import (
 
 const coin = money.Amount(1e8)
 
-// begun is an exchange of one pair, BTC_USD, where accounts 1 and 2 have keys of their numbers, 10
-// BTC and 1,000 USD each. Order 1 of account 1 sells 2 BTC at 100, and order 2 sells 2 more behind
-// it.
+// begun returns an exchange of one pair, BTC_USD. Accounts 1 and 2 have keys 1 and 2, and 10 BTC
+// and 1,000 USD each. Order 1 of account 1 sells 2 BTC at 100, and order 2 sells 2 more behind it.
 func begun(t *testing.T) *Model {
 	t.Helper()
 	m := NewModel(10, nil)
@@ -52,7 +51,7 @@ func orderOf(o event.Order) event.Record {
 	return event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: int64(o.ID), Order: o}
 }
 
-// taken is an order of account 2 that takes 3 BTC: all of order 1, and half of order 2.
+// taken returns an order of account 2 that takes 3 BTC: all of order 1, and half of order 2.
 func taken() event.Order {
 	return event.Order{ID: 3, Account: 2, Key: 2, Nonce: 1, Side: trading.Buy, Price: 101e8,
 		Amount: 3 * coin, Trades: []event.Trade{
@@ -61,7 +60,7 @@ func taken() event.Order {
 		}}
 }
 
-func TestTheModelTakesARecordThatIsRight(t *testing.T) {
+func TestTheModelTakesARightRecord(t *testing.T) {
 	m := begun(t)
 	r := orderOf(taken())
 	if err := m.Apply(&r); err != nil {
@@ -77,14 +76,14 @@ func TestTheModelTakesARecordThatIsRight(t *testing.T) {
 		}
 	}
 	p := m.Pairs[0]
-	if p.UpdateID != 3 || len(m.Rows.Trades) != 2 || len(m.Rows.Orders) != 2 || p.Book.Len() != 1 {
-		t.Errorf("%d updates, %d trades, %d closed and %d open orders", p.UpdateID,
+	if p.updateID != 3 || len(m.Rows.Trades) != 2 || len(m.Rows.Orders) != 2 || p.Book.Len() != 1 {
+		t.Errorf("%d updates, %d trades, %d closed and %d open orders", p.updateID,
 			len(m.Rows.Trades), len(m.Rows.Orders), p.Book.Len())
 	}
 }
 
-func TestTheModelRefusesARecordThatIsWrong(t *testing.T) {
-	for what, wrong := range map[string]func(*event.Order){
+func TestTheModelRefusesWrongRecords(t *testing.T) {
+	for mistake, plant := range map[string]func(*event.Order){
 		"an id that was used": func(o *event.Order) { o.ID = 2 },
 		"a nonce that was used": func(o *event.Order) {
 			o.Account, o.Key, o.Nonce = 1, 1, 2
@@ -101,7 +100,7 @@ func TestTheModelRefusesARecordThatIsWrong(t *testing.T) {
 		"a trade of more than there is": func(o *event.Order) { o.Trades[0].Amount = 3 * coin },
 		"something that remains":        func(o *event.Order) { o.Remaining = coin },
 		"a cut where nothing is cut":    func(o *event.Order) { o.MaxFillsReached = true },
-		"a fee that nobody has to pay": func(o *event.Order) {
+		"a fee that no rate asks for": func(o *event.Order) {
 			o.FeeAccount, o.Trades[0].TakerFee = 1, coin.Balance()
 		},
 		"an order of more than is there": func(o *event.Order) {
@@ -113,12 +112,12 @@ func TestTheModelRefusesARecordThatIsWrong(t *testing.T) {
 	} {
 		m := begun(t)
 		o := taken()
-		wrong(&o)
+		plant(&o)
 		if r := orderOf(o); m.Apply(&r) == nil {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is taken", mistake)
 		}
 	}
-	for what, r := range map[string]event.Record{
+	for mistake, r := range map[string]event.Record{
 		"a cancel of another's order": {Kind: event.KindCancel, Pair: 1, TimeUs: 9,
 			Cancel: event.Cancel{ID: 3, Order: 1, Account: 2, Key: 2, Nonce: 1,
 				Side: trading.Sell, Price: 100e8, Remaining: 2 * coin}},
@@ -131,13 +130,13 @@ func TestTheModelRefusesARecordThatIsWrong(t *testing.T) {
 		"a reference that was used": {Kind: event.KindDeposit,
 			Deposit: event.Deposit{ID: 5, Account: 1, Currency: 1, Amount: coin,
 				Reference: "ann BTC"}},
-		"a withdraw of more than is available": {Kind: event.KindWithdraw,
+		"a withdrawal of more than is available": {Kind: event.KindWithdraw,
 			Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 3, Currency: 1,
 				Amount: 7 * coin}},
-		"a status of a withdraw that is not there": {Kind: event.KindWithdrawMoved,
+		"a status of a withdrawal that is not there": {Kind: event.KindWithdrawMoved,
 			WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Currency: 1,
 				Amount: coin, To: event.WithdrawCancelled}},
-		"a nonce refused that is not used": {Kind: event.KindRefusal,
+		"a nonce that is refused and was not used": {Kind: event.KindRefusal,
 			Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 3, Reason: event.RefusedNonce}},
 		"a nonce from before the start": {Kind: event.KindRefusal,
 			Refusal: event.Refusal{Account: 2, Key: 2, Nonce: 1, Reason: event.RefusedFunds}},
@@ -146,27 +145,27 @@ func TestTheModelRefusesARecordThatIsWrong(t *testing.T) {
 		m.Keys[1].Nonce = 1
 		m.Restarted()
 		if m.Apply(&r) == nil {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is taken", mistake)
 		}
 	}
 }
 
-func TestTheModelRefusesWhatClientsDoDuringMaintenance(t *testing.T) {
+func TestTheModelRefusesClientsCommandsDuringMaintenance(t *testing.T) {
 	maintenance := func(on bool) event.Record {
 		return event.Record{Kind: event.KindMaintenance, Maintenance: event.Maintenance{On: on}}
 	}
-	for what, r := range map[string]event.Record{
+	for mistake, r := range map[string]event.Record{
 		"an order": orderOf(taken()),
-		"a nonce refused": {Kind: event.KindRefusal,
+		"a refused nonce": {Kind: event.KindRefusal,
 			Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 2, Reason: event.RefusedNonce}},
-		"the beginning of what is there": maintenance(true),
+		"maintenance that has begun already": maintenance(true),
 	} {
 		m, on := begun(t), maintenance(true)
 		if err := m.Apply(&on); err != nil {
 			t.Fatal(err)
 		}
 		if m.Apply(&r) == nil {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is taken", mistake)
 		}
 	}
 	m, order := begun(t), orderOf(taken())
@@ -183,7 +182,7 @@ func TestTheModelRefusesWhatClientsDoDuringMaintenance(t *testing.T) {
 	}
 }
 
-func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
+func TestACodeIsGoodUpToItsLastMomentOnly(t *testing.T) {
 	const issued, last = 10, 10 + 1_000_000 // us
 	verified := func(timeUs int64) event.Record {
 		return event.Record{Kind: event.KindWithdrawMoved, TimeUs: timeUs,
@@ -201,7 +200,7 @@ func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
 	miscounted := refused(last, false)
 	miscounted.CodeRefused.Tries = 2
 	for _, one := range []struct {
-		what    string
+		history string
 		records []event.Record
 		right   bool
 	}{
@@ -209,12 +208,12 @@ func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
 		{"a code that has expired", []event.Record{verified(last + 1)}, false},
 		{"a wrong code at its last moment", []event.Record{refused(last, false)}, true},
 		{"a wrong code that is counted twice", []event.Record{miscounted}, false},
-		{"a wrong code, at the end of the right one", []event.Record{refused(last+1, false)},
+		{"a wrong code that counts after its last moment", []event.Record{refused(last+1, false)},
 			false},
-		{"the end of a code before it has come", []event.Record{refused(last, true)}, false},
-		{"the last moment of the code after it",
+		{"a code that expires at its last moment", []event.Record{refused(last, true)}, false},
+		{"the last moment of the next code",
 			[]event.Record{refused(last+1, true), verified(2*last + 1 - issued)}, true},
-		{"a code after it that has expired",
+		{"a next code that has expired",
 			[]event.Record{refused(last+1, true), verified(2*last + 2 - issued)}, false},
 	} {
 		m := begun(t)
@@ -230,7 +229,7 @@ func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
 			err = m.Apply(&one.records[i])
 		}
 		if (err == nil) != one.right {
-			t.Errorf("%s: %v", one.what, err)
+			t.Errorf("%s: %v", one.history, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 
@@ -10,38 +11,33 @@ import (
 	"exchange/persistence"
 )
 
-// A Row is one row of the history, with the record that it comes from.
+// A Row is one row of the history, with the sequence of its record.
 type Row[T any] struct {
-	Seq uint64
-	Row T
+	seq uint64
+	row T
 }
 
-// Rows are the history of all records.
+// Rows are the history that all records give rise to.
 type Rows struct {
-	Trades    []Row[persistence.Trade]
-	Orders    []Row[persistence.Order]
-	Deposits  []Row[persistence.Deposit]
-	Withdraws []Row[persistence.Withdraw]
-	Actions   []Row[persistence.Action] // without their words
+	Trades      []Row[persistence.Trade]
+	Orders      []Row[persistence.Order]
+	Deposits    []Row[persistence.Deposit]
+	Withdrawals []Row[persistence.Withdraw]
+	Actions     []Row[persistence.Action] // without their words
 }
 
-// UpTo are the rows of the records up to a sequence, in the order of their ids.
+// UpTo returns the rows of the records up to a sequence, by id.
 func UpTo[T any](list []Row[T], seq uint64, id func(*T) uint64) (rows []T) {
 	for i := range list {
-		if list[i].Seq <= seq {
-			rows = append(rows, list[i].Row)
+		if list[i].seq <= seq {
+			rows = append(rows, list[i].row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b T) int {
-		if id(&a) < id(&b) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(rows, func(a, b T) int { return cmp.Compare(id(&a), id(&b)) })
 	return rows
 }
 
-func (m *Model) closed(p *Pair, o *Order, status uint8, timeUs int64) {
+func (m *Model) addClosed(p *Pair, o *Order, status uint8, timeUs int64) {
 	m.Rows.Orders = append(m.Rows.Orders,
 		Row[persistence.Order]{m.Seq, persistence.Order{ID: o.ID, Account: o.Account,
 			Pair: p.Number, Side: o.Side,
@@ -50,7 +46,7 @@ func (m *Model) closed(p *Pair, o *Order, status uint8, timeUs int64) {
 			ClientID: o.ClientID.String()}})
 }
 
-func (m *Model) traded(p *Pair, r *event.Record, t *event.Trade) {
+func (m *Model) addTrade(p *Pair, r *event.Record, t *event.Trade) {
 	o := &r.Order
 	m.Rows.Trades = append(m.Rows.Trades,
 		Row[persistence.Trade]{m.Seq, persistence.Trade{ID: t.ID, Pair: p.Number, TakerSide: o.Side,
@@ -60,12 +56,12 @@ func (m *Model) traded(p *Pair, r *event.Record, t *event.Trade) {
 			TakerFee: t.TakerFee, MakerFee: t.MakerFee}})
 }
 
-// Candles are the candles of one pair and frame after the records up to a sequence, oldest first.
+// Candles returns the candles of one pair and frame at a sequence, oldest first.
 func (m *Model) Candles(pair uint16, frame market.Frame, seq uint64) (list []persistence.Candle) {
 	volume := new(big.Int)
 	for i := range m.Rows.Trades {
-		t := &m.Rows.Trades[i].Row
-		if m.Rows.Trades[i].Seq > seq || t.Pair != pair {
+		t := &m.Rows.Trades[i].row
+		if m.Rows.Trades[i].seq > seq || t.Pair != pair {
 			continue
 		}
 		at := t.TimeUs / 1e6 / frame.Seconds() * frame.Seconds()

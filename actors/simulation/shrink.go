@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SameFailure says whether two failures are of one kind: their first lines are the same, but for
-// numbers and for what things are called, which a shorter list of actions changes.
+// SameFailure reports whether two failures are of one kind: their first lines are the same, but for
+// numbers and names, which a shorter list of actions changes.
 func SameFailure(a, b error) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -15,9 +15,9 @@ func SameFailure(a, b error) bool {
 	return kindOf(a) == kindOf(b)
 }
 
-// particular is what differs between failures of one kind: values in braces, brackets and quotes,
-// words with digits or capitals (numbers, currencies, hashes, client order ids), and the accounts,
-// also within the name of a key.
+// particular matches what differs between failures of one kind: values in braces, brackets and
+// quotes, words with digits or capitals (numbers, currencies, hashes, client order ids), and
+// accounts, also within the name of a key.
 var particular = regexp.MustCompile(
 	`[{\["].*[}\]"]|[\w.-]*[0-9A-Z][\w.-]*|\b(ann|ben|cid|dan|eve|fees)\b`)
 
@@ -26,15 +26,15 @@ func kindOf(err error) string {
 	return strings.Join(strings.Fields(particular.ReplaceAllString(line, "")), " ")
 }
 
-// Shrink leaves out of a list of actions what is not needed for it to fail: halves first, then
-// smaller and smaller parts, down to single ones (delta debugging). fails runs a list; it is asked
-// at most so many times. What remains fails.
-func Shrink[T any](actions []T, most int, fails func([]T) bool) []T {
+// Shrink leaves out the actions that a list does not need to fail (delta debugging): halves first,
+// then smaller and smaller parts, down to single actions. fails runs a list; Shrink runs mostRuns
+// lists at most. It returns a list that fails.
+func Shrink[T any](actions []T, mostRuns int, fails func([]T) bool) []T {
 	for part := (len(actions) + 1) / 2; part > 0; {
 		shorter := false
-		for from := 0; from < len(actions) && most > 0; {
+		for from := 0; from < len(actions) && mostRuns > 0; {
 			without := slices.Delete(slices.Clone(actions), from, min(from+part, len(actions)))
-			most--
+			mostRuns--
 			if fails(without) {
 				actions, shorter = without, true
 			} else {
@@ -42,7 +42,7 @@ func Shrink[T any](actions []T, most int, fails func([]T) bool) []T {
 			}
 		}
 		switch {
-		case most <= 0:
+		case mostRuns <= 0:
 			return actions
 		case part > 1:
 			part = (part + 1) / 2

@@ -6,30 +6,30 @@ import (
 	"testing"
 )
 
-func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
+func TestShrinkKeepsTheActionsThatFail(t *testing.T) {
 	var all []int
 	for i := range 100 {
 		all = append(all, i)
 	}
 	for _, needed := range [][]int{{}, {0}, {99}, {17, 18}, {3, 50, 98},
 		{0, 1, 2, 3, 4, 95, 96, 97, 98, 99}} {
-		asked := 0
+		runs := 0
 		least := Shrink(all, 10_000, func(list []int) bool {
-			asked++
+			runs++
 			return !slices.ContainsFunc(needed, func(n int) bool {
 				return !slices.Contains(list, n)
 			})
 		})
 		if !slices.Equal(least, needed) {
-			t.Errorf("of what needs %v remains %v", needed, least)
+			t.Errorf("Shrink keeps %v; the failure needs %v", least, needed)
 		}
-		if asked > 500 {
-			t.Errorf("%v: it was asked %d times", needed, asked)
+		if runs > 500 {
+			t.Errorf("Shrink runs %d lists to find %v", runs, needed)
 		}
 	}
 }
 
-func TestFailuresOfOneKindDifferInNumbersAndNames(t *testing.T) {
+func TestFailuresOfOneKindDifferInNumbersAndNamesOnly(t *testing.T) {
 	for _, one := range []struct {
 		a, b string
 		same bool
@@ -51,15 +51,15 @@ func TestFailuresOfOneKindDifferInNumbersAndNames(t *testing.T) {
 		}
 	}
 	if SameFailure(nil, errors.New("it fails")) || SameFailure(errors.New("it fails"), nil) {
-		t.Error("a run without a failure fails as another does")
+		t.Error("no failure is of the same kind as a failure")
 	}
 }
 
-func TestShrinkAsksNoMoreThanItMay(t *testing.T) {
-	asked := 0
+func TestShrinkRunsNoMoreListsThanItMay(t *testing.T) {
+	runs := 0
 	all := make([]int, 1000)
-	least := Shrink(all, 7, func(list []int) bool { asked++; return len(list) > 990 })
-	if asked != 7 || len(least) <= 990 {
-		t.Errorf("after %d questions %d of %d remain", asked, len(least), len(all))
+	least := Shrink(all, 7, func(list []int) bool { runs++; return len(list) > 990 })
+	if runs != 7 || len(least) <= 990 {
+		t.Errorf("after %d runs %d of %d actions remain", runs, len(least), len(all))
 	}
 }

@@ -1,0 +1,145 @@
+package simulation
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	"exchange/core/event"
+)
+
+// An Account is a client's account.
+type Account struct {
+	ID      uint32
+	Name    string
+	Frozen  bool
+	Freezes int // how often it was frozen
+
+	balances       []*big.Int // by currency-1
+	versions       []version
+	rates          map[uint16][]Rates // by pair, the newest last
+	clientIDs      map[event.ClientID]uint64
+	lastWithdrawal uint64
+}
+
+// HasClientID reports whether an order took a client order id.
+func (a *Account) HasClientID(id event.ClientID) bool { return a.clientIDs[id] != 0 }
+
+// A Key is an API key.
+type Key struct {
+	Number  uint32
+	Name    string
+	Account uint32
+	Nonce   uint64 // the highest that a command has used
+	Revoked bool
+
+	floor    uint64 // Nonce when the engine started
+	sealedBy uint64 // the server's key that its secret is sealed with
+}
+
+// A KeyNonce is a nonce with its key.
+type KeyNonce struct {
+	Key   uint32
+	Nonce uint64
+}
+
+// Account returns the account of a name, or nil.
+func (m *Model) Account(name string) *Account {
+	for _, a := range m.Accounts {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Key returns the key of a name, or nil.
+func (m *Model) Key(name string) *Key {
+	for _, k := range m.Keys {
+		if k.Name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+func (m *Model) applyAccount(a *event.Account) error {
+	if int(a.ID) != len(m.Accounts)+1 ||
+		slices.ContainsFunc(m.Accounts, func(o *Account) bool { return o.Name == a.Name }) {
+		return fmt.Errorf("account %d, %s, after %d others", a.ID, a.Name, len(m.Accounts))
+	}
+	m.Accounts = append(m.Accounts,
+		&Account{ID: a.ID, Name: a.Name, clientIDs: map[event.ClientID]uint64{}})
+	if a.Name == "fees" {
+		m.feeAccount = m.Accounts[a.ID-1]
+	}
+	return nil
+}
+
+func (m *Model) applyKey(k *event.Key) error {
+	if known := m.Key(k.Key); known != nil && known.Number == k.Number &&
+		known.Account == k.Account && known.sealedBy != k.SealedBy {
+		known.sealedBy = k.SealedBy // its secret is sealed anew
+		return nil
+	}
+	if int(k.Number) != len(m.Keys)+1 || m.Key(k.Key) != nil || int(k.Account) > len(m.Accounts) {
+		return fmt.Errorf("key %d, %s, of account %d after %d others", k.Number, k.Key, k.Account,
+			len(m.Keys))
+	}
+	m.Keys = append(m.Keys, &Key{Number: k.Number, Name: k.Key, Account: k.Account,
+		sealedBy: k.SealedBy})
+	return nil
+}
+
+// takeNonce takes the nonce of a command that left a record. A nonce is good for one command, and
+// must be above all that the engine found when it started.
+func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) error {
+	if key == 0 {
+		return nil
+	}
+	k := m.Keys[key-1]
+	if k.Account != account {
+		return fmt.Errorf("key %s is not of account %d", k.Name, account)
+	}
+	if err := m.mayCommand(k); err != nil {
+		return err
+	}
+	if nonce <= k.floor {
+		return fmt.Errorf("nonce %d of key %s, which had used %d before the engine started", nonce,
+			k.Name, k.floor)
+	}
+	at := KeyNonce{key, nonce}
+	if before, twice := m.usedNonces[at]; twice && !m.CancelAlls[at] {
+		return fmt.Errorf("nonce %d of key %s was used before, for a %v", nonce, k.Name, before)
+	}
+	m.usedNonces[at] = kind
+	k.Nonce = max(k.Nonce, nonce)
+	return nil
+}
+
+// applyRefusal takes the nonce of a rejected command. A command that is rejected for its nonce, or
+// before the wallet looks at its nonce, may have one that a command or a read has used.
+func (m *Model) applyRefusal(f *event.Refusal) error {
+	if f.Reason != event.RefusedNonce && f.Reason != event.RefusedKey {
+		return m.takeNonce(event.KindRefusal, f.Key, f.Account, f.Nonce)
+	}
+	if f.Key == 0 {
+		return nil
+	}
+	k := m.Keys[f.Key-1]
+	if most := max(k.Nonce, m.ReadNonces[f.Key]); f.Reason == event.RefusedNonce && f.Nonce > most {
+		return fmt.Errorf("nonce %d of key %s is refused, and the highest that it has used is %d",
+			f.Nonce, k.Name, most)
+	}
+	k.Nonce = max(k.Nonce, f.Nonce)
+	return m.mayCommand(k)
+}
+
+// mayCommand returns an error during maintenance, which begins when no client's command is in
+// flight.
+func (m *Model) mayCommand(k *Key) error {
+	if m.Maintenance.On {
+		return fmt.Errorf("a command of key %s during maintenance", k.Name)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"exchange/core/event"
+	"exchange/persistence"
+)
+
+// A Withdrawal is an owner's request for money.
+type Withdrawal struct {
+	event.Withdraw
+	Seq    uint64 // sequence of its record
+	Status uint8
+	Was    uint8  // the status before
+	Moved  uint64 // sequence of the record of its newest status; 0: it is new
+	Tries  int    // wrong codes
+	Issue  int    // number of its newest code, from 1
+	TimeUs int64
+
+	FirstIssue int // number of the first code that is good in the newest history
+
+	issuedUs int64 // time of its newest code
+	stale    bool  // its code is of an earlier history
+	renewed  bool  // the history made its code anew, while the mail was still to be sent
+}
+
+// Pending reports whether its money is reserved.
+func (w *Withdrawal) Pending() bool {
+	return w.Status == event.WithdrawNew || w.Status == event.WithdrawVerified
+}
+
+// follows has the pairs of statuses that may follow each other.
+var follows = map[[2]uint8]bool{
+	{event.WithdrawNew, event.WithdrawVerified}:       true,
+	{event.WithdrawNew, event.WithdrawCancelled}:      true,
+	{event.WithdrawNew, event.WithdrawRefused}:        true,
+	{event.WithdrawVerified, event.WithdrawApproved}:  true,
+	{event.WithdrawVerified, event.WithdrawRefused}:   true,
+	{event.WithdrawVerified, event.WithdrawCancelled}: true,
+}
+
+// MayMove reports whether a withdrawal may get a status next.
+func (w *Withdrawal) MayMove(to uint8) bool { return follows[[2]uint8{w.Status, to}] }
+
+func (m *Model) applyWithdrawal(r *event.Record) error {
+	w := r.Withdraw
+	a := m.Accounts[w.Account-1]
+	if err := m.takeNonce(r.Kind, w.Key, w.Account, w.Nonce); err != nil {
+		return err
+	}
+	if m.Withdrawals[w.ID] != nil || w.ID <= a.lastWithdrawal || w.Amount <= 0 {
+		return fmt.Errorf("withdrawal %d of %v, after withdrawal %d of %s, or its id is used twice",
+			w.ID, w.Amount, a.lastWithdrawal, a.Name)
+	}
+	a.lastWithdrawal = w.ID
+	m.Withdrawals[w.ID] = &Withdrawal{Withdraw: w, Seq: m.Seq, Status: event.WithdrawNew, Issue: 1,
+		TimeUs: r.TimeUs, issuedUs: r.TimeUs}
+	m.sendCode(m.Withdrawals[w.ID])
+	m.touched = append(m.touched, w.Account)
+	return nil
+}
+
+func (m *Model) applyMove(r *event.Record) error {
+	k := &r.WithdrawMoved
+	if err := m.takeNonce(r.Kind, k.Key, k.Account, k.Nonce); err != nil {
+		return err
+	}
+	w := m.Withdrawals[k.ID]
+	if w == nil || w.Account != k.Account || w.Currency != k.Currency || w.Amount != k.Amount ||
+		!w.MayMove(k.To) {
+		return fmt.Errorf("withdrawal %d goes to status %d, and is %+v", k.ID, k.To, w)
+	}
+	if k.To == event.WithdrawVerified && m.isExpired(w, r.TimeUs) {
+		return fmt.Errorf("withdrawal %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs,
+			w.issuedUs)
+	}
+	if frozen := m.Accounts[w.Account-1].Frozen; k.DespiteFreeze !=
+		(frozen && k.To == event.WithdrawApproved) {
+		return fmt.Errorf(
+			"withdrawal %d goes to status %d, despite a freeze: %v; its account is frozen: %v",
+			k.ID, k.To, k.DespiteFreeze, frozen)
+	}
+	w.Was, w.Status, w.Moved = w.Status, k.To, m.Seq
+	m.dropMail(w)
+	if k.To == event.WithdrawRefused {
+		m.lastMail++ // its owner is told
+	}
+	if k.To == event.WithdrawApproved {
+		n := ofAmount(w.Amount)
+		m.Accounts[w.Account-1].debit(w.Currency, n)
+		m.supply[w.Currency-1].Sub(m.supply[w.Currency-1], n)
+	}
+	if !w.Pending() {
+		m.Rows.Withdrawals = append(m.Rows.Withdrawals,
+			Row[persistence.Withdraw]{m.Seq,
+				persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
+					Amount: w.Amount, Status: k.To, TimeUs: w.TimeUs, ClosedUs: r.TimeUs,
+					ClosedSeq: m.Seq, Address: w.Address, Details: k.Details}})
+	}
+	m.touched = append(m.touched, k.Account)
+	return nil
+}
+
+func (m *Model) applyRefusedCode(r *event.Record) error {
+	c := &r.CodeRefused
+	if err := m.takeNonce(event.KindCodeRefused, c.Key, c.Account, c.Nonce); err != nil {
+		return err
+	}
+	w := m.Withdrawals[c.Withdraw]
+	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
+		return fmt.Errorf("a code for withdrawal %d, which is %+v", c.Withdraw, w)
+	}
+	if expired := m.isExpired(w, r.TimeUs) || w.renewed; c.Expired != expired {
+		return fmt.Errorf("the code of withdrawal %d, of %d us, has expired at %d us: %v, not %v",
+			c.Withdraw, w.issuedUs, r.TimeUs, c.Expired, expired)
+	}
+	if c.Expired {
+		m.renewCode(w, r.TimeUs)
+	} else {
+		w.Tries++
+	}
+	if int(c.Tries) != w.Tries {
+		return fmt.Errorf("withdrawal %d has had %d wrong codes, and the record counts %d", w.ID,
+			w.Tries, c.Tries)
+	}
+	m.touched = append(m.touched, c.Account)
+	return nil
+}
+
+// isExpired reports whether a withdrawal's code is too old or of an earlier history.
+func (m *Model) isExpired(w *Withdrawal, timeUs int64) bool {
+	return w.stale || timeUs-w.issuedUs > m.CodeValid.Microseconds()
+}
+
+// sendCode puts a withdrawal's newest code among the mails to be sent, in the place of the one
+// before.
+func (m *Model) sendCode(w *Withdrawal) {
+	m.dropMail(w)
+	m.lastMail++
+	m.mails[m.lastMail] = w.ID
+}
+
+func (m *Model) dropMail(w *Withdrawal) {
+	maps.DeleteFunc(m.mails, func(_, withdrawal uint64) bool { return withdrawal == w.ID })
+}
+
+// renewCode gives a withdrawal a new code, which is to be mailed.
+func (m *Model) renewCode(w *Withdrawal, timeUs int64) {
+	w.Issue++
+	w.issuedUs, w.stale, w.renewed = timeUs, false, false
+	m.sendCode(w)
+}
+
+// applyHistory begins a history. The codes of the one before have expired, and those whose mails
+// are still to be sent are made anew.
+func (m *Model) applyHistory(r *event.Record) error {
+	id := r.History
+	if id.IsZero() || id == m.History {
+		return fmt.Errorf("history %v begins after %v", id, m.History)
+	}
+	m.History, m.HistorySeq = id, m.Seq
+	for _, w := range m.Withdrawals {
+		w.stale, w.renewed = w.Status == event.WithdrawNew, false
+		w.FirstIssue = w.Issue + 1
+	}
+	m.Renewed = len(m.mails)
+	for _, mail := range slices.Sorted(maps.Keys(m.mails)) {
+		w := m.Withdrawals[m.mails[mail]]
+		m.renewCode(w, r.TimeUs)
+		w.renewed = true
+	}
+	return nil
+}
