@@ -18,11 +18,12 @@ type admission struct {
 	journal *journal
 	fold    lagging
 
-	inFlight    atomic.Int64                      // clients' commands
-	operating   atomic.Int64                      // operators'
-	changing    atomic.Int64                      // those of them that change maintenance
-	sweeping    atomic.Int64                      // cancels of sweeps, but for the first of each
-	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
+	inFlight  atomic.Int64 // clients' commands
+	operating atomic.Int64 // operators'
+	changing  atomic.Int64 // those of them that change maintenance
+	// cancels of cancel-alls, but for the first of each
+	extraCancels atomic.Int64
+	maintenance  atomic.Pointer[event.Maintenance] // nil: there is none
 	// capacity 1: the operator that changes it holds it
 	maintaining chan struct{}
 	paused      atomic.Bool // an audit looks at the deciding side
@@ -126,7 +127,7 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 	return ErrStopping // the engine is dead
 }
 
-// admit takes a place in the limits for a command; giveBack returns it. This is the only place
+// admit takes a slot for a command; giveBack returns it. This is the only place
 // where a command of an account is turned away for load, and no actor has seen it yet.
 func (a *admission) admit(c *Command) error {
 	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
@@ -153,7 +154,7 @@ func (a *admission) admit(c *Command) error {
 	return nil
 }
 
-// admitOperator takes a place in the limits for an operator's command.
+// admitOperator takes a slot for an operator's command.
 func (a *admission) admitOperator(c *Command) error {
 	if a.operating.Add(1)+a.inFlight.Load() > int64(a.limits.InFlight) {
 		a.operating.Add(-1)

@@ -52,9 +52,9 @@ func newBook(p *directory.Pair, market *state.Pair, shared *bookShares) *book {
 // counters give ids. An id that was drawn and never journaled was never shown: after a restart it
 // may be given again.
 type counters struct {
-	order    atomic.Uint64 // orders and cancels
-	trade    atomic.Uint64
-	withdraw atomic.Uint64
+	order      atomic.Uint64 // orders and cancels
+	trade      atomic.Uint64
+	withdrawal atomic.Uint64
 }
 
 // restore makes the counters go on behind what a state has.
@@ -62,7 +62,7 @@ func (n *counters) restore(s *state.State) {
 	order, trade, _ := s.LastIDs()
 	n.order.Store(order)
 	n.trade.Store(trade)
-	n.withdraw.Store(s.LastWithdraw())
+	n.withdrawal.Store(s.LastWithdraw())
 }
 
 // A clockAlarm says that the clock went back, at most once a second, however many orders come

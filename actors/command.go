@@ -35,7 +35,7 @@ type Command struct {
 	request
 	decision
 
-	admitted bool          // holds a place in the limits, given back at release
+	admitted bool          // holds a slot of admission, given back at release
 	reply    chan struct{} // capacity 1, so an answer never waits
 	timer    *time.Timer   // of the handler's wait
 }
@@ -50,10 +50,10 @@ type request struct {
 	account  *directory.Account // whose wallet it goes through; nil: it goes through the registry
 	pair     *directory.Pair    // KindOrder: the market; kindCancelAll: the only one, or nil
 
-	order    orderRequest
-	withdraw withdrawRequest
-	admin    Admin  // of an operator's; the registry fills in what came of it
-	sweep    *sweep // KindCancel: the order to cancel all that it is part of
+	order      orderRequest
+	withdrawal withdrawalRequest
+	admin      Admin      // of an operator; the registry fills in what came of it
+	partOf     *cancelAll // KindCancel: the cancel-all that it is part of
 }
 
 // A decision is what the actors have made of a request, beside its record.
@@ -78,8 +78,8 @@ type orderRequest struct {
 	clientID event.ClientID
 }
 
-// A withdrawRequest is what is asked for with a withdraw.
-type withdrawRequest struct {
+// A withdrawalRequest is what is asked for with a withdraw.
+type withdrawalRequest struct {
 	id       uint64
 	currency uint16
 	amount   money.Amount

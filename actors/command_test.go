@@ -24,9 +24,9 @@ func TestAFreedCommandIsZero(t *testing.T) {
 		new(directory.Pair), "ops"
 	c.order = orderRequest{nonce: 1, id: 2, side: 1, price: 3, amount: 4,
 		clientID: id}
-	c.withdraw = withdrawRequest{id: 1, address: "there", code: "code", despiteFreeze: true}
+	c.withdrawal = withdrawalRequest{id: 1, address: "there", code: "code", despiteFreeze: true}
 	c.admin = Admin{Account: "ann", Secret: "secret", Allow: []string{"10.0.0.0/8"}}
-	c.sweep, c.admitted, c.trace.Decided = new(sweep), true, 7
+	c.partOf, c.admitted, c.trace.Decided = new(cancelAll), true, 7
 	c.decision = decision{outcome: Refused, ticket: 1, reserved: reservation{1, money.MaxSupply},
 		shortfall: reservation{2, money.MaxSupply}, lastNonce: 3, cancelled: []uint64{4},
 		moved: state.Withdraw{ID: 5}, adminErr: errNoFeeAccount}

@@ -298,7 +298,8 @@ func (f failStop) broken(name string, reason, message any) {
 func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
-		case *Command, *settled, *swept, *committed.Released, *releasedCommand, *lookup, *keyEnded:
+		case *Command, *settled, *releasedCancel, *committed.Released, *releasedCommand, *lookup,
+			*keyEnded:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
@@ -374,15 +375,15 @@ func (e *Engine) toJournal(n *entry)                         { e.journal.submit(
 func (e *Engine) toCommitted(r *committed.Read)              { e.committed.Send(r) }
 func (e *Engine) lookUp(l *lookup)                           { e.committed.Send(l) }
 func (e *Engine) limits() *Limits                            { return &e.opts.Limits }
-func (e *Engine) withdrawPolicy() *WithdrawPolicy            { return &e.opts.Withdraw }
+func (e *Engine) withdrawalPolicy() *WithdrawPolicy          { return &e.opts.Withdraw }
 func (e *Engine) toWallet(a *directory.Account, message any) { e.root.Send(a.Wallet, message) }
-func (e *Engine) nextWithdraw() uint64                       { return e.ids.withdraw.Add(1) }
-func (e *Engine) narrowSweep()                               { e.sweeping.Add(-1) }
-func (e *Engine) widenSweep() bool {
-	if e.sweeping.Add(1) <= int64(e.opts.Limits.InFlight) {
+func (e *Engine) nextWithdrawal() uint64                     { return e.ids.withdrawal.Add(1) }
+func (e *Engine) narrowCancelAll()                           { e.extraCancels.Add(-1) }
+func (e *Engine) widenCancelAll() bool {
+	if e.extraCancels.Add(1) <= int64(e.opts.Limits.InFlight) {
 		return true
 	}
-	e.sweeping.Add(-1)
+	e.extraCancels.Add(-1)
 	return false
 }
 

@@ -22,6 +22,6 @@ func (n *entry) encode() { n.encoded = n.record.Append(n.encoded[:0]) }
 // begin gives the record its head. What follows depends on its kind.
 func (n *entry) begin(kind event.Kind, pair uint16, timeUs int64, operator string) *event.Record {
 	r := &n.record
-	r.Kind, r.Pair, r.TimeUs, r.Who = kind, pair, timeUs, operator
+	r.Kind, r.Pair, r.TimeUs, r.Operator = kind, pair, timeUs, operator
 	return r
 }

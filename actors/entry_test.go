@@ -57,7 +57,7 @@ func (g *gated) unaskedRecords(kind event.Kind) (n int) {
 		var r event.Record
 		for rest := b.Records; err == nil && len(rest) > 0; {
 			rest, err = r.Decode(rest)
-			if r.Kind == kind && r.Who == "" && r.Order.Key == 0 && r.Cancel.Key == 0 {
+			if r.Kind == kind && r.Operator == "" && r.Order.Key == 0 && r.Cancel.Key == 0 {
 				n++
 			}
 		}

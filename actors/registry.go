@@ -240,7 +240,7 @@ func (g *registry) conclude(c *Command, known *lookup) {
 	case event.KindDeposit:
 		submit, err = g.deposit(c, known)
 	default:
-		submit, err = g.operate(c, known)
+		submit, err = g.setting(c, known)
 	}
 	var limit *limitError
 	switch {
@@ -462,7 +462,7 @@ func (g *registry) released(c *Command) {
 		g.keysOf[k.Account.ID]--
 		g.out.toWallet(k.Account, &keyEnded{k.Number})
 	default:
-		g.operated(c)
+		g.applySetting(c)
 	}
 	waiting := append(g.later, g.free(c)...)
 	g.out.finish(c, Accepted) // from here on the command is its handler's

@@ -23,8 +23,8 @@ func (e *Engine) release(b *batch) {
 		}
 		switch c := n.command; {
 		case c == nil: // no client asked for it
-		case c.sweep != nil:
-			e.root.Send(c.account.Wallet, &swept{c})
+		case c.partOf != nil:
+			e.root.Send(c.account.Wallet, &releasedCancel{c})
 		case c.account == nil:
 			e.root.Send(e.registry, &releasedCommand{c})
 		default:
@@ -53,7 +53,7 @@ func (e *Engine) count(b *batch) {
 	j.Unlock()
 }
 
-// finish gives a command's place in the limits back and answers: from here on it is its handler's.
+// finish gives a command's slot back and answers: from here on the handler owns the command.
 func (e *Engine) finish(c *Command, o Outcome) {
 	e.giveBack(c)
 	if c.trace.Sent != 0 {

@@ -647,7 +647,8 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 			if strings.TrimSpace(a.What) == "" {
 				errs = append(errs, fmt.Errorf("action %d has no words", a.Seq))
 			}
-			actions = append(actions, persistence.Action{Seq: a.Seq, TimeUs: a.TimeUs, Who: a.Who})
+			actions = append(actions, persistence.Action{Seq: a.Seq, TimeUs: a.TimeUs,
+				Operator: a.Operator})
 			return true
 		}))
 	slices.Reverse(actions)

@@ -132,8 +132,8 @@ type played struct {
 	order   uint64 // to cancel
 	amount  money.Amount
 	number  uint16 // of a currency
-	sweep   bool
-	pair    *directory.Pair // of a sweep; nil: all
+	all     bool
+	pair    *directory.Pair // of a cancel-all; nil: all
 	id      uint64          // of a withdraw that is to be moved
 	to      uint8
 	despite bool // an approval of a frozen account, too
@@ -144,7 +144,7 @@ type played struct {
 }
 
 // cancels says whether it is one of those that a share of the limits is kept for.
-func (q *played) cancels() bool { return q.sweep || q.order != 0 }
+func (q *played) cancels() bool { return q.all || q.order != 0 }
 
 // amountOf is one of all kinds.
 func amountOf(r *rand.Rand) money.Amount {
@@ -234,7 +234,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		run = func() (*Command, error) { return e.Cancel(key, q.nonce, q.order) }
 	case n < 33:
 		pair := pick(r, append(slices.Clone(e.Pairs()), nil)) // nil: all
-		q.what, q.sweep, q.pair = "cancel all", true, pair
+		q.what, q.all, q.pair = "cancel all", true, pair
 		run = func() (*Command, error) { return e.CancelAll(key, q.nonce, pair) }
 	case n < 36:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
@@ -282,7 +282,7 @@ func (s *sim) begin(q *played) {
 			delete(s.missing, order) // it is sent again
 			q.l.named = append(q.l.named, order)
 		}
-		if q.sweep {
+		if q.all {
 			s.model.CancelAlls[at] = true
 		}
 	}
@@ -381,9 +381,9 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		if a := s.model.Account(name); a != nil && a.ID <= e.dir.Count() {
 			run("cancel all of "+name, func() string {
 				since := s.model.Seq
-				orders, err := e.sweepOf(context.Background(), "op", a.ID, nil)
+				orders, err := e.cancelAllOfAccount(context.Background(), "op", a.ID, nil)
 				if err == nil {
-					s.swept(l, a, nil, since, orders)
+					s.cancelledAll(l, a, nil, since, orders)
 				}
 				return s.administered(err, true, false)
 			})
@@ -578,9 +578,9 @@ func (s *sim) asOperator(q *played, run func() (*Command, error)) {
 	})
 }
 
-// swept checks the orders that a command says it has cancelled, and that of those which it was
-// about, and which rested when it began, none does.
-func (s *sim) swept(l *life, a *simulation.Account, pair *directory.Pair, since uint64,
+// cancelledAll checks the orders that a command says it has cancelled. None of the orders that it was
+// about, and that rested when it began, rests any more.
+func (s *sim) cancelledAll(l *life, a *simulation.Account, pair *directory.Pair, since uint64,
 	orders []uint64) {
 	for _, id := range orders {
 		if o, _ := s.model.Open(id); o != nil {
@@ -627,10 +627,10 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	}
 	q.l.open[q.account]--
 	q.told = true
-	if q.sweep && c.Outcome() == Accepted {
+	if q.all && c.Outcome() == Accepted {
 		s.say("  %s: %v", q.what, c.Cancelled())
 		s.outcomes["cancel all, accepted"]++
-		s.swept(q.l, s.model.Accounts[q.account-1], q.pair, q.seq, c.Cancelled())
+		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.pair, q.seq, c.Cancelled())
 		s.mayBeAccepted(q)
 		s.tookNonce(q.l, q.key, q.nonce, q.taken)
 		c.Free()

@@ -75,8 +75,9 @@ func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
 	})
 }
 
-// Sweeps of many accounts have no more on their way than there may be commands, and one for each.
-func TestSweepsShareTheirPlaces(t *testing.T) {
+// Cancel-alls of many accounts have at most as many cancels on their way as there may be commands,
+// and one for each.
+func TestCancelAllsShareTheirSlots(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		const most, accounts, orders = 6, 4, 10
 		g := newGated(t, fresh, func(o *Options) {
@@ -84,7 +85,7 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 		})
 		var keys []*directory.Key
 		for i := range accounts {
-			key := fund(t, g.e, string(rune('a'+i))+"-sweeps", map[string]money.Amount{"BTC": coin})
+			key := fund(t, g.e, string(rune('a'+i))+"-orders", map[string]money.Amount{"BTC": coin})
 			for n := range orders {
 				must[*Command](t)(g.e.Place(key, uint64(n+1), g.sell(1e5))).Free()
 			}
@@ -100,8 +101,8 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 		out := func() (sum int) {
 			for _, key := range keys {
 				g.e.probeWallet(key.Account, func(w *wallet) {
-					if w.flight != nil && w.sweep != nil {
-						sum += w.sweep.out
+					if w.flight != nil && w.cancellingAll != nil {
+						sum += w.cancellingAll.out
 					}
 				})
 			}
@@ -119,7 +120,7 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 				t.Error(got)
 			}
 		}
-		if left := g.e.sweeping.Load(); left != 0 {
+		if left := g.e.extraCancels.Load(); left != 0 {
 			t.Errorf("%d places are not given back", left)
 		}
 		g.end()

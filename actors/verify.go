@@ -142,11 +142,11 @@ func verifyFlight(w *wallet) error {
 		}
 	}
 	if w.placing != 0 || w.tickets.out() != 0 || w.held.Len() != 0 || w.queue.Len() != 0 ||
-		w.sweep != nil || len(w.placingIDs) != 0 {
+		w.cancellingAll != nil || len(w.placingIDs) != 0 {
 		return fmt.Errorf(
-			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, a sweep: %v, "+
+			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, a cancel-all: %v, "+
 				"and %d client ids in flight, at rest",
-			name, w.placing, w.tickets.out(), w.held.Len(), w.queue.Len(), w.sweep != nil,
+			name, w.placing, w.tickets.out(), w.held.Len(), w.queue.Len(), w.cancellingAll != nil,
 			len(w.placingIDs))
 	}
 	return nil

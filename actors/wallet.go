@@ -70,23 +70,23 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 
 // A flight is what a wallet has sent on and not yet seen released, and what waits for it.
 type flight struct {
-	reserved   []reservation               // by currency
-	placing    int                         // orders
-	placingIDs map[event.ClientID]struct{} // their client order ids; nil while unused
-	tickets    tickets
-	held       mailbox.FIFO[heldBack] // refusals, and reads by client order id
-	queue      mailbox.FIFO[waiting]  // the first cannot be decided yet, the others come behind it
-	sweep      *sweep                 // that is under way, nil if none is
+	reserved      []reservation               // by currency
+	placing       int                         // orders
+	placingIDs    map[event.ClientID]struct{} // their client order ids; nil while unused
+	tickets       tickets
+	held          mailbox.FIFO[heldBack] // refusals, and reads by client order id
+	queue         mailbox.FIFO[waiting]  // the first cannot be decided yet, the others come behind it
+	cancellingAll *cancelAll             // under way, nil if none is
 }
 
 // walletOut is where a wallet's decisions go.
 type walletOut interface {
 	limits() *Limits
-	withdrawPolicy() *WithdrawPolicy
-	nextWithdraw() uint64
-	// takes a place for one more cancel of a sweep, beside its first; false: there is none
-	widenSweep() bool
-	narrowSweep() // gives it back
+	withdrawalPolicy() *WithdrawPolicy
+	nextWithdrawal() uint64
+	// takes a slot for one more cancel of a cancel-all, beside its first; false: none is free
+	widenCancelAll() bool
+	narrowCancelAll() // gives it back
 	codeFits(w *state.Withdraw, code string) bool
 	insisted(c *Command) // approves a withdraw despite a freeze
 	toBook(c *Command)   // c.record.Pair says which
@@ -155,8 +155,8 @@ func (w *wallet) Receive(ctx actor.Context) {
 	case *settled:
 		w.settle(m)
 		settlements.Put(m)
-	case *swept:
-		w.swept(m.command)
+	case *releasedCancel:
+		w.cancelReleased(m.command)
 	case *committed.Read:
 		w.read(m)
 	case *keyEnded:
@@ -196,14 +196,14 @@ func (w *wallet) act(c *Command) bool {
 	case event.KindCancel:
 		w.cancel(c)
 	case kindCancelAll:
-		if w.sweep != nil || w.tickets.out() > 0 {
+		if w.cancellingAll != nil || w.tickets.out() > 0 {
 			return false
 		}
-		w.cancelAll(c)
+		w.beginCancelAll(c)
 	case event.KindWithdraw:
 		w.withdraw(c)
 	case event.KindWithdrawMoved:
-		w.moveWithdraw(c)
+		w.moveWithdrawal(c)
 	default:
 		if !c.order.clientID.IsZero() {
 			if _, placing := w.placingIDs[c.order.clientID]; placing {
@@ -215,8 +215,8 @@ func (w *wallet) act(c *Command) bool {
 	return true
 }
 
-// goOn acts on what waits, up to the first that still cannot be decided.
-func (w *wallet) goOn() {
+// actOnWaiting acts on what waits, up to the first that still cannot be decided.
+func (w *wallet) actOnWaiting() {
 	for w.queue.Len() > 0 {
 		if next := w.queue.First(); next.read != nil {
 			w.holdRead(next.read)
@@ -413,7 +413,7 @@ func (w *wallet) settle(m *settled) {
 	if own.ticket != 0 {
 		w.tickets.giveBack(own.ticket)
 		w.letGo()
-		w.goOn()
+		w.actOnWaiting()
 	}
 	if w.flight != nil {
 		w.check()

@@ -406,10 +406,10 @@ type Candle struct {
 
 // An Action is one change by an operator. Actions are an append-only log that is never trimmed.
 type Action struct {
-	Seq    uint64 // of its record; no two have the same
-	TimeUs int64
-	Who    string // at most 256 bytes
-	What   string // at most 4,096 bytes
+	Seq      uint64 // of its record; no two have the same
+	TimeUs   int64
+	Operator string // at most 256 bytes
+	What     string // at most 4,096 bytes
 }
 
 // A TradeQuery selects trades. Zero fields do not filter.

@@ -47,9 +47,9 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 				TimeUs: k.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: s.Seq(), Address: k.Address,
 				Details: k.Details})
 	}
-	if r.Who != "" {
-		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs, Who: r.Who,
-			What: inWords(s, r)})
+	if r.Operator != "" {
+		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs,
+			Operator: r.Operator, What: inWords(s, r)})
 	}
 }
 

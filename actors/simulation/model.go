@@ -78,10 +78,10 @@ func (m *Model) Apply(r *event.Record) error {
 	if err != nil {
 		return fmt.Errorf("record %d (%v): %w", m.Seq, r.Kind, err)
 	}
-	if r.Who != "" {
+	if r.Operator != "" {
 		m.Rows.Actions = append(m.Rows.Actions,
 			Row[persistence.Action]{m.Seq,
-				persistence.Action{Seq: m.Seq, TimeUs: r.TimeUs, Who: r.Who}})
+				persistence.Action{Seq: m.Seq, TimeUs: r.TimeUs, Operator: r.Operator}})
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func TestTheModelRefusesClientsCommandsDuringMaintenance(t *testing.T) {
 		}
 	}
 	m, order := begun(t), orderOf(taken())
-	cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 2, Who: "op",
+	cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 2, Operator: "op",
 		Cancel: event.Cancel{ID: 3, Order: 2, Account: 1, Side: trading.Sell, Price: 100e8,
 			Remaining: 2 * coin}}
 	order.TimeUs, order.Order.ID, order.Order.Amount, order.Order.Trades = 4, 4, 2*coin,

@@ -418,7 +418,7 @@ func testBackup(t *testing.T, accounts ...string) []byte {
 	}
 	token, _, err1 := store.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	err2 := store.Apply(t.Context(), token, 0, s.Seq(),
-		&persistence.Writes{Actions: []persistence.Action{{Seq: 1, Who: "a", What: "b"}}})
+		&persistence.Writes{Actions: []persistence.Action{{Seq: 1, Operator: "a", What: "b"}}})
 	var b bytes.Buffer
 	if err := errors.Join(err, err1, err2,
 		backup.Write(t.Context(), &b, store, s.AppendTo(nil), zeroKey(t), func(int) {})); err !=

@@ -83,8 +83,8 @@ func OpenBatch(b []byte) (Batch, error) {
 func (r *Record) Append(dst []byte) []byte {
 	at := len(dst)
 	kind := byte(r.Kind)
-	if r.Who != "" {
-		kind |= whoFlag
+	if r.Operator != "" {
+		kind |= operatorFlag
 	}
 	dst = append(dst, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	le.PutUint16(dst[at+1:], r.Pair)
@@ -121,8 +121,8 @@ func (r *Record) Append(dst []byte) []byte {
 	default:
 		dst = r.appendMore(dst)
 	}
-	if r.Who != "" {
-		dst = text(dst, r.Who)
+	if r.Operator != "" {
+		dst = text(dst, r.Operator)
 	}
 	le.PutUint32(dst[at+3:], uint32(len(dst)-at-recordHeader))
 	return dst
@@ -189,7 +189,7 @@ func (k *Key) append(dst []byte) []byte {
 
 const (
 	maxFillsFlag = 0x80 // beside the side, in one byte
-	whoFlag      = 0x80 // beside the kind: the field Who follows the payload
+	operatorFlag = 0x80 // beside the kind: the field Operator follows the payload
 )
 
 func (o *Order) append(dst []byte) []byte {
@@ -250,8 +250,8 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	if len(b) < recordHeader {
 		return nil, fmt.Errorf("%w: %d bytes are too few for a record", errDamaged, len(b))
 	}
-	r.Kind, r.Pair, r.TimeUs = Kind(b[0]&^whoFlag), le.Uint16(b[1:]), int64(le.Uint64(b[7:]))
-	n, hasWho := uint64(le.Uint32(b[3:])), b[0]&whoFlag != 0
+	r.Kind, r.Pair, r.TimeUs = Kind(b[0]&^operatorFlag), le.Uint16(b[1:]), int64(le.Uint64(b[7:]))
+	n, hasWho := uint64(le.Uint32(b[3:])), b[0]&operatorFlag != 0
 	b = b[recordHeader:]
 	if n > uint64(len(b)) {
 		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", errDamaged,
@@ -285,9 +285,9 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 			return nil, fmt.Errorf("%w: unknown %v; use a newer program", errDamaged, r.Kind)
 		}
 	}
-	r.Who = ""
+	r.Operator = ""
 	if hasWho {
-		if r.Who = d.text(); r.Who == "" {
+		if r.Operator = d.text(); r.Operator == "" {
 			d.fail()
 		}
 	}

@@ -52,7 +52,7 @@ func drawRecord(t *rapid.T) Record {
 	u16, u32, u64 := rapid.Uint16(), rapid.Uint32(), rapid.Uint64()
 	side := rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell})
 	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"),
-		TimeUs: rapid.Int64().Draw(t, "time"), Who: drawText(t, "who")}
+		TimeUs: rapid.Int64().Draw(t, "time"), Operator: drawText(t, "who")}
 	switch r.Kind {
 	case KindCurrency:
 		r.Currency = Currency{u16.Draw(t, "number"), drawText(t, "code")}
@@ -139,7 +139,7 @@ func part(r *Record) any {
 		who  string
 		rest any
 	}
-	h := head{kind: r.Kind, pair: r.Pair, time: r.TimeUs, who: r.Who}
+	h := head{kind: r.Kind, pair: r.Pair, time: r.TimeUs, who: r.Operator}
 	switch r.Kind {
 	case KindCurrency:
 		h.rest = r.Currency
@@ -583,7 +583,7 @@ var golden = []struct {
 		Withdraw: Withdraw{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
 			Address: "bc1q"}},
 		"0a00000f0000000a401e18240a0600ac02f0a204030802f4030462633171"},
-	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Who: "ops@127.0.0.1",
+	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Operator: "ops@127.0.0.1",
 		WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
 			Amount: 500, To: WithdrawApproved, Details: "no", DespiteFreeze: true}},
 		"8b00001d0000000b401e18240a0600ac02f0a204030902f4031e026e6f010d6f7073403132372e302e302e31"},

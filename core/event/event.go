@@ -56,10 +56,10 @@ func (k Kind) String() string {
 // A Record is one record, decoded. Kind tells which of the parts is in use; the others hold values
 // of earlier use. A Record is meant to be used again and again: decoding reuses its memory.
 type Record struct {
-	Kind   Kind
-	Pair   uint16 // 0: none
-	TimeUs int64  // microseconds since the Unix epoch; never falls within a pair
-	Who    string // operator at whose request it happened; "": no operator's
+	Kind     Kind
+	Pair     uint16 // 0: none
+	TimeUs   int64  // microseconds since the Unix epoch; never falls within a pair
+	Operator string // operator at whose request it happened; "": no operator's
 
 	Currency   Currency
 	NewPair    Pair

@@ -20,7 +20,7 @@ type OpenOrder struct {
 
 // OpenOrders is the set of an account's open orders, kept in order of their ids. Adding at the end
 // and removing are O(log n) amortised. A removed entry is only marked; when half of the slice is
-// marked, all marked entries are swept away. The zero OpenOrders is empty.
+// marked, the list is compacted. The zero OpenOrders is empty.
 type OpenOrders struct {
 	list []openOrder // ascending ids
 	dead int
@@ -92,7 +92,7 @@ func (o *OpenOrders) Remove(id uint64) bool {
 	o.list[i].pair = 0
 	o.dead++
 	if o.dead > 16 && o.dead*2 > len(o.list) {
-		o.sweep()
+		o.compact()
 	}
 	return true
 }
@@ -124,7 +124,7 @@ func (o *OpenOrders) search(id uint64) int {
 	return sort.Search(len(o.list), func(i int) bool { return o.list[i].id >= id })
 }
 
-func (o *OpenOrders) sweep() {
+func (o *OpenOrders) compact() {
 	live := o.list[:0]
 	for _, e := range o.list {
 		if e.pair != 0 {

@@ -63,7 +63,7 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 					add(next)
 				}
 			},
-			"remove many, sweep": func(t *rapid.T) {
+			"remove many, compact": func(t *rapid.T) {
 				for id := next; id > 0 && id+80 > next; id-- {
 					remove(id)
 				}

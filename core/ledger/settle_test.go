@@ -455,7 +455,7 @@ func TestACopyOfASettlementSurvivesTheNextRecord(t *testing.T) {
 	}
 }
 
-func sweep(trades, accounts int) *event.Record {
+func crossing(trades, accounts int) *event.Record {
 	r := &event.Record{Kind: event.KindOrder, Pair: 1,
 		Order: event.Order{ID: 1 << 20, Account: 1, Side: trading.Buy, Price: 100, Amount: 1 << 30,
 			Remaining: 5}}
@@ -468,7 +468,7 @@ func sweep(trades, accounts int) *event.Record {
 }
 
 func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
-	for _, r := range []*event.Record{sweep(0, 1), sweep(3, 3), sweep(500, 100),
+	for _, r := range []*event.Record{crossing(0, 1), crossing(3, 3), crossing(500, 100),
 		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: trading.Buy,
 			Price: 2, Remaining: 3}},
 		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}, withdraw(3, 1, 5),
@@ -564,17 +564,17 @@ func BenchmarkSettle(b *testing.B) {
 		b.Run(fmt.Sprintf("%d trades with %d accounts", shape.trades, shape.accounts),
 			func(b *testing.B) {
 				var s Settler
-				r := sweep(shape.trades, shape.accounts)
+				r := crossing(shape.trades, shape.accounts)
 				b.ReportAllocs()
 				for b.Loop() {
 					s.Settle(r, base, quote)
 				}
 			})
 	}
-	b.Run("0 trades after a sweep of 10000", func(b *testing.B) {
+	b.Run("0 trades after an order of 10000", func(b *testing.B) {
 		var s Settler
-		s.Settle(sweep(10_000, 10_000), base, quote)
-		r := sweep(0, 1)
+		s.Settle(crossing(10_000, 10_000), base, quote)
+		r := crossing(0, 1)
 		b.ReportAllocs()
 		for b.Loop() {
 			s.Settle(r, base, quote)

@@ -62,7 +62,7 @@ func (d *decider) next() event.Record {
 	}
 	r := event.Record{TimeUs: d.timeUs}
 	if d.pick(8) == 7 {
-		r.Who = "operator"
+		r.Operator = "operator"
 	}
 	switch n := d.pick(40); {
 	case n < 2:

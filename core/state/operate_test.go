@@ -12,27 +12,27 @@ import (
 )
 
 func halt(pair uint16, halted bool) event.Record {
-	return event.Record{Kind: event.KindHalt, Pair: pair, TimeUs: 40, Who: "olga",
+	return event.Record{Kind: event.KindHalt, Pair: pair, TimeUs: 40, Operator: "olga",
 		Halt: event.Halt{Halted: halted}}
 }
 
 func freeze(account uint32, frozen bool) event.Record {
-	return event.Record{Kind: event.KindFreeze, TimeUs: 40, Who: "olga",
+	return event.Record{Kind: event.KindFreeze, TimeUs: 40, Operator: "olga",
 		Freeze: event.Freeze{Account: account, Frozen: frozen}}
 }
 
 func maintenance(on bool, message string) event.Record {
-	return event.Record{Kind: event.KindMaintenance, TimeUs: 40, Who: "olga",
+	return event.Record{Kind: event.KindMaintenance, TimeUs: 40, Operator: "olga",
 		Maintenance: event.Maintenance{On: on, Message: message}}
 }
 
 func ownFees(pair uint16, account uint32, maker, taker money.Rate) event.Record {
-	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga",
+	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Operator: "olga",
 		Fees: event.Fees{Account: account, Own: true, Maker: maker, Taker: taker}}
 }
 
 func usualFees(pair uint16, account uint32) event.Record {
-	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga",
+	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Operator: "olga",
 		Fees: event.Fees{Account: account}}
 }
 

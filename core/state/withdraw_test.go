@@ -43,7 +43,7 @@ func confirm1() event.Record {
 }
 
 func approve2() event.Record {
-	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, Who: "olga",
+	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, Operator: "olga",
 		WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
 			To: event.WithdrawApproved}}
 }

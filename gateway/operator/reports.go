@@ -50,7 +50,7 @@ func listActions(c *call) (any, error) {
 	defer cancel()
 	list := []actionLine{}
 	err = c.engine.History().Actions(patience, q, func(a *persistence.Action) bool {
-		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Who, a.What})
+		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What})
 		return len(list) < limit
 	})
 	return map[string]any{"actions": list}, err

@@ -86,7 +86,7 @@ func (h *history) newPair(name string, base, quote uint16) {
 // newAccount opens an account with a key and money.
 func (h *history) newAccount(name string) {
 	id := uint32(len(h.s.Accounts()) + 1)
-	h.apply(event.Record{Kind: event.KindAccount, Who: "operator",
+	h.apply(event.Record{Kind: event.KindAccount, Operator: "operator",
 		Account: event.Account{ID: id, Name: name, Email: name + "@example.org"}})
 	h.apply(event.Record{Kind: event.KindKey,
 		Key: event.Key{Number: uint32(len(h.s.Keys()) + 1), Account: id, Key: "key of " + name,
@@ -99,7 +99,7 @@ func (h *history) newAccount(name string) {
 
 func (h *history) deposit(account uint32, currency uint16, amount money.Amount) {
 	_, _, last := h.s.LastIDs()
-	h.apply(event.Record{Kind: event.KindDeposit, Who: "operator",
+	h.apply(event.Record{Kind: event.KindDeposit, Operator: "operator",
 		Deposit: event.Deposit{ID: last + 1, Account: account, Currency: currency, Amount: amount,
 			Reference: fmt.Sprint("reference ", last+1)}})
 }
@@ -149,8 +149,8 @@ func (h *history) apply(r event.Record) {
 				TimeUs: d.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: seq, Address: d.Address,
 				Details: d.Details})
 	}
-	if r.Who != "" {
-		w.Actions = append(w.Actions, persistence.Action{Seq: seq, TimeUs: r.TimeUs, Who: r.Who,
+	if r.Operator != "" {
+		w.Actions = append(w.Actions, persistence.Action{Seq: seq, TimeUs: r.TimeUs, Operator: r.Operator,
 			What: r.Kind.String()})
 	}
 }
@@ -197,7 +197,7 @@ func (h *history) play(n int) {
 		case k < 4:
 			h.withdrawStep()
 		case k < 6:
-			h.apply(event.Record{Kind: event.KindMaintenance, Who: "jane",
+			h.apply(event.Record{Kind: event.KindMaintenance, Operator: "jane",
 				Maintenance: event.Maintenance{On: h.random.IntN(2) == 0, Message: "back soon"}})
 		case k < 10:
 			h.cancel()
@@ -271,7 +271,7 @@ func (h *history) cancel() {
 	o, _ := h.books[which.Pair-1].Cancel(which.ID)
 	h.order++
 	h.apply(event.Record{Kind: event.KindCancel, Pair: which.Pair,
-		Who: []string{"", "jane"}[h.random.IntN(2)],
+		Operator: []string{"", "jane"}[h.random.IntN(2)],
 		Cancel: event.Cancel{ID: h.order, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price,
 			Remaining: o.Remaining}})
 }

@@ -11,8 +11,9 @@ import (
 
 // action returns one with plain values.
 func action(seq uint64) persistence.Action {
-	return persistence.Action{Seq: seq, TimeUs: 1_700_000_000_000_000 + int64(seq), Who: "operator",
-		What: fmt.Sprintf("change %d", seq)}
+	return persistence.Action{Seq: seq, TimeUs: 1_700_000_000_000_000 + int64(seq),
+		Operator: "operator",
+		What:     fmt.Sprintf("change %d", seq)}
 }
 
 func (w *world) wantActions(q persistence.ActionQuery, want []persistence.Action) {
@@ -35,7 +36,7 @@ func (w *world) actionLog() {
 		for i := range uint64(300) {
 			a := action(1 + 1000*round + 3*i)
 			if i%100 == 0 {
-				a.Who, a.What = strings.Repeat("w", 256), strings.Repeat("x", 4096)
+				a.Operator, a.What = strings.Repeat("w", 256), strings.Repeat("x", 4096)
 			}
 			writes.Actions = append(writes.Actions, a)
 		}

@@ -135,9 +135,9 @@ func (w *world) meaninglessActions() {
 		w.Helper()
 		w.invalidRows(name, persistence.Writes{Actions: []persistence.Action{a}})
 	}
-	invalid("an action without a sequence", persistence.Action{Who: "x"})
+	invalid("an action without a sequence", persistence.Action{Operator: "x"})
 	invalid("an action by an operator of 257 bytes",
-		persistence.Action{Seq: 1, Who: strings.Repeat("x", 257)})
+		persistence.Action{Seq: 1, Operator: strings.Repeat("x", 257)})
 	invalid("an action of 4097 bytes", persistence.Action{Seq: 1, What: strings.Repeat("x", 4097)})
 }
 

@@ -53,7 +53,7 @@ func (w *world) fields() {
 	narrowCandle := persistence.Candle{Pair: math.MaxUint16, Frame: math.MaxUint8, Time: 1,
 		Open: money.MaxPrice, High: 0, Low: 1}
 	wideAction := persistence.Action{Seq: codec.MaxID, TimeUs: math.MaxInt64,
-		Who: strings.Repeat("w", 256), What: strings.Repeat("\n", 4096)}
+		Operator: strings.Repeat("w", 256), What: strings.Repeat("\n", 4096)}
 	narrowAction := persistence.Action{Seq: 1}
 	w.apply(1, &persistence.Writes{
 		Trades:   []persistence.Trade{narrow, widest},

@@ -10,13 +10,14 @@ import (
 func AppendAction(dst []byte, a *persistence.Action) []byte {
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(a.TimeUs))
-	dst = appendText(dst, a.Who)
+	dst = appendText(dst, a.Operator)
 	return appendText(dst, a.What)
 }
 
 // DecodeAction reads what AppendAction wrote.
 func DecodeAction(row []byte, seq uint64, a *persistence.Action) error {
 	d := open(row)
-	*a = persistence.Action{Seq: seq, TimeUs: int64(d.uvarint()), Who: d.text(), What: d.text()}
+	*a = persistence.Action{Seq: seq, TimeUs: int64(d.uvarint()),
+		Operator: d.text(), What: d.text()}
 	return d.close("action", seq)
 }

@@ -19,10 +19,10 @@ const (
 	maxText  = 1024     // bytes of a deposit's reference
 	maxKinds = 4096     // currencies of one wallet
 
-	maxAddress = 256 // bytes of a withdraw's address
-	maxDetails = 1024
-	maxWho     = 256 // bytes of an action
-	maxWhat    = 4096
+	maxAddress  = 256 // bytes of a withdraw's address
+	maxDetails  = 1024
+	maxOperator = 256 // bytes of an action
+	maxWhat     = 4096
 
 	// MaxClientID is how long a client_order_id may be, in bytes.
 	MaxClientID = 36
@@ -196,9 +196,9 @@ func checkCandle(c *persistence.Candle) error {
 }
 
 func checkAction(a *persistence.Action) error {
-	if len(a.Who) > maxWho || len(a.What) > maxWhat {
+	if len(a.Operator) > maxOperator || len(a.What) > maxWhat {
 		return fmt.Errorf("%w: action %d: who of %d bytes (at most %d), what of %d (at most %d)",
-			persistence.ErrInvalid, a.Seq, len(a.Who), maxWho, len(a.What), maxWhat)
+			persistence.ErrInvalid, a.Seq, len(a.Operator), maxOperator, len(a.What), maxWhat)
 	}
 	return checkID("action", a.Seq)
 }

@@ -119,7 +119,7 @@ func drawCandle(t *rapid.T) rowCase {
 
 func drawAction(t *rapid.T) rowCase {
 	v := persistence.Action{Seq: drawID(t), TimeUs: rapid.Int64().Draw(t, "time"),
-		Who: drawText(t), What: rapid.StringN(0, 200, maxWhat).Draw(t, "what")}
+		Operator: drawText(t), What: rapid.StringN(0, 200, maxWhat).Draw(t, "what")}
 	return rowCase{AppendAction(nil, &v), v, func(b []byte) (any, error) {
 		var got persistence.Action
 		err := DecodeAction(b, v.Seq, &got)

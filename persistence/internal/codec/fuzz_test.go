@@ -67,7 +67,7 @@ func FuzzRows(f *testing.F) {
 			Address: "there", Details: "no"}),
 		AppendCandle(nil, &persistence.Candle{Open: 5, High: 9, Low: 1, Close: 4,
 			Volume: money.TotalFromBits(0, 3)}),
-		AppendAction(nil, &persistence.Action{TimeUs: 1, Who: "me", What: "halt"}),
+		AppendAction(nil, &persistence.Action{TimeUs: 1, Operator: "me", What: "halt"}),
 	} {
 		f.Add(byte(i), row)
 		f.Add(byte(i), row[:len(row)-1])

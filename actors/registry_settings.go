@@ -11,9 +11,9 @@ import (
 // maxMessage bounds what clients are told of maintenance, in bytes.
 const maxMessage = 500
 
-// operate decides on halts, freezes, fees, maintenance and mails. What is so already changes
+// setting decides on halts, freezes, fees, maintenance and mails. What is so already changes
 // nothing.
-func (g *registry) operate(c *Command, known *lookup) (submit bool, err error) {
+func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 	a := &c.admin
 	switch c.kind {
 	case event.KindHalt:
@@ -82,8 +82,8 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 	return !a.Repeated, nil
 }
 
-// operated takes what is durable into the tables that handlers, wallets and books look at.
-func (g *registry) operated(c *Command) {
+// applySetting takes what is durable into the tables that handlers, wallets and books look at.
+func (g *registry) applySetting(c *Command) {
 	r := &c.record
 	switch r.Kind {
 	case event.KindHalt:

@@ -180,7 +180,7 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		for _, to := range []uint8{0, event.WithdrawNew, event.WithdrawVerified,
 			event.WithdrawCancelled} {
 			b.ask(1)
-			id := b.e.ids.withdraw.Load()
+			id := b.e.ids.withdrawal.Load()
 			var refused *RequestError
 			if _, err := b.e.MoveWithdraw("moderator", id, to, ""); !errors.As(err, &refused) {
 				t.Errorf("a moderator gives status %d: %v", to, err)
@@ -455,7 +455,7 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		}
 		err := b.e.History().Actions(context.Background(),
 			persistence.ActionQuery{}, func(a *persistence.Action) bool {
-				if a.Who == "moderator" && strings.Contains(a.What, "approved") {
+				if a.Operator == "moderator" && strings.Contains(a.What, "approved") {
 					done = append(done, a.What)
 				}
 				return true

@@ -22,8 +22,8 @@ func (g *gated) block(pair *directory.Pair) (unblock func()) {
 	return func() { close(goOn) }
 }
 
-// sweeping begins to cancel all orders of the account, and gives the orders when it ends.
-func (g *gated) sweeping() <-chan []uint64 {
+// cancellingAll begins to cancel all orders of the account, and gives the orders when it ends.
+func (g *gated) cancellingAll() <-chan []uint64 {
 	g.nonce++
 	nonce, done := g.nonce, make(chan []uint64, 1)
 	go func() {
@@ -67,16 +67,16 @@ func (g *gated) records() (list []event.Record) {
 func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		const orders, sweeps = 2*sweepWidth + 10, 50
+		const orders, commands = 2*cancelAllWidth + 10, 50
 		for range orders {
 			g.rest(g.sell(1e5))
 		}
 		g.hold()
-		first := g.begin(g.placing(g.sell(1e5))) // so that the sweeps gather
+		first := g.begin(g.placing(g.sell(1e5))) // so that the cancel-alls gather
 		g.inMailbox(1)
 		var all []<-chan []uint64
-		for i := range sweeps {
-			all = append(all, g.sweeping())
+		for i := range commands {
+			all = append(all, g.cancellingAll())
 			g.queued(i + 1)
 		}
 		g.letGo()
@@ -87,9 +87,9 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 		for _, done := range all {
 			cancelled += len(<-done)
 		}
-		if records := g.records(); cancelled != orders+1 || len(records) != 1+orders+1+sweeps-1 {
-			t.Errorf("%d of %d orders are cancelled, with %d records for %d sweeps", cancelled,
-				orders+1, len(records), sweeps)
+		if records := g.records(); cancelled != orders+1 || len(records) != 1+orders+1+commands-1 {
+			t.Errorf("%d of %d orders are cancelled, with %d records for %d cancel-alls", cancelled,
+				orders+1, len(records), commands)
 		}
 		g.end()
 	})
@@ -102,7 +102,7 @@ func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
 			unblock := g.block(g.e.Pairs()[0])
 			before := g.begin(g.placing(g.sell(1e5)))
 			g.inMailbox(1)
-			all := g.sweeping()
+			all := g.cancellingAll()
 			g.queued(1)
 			other := g.sell(1e5)
 			other.Pair = g.e.Pairs()[1] // whose book is not busy
@@ -144,7 +144,7 @@ func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.
 		g.inMailbox(1)
 		second := g.begin(g.placing(two))
 		g.queued(1)
-		all := g.sweeping()
+		all := g.cancellingAll()
 		g.queued(2)
 		g.letGo()
 		if err := <-halt; err != nil {
@@ -173,7 +173,7 @@ func TestWhatTheNonceOfACancelAllRefusesComesBehindItsFirstRecord(t *testing.T) 
 		g.hold()
 		order := g.begin(g.placing(g.sell(1e5)))
 		eventually(t, "the order is at the store", g.held)
-		all := g.sweeping()
+		all := g.cancellingAll()
 		g.queued(1)
 		used := g.nonce
 		refused := g.begin(func() (*Command, error) { return g.e.Cancel(g.key, used, 99) })
@@ -204,11 +204,11 @@ func TestWhatTheNonceOfACancelAllRefusesComesBehindItsFirstRecord(t *testing.T) 
 	})
 }
 
-func TestASweepLeavesOutWhatClosedMeanwhile(t *testing.T) {
+func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
-		for range sweepWidth {
+		for range cancelAllWidth {
 			w := g.sell(1e5)
 			w.Pair = g.e.Pairs()[1]
 			g.rest(w)
@@ -217,20 +217,21 @@ func TestASweepLeavesOutWhatClosedMeanwhile(t *testing.T) {
 			g.rest(g.sell(1e5))
 		}
 		unblock := g.block(g.e.Pairs()[1])
-		all := g.sweeping() // as many as may be on their way are with that book
-		eventually(t, "the sweep is under way", func() (so bool) {
-			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.sweep != nil })
+		all := g.cancellingAll() // as many as may be on their way are with that book
+		eventually(t, "the cancel-all is under way", func() (so bool) {
+			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.cancellingAll != nil })
 			return so
 		})
 		must[*Command](t)(g.e.Place(ben, 1, g.buy(100e8, 10*1e5))).Free()
 		g.hold()
 		g.letGo()
 		unblock()
-		if list := <-all; len(list) != sweepWidth {
+		if list := <-all; len(list) != cancelAllWidth {
 			t.Errorf("%d orders are cancelled", len(list))
 		}
-		if records := g.records(); len(records) != sweepWidth {
-			t.Errorf("it took %d records for %d orders that were open", len(records), sweepWidth)
+		if records := g.records(); len(records) != cancelAllWidth {
+			t.Errorf("it took %d records for %d orders that were open", len(records),
+				cancelAllWidth)
 		}
 		g.end()
 	})
@@ -243,15 +244,15 @@ func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
 		g := newGated(t, fresh, nil)
 		first := g.rest(g.sell(1e5))
 		unblock := g.block(g.e.Pairs()[0])
-		one := g.sweeping()
-		eventually(t, "the sweep is under way", func() (so bool) {
-			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.sweep != nil })
+		one := g.cancellingAll()
+		eventually(t, "the cancel-all is under way", func() (so bool) {
+			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.cancellingAll != nil })
 			return so
 		})
 		other := g.sell(1e5)
 		other.Pair = g.e.Pairs()[1]
 		second := g.rest(other) // what comes when the list is taken is not held up
-		two := g.sweeping()
+		two := g.cancellingAll()
 		g.queued(1)
 		unblock()
 		if a, b := <-one, <-two; !slices.Equal(a, []uint64{first}) ||
@@ -289,13 +290,13 @@ func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		var accounts []uint32
-		for i := range 3 * sweepsAtOnce {
+		for i := range 3 * accountsAtOnce {
 			accounts = append(accounts, g.resting(fmt.Sprint("account-", i), 0, 3).Account.ID)
 		}
 		g.e.setPatience(0) // nobody else waits
-		orders, err := g.e.sweepAll(context.Background(), "ops", accounts, nil)
+		orders, err := g.e.cancelAllOf(context.Background(), "ops", accounts, nil)
 		g.e.setPatience(g.o.Timing.Request)
-		if err != nil || len(orders) != 9*sweepsAtOnce || !slices.IsSorted(orders) {
+		if err != nil || len(orders) != 9*accountsAtOnce || !slices.IsSorted(orders) {
 			t.Errorf("%d orders are cancelled, %v", len(orders), err)
 		}
 		g.end()
@@ -306,7 +307,8 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.resting("slow", 1, 2)
-		others := []*directory.Key{g.resting("single", 0, 1), g.resting("quick", 0, 2*sweepsAtOnce)}
+		others := []*directory.Key{g.resting("single", 0, 1),
+			g.resting("quick", 0, 2*accountsAtOnce)}
 		accounts := []uint32{2, 3, 4}
 		unblock := g.block(g.e.Pairs()[1])
 		ctx, cancel := context.WithCancel(context.Background())
@@ -316,7 +318,7 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 		}
 		done := make(chan end, 1)
 		go func() {
-			orders, err := g.e.sweepAll(ctx, "ops", accounts, nil)
+			orders, err := g.e.cancelAllOf(ctx, "ops", accounts, nil)
 			done <- end{orders, err}
 		}()
 		eventually(t, "the others' orders are cancelled", func() bool {
@@ -324,13 +326,13 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 		})
 		for _, key := range others {
 			eventually(t, "and that is answered", func() (so bool) {
-				g.e.probeWallet(key.Account, func(w *wallet) { so = w.sweep == nil })
+				g.e.probeWallet(key.Account, func(w *wallet) { so = w.cancellingAll == nil })
 				return so
 			})
 		}
 		cancel()
 		got := <-done
-		if len(got.orders) != 1+2*sweepsAtOnce || !errors.Is(got.err, committed.ErrTimeout) ||
+		if len(got.orders) != 1+2*accountsAtOnce || !errors.Is(got.err, committed.ErrTimeout) ||
 			!strings.Contains(got.err.Error(), "account slow: ") ||
 			strings.Contains(got.err.Error(), "quick") {
 			t.Errorf("%d orders are cancelled, %v", len(got.orders), got.err)

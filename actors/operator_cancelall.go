@@ -3,19 +3,21 @@ package actors
 import (
 	"context"
 	"errors"
-	"exchange/actors/committed"
-	"exchange/actors/directory"
 	"fmt"
 	"slices"
 	"sync"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
 )
 
-// OperatorCancelAll cancels all open orders of an account, of a pair, or of both; an empty name
-// means all of them, but one must be given. It takes as long as it takes, while ctx lasts; accounts
-// that fail do not keep the others from being done. It returns the orders that it cancelled, also
-// with an error, which says what is not done: ErrTimeout if of some orders that is not known.
-func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair string) (orders []uint64,
-	err error) {
+// OperatorCancelAll cancels all open orders of an account, of a pair, or of both. An empty name
+// means all of them, but one name must be given. It takes as long as it takes, while ctx lasts, and
+// an account that fails does not keep the others from being done. It returns the orders that it
+// cancelled, also with an error, which says what is not done. ErrTimeout means that the outcome of
+// some orders is unknown.
+func (e *Engine) OperatorCancelAll(ctx context.Context, operator, account,
+	pair string) (orders []uint64, err error) {
 	r := committed.NewRead(committed.ReadHolders)
 	var p *directory.Pair
 	if pair != "" {
@@ -35,22 +37,23 @@ func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair strin
 	if account != "" && !known {
 		return nil, refusef("there is no account %.80q", account)
 	}
-	return e.sweepAll(ctx, who, holders, p)
+	return e.cancelAllOf(ctx, operator, holders, p)
 }
 
-// sweepsAtOnce is how many accounts' orders an operator's command cancels at the same time.
-const sweepsAtOnce = 8
+// accountsAtOnce is how many accounts' orders an operator's command cancels at the same time.
+const accountsAtOnce = 8
 
-func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32,
+// cancelAllOf cancels the orders of accounts; p nil: in all pairs.
+func (e *Engine) cancelAllOf(ctx context.Context, operator string, accounts []uint32,
 	p *directory.Pair) (orders []uint64, err error) {
 	var mu sync.Mutex
 	var failures []error
 	todo := make(chan uint32)
 	var busy sync.WaitGroup
-	for range min(sweepsAtOnce, max(1, e.opts.Limits.InFlight/100)) {
+	for range min(accountsAtOnce, max(1, e.opts.Limits.InFlight/100)) {
 		busy.Go(func() {
 			for id := range todo {
-				done, err := e.sweepOf(ctx, who, id, p)
+				done, err := e.cancelAllOfAccount(ctx, operator, id, p)
 				mu.Lock()
 				orders = append(orders, done...)
 				if err != nil {
@@ -77,13 +80,12 @@ func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32,
 	return orders, joined(failures)
 }
 
-// sweepOf cancels the orders of one account.
-func (e *Engine) sweepOf(ctx context.Context, who string, account uint32,
-	p *directory.Pair) ([]uint64,
-	error) {
+// cancelAllOfAccount cancels the orders of one account.
+func (e *Engine) cancelAllOfAccount(ctx context.Context, operator string, account uint32,
+	p *directory.Pair) ([]uint64, error) {
 	c := newCommand(kindCancelAll)
 	c.pair = p
-	if err := e.sendOperator(c, who, account); err != nil {
+	if err := e.sendToWallet(c, operator, account); err != nil {
 		return nil, err
 	}
 	if !e.opts.scheduler.AwaitContext(ctx, c.reply, e.dead) {
@@ -97,8 +99,8 @@ func (e *Engine) sweepOf(ctx context.Context, who string, account uint32,
 // maxFailures bounds how many failures are named.
 const maxFailures = 10
 
-// joined is one error of many. If the outcome of one is unknown, so is that of all: it is no other
-// error then.
+// joined makes one error of many. If the outcome of one is unknown, so is that of all: the error
+// then wraps ErrTimeout and no other.
 func joined(failures []error) error {
 	if n := len(failures); n > maxFailures {
 		failures = append(failures[:maxFailures:maxFailures],

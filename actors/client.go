@@ -74,7 +74,7 @@ func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amo
 	c := newCommand(event.KindWithdraw)
 	c.key, c.account = key, key.Account
 	c.order.nonce = nonce
-	c.withdraw = withdrawRequest{currency: currency, amount: amount, address: address}
+	c.withdrawal = withdrawalRequest{currency: currency, amount: amount, address: address}
 	return e.do(c)
 }
 
@@ -82,20 +82,20 @@ func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amo
 // RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
 func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdraw uint64, code string) (*Command,
 	error) {
-	return e.moveWithdraw(key, nonce,
-		withdrawRequest{id: withdraw, to: event.WithdrawVerified, code: code})
+	return e.moveWithdrawal(key, nonce,
+		withdrawalRequest{id: withdraw, to: event.WithdrawVerified, code: code})
 }
 
 // CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
 func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdraw uint64) (*Command, error) {
-	return e.moveWithdraw(key, nonce, withdrawRequest{id: withdraw, to: event.WithdrawCancelled})
+	return e.moveWithdrawal(key, nonce, withdrawalRequest{id: withdraw, to: event.WithdrawCancelled})
 }
 
-func (e *Engine) moveWithdraw(key *directory.Key, nonce uint64, w withdrawRequest) (*Command,
+func (e *Engine) moveWithdrawal(key *directory.Key, nonce uint64, w withdrawalRequest) (*Command,
 	error) {
 	c := newCommand(event.KindWithdrawMoved)
 	c.key, c.account = key, key.Account
-	c.order.nonce, c.withdraw = nonce, w
+	c.order.nonce, c.withdrawal = nonce, w
 	return e.do(c)
 }
 

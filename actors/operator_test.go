@@ -108,14 +108,14 @@ func TestMaintenanceWaitsForWhatIsInFlight(t *testing.T) {
 func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		for nonce := uint64(1); nonce <= 3*sweepWidth; nonce++ {
+		for nonce := uint64(1); nonce <= 3*cancelAllWidth; nonce++ {
 			w := g.sell(1e5)
 			w.Pair = g.e.Pairs()[nonce%2]
 			must[*Command](t)(g.e.Place(g.key, nonce, w)).Free()
 		}
 		nonce := uint64(1000)
 		one := must[*Command](t)(g.e.CancelAll(g.key, nonce, g.e.Pairs()[0]))
-		if n := len(one.Cancelled()); n != 3*sweepWidth/2 || !slices.IsSorted(one.Cancelled()) {
+		if n := len(one.Cancelled()); n != 3*cancelAllWidth/2 || !slices.IsSorted(one.Cancelled()) {
 			t.Errorf("%d orders of one pair are cancelled", n)
 		}
 		one.Free()
@@ -139,7 +139,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 		if got := <-order; got != "accepted" {
 			t.Error(got)
 		}
-		if n := <-all; n != 3*sweepWidth/2+1 {
+		if n := <-all; n != 3*cancelAllWidth/2+1 {
 			t.Errorf("%d orders are cancelled", n)
 		}
 		none := must[*Command](t)(g.e.CancelAll(g.key, 1003, nil))
@@ -238,7 +238,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		var got []string
 		err := b.e.History().Actions(context.Background(),
 			persistence.ActionQuery{}, func(a *persistence.Action) bool {
-				got = append(got, a.Who+" "+a.What)
+				got = append(got, a.Operator+" "+a.What)
 				return true
 			})
 		if err != nil {

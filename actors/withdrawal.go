@@ -12,7 +12,7 @@ import (
 
 // withdraw reserves money that shall leave.
 func (w *wallet) withdraw(c *Command) {
-	wish := &c.withdraw
+	wish := &c.withdrawal
 	if len(w.pending) >= w.out.limits().PendingWithdraws {
 		w.refuse(c, event.RefusedWithdrawLimit)
 		return
@@ -20,7 +20,7 @@ func (w *wallet) withdraw(c *Command) {
 	if !w.reserve(c, wish.currency, wish.amount.Balance()) {
 		return
 	}
-	wish.id = w.out.nextWithdraw()
+	wish.id = w.out.nextWithdrawal()
 	r := c.begin(event.KindWithdraw, 0)
 	r.Withdraw = event.Withdraw{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: wish.currency,
@@ -32,10 +32,10 @@ func (w *wallet) withdraw(c *Command) {
 	w.accept(c)
 }
 
-// moveWithdraw gives a withdraw its next status: its owner confirms it with a code or cancels it,
+// moveWithdrawal gives a withdraw its next status: its owner confirms it with a code or cancels it,
 // an operator approves or refuses it.
-func (w *wallet) moveWithdraw(c *Command) {
-	wish := &c.withdraw
+func (w *wallet) moveWithdrawal(c *Command) {
+	wish := &c.withdrawal
 	d := w.pending[wish.id]
 	if d == nil || !state.Follows(d.Status, wish.to) {
 		w.refuse(c, event.RefusedWithdraw)
@@ -76,13 +76,13 @@ func (w *wallet) freeze(c *Command) {
 // that is too old, or of an earlier history, has a new one mailed. Of a renewed one the first that
 // does not fit is taken for the one before.
 func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
-	policy := w.out.withdrawPolicy()
+	policy := w.out.withdrawalPolicy()
 	expired := d.Stale || c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
 	switch {
 	case int(d.Tries) >= policy.CodeTries:
 		w.refuse(c, event.RefusedTries)
 		return false
-	case !expired && w.out.codeFits(d, c.withdraw.code):
+	case !expired && w.out.codeFits(d, c.withdrawal.code):
 		return true
 	case expired || d.Renewed:
 		expired = true

@@ -1,0 +1,85 @@
+package actors
+
+import (
+	"slices"
+
+	"exchange/core/event"
+)
+
+// A cancelAll is one command to cancel all open orders of an account, or those of one pair, while
+// its wallet carries it out. The wallet sends one cancel for each order, some at a time, and
+// answers once, when the last cancel is released. A wallet runs one cancelAll at a time.
+type cancelAll struct {
+	parent *Command
+	ids    []uint64 // still to be sent
+	out    int      // sent and not released
+}
+
+// cancelAllWidth is how many cancels of one cancelAll are on their way at once. They take no slots
+// of clients' commands, and a batch of the journal has room for some thousands. Each cancelAll may
+// have one; the others share as many as there may be commands in flight, over all accounts.
+const cancelAllWidth = 256
+
+// releasedCancel gives a cancel of a cancelAll back to its wallet. The cancel is durable by then,
+// and the committed side knows it.
+type releasedCancel struct{ command *Command }
+
+// beginCancelAll takes the list of open orders. All that the wallet sent before has been released
+// by then, so the list has each earlier order that rests, and no later one.
+func (w *wallet) beginCancelAll(c *Command) {
+	s := &cancelAll{parent: c}
+	for o := range w.open.Newest() {
+		if c.pair == nil || o.Pair == c.pair.Number {
+			s.ids = append(s.ids, o.ID)
+		}
+	}
+	if len(s.ids) == 0 {
+		w.refuse(c, event.RefusedNoOrders)
+		return
+	}
+	slices.Reverse(s.ids) // oldest first
+	c.outcome, w.cancellingAll = Accepted, s
+	w.sendCancels()
+}
+
+// sendCancels sends as many cancels as may be on their way. Each carries the nonce of the
+// cancelAll. An order that closed meanwhile needs no cancel.
+func (w *wallet) sendCancels() {
+	s := w.cancellingAll
+	for len(s.ids) > 0 && s.out < cancelAllWidth {
+		id := s.ids[0]
+		if w.open.Pair(id) == 0 {
+			s.ids = s.ids[1:]
+			continue
+		}
+		if s.out > 0 && !w.out.widenCancelAll() {
+			return
+		}
+		s.ids = s.ids[1:]
+		c := newCommand(event.KindCancel)
+		c.key, c.account, c.operator = s.parent.key, s.parent.account, s.parent.operator
+		c.order.nonce, c.order.id, c.partOf = s.parent.order.nonce, id, s
+		s.out++
+		w.cancel(c)
+	}
+}
+
+// cancelReleased counts a cancel that is durable, or the refusal of one whose order closed
+// meanwhile.
+func (w *wallet) cancelReleased(c *Command) {
+	s := w.cancellingAll
+	if c.outcome == Accepted {
+		s.parent.cancelled = append(s.parent.cancelled, c.record.Cancel.Order)
+	}
+	c.Free()
+	if s.out--; s.out > 0 {
+		w.out.narrowCancelAll()
+	}
+	if w.sendCancels(); s.out > 0 {
+		return
+	}
+	w.cancellingAll = nil
+	slices.Sort(s.parent.cancelled)
+	w.out.finish(s.parent, Accepted)
+	w.actOnWaiting()
+}

@@ -1,0 +1,242 @@
+package actors
+
+import (
+	"context"
+	"errors"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+)
+
+// Operators' commands have no nonce, and go on during maintenance. Their records carry the
+// operator's name. An error is a *RequestError when the request cannot be granted, an error of
+// admission, or ErrTimeout.
+
+// askRegistry sends an operator's command through the registry.
+func (e *Engine) askRegistry(kind event.Kind, operator string, a Admin) (Admin, error) {
+	c := newCommand(kind)
+	c.admin, c.operator = a, operator
+	if err := e.admitOperator(c); err != nil {
+		c.Free()
+		return a, e.turnAway(err)
+	}
+	e.root.Send(e.registry, c)
+	if _, err := e.outcome(c); err != nil {
+		return a, err
+	}
+	a, err := c.admin, c.adminErr
+	c.Free()
+	return a, err
+}
+
+// CreateAccount opens an account.
+func (e *Engine) CreateAccount(operator, name, email string) (Admin, error) {
+	return e.askRegistry(event.KindAccount, operator, Admin{Account: name, Email: email})
+}
+
+// CreateKey makes an API key for an account, with the public part and the secret given.
+func (e *Engine) CreateKey(operator, account, public, secret string, permissions uint8,
+	allow []string) (Admin, error) {
+	return e.askRegistry(event.KindKey, operator,
+		Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
+			Allow: allow})
+}
+
+// RevokeKey ends an API key.
+func (e *Engine) RevokeKey(operator, public string) (Admin, error) {
+	return e.askRegistry(event.KindKeyRevoked, operator, Admin{Key: public})
+}
+
+// Deposit credits an account. The same reference again, with the same content, changes nothing and
+// returns the deposit as Repeated.
+func (e *Engine) Deposit(operator, account, currency string, amount money.Amount,
+	reference string) (Admin, error) {
+	return e.askRegistry(event.KindDeposit, operator,
+		Admin{Account: account, Currency: currency, Amount: amount, Reference: reference})
+}
+
+// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated
+// means that the pair was so already.
+func (e *Engine) Halt(operator, pair string, on bool) (Admin, error) {
+	return e.askRegistry(event.KindHalt, operator, Admin{Pair: pair, On: on})
+}
+
+// Freeze keeps an account's keys from doing anything and its withdrawals from being approved, or
+// ends that. Open orders stay.
+func (e *Engine) Freeze(operator, account string, on bool) (Admin, error) {
+	return e.askRegistry(event.KindFreeze, operator, Admin{Account: account, On: on})
+}
+
+// SetFees gives an account its own rates in a pair; nil: the pair's usual rates count again. It
+// opens the account that fees go to, if need be.
+func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (Admin, error) {
+	wish := Admin{Account: account, Pair: pair, Fees: own}
+	a, err := e.askRegistry(event.KindFees, operator, wish)
+	if !errors.Is(err, errNoFeeAccount) {
+		return a, err
+	}
+	if a, err := e.CreateAccount(operator, directory.FeeAccount,
+		""); err != nil && e.fees.account.Load() == 0 {
+		return a, err
+	}
+	return e.askRegistry(event.KindFees, operator, wish)
+}
+
+// SetMaintenance ends maintenance, or begins it: no client's command is taken from now on, those in
+// flight come to their end, and then it is journaled. It outlives restarts. ErrNotQuiet means that
+// they did not end while ctx lasted, and that nothing was done. Changes run one at a time: ending
+// an earlier maintenance cannot admit clients while a new one is starting.
+func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
+	message string) (Admin, error) {
+	a := Admin{On: on, Message: message}
+	if len(message) > maxMessage {
+		return a, refusef("a message has at most %d bytes", maxMessage)
+	}
+	select {
+	case e.maintaining <- struct{}{}:
+		defer func() { <-e.maintaining }()
+	case <-ctx.Done():
+		return a, ErrNotQuiet
+	}
+	if !on {
+		return e.askRegistry(event.KindMaintenance, operator, a)
+	}
+	if err := e.none(ctx, &e.changing); err != nil {
+		return a, err
+	}
+	closed := &event.Maintenance{On: true, Message: message}
+	mine := e.maintenance.CompareAndSwap(nil, closed)
+	err := e.none(ctx, &e.inFlight)
+	if err == nil {
+		a, err = e.askRegistry(event.KindMaintenance, operator, a)
+		// the record may still be made, and then the registry settles it
+		if errors.Is(err, committed.ErrTimeout) {
+			return a, err
+		}
+	}
+	if err != nil && mine {
+		e.maintenance.CompareAndSwap(closed, nil) // nothing was done
+	}
+	return a, err
+}
+
+// mailed takes a mail out of the outbox: it was sent, or given up for a reason.
+func (e *Engine) mailed(id uint64, reason string) error {
+	_, err := e.askRegistry(event.KindMailed, "", Admin{Mail: id, Message: reason})
+	return err
+}
+
+// askWallet sends an operator's command through an account's wallet.
+func (e *Engine) askWallet(c *Command, operator string, account uint32) (*Command, error) {
+	if err := e.sendToWallet(c, operator, account); err != nil {
+		return nil, err
+	}
+	return e.outcome(c)
+}
+
+func (e *Engine) sendToWallet(c *Command, operator string, account uint32) error {
+	c.account, c.operator = e.dir.Account(account), operator
+	if err := e.admitOperator(c); err != nil {
+		c.Free()
+		return e.turnAway(err)
+	}
+	e.root.Send(c.account.Wallet, c)
+	return nil
+}
+
+// OperatorCancel cancels an open order of any account. The caller must Free the command. It is
+// refused for RefusedNotOpen when the order closed meanwhile.
+func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error) {
+	r := committed.NewRead(committed.ReadOwner)
+	r.ID = order
+	if err := e.Ask(r, nil, 0); err != nil {
+		return nil, err
+	}
+	account := r.Account
+	r.Free()
+	if account == 0 {
+		return nil, refusef("order %d is not open", order)
+	}
+	c := newCommand(event.KindCancel)
+	c.order.id = order
+	return e.askWallet(c, operator, account)
+}
+
+// MoveWithdraw approves or refuses a withdrawal; its owner is told the details. The caller must
+// Free the command. It is refused for RefusedWithdraw when the status does not allow it, and an
+// approval for RefusedFrozen when the account is frozen.
+func (e *Engine) MoveWithdraw(operator string, withdrawal uint64, to uint8,
+	details string) (*Command, error) {
+	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal, to: to, details: details})
+}
+
+// ApproveDespiteFreeze approves a withdrawal also of a frozen account; otherwise as MoveWithdraw.
+// If the account is frozen, the log says so before the approval is sent to the store.
+func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64) (*Command, error) {
+	return e.moveAsOperator(operator,
+		withdrawalRequest{id: withdrawal, to: event.WithdrawApproved, despiteFreeze: true})
+}
+
+// insisted logs an approval that its operator wants despite a freeze. The wallet calls it before
+// it submits the record, so each approval has its line, also when its operator never learns the
+// outcome.
+func (e *Engine) insisted(c *Command) {
+	e.log.Warn("a withdraw of a frozen account is approved, as the operator insists", "operator",
+		c.operator, "withdraw", c.record.WithdrawMoved.ID, "account", c.account.Name)
+}
+
+func (e *Engine) moveAsOperator(operator string, wish withdrawalRequest) (*Command, error) {
+	switch to := wish.to; {
+	case to != event.WithdrawApproved && to != event.WithdrawRefused:
+		return nil, refusef("a withdraw is approved or refused, not given status %d", to)
+	case len(wish.details) > MaxDetails:
+		return nil, refusef("details have at most %d bytes", MaxDetails)
+	}
+	r := committed.NewRead(committed.ReadWithdraw)
+	r.ID = wish.id
+	if err := e.Ask(r, nil, 0); err != nil {
+		return nil, err
+	}
+	var account uint32
+	if len(r.Withdraws) > 0 {
+		account = r.Withdraws[0].Account
+	}
+	r.Free()
+	if account == 0 {
+		return nil, refusef("there is no pending withdraw %d", wish.id)
+	}
+	c := newCommand(event.KindWithdrawMoved)
+	c.withdrawal = wish
+	return e.askWallet(c, operator, account)
+}
+
+// Longest texts of a withdrawal, in bytes: the ones that the store keeps.
+const (
+	MaxAddress = 256
+	MaxDetails = 1024
+)
+
+// ValidAddress reports whether an address can be one of any currency: 1 to MaxAddress printable
+// ASCII characters without blanks. So a reader of a mail or a list sees exactly the stored text.
+func ValidAddress[T string | []byte](address T) bool {
+	for i := range len(address) {
+		if c := address[i]; c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(address) > 0 && len(address) <= MaxAddress
+}
+
+// AccountName returns the name of the account with that id, which must exist.
+func (e *Engine) AccountName(id uint32) string { return e.dir.Account(id).Name }
+
+// AccountFrozen reports whether the account with that id, which must exist, is frozen.
+func (e *Engine) AccountFrozen(id uint32) bool { return e.dir.Account(id).Frozen() }
+
+// FeesOf returns the rates that count for an account in a pair; both must exist.
+func (e *Engine) FeesOf(account uint32, pair string) state.FeeRates {
+	return e.fees.rates(e.PairNamed(pair), e.dir.Account(account))
+}
