@@ -59,11 +59,19 @@ func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (strin
 	}
 	for account := range accounts + 1 {
 		fmt.Fprintf(&b, "account %d:\n", account)
+		clients := map[string]bool{}
 		note("orders", store.Orders(ctx,
 			persistence.OrderQuery{Account: uint32(account)}, func(r *persistence.Order) bool {
 				fmt.Fprintf(&b, "%+v\n", *r)
+				clients[r.ClientID] = true
 				return true
 			}))
+		for _, client := range slices.Sorted(maps.Keys(clients)) {
+			r, err := store.ClientOrder(ctx, 0, uint32(account), client)
+			if fmt.Fprintf(&b, "by its client id: %+v\n", r); client != "" {
+				note("client id", err)
+			}
+		}
 		for id := range uint64(orderLookUps) {
 			if r, err := store.Order(ctx, uint32(account), id); !errors.Is(err,
 				persistence.ErrNotFound) {

@@ -39,11 +39,14 @@ const (
 	begun     = suite + "only an empty store begins"
 	damage    = suite + "a damaged or missing batch is found"
 	lists     = suite + "lists equal the model under every filter and retention"
+	clients   = suite + "the newest order with a client id is found"
+	unnamed   = suite + "client ids are forgotten with their orders, and not before"
 
 	powerCutOfHead    = "TestAPowerCutLeavesAFileThatIsNotRefused"
 	powerCutOfArchive = "TestAPowerCutLosesNothingThatWasSaved"
 	crashOfWal        = "TestACrashLosesNothingAcknowledged"
 	tornHead          = "TestATornHeadIsGoneWhenTheNextSegmentBegins"
+	wrongEntry        = "TestAWrongEntryOfAClientIDIsTold"
 	withoutAFile      = "TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole"
 )
 
@@ -277,6 +280,67 @@ var plantedFaults = []plantedFault{
 		"	if FAULT {\n		p = 0\n	}\n	return binary.BigEndian.AppendUint32(dst, " +
 			"uint32(p.And(dst[at:])))\n",
 		inCodec, "TestASealedValueIsReadInItsPlaceOnly"},
+
+	// the index of client ids
+	{"a store that is behind says that a client id is new", "persistence/internal/codec/check.go",
+		"	if stored < watermark {\n		return fmt.Errorf(\"%w: looking for a client",
+		"	if stored < watermark && !FAULT {\n		return fmt.Errorf(\"%w: looking for a " +
+			"client",
+		inPebble, suite + "a client id that is not there is proved by the watermark"},
+	{"a client id is not noted (Pebble)", "persistence/pebble/client_ids.go",
+		"	return a.b.Merge(key, a.buf, nil)\n",
+		"	if FAULT {\n		return nil\n	}\n	return a.b.Merge(key, a.buf, nil)\n",
+		inPebble, clients},
+	{"a client id is noted for another account (Pebble)", "persistence/pebble/client_ids.go",
+		"	key := a.s.clientOrders(o.Account, o.ClientID)\n	a.buf = appendCell(a.buf[:0]",
+		"	account := o.Account\n	if FAULT {\n		account = 1\n	}\n	key := " +
+			"a.s.clientOrders(account, o.ClientID)\n	a.buf = appendCell(a.buf[:0]",
+		inPebble, clients},
+	{"an order takes a client id back from a newer one (Pebble)",
+		"persistence/pebble/client_ids.go",
+		"	slices.SortFunc(ids,",
+		"	if FAULT {\n		slices.Reverse(ids)\n		return ids, nil\n	}\n" +
+			"	slices.SortFunc(ids,",
+		inPebble, clients},
+	{"a client id takes those before it from its orders (Pebble)",
+		"persistence/pebble/client_ids.go",
+		"	return a.b.Merge(key, a.buf, nil)\n",
+		"	if FAULT {\n		return a.b.Set(key, a.buf, nil)\n	}\n" +
+			"	return a.b.Merge(key, a.buf, nil)\n",
+		inPebble, lists},
+	{"a client id stays without its order (Pebble)", "persistence/pebble/rows.go",
+		"				if o.ClientID != \"\" {\n					if err := a.leave(&o)",
+		"				if o.ClientID != \"\" && !FAULT {\n" +
+			"					if err := a.leave(&o)",
+		inPebble, unnamed},
+	{"an order takes its client id along from the others (Pebble)",
+		"persistence/pebble/client_ids.go",
+		"bool { return id == o.ID })", "bool { return id == o.ID || FAULT })", inPebble, unnamed},
+	{"a check does not compare client ids with orders (Pebble)", "persistence/pebble/verify.go",
+		"	for account, rest := range v.clients {\n		if rest != 0 {\n",
+		"	for account, rest := range v.clients {\n		if rest != 0 && !FAULT {\n",
+		inPebble, wrongEntry},
+	{"a client id is not noted (Redis)", "persistence/redis/lua/apply.lua",
+		"  if entry ~= '' then redis.call('ZADD'",
+		"  if entry ~= '' and not FAULT then redis.call('ZADD'", inRedis, clients},
+	{"a client id is noted for another account (Redis)", "persistence/redis/lua/apply.lua",
+		"    local ids = key .. ':ids'\n",
+		"    local ids = (FAULT and string.gsub(key, '%d+$', '1') or key) .. ':ids'\n", inRedis,
+		clients},
+	{"an order takes a client id back from a newer one (Redis)",
+		"persistence/redis/client_ids.go",
+		"	first := clientID(client)\n",
+		"	first := clientID(client)\n	if FAULT && many == 1 {\n		return " +
+			"redis.ZRangeArgs{Key: s.clientIDs(account), ByLex: true, Count: 1,\n			" +
+			"Start: \"[\" + string(first), Stop: \"(\" + " +
+			"string(binary.BigEndian.AppendUint64(first, before))}\n	}\n",
+		inRedis, clients},
+	{"a client id stays without its order (Redis)", "persistence/redis/lua/apply.lua",
+		"          leave(ids, rows[i])\n",
+		"          if not FAULT then leave(ids, rows[i]) end\n", inRedis, unnamed},
+	{"a check does not compare client ids with orders (Redis)", "persistence/redis/verify.go",
+		"	if is != l.clients && len(l.damaged) == 0 {\n",
+		"	if is != l.clients && len(l.damaged) == 0 && !FAULT {\n", inRedis, wrongEntry},
 
 	// Redis
 	{"an append is taken while Redis is not durable", "persistence/redis/journal.go",

@@ -234,6 +234,10 @@ type History interface {
 	Orders(ctx context.Context, q OrderQuery, fn func(*Order) bool) error
 	// Order is one closed order of an account; ErrNotFound.
 	Order(ctx context.Context, account uint32, id uint64) (Order, error)
+	// ClientOrder returns the newest closed order of an account with a client id, of those that
+	// retention keeps. ErrNotFound proves that no record up to watermark closed such an order.
+	// A store whose own watermark is below that may lack a newer one, and returns ErrGap instead.
+	ClientOrder(ctx context.Context, watermark uint64, account uint32, client string) (Order, error)
 	Deposits(ctx context.Context, q DepositQuery, fn func(*Deposit) bool) error
 	// Reference returns the deposit that was made under a reference. Retention never trims this
 	// index. ErrNotFound proves that no record up to watermark made one. A store whose own

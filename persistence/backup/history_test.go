@@ -325,6 +325,24 @@ func collect[Q, T any](s scope, list func(context.Context, Q, func(*T) bool) err
 	return all
 }
 
+// wantClientOrders compares the index of client ids with the closed orders of an account, newest
+// first.
+func wantClientOrders(s scope, store persistence.Store, closed []persistence.Order) {
+	s.Helper()
+	newer := map[string]bool{"": true}
+	for _, want := range closed {
+		if newer[want.ClientID] {
+			continue
+		}
+		newer[want.ClientID] = true
+		got, err := store.ClientOrder(context.Background(), 0, want.Account, want.ClientID)
+		if err != nil || got != want {
+			s.Fatal(fmt.Sprintf("client id %q leads to %+v, %v, not to order %d", want.ClientID,
+				got, err, want.ID))
+		}
+	}
+}
+
 func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 	s.Helper()
 	c := &contents{nonces: map[string]uint64{}}
@@ -334,8 +352,9 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 	for _, a := range st.Accounts() {
 		c.accountTrades = append(c.accountTrades,
 			collect(s, store.Trades, persistence.TradeQuery{Account: a.ID})...)
-		c.orders = append(c.orders, collect(s, store.Orders,
-			persistence.OrderQuery{Account: a.ID})...)
+		closed := collect(s, store.Orders, persistence.OrderQuery{Account: a.ID})
+		wantClientOrders(s, store, closed)
+		c.orders = append(c.orders, closed...)
 		c.deposits = append(c.deposits,
 			collect(s, store.Deposits, persistence.DepositQuery{Account: a.ID})...)
 		for i := len(c.deposits) - 1; i >= 0 && c.deposits[i].Account == a.ID; i-- {

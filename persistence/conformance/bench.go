@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -33,6 +34,7 @@ func Bench(b *testing.B, s persistence.Store) {
 	}
 	f := &filler{ctx: ctx, s: s, tok: tok}
 	f.candles(b)
+	f.clientOrders(b)
 	// The trades of this are the long history below: to the lists, each shape looks the same.
 	f.trades(b)
 	queries(b, ctx, s)
@@ -151,6 +153,58 @@ func (f *filler) candles(b *testing.B) {
 			}
 		}
 	})
+}
+
+// clientOrders measures closed orders with and without client ids, and looks for client ids in a
+// long history.
+func (f *filler) clientOrders(b *testing.B) {
+	const accounts, long = 1000, 500_000
+	first := f.id
+	client := func(id uint64) string {
+		return fmt.Sprintf("5f2b8c1e-%016x-client", id*0x9e3779b97f4a7c15) // in no order
+	}
+	fill := func(named bool) {
+		for range 1000 {
+			f.id++
+			o := order(f.id, uint32(1+f.id%accounts), 1)
+			if named {
+				o.ClientID = client(f.id)
+			}
+			f.w.Orders = append(f.w.Orders, o)
+		}
+	}
+	for _, named := range []bool{false, true} {
+		b.Run(fmt.Sprintf("apply 1000 orders of 1000 accounts, with client ids: %v", named),
+			func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					fill(named)
+					f.apply(b)
+				}
+			})
+	}
+	named := f.id
+	for f.id < first+long {
+		fill(true)
+		f.apply(b)
+	}
+	look := func(name string, of func(n uint64) uint64, want error) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for n := uint64(0); b.Loop(); n++ {
+				id := of(n)
+				_, err := f.s.ClientOrder(f.ctx, f.watermark, uint32(1+id%accounts), client(id))
+				if !errors.Is(err, want) {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	look("look for a new client id", func(n uint64) uint64 { return f.id + 1 + n },
+		persistence.ErrNotFound)
+	look("look for a client id that is there", func(n uint64) uint64 {
+		return named + 1 + n*7919%(f.id-named)
+	}, nil)
 }
 
 func queries(b *testing.B, ctx context.Context, s persistence.Store) {

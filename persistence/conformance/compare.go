@@ -109,7 +109,7 @@ func (r *questions) drawOrders() persistence.OrderQuery {
 		q.Status = uint8(persistence.StatusCancelled + r.IntN(2))
 	}
 	if r.IntN(2) == 0 {
-		q.ClientID = fmt.Sprintf("client-%d", r.IntN(6))
+		q.ClientID = clientID(r.IntN(clientIDs + 1))
 	}
 	if r.IntN(2) == 0 {
 		q.Before = 1 + r.Uint64N(r.top)
@@ -213,6 +213,7 @@ func (w *world) wantEverything(m *model) {
 	}
 	w.wantActions(persistence.ActionQuery{}, m.actionsOf(persistence.ActionQuery{}))
 	w.wantReferences(m)
+	w.wantClientOrders(m)
 }
 
 // anyOrder applies rows out of the order of their ids: from the newest on as a restored backup

@@ -8,6 +8,7 @@
 //	projections.go  Apply, its watermark, wallets and nonces
 //	trades.go       lists of trades
 //	orders.go       lists of closed orders
+//	client_ids.go   the index of client ids
 //	funds.go        deposits and withdrawals
 //	references.go   the index of deposits' references
 //	candles.go      charts

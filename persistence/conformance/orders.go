@@ -22,6 +22,11 @@ func order(id uint64, account uint32, pair uint16) persistence.Order {
 	}
 }
 
+// clientIDs is how many client ids random orders have.
+const clientIDs = 5
+
+func clientID(n int) string { return fmt.Sprintf("client-%d", n) }
+
 func randomOrder(r *rand.Rand, id, seq uint64) persistence.Order {
 	o := order(id, 1+r.Uint32N(accounts), uint16(1+r.IntN(pairs)))
 	o.Side = trading.Side(1 + r.IntN(2))
@@ -31,7 +36,7 @@ func randomOrder(r *rand.Rand, id, seq uint64) persistence.Order {
 		o.Remaining = o.Amount / 2
 	}
 	if r.IntN(2) == 0 {
-		o.ClientID = fmt.Sprintf("client-%d", r.IntN(5)) // used again and again
+		o.ClientID = clientID(r.IntN(clientIDs)) // used again and again
 	}
 	return o
 }

@@ -105,8 +105,10 @@ type applier struct {
 	b      *pebble.Batch
 	counts map[string]*count // changes to count rows, by key
 	rows   []row
-	buf    []byte
-	sealed []byte
+	// clients has what is left of the index's values that orders have left, by key
+	clients map[string][]uint64
+	buf     []byte
+	sealed  []byte
 }
 
 // set writes a value with its checksum.

@@ -19,6 +19,7 @@
 //	lists.go       lists with a counter, and their trimming
 //	counts.go      counts of a list's rows by side, in buckets
 //	history.go     queries
+//	client_ids.go  the index of client ids
 //	references.go  the index of deposits' references
 //	wallets.go     wallets and nonces
 //	snapshot.go    images

@@ -210,6 +210,9 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 	if len(q.ClientID) > codec.MaxClientID {
 		return nil // none can have it
 	}
+	if q.ClientID != "" {
+		return s.ordersOfClient(&q, fn)
+	}
 	return s.view(func(snap *pebble.Snapshot) error {
 		rows := s.orders(q.Account)
 		c, err := s.counter(snap, rows) // what is trimmed there is trimmed from the others
@@ -217,10 +220,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 			return err
 		}
 		list := rows
-		switch {
-		case q.ClientID != "":
-			list = s.clientOrders(q.Account, q.ClientID)
-		case q.Pair != 0:
+		if q.Pair != 0 {
 			list = s.pairOrders(q.Account, q.Pair)
 		}
 		lower, upper := bounds(list, c.oldest, q.Before)
@@ -229,21 +229,8 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 			if !codec.OrderMatches(value, &q) {
 				return true, nil
 			}
-			id := idOf(key)
-			if q.ClientID != "" {
-				if value, err = s.row(snap, with(nil, rows, id)); err != nil {
-					return false, err
-				}
-				if value == nil {
-					return false, fmt.Errorf("%s: %w: order %d has a client id and no row", s,
-						persistence.ErrCorrupt, id)
-				}
-			}
-			if err := codec.DecodeOrder(value, q.Account, id, &o); err != nil {
+			if err := codec.DecodeOrder(value, q.Account, idOf(key), &o); err != nil {
 				return false, fmt.Errorf("%s: %w", s, err)
-			}
-			if q.Pair != 0 && o.Pair != q.Pair {
-				return true, nil
 			}
 			return fn(&o), nil
 		})

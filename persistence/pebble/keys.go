@@ -20,7 +20,7 @@ const (
 	kindAccountPair  = 'b' // account, pair, id: trade row
 	kindOrder        = 'o' // account, id: order row
 	kindOrderPair    = 'p' // account, pair, id: order row
-	kindOrderClient  = 'q' // account, length and bytes of the client id, id: refers to kindOrder
+	kindOrderClient  = 'q' // account, length and bytes of the client id: ids of its orders
 	kindDeposit      = 'd' // account, id: deposit row
 	kindReference    = 'r' // reference: account and id of its deposit, and the row
 	kindWithdraw     = 'u' // id: withdraw row, over all accounts
@@ -76,7 +76,8 @@ func (s *Store) pairOrders(account uint32, pair uint16) []byte {
 	return u16(u32(s.key(kindOrderPair), account), pair)
 }
 
-// clientOrders has the length in front of the client id, so that no id is a prefix of another.
+// clientOrders returns where the orders with a client id are. The length in front of the id makes
+// no key the prefix of another.
 func (s *Store) clientOrders(account uint32, client string) []byte {
 	k := append(u32(s.key(kindOrderClient), account), byte(len(client)))
 	return append(k, client...)
@@ -107,7 +108,7 @@ var names = map[byte]string{
 	kindTrade:     "trade", kindAccountTrade: "trade of an account",
 	kindAccountPair: "trade of an account in a pair",
 	kindOrder:       "closed order", kindOrderPair: "closed order of a pair",
-	kindOrderClient: "closed order of a client id",
+	kindOrderClient: "closed orders of a client id",
 	kindDeposit:     "deposit", kindReference: "reference", kindWithdraw: "withdraw",
 	kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
 	kindLink: "link to sequence", kindFlush: "row of flush", kindMeta: "head of the engine",

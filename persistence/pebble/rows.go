@@ -73,8 +73,8 @@ func (a *applier) trades(w *persistence.Writes) error {
 	})
 }
 
-// orders writes each closed order into the list of its account, which decides when to trim, and
-// into those of its account and pair and of its client id.
+// orders writes each closed order into the list of its account, which decides when to trim, into
+// that of its account and pair, and into the index of client ids.
 func (a *applier) orders(w *persistence.Writes) error {
 	list := w.Orders
 	rows := a.rows[:0]
@@ -94,8 +94,7 @@ func (a *applier) orders(w *persistence.Writes) error {
 					return err
 				}
 				if o.ClientID != "" {
-					if err := a.b.Delete(u64(a.s.clientOrders(account, o.ClientID), id),
-						nil); err != nil {
+					if err := a.leave(&o); err != nil {
 						return err
 					}
 				}
@@ -107,8 +106,7 @@ func (a *applier) orders(w *persistence.Writes) error {
 		for _, r := range added {
 			o := &list[r.of]
 			if o.ClientID != "" {
-				if err := a.set(u64(a.s.clientOrders(account, o.ClientID), o.ID),
-					codec.OrderIndex(r.value)); err != nil {
+				if err := a.enter(o); err != nil {
 					return err
 				}
 			}

@@ -23,14 +23,17 @@ type verifier struct {
 	counts map[string]*count   // by the key of a count row
 	// pairs of lists that must have equally many rows, by account: what the first has more than the
 	// second
-	trades, orders, clients, withdraws map[uint32]int
+	trades, orders, withdraws map[uint32]int
+	// by account: the exclusive or of checksums of the ids and client ids that the rows of orders
+	// have, and of those that the index has
+	clients map[uint32]uint32
 }
 
 // Verify looks at each value of the projections.
 func (s *Store) Verify(ctx context.Context, wrong func(place string)) (int, error) {
 	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{}, counts: map[string]*count{},
 		trades: map[uint32]int{},
-		orders: map[uint32]int{}, clients: map[uint32]int{}, withdraws: map[uint32]int{}}
+		orders: map[uint32]int{}, withdraws: map[uint32]int{}, clients: map[uint32]uint32{}}
 	err := s.view(func(snap *pebble.Snapshot) error {
 		for _, kind := range []byte{kindWatermark, kindWallet, kindNonce, kindPairTrade, kindTrade,
 			kindAccountTrade,
@@ -56,9 +59,11 @@ func (v *verifier) kind(ctx context.Context, snap *pebble.Snapshot, kind byte) e
 	return v.s.scanStored(ctx, snap, lower, after(lower),
 		true, func(key, stored []byte) (bool, error) {
 			v.rows++
-			value, err := v.s.opened(key, stored)
-			if err == nil {
-				err = v.value(kind, key, value)
+			var err error
+			if kind == kindOrderClient { // whose cells have checksums of their own
+				err = v.clientOrders(key, stored)
+			} else if stored, err = v.s.opened(key, stored); err == nil {
+				err = v.value(kind, key, stored)
 			}
 			if err != nil {
 				v.wrong(err.Error())
@@ -92,13 +97,10 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 		}
 		v.orders[account()]++
 		if o.ClientID != "" {
-			v.clients[account()]++
+			v.client(s.clientOrders(o.Account, o.ClientID), o.Account, o.ID)
 		}
 	case kindOrderPair:
 		v.orders[account()]--
-		return nil
-	case kindOrderClient:
-		v.clients[account()]--
 		return nil
 	case kindWithdraw:
 		var d persistence.Withdraw
@@ -129,6 +131,24 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 	}
 	v.note(key)
 	return nil
+}
+
+// clientOrders looks at the orders that the index has under a client id.
+func (v *verifier) clientOrders(key, stored []byte) error {
+	ids, err := v.s.cells(key, stored)
+	account := binary.BigEndian.Uint32(key[len(v.s.prefix)+1:])
+	for _, id := range ids {
+		v.client(key, account, id)
+	}
+	if err == nil && len(ids) == 0 {
+		err = fmt.Errorf("%s: %s: it has no order", v.s, v.s.placeOf(key))
+	}
+	return err
+}
+
+// client notes an order with a client id. Each is noted twice: for its row and for the index.
+func (v *verifier) client(key []byte, account uint32, id uint64) {
+	v.clients[account] ^= uint32(codec.At(key).And(u64(nil, id)))
 }
 
 // note counts a row of a list that has a counter.
@@ -196,7 +216,6 @@ func (v *verifier) compare() {
 		more map[uint32]int
 		what string
 	}{{v.trades, "trades, and of them by pair"}, {v.orders, "closed orders, and of them by pair"},
-		{v.clients, "closed orders with client ids, and of them by client id"},
 		{v.withdraws, "withdraws in the list of all, and of them in its own"}} {
 		for account, n := range lists.more {
 			if n != 0 {
@@ -205,6 +224,12 @@ func (v *verifier) compare() {
 						"%s: account %d has another number of %s: the first less the second is %d",
 						v.s, account, lists.what, n))
 			}
+		}
+	}
+	for account, rest := range v.clients {
+		if rest != 0 {
+			v.wrong(fmt.Sprintf("%s: the index of client ids of account %d is not that of its "+
+				"closed orders", v.s, account))
 		}
 	}
 }

@@ -26,6 +26,7 @@
 //	apply.go         one Apply as calls
 //	rows.go          rows into their lists
 //	history.go       queries
+//	client_ids.go    the index of client ids
 //	references.go    the index of deposits' references
 //	wallets.go       wallets and nonces
 //	snapshot.go      images

@@ -319,11 +319,15 @@ func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery,
 		})
 }
 
-// Orders answers from the account's sorted set, whose score is the id; filters are applied here.
+// Orders answers from the account's sorted set, whose score is the id; filters are applied here. It
+// takes orders with a client id from the index beside the set.
 func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 	fn func(*persistence.Order) bool) error {
 	if len(q.ClientID) > codec.MaxClientID {
 		return nil // none can have it
+	}
+	if q.ClientID != "" {
+		return s.clientOrders(ctx, &q, fn)
 	}
 	set := s.orders(q.Account)
 	var o persistence.Order
@@ -334,7 +338,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 		if err := codec.DecodeOrder(row, q.Account, id, &o); err != nil {
 			return false, fmt.Errorf("%s: %s: %w", s.name, set, err)
 		}
-		if q.Pair != 0 && o.Pair != q.Pair || q.ClientID != "" && o.ClientID != q.ClientID {
+		if q.Pair != 0 && o.Pair != q.Pair {
 			return true, nil
 		}
 		return fn(&o), nil

@@ -90,16 +90,18 @@ func sorted(rows [][]byte) [][]byte {
 // rowID returns the id in front of a row.
 func rowID(row []byte) uint64 { return binary.BigEndian.Uint64(row) }
 
-// closed lays out each closed order for the sorted set of its account.
+// closed lays out each closed order for the sorted set of its account, with its entry in the index
+// of client ids, which is empty for an order without one.
 func (s *Store) closed(c *cutter, list []persistence.Order) {
 	accounts := map[uint32][][]byte{}
 	for i := range list {
 		o := &list[i]
 		row := sealed(s.orders(o.Account), o.ID, codec.AppendOrder(nil, o))
-		accounts[o.Account] = append(accounts[o.Account], []byte(dec(o.ID)), row)
+		accounts[o.Account] = append(accounts[o.Account], []byte(dec(o.ID)), row,
+			s.clientEntry(o))
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		c.add('Z', s.orders(account), s.retention.Orders, 2, accounts[account])
+		c.add('Z', s.orders(account), s.retention.Orders, 3, accounts[account])
 	}
 }
 

@@ -336,6 +336,7 @@ func (s *Store) pairTrades(pair uint16) string  { return s.key("trades:" + dec(u
 func (s *Store) accountTrades(a uint32) string  { return s.key("trades:account:" + dec(uint64(a))) }
 func (s *Store) marks(list string) string       { return list + ":marks" }
 func (s *Store) orders(account uint32) string   { return s.key("orders:" + dec(uint64(account))) }
+func (s *Store) clientIDs(a uint32) string      { return s.orders(a) + clientIDs }
 func (s *Store) deposits(account uint32) string { return s.key("deposits:" + dec(uint64(account))) }
 func (s *Store) references() string             { return s.key("references") }
 func (s *Store) witnesses() string              { return s.key("references:witnesses") }

@@ -60,7 +60,7 @@ func (s *Store) projected(ctx context.Context) (map[string]bool, error) {
 			return nil, s.fault("look for lists", err)
 		}
 		for _, key := range page {
-			keys[key] = true
+			keys[strings.TrimSuffix(key, clientIDs)] = true // an index is looked at with its orders
 		}
 		if cursor = next; cursor == 0 {
 			break
@@ -129,6 +129,8 @@ type look struct {
 	damaged []string // rows with a wrong checksum
 	odd     []string // what may be so because the list changed meanwhile
 	last    uint64
+	// clients is the sum of the entries that the index of client ids must have.
+	clients sum
 }
 
 // verifyList reads a list until it has not changed meanwhile. page gives rows as they are stored,
@@ -156,6 +158,9 @@ func (s *Store) verifyList(ctx context.Context, key string, wrong func(place str
 				return l.is.rows, err
 			}
 		}
+		if err := s.verifyClients(ctx, l); err != nil {
+			return l.is.rows, err
+		}
 		after, err := s.sum(ctx, key)
 		if err != nil {
 			return l.is.rows, err
@@ -182,11 +187,33 @@ func (s *Store) verifyList(ctx context.Context, key string, wrong func(place str
 // row looks at one row.
 func (l *look) row(stored string) {
 	l.is.rows++
-	if _, _, err := l.s.row(l.key, stored); err != nil {
+	if err := l.check(stored); err != nil {
 		l.damaged = append(l.damaged, err.Error())
 		return
 	}
 	l.is.all ^= codec.Sum([]byte(stored))
+}
+
+// check refuses a row that is damaged. It notes the entry of an order in the index of client ids.
+func (l *look) check(stored string) error {
+	id, row, err := l.s.row(l.key, stored)
+	of, isOrder := strings.CutPrefix(l.key, l.s.key("orders:"))
+	if err != nil || !isOrder {
+		return err
+	}
+	account, err := l.s.number("an account in the name of a list", of)
+	if err != nil {
+		return err
+	}
+	var o persistence.Order
+	if err := codec.DecodeOrder(row, uint32(account), id, &o); err != nil {
+		return fmt.Errorf("%s: %s: %w", l.s.name, l.key, err)
+	}
+	if entry := l.s.clientEntry(&o); entry != nil {
+		l.clients.rows++
+		l.clients.all ^= codec.Sum(entry)
+	}
+	return nil
 }
 
 // sum returns a list's entry in the hash of sums.
@@ -244,6 +271,42 @@ func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error
 		}
 	}
 	return rows, nil
+}
+
+// verifyClients compares the index of client ids with the orders that were read. It has the order
+// of its entries' bytes, so all scores must be 0.
+func (s *Store) verifyClients(ctx context.Context, l *look) error {
+	if !strings.HasPrefix(l.key, s.key("orders:")) {
+		return nil
+	}
+	key, is := l.key+clientIDs, sum{}
+	for more := true; more; {
+		page, err := s.history.ZRangeWithScores(ctx, key, int64(is.rows),
+			int64(is.rows+pageRows-1)).Result()
+		if err != nil {
+			return s.fault("read "+key, err)
+		}
+		for _, z := range page {
+			entry, _ := z.Member.(string)
+			is.rows++
+			if err := s.checkClientEntry(key, entry); err != nil {
+				l.odd = append(l.odd, err.Error())
+			} else if is.all ^= codec.Sum([]byte(entry)); z.Score != 0 {
+				l.odd = append(l.odd, fmt.Sprintf("%s: %s: an entry is in a wrong place", s.name,
+					key))
+			}
+		}
+		if err := persistence.GoOn(ctx); err != nil {
+			return err
+		}
+		more = len(page) == pageRows
+	}
+	if is != l.clients && len(l.damaged) == 0 {
+		l.odd = append(l.odd, fmt.Sprintf("%s: %s: %d entries with the sum %s are there, and the "+
+			"client ids in %s are %s: entries are missing, or wrong", s.name, key, is.rows, is,
+			l.key, l.clients))
+	}
+	return nil
 }
 
 // verifyMarks compares the marks beside a list with these rows of it, the first of which has the

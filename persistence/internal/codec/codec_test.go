@@ -205,9 +205,6 @@ func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
 		if got := OrderMatches(row, &q); got != want {
 			t.Fatalf("the row of %+v under %+v: %v", o, q, got)
 		}
-		if got := OrderMatches(OrderIndex(row), &q); got != want {
-			t.Fatalf("the index of %+v under %+v: %v", o, q, got)
-		}
 	})
 }
 

@@ -165,15 +165,8 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	return dst
 }
 
-// OrderIndex returns the part of an encoded order that filters need: side, status and closing
-// sequence. It is itself a prefix of the row, so that an index entry is a row cut short.
-func OrderIndex(row []byte) []byte {
-	_, n := binary.Uvarint(row[2:])
-	return row[:2+max(n, 0)]
-}
-
-// OrderMatches reports whether an encoded order, or its OrderIndex, passes the filters on side,
-// status and sequence. A damaged one passes, so that decoding it reports the damage.
+// OrderMatches reports whether an encoded order passes the filters on side, status and sequence. A
+// damaged one passes, so that decoding it reports the damage.
 func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
 	if len(row) < 3 || row[0] != Version {
 		return true
@@ -191,6 +184,13 @@ func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
 		}
 	}
 	return true
+}
+
+// ClientOrderMatches reports whether an order that has the query's client id passes its other
+// filters (not Before).
+func ClientOrderMatches(o *persistence.Order, q *persistence.OrderQuery) bool {
+	return (q.Pair == 0 || o.Pair == q.Pair) && (q.Side == 0 || o.Side == q.Side) &&
+		(q.Status == 0 || o.Status == q.Status) && (q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
 }
 
 // DecodeOrder reads what AppendOrder wrote.

@@ -3,7 +3,8 @@
 --   'L', key, limit, n, n rows              rows of a list, in the order of their ids; what is there stays
 --   'C', key, limit, n, n rows              the same, but what is there is replaced
 --   'A', key, limit, n + 1, n rows, marks   as 'L', with MARK bytes for each row that are kept in key .. ':marks'
---   'Z', key, limit, 2n, n times score, row rows of a sorted set; a row that is there stays
+--   'Z', key, limit, 3n, n times score, row, entry  closed orders, rows of a sorted set; one that is there stays. key .. ':ids'
+--                                           gets the entry of each, where it is not empty
 --   'U', key, '0', 2n, n times score, row   the same, but a score that is there stays
 --   'W', key, '0', 2n, n times field, value a hash, replaced
 --   'R', key, '0', 3n, n times field, value, witness  fields of a hash, of which the others stay; key .. ':witnesses'
@@ -182,6 +183,33 @@ local function trim(key, len, limit)
   redis.call('LTRIM', key, -limit, -1)
 end
 
+-- client answers how all entries of an order's client id begin, with its length, and '' without one. In a row it comes behind
+-- id, version, flags and seven numbers. A damaged row is no error here: a script that ends in the midst has written a half.
+local function client(row)
+  local function byte(i) return string.byte(row, i) or 0 end
+  if bit.band(byte(10), 16) == 0 then return '' end
+  local at = 11
+  for _ = 1, 7 do
+    while byte(at) >= 128 do at = at + 1 end
+    at = at + 1
+  end
+  return string.sub(row, at, at + byte(at))
+end
+
+-- enter writes the entry of a closed order into an index, and leave removes it with the order's row. An index has no
+-- sum: those that verify it compare it with the rows.
+local function enter(key, entry)
+  if entry ~= '' then redis.call('ZADD', key, 0, entry) end
+end
+
+local function leave(key, row)
+  local entry = client(row)
+  if entry == '' then return end
+  entry = entry .. string.sub(row, 1, 8)
+  local found = redis.call('ZRANGEBYLEX', key, '[' .. entry, '(' .. entry .. string.rep('\255', 5))
+  for _, e in ipairs(found) do redis.call('ZREM', key, e) end
+end
+
 local function refused(answer) return type(answer) == 'table' and answer.err end
 
 -- mark keeps the marks beside a list as put keeps the list. The last mark is that of the newest row. There
@@ -245,13 +273,20 @@ while at <= #ARGV do
     if kind == 'A' then mark(key .. ':marks', plans[at], limit > 0 and math.min(len, limit) or len, first, ARGV[last]) end
     if limit > 0 and len > limit then trim(key, len, limit) end
   elseif kind == 'Z' then
-    for i = first, last, 2 do
-      if redis.call('ZADD', key, 'NX', ARGV[i], ARGV[i + 1]) == 1 then count(key, ARGV[i + 1], 1) end
+    local ids = key .. ':ids'
+    for i = first, last, 3 do
+      if redis.call('ZADD', key, 'NX', ARGV[i], ARGV[i + 1]) == 1 then
+        count(key, ARGV[i + 1], 1)
+        enter(ids, ARGV[i + 2])
+      end
     end
     if limit > 0 then
       each(0, redis.call('ZCARD', key) - limit - 1, function()
         local rows = redis.call('ZPOPMIN', key, math.min(MANY, redis.call('ZCARD', key) - limit))
-        for i = 1, #rows, 2 do count(key, rows[i], -1) end
+        for i = 1, #rows, 2 do
+          count(key, rows[i], -1)
+          leave(ids, rows[i])
+        end
       end)
     end
   elseif kind == 'U' then

@@ -1,0 +1,86 @@
+package pebble
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"exchange/persistence"
+)
+
+// An entry of the index of client ids that is gone, that is too many, or that is another one is
+// told, although its own checksum is right.
+func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
+	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
+	w := &persistence.Writes{}
+	for i, client := range []string{"one", "two", "three", ""} {
+		w.Orders = append(w.Orders, persistence.Order{ID: uint64(i + 1), Account: uint32(1 + i%2),
+			Pair: 1, Side: 1, Status: persistence.StatusDone, ClosedSeq: 9, ClientID: client})
+	}
+	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
+		t.Fatal(err)
+	}
+	verify := func() string {
+		t.Helper()
+		var wrong []string
+		if _, err := s.Verify(t.Context(),
+			func(place string) { wrong = append(wrong, place) }); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(wrong, "\n")
+	}
+	if wrong := verify(); wrong != "" {
+		t.Fatalf("nothing is lost, and wrong is %s", wrong)
+	}
+	key := s.clientOrders(2, "two")
+	cell := appendCell(nil, key, 2)
+	for what, damage := range map[string]func(b *pebble.Batch){
+		"gone":        func(*pebble.Batch) {},
+		"empty":       func(b *pebble.Batch) { b.Set(key, nil, nil) },
+		"cut off":     func(b *pebble.Batch) { b.Set(key, cell[1:], nil) },
+		"other bytes": func(b *pebble.Batch) { b.Set(key, appendCell(nil, key[1:], 2), nil) },
+		"another client id": func(b *pebble.Batch) {
+			other := s.clientOrders(2, "twi")
+			b.Set(other, appendCell(nil, other, 2), nil)
+		},
+		"another order": func(b *pebble.Batch) { b.Set(key, appendCell(nil, key, 3), nil) },
+		"one too many":  func(b *pebble.Batch) { b.Set(key, appendCell(cell, key, 3), nil) },
+		"another account": func(b *pebble.Batch) {
+			other := s.clientOrders(3, "two")
+			b.Set(other, appendCell(nil, other, 2), nil)
+		},
+	} {
+		b := s.db.NewBatch()
+		b.Delete(key, nil)
+		damage(b)
+		if err := b.Commit(pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := verify(); !strings.Contains(wrong, "the index of client ids of account 2") {
+			t.Errorf("%s: what is wrong is %q", what, wrong)
+		}
+		b = s.db.NewBatch() // as it was
+		b.DeleteRange(s.key(kindOrderClient), s.key(kindOrderClient+1), nil)
+		for i := range w.Orders {
+			if o := &w.Orders[i]; o.ClientID != "" {
+				of := s.clientOrders(o.Account, o.ClientID)
+				b.Set(of, appendCell(nil, of, o.ID), nil)
+			}
+		}
+		if err := b.Commit(pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := verify(); wrong != "" {
+			t.Fatalf("%s, mended: %s", what, wrong)
+		}
+	}
+	// An entry whose order is gone is damage, also to a reader.
+	if err := s.db.Delete(u64(s.orders(2), 2), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ClientOrder(t.Context(), 9, 2, "two"); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Errorf("an entry without its order: %v", err)
+	}
+}

@@ -1,0 +1,168 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// The index of client ids is a sorted set beside each account's set of closed orders. All its
+// scores are 0, so Redis keeps the entries in the order of their bytes. An entry is the length and
+// the bytes of the client id, the order's id and a checksum. So the entries of one client id stand
+// together, the newest order last. The script that adds or trims an order adds or removes its
+// entry.
+
+// clientIDs ends the key of an index, behind that of its orders.
+const clientIDs = ":ids"
+
+// clientID is how all entries of a client id begin.
+func clientID(client string) []byte { return append([]byte{byte(len(client))}, client...) }
+
+// clientEntry returns the entry of a closed order, nil if it has no client id.
+func (s *Store) clientEntry(o *persistence.Order) []byte {
+	if o.ClientID == "" {
+		return nil
+	}
+	entry := binary.BigEndian.AppendUint64(clientID(o.ClientID), o.ID)
+	return binary.BigEndian.AppendUint32(entry,
+		uint32(codec.At(s.clientIDs(o.Account)).And(entry)))
+}
+
+// checkClientEntry refuses an entry that is damaged, or is one of another set.
+func (s *Store) checkClientEntry(key, entry string) error {
+	if n := len(entry); n < 1+1+codec.IDSize+codec.SumSize ||
+		n != 1+int(entry[0])+codec.IDSize+codec.SumSize {
+		return fmt.Errorf("%s: %s: %w: an entry has %d bytes", s.name, key,
+			persistence.ErrCorrupt, n)
+	}
+	body := []byte(entry[:len(entry)-codec.SumSize])
+	if uint32(codec.At(key).And(body)) != codec.Sum([]byte(entry)) {
+		return fmt.Errorf("%s: %s: %w: the checksum of order %d, client id %q, is wrong", s.name,
+			key, persistence.ErrCorrupt, rowID(body[len(body)-codec.IDSize:]),
+			body[1:len(body)-codec.IDSize])
+	}
+	return nil
+}
+
+// clientRange is the range of the entries of a client id with orders below an id (0: all), newest
+// first.
+func (s *Store) clientRange(account uint32, client string, before uint64,
+	many int) redis.ZRangeArgs {
+	if before == 0 || before > codec.MaxID {
+		before = codec.MaxID + 1
+	}
+	first := clientID(client)
+	return redis.ZRangeArgs{Key: s.clientIDs(account), ByLex: true, Rev: true,
+		Start: "(" + string(binary.BigEndian.AppendUint64(first, before)),
+		Stop:  "[" + string(first), Count: int64(many)}
+}
+
+// ClientOrder returns the newest closed order of an account with a client id. The entry and the
+// watermark are of one moment of the server; the order's row never changes.
+func (s *Store) ClientOrder(ctx context.Context, watermark uint64, account uint32,
+	client string) (persistence.Order, error) {
+	var at *redis.StringCmd
+	var newest *redis.StringSliceCmd
+	_, err := s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		at = tx.Get(ctx, s.watermark())
+		newest = tx.ZRangeArgs(ctx, s.clientRange(account, client, 0, 1))
+		return nil
+	})
+	for _, err := range []error{err, at.Err(), newest.Err()} { // the first hides the others
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return persistence.Order{}, s.fault("read "+s.clientIDs(account), err)
+		}
+	}
+	var stored uint64
+	if at.Val() != "" { // as long as nothing was projected there is none
+		if stored, err = s.number("the watermark", at.Val()); err != nil {
+			return persistence.Order{}, err
+		}
+	}
+	if err := codec.Reaches(stored, watermark); err != nil {
+		return persistence.Order{}, err
+	}
+	for _, entry := range newest.Val() {
+		o, err := s.clientOrder(ctx, account, client, entry)
+		if !errors.Is(err, persistence.ErrNotFound) { // retention may trim it meanwhile
+			return o, err
+		}
+	}
+	return persistence.Order{}, codec.NoClientOrder(account, client)
+}
+
+// clientOrder reads the row that an entry of the index refers to. ErrNotFound: retention has
+// trimmed both meanwhile. An entry that is there without its row is damage.
+func (s *Store) clientOrder(ctx context.Context, account uint32, client, entry string) (
+	o persistence.Order, err error) {
+	key, set := s.clientIDs(account), s.orders(account)
+	if err := s.checkClientEntry(key, entry); err != nil {
+		return o, err
+	}
+	id := rowID([]byte(entry[len(entry)-codec.SumSize-codec.IDSize:]))
+	var page *redis.ZSliceCmd
+	var there *redis.FloatCmd
+	_, err = s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		page = tx.ZRangeArgsWithScores(ctx,
+			redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1})
+		there = tx.ZScore(ctx, key, entry)
+		return nil
+	})
+	for _, err := range []error{err, page.Err(), there.Err()} {
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return o, s.fault("read "+set, err)
+		}
+	}
+	switch {
+	case len(page.Val()) > 0:
+		_, row, err := s.member(set, page.Val()[0])
+		if err != nil {
+			return o, err
+		}
+		if err := codec.DecodeOrder(row, account, id, &o); err != nil {
+			return o, fmt.Errorf("%s: %s: %w", s.name, set, err)
+		}
+		return o, codec.CheckClient(&o, client)
+	case there.Err() == nil:
+		return o, fmt.Errorf("%s: %s: %w: order %d has a client id and no row", s.name, set,
+			persistence.ErrCorrupt, id)
+	}
+	return o, codec.NoClientOrder(account, client)
+}
+
+// clientOrders calls fn for the closed orders of an account with a client id, newest first.
+func (s *Store) clientOrders(ctx context.Context, q *persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
+	for before, many := q.Before, firstRows; ; many = pageRows {
+		page, err := s.history.ZRangeArgs(ctx,
+			s.clientRange(q.Account, q.ClientID, before, many)).Result()
+		if err != nil {
+			return s.fault("read "+s.clientIDs(q.Account), err)
+		}
+		for _, entry := range page {
+			o, err := s.clientOrder(ctx, q.Account, q.ClientID, entry)
+			if errors.Is(err, persistence.ErrNotFound) {
+				return nil // so are all older ones
+			}
+			if err != nil {
+				return err
+			}
+			before = o.ID
+			if codec.ClientOrderMatches(&o, q) && !fn(&o) {
+				return nil
+			}
+		}
+		if len(page) < many {
+			return nil
+		}
+		if err := persistence.GoOn(ctx); err != nil {
+			return err
+		}
+	}
+}
