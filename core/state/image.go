@@ -33,12 +33,36 @@ var ErrImage = errors.New("damaged or unknown snapshot")
 // ErrImageVersion is wrapped, beside ErrImage, for an image of an unknown version.
 var ErrImageVersion = errors.New("unknown version")
 
-// AppendTo writes the whole state behind dst. Equal states have equal images.
+// pieceBytes is the size from which on a piece of an image is full: some hundred microseconds of
+// work.
+const pieceBytes = 64 << 10
+
+// Image yields the image of the whole state, piece by piece, until yield returns false. Equal
+// states have equal images. The state must not change before the last piece. Each piece is the
+// receiver's.
+func (s *State) Image(yield func(piece []byte) bool) { s.image(pieceBytes, yield) }
+
+// image is Image with pieces that are full from size bytes on.
+func (s *State) image(size int, yield func(piece []byte) bool) {
+	w := writer{size: size, yield: yield}
+	if s.write(&w); !w.left {
+		yield(w.buf)
+	}
+}
+
+// AppendTo writes the image of the whole state behind dst.
 func (s *State) AppendTo(dst []byte) []byte {
-	w := writer(append(append(dst, imageMagic...), imageVersion))
+	w := writer{buf: dst, size: math.MaxInt}
+	s.write(&w)
+	return w.buf
+}
+
+// write writes the image, until the receiver of its pieces has left.
+func (s *State) write(w *writer) {
+	w.buf = append(append(w.buf, imageMagic...), imageVersion)
 	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdraw,
 		s.lastMail, s.trades[0])
-	w = append(w, s.history[:]...)
+	w.buf = append(w.buf, s.history[:]...)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
 		c := &s.currencies[i]
@@ -48,43 +72,72 @@ func (s *State) AppendTo(dst []byte) []byte {
 	w.uint(uint64(len(s.accounts)))
 	for _, a := range s.accounts {
 		w.account(a)
-		w.uint(s.trades[a.ID])
+		if w.uint(s.trades[a.ID]); w.over() {
+			return
+		}
 	}
 	w.uint(uint64(len(s.keys)))
 	for _, k := range s.keys {
-		w.key(k)
+		if w.key(k); w.over() {
+			return
+		}
 	}
-	w.withdraws(s)
+	if w.withdraws(s); w.left {
+		return
+	}
 	w.bool(s.maintenance.On)
 	w.text(s.maintenance.Message)
 	w.uint(uint64(len(s.pairs)))
 	for _, p := range s.pairs {
-		w.pair(p, s.accounts)
+		if w.pair(p, s.accounts); w.left {
+			return
+		}
 	}
-	return w
 }
 
 // Hash returns a digest of the whole state: equal for equal states, and only for them.
-func (s *State) Hash() [sha256.Size]byte { return sha256.Sum256(s.AppendTo(nil)) }
+func (s *State) Hash() (digest [sha256.Size]byte) {
+	h := sha256.New()
+	for piece := range s.Image {
+		h.Write(piece)
+	}
+	h.Sum(digest[:0])
+	return digest
+}
 
-type writer []byte
+// A writer writes an image.
+type writer struct {
+	buf   []byte // the piece that is forming
+	size  int    // from which on it is full
+	yield func([]byte) bool
+	left  bool // the receiver wants no more pieces
+}
+
+// over ends an entry, and the piece if that is full. It reports whether the receiver has left.
+func (w *writer) over() bool {
+	if len(w.buf) >= w.size && !w.left {
+		w.left = !w.yield(w.buf)
+		w.buf = make([]byte, 0, cap(w.buf))
+	}
+	return w.left
+}
 
 func (w *writer) uint(vs ...uint64) {
 	for _, v := range vs {
-		*w = binary.AppendUvarint(*w, v)
+		w.buf = binary.AppendUvarint(w.buf, v)
 	}
 }
 
 func (w *writer) text(s string) {
 	w.uint(uint64(len(s)))
-	*w = append(*w, s...)
+	w.buf = append(w.buf, s...)
 }
 
 func (w *writer) bool(b bool) {
 	if b {
-		*w = append(*w, 1)
+		w.buf = append(w.buf, 1)
 	} else {
-		*w = append(*w, 0)
+		w.buf = append(w.buf, 0)
 	}
 }
 
@@ -136,12 +189,16 @@ func (w *writer) key(k *Key) {
 func (w *writer) withdraws(s *State) {
 	w.uint(uint64(len(s.withdraws)))
 	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
-		w.withdraw(s.withdraws[id])
+		if w.withdraw(s.withdraws[id]); w.over() {
+			return
+		}
 	}
 	w.uint(uint64(s.Mails()))
 	for m := range s.MailsAfter(0) {
 		w.uint(m.ID, uint64(m.TimeUs))
-		w.withdraw(&m.Withdraw)
+		if w.withdraw(&m.Withdraw); w.over() {
+			return
+		}
 	}
 }
 
@@ -159,14 +216,16 @@ func (w *writer) pair(p *Pair, accounts []*Account) {
 	w.text(p.Name)
 	w.uint(uint64(p.Base), uint64(p.Quote), p.lastOrder, p.lastTrade, uint64(p.timeUs))
 	w.bool(p.Halted)
-	*w = p.Market.AppendTo(*w)
+	w.buf = p.Market.AppendTo(w.buf)
 	w.uint(uint64(p.Book.Len()))
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 		for o := range p.Book.Orders(side) {
 			w.uint(uint64(o.Side), o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount),
 				uint64(o.Remaining), uint64(o.TimeUs))
 			id := accounts[o.Account-1].ClientIDs.Of(o.ID)
-			w.text(id.String())
+			if w.text(id.String()); w.over() {
+				return
+			}
 		}
 	}
 }

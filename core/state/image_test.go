@@ -131,6 +131,37 @@ func TestTheImageOfNothing(t *testing.T) {
 	}
 }
 
+func TestAnImageIsTheSameInPieces(t *testing.T) {
+	s := everything()
+	whole := s.AppendTo(nil)
+	var pieces [][]byte
+	for piece := range func(yield func([]byte) bool) { s.image(1, yield) } {
+		pieces = append(pieces, piece)
+	}
+	if entries := len(s.accounts) + len(s.keys) + len(s.withdraws) + s.Mails(); len(pieces) <
+		entries {
+		t.Errorf("%d pieces, and there are %d entries", len(pieces), entries)
+	}
+	if got := bytes.Join(pieces, nil); !bytes.Equal(got, whole) {
+		t.Errorf("joined the pieces are\n%x, the image is\n%x", got, whole)
+	}
+}
+
+// A range loop panics when its function yields once more after the loop has ended.
+func TestAnImageEndsWhereItsReceiverLeaves(t *testing.T) {
+	s := everything()
+	for taken, more := 1, true; more; taken++ {
+		n := 0
+		more = false
+		for range func(yield func([]byte) bool) { s.image(1, yield) } {
+			if n++; n == taken {
+				more = true
+				break
+			}
+		}
+	}
+}
+
 func TestEveryTruncationOfAnImageIsRefused(t *testing.T) {
 	for _, image := range [][]byte{oneOfEach().AppendTo(nil), everything().AppendTo(nil)} {
 		for n := range image {
@@ -396,10 +427,10 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	own.uint(2, 1, 100, 200, 2, 300, uint64(money.MaxRate))
 	swapped.uint(2, 2, 100, 200, 1, 300, uint64(money.MaxRate))
 	image := everything().AppendTo(nil)
-	if bytes.Count(image, own) != 1 {
+	if bytes.Count(image, own.buf) != 1 {
 		t.Fatal("the fees are not where they were")
 	}
-	if _, err := Decode(bytes.Replace(image, own, swapped, 1)); !errors.Is(err, ErrImage) ||
+	if _, err := Decode(bytes.Replace(image, own.buf, swapped.buf, 1)); !errors.Is(err, ErrImage) ||
 		!strings.Contains(err.Error(), "fees that are not in order") {
 		t.Errorf("fees that are not in order: %v", err)
 	}
@@ -522,16 +553,16 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	// These images claim an entry for each byte: currencies, accounts, keys, withdrawals, mails,
 	// maintenance, its message, or pairs.
 	for lists := range 8 {
-		w := writer(append([]byte(imageMagic), imageVersion))
+		w := writer{buf: append([]byte(imageMagic), imageVersion)}
 		// all ids of withdraws and mails are given
 		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0)
-		w = append(w, make([]byte, len(event.HistoryID{}))...) // of no history
+		w.buf = append(w.buf, make([]byte, len(event.HistoryID{}))...) // of no history
 		for range lists {
 			w.uint(0)
 		}
 		w.uint(size - 100)
 		for _, fill := range []byte{0, 1, 0xff} {
-			image := append([]byte(nil), w...)
+			image := bytes.Clone(w.buf)
 			for len(image) < size {
 				image = append(image, fill)
 			}
