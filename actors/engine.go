@@ -187,6 +187,13 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if e.registry, err = registries.Spawn("registry", g); err != nil {
 		return err
 	}
+	imager := e.committed.Imager()
+	pid, err := committeds.Spawn("imager", imager)
+	if err != nil {
+		return err
+	}
+	imager.Spawned(pid)
+	e.queues = append(e.queues, queue{"imager", committeds.Newest()})
 	if e.fold, err = committeds.Spawn("committed", e.committed); err != nil {
 		return err
 	}
@@ -361,10 +368,11 @@ func (e *Engine) ticked() {
 	e.committed.Send(committed.Tick{})
 }
 
-// lag is how far the committed side is behind what was released, in records, and the store's
-// projections behind that, in rows.
+// lag is how far the committed side, or the imager behind it, is behind what was released, in
+// records, and the store's projections behind that, in rows.
 func (e *Engine) lag() (records uint64, rows int64) {
-	return behind(e.committed.Released(), e.committed.Folded()), e.committed.Unsaved()
+	c := e.committed
+	return behind(c.Released(), min(c.Folded(), c.Imaged())), c.Unsaved()
 }
 
 // These make the engine a walletOut and a registryOut.

@@ -432,9 +432,9 @@ var plantedFaults = []plantedFault{
 		"			if err != nil && !FAULT {\n				return fmt.Errorf(\"reading the " +
 			"newest candles"},
 	{"a snapshot says that it is of one record less", "actors/committed/projector.go",
-		"p.o.Store.SaveSnapshot(ctx, p.o.Token, to, bytes",
+		"p.o.Store.SaveSnapshot(ctx, p.o.Token, to, image",
 		"p.o.Store.SaveSnapshot(ctx, p.o.Token, map[bool]uint64{true: to - 1, false: to}[FAULT], " +
-			"bytes"},
+			"image"},
 	{"a snapshot is taken in the midst of a batch", "actors/committed/committed.go",
 		"	if c.imageDue && !c.folding {\n", "	if c.imageDue && (!c.folding || FAULT) {\n"},
 	{"a snapshot is published before the projections have reached it",
@@ -442,6 +442,14 @@ var plantedFaults = []plantedFault{
 		"	if !p.apply(w) {\n",
 		"	if FAULT && w.image != nil {\n		_ = p.save(w.to, w.image)\n	}\n	if " +
 			"!p.apply(w) {\n"},
+	{"a snapshot lacks the records of its last batch", "actors/committed/committed.go",
+		"	c.root.Send(c.imager.pid, m)\n	if c.imageDue {\n		c.step()\n	}\n",
+		"	if FAULT && c.imageDue {\n		c.step()\n	}\n	c.root.Send(c.imager.pid, m)\n" +
+			"	if c.imageDue {\n		c.step()\n	}\n"},
+	{"an account in a snapshot has another email address than in the journal", "actors/committed/imager.go",
+		"	i.folded.Store(next)\n",
+		"	if FAULT && len(i.batches.State.Accounts()) > 1 {\n		i.batches.State.Account(1)." +
+			"Email += \"x\"\n	}\n	i.folded.Store(next)\n"},
 	{"the journal is trimmed up to the newest snapshot", "actors/committed/projector.go",
 		"	trim := older\n", "	trim := older\n	if FAULT {\n		trim = to\n	}\n"},
 	{"rows of the history are lost", "actors/rows/rows.go",

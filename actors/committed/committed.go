@@ -29,7 +29,8 @@ type Side struct {
 	meter    *metrics.Engine
 	out      Outside // nil until Connect
 	root     *actor.RootContext
-	pid      *actor.PID    // of its actor
+	pid      *actor.PID // of its actor
+	imager   *Imager
 	released atomic.Uint64 // the newest durable sequence that was sent to it
 	folded   atomic.Uint64
 	unsaved  atomic.Int64 // rows that the store does not have yet
@@ -116,8 +117,13 @@ type (
 // Connect names the parts that the committed side tells of things, and the writer of projections.
 func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in
+	c.imager.out = out
 	p.report = c.Send
 }
+
+// Imager returns the maker of images, which follows the same batches. It is to be spawned before
+// the actor of this side.
+func (c *Side) Imager() *Imager { return c.imager }
 
 // Spawned says which actor it is. All that was folded until then counts as released.
 func (c *Side) Spawned(pid *actor.PID) {
@@ -139,6 +145,9 @@ func (c *Side) Released() uint64 { return c.released.Load() }
 
 // Folded returns the sequence up to which it has folded.
 func (c *Side) Folded() uint64 { return c.folded.Load() }
+
+// Imaged returns the sequence up to which the imager has folded.
+func (c *Side) Imaged() uint64 { return c.imager.folded.Load() }
 
 // Unsaved returns how many rows the store does not have yet.
 func (c *Side) Unsaved() int64 { return c.unsaved.Load() }
@@ -182,7 +191,10 @@ func (c *Side) fold(m *Released) {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
 	c.tellWatchers()
-	c.out.Recycle(m.data)
+	c.root.Send(c.imager.pid, m)
+	if c.imageDue {
+		c.step()
+	}
 	c.folded.Store(m.next) // the caches are newer, if anything
 	c.answerEarly()
 	if mails := int64(c.state.Mails()); mails != c.meter.Outbox.Load() {
@@ -190,15 +202,11 @@ func (c *Side) fold(m *Released) {
 	}
 }
 
-// foldBatch folds the records of one batch. An image that became due meanwhile is taken at its end.
+// foldBatch folds the records of one batch.
 func (c *Side) foldBatch(prev, next uint64, data []byte) error {
 	c.folding = true
-	err := c.batches.Batch(prev, next, data)
-	c.folding = false
-	if err == nil && c.imageDue {
-		c.step()
-	}
-	return err
+	defer func() { c.folding = false }()
+	return c.batches.Batch(prev, next, data)
 }
 
 // applied notes what the store has to know of a record that was folded, and tells the views.
@@ -376,7 +384,8 @@ func (c *Side) flush() {
 }
 
 // step ends the step that is forming at the state as it is now: balances and nonces are as of this
-// sequence, and so is an image, if one is due. In the midst of a batch the image waits for its end.
+// sequence, and so is an image, if one is due. In the midst of a batch the image waits for its end,
+// and during a recovery for the first step of the actor.
 func (c *Side) step() {
 	to := c.state.Seq()
 	w := c.rows
@@ -401,7 +410,7 @@ func (c *Side) step() {
 	c.stepCandles(w)
 	c.imageDue = c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
 	if c.imageDue && !c.folding {
-		p.image = c.state.AppendTo(nil)
+		p.image = c.makeImage()
 		c.imaging, c.imagedAt, c.imageDue = true, time.Now(), false
 	}
 	clear(c.accounts)
@@ -411,6 +420,13 @@ func (c *Side) step() {
 	if c.rows, c.spare = c.spare, nil; c.rows == nil {
 		c.rows = new(persistence.Writes)
 	}
+}
+
+// makeImage orders an image of the state as it is now: the imager has been sent the same batches.
+func (c *Side) makeImage() <-chan *Image {
+	reply := make(chan *Image, 1)
+	c.root.Send(c.imager.pid, makeImage{c.state.Seq(), reply})
+	return reply
 }
 
 func (c *Side) flushed(m *flushed) {

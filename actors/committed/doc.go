@@ -11,6 +11,7 @@
 //	feed.go        what stream channels are told
 //	charts.go      the newest candles
 //	recent.go      the newest trades and closed orders
+//	imager.go      a second fold, which makes images
 //	projector.go   the writer of projections and snapshots
 //	references.go  which deposit has a reference
 //	history.go     the store's lists, with damage counted

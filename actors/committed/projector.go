@@ -1,7 +1,6 @@
 package committed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +33,8 @@ type projection struct {
 	from, to uint64
 	writes   *persistence.Writes
 	rows     int
-	image    []byte // nil: none
-	last     bool   // the projector ends after it
+	image    <-chan *Image // nil: none
+	last     bool          // the projector ends after it
 }
 
 // ProjectorOptions are what a projector is made with.
@@ -109,6 +108,9 @@ func (p *Projector) write(w *projection) bool {
 	return true
 }
 
+// errNoImage: the engine ended before the imager had made an image.
+var errNoImage = errors.New("no image was made before the end")
+
 func (p *Projector) apply(w *projection) bool {
 	start := metrics.Now()
 	for wait := projectLeast; ; wait = min(2*wait, projectMost) {
@@ -144,15 +146,21 @@ const (
 	snapshotTimeout   = 5 * time.Minute
 )
 
-// save publishes an image and trims the journal below the one before.
-func (p *Projector) save(to uint64, image []byte) error {
+// save publishes an image as soon as it is made, and trims the journal below the one before.
+func (p *Projector) save(to uint64, made <-chan *Image) error {
 	if to == p.newest {
 		return nil // nothing has happened since
+	}
+	var image *Image
+	select {
+	case image = <-made:
+	case <-p.o.Stop:
+		return errNoImage
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
 	defer cancel()
 	start := time.Now()
-	if err := p.o.Store.SaveSnapshot(ctx, p.o.Token, to, bytes.NewReader(image)); err != nil {
+	if err := p.o.Store.SaveSnapshot(ctx, p.o.Token, to, image); err != nil {
 		p.o.Meter.Failures[metrics.OperationSnapshot].Add(1)
 		p.o.Log.Warn("no snapshot was taken, the next one is tried later", "seq", to, "error", err)
 		if errors.Is(err, persistence.ErrFenced) {
@@ -161,10 +169,10 @@ func (p *Projector) save(to uint64, image []byte) error {
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
 	p.o.Meter.Snapshot.Observe(int64(time.Since(start)))
-	p.o.Meter.SnapshotTaken(to, start.UnixMicro(), len(image))
+	p.o.Meter.SnapshotTaken(to, start.UnixMicro(), image.Size)
 	older := p.newest
 	p.newest = to
-	p.o.Log.Info("snapshot taken", "seq", to, "bytes", len(image), "took",
+	p.o.Log.Info("snapshot taken", "seq", to, "bytes", image.Size, "took",
 		time.Since(start).Round(time.Millisecond))
 	trim := older
 	if p.o.Archive != nil {

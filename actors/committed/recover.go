@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"exchange/actors/metrics"
@@ -28,10 +29,11 @@ type RecoverOptions struct {
 // Recover folds snapshot and journal of a store that is this process's. Nothing is skipped: what
 // does not fit stops it, with an error that says where.
 func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
-	s, size, err := NewestSnapshot(ctx, o.Store, o.Log)
+	states, size, err := newestSnapshot(ctx, o.Store, o.Log, 2)
 	if err != nil {
 		return nil, err
 	}
+	s := states[0]
 	o.Meter.SnapshotTaken(s.Seq(), s.TimeUs(), size)
 	watermark, err := o.Store.Watermark(ctx)
 	if err != nil {
@@ -46,6 +48,7 @@ func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
 	}
 	o.Meter.Watermark.Store(watermark)
 	c := newSide(s, watermark, o)
+	c.imager = newImager(states[1])
 	if err := o.Store.Read(ctx, s.Seq(), c.refold); err != nil {
 		return nil, fmt.Errorf("reading the journal after sequence %d: %w", s.Seq(), err)
 	}
@@ -102,10 +105,16 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 	return c
 }
 
-// refold folds a batch of the journal again.
+// refold folds a batch of the journal again, for the imager too.
 func (c *Side) refold(prev, next uint64, data []byte) error {
 	before := c.state.Seq()
-	if err := c.foldBatch(prev, next, data); err != nil {
+	twin := make(chan error, 1)
+	go func() { twin <- c.imager.fold(prev, next, data) }()
+	err := c.foldBatch(prev, next, data)
+	if other := <-twin; err == nil {
+		err = other
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 	}
 	c.refolded += next - before
@@ -182,6 +191,16 @@ func (c *Side) loadTrades(ctx context.Context, history persistence.History) erro
 // one if there is none at all.
 func NewestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State,
 	int, error) {
+	states, size, err := newestSnapshot(ctx, store, log, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	return states[0], size, nil
+}
+
+// newestSnapshot is NewestSnapshot with that many copies of the state.
+func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger,
+	copies int) ([]*state.State, int, error) {
 	var damage error
 	for back := range 2 {
 		image, seq, err := persistence.ReadSnapshot(ctx, store, back)
@@ -192,16 +211,13 @@ func NewestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 			return nil, 0, fmt.Errorf("reading a snapshot: %w", err)
 		}
 		if err == nil {
-			var s *state.State
-			if s, err = state.Decode(image); err == nil && s.Seq() == seq {
-				return s, len(image), nil
+			var states []*state.State
+			if states, err = decode(image, seq, copies); err == nil {
+				return states, len(image), nil
 			}
 			if errors.Is(err, state.ErrImageVersion) {
 				return nil, 0, fmt.Errorf("%w: the snapshot at sequence %d: %w",
 					persistence.ErrCorrupt, seq, err)
-			}
-			if err == nil {
-				err = fmt.Errorf("it is of sequence %d", s.Seq())
 			}
 		}
 		damage = fmt.Errorf("the snapshot at sequence %d is damaged: %w", seq, err)
@@ -211,5 +227,26 @@ func NewestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 		// Without a snapshot the whole journal would have to be there; Read says so if it is not.
 		log.Error("no snapshot is readable, starting from the first record", "error", damage)
 	}
-	return state.New(), 0, nil
+	states := make([]*state.State, copies)
+	for i := range states {
+		states[i] = state.New()
+	}
+	return states, 0, nil
+}
+
+// decode reads an image that many times, at once.
+func decode(image []byte, seq uint64, copies int) ([]*state.State, error) {
+	states, errs := make([]*state.State, copies), make([]error, copies)
+	var all sync.WaitGroup
+	for i := range states {
+		all.Go(func() { states[i], errs[i] = state.Decode(image) })
+	}
+	all.Wait()
+	switch s := states[0]; {
+	case errs[0] != nil:
+		return nil, errs[0]
+	case s.Seq() != seq:
+		return nil, fmt.Errorf("it is of sequence %d", s.Seq())
+	}
+	return states, nil
 }
