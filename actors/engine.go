@@ -50,6 +50,7 @@ type Engine struct {
 	mailer   *mailer // nil: mails stay in the outbox
 	registry *actor.PID
 	fold     *actor.PID
+	imager   *actor.PID
 	wallets  *mailbox.Spawner
 	host     *mailbox.Host  // of all actors that are fail-stop
 	settler  ledger.Settler // the journal's writer's
@@ -188,11 +189,10 @@ func (e *Engine) spawnAll(r *recovered) error {
 		return err
 	}
 	imager := e.committed.Imager()
-	pid, err := committeds.Spawn("imager", imager)
-	if err != nil {
+	if e.imager, err = committeds.Spawn("imager", imager); err != nil {
 		return err
 	}
-	imager.Spawned(pid)
+	imager.Spawned(e.imager)
 	e.queues = append(e.queues, queue{"imager", committeds.Newest()})
 	if e.fold, err = committeds.Spawn("committed", e.committed); err != nil {
 		return err

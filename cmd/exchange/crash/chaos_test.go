@@ -790,7 +790,8 @@ func (c *chaos) loseTail(alive, accepts bool) {
 	if code := second.ExitCode(); code != 70 {
 		c.t.Errorf("a standby of a Redis that has lost records ends with %d, want 70", code)
 	}
-	second.Refuses(70, "--take-over")
+	// It says too how to accept the loss, if no snapshot was taken of what is lost.
+	second.Refuses(70, "bring back the store that has the rest, or restore a backup")
 	first.Refuses(70, "HEAD.redis")
 	if second.Env = env; accepts {
 		c.acceptsLoss(second)

@@ -77,8 +77,9 @@ type Chain struct {
 // Empty checks a read that needs no batch. It reports whether there is nothing to read.
 func (c *Chain) Empty() (bool, error) {
 	if c.After > c.End {
-		return true, fmt.Errorf("%w: the journal ends at %d, below %d: it has lost a tail",
-			persistence.ErrCorrupt, c.End, c.After)
+		return true, fmt.Errorf("%w: the journal ends at %d, below %d: it has lost a tail; bring "+
+			"back the store that has the rest, or restore a backup", persistence.ErrCorrupt, c.End,
+			c.After)
 	}
 	return c.After == c.End, nil
 }
