@@ -2,8 +2,8 @@ package persistence
 
 import "errors"
 
-// An Authority proves that an exchange with the server's secret key wrote a file that is kept apart
-// from a store: a backup, or a part of an archive.
+// An Authority proves that a backup or a part of an archive was written by an exchange with the
+// server's secret key.
 type Authority interface {
 	// ID names the key that new files are authenticated with.
 	ID() uint64

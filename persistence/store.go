@@ -35,8 +35,7 @@ var (
 	// ErrNotInEffect: acknowledged writes are in memory alone until the store has written its file.
 	// It may pass by itself.
 	ErrNotInEffect = errors.New("the store's append-only file is not in effect")
-	// ErrConfirmed: the owner was confirmed, all the same. It comes with the error of another
-	// fault.
+	// ErrConfirmed: the owner was confirmed all the same. It wraps the error of another fault, too.
 	ErrConfirmed = errors.New("the store confirms its owner")
 	// ErrUnsupported: the store's version lacks a needed feature.
 	ErrUnsupported = errors.New("the store's version is not supported")
@@ -90,7 +89,7 @@ type Beat struct {
 	Token  Token
 	Owner  string // text for people
 	Count  string // another one with each Check of the owner
-	Rhythm Rhythm // the owner's, as its claim said
+	Rhythm Rhythm // of the owner, from its claim
 	End    Mark   // where the journal ends
 	// Lost is not empty once an owner has found that the journal ends before the acknowledged end.
 	Lost string
@@ -164,18 +163,18 @@ type Journal interface {
 	// Release gives the engine back, if tok owns it. No write under tok is taken from then on. The
 	// next owner need not wait for a sign that this one is dead.
 	Release(ctx context.Context, tok Token) error
-	// Begin makes the journal of an empty store end at seq, without records: the start of a store
-	// that is restored from a backup. The watermark stays 0, and the first Apply starts from 0.
-	// ErrInvalid: the store is not empty (has records, snapshots, or a watermark). It may be
-	// repeated with the same seq, until another method writes.
+	// Begin makes the journal of an empty store end at seq, without records. A restore begins so.
+	// The watermark stays 0, and the first Apply starts from 0. ErrInvalid: the store is not empty
+	// (has records, snapshots, or a watermark). It may be repeated with the same seq, until another
+	// method writes.
 	Begin(ctx context.Context, tok Token, seq uint64) error
 	// Append makes a batch durable. nil: it is durable, now or since an earlier try with the same
 	// bytes. ErrFenced, ErrGap: it is not, and never will be. Another error: unknown, try again.
 	Append(ctx context.Context, tok Token, prev, next uint64, batch []byte) error
 	// Read calls fn for each batch that ends above after, in order, until the end or fn's error.
-	// The slice is valid during the call only. ErrCorrupt: the chain of batches is broken, or the
-	// first batch does not start at or below after, or the last does not end at the journal's
-	// stated end.
+	// The slice is valid during the call only. ErrCorrupt: the chain of batches is broken, the
+	// first batch starts above after, or the last one does not end where the journal says that it
+	// ends.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
 	// HeadMissing reports whether the store was opened without the file of the acknowledged end,
 	// and no append was acknowledged since. The caller then cannot know whether a store that is not
@@ -250,7 +249,7 @@ type History interface {
 	// it with the deposits that were made. ErrCorrupt if the store can tell that some are lost.
 	CountReferences(ctx context.Context) (uint64, error)
 	Withdraws(ctx context.Context, q WithdrawQuery, fn func(*Withdraw) bool) error
-	// Withdraw is one that came to its end; ErrNotFound.
+	// Withdraw is one closed withdrawal; ErrNotFound.
 	Withdraw(ctx context.Context, id uint64) (Withdraw, error)
 	Candles(ctx context.Context, q CandleQuery, fn func(*Candle) bool) error
 	Actions(ctx context.Context, q ActionQuery, fn func(*Action) bool) error
@@ -377,7 +376,7 @@ type Deposit struct {
 	Reference string // unique over the engine
 }
 
-// Statuses of a withdraw, as the API numbers them.
+// Statuses of a withdrawal, as the API numbers them.
 const (
 	WithdrawVerified  = 20
 	WithdrawApproved  = 30
@@ -385,7 +384,7 @@ const (
 	WithdrawCancelled = 50
 )
 
-// A Withdraw is a withdraw that came to its end: approved, refused or cancelled.
+// A Withdraw is one closed withdrawal: approved, refused or cancelled.
 type Withdraw struct {
 	ID        uint64
 	Account   uint32
@@ -395,8 +394,8 @@ type Withdraw struct {
 	TimeUs    int64 // created
 	ClosedUs  int64
 	ClosedSeq uint64 // the record that closed it
-	Address   string // where it went; at most 256 bytes
-	Details   string // of a refused one: why; at most 1,024 bytes
+	Address   string // destination; at most 256 bytes
+	Details   string // reason of a refusal; at most 1,024 bytes
 }
 
 // A Candle is the trades of one period of a pair.
@@ -446,8 +445,7 @@ type DepositQuery struct {
 	Offset   int    // leave out that many matching rows first
 }
 
-// A WithdrawQuery selects withdraws that came to their end, newest (highest id) first. Zero fields
-// do not filter.
+// A WithdrawQuery selects closed withdrawals, newest (highest id) first. Zero fields do not filter.
 type WithdrawQuery struct {
 	Account  uint32 // 0: of all
 	Currency uint16

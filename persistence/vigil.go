@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Vigil is kept by a start that wants a store which has an owner. It counts for how long looks at
-// the store, none far from the next, have found the same beat. The clock is the start's own.
+// A Vigil belongs to a start that finds its store owned. It measures for how long looks at the
+// store have found the same beat, with no long gap between two looks. The clock is the start's own.
 type Vigil struct {
 	Rhythm Rhythm // of the start that looks
 	Seen   Beat   // the newest
@@ -14,7 +14,8 @@ type Vigil struct {
 	since, last time.Time // last is zero where the count begins with the next look
 }
 
-// See notes a look. ErrCorrupt says that the store has lost, since the look before, all or a tail.
+// See notes a look. ErrCorrupt: since the look before, the store has lost its data or a tail of the
+// journal.
 func (v *Vigil) See(beat Beat, now time.Time) error {
 	switch {
 	case v.Seen.Token != "" && beat.Token == "":
@@ -23,7 +24,8 @@ func (v *Vigil) See(beat Beat, now time.Time) error {
 	case beat.Lacks(v.Seen.End, v.Seen.Accepted):
 		return Shortened(v.Seen.End, beat.End)
 	}
-	// A store that was not seen for a while may have kept its owner from a beat.
+	// A store that did not answer the start for a while may not have taken the owner's beat,
+	// either.
 	if beat != v.Seen || v.last.IsZero() || now.Sub(v.last) > v.Gap(beat) {
 		v.since = now
 	}
@@ -31,18 +33,18 @@ func (v *Vigil) See(beat Beat, now time.Time) error {
 	return nil
 }
 
-// Gap returns the longest time between two looks that count as one silence. An owner, too, would
-// notice nothing of a store that did not answer for so long. The slower of both rhythms counts.
+// Gap returns the longest time between two looks of one silence. If a store does not answer for
+// longer, its owner may be silent for that reason alone. The slower of both rhythms counts.
 func (v *Vigil) Gap(owner Beat) time.Duration { return 2 * max(v.Rhythm.Check, owner.Rhythm.Check) }
 
-// Again lets the count begin with the next look.
+// Again begins the silence anew, with the next look.
 func (v *Vigil) Again() { v.last = time.Time{} }
 
-// Quiet is for how long the owner has shown no sign of life.
+// Quiet returns for how long the owner has shown no sign of life.
 func (v *Vigil) Quiet() time.Duration { return v.last.Sub(v.since) }
 
 // Needed returns the silence after which the owner is dead, or at least answers no private reads.
-// Its own rhythm counts where that is the slower one.
+// The slower of both rhythms counts.
 func (v *Vigil) Needed() time.Duration {
 	return 2 * max(v.Rhythm.Stale, v.Seen.Rhythm.Stale, 2*v.Seen.Rhythm.Check)
 }

@@ -20,7 +20,8 @@ const (
 	magic = "exchange journal 3\n"
 	// maxHead bounds the head of a part, in bytes.
 	maxHead = 1 << 10
-	// fileBytes is from which size on the next batch starts another file, before compression.
+	// fileBytes is the size at which the next batch starts another part, in bytes before
+	// compression.
 	fileBytes = 64 << 20
 	// maxBatch bounds one batch while reading, and maxPiece one piece of a base. Anything longer is
 	// damage.
@@ -42,7 +43,7 @@ var errLocked = errors.New("another process is writing this archive")
 type Archive struct {
 	fs   vfs.FS // of all that is read and written
 	dir  string
-	part int                   // bytes of a part, from which on the next one begins
+	part int                   // bytes of a part at which the next one begins
 	by   persistence.Authority // proves each part that is read; nil: no proof is asked for
 }
 
@@ -67,7 +68,7 @@ func partName(first, last uint64) string {
 	return fmt.Sprintf("%s%020d-%020d%s", partPrefix, first, last, partSuffix)
 }
 
-// Open uses a folder, which it makes when it is not there.
+// Open opens the archive in a folder. It makes a missing folder.
 func Open(dir string) (*Archive, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -86,7 +87,7 @@ func open(files vfs.FS, dir string) (*Archive, error) {
 	return a, err
 }
 
-// Dir returns the folder, from the root on.
+// Dir returns the folder's absolute path.
 //
 //tidy:keep the operator's Archive asks for it, through a type that embeds this one
 func (a *Archive) Dir() string { return a.dir }
@@ -141,8 +142,8 @@ type tail struct {
 	engine     string
 }
 
-// tail returns nil if the archive is empty. by proves the last part, unless by lacks that part's
-// key, for example a retired one. The next part names the part that it follows, so a later reader
+// tail returns nil if the archive is empty. by proves the last part. A part whose key by lacks,
+// such as a retired key, stays unproven here: the next part names its HMAC, so a later reader
 // proves both.
 func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, error) {
 	list, err := a.files()
@@ -170,7 +171,7 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 	prev, next, data, err := persistence.First(ctx, journal, last.prev)
 	switch {
 	case errors.Is(err, persistence.ErrCorrupt):
-		// the store is not damaged by it
+		// the store itself is not damaged
 		why := strings.TrimPrefix(err.Error(), persistence.ErrCorrupt.Error()+": ")
 		return fmt.Errorf(
 			"%w: the archive in %s ends at record %d, and the journal does not have its last "+
@@ -229,7 +230,7 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 		}
 	}
 	err = store.Read(ctx, w.last, func(prev, next uint64, data []byte) error {
-		// a base is followed by a batch at least, by which the archive knows its journal
+		// at least one batch follows a base: by that batch the archive recognises its journal
 		if next > upTo && w.base == nil {
 			return errEnough
 		}
@@ -254,7 +255,7 @@ func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser
 	if late == nil {
 		return nil, 0, nil
 	}
-	if !errors.Is(late, persistence.ErrCorrupt) { // as the answer of a journal that begins late is
+	if !errors.Is(late, persistence.ErrCorrupt) { // a journal that begins late says so
 		return nil, 0, fmt.Errorf("reading the journal for the archive: %w", late)
 	}
 	for back := 1; back >= 0; back-- {

@@ -61,7 +61,7 @@ type kept struct{ vfs.File }
 
 func (k kept) Write(b []byte) (int, error) { return k.File.Write(bytes.Clone(b)) }
 
-// lock keeps other writers out of the folder. On another file system than the disk there are none.
+// lock keeps other writers out of the folder. A test's file system has no other writers.
 func (a *Archive) lock() (unlock func(), err error) {
 	if a.fs != vfs.Default {
 		return func() {}, nil

@@ -49,7 +49,7 @@ func (a *Archive) Provable(by persistence.Authority) error {
 }
 
 // Histories returns the ids of the histories that the parts were written under, as their heads say.
-// Whether a part is authentic is told by Read.
+// It does not check the heads: Read does.
 func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	list, err := a.files()
 	for i := 0; err == nil && i < len(list); i++ {
@@ -77,8 +77,8 @@ func (f *file) head() (head, error) {
 }
 
 // Read calls fn for each batch that ends above after, in order, until the end or fn's error. The
-// slice is valid during the call only. A part is verified before fn sees anything of it. ErrCorrupt
-// if a part is damaged or missing, also if after is below the base.
+// slice is valid during the call only. A part is verified before fn sees anything of it.
+// ErrCorrupt: a part is damaged or missing, or after is below the base.
 func (a *Archive) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	list, err := a.files()
@@ -195,7 +195,7 @@ func (f *file) readHead(r *packed.Reader) (h head, err error) {
 	return h, f.follows(h.Before)
 }
 
-// follows wants the HMAC that a part names to be that of the part before.
+// follows returns an error unless the part names the HMAC of the part before it.
 func (f *file) follows(before string) error {
 	if f.before == "" {
 		if before != "" {
@@ -214,8 +214,8 @@ func (f *file) follows(before string) error {
 	return nil
 }
 
-// read gives the pieces of the base to base, and the batches to fn. mac is the part's, which by, if
-// it is not nil, must find authentic at its end.
+// read hands the pieces of the base to base, and the batches to fn. It returns the part's HMAC,
+// which by must confirm at the end; a nil by confirms every HMAC.
 func (f *file) read(ctx context.Context, by persistence.Authority, base func(piece []byte),
 	fn func(prev, next uint64, batch []byte) error) (h head, mac []byte, err error) {
 	in, err := f.fs.Open(f.name)
@@ -302,8 +302,8 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 	}
 }
 
-// readAll reads n bytes in steps, so that a damaged length does not ask for memory that is not
-// needed.
+// readAll reads n bytes in steps, so a damaged length does not allocate memory for bytes that are
+// not there.
 func readAll(r io.Reader, b []byte, n int) ([]byte, error) {
 	for len(b) < n {
 		step := min(n-len(b), 1<<20)

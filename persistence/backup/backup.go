@@ -159,7 +159,7 @@ func (r *reader) describe() error {
 		return err
 	}
 	if r.kind != partInfo {
-		return fmt.Errorf("%w: it does not say first what it is of", ErrDamaged)
+		return fmt.Errorf("%w: it does not begin with its description", ErrDamaged)
 	}
 	if err := json.Unmarshal(r.part, &r.info); err != nil {
 		return damaged(err)

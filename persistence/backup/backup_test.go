@@ -391,7 +391,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	}
 	f("nothing", func(*sink) {})
 	f("no image", func(s *sink) { s.part(partInfo, info) })
-	f("no description", func(s *sink) { s.part(partImage, image) }, "what it is of")
+	f("no description", func(s *sink) { s.part(partImage, image) }, "begin with its description")
 	f("a row before the image", func(s *sink) {
 		s.part(partInfo, info)
 		s.part(partTrade, trade)

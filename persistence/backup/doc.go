@@ -7,7 +7,7 @@
 //	b, err := backup.Open(r, by)                            // reads the state
 //	info, err = b.Load(ctx, store, progress)                // into an empty store
 //
-// A backup has the state's image and the history up to its sequence, but no journal: an exchange
+// A backup has the state's image and the history up to its sequence, but no journal. An exchange
 // that starts on the restored store continues from the image. A backup does not have the server's
 // secret key, which sealed the API secrets in it: the key is kept apart.
 //

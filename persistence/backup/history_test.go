@@ -150,8 +150,8 @@ func (h *history) apply(r event.Record) {
 				Details: d.Details})
 	}
 	if r.Operator != "" {
-		w.Actions = append(w.Actions, persistence.Action{Seq: seq, TimeUs: r.TimeUs, Operator: r.Operator,
-			What: r.Kind.String()})
+		w.Actions = append(w.Actions, persistence.Action{Seq: seq, TimeUs: r.TimeUs,
+			Operator: r.Operator, What: r.Kind.String()})
 	}
 }
 
@@ -276,7 +276,7 @@ func (h *history) cancel() {
 			Remaining: o.Remaining}})
 }
 
-// withdrawStep asks for money, or takes a withdraw to its next status.
+// withdrawStep asks for money, or takes a withdrawal to its next status.
 func (h *history) withdrawStep() {
 	h.Helper()
 	if len(h.moving) < 3 {

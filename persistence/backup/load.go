@@ -115,7 +115,7 @@ func (b *Backup) Load(ctx context.Context, store persistence.Store,
 
 func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int),
 	step int) (*Info, error) {
-	// tells of a full store before its owner is looked for
+	// reports a store that is not empty before it looks for the store's owner
 	if err := empty(ctx, store); err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (b *Backup) load(ctx context.Context, store persistence.Store, progress fun
 	if err != nil {
 		return nil, err
 	}
-	if last != 0 { // since just now
+	if last != 0 { // another process has written meanwhile
 		return nil, fmt.Errorf("%w: its journal ends at sequence %d", ErrNotEmpty, last)
 	}
 	l := &loader{Backup: b, ctx: ctx, store: store, token: token, progress: progress, step: step,
@@ -180,7 +180,7 @@ func (l *loader) add(r *rows) error {
 	return l.apply(l.watermark + 1)
 }
 
-// note adds a deposit up. Its row alone says that its reference was used.
+// note adds up a deposit. The deposit's row is the only sign that its reference was used.
 func (l *loader) note(r *rows) error {
 	if r.kind != partDeposit {
 		return nil

@@ -106,7 +106,7 @@ func (r *rows) decode(kind byte, b []byte) error {
 		return fmt.Errorf("a part of unknown kind %q: use a newer program", kind)
 	}
 	if bad {
-		return fmt.Errorf("a row of kind %q is cut off, or of what cannot be", kind)
+		return fmt.Errorf("a row of kind %q is cut off, or has impossible values", kind)
 	}
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f("rows end in order however they come", (*world).anyOrder)
 	f("a deposit is found by its reference, for ever", (*world).references)
 	f("a reference that is not there is proved by the watermark", (*world).noReference)
-	f("a withdraw is closed once", (*world).withdrawnOnce)
+	f("a withdrawal is closed once", (*world).withdrawnOnce)
 	f("a candle is replaced", (*world).candleReplaced)
 	f("candles equal the model", (*world).candleLists)
 	f("retention keeps the newest candles", (*world).candleRetention)

@@ -231,7 +231,7 @@ func (w *world) gap() {
 	w.append(5, []byte("five"))
 	err := w.s.Append(w.ctx, w.tok, 4, 6, []byte("x"))
 	w.is(err, persistence.ErrGap)
-	if !strings.Contains(err.Error(), "somebody else wrote") {
+	if !strings.Contains(err.Error(), "another process wrote") {
 		w.Fatalf("%q does not say that the store is ahead", err)
 	}
 	err = w.s.Append(w.ctx, w.tok, 9, 10, []byte("x"))

@@ -57,7 +57,7 @@ func (w *world) meaningless() {
 	w.meaninglessWithdraws()
 	w.meaninglessActions()
 	w.rowsWithoutMove()
-	w.invalid("a negative offset of withdraws",
+	w.invalid("a negative offset of withdrawals",
 		w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Offset: -1},
 			func(*persistence.Withdraw) bool { return true }))
 	w.invalid("a negative offset", w.s.Trades(w.ctx,
@@ -103,7 +103,7 @@ func (w *world) meaninglessRows() {
 		persistence.Writes{Wallets: []persistence.Wallet{{Account: 1}}})
 	const tooMany = persistence.MaxRows + 1
 	w.invalidRows("too many nonces", persistence.Writes{Nonces: make([]persistence.Nonce, tooMany)})
-	w.invalidRows("too many withdraws",
+	w.invalidRows("too many withdrawals",
 		persistence.Writes{Withdraws: make([]persistence.Withdraw, tooMany)})
 	w.invalidRows("too many candles",
 		persistence.Writes{Candles: make([]persistence.Candle, tooMany)})
@@ -118,10 +118,10 @@ func (w *world) meaninglessWithdraws() {
 		change(&d)
 		w.invalidRows(name, persistence.Writes{Withdraws: []persistence.Withdraw{d}})
 	}
-	invalid("an open withdraw", func(d *persistence.Withdraw) {
+	invalid("an open withdrawal", func(d *persistence.Withdraw) {
 		d.Status = persistence.WithdrawVerified
 	})
-	invalid("a withdraw without an id", func(d *persistence.Withdraw) { d.ID = 0 })
+	invalid("a withdrawal without an id", func(d *persistence.Withdraw) { d.ID = 0 })
 	invalid("an address of 257 bytes", func(d *persistence.Withdraw) {
 		d.Address = strings.Repeat("x", 257)
 	})
@@ -149,7 +149,7 @@ func (w *world) rowsWithoutMove() {
 	}
 	invalid("a trade without a move",
 		persistence.Writes{Trades: []persistence.Trade{trade(1, 1, 1, 2)}})
-	invalid("a withdraw without a move",
+	invalid("a withdrawal without a move",
 		persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}})
 	invalid("a candle without a move",
 		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}})

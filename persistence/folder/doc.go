@@ -1,5 +1,5 @@
-// Package folder makes one process the only one that serves from a data folder. It also tells the
-// next process of that folder that the owner before was its own:
+// Package folder lets only one process at a time serve from a data folder. By the folder the next
+// process also knows that the store's last owner was a process of the same folder:
 //
 //   - serve.lock has the name of its holder. The kernel frees the lock when the holder ends in any
 //     way.

@@ -46,8 +46,8 @@ type stored struct {
 	Lock uint64 `json:"lock,omitempty"`
 }
 
-// lockNumber returns that of the folder's serve.lock, 0 if it is not there or the system gives
-// none.
+// lockNumber returns the number of the folder's serve.lock; 0 if the file is missing, or the system
+// gives no number.
 func (i *Identity) lockNumber() uint64 {
 	info, err := os.Stat(filepath.Join(i.dir, lockName))
 	if err != nil {
@@ -56,8 +56,8 @@ func (i *Identity) lockNumber() uint64 {
 	return number(info)
 }
 
-// Load returns the claims in the file. A missing or damaged file costs the start a wait and no
-// more, because this host then knows no owner of its own.
+// Load returns the claims in the file. With a missing or damaged file the host knows no owner of
+// its own. That costs the start a wait, and no more.
 func (i *Identity) Load() (persistence.Tenures, error) {
 	name := filepath.Join(i.dir, identityName)
 	f, err := os.Open(name)

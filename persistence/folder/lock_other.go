@@ -4,8 +4,8 @@ package folder
 
 import "os"
 
-// lock does nothing here: that one process uses the folder is for its operator to see to.
+// lock does nothing here: the operator must see to it that only one process uses the folder.
 func lock(*os.File) error { return nil }
 
-// number tells no file from its copies here.
+// number returns 0: here a file cannot be told from its copies.
 func number(os.FileInfo) uint64 { return 0 }

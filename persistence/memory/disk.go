@@ -135,7 +135,7 @@ func (d *Disk) Unsynced() (journal, rest int) {
 	return len(d.journal), len(d.rest)
 }
 
-// Crash loses all unsynced writes but the first ones of the journal and the first ones of the rest.
+// Crash loses all unsynced writes, except for so many first ones of the journal and of the rest.
 // Open stores see the remaining writes.
 func (d *Disk) Crash(journal, rest int) {
 	d.mu.Lock()
@@ -145,7 +145,7 @@ func (d *Disk) Crash(journal, rest int) {
 	d.live = d.durable.clone()
 }
 
-// DamageSnapshot spoils the newest snapshot, which is there: one bit of it is another.
+// DamageSnapshot flips one bit of the newest snapshot, which must exist.
 func (d *Disk) DamageSnapshot() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

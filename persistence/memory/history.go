@@ -269,7 +269,7 @@ func (s *Store) Withdraw(ctx context.Context, id uint64) (found persistence.With
 		return k.ID > id
 	})
 	if err == nil && found.ID == 0 {
-		err = fmt.Errorf("withdraw %d: %w", id, persistence.ErrNotFound)
+		err = fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
 	}
 	return found, err
 }

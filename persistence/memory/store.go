@@ -41,7 +41,7 @@ var _ persistence.Store = (*Store)(nil)
 // Open opens a disk.
 func Open(d *Disk, keep persistence.Retention) *Store { return &Store{disk: d, keep: keep} }
 
-// String names the store.
+// String returns the store's name.
 func (s *Store) String() string { return "memory:" }
 
 // Engine returns the usual one.

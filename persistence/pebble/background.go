@@ -14,32 +14,32 @@ import (
 	"exchange/persistence"
 )
 
-// Bounds of the work that Pebble does by itself and, when it fails, tries again at once and for
-// ever.
+// Bounds of the work that Pebble does by itself. Without them Pebble would try failed work again at
+// once, for ever.
 const (
 	// pause is the time between two tries. Pebble's lock is held meanwhile, so Applies and lists
 	// wait for it, and appends do not.
 	pause = 250 * time.Millisecond
 	// patience is how long that work may fail before the process ends.
 	patience = 10 * time.Second
-	// sayAgain is the least time between two words about it: on a disk that is nearly full it
-	// begins and ends many times.
+	// sayAgain is the least time between two log lines about failed work: on a disk that is nearly
+	// full it fails and succeeds many times.
 	sayAgain = time.Minute
 )
 
-// The kinds of that work. Each fails and succeeds for itself: on a disk that is nearly full small
-// compactions succeed, one after the other, while no flush does.
+// The kinds of that work. Each is judged by itself: on a disk that is nearly full one small
+// compaction after the other may succeed, while no flush does.
 const (
 	flushes = iota
 	compactions
 	workKinds
 )
 
-// A background watches the flushes and compactions of Pebble. It says once that they fail, slows
-// down their tries, and ends the process when one kind does not succeed for long. During a start no
-// success counts, so that the start has an end, too. Other errors are logged, and end nothing:
-// those of reads of statistics and of the room on the disk. Pebble calls it from any goroutine,
-// mostly with a lock of its own held.
+// A background watches the flushes and compactions of Pebble. It logs once that they fail, slows
+// down their tries, and ends the process when one kind has not succeeded for long. During a start
+// no success counts, so a start that cannot succeed ends, too. Other errors, such as those of
+// reading statistics or the free room on the disk, are logged and end nothing. Pebble calls a
+// background from any goroutine, mostly with a lock of its own held.
 type background struct {
 	logger   *slog.Logger
 	end      func(error) // ends the process: it does not return
@@ -50,16 +50,16 @@ type background struct {
 	work      [workKinds]work // guarded by mu
 	started   bool            // guarded by mu
 	said      time.Time       // when a failure was logged last; guarded by mu
-	saidOther time.Time       // when an error of anything else was; guarded by mu
+	saidOther time.Time       // when another error was logged last; guarded by mu
 }
 
 // A work is the background's knowledge of one kind of work.
 type work struct {
-	// The first failure since the last success, or zero. The time in which nothing was tried is
-	// left out: it lies so much later than it was.
+	// The time of the first failure since the last success, or zero. Time in which nothing was
+	// tried does not count: since is moved on by as much.
 	since   time.Time
-	failure error     // what the newest try failed with, until Pebble tells that error
-	tried   time.Time // when the newest try was over
+	failure error     // error of the newest try, until Pebble reports it
+	tried   time.Time // when the newest try ended
 	running int       // how many tries are under way
 }
 

@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// checkEvery is after how many rows a scan looks whether its caller still waits, and whether it may
-// go on.
+// checkEvery is the number of rows after which a scan asks whether its caller still waits, and
+// whether the scan may go on.
 const checkEvery = 1024
 
 // scan calls fn for the keys in [lower, upper), in one direction, from one state of the store. A
@@ -135,8 +135,9 @@ func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, up
 	})
 }
 
-// counted reads a list that has count rows. It skips an offset by whole buckets: rows one by one up
-// to the next bucket, then count rows while they fit into the offset, then rows again.
+// counted reads a list that has count rows. It skips most of an offset by whole buckets. It skips
+// rows one by one up to the next bucket, then whole count rows while they fit into the offset, then
+// rows again.
 func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	if q.Offset < 2*bucketIDs {
@@ -148,9 +149,8 @@ func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 	}
 	rest := *q
 	lower, upper := bounds(list, c.oldest, q.Before)
-	// Whole buckets are skipped beyond edge, seen from the end where reading starts. It does not
-	// matter that skipping upwards counts rows at or above Before too: then there is nothing left
-	// to answer.
+	// Whole buckets are skipped behind edge, in the direction of reading. Upwards, skipping also
+	// counts rows at or above Before. That does no harm, because no row is then left to answer.
 	var edge uint64
 	if q.Ascending {
 		edge = (c.oldest + bucketIDs - 1) / bucketIDs * bucketIDs
@@ -282,7 +282,7 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
 	})
 }
 
-// Withdraw returns one withdraw that came to its end.
+// Withdraw returns one closed withdrawal.
 func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
 		v, err := s.row(snap, u64(s.withdraws(0), id))
@@ -290,7 +290,7 @@ func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, 
 			return err
 		}
 		if v == nil {
-			return fmt.Errorf("withdraw %d: %w", id, persistence.ErrNotFound)
+			return fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
 		}
 		if err := codec.DecodeWithdraw(v, id, &d); err != nil {
 			return fmt.Errorf("%s: %w", s, err)

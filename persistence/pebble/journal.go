@@ -103,8 +103,8 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	return m.Token, seq, nil
 }
 
-// beat returns the engine's: a check leaves none, because this process has the folder to itself. So
-// nothing can have been cut off since an earlier look either.
+// beat returns the engine's beat. A check leaves no beat, because this process has the folder to
+// itself. So the journal cannot have lost a tail since an earlier look, either.
 func (s *Store) beat(m *meta) persistence.Beat {
 	seq, digest := s.log.End()
 	return persistence.Beat{Token: m.Token, Owner: m.Owner,

@@ -23,8 +23,8 @@ const (
 	kindOrderClient  = 'q' // account, length and bytes of the client id: ids of its orders
 	kindDeposit      = 'd' // account, id: deposit row
 	kindReference    = 'r' // reference: account and id of its deposit, and the row
-	kindWithdraw     = 'u' // id: withdraw row, over all accounts
-	kindWithdrawOf   = 'v' // account, id: withdraw row
+	kindWithdraw     = 'u' // id: withdrawal row, over all accounts
+	kindWithdrawOf   = 'v' // account, id: withdrawal row
 	kindCandle       = 'k' // pair, frame, time: candle row
 	kindAction       = 'l' // sequence: action row
 	kindCount        = 'c' // a trade list's prefix, id/1000: rows by the taker's side
@@ -109,8 +109,8 @@ var names = map[byte]string{
 	kindAccountPair: "trade of an account in a pair",
 	kindOrder:       "closed order", kindOrderPair: "closed order of a pair",
 	kindOrderClient: "closed orders of a client id",
-	kindDeposit:     "deposit", kindReference: "reference", kindWithdraw: "withdraw",
-	kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
+	kindDeposit:     "deposit", kindReference: "reference", kindWithdraw: "withdrawal",
+	kindWithdrawOf: "withdrawal of an account", kindCandle: "candle",
 	kindLink: "link to sequence", kindFlush: "row of flush", kindMeta: "head of the engine",
 	kindChunk:  "piece of a snapshot",
 	kindAction: "action", kindCount: "count of trades", kindList: "counter of a list",

@@ -11,14 +11,16 @@ import (
 	"exchange/persistence"
 )
 
-// Each Apply leaves a link: its first sequence, by its last. Rows alone do not show that an Apply
-// in the midst is gone, because later ones write the watermark and the counts anew. An Apply is
-// lost when a file of Pebble's log is removed or cut off: Pebble reads the files that are there.
+// Each Apply leaves a link: its first sequence, under its last. Rows alone do not show that an
+// Apply between others is gone, because later ones write the watermark and the counts anew. An
+// Apply is lost when a file of Pebble's log is removed or cut off: Pebble then reads only the files
+// that are there.
 //
-// Links lead from the flushed watermark, whose rows lie in tables and need no log, to the
-// watermark. The rows of the last flushes show that the tables are those of that flush, and that
-// their list is not an older one: each row lies in the tables of its own flush. There are more of
-// them than logs that Pebble keeps for later use, which it reads again with an older list.
+// Links lead from the flushed watermark to the watermark: the rows below the flushed one lie in
+// tables and need no log. Each flush writes a row, which lies in the tables of that flush. If the
+// rows of the last flushes are there, so are their tables, and the list of tables is no older one.
+// More of these rows are kept than Pebble keeps logs for later use, because with an older list it
+// would read those logs again.
 
 // keepFlushes is how many rows of flushes are kept.
 const keepFlushes = 64
@@ -33,8 +35,8 @@ func (s *Store) link(b *pebble.Batch, from, to uint64) error {
 
 // flush writes everything so far into tables, and forgets the links below its watermark.
 //
-// It comes behind each publication and before the journal is trimmed below the image before that
-// one. So neither image depends on a file of Pebble's log.
+// It runs after each publication of an image, and before the journal is trimmed below the image
+// before that. So neither image depends on a file of Pebble's log.
 func (s *Store) flush() error {
 	watermark, err := s.watermark(s.db)
 	if err != nil {
@@ -64,7 +66,7 @@ func (s *Store) flush() error {
 			return err
 		}
 	}
-	return s.commit(b, m, pebble.NoSync) // what a crash forgets of it, the links of before tell
+	return s.commit(b, m, pebble.NoSync) // after a crash the older links lead on
 }
 
 // eachNumber calls fn for each key of one kind that ends with a number, in order.

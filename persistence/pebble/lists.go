@@ -13,8 +13,9 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// trimAhead bounds how many rows, beyond those it adds, one Apply removes from a list. So turning
-// retention on for a long history does not stop the exchange: the list shrinks by and by.
+// trimAhead bounds how many rows one Apply removes from a list, beyond the number that it adds. So
+// turning retention on for a long history does not stop the exchange: the list shrinks step by
+// step.
 const trimAhead = 10_000
 
 // row is one row on its way into a list.

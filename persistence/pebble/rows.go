@@ -73,8 +73,8 @@ func (a *applier) trades(w *persistence.Writes) error {
 	})
 }
 
-// orders writes each closed order into the list of its account, which decides when to trim, into
-// that of its account and pair, and into the index of client ids.
+// orders writes each closed order into the list of its account, into that of its account and pair,
+// and into the index of client ids. The account's list decides which orders are trimmed.
 func (a *applier) orders(w *persistence.Writes) error {
 	list := w.Orders
 	rows := a.rows[:0]
@@ -149,8 +149,8 @@ func (a *applier) deposits(w *persistence.Writes) error {
 	})
 }
 
-// withdraws writes each withdraw into the list of all and into that of its account. They are rare,
-// so each is looked for first: one that is there already stays as it is.
+// withdraws writes each withdrawal into the list of all and into that of its account. Withdrawals
+// are rare, so it looks for each first, and leaves one that is already there as it is.
 func (a *applier) withdraws(w *persistence.Writes) error {
 	written := map[uint64]bool{}
 	for i := range w.Withdraws {
@@ -178,9 +178,9 @@ func (a *applier) withdraws(w *persistence.Writes) error {
 	return nil
 }
 
-// candles writes each candle in its place. The newest of a list is mostly one that is there: it is
-// written over, which costs no more than its bytes. A list's counter changes with each new period
-// only.
+// candles writes each candle in its place. Most candles are already there, as the newest of their
+// list. Such a candle is overwritten, which costs no more than its bytes. A list's counter changes
+// with each new period only.
 func (a *applier) candles(w *persistence.Writes) error {
 	rows := a.rows[:0]
 	var memory []byte

@@ -18,7 +18,7 @@ import (
 func (s *Store) chunks(img codec.Snapshot) []byte {
 	unique, err := hex.DecodeString(img.Unique)
 	if err != nil {
-		// made by nobody; such chunks are missing, which Download reports
+		// no upload made this id: its chunks are missing, which Download reports
 		unique = []byte(img.Unique)
 	}
 	return append(u32(u64(s.key(kindChunk), img.Seq), img.Epoch), unique...)

@@ -202,11 +202,11 @@ func (s *Store) hold(path string) error {
 	return nil
 }
 
-// heldHere recognises the answer to a second Open within this process, which has no type.
+// heldHere recognises the error of a second Open within this process, which has no type of its own.
 func heldHere(err error) bool { return err != nil && err.Error() == "lock held by current process" }
 
-// writable tells a lock that is held from a folder without permission, which some systems answer
-// alike.
+// writable reports whether the folder can be written. Some systems return one error for a lock that
+// is held and for a folder without permission.
 func (s *Store) writable(path string) bool {
 	f, err := os.OpenFile(filepath.Join(path, "LOCK"), os.O_RDWR, 0)
 	if err != nil {
@@ -287,8 +287,7 @@ func (s *Store) open(path string) error {
 	return nil
 }
 
-// openPebble opens Pebble. All that it does not like of its files is damage, of which some make it
-// panic.
+// openPebble opens Pebble. Each fault that Pebble finds in its files is damage; some make it panic.
 func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -355,7 +354,7 @@ func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) erro
 	return s.fault(what, b.Commit(o))
 }
 
-// syncWithin is how long a projection is not synced at most.
+// syncWithin is the longest time until a projection is synced.
 const syncWithin = time.Second
 
 // syncSoon has all written rows synced before long. A quiet exchange that is killed should not lose
@@ -369,7 +368,7 @@ func (s *Store) syncSoon() {
 
 func (s *Store) sync() {
 	if s.begin() != nil {
-		return // closed, and synced by that
+		return // Close has synced them
 	}
 	defer s.end()
 	s.projections.Lock()
@@ -412,7 +411,7 @@ func (s *Store) Close() error {
 	return errors.Join(s.log.Close(), s.db.Close(), s.head.Close(), s.release())
 }
 
-// begin counts a call in; every one that returned nil is counted out by end.
+// begin counts a call as in progress. The caller calls end, if begin returned nil.
 func (s *Store) begin() error {
 	s.life.Lock()
 	defer s.life.Unlock()

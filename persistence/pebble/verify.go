@@ -21,8 +21,7 @@ type verifier struct {
 	rows   int
 	lists  map[string]*counter // what there is, by list
 	counts map[string]*count   // by the key of a count row
-	// pairs of lists that must have equally many rows, by account: what the first has more than the
-	// second
+	// by account, the rows of a list less those of another list that must have as many
 	trades, orders, withdraws map[uint32]int
 	// by account: the exclusive or of checksums of the ids and client ids that the rows of orders
 	// have, and of those that the index has
@@ -216,7 +215,7 @@ func (v *verifier) compare() {
 		more map[uint32]int
 		what string
 	}{{v.trades, "trades, and of them by pair"}, {v.orders, "closed orders, and of them by pair"},
-		{v.withdraws, "withdraws in the list of all, and of them in its own"}} {
+		{v.withdraws, "withdrawals in the list of all, and of them in its own"}} {
 		for account, n := range lists.more {
 			if n != 0 {
 				v.wrong(

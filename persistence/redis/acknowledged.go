@@ -14,7 +14,7 @@ import (
 // HeadFile is the usual name of Options.Head, in the exchange's data folder.
 const HeadFile = "HEAD.redis"
 
-// openHead opens the file that says up to where appends were acknowledged, if one is to be kept.
+// openHead opens the file that says up to where appends were acknowledged, if the options name one.
 func (s *Store) openHead(opts *Options) (err error) {
 	switch {
 	case opts.Head == "":

@@ -46,8 +46,8 @@ func (g ground) holds(now ground) bool {
 
 // A sight is the answer to one look at Redis, all in one round trip.
 type sight struct {
-	// The order of the questions matters: a change after the first of them is seen by the next
-	// look.
+	// The order of the questions matters: the next look sees every change that comes after the
+	// first question of this one.
 	commands, server, stats, replication *redis.StringCmd
 	settings                             []*redis.MapStringStringCmd
 	persistence                          *redis.StringCmd
@@ -60,8 +60,8 @@ type sight struct {
 // When its time is up it still counts the synced data.
 const proofWait = 200 * time.Millisecond
 
-// proves reports whether a look with that token can have its proof of WAITAOF. It tells of its own
-// connection's writes alone, and a process that does not own the engine writes nothing there.
+// proves reports whether a look with that token can be proved by WAITAOF. WAITAOF confirms only the
+// writes of its own connection, and only the owner of the engine writes there.
 func (s *Store) proves(tok persistence.Token) bool { return s.waits && !s.accept && tok != "" }
 
 func (s *Store) ask(ctx context.Context, c asked, tok persistence.Token) *sight {
@@ -174,13 +174,13 @@ func (s *Store) inEffect(a *sight) error {
 		return &notInEffect{fmt.Sprintf("%s: its append-only file is not in effect: %s", s.name,
 			why)}
 	}
-	now.sets += now.own // what the next look finds if only this one has asked
+	now.sets += now.own // the next look finds so many if only this one called CONFIG
 	s.proven.Store(&now)
 	return nil
 }
 
-// waited returns WAITAOF's answer. known is false where it says nothing: INFO must do then. The
-// error is that of a Redis which did not answer the last question.
+// waited returns WAITAOF's answer. known is false where the answer says nothing, and INFO must
+// decide. An error means that Redis did not answer the last question.
 func (a *sight) waited() (proven, known bool, err error) {
 	if a.proof == nil {
 		return false, false, nil
@@ -221,7 +221,7 @@ func (s *Store) ground(a *sight) (g ground, err error) {
 		return g,
 			fmt.Errorf(
 				"%s: INFO does not tell run_id, master_replid and total_commands_processed, so "+
-					"nobody can say whether it is the Redis of before", s.name)
+					"it may be another Redis than before", s.name)
 	}
 	g.sets, g.resets = calls("config|set"), calls("config|resetstat")
 	if all := calls("config"); all > 0 { // Redis 6 counts all of CONFIG as one
@@ -251,8 +251,8 @@ func (s *Store) refusal(wrong []string) error {
 		persistence.ErrNotDurable, s.name, strings.Join(wrong, "; "))}
 }
 
-// connected refuses a new connection for appends if Redis is not as it was at the start. Redis may
-// have been started again with other settings, or another one may have its address now.
+// connected refuses a new connection for appends if Redis is not fit any more. It may have been
+// restarted with other settings, or another Redis may have its address now.
 func (s *Store) connected(ctx context.Context, c *redis.Conn) error {
 	if s.accept {
 		return nil
@@ -260,8 +260,7 @@ func (s *Store) connected(ctx context.Context, c *redis.Conn) error {
 	return s.look(ctx, c)
 }
 
-// fit looks again now and then whether Redis is as it was at the start, and each time while it is
-// not.
+// fit looks at Redis again every s.recheck. While Redis is not fit, each call looks.
 func (s *Store) fit(ctx context.Context) error {
 	if s.accept || !s.isDue() {
 		return nil
@@ -277,8 +276,8 @@ func (s *Store) fit(ctx context.Context) error {
 // isDue reports whether it is time for another look.
 func (s *Store) isDue() bool { return int64(time.Since(s.born)) >= s.due.Load() }
 
-// looked puts the next look off. The time counts from before the question, because the answer does
-// not have later changes, however late it is read.
+// looked puts the next look off. The time counts from before the question: however late the answer
+// is read, it does not have later changes.
 func (s *Store) looked(from time.Duration) { s.due.Store(int64(from + s.recheck)) }
 
 // look returns an error if Redis may lose acknowledged writes, or cannot be asked.
@@ -294,7 +293,7 @@ func (s *Store) judge(a *sight) error {
 		err = s.refusal(wrong)
 	}
 	if err != nil {
-		s.due.Store(0) // another connection may be older
+		s.due.Store(0) // the next call looks again: an older connection may still take appends
 	}
 	return err
 }

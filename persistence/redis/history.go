@@ -71,8 +71,8 @@ func (s *Store) rows(ctx context.Context, list string, at place, ascending bool,
 	}
 }
 
-// page reads rows of a list. The rows that its search ended between are right, so it has not gone
-// astray.
+// page reads rows of a list. It checks the rows between which its search ended, so damage cannot
+// have led the search astray.
 func (s *Store) page(ctx context.Context, list string, at place, ascending bool,
 	many int) ([]string, error) {
 	answer, err := pageScript.Run(ctx, s.history, []string{list}, direction(ascending),
@@ -94,7 +94,7 @@ func (s *Store) page(ctx context.Context, list string, at place, ascending bool,
 	return page, nil
 }
 
-// ids returns those of rows of a list, 0 for none, which must be right.
+// ids returns the ids of rows of a list, 0 for a missing row. The rows' checksums must be right.
 func (s *Store) ids(list string, rows []any) (ids [4]uint64, err error) {
 	for i := range rows {
 		text, _ := rows[i].(string)
@@ -162,9 +162,9 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	})
 }
 
-// leap returns the place where a query with a long offset and a filter starts to read rows, and how
-// many matching rows it must still leave out there. The marks of a list tell which rows match. A
-// hundred thousand marks are read in the time of a few hundred rows.
+// leap returns where a query with a long offset and a filter starts to read rows, and how many
+// matching rows it must still skip from there. The marks of a list tell which rows match. A hundred
+// thousand marks are read in the time of a few hundred rows.
 func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int,
 	place, error) {
 	skip, of := q.Offset, codec.At(s.marks(list))
@@ -202,8 +202,8 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 				continue
 			}
 			if skip == 0 {
-				// The offset counts from the newest of these rows, also upwards. Rows that are
-				// appended or trimmed meanwhile do not matter.
+				// The offset counts from the newest of these rows, also when it reads upwards. So
+				// rows that are appended or trimmed meanwhile do not matter.
 				if q.Ascending {
 					return 0, place{cursor: newest, ahead: i - n}, nil
 				}
@@ -270,7 +270,7 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
 	})
 }
 
-// Withdraw returns one withdraw that came to its end.
+// Withdraw returns one closed withdrawal.
 func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
 	var d persistence.Withdraw
 	row, err := s.one(ctx, s.withdraws(0), id)
@@ -278,7 +278,7 @@ func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, 
 		return d, err
 	}
 	if row == nil {
-		return d, fmt.Errorf("withdraw %d: %w", id, persistence.ErrNotFound)
+		return d, fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
 	}
 	if err := codec.DecodeWithdraw(row, id, &d); err != nil {
 		return d, fmt.Errorf("%s: %s: %w", s.name, s.withdraws(0), err)

@@ -75,10 +75,10 @@ func claimed(c *persistence.Claim, id string) []any {
 	return args
 }
 
-// nowMs returns the clock from which a script counts an acceptance on.
+// nowMs returns the time with which a script numbers an acceptance.
 func nowMs() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
-// rhythmText returns how a rhythm is stored: "<check> <stale>", in milliseconds.
+// rhythmText returns the stored form of a rhythm: "<check> <stale>", in milliseconds.
 func rhythmText(r persistence.Rhythm) string {
 	return fmt.Sprintf("%d %d", persistence.Milliseconds(r.Check),
 		persistence.Milliseconds(r.Stale))
@@ -87,7 +87,8 @@ func rhythmText(r persistence.Rhythm) string {
 // slowest is above all rhythms that can be configured.
 const slowest = 24 * time.Hour
 
-// parseRhythm reads a stored rhythm. One that says nothing costs the looker's own, and no more.
+// parseRhythm reads a stored rhythm. An unreadable one is zero, so the rhythm of the process that
+// looks counts alone.
 func parseRhythm(text string) (r persistence.Rhythm) {
 	const most = int64(slowest / time.Millisecond)
 	var check, stale int64
@@ -99,8 +100,8 @@ func parseRhythm(text string) (r persistence.Rhythm) {
 		Stale: time.Duration(stale) * time.Millisecond}
 }
 
-// owns notes where the journal of a new owner ends. Reads are answered from that journal, so it
-// must not be shorter later.
+// owns notes where the journal of a new owner ends. The owner answers reads from that journal, so
+// the journal must not be shorter later.
 func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) error {
 	if !s.fill {
 		if err := s.atLeast(end); err != nil {
@@ -116,7 +117,7 @@ func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) 
 	if s.accept {
 		return nil
 	}
-	// from here on no other process writes: what is there must be in the file
+	// From here on no other process writes. All that is there must be in the append-only file.
 	return s.look(ctx, s.journal)
 }
 
@@ -136,7 +137,7 @@ func (s *Store) ended(tok persistence.Token, end head.Mark) {
 	}
 }
 
-// known returns where the journal of an owner must end at least, as arguments of a script.
+// known returns the least end of an owner's journal, as arguments of a script.
 func (s *Store) known(tok persistence.Token) (seq, digest string) {
 	if now := s.own.Load(); now.token == tok {
 		return texts(now.end)
@@ -187,8 +188,8 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 		End:    persistence.Mark(end), Lost: m[6], Accepted: accepted}, err
 }
 
-// Check returns nil while tok owns the engine. It is the owner's beat. Where that was left and
-// Redis is not durable enough, the error is ErrConfirmed, too: its owner lives all the same.
+// Check returns nil while tok owns the engine. It leaves the owner's beat. If the beat was left but
+// Redis is not durable enough, the error is ErrConfirmed, too: the owner lives all the same.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
 		return s.fault("check the owner", persistence.ErrFenced)
@@ -212,8 +213,8 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	return found(err, s.fit(ctx))
 }
 
-// found returns the outcome of a beat and of the look beside it. Where Redis refuses the beat, the
-// look says why.
+// found returns the outcome of a beat and of the look beside it. If Redis refuses the beat, the
+// look has the reason.
 func found(beat, look error) error {
 	switch {
 	case look == nil:

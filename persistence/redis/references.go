@@ -13,8 +13,8 @@ import (
 )
 
 // The index has two hashes. One has the entry of each reference. The other, its witnesses, has the
-// checksum of that entry under a digest of the reference. Redis's file has no checksum of its own:
-// where a reference changed in it, its entry is not found any more, and its witness is. So a
+// checksum of that entry under a digest of the reference. Redis's file has no checksum of its own.
+// If damage changes a reference there, the lookup finds no entry, but still finds the witness. So a
 // reference is new only if both hashes lack it. One script writes both, and neither is ever
 // trimmed.
 
@@ -49,7 +49,7 @@ func (s *Store) Reference(ctx context.Context, watermark uint64,
 		return p, s.indexed(entry.Val(), seen.Val(), reference, &p)
 	}
 	var stored uint64
-	if at.Val() != "" { // as long as nothing was projected there is none
+	if at.Val() != "" { // there is none until the first projection
 		if stored, err = s.number("the watermark", at.Val()); err != nil {
 			return p, err
 		}

@@ -45,8 +45,8 @@ type marked struct {
 	row, mark []byte
 }
 
-// takerOf returns the account whose own side the marks of a list have. In a list that is no
-// account's no query asks for an own side.
+// takerOf returns the account whose own side the marks of a list have, for a list that belongs to
+// no account. No query asks such a list for an own side.
 func takerOf(t *persistence.Trade) uint32 { return t.Taker }
 
 // tradeList lays out rows in the order of their ids, without the second of two with the same. The
@@ -123,7 +123,7 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 	}
 }
 
-// withdrawn lays out each withdraw that came to its end for the sorted sets of its account and of
+// withdrawn lays out each withdrawal that came to its end for the sorted sets of its account and of
 // all.
 func (s *Store) withdrawn(c *cutter, list []persistence.Withdraw) {
 	var all [][]byte
@@ -151,7 +151,7 @@ func (s *Store) candles(c *cutter, list []persistence.Candle) {
 	}
 	lists := map[place][][]byte{}
 	for i := range list {
-		k := &list[len(list)-1-i] // sorted keeps the first of two, and the later one is to win
+		k := &list[len(list)-1-i] // sorted keeps the first of two, and the later one must win
 		p := place{k.Pair, k.Frame}
 		lists[p] = append(lists[p], sealed(s.candleList(k.Pair, k.Frame), uint64(k.Time),
 			codec.AppendCandle(nil, k)))

@@ -33,8 +33,8 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		return err
 	})
 	if err != nil {
-		// The set of images has it. The next publication removes the chunks that this call cannot
-		// remove.
+		// The set of images names it, so the next publication removes the chunks that this call
+		// cannot remove.
 		if failed := s.projections.Unlink(context.WithoutCancel(ctx), key).Err(); failed != nil {
 			s.log.Warn("the chunks of a broken snapshot stay until the next one", "store", s.name,
 				"error", failed)
@@ -45,7 +45,7 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	if err := s.publish(ctx, tok, seq, img.String()); err != nil {
 		return err
 	}
-	if s.fill { // the restore is at its end, and the mark of an earlier journal void
+	if s.fill { // the restore ends here, and the mark of an earlier journal is void
 		return s.acknowledged.Reset(seq)
 	}
 	return nil

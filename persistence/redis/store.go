@@ -51,8 +51,8 @@ const (
 	// may be changed while it runs. An idle owner's check comes as often, so two looks are never a
 	// second apart.
 	recheckEvery = 500 * time.Millisecond
-	// startPause is how often a start asks a Redis again that loads its data or writes its first
-	// file.
+	// startPause is the time between two questions of a start to a Redis that loads its data or
+	// writes its first file.
 	startPause = 200 * time.Millisecond
 
 	// Connections: one append is in flight at a time, one more checks the token.
@@ -61,8 +61,8 @@ const (
 	historyConns    = 16
 )
 
-// The client library writes each failed dial to standard error by itself. Every such error is also
-// returned, and its receiver decides whether to log it.
+// The client library writes each failed dial to standard error. It also returns the error, so the
+// caller decides whether to log it.
 func init() { redis.SetLogger(silent{}) }
 
 type silent struct{}
@@ -87,12 +87,13 @@ type Store struct {
 	beats   atomic.Uint64 // how many beats this process has left
 	own     atomic.Pointer[owned]
 
-	acknowledged *head.File // up to where appends were; nil: nobody remembers
+	acknowledged *head.File // up to where appends were acknowledged; nil: no mark is kept
 	fill         bool       // it is being filled, whatever was acknowledged before
 	accept       bool       // its role and settings may be wrong
 	recheck      time.Duration
 	born         time.Time
-	// when Redis is to be looked at again, since born; 0: it is not fit, or nobody has looked
+	// when the next look at Redis is due, since born; 0: at once, because Redis is not fit or was
+	// not looked at yet
 	due    atomic.Int64
 	waits  bool // it has WAITAOF
 	proven atomic.Pointer[ground]
@@ -242,8 +243,8 @@ func (s *Store) warn(ctx context.Context) error {
 	return err
 }
 
-// await asks until there is nothing to wait for, as long as ctx allows. It logs once what it waits
-// for.
+// await asks until there is nothing to wait for, as long as ctx allows. It logs its reason to wait
+// once.
 func (s *Store) await(ctx context.Context, ask func() (again bool, err error)) error {
 	for said := false; ; said = true {
 		again, err := ask()
@@ -320,7 +321,7 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.acknowledged.Close())...)
 }
 
-// Keys. All carry the hash tag, so that one script may touch them all, also on a cluster.
+// Keys. All carry the hash tag, so one script may touch them all, even on a cluster.
 
 func (s *Store) key(rest string) string         { return "{" + s.engine + "}:" + rest }
 func (s *Store) head() string                   { return s.key("m") }

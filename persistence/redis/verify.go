@@ -127,14 +127,14 @@ type look struct {
 	key     string
 	is      sum
 	damaged []string // rows with a wrong checksum
-	odd     []string // what may be so because the list changed meanwhile
+	odd     []string // faults that may come from changes meanwhile
 	last    uint64
 	// clients is the sum of the entries that the index of client ids must have.
 	clients sum
 }
 
-// verifyList reads a list until it has not changed meanwhile. page gives rows as they are stored,
-// from a rank on.
+// verifyList reads a list again until it did not change meanwhile. page returns rows as they are
+// stored, from a rank on.
 func (s *Store) verifyList(ctx context.Context, key string, wrong func(place string),
 	page func(ctx context.Context, l *look, from int) ([]string, error)) (int, error) {
 	for try := 1; ; try++ {
@@ -228,7 +228,8 @@ func (s *Store) sum(ctx context.Context, key string) (string, error) {
 	return text, nil
 }
 
-// listPage returns a page of a list. A row in a wrong place changes no sum: it is looked for.
+// listPage returns a page of a list. It checks the order of the rows, because a row in a wrong
+// place changes no sum.
 func (s *Store) listPage(ctx context.Context, l *look, from int) ([]string, error) {
 	rows, err := s.history.LRange(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
 	if err != nil {

@@ -38,8 +38,8 @@ func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persiste
 	return d.close("candle", time)
 }
 
-// CandleTimes returns the times that a query wants: from since on, and below before (0: all). There
-// are none if any is false.
+// CandleTimes returns the times that a query asks for: since and later, below before (0: no bound).
+// If any is false, the query asks for no time.
 func CandleTimes(q *persistence.CandleQuery) (since, before uint64, any bool) {
 	since = uint64(max(q.Since, 0))
 	switch {

@@ -19,7 +19,7 @@ const (
 	maxText  = 1024     // bytes of a deposit's reference
 	maxKinds = 4096     // currencies of one wallet
 
-	maxAddress  = 256 // bytes of a withdraw's address
+	maxAddress  = 256 // bytes of a withdrawal's address
 	maxDetails  = 1024
 	maxOperator = 256 // bytes of an action
 	maxWhat     = 4096
@@ -171,18 +171,18 @@ func checkWithdraw(d *persistence.Withdraw) error {
 	case persistence.WithdrawApproved, persistence.WithdrawRefused, persistence.WithdrawCancelled:
 	default:
 		return fmt.Errorf(
-			"%w: withdraw %d has status %d: only those that came to their end are history",
+			"%w: withdrawal %d has status %d: only closed ones are history",
 			persistence.ErrInvalid, d.ID, d.Status)
 	}
 	if d.Amount < 0 || d.ClosedSeq > MaxID || len(d.Address) > maxAddress ||
 		len(d.Details) > maxDetails {
 		return fmt.Errorf(
-			"%w: withdraw %d: amount %d, sequence %d, address of %d bytes (at most %d), details "+
+			"%w: withdrawal %d: amount %d, sequence %d, address of %d bytes (at most %d), details "+
 				"of %d (at most %d)", persistence.ErrInvalid,
 			d.ID, int64(d.Amount), d.ClosedSeq, len(d.Address), maxAddress, len(d.Details),
 			maxDetails)
 	}
-	return checkID("withdraw", d.ID)
+	return checkID("withdrawal", d.ID)
 }
 
 func checkCandle(c *persistence.Candle) error {
@@ -252,8 +252,8 @@ func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Off
 // CheckWithdraws refuses a query that has no meaning.
 func CheckWithdraws(q *persistence.WithdrawQuery) error { return checkOffset(q.Offset) }
 
-// NoReference answers that no deposit has a reference, up to a watermark: only a store at or above
-// it knows so.
+// NoReference returns ErrNotFound for a reference that no deposit up to watermark has, and ErrGap
+// if the store's own watermark is below that.
 func NoReference(reference string, stored, watermark uint64) error {
 	if stored < watermark {
 		return fmt.Errorf(
@@ -297,7 +297,8 @@ func CheckBegin(seq uint64) error {
 	return nil
 }
 
-// NotEmpty refuses to begin a journal in a store that is not empty; what names its content.
+// NotEmpty returns the error of a store that must be empty to begin a journal. what names its
+// content.
 func NotEmpty(what string) error {
 	return fmt.Errorf("%w: the store is not empty, it has %s; restore into a new one",
 		persistence.ErrInvalid, what)
@@ -310,7 +311,7 @@ func checkOffset(n int) error {
 	return nil
 }
 
-// WithdrawMatches reports whether a withdraw passes the query's filters (not Before and Offset).
+// WithdrawMatches reports whether a withdrawal passes the query's filters (not Before and Offset).
 func WithdrawMatches(d *persistence.Withdraw, q *persistence.WithdrawQuery) bool {
 	return (q.Account == 0 || d.Account == q.Account) &&
 		(q.Currency == 0 || d.Currency == q.Currency) &&

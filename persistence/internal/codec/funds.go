@@ -117,5 +117,5 @@ func DecodeWithdraw(row []byte, id uint64, d *persistence.Withdraw) error {
 	d.ClosedUs = d.TimeUs + r.varint()
 	d.Address = r.text()
 	d.Details = r.text()
-	return r.close("withdraw", id)
+	return r.close("withdrawal", id)
 }

@@ -61,9 +61,9 @@ func TradeSide(row []byte) trading.Side {
 }
 
 // TradeMatches reports whether an encoded trade of the query's list (of its account, or its pair)
-// passes the other filters, Before and Offset left aside. It reads no more of the row than it must:
-// a long offset has it look at many rows. A damaged one passes, so that decoding it reports the
-// damage.
+// passes the other filters, Before and Offset left aside. It reads no more of the row than it must,
+// because a long offset passes many rows. A damaged row passes the filters, so decoding it reports
+// the damage.
 func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 	if len(row) < 2 || row[0] != Version {
 		return true
@@ -94,10 +94,9 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 // MarkSize is the length of a mark with its checksum.
 const MarkSize = 3 + SumSize
 
-// AppendMark writes the parts of a trade that filters need in the list of an account: the taker's
-// side, the account's own side (the taker's if the account met itself), and the pair. A mark's
-// checksum covers its string of marks. It does not cover the trade's id, which the reader of a mark
-// does not know.
+// AppendMark writes the parts of a trade that filters need in the list of an account: the two sides
+// and the pair. An account that met itself has the taker's side. A mark's checksum covers the place
+// of its string of marks, but not the trade's id, because the reader of a mark does not know that.
 func AppendMark(dst []byte, marks Place, t *persistence.Trade, account uint32) []byte {
 	mine := t.TakerSide
 	if t.Taker != account {
@@ -166,7 +165,7 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 }
 
 // OrderMatches reports whether an encoded order passes the filters on side, status and sequence. A
-// damaged one passes, so that decoding it reports the damage.
+// damaged order passes the filters, so decoding it reports the damage.
 func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
 	if len(row) < 3 || row[0] != Version {
 		return true

@@ -101,7 +101,8 @@ func (s Snapshot) Download(ctx context.Context, get func(ctx context.Context, i 
 	return &reader{ctx: ctx, s: s, get: get, kept: kept}
 }
 
-// reader checks each chunk before it hands out a byte of it, and the whole before io.EOF.
+// reader checks each chunk before it hands out a byte of that chunk, and the whole image before it
+// returns io.EOF.
 type reader struct {
 	ctx  context.Context
 	s    Snapshot

@@ -43,7 +43,7 @@ func Gap(stored, prev uint64) error {
 			"%w: it ends at %d and this process left it at %d: the store has lost a tail",
 			persistence.ErrGap, stored, prev)
 	case stored > prev:
-		return fmt.Errorf("%w: it ends at %d and this process left it at %d: somebody else wrote",
+		return fmt.Errorf("%w: it ends at %d and this process left it at %d: another process wrote",
 			persistence.ErrGap, stored, prev)
 	}
 	return fmt.Errorf("%w: it ends at %d", persistence.ErrGap, stored)

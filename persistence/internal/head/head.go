@@ -3,13 +3,13 @@
 // of these writes is synced: after a power cut the file may be behind the journal, but never ahead.
 //
 // A journal cannot tell by itself that its end is missing. Damage in the last record of a log looks
-// like its end, and a Redis that comes back from a replica or an older copy is whole, and shorter.
-// A store that keeps the file refuses such a journal.
+// like its end. A Redis that comes back from a replica or an older copy is whole, but shorter. A
+// store that keeps the file refuses such a journal.
 //
-// The file is 32 bytes long and is overwritten in place, inside one sector of the disk, so a crash
-// leaves the bytes before a write or those behind it. It is made beside its name, synced, and then
-// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused. A
-// file that counted as 0 would let a journal pass that has lost its end.
+// The file is 32 bytes long and is overwritten in place. It lies in one sector of the disk, so a
+// crash leaves either its old bytes or its new ones. It is made beside its name, synced, and then
+// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused. If a
+// damaged file counted as 0, a journal that has lost its end would pass.
 package head
 
 import (
@@ -41,7 +41,7 @@ const (
 	size    = 32
 )
 
-// A File is open; nil is one that is not kept, and remembers nothing. Its methods may be called
+// A File is an open file. A nil File is not kept, and remembers nothing. Its methods may be called
 // from any goroutine.
 type File struct {
 	files   vfs.FS
@@ -64,8 +64,8 @@ func Open(files vfs.FS, name string) (*File, error) {
 	return f, err
 }
 
-// OpenOld opens a file if there is one; otherwise it returns nil. The error is ErrCorrupt if the
-// file is there and does not say anything.
+// OpenOld opens a file if there is one; otherwise it returns nil. ErrCorrupt: the file is there,
+// and cannot be read.
 func OpenOld(files vfs.FS, name string) (*File, error) {
 	info, err := files.Stat(name)
 	switch {
@@ -100,7 +100,7 @@ func failed(name string, err error) error {
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// refused returns the error of a file that is there and cannot be read, or says nothing.
+// refused returns the error of a file that is there and cannot be read.
 func refused(name string, err error) error {
 	return fmt.Errorf(
 		"%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
@@ -108,7 +108,8 @@ func refused(name string, err error) error {
 			"acknowledged last is not noticed", persistence.ErrCorrupt, name, err)
 }
 
-// create makes the file that says m, under its name when it is durable, and opens it; mu is held.
+// create makes the file with the mark m and opens it. The file gets its name when it is durable.
+// The caller holds mu.
 func (f *File) create(m Mark) error {
 	temporary := f.name + ".new" // one that a crash left is written over
 	file, err := f.files.Create(temporary, vfs.WriteCategoryUnspecified)
@@ -214,7 +215,7 @@ func (f *File) Reset(seq uint64) error {
 	return f.file.Sync()
 }
 
-// write writes the file; mu is held.
+// write writes the file. The caller holds mu.
 func (f *File) write(m Mark) error {
 	if f.closed {
 		return fs.ErrClosed

@@ -1,8 +1,8 @@
 // Package packed is the form of the files that are kept apart from a store: backups and parts of an
 // archive. A file is a compressed stream (zstd) that begins with a line of text. Behind it, in a
-// frame that zstd skips, is the proof: the SHA-256 of all bytes of the file before the proof, the
-// id of a server's key, and an HMAC under that key over both. So a file is known to be whole and
-// authentic before a byte of it is unpacked.
+// frame that zstd skips, is the proof. It has the SHA-256 of all bytes before it, the id of a
+// server's key, and an HMAC under that key over both. So a file is known to be whole and authentic
+// before a byte of it is unpacked.
 //
 //	packed.go  writing and reading a stream, and its bounds
 //	proof.go   the proof
@@ -28,9 +28,9 @@ import (
 // refused.
 const window = 8 << 20
 
-// Bounds of the size to which a stream may unpack: so many bytes, and so many more for each byte
-// read. So a hostile file cannot ask for more memory, disk or time than its own size allows. A
-// Writer keeps to half of both, and pads a stream that packs better than that.
+// Bounds of the size to which a stream may unpack: a number of bytes, and more for each byte read.
+// So the size of a hostile file bounds the memory, disk and time that it can cost. A Writer keeps
+// to half of both, and pads a stream that packs better than that.
 const (
 	slack = 8 << 20
 	ratio = 32
@@ -53,7 +53,8 @@ type Writer struct {
 
 // NewWriter begins a stream that by authenticates. magic is its first line, with the line's end.
 func NewWriter(w io.Writer, magic string, by persistence.Authority) (*Writer, error) {
-	// Nothing is written in the background, where w might be gone already.
+	// One encoder: a second one would write in the background, perhaps after the caller is done
+	// with w.
 	s := &Writer{out: w, sum: sha256.New(), by: by}
 	var err error
 	s.packed, err = zstd.NewWriter(counter{s}, zstd.WithEncoderConcurrency(1),
@@ -123,7 +124,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// MAC returns that of a stream that was closed without an error.
+// MAC returns the HMAC of a stream that was closed without an error.
 func (w *Writer) MAC() []byte { return w.mac }
 
 // Faults of a stream, in words for people.
@@ -147,8 +148,8 @@ type Reader struct {
 	out    int64  // bytes that were unpacked and read
 }
 
-// NewReader reads a stream's first line, which must be magic. Close frees it. Done looks whether
-// by, if it is not nil, finds the stream authentic.
+// NewReader reads a stream's first line, which must be magic. Close frees it. Done asks by, if it
+// is not nil, whether the stream is authentic.
 func NewReader(r io.Reader, magic string, by persistence.Authority) (*Reader, error) {
 	s := &Reader{below: newBelow(r), by: by}
 	var err error
@@ -201,7 +202,7 @@ func (r *Reader) Done() error {
 	return err
 }
 
-// MAC returns that of a stream for which Done was nil.
+// MAC returns the HMAC of a stream for which Done returned nil.
 func (r *Reader) MAC() []byte { return r.mac }
 
 // Close frees the reader's memory.
@@ -221,7 +222,8 @@ func (r *Reader) fault(err error) error {
 	return errPacked
 }
 
-// below keeps the error of the reader below, to be told from damage, and the sum of the read bytes.
+// below is the reader of the file itself. It keeps its own error, which is no damage of the stream,
+// and the sum of the bytes.
 type below struct {
 	in   io.Reader
 	n    int64 // bytes read

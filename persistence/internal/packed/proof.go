@@ -40,8 +40,8 @@ func Prove(sum []byte, by persistence.Authority) ([]byte, error) {
 	return append(proof, mac...), nil
 }
 
-// proven checks the proof of a stream that was read to its end, and returns its HMAC. by checks
-// that HMAC; nil: it is not checked.
+// proven checks the proof of a stream that was read to its end, and returns its HMAC. A nil by does
+// not check the HMAC.
 func (b *below) proven(by persistence.Authority) (mac []byte, err error) {
 	proof := b.tail
 	if len(proof) < proofSize || !bytes.HasPrefix(proof, proofHead) ||
