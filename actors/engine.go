@@ -183,23 +183,33 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if err := g.recoverKeys(s); err != nil {
 		return err
 	}
-	var err error
-	registries, committeds := e.spawner(16), e.spawner(1024)
-	if e.registry, err = registries.Spawn("registry", g); err != nil {
+	registries := e.spawner(16)
+	pid, err := registries.Spawn("registry", g)
+	if err != nil {
 		return err
 	}
+	e.registry = pid
+	e.queues = append(e.queues, queue{"registry", registries.Newest()})
+	return e.spawnFolds()
+}
+
+// spawnFolds starts the committed side and its imager. At the committed side what is released comes
+// before the reads that wait.
+func (e *Engine) spawnFolds() (err error) {
+	lanes := *e.host
+	lanes.Lanes = true
+	imagers, committeds := e.spawner(1024), mailbox.NewSpawner(e.root, 1024, &lanes)
 	imager := e.committed.Imager()
-	if e.imager, err = committeds.Spawn("imager", imager); err != nil {
+	if e.imager, err = imagers.Spawn("imager", imager); err != nil {
 		return err
 	}
 	imager.Spawned(e.imager)
-	e.queues = append(e.queues, queue{"imager", committeds.Newest()})
 	if e.fold, err = committeds.Spawn("committed", e.committed); err != nil {
 		return err
 	}
 	e.committed.Spawned(e.fold)
-	e.queues = append(e.queues, queue{"registry", registries.Newest()},
-		queue{"committed", committeds.Newest()})
+	e.queues = append(e.queues, queue{"committed", committeds.Newest()},
+		queue{"imager", imagers.Newest()})
 	return nil
 }
 

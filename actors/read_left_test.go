@@ -141,3 +141,43 @@ func TestAReadThatItsWalletHoldsGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
 		g.end()
 	})
 }
+
+func TestTheAnswerToACommandWaitsForNoOtherRead(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		waiting := func(n int) {
+			t.Helper()
+			eventually(t, "messages wait for the committed side", func() bool {
+				for _, q := range g.e.queues {
+					if q.name == "committed" {
+						return q.mailbox.UserMessageCount() >= n
+					}
+				}
+				return false
+			})
+		}
+		begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go g.e.probe(g.e.fold, func() { close(begun); <-first })
+		<-begun
+		go g.e.probe(g.e.fold, func() { <-second }) // as a long read would
+		waiting(1)
+		id := g.rest(g.sell(1e5))
+		answered := make(chan error, 1)
+		go func() {
+			r := committed.NewRead(committed.ReadOrder)
+			r.Account, r.ID, r.FollowUp = g.key.Account.ID, id, true
+			err := g.e.Ask(r, nil, 0)
+			if err == nil && len(r.Orders) != 1 {
+				err = errors.New("the order is not there")
+			}
+			answered <- err
+		}()
+		waiting(3) // the batch, too
+		close(first)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		close(second)
+		g.end()
+	})
+}

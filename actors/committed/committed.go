@@ -114,6 +114,9 @@ type (
 	Finish struct{}
 )
 
+// Urgent implements mailbox.Urgent: folding waits for no read, and neither do stream events.
+func (*Released) Urgent() bool { return true }
+
 // Connect names the parts that the committed side tells of things, and the writer of projections.
 func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in

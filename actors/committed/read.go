@@ -256,6 +256,9 @@ func (r *Read) Answer() {
 	r.drop()
 }
 
+// Urgent implements mailbox.Urgent: the answer to a command waits for no other read.
+func (r *Read) Urgent() bool { return r.FollowUp }
+
 // Key returns the key of a private read, and the nonce that the read takes.
 func (r *Read) Key() (key *directory.Key, nonce uint64) { return r.key, r.nonce }
 

@@ -19,12 +19,14 @@ import (
 // the first actor sees it.
 type Mailbox struct {
 	mu      sync.Mutex
-	in, sys []any // guarded by mu
+	in, sys []any     // guarded by mu
+	urgent  FIFO[any] // guarded by mu
 
 	spare, rest []any // owned by the goroutine that runs it, like suspended
 	suspended   bool
 
-	users     atomic.Int32 // messages that were sent and not yet taken
+	users     atomic.Int32 // messages that were sent and not yet taken, the urgent ones too
+	urgents   atomic.Int32
 	systems   atomic.Int32
 	scheduled atomic.Int32 // 1: a run is on its way, or Start has not come yet
 
@@ -36,6 +38,14 @@ type Mailbox struct {
 type Host struct {
 	Scheduler Scheduler
 	Guard     Guard
+	Lanes     bool // messages that are Urgent come before the others
+}
+
+// An Urgent message comes before those of its mailbox that are not, if the mailbox has lanes. The
+// urgent ones keep their order, and so do the others.
+type Urgent interface {
+	// Urgent reports whether this message is. A sender calls it.
+	Urgent() bool
 }
 
 // A Guard hears of each panic of an actor, on the actor's own goroutine, with the stack still
@@ -63,11 +73,22 @@ func New(initial int, host *Host) *Mailbox {
 
 // PostUserMessage queues a message for the actor.
 func (m *Mailbox) PostUserMessage(message any) {
+	urgent := m.host.Lanes && isUrgent(message)
 	m.mu.Lock()
-	m.in = append(m.in, message)
+	if urgent {
+		m.urgent.Push(message)
+		m.urgents.Add(1)
+	} else {
+		m.in = append(m.in, message)
+	}
 	m.mu.Unlock()
 	m.users.Add(1)
 	m.schedule()
+}
+
+func isUrgent(message any) bool {
+	u, ok := message.(Urgent)
+	return ok && u.Urgent()
 }
 
 // PostSystemMessage queues a message of the actor system, which comes before the others.
@@ -144,10 +165,10 @@ func (m *Mailbox) Turn(most int) (more bool) {
 	if m.suspended || !m.refill() {
 		return false
 	}
-	for n := 0; len(m.rest) > 0 && n < most; n++ {
-		current = m.rest[0]
-		m.rest[0] = nil
-		m.rest = m.rest[1:]
+	for n := 0; n < most; n++ {
+		if current = m.take(); current == nil {
+			break
+		}
 		m.users.Add(-1)
 		m.invoker.InvokeUserMessage(current)
 		if m.systems.Load() > 0 {
@@ -160,9 +181,27 @@ func (m *Mailbox) Turn(most int) (more bool) {
 	return true
 }
 
+// take takes the next message: an urgent one if there is any. nil: nothing is left of what refill
+// has found.
+func (m *Mailbox) take() (message any) {
+	if m.urgents.Load() > 0 {
+		m.mu.Lock()
+		message = m.urgent.Pop()
+		m.mu.Unlock()
+		m.urgents.Add(-1)
+		return message
+	}
+	if len(m.rest) > 0 {
+		message = m.rest[0]
+		m.rest[0] = nil
+		m.rest = m.rest[1:]
+	}
+	return message
+}
+
 // refill swaps the queued messages in when the last ones are done; false when there are none.
 func (m *Mailbox) refill() bool {
-	if len(m.rest) > 0 {
+	if len(m.rest) > 0 || m.urgents.Load() > 0 {
 		return true
 	}
 	m.mu.Lock()

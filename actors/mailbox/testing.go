@@ -6,6 +6,8 @@ import "github.com/asynkron/protoactor-go/actor"
 // package actors, whose simulation looks at it between two turns.
 func Next(m *Mailbox) any {
 	switch {
+	case m.urgent.Len() > 0:
+		return *m.urgent.First()
 	case len(m.rest) > 0:
 		return m.rest[0]
 	case len(m.in) > 0:

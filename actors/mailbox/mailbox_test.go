@@ -1,0 +1,72 @@
+package mailbox
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// note is a message that is urgent if its number is negative.
+type note int
+
+func (n note) Urgent() bool { return n < 0 }
+
+// diary is an actor that writes its notes down.
+type diary struct {
+	notes []note
+	full  sync.WaitGroup
+	stuck chan struct{} // it waits for the close of it before its first note
+}
+
+func (d *diary) Receive(ctx actor.Context) {
+	if n, ok := ctx.Message().(note); ok {
+		if len(d.notes) == 0 {
+			<-d.stuck
+		}
+		d.notes = append(d.notes, n)
+		d.full.Done()
+	}
+}
+
+type noGuard struct{}
+
+func (noGuard) Panicked(*Mailbox, any, any) {}
+
+func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
+	sent := []note{1, 2, -1, 3, -2, -3, 4}
+	for _, c := range []struct {
+		lanes bool
+		want  []note
+	}{
+		{false, sent},
+		// the first is on its way already
+		{true, []note{1, -1, -2, -3, 2, 3, 4}},
+	} {
+		d := &diary{stuck: make(chan struct{})}
+		system := actor.NewActorSystem()
+		spawner := NewSpawner(system.Root, 0,
+			&Host{Scheduler: Runners{}, Guard: noGuard{}, Lanes: c.lanes})
+		pid, err := spawner.Spawn("diary", d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.full.Add(len(sent))
+		for i, n := range sent {
+			system.Root.Send(pid, n)
+			for i == 0 && spawner.Newest().UserMessageCount() > 0 {
+				runtime.Gosched() // until the first has left the mailbox
+			}
+		}
+		if got, want := spawner.Newest().UserMessageCount(), len(sent)-1; got != want {
+			t.Errorf("%d messages wait, want %d", got, want)
+		}
+		close(d.stuck)
+		d.full.Wait()
+		if !slices.Equal(d.notes, c.want) {
+			t.Errorf("lanes %v: the order is %v, want %v", c.lanes, d.notes, c.want)
+		}
+	}
+}
