@@ -6,33 +6,19 @@ import (
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/listen"
 )
 
-// address returns the client's address: the peer, or the client that a trusted proxy names. Rate
-// limits, the allow-lists of keys and the log use it.
-func (r *request) address() netip.Addr {
-	if !r.from.IsValid() {
-		r.from = r.g.address(r.ctx)
-	}
-	return r.from
-}
-
-func (g *Gateway) address(ctx *fasthttp.RequestCtx) netip.Addr {
+// addressOf returns the address of a request's client: the peer, or the client that a trusted proxy
+// names.
+func addressOf(ctx *fasthttp.RequestCtx, trusted []netip.Prefix) netip.Addr {
 	from, _ := netip.AddrFromSlice(ctx.RemoteIP())
 	from = from.Unmap()
-	if trusted := g.opts.TrustedProxies; within(trusted, from) {
+	if listen.Within(trusted, from) {
 		return forwarded(ctx.Request.Header.PeekAll("X-Forwarded-For"), trusted, from)
 	}
 	return from
-}
-
-func within(prefixes []netip.Prefix, a netip.Addr) bool {
-	for _, p := range prefixes {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }
 
 // maxForwarded is the most bytes of X-Forwarded-For that are read, counted from its end: a dozen of
@@ -66,7 +52,7 @@ func forwarded(lines [][]byte, trusted []netip.Prefix, peer netip.Addr) netip.Ad
 			if !ok {
 				return peer
 			}
-			if client = a; !within(trusted, a) {
+			if client = a; !listen.Within(trusted, a) {
 				return client
 			}
 		}

@@ -57,7 +57,7 @@ func TestTheTableHasEveryPathButTheDocumentation(t *testing.T) {
 	for _, p := range apiPaths {
 		known[p.path] = true
 	}
-	for path := range New(Options{Log: quiet()}).endpoints() {
+	for path := range New(Options{Log: quiet()}).public.endpoints {
 		if !known[shape.Replace(path)] {
 			t.Errorf("%s is not in the table", path)
 		}
@@ -735,7 +735,7 @@ func TestAPanicInAHandlerIsAnsweredWithItsRequestID(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1})
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.SetRequestURI("/healthz")
-	health := g.endpoints()["/healthz"].Run
+	health := g.public.endpoints["/healthz"].Run
 	g.handler(&endpoint{Operation: api.Operation{Method: "GET", Early: true,
 		Run: func(c *api.Call) {
 			health(c) // half an answer

@@ -4,15 +4,16 @@ import (
 	"bytes"
 
 	"exchange/gateway/api"
+	"exchange/gateway/listen"
 	"exchange/gateway/sign"
 )
 
-// permitted checks that the key has the endpoint's permission, that the account may act now, and
+// permitted checks that the key has the operation's permission, that the account may act now, and
 // that the operation's bucket has a token. False: the request is answered. A refusal counts for the
 // key alone, so a key without a permission does not use up the tokens of the account's other keys.
-func (r *request) permitted(e *endpoint) bool {
-	limits := &r.g.limits
-	if f, about := e.Refusal(r.Key); f != nil {
+func (r *request) permitted(o *api.Operation) bool {
+	limits := &r.edge.limits
+	if f, about := o.Refusal(r.Key); f != nil {
 		if r.takes(&limits.reads, uint64(r.Key.Number)) {
 			r.Fail(f, about)
 		}
@@ -21,7 +22,7 @@ func (r *request) permitted(e *endpoint) bool {
 	switch {
 	case !r.ctx.IsPost():
 		return r.takes(&limits.reads, uint64(r.Key.Number))
-	case e.Cancels:
+	case o.Cancels:
 		return r.takes(&limits.cancels, uint64(r.Key.Account.ID))
 	}
 	return r.takes(&limits.commands, uint64(r.Key.Account.ID))
@@ -44,7 +45,7 @@ func (r *request) identify() bool {
 		r.Fail(api.Unauthenticated, "")
 		return false
 	}
-	if len(key.Allow) > 0 && !within(key.Allow, r.address()) {
+	if len(key.Allow) > 0 && !listen.Within(key.Allow, r.address()) {
 		r.Fail(api.AddressNotAllowed, "")
 		return false
 	}
@@ -67,7 +68,7 @@ func (r *request) identify() bool {
 		r.Fail(api.WrongSignature, "")
 		return false
 	}
-	known(r.ctx.Conn())
+	listen.Authenticated(r.ctx.Conn())
 	r.Key, r.Nonce = key, nonce
 	return true
 }
@@ -116,4 +117,35 @@ func (r *request) parseBody() (raw []byte, ok bool) {
 		return nil, false
 	}
 	return raw, r.Parsed(err)
+}
+
+// parseQuery reads the parameters of the address; false if the request was answered. A private
+// request does so after its key was found.
+func (r *request) parseQuery() bool {
+	if q := r.ctx.URI().QueryString(); len(q) > 0 {
+		if err := r.Query.ParseQuery(q); err != nil {
+			r.Fail(api.MalformedQuery, err.Error())
+			return false
+		}
+	}
+	return true
+}
+
+// identified is identify, and counts a failure. That the exchange is starting is none of the
+// client's.
+func (r *request) identified() bool {
+	ok := r.identify()
+	if !ok {
+		r.countFailure()
+	}
+	return ok
+}
+
+// confirmed answers 503 for a private read while another process may own the store.
+func (r *request) confirmed() bool {
+	if err := r.Engine().Confirmed(); err != nil {
+		r.Fail(api.FailureOf(err), "")
+		return false
+	}
+	return true
 }

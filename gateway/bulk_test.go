@@ -18,7 +18,7 @@ func answered(h *harness, path string) *fasthttp.RequestCtx {
 	request.SetRequestURI("http://exchange" + path)
 	ctx := new(fasthttp.RequestCtx)
 	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)
-	h.gateway.route(ctx)
+	h.gateway.public.route(ctx)
 	return ctx
 }
 

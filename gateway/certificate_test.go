@@ -1,26 +1,23 @@
 package gateway
 
 import (
-	"bufio"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/fasthttp/websocket"
 
+	"exchange/gateway/listen"
 	"exchange/gateway/tlstest"
 )
 
@@ -29,12 +26,12 @@ const aDay = 24 * time.Hour
 
 // newCertificate makes files with a certificate of serial number 1 and loads them.
 func newCertificate(t *testing.T, until time.Time, log *slog.Logger) (a *tlstest.Authority,
-	folder string, c *Certificate) {
+	folder string, c *listen.Certificate) {
 	t.Helper()
 	a, folder = tlstest.New(t), t.TempDir()
 	a.Write(folder, 1, until)
 	certFile, keyFile, _ := tlstest.Files(folder)
-	c, err := LoadCertificate(certFile, keyFile, log)
+	c, err := listen.LoadCertificate(certFile, keyFile, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +102,7 @@ type listeningClient struct {
 	c *websocket.Conn
 }
 
-func listen(t *testing.T, a *tlstest.Authority, address string, channels string) *listeningClient {
+func subscribed(t *testing.T, a *tlstest.Authority, address, channels string) *listeningClient {
 	t.Helper()
 	d := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: a.Pool()},
 		HandshakeTimeout: 20 * time.Second}
@@ -153,7 +150,7 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	h, a, _, address := secureExchange(t, quiet())
 	client := secureClient(a)
 	sell := order("sell", "BTC_USDT", "1", "100")
-	trades := listen(t, a, address, `"diff.BTC_USDT"`)
+	trades := subscribed(t, a, address, `"diff.BTC_USDT"`)
 	trades.hears("subscribe.success")
 	resp, body := fetch(t, client, "POST", "https://"+address+"/api/v1/order/", sell,
 		append(signed("alice", 1, sell), "Content-Type", formType)...)
@@ -255,12 +252,11 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 }
 
 func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
-	logged := &captured{}
-	h, a, folder, address := secureExchange(t, slog.New(slog.NewTextHandler(logged, nil)))
+	h, a, folder, address := secureExchange(t, quiet())
 	c := h.gateway.opts.Certificate
-	certFile, keyFile, _ := tlstest.Files(folder)
+	certFile, _, _ := tlstest.Files(folder)
 	url := "https://" + address + "/healthz"
-	old, stream := secureClient(a), listen(t, a, address, `"diff.BTC_USDT"`)
+	old, stream := secureClient(a), subscribed(t, a, address, `"diff.BTC_USDT"`)
 	stream.hears("subscribe.success")
 	check := func(what string, newest int64) {
 		t.Helper()
@@ -283,92 +279,19 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 	c.Reload()
 	check("when asked", 3)
 
-	// Files that cannot be used are told and change nothing. Once they can be used, they are taken.
-	cert4, key4 := a.Pair(4, time.Now().Add(30*aDay))
-	ended, endedKey := a.Pair(5, time.Now().Add(-time.Hour))
-	early, earlyKey := a.PairOf(tlstest.NewKey(t), 6, time.Now().Add(time.Hour),
-		time.Now().Add(30*aDay))
-	said := ""
-	for _, x := range []struct {
-		name      string
-		cert, key []byte
-		mode      os.FileMode
-		word      string
-	}{
-		{"no certificate", []byte("nothing"), key4, 0o600, "certificate"},
-		{"empty files", nil, nil, 0o600, "certificate"},
-		{"cut off", cert4[:len(cert4)/2], key4, 0o600, "certificate"},
-		{"a key of another", ended, key4, 0o600, "private key"},
-		{"no key", cert4, cert4, 0o600, "key"},
-		{"one that has ended", ended, endedKey, 0o600, "has ended on"},
-		{"one that has not begun", early, earlyKey, 0o600, "is not valid before"},
-		{"a key for everybody", cert4, key4, 0o604, "mode 0604"},
-		{"a file without end", append([]byte(strings.Repeat("\n", maxPEM)), cert4...), key4, 0o600,
-			"is longer than"},
-	} {
-		before := strings.Count(logged.String(), "the one before stays")
-		tlstest.Replace(t, certFile, x.cert)
-		tlstest.Replace(t, keyFile, x.key)
-		if err := os.Chmod(keyFile, x.mode); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 { // however often it is looked at, a fault is said once
-			c.Refresh(time.Now())
-		}
-		c.Reload()
-		if !c.isStale() || !strings.Contains(c.said, x.word) {
-			t.Fatalf("%s: stale %v, %q", x.name, c.isStale(), c.said)
-		}
-		times := 1
-		if c.said == said {
-			times = 0
-		}
-		said = c.said
-		if got := strings.Count(logged.String(), "the one before stays") - before; got != times {
-			t.Errorf("%s: %d times in the log, want %d", x.name, got, times)
-		}
-		check(x.name, 3)
-		if block, _ := pem.Decode(key4); strings.Contains(logged.String(), string(key4[30:60])) ||
-			strings.Contains(logged.String(), string(block.Bytes)) {
-			t.Errorf("%s: the key is in the log", x.name)
-		}
-	}
-	if err := os.Remove(certFile); err != nil {
-		t.Fatal(err)
-	}
-	c.Refresh(time.Now())
-	check("no file", 3)
-	tlstest.Replace(t, certFile, cert4)
-	tlstest.Replace(t, keyFile, key4)
+	// Files that cannot be used change nothing.
+	tlstest.Replace(t, certFile, []byte("nothing"))
+	c.Reload()
+	check("broken", 3)
+	a.Write(folder, 4, time.Now().Add(30*aDay))
 	c.Refresh(time.Now())
 	check("mended", 4)
-	if c.isStale() {
-		t.Error("it is still stale")
-	}
 	sell := order("sell", "BTC_USDT", "1", "100")
 	if resp, body := fetch(t, old, "POST", "https://"+address+"/api/v1/order/", sell,
 		append(signed("alice", 1, sell), "Content-Type", formType)...); resp.StatusCode != 201 {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	stream.hears(`"sell":[{"price":100,"amount":1}]`) // on the connection of the first certificate
-}
-
-func TestWhatCannotBeServedIsRefusedAtTheStart(t *testing.T) {
-	a, folder := tlstest.New(t), t.TempDir()
-	certFile, keyFile, _ := tlstest.Files(folder)
-	if _, err := LoadCertificate(certFile, keyFile, quiet()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no files: %v", err)
-	}
-	a.Write(folder, 1, time.Now().Add(aDay))
-	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o604: false,
-		0o644: false, 0o666: false, 0o601: false} {
-		if err := os.Chmod(keyFile, mode); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := LoadCertificate(certFile, keyFile, quiet()); (err == nil) != ok {
-			t.Errorf("a key of mode %04o: %v", mode, err)
-		}
-	}
 }
 
 func TestTheEndOfACertificateIsToldInTime(t *testing.T) {
@@ -409,7 +332,8 @@ func TestTheEndOfACertificateIsToldInTime(t *testing.T) {
 	said(2, 0)
 	c.Refresh(now.Add(31 * aDay))
 	said(2, 1)
-	tlstest.Replace(t, c.certFile, []byte("broken"))
+	certFile, _, _ := tlstest.Files(folder)
+	tlstest.Replace(t, certFile, []byte("broken"))
 	c.Refresh(now)
 	if got := scrape().value("exchange_tls_certificate_stale", "listener", "public"); got != 1 {
 		t.Errorf("stale is %f", got)
@@ -424,7 +348,7 @@ func TestTheEndOfACertificateIsToldInTime(t *testing.T) {
 }
 
 func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
-	serve := func(address string, c *Certificate) (string, <-chan error) {
+	serve := func(address string, c *listen.Certificate) (string, <-chan error) {
 		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 			OperatorToken: operatorToken, OperatorCertificate: c})
 		l, err := net.Listen("tcp", address)
@@ -437,7 +361,7 @@ func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 		return l.Addr().String(), ended
 	}
 	for _, address := range []string{"0.0.0.0:0", ":0"} {
-		if _, ended := serve(address, nil); !errors.Is(<-ended, ErrPlain) {
+		if _, ended := serve(address, nil); !errors.Is(<-ended, listen.ErrPlain) {
 			t.Errorf("%s without TLS is served", address)
 		}
 	}
@@ -461,7 +385,7 @@ func TestOneSecureConnectionTooManyIsClosedAndTheOthersAreServed(t *testing.T) {
 	a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 2,
 		Certificate: certificate, TrustedProxies: thisMachine})
-	g.publicPlaces.spare = 0 // the test's clients are on this machine
+	g.public.places.SetSpare(0) // the test's clients are on this machine
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -489,61 +413,7 @@ func TestOneSecureConnectionTooManyIsClosedAndTheOthersAreServed(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if g.publicConnections.refused.Load() != 5 {
-		t.Errorf("%d were refused", g.publicConnections.refused.Load())
-	}
-}
-
-// A recorder is a connection that notes how much time writes are given.
-type recorder struct {
-	net.Conn
-	mu        sync.Mutex
-	deadlines []time.Time
-}
-
-func (r *recorder) SetWriteDeadline(t time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.deadlines = append(r.deadlines, t)
-	return r.Conn.SetWriteDeadline(t)
-}
-
-// A client that takes nothing must not hold up the goroutine that closes the connection.
-func TestAClosedTLSConnectionWaitsForNobody(t *testing.T) {
-	a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
-	near, far := net.Pipe() // without any buffer: each write waits for its reader
-	r := &recorder{Conn: near}
-	below := &farewell{Conn: r}
-	c := &tlsConn{tls.Server(below, certificate.config()), below}
-	shaken := make(chan error, 1)
-	client := tls.Client(far, &tls.Config{RootCAs: a.Pool(), ServerName: "localhost",
-		SessionTicketsDisabled: true})
-	go func() {
-		err := client.Handshake()
-		if err == nil {
-			_, err = bufio.NewReader(client).Peek(1)
-		}
-		shaken <- err
-	}()
-	if _, err := c.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-shaken; err != nil {
-		t.Fatal(err)
-	}
-	c.SetWriteDeadline(time.Time{}) //nolint:errcheck // the recorder's
-	r.deadlines = nil
-	c.Close() //nolint:errcheck // its goodbye cannot be said
-	latest := time.Now().Add(farewellTimeout)
-	if len(r.deadlines) == 0 {
-		t.Error("there was no goodbye")
-	}
-	for _, d := range r.deadlines {
-		if d.IsZero() || d.After(latest) {
-			t.Errorf("a goodbye may take until %v, it is %v", d, latest)
-		}
-	}
-	if _, err := near.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("the connection is open: %v", err)
+	if g.public.places.Refused() != 5 {
+		t.Errorf("%d were refused", g.public.places.Refused())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
+	"exchange/gateway/listen"
 	"exchange/gateway/operator"
 )
 
@@ -33,15 +34,14 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 		"of two, first": alive + alive,
 	} {
 		client, server := net.Pipe()
-		c := &boundedConn{Conn: server, places: g.publicPlaces}
-		if _, ok := g.publicPlaces.enter(c); !ok {
+		c, ok := listen.Lost(server, g.public.places)
+		if !ok {
 			t.Fatal("there is no place")
 		}
-		c.state.Store(lost)
 		go io.WriteString(client, text) //nolint:errcheck // the server hangs up before it has read all
 		ended := make(chan struct{})
 		go func() {
-			g.public.ServeConn(c) //nolint:errcheck // writing fails
+			g.public.server.ServeConn(c) //nolint:errcheck // writing fails
 			c.Close()
 			close(ended)
 		}()
@@ -222,7 +222,7 @@ func TestSilenceIsNoRequest(t *testing.T) {
 			Rate{PerSecond: 1, Burst: 1}, 10
 		o.clock = func() int64 { return 0 }
 	})
-	g.publicPlaces.patience = time.Hour
+	g.public.places.SetPatience(time.Hour)
 	silent := []net.Conn{dialed(t, address), dialed(t, address), dialed(t, address)}
 	for _, c := range silent {
 		if a := talk(t, c, "GET", ""); a.status != 408 {
@@ -230,7 +230,7 @@ func TestSilenceIsNoRequest(t *testing.T) {
 		}
 	}
 	eventually(t, "their places are free",
-		func() bool { return g.publicConnections.open.Load() == 0 })
+		func() bool { return g.public.places.Open() == 0 })
 	// a part of one
 	if a := talk(t, dialed(t, address), "GET", "GET / HTTP/1.1\r\nX-A: "); a.status != 408 {
 		t.Errorf("%d %s", a.status, a.body)

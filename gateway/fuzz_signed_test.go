@@ -224,7 +224,7 @@ func FuzzSignedRequests(f *testing.F) {
 		get  bool
 	}
 	var routes []route
-	all := b.gateway.endpoints()
+	all := b.gateway.public.endpoints
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if e := all[path]; e.Private {
 			routes = append(routes, route{path, e.Method == "GET"})
@@ -420,7 +420,7 @@ func (b bench) operate(path, body string) {
 		operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) +
 		"\r\nConnection: close\r\n\r\n" + body))
 	before := holdings(b.t, b.harness)
-	b.gateway.operatorServer.ServeConn(w) //nolint:errcheck // it tells the client of its faults
+	b.gateway.operators.server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
 	a := readAnswer(b.t, w.out.Bytes())
 	what := fmt.Sprintf("POST %s %q", path, body)
 	var last map[string]any

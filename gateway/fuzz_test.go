@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"exchange/actors/committed"
+
+	"exchange/gateway/listen"
 )
 
 // A wire is a connection whose other end has sent all its bytes, and reads all answers after that.
@@ -92,9 +94,9 @@ func FuzzRequests(f *testing.F) {
 		}
 		w := &wire{}
 		w.in.Reset(sent)
-		server := h.gateway.public
+		server := h.gateway.public.server
 		if operator {
-			server = h.gateway.operatorServer
+			server = h.gateway.operators.server
 		}
 		server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
 		checkAnswers(t, sent, w.out.Bytes())
@@ -191,7 +193,7 @@ func FuzzForwarded(f *testing.F) {
 			t.Fatalf("%q and %q name %v", first, second, got)
 		}
 		// Text before an untrusted address is that client's own, and changes nothing.
-		if !within(trusted, got) {
+		if !listen.Within(trusted, got) {
 			prefixed := [][]byte{append([]byte("6.6.6.6, "), first...), second}
 			if again := forwarded(prefixed, trusted, peer); again != got && again != peer {
 				t.Fatalf("%q and %q name %v, and with an address before them %v", first, second,

@@ -24,10 +24,10 @@ import (
 // work is the gateway's own work for an order: route, count, parse, verify, validate, encode. The
 // engine is not asked.
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
-	r := newRequest(g, ctx)
+	r := newRequest(g.edge, ctx)
 	r.Begin(g.api.Load())
 	ok := r.acceptable() && r.sized() && r.identify() &&
-		r.permitted(&endpoint{Operation: api.Operation{Permission: event.PermissionTrade}}) &&
+		r.permitted(&api.Operation{Permission: event.PermissionTrade}) &&
 		r.Placed(rec)
 	r.send()
 	return ok
@@ -165,7 +165,7 @@ func BenchmarkPublicRequest(b *testing.B) {
 			ctx.Request.SetRequestURI("/api/v1/currencies/")
 			b.ReportAllocs()
 			for b.Loop() {
-				h.gateway.route(ctx)
+				h.gateway.public.route(ctx)
 			}
 			if ctx.Response.StatusCode() != 200 {
 				b.Fatal(ctx.Response.String())

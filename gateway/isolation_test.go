@@ -237,8 +237,8 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 		}
 	}
 	rules := foreigns(h)
-	for _, path := range slices.Sorted(maps.Keys(h.gateway.endpoints())) {
-		e := h.gateway.endpoints()[path]
+	for _, path := range slices.Sorted(maps.Keys(h.gateway.public.endpoints)) {
+		e := h.gateway.public.endpoints[path]
 		if !e.Private {
 			continue
 		}
@@ -291,8 +291,8 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	rules, before := foreigns(h), h.hash()
 	const nonce = 1_000_000 // above all that were used
 	n := 0
-	for _, path := range slices.Sorted(maps.Keys(h.gateway.endpoints())) {
-		e := h.gateway.endpoints()[path]
+	for _, path := range slices.Sorted(maps.Keys(h.gateway.public.endpoints)) {
+		e := h.gateway.public.endpoints[path]
 		if !e.Private {
 			continue
 		}
@@ -358,7 +358,7 @@ var publicRoutes = map[string]string{
 
 func TestWhatIsPublicTellsNothingOfAccounts(t *testing.T) {
 	h := victim(t)
-	for path, e := range h.gateway.endpoints() {
+	for path, e := range h.gateway.public.endpoints {
 		if e.Private {
 			continue
 		}
@@ -387,12 +387,12 @@ func TestWhatIsPublicTellsNothingOfAccounts(t *testing.T) {
 // The router has nothing that the table does not have, in any method.
 func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
 	g := New(Options{Log: quiet()})
-	for method, paths := range g.routes.List() {
+	for method, paths := range g.public.routes.List() {
 		if method != router.MethodWild {
 			t.Errorf("there are routes of the method %s alone: %v", method, paths)
 		}
 		if got, want := slices.Sorted(slices.Values(paths)),
-			slices.Sorted(maps.Keys(g.endpoints())); !slices.Equal(got, want) {
+			slices.Sorted(maps.Keys(g.public.endpoints)); !slices.Equal(got, want) {
 			t.Errorf("the router has %q, the table %q", got, want)
 		}
 	}
@@ -400,14 +400,14 @@ func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
 
 func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	h := victim(t)
-	h.gateway.operator.AllowGuesses() // as many guesses as there are routes
+	h.gateway.operators.operator.AllowGuesses() // as many guesses as there are routes
 	ask := asOperator(t, h.gateway)
 	routes := append(operator.Routes(),
 		"GET "+metricsPath, "GET "+pprofPath, "GET "+pprofPath+"/",
 		"GET "+pprofPath+"/goroutine", "GET "+pprofPath+"/heap", "GET "+pprofPath+"/cmdline",
 		"GET "+pprofPath+"/profile", "GET "+pprofPath+"/trace", "GET "+pprofPath+"/symbol")
 	known := map[string]bool{}
-	for path := range h.gateway.operatorPaths {
+	for path := range h.gateway.operators.paths {
 		known[path] = false
 	}
 	before := h.hash()
@@ -451,7 +451,7 @@ func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 			h.do(method, path, "", "", "Authorization", "Bearer "+operatorToken), 404,
 			detail("Not found."))
 	}
-	for path := range h.gateway.endpoints() {
+	for path := range h.gateway.public.endpoints {
 		for _, method := range []string{"GET", "POST"} {
 			says(t, "on the operator's listener: "+path,
 				ask(method, path, "", append(headers(signed("alice", 1_000_000, "")),

@@ -333,7 +333,7 @@ func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.SetRequestURI("/operator/v1/accounts")
 	ctx.Request.Header.Set("Authorization", "Bearer "+operatorToken)
-	if g.handleOperator(&ctx); ctx.Response.StatusCode() != 503 ||
+	if g.operators.handle(&ctx); ctx.Response.StatusCode() != 503 ||
 		string(ctx.Response.Body()) != `{"error":"The exchange is starting."}`+"\n" {
 		t.Errorf("operator: %d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}

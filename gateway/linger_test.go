@@ -10,19 +10,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/gateway/listen"
 )
 
 // A door is a listener of a gateway without an engine.
 type door struct {
 	gateway *Gateway
-	places  *places
+	places  *listen.Places
 	address string
 	secure  *tls.Config // nil: plain
 	path    string
@@ -64,9 +65,9 @@ func doorsOf(t *testing.T, f func(t *testing.T, d *door), operators ...bool) {
 				d.gateway, d.address = New(o), l.Addr().String()
 				t.Cleanup(func() { d.gateway.Shutdown(time.Minute) })
 				serve := d.gateway.Serve
-				d.places = d.gateway.publicPlaces
+				d.places = d.gateway.public.places
 				if operator {
-					serve, d.places = d.gateway.ServeOperator, d.gateway.operatorPlaces
+					serve, d.places = d.gateway.ServeOperator, d.gateway.operators.places
 					d.path, d.answer = "/operator/v1/accounts",
 						refusal("The body is larger than 65536 bytes.")
 					d.headers = [][2]string{{"Authorization", "Bearer " + operatorToken}}
@@ -106,9 +107,8 @@ func (d *door) head(fields string) string {
 func (d *door) eventuallyFree(t *testing.T) {
 	t.Helper()
 	eventually(t, "all places are given back", func() bool {
-		d.places.mu.Lock()
-		defer d.places.mu.Unlock()
-		return d.places.open == 0 && d.places.lingering.Len() == 0
+		open, lingering := d.places.Lingering()
+		return open == 0 && lingering == 0
 	})
 }
 
@@ -131,7 +131,7 @@ func TestWhoSendsTooMuchCanReadTheAnswer(t *testing.T) {
 				operatorToken, "wrong", 1), 0},
 		} {
 			if x.status == 0 {
-				if x.status = 413; d.places == d.gateway.operatorPlaces {
+				if x.status = 413; d.places == d.gateway.operators.places {
 					x.status = 401
 				}
 			}
@@ -250,7 +250,7 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 				t.Errorf("%q, %v", text, err)
 			}
 		}
-		if d.places == d.gateway.operatorPlaces { // without the token no body is asked for
+		if d.places == d.gateway.operators.places { // without the token no body is asked for
 			c := d.dial(t)
 			if _, err := io.WriteString(c,
 				"POST "+d.path+
@@ -282,7 +282,7 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 func TestALingeringCloseIsBounded(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		const most = 64 << 20 // the server's reading, and all buffers on the way
-		d.places.patience = time.Hour
+		d.places.SetPatience(time.Hour)
 		c := d.dial(t)
 		if _, err := io.WriteString(c, d.head("Content-Length: 1000000000\r\n")); err != nil {
 			t.Fatal(err)
@@ -300,7 +300,7 @@ func TestALingeringCloseIsBounded(t *testing.T) {
 			t.Errorf("%d bytes were read", sent)
 		}
 		d.eventuallyFree(t)
-		d.places.patience = 50 * time.Millisecond
+		d.places.SetPatience(50 * time.Millisecond)
 		silent := d.dial(t)
 		if a := talk(t, silent, "POST", d.head("Content-Length: 1000000000\r\n")); a.status != 413 {
 			t.Errorf("%d %s", a.status, a.body)
@@ -309,73 +309,10 @@ func TestALingeringCloseIsBounded(t *testing.T) {
 	})
 }
 
-// At most so many closes linger at once, and of one address a share of them. The close that has
-// lingered longest ends for a newer one.
-func TestLingeringClosesAreFew(t *testing.T) {
-	p := newPlaces(10_000, 0, nil, &connectionMeter{})
-	linger := func(from string) (c, loser *boundedConn, ok bool) {
-		t.Helper()
-		c = &boundedConn{Conn: &closing{from: netip.MustParseAddr(from)}, places: p}
-		if _, ok := p.enter(c); !ok {
-			t.Fatal("there is no place")
-		}
-		loser, ok = p.mayLinger(c)
-		return c, loser, ok
-	}
-	var all []*boundedConn
-	for i := range mostLinger(t) {
-		c, loser, ok := linger(fmt.Sprintf("192.0.2.%d", i%16))
-		if !ok || loser != nil {
-			t.Fatalf("close %d: %v, %v", i, ok, loser)
-		}
-		all = append(all, c)
-	}
-	for i := range 2 * mostLingering {
-		c, loser, ok := linger(fmt.Sprintf("198.51.100.%d", i%16))
-		if !ok || loser != all[i] {
-			t.Fatalf("one more, %d: %v, %v", i, ok, loser)
-		}
-		loser.cut()
-		if all = append(all, c); p.lingering.Len() != mostLingering || p.open != mostLingering {
-			t.Fatalf("%d are lingering, of %d", p.lingering.Len(), p.open)
-		}
-	}
-	for _, c := range all[2*mostLingering:] {
-		p.lingered(c)
-		c.Close() //nolint:errcheck
-	}
-	if p.open != 0 || p.lingering.Len() != 0 || len(p.hosts) != 0 {
-		t.Errorf("%d places, %d closes, %d hosts are left", p.open, p.lingering.Len(), len(p.hosts))
-	}
-	for i := range mostLingeringOfAddress + 5 {
-		if _, loser, ok := linger("203.0.113.1"); ok != (i < mostLingeringOfAddress) ||
-			loser != nil {
-			t.Errorf("close %d of one address: %v, %v", i, ok, loser)
-		}
-	}
-	if _, _, ok := linger("203.0.113.2"); !ok {
-		t.Error("another address may not linger")
-	}
-	for i := range 2 * mostLingeringOfAddress {
-		if _, _, ok := linger("127.0.0.1"); !ok {
-			t.Errorf("close %d of this machine may not linger", i)
-		}
-	}
-}
-
-// mostLinger is how many closes may linger: the documentation says it, too.
-func mostLinger(t *testing.T) int {
-	t.Helper()
-	if mostLingering != 256 || lingerTimeout != 2*time.Second || lingerBytes != 1<<20 {
-		t.Errorf("%d closes, %v and %d bytes each", mostLingering, lingerTimeout, lingerBytes)
-	}
-	return mostLingering
-}
-
 // Lingering closes have places, and give them up.
 func TestALingeringCloseMakesRoom(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) { o.Connections = 4; o.BodyBytes = 1 << 10 })
-	g.publicPlaces.spare = 0 // the test's clients are on this machine
+	g.public.places.SetSpare(0) // the test's clients are on this machine
 	for range 4 {
 		if a := talk(t, dialed(t, address), "POST",
 			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"); a.status !=
@@ -388,10 +325,8 @@ func TestALingeringCloseMakesRoom(t *testing.T) {
 		if a := talk(t, c, "GET", alive); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
-		g.publicPlaces.mu.Lock()
-		if p := g.publicPlaces; p.open > 4 || p.lingering.Len() > p.open {
-			t.Errorf("%d are open, %d of them lingering", p.open, p.lingering.Len())
+		if open, lingering := g.public.places.Lingering(); open > 4 || lingering > open {
+			t.Errorf("%d are open, %d of them lingering", open, lingering)
 		}
-		g.publicPlaces.mu.Unlock()
 	}
 }

@@ -17,7 +17,7 @@ func listening(t *testing.T, connections int,
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 		Connections: connections, OperatorToken: operatorToken,
 		TrustedProxies: thisMachine})
-	g.publicPlaces.spare = 0 // the tests' clients are on this machine
+	g.public.places.SetSpare(0) // the tests' clients are on this machine
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	serve := func(serve func(net.Listener) error) func() net.Conn {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

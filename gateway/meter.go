@@ -108,11 +108,5 @@ func (m *meter) read(route int) (statuses []uint64, took metrics.Distribution) {
 	return statuses, took
 }
 
-// A connectionMeter counts the connections of one listener.
-type connectionMeter struct {
-	open    atomic.Int64
-	refused atomic.Uint64 // beyond the limit
-}
-
 // nextShard numbers the memories of requests.
 var nextShard atomic.Uint32

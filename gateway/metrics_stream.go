@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"exchange/gateway/socketio"
+	"exchange/gateway/stream"
 )
 
 // The metrics of the event stream.
@@ -40,8 +41,7 @@ var streamFamilies = []family{streamSessions, streamPolls, streamSubscriptions, 
 	streamBytes, streamQueued, streamUnits, streamDropped, streamResyncs}
 
 // stream gives the numbers of the event stream.
-func (s sink) stream(k *sockets) {
-	server, hub := k.server.Stats(), k.hub.Stats()
+func (s sink) stream(server socketio.Stats, hub stream.Stats) {
 	s.gauge(streamSessions, float64(server.Polling), "polling")
 	s.gauge(streamSessions, float64(server.WebSocket), "websocket")
 	s.gauge(streamPolls, float64(server.HeldPolls))

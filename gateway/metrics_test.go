@@ -277,7 +277,7 @@ func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
 	}
 	routes := map[string]bool{"unmatched": true, "malformed": true, "/metrics": true,
 		"/debug/pprof/{profile}": true, "/operator/v1/audit": true}
-	for path := range h.gateway.endpoints() {
+	for path := range h.gateway.public.endpoints {
 		routes[path] = true
 	}
 	for _, route := range operator.Routes() {
@@ -301,7 +301,7 @@ func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
 
 func TestMetricsAndProfilesNeedTheToken(t *testing.T) {
 	h := newHarness(t, nil)
-	h.gateway.operator.AllowGuesses() // as many guesses as there are paths
+	h.gateway.operators.operator.AllowGuesses() // as many guesses as there are paths
 	ask := asOperator(t, h.gateway)
 	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap",
 		"/debug/pprof/goroutine?debug=2", "/debug/pprof/profile?seconds=1",

@@ -17,7 +17,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx.Response.Reset()
-		h.gateway.handleOperator(ctx)
+		h.gateway.operators.handle(ctx)
 	}
 	if ctx.Response.StatusCode() != 200 {
 		b.Fatal(ctx.Response.String())

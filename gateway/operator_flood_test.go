@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
+	"exchange/gateway/listen"
 	"exchange/gateway/operator"
 )
 
@@ -53,7 +54,7 @@ func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 	clock.pass(time.Second)
 	want("a second later", as("wrong", guesser), 401)
 	want("and at once", as("wrong", guesser), 429)
-	if n := h.gateway.operator.Refused(); n != 3 {
+	if n := h.gateway.operators.operator.Refused(); n != 3 {
 		t.Errorf("%d were counted", n)
 	}
 	if a := h.do("GET", publicPath, "", "", from(guesser)...); a.status != 200 {
@@ -108,14 +109,14 @@ func TestWhoTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 		}
 	}
 	eventually(t, "its connection is given back", func() bool {
-		return g.operatorConnections.open.Load() == 0
+		return g.operators.places.Open() == 0
 	})
 
 	var head fasthttp.RequestHeader
 	for token, want := range map[string]time.Duration{"": 0, "wrong": 0,
 		operatorToken: operator.StreamTimeout} {
 		head.Set("Authorization", "Bearer "+token)
-		if got := g.operatorHead(&head).WriteTimeout; got != want {
+		if got := g.operators.head(&head).WriteTimeout; got != want {
 			t.Errorf("with the token %q an answer may take %v", token, got)
 		}
 	}
@@ -195,7 +196,7 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutOfTheirAddress(t *testing.T) {
 // Every user of this machine can open as many connections as the operator's listener has places.
 func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
-	for name, c := range map[string]*Certificate{"plain": nil, "TLS": c} {
+	for name, c := range map[string]*listen.Certificate{"plain": nil, "TLS": c} {
 		t.Run(name, func(t *testing.T) {
 			g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 				Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
@@ -227,7 +228,7 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			served := []net.Conn{asked(dial(), operatorToken, starting)}
 			closedAfter(t, asked(dial(), "a guess", wrong))
 			eventually(t, "who guesses has given its place back", func() bool {
-				return g.operatorConnections.open.Load() == 1
+				return g.operators.places.Open() == 1
 			})
 			oldest := dialed(t, l.Addr().String())
 			for range OperatorConnections - 2 {
@@ -242,12 +243,12 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			for _, c := range served {
 				asked(c, operatorToken, starting)
 			}
-			if n := g.operatorConnections.refused.Load(); n != OperatorConnections-1 {
+			if n := g.operators.places.Refused(); n != OperatorConnections-1 {
 				t.Errorf("%d were closed", n)
 			}
 			dialed(t, l.Addr().String()) // all earlier connections have shown the token
 			eventually(t, "one more is refused", func() bool {
-				return g.operatorConnections.refused.Load() == OperatorConnections
+				return g.operators.places.Refused() == OperatorConnections
 			})
 			asked(served[0], operatorToken, starting)
 			g.SetOperatorToken("another")

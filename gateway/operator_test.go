@@ -78,7 +78,7 @@ func refusal(text string) string {
 
 func TestTheOperatorNeedsItsToken(t *testing.T) {
 	h := newHarness(t, nil)
-	h.gateway.operator.AllowGuesses() // as many guesses as there are headers
+	h.gateway.operators.operator.AllowGuesses() // as many guesses as there are headers
 	ask := asOperator(t, h.gateway)
 	for _, header := range []string{"", "Authorization: ", "Authorization: Bearer",
 		"Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: " + operatorToken,

@@ -8,11 +8,8 @@ import (
 	"exchange/gateway/openapi"
 )
 
-// openAPI serves the document of the API.
-func (g *Gateway) openAPI(r *request) { r.sendPage(g.document.Page()) }
-
 // docs serves the page at /docs and its files. A slash at the end and a query mean nothing here.
-func (g *Gateway) docs(r *request) {
+func docs(r *request) {
 	name, _ := r.ctx.UserValue("file").(string)
 	h := &r.ctx.Response.Header
 	if name == "" {
@@ -52,19 +49,4 @@ func (r *request) sendPage(p *openapi.Page) {
 		h.Set("Content-Encoding", f.Coding)
 	}
 	r.ctx.Response.SetBodyRaw(f.Body)
-}
-
-// accepts reports whether an Accept-Encoding header takes a coding. * stands for each coding that
-// the header does not name.
-func accepts(header, wantedCoding string) (ok bool) {
-	for part := range strings.SplitSeq(header, ",") {
-		coding, parameters, _ := strings.Cut(part, ";")
-		switch coding = strings.TrimSpace(coding); {
-		case strings.EqualFold(coding, wantedCoding):
-			return wanted(parameters)
-		case coding == "*":
-			ok = wanted(parameters)
-		}
-	}
-	return ok
 }

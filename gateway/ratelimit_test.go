@@ -447,7 +447,7 @@ func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
 	for path, remote := range map[string]string{"/healthz": "127.0.0.1", "/readyz": "::1"} {
 		for range 5 {
 			ctx := probing(path, remote)
-			if h.gateway.route(ctx); ctx.Response.StatusCode() != 200 {
+			if h.gateway.public.route(ctx); ctx.Response.StatusCode() != 200 {
 				t.Errorf("%s from %s: %d", path, remote, ctx.Response.StatusCode())
 			}
 		}
@@ -457,7 +457,7 @@ func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
 	for i := range 3 {
 		ctx := probing("/healthz", "192.0.2.1")
 		ctx.Request.Header.Set("X-Forwarded-For", "127.0.0.1")
-		if h.gateway.route(ctx); (ctx.Response.StatusCode() == 429) != (i == 2) {
+		if h.gateway.public.route(ctx); (ctx.Response.StatusCode() == 429) != (i == 2) {
 			t.Errorf("probe %d: %d", i, ctx.Response.StatusCode())
 		}
 	}
@@ -648,7 +648,7 @@ func TestAnAddressIsFoundWithoutAllocating(t *testing.T) {
 	ctx.Request.Header.Set("X-Forwarded-For", "192.0.2.1, 10.0.0.1")
 	measure := func(what, want string) {
 		t.Helper()
-		r := newRequest(g, ctx)
+		r := newRequest(g.edge, ctx)
 		if n := testing.AllocsPerRun(100, func() { r.from = netip.Addr{}; r.address() }); n != 0 &&
 			!raceDetector {
 			t.Errorf("%s: %v allocations", what, n)

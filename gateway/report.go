@@ -43,25 +43,23 @@ func (l *failureLog) next(now int64) (ok bool, left int) {
 	return true, left
 }
 
-// report names an answer that is a failure of ours, and logs it.
-func (r *request) report(took int64) {
-	if f := r.Failure; f == nil || !f.Ours || f.Status != r.Status {
-		return
-	}
-	r.g.report(r.ctx, r.g.meter.routes[r.route], r.Status, took, "failure", r.Failure.Name,
-		"address", r.address().String(), "error", r.Cause, "stack", string(r.stack))
+// reports name the answers that are failures of ours, and log them.
+type reports struct {
+	log                 *slog.Logger
+	now                 func() int64
+	errors, unavailable failureLog // of 500 and of the others
 }
 
 // report names an answer in the log. more, the other attributes, may be empty.
-func (g *Gateway) report(ctx *fasthttp.RequestCtx, route string, status int, took int64,
+func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, took int64,
 	more ...any) (id string) {
 	id = requestID()
 	ctx.Response.Header.Set("X-Request-Id", id)
-	l := &g.unavailableLog
+	l := &s.unavailable
 	if status == fasthttp.StatusInternalServerError {
-		l = &g.errorLog // a stalled store must not hide a fault of the program
+		l = &s.errors // a stalled store must not hide a fault of the program
 	}
-	ok, left := l.next(g.now())
+	ok, left := l.next(s.now())
 	if !ok {
 		return id
 	}
@@ -75,7 +73,7 @@ func (g *Gateway) report(ctx *fasthttp.RequestCtx, route string, status int, too
 	if left > 0 {
 		attributes = append(attributes, slog.Int("not_logged_before", left))
 	}
-	g.log.Error("a request failed", attributes...)
+	s.log.Error("a request failed", attributes...)
 	return id
 }
 

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"strconv"
 	"sync"
 
@@ -16,8 +18,8 @@ import (
 // The goroutine of the handler owns it.
 type request struct {
 	api.Call
-	g   *Gateway
-	ctx *fasthttp.RequestCtx
+	edge *edge
+	ctx  *fasthttp.RequestCtx
 
 	from netip.Addr // address of the client; not valid: no check has asked for it yet
 	// time of arrival by the gateway's clock, for limits and for how long the request took
@@ -41,10 +43,10 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
+func newRequest(e *edge, ctx *fasthttp.RequestCtx) *request {
 	r := requests.Get().(*request)
-	r.g, r.ctx = g, ctx
-	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, g.now(),
+	r.edge, r.ctx = e, ctx
+	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, e.now(),
 		ratelimit.Answer{}, unmatched, false
 	r.written, r.stack = false, nil
 	return r
@@ -72,7 +74,7 @@ var (
 
 // send writes the answer and gives the request back to the pool.
 func (r *request) send() {
-	large := r.End(r.g.budget, r.ctx.IsPost() || r.ctx.IsHead())
+	large := r.End(r.edge.budget, r.ctx.IsPost() || r.ctx.IsHead())
 	resp := &r.ctx.Response
 	h := &resp.Header
 	if id, ok := r.UpdateID(); ok {
@@ -82,11 +84,11 @@ func (r *request) send() {
 		h.SetCanonical(headerRetryAfter,
 			strconv.AppendInt(r.digits[:0], int64(f.RetryAfter), 10))
 	}
-	took := r.g.now() - r.at
+	took := r.edge.now() - r.at
 	if r.Status >= 500 {
 		r.report(took)
 	}
-	r.g.meter.count(r.shard, r.route, r.Status, took)
+	r.edge.meter.count(r.shard, r.route, r.Status, took)
 	resp.SetStatusCode(r.Status)
 	h.SetCanonical(headerAllowOrigin, anyOrigin)
 	h.SetCanonical(headerExpose, exposedHeaders)
@@ -99,7 +101,7 @@ func (r *request) send() {
 	if r.Status == fasthttp.StatusUnauthorized {
 		h.SetCanonical(headerAuthenticate, scheme)
 	}
-	r.tellRate()
+	tellRate(h, &r.rate, r.digits[:0])
 	if r.Status != fasthttp.StatusNoContent && !r.written {
 		h.SetContentType("application/json")
 	}
@@ -118,3 +120,36 @@ func (r *request) send() {
 	r.Reset()
 	requests.Put(r)
 }
+
+// report names an answer that is a failure of ours, and logs it.
+func (r *request) report(took int64) {
+	if f := r.Failure; f == nil || !f.Ours || f.Status != r.Status {
+		return
+	}
+	r.edge.reports.report(r.ctx, r.edge.meter.routes[r.route], r.Status, took,
+		"failure", r.Failure.Name,
+		"address", r.address().String(), "error", r.Cause, "stack", string(r.stack))
+}
+
+// address returns the client's address. Rate limits, the allow-lists of keys and the log use it.
+func (r *request) address() netip.Addr {
+	if !r.from.IsValid() {
+		r.from = r.edge.address(r.ctx)
+	}
+	return r.from
+}
+
+// recover answers 500 for a panic in a handler: its state is the request's own, so the process goes
+// on.
+func (r *request) recover() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	r.Cause, r.stack = fmt.Errorf("a handler panicked: %v", p), debug.Stack()
+	r.Fail(api.InternalError, "")
+	r.send()
+}
+
+// tooLarge is the user value that says that the body of a request was not read, and its limit.
+const tooLarge = "body too large"

@@ -115,7 +115,7 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 				t.Error("nobody was served meanwhile")
 			}
 			eventually(t, "all connections are given back", func() bool {
-				return g.publicConnections.open.Load() == 0
+				return g.public.places.Open() == 0
 			})
 			return
 		default:
@@ -188,7 +188,7 @@ func TestWhoSendsNothingIsClosed(t *testing.T) {
 		}
 	}
 	eventually(t, "both are given back", func() bool {
-		return g.publicConnections.open.Load() == 0
+		return g.public.places.Open() == 0
 	})
 }
 
@@ -206,7 +206,7 @@ func TestWhoShakesNoHandIsClosed(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	eventually(t, "all are given back", func() bool { return g.publicConnections.open.Load() == 0 })
+	eventually(t, "all are given back", func() bool { return g.public.places.Open() == 0 })
 }
 
 // A client that asks for much and takes none of it does not keep the answers in memory for ever.
@@ -224,7 +224,7 @@ func TestWhoTakesNoAnswersIsClosed(t *testing.T) {
 		}
 	}
 	eventually(t, "its connection is given back", func() bool {
-		return g.publicConnections.open.Load() == 0
+		return g.public.places.Open() == 0
 	})
 }
 
@@ -310,7 +310,7 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 		stays(c)
 	}
 	of[2].Close()
-	eventually(t, "its place is free", func() bool { return g.publicConnections.open.Load() == 3 })
+	eventually(t, "its place is free", func() bool { return g.public.places.Open() == 3 })
 	in("192.0.2.1")
 	stays(of[3])
 
@@ -326,7 +326,7 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 		proxied = append(proxied, in("10.1.2.3"))
 		in("127.0.0.1")
 	}
-	if n := g.publicConnections.open.Load(); n != 18 {
+	if n := g.public.places.Open(); n != 18 {
 		t.Errorf("%d connections are open", n)
 	}
 	g.idle(t, 13)
@@ -336,8 +336,8 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 	for _, c := range proxied {
 		stays(c)
 	}
-	if n, refused := g.publicConnections.open.Load(),
-		g.publicConnections.refused.Load(); n != 20 || refused != 5 {
+	if n, refused := g.public.places.Open(),
+		g.public.places.Refused(); n != 20 || refused != 5 {
 		t.Errorf("%d connections are open, %d were closed for others", n, refused)
 	}
 }

@@ -327,3 +327,32 @@ func TestWhatComesBehindABodyNamesNoAddress(t *testing.T) {
 		t.Errorf("an address behind the body: %v %q", statuses, bodies)
 	}
 }
+
+// A head is answered when it ends for a lenient reader. Otherwise the client, which sends no more,
+// would wait.
+func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
+	doors(t, func(t *testing.T, d *door) {
+		for _, text := range []string{
+			"GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\n\n",
+			"GET / HTTP/1.1\r\nHost: x\n\r\n", "GET / HTTP/1.1\nHost: x\r\n\n",
+			"GET / HTTP/1.1\r\nHost: x\r\n\n", d.head("Transfer-Encoding: chunked\r\n") + "0\r\n\n",
+			d.head("Transfer-Encoding: chunked\r\n") +
+				"2\r\n{}\r\n0\r\n\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		} {
+			for _, piece := range []int{1, 3, len(text)} {
+				c := d.dial(t)
+				for rest := text; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
+					if _, err := io.WriteString(c, rest[:min(piece, len(rest))]); err != nil {
+						break // it was answered before
+					}
+				}
+				answer, err := io.ReadAll(c)
+				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") ||
+					strings.Count(string(answer), "HTTP/1.1") != 1 {
+					t.Errorf("%q in pieces of %d: %q, %v", text, piece, answer, err)
+				}
+				c.Close()
+			}
+		}
+	})
+}

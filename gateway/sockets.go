@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"runtime/debug"
 	"strconv"
-	"time"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
 	"exchange/gateway/api"
+	"exchange/gateway/listen"
 	"exchange/gateway/ratelimit"
 	"exchange/gateway/socketio"
 	"exchange/gateway/stream"
@@ -28,18 +27,10 @@ const (
 	bookPath   = "/socket.io/"
 )
 
-// StreamOptions bound the clients of the stream. A zero field means the default of socketio or
-// stream.
-type StreamOptions struct {
-	Connections           int // sessions at once
-	ConnectionsPerAddress int
-	MessagesPerSecond     int // packets from one client
-	QueueBytes            int // most bytes that wait for one client
-	Stall                 time.Duration
-	PingInterval          time.Duration
-	PingTimeout           time.Duration
-	// least time between two states of ticker or orderbook.20 of one pair
-	Interval time.Duration
+// A mount has the event stream on its paths.
+type mount struct {
+	*edge
+	sockets atomic.Pointer[sockets] // nil: the exchange is starting
 }
 
 // sockets have the stream of one engine.
@@ -48,7 +39,7 @@ type sockets struct {
 	hub    *stream.Hub
 }
 
-// isStream reports whether a path is the stream's. As everywhere, the last slash may be missing.
+// isStream reports whether a path is the stream's. As everywhere, the last slash may be missinm.
 func isStream(path []byte) bool { return isBelow(path, streamPath) || isBelow(path, bookPath) }
 
 func isBelow(path []byte, folder string) bool {
@@ -57,13 +48,13 @@ func isBelow(path []byte, folder string) bool {
 
 var errTooManyRequests = errors.New("too many requests, come back later")
 
-func (g *Gateway) newSockets(e *actors.Engine) *sockets {
-	o := &g.opts.Stream
+func (m *mount) newSockets(e *actors.Engine) *sockets {
+	o := &m.opts.Stream
 	s := &sockets{hub: stream.New(e,
 		stream.Options{Interval: o.Interval, QueueBytes: o.QueueBytes}),
 		server: socketio.New(socketio.Options{
-			Log: g.log, Address: g.clientOf, Allow: g.mayAsk, Hold: holdPlace,
-			MaxPayload:  g.opts.BodyBytes,
+			Log: m.log, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
+			MaxPayload:  m.opts.BodyBytes,
 			Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress,
 			MessagesPerSecond: o.MessagesPerSecond,
 			QueueBytes:        o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval,
@@ -75,35 +66,23 @@ func (g *Gateway) newSockets(e *actors.Engine) *sockets {
 	return s
 }
 
-// holdPlace keeps the place of a websocket as long as its client has a subscription.
-func holdPlace(c net.Conn, on bool) {
-	if b := placeOf(c); b != nil {
-		b.places.hold(b, on)
-	}
-}
-
 // mayAsk takes a token of the address's public requests. It is for requests of the stream that
 // belong to no session, or that are refused.
-func (g *Gateway) mayAsk(ctx *fasthttp.RequestCtx) error {
-	a := g.limits.public.buckets.Take(ratelimit.AddressKey(g.clientOf(ctx)), g.now())
+func (m *mount) mayAsk(ctx *fasthttp.RequestCtx) error {
+	a := m.limits.public.buckets.Take(ratelimit.AddressKey(m.address(ctx)), m.now())
 	tellRate(&ctx.Response.Header, &a, nil)
 	if !a.OK {
-		g.limits.public.refused.Add(1)
+		m.limits.public.refused.Add(1)
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(a.RetryAfter))
 		return errTooManyRequests
 	}
 	return nil
 }
 
-// clientOf returns the client's address of a request.
-func (g *Gateway) clientOf(ctx *fasthttp.RequestCtx) netip.Addr {
-	return g.address(ctx)
-}
-
-// handleStream answers a request of the stream.
-func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
-	if s := g.sockets.Load(); s != nil {
-		defer g.recoverStream(ctx)
+// handle answers a request of the stream.
+func (m *mount) handle(ctx *fasthttp.RequestCtx) {
+	if s := m.sockets.Load(); s != nil {
+		defer m.recover(ctx)
 		if ctx.UserValue(tooLarge) != nil {
 			s.server.TooLarge(ctx)
 		} else {
@@ -114,7 +93,7 @@ func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
 		}
 		return
 	}
-	r := newRequest(g, ctx)
+	r := newRequest(m.edge, ctx)
 	r.route = uncounted
 	if r.takesPublic() {
 		r.Fail(api.Starting, "")
@@ -122,13 +101,13 @@ func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
-// recoverStream answers 500 for a panic in a request of the stream, as request.recover does.
-func (g *Gateway) recoverStream(ctx *fasthttp.RequestCtx) {
+// recover answers 500 for a panic in a request of the stream, as request.recover does.
+func (m *mount) recover(ctx *fasthttp.RequestCtx) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	r := newRequest(g, ctx)
+	r := newRequest(m.edge, ctx)
 	r.route, r.Cause, r.stack = unmatched, fmt.Errorf("a request of the stream panicked: %v", p),
 		debug.Stack()
 	r.Fail(api.InternalError, "")
@@ -136,7 +115,9 @@ func (g *Gateway) recoverStream(ctx *fasthttp.RequestCtx) {
 }
 
 // close tells the clients and ends.
-func (s *sockets) close() {
-	s.server.Shutdown()
-	s.hub.Close()
+func (m *mount) close() {
+	if s := m.sockets.Load(); s != nil {
+		s.server.Shutdown()
+		s.hub.Close()
+	}
 }

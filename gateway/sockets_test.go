@@ -87,7 +87,7 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 
 func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {
 	h := newHarness(t, nil)
-	h.gateway.sockets.Store(nil)
+	h.gateway.stream.sockets.Store(nil)
 	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 ||
 		string(a.header.Peek("Retry-After")) == "" ||
 		string(a.header.Peek("Access-Control-Allow-Origin")) != "*" {
@@ -95,7 +95,7 @@ func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {
 	}
 	h.gateway.SetEngine(h.engine)
 	h.polled(streamPath)
-	h.gateway.sockets.Load().close()
+	h.gateway.stream.close()
 	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 {
 		t.Errorf("%d %s", a.status, a.body)
 	}

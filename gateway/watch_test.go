@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/gateway/listen"
 	"exchange/gateway/operator"
 )
 
@@ -17,7 +18,7 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 	for _, want := range []string{"", token} {
 		h := newHarness(t, nil)
 		h.gateway.SetMetricsToken(want)
-		h.gateway.operator.AllowGuesses() // as many guesses as there are paths
+		h.gateway.operators.operator.AllowGuesses() // as many guesses as there are paths
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +106,7 @@ func TestTheMetricsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := g.ServeMetrics(l); !errors.Is(err, ErrPlain) {
+	if err := g.ServeMetrics(l); !errors.Is(err, listen.ErrPlain) {
 		t.Errorf("error is %v", err)
 	}
 }

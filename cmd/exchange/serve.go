@@ -19,6 +19,7 @@ import (
 	"exchange/config"
 	"exchange/core/state"
 	"exchange/gateway"
+	"exchange/gateway/listen"
 	"exchange/persistence"
 	"exchange/persistence/archive"
 	"exchange/persistence/folder"
@@ -50,7 +51,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if err != nil {
 		return failf(exitUsage, "TLS: %v", err)
 	}
-	open, err := listen(cfg, log)
+	open, err := openListeners(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, eng
 	g *gateway.Gateway, served <-chan error) error {
 	select {
 	case err := <-served:
-		if errors.Is(err, gateway.ErrPlain) {
+		if errors.Is(err, listen.ErrPlain) {
 			return failf(exitUsage, "%v", err)
 		}
 		return failf(exitBroken, "a listener ended: %v", err)

@@ -14,8 +14,8 @@ type listeners struct {
 	metrics          net.Listener // nil: there is none
 }
 
-// listen opens the configured listeners.
-func listen(cfg *config.Config, log *slog.Logger) (*listeners, error) {
+// openListeners opens the configured listeners.
+func openListeners(cfg *config.Config, log *slog.Logger) (*listeners, error) {
 	l := &listeners{}
 	var err error
 	if l.public, err = net.Listen("tcp", cfg.Listen); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"exchange/actors/seal"
 	"exchange/config"
-	"exchange/gateway"
+	"exchange/gateway/listen"
 )
 
 // The listeners beside the public one: the operator's, and the one for monitoring.
@@ -60,7 +60,7 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 func mayHaveSocket(path string, user int) error {
 	const instead = "set operator to an address such as 127.0.0.1:8081"
 	switch {
-	case !gateway.Peers:
+	case !listen.Peers:
 		return failf(exitUsage,
 			"the operator's socket %s: this system does not tell which user connects to a "+
 				"socket; %s", path, instead)
@@ -69,7 +69,7 @@ func mayHaveSocket(path string, user int) error {
 			"the operator's socket %s: its path has %d bytes, and a socket's takes %d; %s, or to "+
 				"unix: and a shorter path",
 			path, len(path), maxSocketPath, instead)
-	case user == gateway.OverflowUser():
+	case user == listen.OverflowUser():
 		return failf(exitUsage,
 			"the operator's socket %s: the exchange runs as user id %d, as which the system "+
 				"shows each user "+

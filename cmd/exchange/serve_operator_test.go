@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/gateway"
+	"exchange/gateway/listen"
 )
 
 // If the system cannot name the user of a socket, no socket is made, and the start names the
 // remedy.
 func TestASocketIsForUsersThatTheSystemCanName(t *testing.T) {
-	if !gateway.Peers {
+	if !listen.Peers {
 		t.Skip("this system names no users")
 	}
 	for _, x := range []struct {
@@ -21,7 +21,7 @@ func TestASocketIsForUsersThatTheSystemCanName(t *testing.T) {
 		{"/x/operator.sock", 0, ""},
 		{"/x/operator.sock", 65532, ""},
 		{"/" + strings.Repeat("x", maxSocketPath), 1000, "its path has 104 bytes"},
-		{"/x/operator.sock", gateway.OverflowUser(),
+		{"/x/operator.sock", listen.OverflowUser(),
 			"run it as another user, or set operator to an address"},
 	} {
 		err := mayHaveSocket(x.path, x.user)

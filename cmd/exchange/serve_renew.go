@@ -11,6 +11,7 @@ import (
 
 	"exchange/config"
 	"exchange/gateway"
+	"exchange/gateway/listen"
 )
 
 // Certificates and the operator's token are renewed while the exchange runs.
@@ -24,16 +25,16 @@ type renewal struct {
 	cfg          *config.Config
 	log          *slog.Logger
 	gateway      *gateway.Gateway
-	certificates []*gateway.Certificate
+	certificates []*listen.Certificate
 	tokens       tokenSet // as they are now
 }
 
 // A certificateSet has the listeners' certificates; nil without TLS.
-type certificateSet struct{ public, operator, metrics *gateway.Certificate }
+type certificateSet struct{ public, operator, metrics *listen.Certificate }
 
 // all returns those that are not nil.
-func (s *certificateSet) all() (list []*gateway.Certificate) {
-	for _, c := range []*gateway.Certificate{s.public, s.operator, s.metrics} {
+func (s *certificateSet) all() (list []*listen.Certificate) {
+	for _, c := range []*listen.Certificate{s.public, s.operator, s.metrics} {
 		if c != nil {
 			list = append(list, c)
 		}
@@ -45,12 +46,12 @@ func (s *certificateSet) all() (list []*gateway.Certificate) {
 func certificates(cfg *config.Config, log *slog.Logger) (s certificateSet, err error) {
 	for _, x := range []struct {
 		tls *config.TLS
-		to  **gateway.Certificate
+		to  **listen.Certificate
 	}{{&cfg.TLS, &s.public}, {&cfg.OperatorTLS, &s.operator}, {&cfg.Metrics.TLS, &s.metrics}} {
 		if !x.tls.On() {
 			continue
 		}
-		if *x.to, err = gateway.LoadCertificate(x.tls.CertFile, x.tls.KeyFile, log); err != nil {
+		if *x.to, err = listen.LoadCertificate(x.tls.CertFile, x.tls.KeyFile, log); err != nil {
 			return s, err
 		}
 	}

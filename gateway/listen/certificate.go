@@ -1,11 +1,9 @@
-package gateway
+package listen
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -21,7 +19,7 @@ type Certificate struct {
 	log               *slog.Logger
 
 	serving atomic.Pointer[tls.Certificate]
-	stale   atomic.Bool // the files have changed, and the new ones cannot be used
+	unused  atomic.Bool // the files have changed, and the new ones cannot be used
 
 	mu     sync.Mutex
 	seen   [2]os.FileInfo // the files when they were last taken; guarded by mu
@@ -66,7 +64,7 @@ func (c *Certificate) Reload() {
 func (c *Certificate) Refresh(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stale.Load() || c.changed() {
+	if c.unused.Load() || c.changed() {
 		c.reload(now)
 	}
 	c.warn(now)
@@ -83,17 +81,17 @@ func (c *Certificate) reload(now time.Time) {
 			loaded.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	if err != nil {
-		c.stale.Store(true)
+		c.unused.Store(true)
 		if c.said != err.Error() {
 			c.said = err.Error()
 			c.log.Error("the new certificate cannot be used, the one before stays", "error", err,
-				"until", c.expires())
+				"until", c.Expires())
 		}
 		return
 	}
 	c.seen, c.said, c.warned = seen, "", time.Time{}
 	c.serving.Store(loaded)
-	c.stale.Store(false)
+	c.unused.Store(false)
 	c.log.Info("a certificate was loaded", "file", c.certFile, "until", loaded.Leaf.NotAfter)
 }
 
@@ -138,132 +136,21 @@ func (c *Certificate) changed() bool {
 }
 
 func (c *Certificate) warn(now time.Time) {
-	left := c.expires().Sub(now)
+	left := c.Expires().Sub(now)
 	if left > expiresSoon || now.Sub(c.warned) < warnAgain {
 		return
 	}
 	c.warned = now
 	if left <= 0 {
 		c.log.Error("the certificate has ended: clients refuse to connect", "file", c.certFile,
-			"ended", c.expires())
+			"ended", c.Expires())
 		return
 	}
-	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.expires())
+	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.Expires())
 }
 
-// expires is the end of the certificate that is served.
-func (c *Certificate) expires() time.Time { return c.serving.Load().Leaf.NotAfter }
+// Expires returns the end of the certificate that is served.
+func (c *Certificate) Expires() time.Time { return c.serving.Load().Leaf.NotAfter }
 
-// isStale reports whether the files have something newer that cannot be used.
-func (c *Certificate) isStale() bool { return c.stale.Load() }
-
-// config is for the listener. Handshakes that are under way keep the certificate that they began
-// with.
-func (c *Certificate) config() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		// Those of TLS 1.3 are all good and cannot be chosen. Of TLS 1.2 only suites with forward
-		// secrecy and authenticated encryption are served.
-		CipherSuites: []uint16{
-			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-			tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-		},
-		NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return c.serving.Load(), nil
-		},
-	}
-}
-
-// A secured listener speaks TLS. The handshake is the server's, in the connection's own goroutine
-// and within the read timeout.
-type secured struct {
-	net.Listener
-	config *tls.Config
-}
-
-// secure puts TLS on a listener, if there is a certificate for it.
-func secure(l net.Listener, c *Certificate) net.Listener {
-	if c == nil {
-		return l
-	}
-	return &secured{l, c.config()}
-}
-
-// Accept implements net.Listener.
-func (l *secured) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	place, ok := c.(*boundedConn)
-	if ok {
-		place.below = true
-	}
-	below := &farewell{Conn: c, place: place}
-	return &tlsConn{tls.Server(below, l.config), below}, nil
-}
-
-// A tlsConn is a connection whose Close does not wait. Close of crypto/tls first says goodbye, and
-// waits up to five seconds for a client that does not read. Messages to other clients may be
-// waiting behind that.
-type tlsConn struct {
-	*tls.Conn
-	below *farewell
-}
-
-// Read implements net.Conn.
-func (c *tlsConn) Read(p []byte) (int, error) {
-	if c.below.place == nil {
-		return c.Conn.Read(p)
-	}
-	return c.below.place.requests.read(c.Conn, p)
-}
-
-func (c *tlsConn) Close() error {
-	switch p := c.below.place; {
-	case p == nil:
-	case p.lingering.Load() == lingerWanted:
-		c.below.most.Store(int64(p.places.patience))
-		c.CloseWrite() //nolint:errcheck // the connection is closed either way
-	default:
-		p.places.leave(p) // before the client sees the end: it may come again at once
-	}
-	c.below.most.Store(int64(farewellTimeout))
-	return c.Conn.Close()
-}
-
-// farewellTimeout is how long the goodbye of TLS may take: it fits into the socket's buffer, or is
-// left out.
-const farewellTimeout = time.Millisecond
-
-// A farewell is the connection below TLS.
-type farewell struct {
-	net.Conn
-	place *boundedConn // the same, if it has a place
-	most  atomic.Int64 // longest write, in nanoseconds; 0: any
-}
-
-// SetWriteDeadline implements net.Conn. At the end there is less time than TLS wants for its
-// goodbye.
-func (c *farewell) SetWriteDeadline(t time.Time) error {
-	if most := c.most.Load(); most > 0 {
-		if soon := time.Now().Add(time.Duration(most)); t.IsZero() || t.After(soon) {
-			t = soon
-		}
-	}
-	return c.Conn.SetWriteDeadline(t)
-}
-
-// ErrPlain is of a listener for operators or monitoring that others can reach and that has no
-// certificate.
-var ErrPlain = errors.New("it is not on a loopback address and has no certificate: " +
-	"its token, and what it answers, would cross the network in clear text")
-
-// onlyHere reports whether nothing but this machine, or this process, reaches a listener.
-func onlyHere(l net.Listener) bool {
-	a, ok := l.Addr().(*net.TCPAddr)
-	return !ok || a.IP.IsLoopback()
-}
+// Stale reports whether the files have something newer that cannot be used.
+func (c *Certificate) Stale() bool { return c.unused.Load() }

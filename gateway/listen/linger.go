@@ -1,25 +1,16 @@
-package gateway
+package listen
 
 import (
-	"net"
 	"sync"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // A lingering close lets a client read the answer to a request that was not read to its end. If the
 // server closed at once, the client's further bytes would reset the connection, and the answer
 // would be lost. So the server stops sending, reads and drops the client's bytes, and then closes.
 
-// Bounds of lingering closes.
-const (
-	mostLingering = 256 // at once, of one listener
-	// of one address, except this machine and trusted proxies
-	mostLingeringOfAddress = 32
-	lingerTimeout          = 2 * time.Second // for each
-	lingerBytes            = 1 << 20         // from each client
-)
+// lingerBytes is the most that a lingering close reads from its client.
+const lingerBytes = 1 << 20
 
 // First steps of Close.
 const (
@@ -28,17 +19,12 @@ const (
 	lingerBegun // or over, or not wanted any more
 )
 
-// lingerAfter closes the connection in this way after the answer.
-func lingerAfter(ctx *fasthttp.RequestCtx, c *boundedConn) {
-	ctx.SetConnectionClose()
-	if c != nil {
-		c.lingering.CompareAndSwap(lingerNot, lingerWanted)
-	}
-}
+// Linger lets Close linger.
+func (c *Conn) Linger() { c.lingering.CompareAndSwap(lingerNot, lingerWanted) }
 
-// Close implements net.Conn. It waits for a client only after lingerAfter, and once: another call
+// Close implements net.Conn. It waits for a client only after Linger, and once: another call
 // ends the wait.
-func (c *boundedConn) Close() error {
+func (c *Conn) Close() error {
 	if c.lingering.Swap(lingerBegun) == lingerWanted {
 		c.linger()
 	}
@@ -46,22 +32,22 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// cut closes a connection at once.
-func (c *boundedConn) cut() {
+// Cut closes a connection at once.
+func (c *Conn) Cut() {
 	c.lingering.Store(lingerBegun)
 	c.Close() //nolint:errcheck // nothing is left to do
 }
 
 var lingerBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
-func (c *boundedConn) linger() {
+func (c *Conn) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
 		return
 	}
 	loser, ok := c.places.mayLinger(c)
 	if loser != nil {
-		loser.cut()
+		loser.Cut()
 	}
 	if !ok {
 		return
@@ -81,5 +67,3 @@ func (c *boundedConn) linger() {
 		rest -= n
 	}
 }
-
-var _ net.Conn = (*boundedConn)(nil)

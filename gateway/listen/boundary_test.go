@@ -1,10 +1,9 @@
-package gateway
+package listen
 
 import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,35 +11,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 )
-
-// A head is answered when it ends for a lenient reader. Otherwise the client, which sends no more,
-// would wait.
-func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
-	doors(t, func(t *testing.T, d *door) {
-		for _, text := range []string{
-			"GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\n\n",
-			"GET / HTTP/1.1\r\nHost: x\n\r\n", "GET / HTTP/1.1\nHost: x\r\n\n",
-			"GET / HTTP/1.1\r\nHost: x\r\n\n", d.head("Transfer-Encoding: chunked\r\n") + "0\r\n\n",
-			d.head("Transfer-Encoding: chunked\r\n") +
-				"2\r\n{}\r\n0\r\n\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
-		} {
-			for _, piece := range []int{1, 3, len(text)} {
-				c := d.dial(t)
-				for rest := text; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
-					if _, err := io.WriteString(c, rest[:min(piece, len(rest))]); err != nil {
-						break // it was answered before
-					}
-				}
-				answer, err := io.ReadAll(c)
-				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") ||
-					strings.Count(string(answer), "HTTP/1.1") != 1 {
-					t.Errorf("%q in pieces of %d: %q, %v", text, piece, answer, err)
-				}
-				c.Close()
-			}
-		}
-	})
-}
 
 // followed returns the bytes that are passed on of a text that comes in pieces.
 func followed(text []byte, piece int) (passed []byte, b *boundaries) {
@@ -200,7 +170,7 @@ func endsForTheServer(text []byte) (list []int) {
 		if r.ReadLimitBody(in, 1<<20) != nil {
 			return list
 		}
-		if r.MayContinue() && r.ContinueReadBody(in, 1<<20) != nil || !isSpoken(&r.Header) {
+		if r.MayContinue() && r.ContinueReadBody(in, 1<<20) != nil || !Speaks(r.Header.Protocol()) {
 			return list
 		}
 		list = append(list, len(text)-rest.Len()-in.Buffered())
@@ -240,7 +210,7 @@ func BenchmarkTheChecksOfAHead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f.follow(text)
-		if !isSpoken(&r.Header) {
+		if !Speaks(r.Header.Protocol()) {
 			b.Fatal("refused")
 		}
 	}

@@ -1,4 +1,4 @@
-package gateway
+package listen
 
 import (
 	"container/list"
@@ -24,41 +24,57 @@ import (
 // places. Otherwise a supervisor might believe that a process with many clients is dead.
 //
 // The mutex guards the lists. Work under it takes the same time however many connections there are.
-// Requests do not take it: see boundedConn.state.
-type places struct {
+// Requests do not take it: see Conn.state.
+type Places struct {
 	most       int
 	spare      int // beyond most, for loopback addresses
 	perAddress int // 0: one address may have all
 	trusted    []netip.Prefix
-	meter      *connectionMeter
 	patience   time.Duration // bound of each lingering close
+	refused    atomic.Uint64 // connections that got no place, and those that lost theirs
 
 	mu        sync.Mutex
 	open      int
-	lingering list.List // open *boundedConn that linger, the longest first
+	lingering list.List // open *Conn that linger, the longest first
 	hosts     map[uint64]*host
 	ranks     []hostList // ranks[n] has the hosts of rank n, for n > 0
 	ranked    numberSet  // the ranks that have a host
 }
 
-// SpareConnections are places of the public listener beyond its limit, for loopback addresses.
-const SpareConnections = 8
+// Bounds of lingering closes.
+const (
+	mostLingering = 256 // at once, of one listener
+	// of one address, except this machine and trusted proxies
+	mostLingeringOfAddress = 32
+	lingerTimeout          = 2 * time.Second // for each
+)
 
-func newPlaces(most, perAddress int, trusted []netip.Prefix, m *connectionMeter) *places {
-	return &places{most: most, perAddress: perAddress, trusted: trusted, meter: m,
-		patience: lingerTimeout,
-		hosts:    map[uint64]*host{}}
+// NewPlaces makes places for so many connections, and spare ones for loopback addresses. One
+// address has perAddress of them at most, unless that is 0.
+func NewPlaces(most, spare, perAddress int, trusted []netip.Prefix) *Places {
+	return &Places{most: most, spare: spare, perAddress: perAddress, trusted: trusted,
+		patience: lingerTimeout, hosts: map[uint64]*host{}}
 }
+
+// Open returns the number of connections that have a place.
+func (p *Places) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
+
+// Refused counts the connections that got no place, and those that lost theirs to a newer one.
+func (p *Places) Refused() uint64 { return p.refused.Load() }
 
 // A host is an address that has connections. Fields are guarded by places.mu.
 type host struct {
 	key         uint64
 	local       bool // of this machine
 	open        int
-	unproven    int          // open connections that never authenticated
-	lingering   int          // open connections that linger
-	first, last *boundedConn // connections that may be given up, the oldest first
-	rank        int          // unproven, or 0 if none may be given up
+	unproven    int   // open connections that never authenticated
+	lingering   int   // open connections that linger
+	first, last *Conn // connections that may be given up, the oldest first
+	rank        int   // unproven, or 0 if none may be given up
 
 	before, after *host // in its rank
 }
@@ -76,7 +92,7 @@ const (
 
 // enter gives a connection a place. The caller closes the loser, whose place it took. ok is false
 // if all places are taken and none is given up.
-func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
+func (p *Places) enter(c *Conn) (loser *Conn, ok bool) {
 	from, trusted := p.origin(c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +121,6 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 		loser = p.giveUp(p.ranks[top].first)
 	}
 	p.open++
-	p.meter.open.Add(1)
 	if h == nil {
 		c.state.Store(kept)
 		return loser, true
@@ -120,18 +135,28 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 
 // origin returns the address that a connection counts for. A trusted proxy's connections count for
 // none, because many clients share them. Connections of this machine are not bounded by address.
-func (p *places) origin(c *boundedConn) (from netip.Addr, trusted bool) {
+func (p *Places) origin(c *Conn) (from netip.Addr, trusted bool) {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		from = tcp.AddrPort().Addr().Unmap()
 	} else {
 		from = netip.IPv6Loopback() // a socket of this machine
 	}
-	return from, within(p.trusted, from)
+	return from, Within(p.trusted, from)
+}
+
+// Within reports whether one of the networks has an address.
+func Within(networks []netip.Prefix, a netip.Addr) bool {
+	for _, n := range networks {
+		if n.Contains(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // giveUp takes the place of a host's oldest idle connection; nil: none is idle. Connections that
 // turn out to be busy come back to the list when they are idle again. mu is held.
-func (p *places) giveUp(h *host) *boundedConn {
+func (p *Places) giveUp(h *host) *Conn {
 	for c := h.first; c != nil; c = h.first {
 		switch {
 		case c.state.CompareAndSwap(idle, lost):
@@ -145,14 +170,14 @@ func (p *places) giveUp(h *host) *boundedConn {
 }
 
 // leave gives back the place of a connection. Only the first call counts.
-func (p *places) leave(c *boundedConn) {
+func (p *Places) leave(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.forget(c)
 }
 
 // forget is leave with mu held.
-func (p *places) forget(c *boundedConn) {
+func (p *Places) forget(c *Conn) {
 	if c.gone {
 		return
 	}
@@ -160,7 +185,6 @@ func (p *places) forget(c *boundedConn) {
 	p.endLinger(c)
 	p.unlist(c)
 	p.open--
-	p.meter.open.Add(-1)
 	h := c.host
 	if h == nil {
 		return
@@ -175,7 +199,7 @@ func (p *places) forget(c *boundedConn) {
 }
 
 // settle sets a connection's state and list after a change. mu is held.
-func (p *places) settle(c *boundedConn) {
+func (p *Places) settle(c *Conn) {
 	switch {
 	case c.gone:
 	case c.known || c.held || c.host == nil:
@@ -188,7 +212,7 @@ func (p *places) settle(c *boundedConn) {
 }
 
 // know notes that a request with a right signature came over a connection.
-func (p *places) know(c *boundedConn) {
+func (p *Places) know(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h := c.host; h != nil && !c.known && !c.gone {
@@ -200,7 +224,7 @@ func (p *places) know(c *boundedConn) {
 }
 
 // hold notes whether a connection has a stream with a subscription.
-func (p *places) hold(c *boundedConn, on bool) {
+func (p *Places) hold(c *Conn, on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.held = on
@@ -208,7 +232,7 @@ func (p *places) hold(c *boundedConn, on bool) {
 }
 
 // unpark lists a connection again that was parked and is idle now.
-func (p *places) unpark(c *boundedConn) {
+func (p *Places) unpark(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle(c)
@@ -217,7 +241,7 @@ func (p *places) unpark(c *boundedConn) {
 // mayLinger lets one more connection linger, unless too many of its address linger. Meanwhile the
 // connection keeps its place, and may lose the place like an idle one. If too many linger in all,
 // the longest one loses its place, and the caller closes it.
-func (p *places) mayLinger(c *boundedConn) (loser *boundedConn, ok bool) {
+func (p *Places) mayLinger(c *Conn) (loser *Conn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := c.host
@@ -225,7 +249,7 @@ func (p *places) mayLinger(c *boundedConn) (loser *boundedConn, ok bool) {
 		return nil, false
 	}
 	if p.lingering.Len() == mostLingering {
-		loser = p.lingering.Front().Value.(*boundedConn)
+		loser = p.lingering.Front().Value.(*Conn)
 		p.forget(loser)
 	}
 	c.lingers = p.lingering.PushBack(c)
@@ -237,14 +261,14 @@ func (p *places) mayLinger(c *boundedConn) (loser *boundedConn, ok bool) {
 }
 
 // lingered ends a connection's linger.
-func (p *places) lingered(c *boundedConn) {
+func (p *Places) lingered(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endLinger(c)
 }
 
 // endLinger is lingered with mu held.
-func (p *places) endLinger(c *boundedConn) {
+func (p *Places) endLinger(c *Conn) {
 	if c.lingers == nil {
 		return
 	}
@@ -256,7 +280,7 @@ func (p *places) endLinger(c *boundedConn) {
 }
 
 // list puts a connection after the others that its host may give up. mu is held.
-func (p *places) list(c *boundedConn) {
+func (p *Places) list(c *Conn) {
 	h := c.host
 	if c.listed {
 		return
@@ -272,7 +296,7 @@ func (p *places) list(c *boundedConn) {
 }
 
 // unlist takes a connection out of its host's list. mu is held.
-func (p *places) unlist(c *boundedConn) {
+func (p *Places) unlist(c *Conn) {
 	h := c.host
 	if !c.listed {
 		return
@@ -293,7 +317,7 @@ func (p *places) unlist(c *boundedConn) {
 }
 
 // rank moves a host to its present rank, after the other hosts there. mu is held.
-func (p *places) rank(h *host) {
+func (p *Places) rank(h *host) {
 	n := 0
 	if h.first != nil {
 		n = h.unproven
@@ -371,10 +395,10 @@ func (s *numberSet) max() (n int) {
 	return n
 }
 
-// A boundedConn has a place until it is closed.
-type boundedConn struct {
+// A Conn is a connection that has a place until it is closed.
+type Conn struct {
 	net.Conn
-	places *places
+	places *Places
 	// state decides whether the connection may be given up. The goroutine that serves the
 	// connection moves state from idle to busy and back without the mutex; all other changes are
 	// made under it.
@@ -386,7 +410,7 @@ type boundedConn struct {
 
 	// Guarded by places.mu.
 	host          *host // nil: a trusted proxy's
-	before, after *boundedConn
+	before, after *Conn
 	listed        bool          // in its host's list
 	known         bool          // authenticated
 	held          bool          // has a stream with a subscription
@@ -394,9 +418,9 @@ type boundedConn struct {
 	lingers       *list.Element // in places.lingering; nil: it does not linger
 }
 
-// occupy notes that a request is being answered. It returns false if the connection was given up.
+// Occupy notes that a request is being answered. It returns false if the connection was given up.
 // Then the request must not be carried out, because the client cannot get the answer.
-func (c *boundedConn) occupy() bool {
+func (c *Conn) Occupy() bool {
 	for {
 		switch c.state.Load() {
 		case idle:
@@ -412,7 +436,7 @@ func (c *boundedConn) occupy() bool {
 }
 
 // Read implements net.Conn. The server reads after it has answered the request before.
-func (c *boundedConn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (int, error) {
 	switch c.state.Load() {
 	case busy:
 		if !c.state.CompareAndSwap(busy, idle) {
@@ -427,22 +451,9 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 	return c.requests.read(c.Conn, p)
 }
 
-// placeOf returns the place of a connection, nil if it has none.
-func placeOf(c net.Conn) *boundedConn {
-	switch c := c.(type) {
-	case *boundedConn:
-		return c
-	case *tlsConn:
-		return c.below.place
-	case interface{ UnsafeConn() net.Conn }:
-		return placeOf(c.UnsafeConn())
-	}
-	return nil
-}
+// IsSilent reports whether no byte of a next request has come.
+func (c *Conn) IsSilent() bool { return c.requests.none() }
 
-// known notes that a connection's client has authenticated.
-func known(c net.Conn) {
-	if b := placeOf(c); b != nil && b.state.Load() != kept {
-		b.places.know(b)
-	}
-}
+// AskedForUpgrade reports whether the last request asked for another protocol: the bytes behind the
+// request were not followed.
+func (c *Conn) AskedForUpgrade() bool { return c.requests.off }

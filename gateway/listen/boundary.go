@@ -1,13 +1,10 @@
-package gateway
+package listen
 
 import (
 	"bytes"
 	"errors"
 	"io"
-
-	"github.com/valyala/fasthttp"
-
-	"exchange/gateway/api"
+	"strconv"
 )
 
 // All readers of a connection must agree on the end of each request. Otherwise a client can hide a
@@ -178,9 +175,8 @@ func (b *boundaries) field(line []byte) bool {
 	value = bytes.Trim(value, " \t\r")
 	switch {
 	case len(name) == len(lengthName) && bytes.EqualFold(name, lengthName):
-		n, ok := api.Integer(value)
-		b.left, b.lengths = n, b.lengths+1
-		return ok && b.size <= len(b.beginsBy)
+		b.lengths++
+		return b.size <= len(b.beginsBy) && b.length(value)
 	case len(name) == len(transferName) && bytes.EqualFold(name, transferName):
 		b.chunked = bytes.EqualFold(value, chunkedCoding)
 		return b.chunked && b.size <= len(b.beginsBy)
@@ -212,15 +208,30 @@ func (b *boundaries) endOfHead() bool {
 	return true
 }
 
+// maxDigits is the most digits of a length.
+const maxDigits = 19
+
+// length notes the length of a body, and returns false if the text is none.
+func (b *boundaries) length(text []byte) bool {
+	if len(text) > maxDigits {
+		return false
+	}
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	b.left = n
+	return err == nil
+}
+
 // chunk reads the line before a chunk.
 func (b *boundaries) chunk(line []byte) bool {
 	n, digits := uint64(0), 0
-	for digits < len(line) && hexDigits[line[digits]] {
-		c := uint64(line[digits] | 0x20)
-		if c -= '0'; c > 9 {
-			c -= 'a' - '0' - 10
+	for ; digits < len(line); digits++ {
+		c, letter := line[digits]-'0', line[digits]|0x20-'a'
+		if letter < 6 {
+			c = letter + 10
+		} else if c > 9 {
+			break
 		}
-		n, digits = n<<4|c, digits+1
+		n = n<<4 | uint64(c)
 	}
 	if digits == 0 || digits > 15 {
 		return false
@@ -232,9 +243,8 @@ func (b *boundaries) chunk(line []byte) bool {
 	return true
 }
 
-// isSpoken reports whether a head has a version of HTTP that the edge speaks.
-func isSpoken(h *fasthttp.RequestHeader) bool {
-	version := h.Protocol()
+// Speaks reports whether requests of a version of HTTP end where boundaries find their end.
+func Speaks(version []byte) bool {
 	return bytes.Equal(version, http11) || bytes.Equal(version, http10)
 }
 

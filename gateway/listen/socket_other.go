@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package gateway
+package listen
 
 import (
 	"errors"

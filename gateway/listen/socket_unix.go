@@ -1,6 +1,6 @@
 //go:build darwin || linux
 
-package gateway
+package listen
 
 import (
 	"errors"

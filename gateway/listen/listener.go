@@ -1,13 +1,12 @@
-package gateway
+package listen
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"syscall"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // A bounded listener bounds the connections at once, in all and from one address. One connection
@@ -15,9 +14,9 @@ import (
 // The server's own bounds would answer with texts that are no part of the API.
 type bounded struct {
 	net.Listener
-	places *places
+	places *Places
 	// writes the answer for one connection too many; nil: no answer
-	refuse func(*fasthttp.RequestCtx)
+	refuse func(io.Writer)
 	log    *slog.Logger
 }
 
@@ -30,15 +29,15 @@ const (
 	acceptPause = 50 * time.Millisecond
 )
 
-// bounded adds the limits of connections to a listener, and TLS if it has a certificate. With TLS,
-// one connection too many is closed without an answer, because its handshake would cost more than
-// the limit saves.
-func (g *Gateway) bounded(l net.Listener, p *places, c *Certificate,
-	refuse func(*fasthttp.RequestCtx)) net.Listener {
+// New gives the connections of a listener places, and TLS if there is a certificate. refuse writes
+// the answer to one connection too many. With TLS such a connection is closed without an answer,
+// because its handshake would cost more than the limit saves.
+func New(l net.Listener, p *Places, c *Certificate, refuse func(io.Writer),
+	log *slog.Logger) net.Listener {
 	if c != nil {
 		refuse = nil
 	}
-	return secure(&bounded{Listener: l, places: p, refuse: refuse, log: g.log}, c)
+	return secure(&bounded{Listener: l, places: p, refuse: refuse, log: log}, c)
 }
 
 // Accept implements net.Listener; the server calls it from one goroutine.
@@ -56,16 +55,16 @@ func (l *bounded) Accept() (net.Conn, error) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		b := &boundedConn{Conn: c, places: l.places}
+		b := &Conn{Conn: c, places: l.places}
 		loser, ok := l.places.enter(b)
 		if loser != nil {
-			l.places.meter.refused.Add(1)
-			loser.cut()
+			l.places.refused.Add(1)
+			loser.Cut()
 		}
 		if ok {
 			return b, nil
 		}
-		l.places.meter.refused.Add(1)
+		l.places.refused.Add(1)
 		l.turnAway(c)
 	}
 }
@@ -82,16 +81,40 @@ func (l *bounded) turnAway(c net.Conn) {
 	if l.refuse == nil {
 		return
 	}
-	var ctx fasthttp.RequestCtx
-	l.refuse(&ctx)
-	ctx.Response.SetConnectionClose()
 	if c.SetWriteDeadline(time.Now().Add(refusalTimeout)) == nil {
-		ctx.Response.WriteTo(c) //nolint:errcheck // the client may be gone
+		l.refuse(c)
+	}
+}
+
+// Of returns the connection with a place below a server's connection, nil if there is none.
+func Of(c net.Conn) *Conn {
+	switch c := c.(type) {
+	case *Conn:
+		return c
+	case *tlsConn:
+		return c.below.place
+	case interface{ UnsafeConn() net.Conn }:
+		return Of(c.UnsafeConn())
+	}
+	return nil
+}
+
+// Authenticated notes that a connection's client has authenticated: it keeps its place.
+func Authenticated(c net.Conn) {
+	if b := Of(c); b != nil && b.state.Load() != kept {
+		b.places.know(b)
+	}
+}
+
+// Hold notes whether a connection has a subscription, and keeps its place so long.
+func Hold(c net.Conn, on bool) {
+	if b := Of(c); b != nil {
+		b.places.hold(b, on)
 	}
 }
 
 // SyscallConn lets the stream write without waiting.
-func (c *boundedConn) SyscallConn() (syscall.RawConn, error) {
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := c.Conn.(syscall.Conn); ok {
 		return s.SyscallConn()
 	}

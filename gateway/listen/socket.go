@@ -1,12 +1,10 @@
-package gateway
+package listen
 
 import (
 	"errors"
 	"net"
 	"os"
 	"sync/atomic"
-
-	"github.com/valyala/fasthttp"
 )
 
 // The operator's socket: a listener of this machine that asks the system for the user at the other
@@ -23,18 +21,27 @@ type socketListener struct {
 	warn    func(text string, args ...any)
 }
 
+// OnSocket notes the users of a socket's connections. It reads at most most bytes from a user that
+// may not operate, and warns of the first.
+func OnSocket(l *net.UnixListener, most int, warn func(text string, args ...any)) net.Listener {
+	return &socketListener{UnixListener: l, most: most, warn: warn}
+}
+
 // A localConn is a connection of the operator's socket.
 type localConn struct {
 	*net.UnixConn
-	user  int
-	known bool // the system has told the user
-	left  int  // bytes that may still be read from another user
+	user User
+	left int // bytes that may still be read from a user that may not operate
 }
 
-// mayOperate reports whether the user is the exchange's own or root.
-func (c *localConn) mayOperate() bool {
-	return c.known && (c.user == 0 || c.user == os.Geteuid())
+// A User is the user at the other end of a socket.
+type User struct {
+	ID    int
+	Known bool // the system has told the ID
 }
+
+// MayOperate reports whether the user is the exchange's own or root.
+func (u User) MayOperate() bool { return u.Known && (u.ID == 0 || u.ID == os.Geteuid()) }
 
 // Accept implements net.Listener.
 func (l *socketListener) Accept() (net.Conn, error) {
@@ -44,10 +51,10 @@ func (l *socketListener) Accept() (net.Conn, error) {
 	}
 	c := &localConn{UnixConn: conn, left: l.most}
 	user, err := peerUser(conn)
-	c.user, c.known = user, err == nil
-	if !c.mayOperate() && !l.refused.Swap(true) {
+	c.user = User{user, err == nil}
+	if !c.user.MayOperate() && !l.refused.Swap(true) {
 		l.warn("the operator's socket was used by another user and answers 403; this is said once",
-			"user", c.user, "error", err)
+			"user", user, "error", err)
 	}
 	return c, nil
 }
@@ -55,7 +62,7 @@ func (l *socketListener) Accept() (net.Conn, error) {
 // Read implements net.Conn. From another user it reads the head of one request, which is answered,
 // and no body.
 func (c *localConn) Read(p []byte) (int, error) {
-	if c.mayOperate() {
+	if c.user.MayOperate() {
 		return c.UnixConn.Read(p)
 	}
 	if c.left == 0 {
@@ -68,13 +75,14 @@ func (c *localConn) Read(p []byte) (int, error) {
 
 var errStranger = errors.New("gateway: the operator's socket is used by another user")
 
-// socketOf returns the connection of the operator's socket that a request came over, nil for other
-// requests.
-func socketOf(ctx *fasthttp.RequestCtx) *localConn {
-	b := placeOf(ctx.Conn())
+// UserOf returns the user of a connection of the operator's socket. ok is false for all others.
+func UserOf(c net.Conn) (u User, ok bool) {
+	b := Of(c)
 	if b == nil {
-		return nil
+		return User{}, false
 	}
-	c, _ := b.Conn.(*localConn)
-	return c
+	if c, ok := b.Conn.(*localConn); ok {
+		return c.user, true
+	}
+	return User{}, false
 }

@@ -1,0 +1,207 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/core/market"
+	"exchange/gateway/api"
+	"exchange/gateway/openapi"
+	"exchange/gateway/ratelimit"
+)
+
+// An endpoint is a path with its operation. Every path of the API is answered with and without its
+// last slash.
+type endpoint struct {
+	api.Operation
+	page  func(*request) // of HTTP alone, instead of Run; nil: none
+	route int            // its number in the meter
+}
+
+func (e *endpoint) allow() string {
+	if e.Method == fasthttp.MethodGet {
+		return "GET, HEAD, OPTIONS"
+	}
+	return e.Method + ", OPTIONS"
+}
+
+// has reports whether the endpoint has the method of a request.
+func (e *endpoint) has(ctx *fasthttp.RequestCtx) bool {
+	if e.Method == fasthttp.MethodGet {
+		return ctx.IsGet() || ctx.IsHead()
+	}
+	return ctx.IsPost()
+}
+
+// run answers a request that has passed all checks.
+func (e *endpoint) run(r *request) {
+	if e.page != nil {
+		e.page(r)
+	} else {
+		e.Run(&r.Call)
+	}
+}
+
+// handler runs the checks that every endpoint has, in their order, and then the endpoint.
+func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
+	allow := to.allow()
+	return func(ctx *fasthttp.RequestCtx) {
+		r := newRequest(e, ctx)
+		r.route, r.private = to.route, to.Private || to.Probe
+		defer r.recover()
+		missing, method := variable && !r.exists(), to.has(ctx)
+		switch {
+		case ctx.IsOptions() && !missing:
+			if r.takesPublic() {
+				r.preflight(allow)
+			}
+		case missing || !method || !r.acceptable():
+			r.refuseForm(missing, !method, allow)
+		case r.admitted(to):
+			to.run(r)
+		}
+		r.send()
+	}
+}
+
+// refuseForm answers a request for a path, a method or a format that there is not. It counts as a
+// public request.
+func (r *request) refuseForm(missing, method bool, allow string) {
+	switch {
+	case !r.takesPublic():
+	case missing:
+		r.Fail(api.NotFound, "")
+	case method:
+		r.ctx.Response.Header.Set("Allow", allow)
+		r.Fail(api.MethodNotAllowed, string(r.ctx.Method()))
+	default:
+		r.Fail(api.NotAcceptable, "")
+	}
+}
+
+// admitted runs the checks from the size of the body to the operation's limit. False: the request
+// is answered.
+func (r *request) admitted(e *endpoint) bool {
+	switch sized := r.sized(); {
+	case !sized && e.Private:
+		r.countFailure()
+		return false
+	case !sized:
+		r.rate = r.edge.limits.public.buckets.Take(ratelimit.AddressKey(r.address()), r.at)
+		return false
+	case e.Private:
+		return r.begin(e) && r.identified() && r.permitted(&e.Operation) &&
+			(r.ctx.IsPost() || r.confirmed())
+	}
+	may := e.Probe && r.mayProbe() || !e.Probe && r.takesPublic()
+	return may && r.begin(e) && r.parseQuery()
+}
+
+// sized answers 413 if the body was too large to be read: false.
+func (r *request) sized() bool {
+	limit, large := r.ctx.UserValue(tooLarge).(string)
+	if large {
+		r.Fail(api.BodyTooLarge, limit)
+	}
+	return !large
+}
+
+// exists returns false for a path whose variable part can name nothing. Examples are an order that
+// is no positive integer, a pair that is not configured, a file that the page at /docs does not
+// have. The path is checked before all other faults of a request.
+func (r *request) exists() bool {
+	pair, ok := r.ctx.UserValue("pair").(string)
+	r.Names.Pair = pair
+	if pk, ok := r.ctx.UserValue("pk").(string); ok {
+		r.Names.Order = pk
+		id, ok := api.Integer([]byte(pk))
+		return ok && id > 0
+	}
+	if frame, ok := r.ctx.UserValue("timeframe").(string); ok {
+		r.Names.Timeframe = frame
+		if _, known := market.ParseFrame(frame); !known {
+			return false
+		}
+	}
+	if file, ok := r.ctx.UserValue("file").(string); ok {
+		return openapi.HasDocs(file)
+	}
+	engine := r.edge.engine()
+	return !ok || engine == nil || engine.Pair([]byte(pair)) != nil
+}
+
+// begin gives the request its API. It returns false if the request was answered.
+func (r *request) begin(e *endpoint) bool {
+	if a := r.edge.api.Load(); a != nil {
+		r.Begin(a)
+	} else if !e.Early {
+		r.Fail(api.Starting, "")
+		return false
+	}
+	return true
+}
+
+// isOutside is true of the paths outside the API: the probes and the page about the API.
+func (r *request) isOutside() bool { return !strings.HasPrefix(string(r.ctx.Path()), "/api/") }
+
+// acceptable reports whether the client takes JSON.
+func (r *request) acceptable() bool {
+	if r.isOutside() {
+		return true
+	}
+	if len(r.ctx.URI().QueryString()) > 0 {
+		// of a repeated one the last counts, as everywhere
+		all := r.ctx.QueryArgs().PeekMulti("format")
+		if n := len(all); n > 0 && len(all[n-1]) > 0 && string(all[n-1]) != "json" {
+			return false
+		}
+	}
+	accept := r.ctx.Request.Header.Peek("Accept")
+	switch {
+	case len(accept) == 0, string(accept) == "*/*", string(accept) == "application/json",
+		acceptsJSON(string(accept)):
+		return true
+	}
+	lines := r.ctx.Request.Header.PeekAll("Accept") // which are one list
+	return len(lines) > 1 && acceptsJSON(string(bytes.Join(lines, []byte{','})))
+}
+
+func (r *request) preflight(allow string) {
+	r.Status = fasthttp.StatusNoContent
+	h := &r.ctx.Response.Header
+	h.Set("Allow", allow)
+	h.Set("Access-Control-Allow-Methods", allow)
+	headers := "X-KEY, X-SIGN, X-NONCE, Content-Type"
+	if asked := r.ctx.Request.Header.Peek("Access-Control-Request-Headers"); isHeaderList(asked) {
+		headers = string(asked)
+	}
+	h.Set("Access-Control-Allow-Headers", headers)
+	h.Set("Vary", "Access-Control-Request-Headers")
+	h.Set("Access-Control-Max-Age", "86400")
+}
+
+// maxPreflight bounds the list of headers that a preflight asks for, in bytes.
+const maxPreflight = 1024
+
+// isHeaderList reports whether a text is a list of names of headers, of a length that browsers
+// send.
+func isHeaderList(text []byte) bool {
+	if len(text) == 0 || len(text) > maxPreflight {
+		return false
+	}
+	for name := range bytes.SplitSeq(text, []byte{','}) {
+		if name = bytes.Trim(name, " \t"); len(name) == 0 {
+			return false
+		}
+		for _, c := range name {
+			if !isWord(c) && bytes.IndexByte([]byte("!#$%&'*+-.^`|~"), c) < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isWord(c byte) bool { return c == '_' || c-'0' < 10 || c|' '-'a' < 26 }

@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"cmp"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/gateway/api"
+)
+
+// An edge has what the requests of all listeners share.
+type edge struct {
+	opts    Options
+	log     *slog.Logger
+	api     atomic.Pointer[api.API] // nil: the exchange is starting
+	limits  rateLimits
+	budget  *api.Budget  // of large answers
+	now     func() int64 // for all of them, and for how long requests take
+	reports reports
+	meter   *meter // of the public listener
+}
+
+func newEdge(o Options) *edge {
+	e := &edge{opts: o, log: o.Log, now: o.clock,
+		budget: api.NewBudget(cmp.Or(o.AnswersBytes, 256<<20))}
+	if start := time.Now(); e.now == nil {
+		e.now = func() int64 { return int64(time.Since(start)) }
+	}
+	e.limits.init(&o)
+	e.reports.log, e.reports.now = o.Log, e.now
+	return e
+}
+
+// engine returns the engine, nil while the exchange is starting.
+func (e *edge) engine() *actors.Engine {
+	if a := e.api.Load(); a != nil {
+		return a.Engine()
+	}
+	return nil
+}
+
+// address returns the address of a request's client.
+func (e *edge) address(ctx *fasthttp.RequestCtx) netip.Addr {
+	return addressOf(ctx, e.opts.TrustedProxies)
+}

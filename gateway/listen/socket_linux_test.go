@@ -1,0 +1,18 @@
+package listen
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestTheKernelsNameForStrangersIsKnown(t *testing.T) {
+	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		t.Skip(err)
+	}
+	if got := fmt.Sprint(OverflowUser()); got != strings.TrimSpace(string(text)) {
+		t.Errorf("%s, want %s", got, text)
+	}
+}

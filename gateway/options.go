@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"exchange/gateway/listen"
+	"exchange/gateway/operator"
+)
+
+// Options are the parameters of a Gateway.
+type Options struct {
+	Log       *slog.Logger
+	BodyBytes int // largest body
+	// AnswersBytes is the most memory, in bytes, of all large answers until clients have taken
+	// them; 0: 256 MiB.
+	AnswersBytes int64
+	HeaderBytes  int // largest head of a request
+	// most connections at once on each listener; the operator's never has more than
+	// OperatorConnections
+	Connections int
+	// ConnectionsPerAddress is how many of them one client address may have; 0: all.
+	ConnectionsPerAddress int
+	IdleTimeout           time.Duration
+	ReadTimeout           time.Duration // for a whole request to arrive
+	WriteTimeout          time.Duration // for an answer to be taken
+	// bearer token of the operator's listener; SetOperatorToken changes it
+	OperatorToken string
+	// bearer token of the metrics' listener; SetMetricsToken changes it; "": none is asked for
+	MetricsToken string
+	// The listeners' certificates. nil: plain HTTP, which all but the public one speak on loopback
+	// addresses only.
+	Certificate, OperatorCertificate, MetricsCertificate *listen.Certificate
+
+	Archive operator.Archive // of the journal; nil: there is none
+	Build   Build            // source of the program, for monitoring
+
+	Stream StreamOptions
+	// Limits on requests a second, each of one kind: see rates.go.
+	PublicRate, ReadRate, CommandRate, CancelRate, FailureRate, ProbeRate Rate
+
+	DocsRate       Rate           // bytes of the API's pages a second, of one client address
+	NoDocs         bool           // there is no page at /docs
+	RateEntries    int            // most buckets of each kind
+	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is believed
+	// clock counts for rates: nanoseconds of a clock that never goes back. nil: the process's
+	// own.
+	clock func() int64
+}
+
+// A Build names the version and the commit that a program was built from.
+type Build struct{ Version, Commit string }
+
+// A Rate is a limit on requests: so many a second in the long run, and a burst at once. The zero
+// Rate is no limit.
+type Rate struct{ PerSecond, Burst int }
+
+// StreamOptions bound the clients of the stream. A zero field means the default of socketio or
+// stream.
+type StreamOptions struct {
+	Connections           int // sessions at once
+	ConnectionsPerAddress int
+	MessagesPerSecond     int // packets from one client
+	QueueBytes            int // most bytes that wait for one client
+	Stall                 time.Duration
+	PingInterval          time.Duration
+	PingTimeout           time.Duration
+	// least time between two states of ticker or orderbook.20 of one pair
+	Interval time.Duration
+}
+
+// DefaultProbeRate is the rate of probes, and DefaultDocsRate the rate of the API's pages in bytes.
+// The largest page fits into the burst of DefaultDocsRate.
+var (
+	DefaultProbeRate = Rate{PerSecond: 100, Burst: 200}
+	DefaultDocsRate  = Rate{PerSecond: 4_000_000, Burst: 8_000_000}
+)
+
+// Bounds of the operator's listener. The public listener's do not apply, because operators and
+// monitoring are few. This machine's own addresses may have all connections.
+const (
+	OperatorConnections           = 64
+	operatorConnectionsPerAddress = OperatorConnections / 4
+)
+
+// metricsConnections is the most connections of the metrics' listener at once.
+const metricsConnections = 16
+
+// SpareConnections are places of the public listener beyond its limit, for loopback addresses.
+const SpareConnections = 8

@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"bytes"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/api"
+	"exchange/gateway/listen"
+	"exchange/gateway/openapi"
+)
+
+// A publicListener serves the API to clients.
+type publicListener struct {
+	listener
+	endpoints map[string]*endpoint // by path
+	routes    *router.Router
+	stream    *mount
+}
+
+func newPublicListener(e *edge, stream *mount) *publicListener {
+	o := &e.opts
+	p := &publicListener{stream: stream, listener: listener{edge: e, name: public,
+		places: listen.NewPlaces(o.Connections, SpareConnections, o.ConnectionsPerAddress,
+			o.TrustedProxies),
+		certificate: o.Certificate}}
+	p.server = e.server(p.route, p.broken, func(*fasthttp.RequestHeader) int { return o.BodyBytes })
+	p.routes = router.New()
+	p.routes.RedirectTrailingSlash, p.routes.RedirectFixedPath = false, false
+	p.routes.HandleMethodNotAllowed, p.routes.HandleOPTIONS = false, false
+	p.endpoints = endpoints(!o.NoDocs)
+	paths := slices.Sorted(maps.Keys(p.endpoints))
+	e.meter = newMeter(public, paths)
+	for i, path := range paths {
+		to := p.endpoints[path]
+		to.route = firstRoute + i
+		p.routes.Handle(router.MethodWild, path, e.handler(to, strings.Contains(path, "{")))
+	}
+	return p
+}
+
+// endpoints returns the routes of the public listener by path, with the page at /docs or without.
+// `{x}` stands for one part of a path.
+func endpoints(withDocs bool) map[string]*endpoint {
+	all := map[string]*endpoint{}
+	for _, o := range api.Operations {
+		all[o.Path] = &endpoint{Operation: o}
+	}
+	for _, o := range openapi.Operations(withDocs) {
+		all[o.Path] = &endpoint{Operation: o, page: docs}
+	}
+	document := openapi.New(withDocs)
+	all[openapi.Path].page = func(r *request) { r.sendPage(document.Page()) }
+	return all
+}
+
+// serveOn serves until the server ends.
+func (p *publicListener) serveOn(l net.Listener) error {
+	return p.serve(l, func(ctx *fasthttp.RequestCtx) {
+		r := newRequest(p.edge, ctx)
+		r.route = uncounted
+		r.Fail(api.TooManyConnections, "")
+		r.send()
+	})
+}
+
+// route finds a request's endpoint by its path without the last slash, for every method.
+func (p *publicListener) route(ctx *fasthttp.RequestCtx) {
+	if !isSpoken(&ctx.Request.Header) {
+		lingerAfter(ctx)
+		p.malformed(ctx, api.MalformedRequest, "")
+		return
+	}
+	path := unescaped(ctx.URI().PathOriginal())
+	if isStream(path) {
+		p.stream.handle(ctx)
+		return
+	}
+	if n := len(path); n > 1 && path[n-1] == '/' {
+		path = path[:n-1]
+	}
+	if h, _ := p.routes.Lookup(router.MethodWild, unsafe.String(unsafe.SliceData(path), len(path)),
+		ctx); h != nil {
+		h(ctx)
+		return
+	}
+	r := newRequest(p.edge, ctx)
+	if r.takesPublic() {
+		r.Fail(api.NotFound, "")
+	}
+	r.send()
+}
+
+// unescaped returns a path in which no letter, digit, dash, dot, underscore or tilde is
+// percent-encoded. The encoded path names the same resource (RFC 3986, 6.2.2.2). Other bytes stay:
+// an encoded slash is no slash.
+func unescaped(path []byte) []byte {
+	if bytes.IndexByte(path, '%') < 0 {
+		return path
+	}
+	var plain []byte
+	for i := 0; i < len(path); i++ {
+		if i+2 < len(path) && path[i] == '%' {
+			n, err := strconv.ParseUint(string(path[i+1:i+3]), 16, 8)
+			if c := byte(n); err == nil && (isWord(c) || c == '-' || c == '.' || c == '~') {
+				plain, i = append(plain, c), i+2
+				continue
+			}
+		}
+		plain = append(plain, path[i])
+	}
+	return plain
+}
+
+// broken answers bytes that never became a request. If the body is too large, the path, the
+// method and the headers are known by then, and are checked first. A body in chunks is the
+// exception, because the server has forgotten its head by then.
+func (p *publicListener) broken(ctx *fasthttp.RequestCtx, err error) {
+	f, about := p.classify(err)
+	if f == api.BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
+		ctx.SetUserValue(tooLarge, about)
+		p.route(ctx)
+		return
+	}
+	if c := listen.Of(ctx.Conn()); f == api.RequestTimeout && c != nil && c.IsSilent() {
+		// browsers open connections that they may not need: that is no request
+		r := newRequest(p.edge, ctx)
+		r.route = malformed
+		r.Fail(f, about)
+		r.send()
+		return
+	}
+	p.malformed(ctx, f, about)
+}
+
+// malformed answers bytes that are no request.
+func (p *publicListener) malformed(ctx *fasthttp.RequestCtx, f *api.Failure, about string) {
+	r := newRequest(p.edge, ctx)
+	r.route = malformed
+	if r.takesPublic() {
+		r.Fail(f, about)
+	}
+	r.send()
+}

@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/api"
+	"exchange/gateway/listen"
+)
+
+// A listener is one of the listeners of the edge.
+type listener struct {
+	*edge
+	name        string // of its metrics
+	server      *fasthttp.Server
+	places      *listen.Places
+	certificate *listen.Certificate // nil: plain HTTP
+}
+
+// serve serves until the server ends. refuse answers one connection too many.
+func (l *listener) serve(on net.Listener, refuse func(*fasthttp.RequestCtx)) error {
+	return l.server.Serve(listen.New(on, l.places, l.certificate, func(w io.Writer) {
+		var ctx fasthttp.RequestCtx
+		refuse(&ctx)
+		ctx.Response.SetConnectionClose()
+		ctx.Response.WriteTo(w) //nolint:errcheck // the client may be gone
+	}, l.log))
+}
+
+// server makes the server of a listener. broken answers a request that cannot be read to its end.
+// limit is the length of the longest body that is read after a head, in bytes.
+func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error),
+	limit func(*fasthttp.RequestHeader) int,
+) *fasthttp.Server {
+	refuse := func(ctx *fasthttp.RequestCtx, err error) {
+		e.mayWrite(ctx)
+		c := listen.Of(ctx.Conn())
+		if !occupied(ctx, c) {
+			return
+		}
+		broken(ctx, err)
+		if isTimeout(err) { // the client has had its time
+			ctx.SetConnectionClose()
+			return
+		}
+		lingerAfter(ctx)
+	}
+	return &fasthttp.Server{
+		Handler: func(ctx *fasthttp.RequestCtx) {
+			if c := listen.Of(ctx.Conn()); occupied(ctx, c) {
+				h(ctx)
+				endUpgrade(ctx, c)
+			}
+		}, ErrorHandler: refuse,
+		// A client that asks before sending its body is told at once that the body is too long.
+		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
+			if ctx.Request.Header.ContentLength() > limit(&ctx.Request.Header) {
+				refuse(ctx, fasthttp.ErrBodyTooLarge)
+				return ctx.Response.StatusCode()
+			}
+			e.mayWrite(ctx)
+			return fasthttp.StatusContinue
+		}, Logger: serverLog{e.log},
+		// The listener bounds connections. This leaves room for connections that are closed and not
+		// yet cleared away.
+		Concurrency: 2*e.opts.Connections + 1024, ReadBufferSize: e.opts.HeaderBytes,
+		MaxRequestBodySize: e.opts.BodyBytes,
+		ReadTimeout:        e.opts.ReadTimeout, WriteTimeout: e.opts.WriteTimeout,
+		IdleTimeout:           e.opts.IdleTimeout,
+		NoDefaultServerHeader: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
+		CloseOnShutdown: true, KeepHijackedConns: true,
+		// or a broken request is logged with its signature or bearer token
+		SecureErrorLogMessage: true,
+	}
+}
+
+// mayWrite renews the write deadline for an answer to a request that was never read. The current
+// deadline belongs to the previous answer and may have passed. That answer may still wait to be
+// written too, if both requests came together.
+func (e *edge) mayWrite(ctx *fasthttp.RequestCtx) {
+	if c := ctx.Conn(); c != nil && e.opts.WriteTimeout > 0 {
+		//nolint:errcheck // then writing fails too
+		c.SetWriteDeadline(time.Now().Add(e.opts.WriteTimeout))
+	}
+}
+
+// occupied keeps a connection while its request is answered. It returns false if the connection was
+// given up for a newer one. Then no request is carried out, and no answer may look as if one were.
+// So occupied closes the connection, because the listener may not have done so yet.
+func occupied(ctx *fasthttp.RequestCtx, c *listen.Conn) bool {
+	if c == nil || c.Occupy() {
+		return true
+	}
+	c.Cut()
+	ctx.SetStatusCode(api.TooManyConnections.Status)
+	ctx.Response.Header.SetCanonical(headerRetryAfter,
+		strconv.AppendInt(nil, int64(api.TooManyConnections.RetryAfter), 10))
+	ctx.SetConnectionClose()
+	return false
+}
+
+// endUpgrade closes a connection that asked for a websocket and got none, because the bytes behind
+// the request were not followed.
+func endUpgrade(ctx *fasthttp.RequestCtx, c *listen.Conn) {
+	if c != nil && c.AskedForUpgrade() && !ctx.Hijacked() {
+		ctx.SetConnectionClose()
+	}
+}
+
+// serverLog keeps the server's own words, which come from clients' broken requests, at debug level.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Printf(format string, args ...any) {
+	l.log.Debug("http server", "text", strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// lingerAfter closes the connection after the answer, and lets the client read the answer first.
+func lingerAfter(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c := listen.Of(ctx.Conn()); c != nil {
+		c.Linger()
+	}
+}
+
+// isSpoken reports whether a head has a version of HTTP that the edge speaks.
+func isSpoken(h *fasthttp.RequestHeader) bool { return listen.Speaks(h.Protocol()) }
+
+func (e *edge) classify(err error) (*api.Failure, string) {
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return api.BodyTooLarge, strconv.Itoa(e.opts.BodyBytes)
+	case errors.As(err, &small):
+		return api.HeaderTooLarge, strconv.Itoa(e.opts.HeaderBytes)
+	case isTimeout(err):
+		return api.RequestTimeout, ""
+	}
+	return api.MalformedRequest, ""
+}
+
+// isTimeout reports whether a request did not arrive in time.
+func isTimeout(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Timeout()
+}
