@@ -20,7 +20,7 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// testOptions are an engine's on a store, with two pairs of three currencies.
+// testOptions returns the options of an engine on a store, with two pairs of three currencies.
 func testOptions(store persistence.Store) Options {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
@@ -48,8 +48,7 @@ func testOptions(store persistence.Store) Options {
 	return o
 }
 
-// unsent is a mail server that takes nothing: mails stay in the outbox, and no record comes of
-// them.
+// unsent is a mail server that takes nothing: mails stay in the outbox and leave no record.
 func unsent(context.Context, *Mail) error { return errors.New("the mail server takes nothing") }
 
 func openPebble(t testing.TB, dir string) persistence.Store {
@@ -73,7 +72,7 @@ func start(t testing.TB, o Options) *Engine {
 		select {
 		case <-e.stop:
 		default:
-			t.Error("the test leaves an engine that nothing has stopped: others share its pools")
+			t.Error("the test has not stopped an engine that shares its pools with other tests")
 		}
 	})
 	return e
@@ -88,7 +87,7 @@ func stop(t testing.TB, e *Engine) {
 	}
 }
 
-// must is the value of a call that may not fail.
+// must returns the value of a call that must not fail.
 func must[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -112,6 +111,40 @@ func fund(t testing.TB, e *Engine, name string, amounts map[string]money.Amount)
 
 const coin = money.Amount(1e8)
 
+// wishOf returns a request for an order in the first pair.
+func wishOf(e *Engine, side trading.Side, price money.Price, amount money.Amount) *OrderRequest {
+	return &OrderRequest{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price, Amount: amount}
+}
+
+// hashAtRest compares the deciding side with the fold, and returns the fold's hash.
+func hashAtRest(t testing.TB, e *Engine) [32]byte {
+	t.Helper()
+	if err := e.VerifyAtRest(); err != nil {
+		t.Fatal(err)
+	}
+	r := committed.NewRead(committed.ReadHash)
+	if err := e.Ask(r, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	return r.Hash
+}
+
+// sellAndBuy has alice rest a sell of 2 BTC at 100, and bob buy one of them.
+func sellAndBuy(t *testing.T, e *Engine, alice, bob *directory.Key) {
+	t.Helper()
+	c := must[*Command](t)(e.Place(alice, 1, wishOf(e, trading.Sell, 100e8, 2*coin)))
+	if c.Outcome() != Accepted || !c.Record().Order.Rests() {
+		t.Fatalf("sell: %+v", c.Record())
+	}
+	c.Free()
+	c = must[*Command](t)(e.Place(bob, 1, wishOf(e, trading.Buy, 110e8, 1*coin)))
+	if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 ||
+		tr[0].MakerRemaining != coin {
+		t.Fatalf("buy: %+v", c.Record().Order)
+	}
+	c.Free()
+}
+
 func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
@@ -119,45 +152,19 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		e := start(t, testOptions(store))
 		alice := fund(t, e, "alice", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
 		bob := fund(t, e, "bob", map[string]money.Amount{"USD": 1000 * coin})
-
-		wish := func(side trading.Side, price money.Price, amount money.Amount) *OrderRequest {
-			return &OrderRequest{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price,
-				Amount: amount}
-		}
-		c := must[*Command](t)(e.Place(alice, 1, wish(trading.Sell, 100e8, 2*coin)))
-		if c.Outcome() != Accepted || !c.Record().Order.Rests() {
-			t.Fatalf("sell: %+v", c.Record())
-		}
-		c.Free()
-		c = must[*Command](t)(e.Place(bob, 1, wish(trading.Buy, 110e8, 1*coin)))
-		if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 ||
-			tr[0].MakerRemaining != coin {
-			t.Fatalf("buy: %+v", c.Record().Order)
-		}
-		c.Free()
-		c = must[*Command](t)(e.Place(bob, 1, wish(trading.Buy, 110e8, 1*coin)))
+		sellAndBuy(t, e, alice, bob)
+		c := must[*Command](t)(e.Place(bob, 1, wishOf(e, trading.Buy, 110e8, 1*coin)))
 		if c.Outcome() != Refused || c.Record().Refusal.Reason != event.RefusedNonce {
 			t.Fatalf("same nonce: %+v", c.Record())
 		}
 		c.Free()
-		c = must[*Command](t)(e.Place(bob, 2, wish(trading.Buy, 110e8, 100*coin)))
+		c = must[*Command](t)(e.Place(bob, 2, wishOf(e, trading.Buy, 110e8, 100*coin)))
 		if _, missing := c.Shortfall(); c.Record().Refusal.Reason != event.RefusedFunds ||
 			missing.String() != "10100" {
 			t.Fatalf("too much: %+v, missing %v", c.Record(), missing)
 		}
 		c.Free()
-		check := func() [32]byte {
-			t.Helper()
-			if err := e.VerifyAtRest(); err != nil {
-				t.Fatal(err)
-			}
-			r := committed.NewRead(committed.ReadHash)
-			if err := e.Ask(r, nil, 0); err != nil {
-				t.Fatal(err)
-			}
-			return r.Hash
-		}
-		before := check()
+		before := hashAtRest(t, e)
 		stop(t, e)
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
@@ -165,13 +172,13 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		store = at()
 		defer store.Close()
 		e = start(t, testOptions(store))
-		if check() != before {
-			t.Fatal("the state after a restart is another")
+		if hashAtRest(t, e) != before {
+			t.Fatal("the restart changes the state")
 		}
 		bob = e.Key([]byte("key-of-bob"))
-		c = must[*Command](t)(e.Place(bob, 2, wish(trading.Buy, 1e8, 1*coin)))
+		c = must[*Command](t)(e.Place(bob, 2, wishOf(e, trading.Buy, 1e8, 1*coin)))
 		if c.Record().Refusal.Reason != event.RefusedNonce {
-			t.Fatal("a nonce of before the restart is taken again")
+			t.Fatal("the restart takes a nonce again")
 		}
 		r := committed.NewRead(committed.ReadWallet)
 		if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" ||
@@ -185,15 +192,15 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 			t.Fatalf("%d trades in the history, %v", n, err)
 		}
 		stop(t, e)
-		if _, err := e.Place(bob, 9, wish(trading.Buy, 1e8, 1*coin)); !errors.Is(err,
-			ErrStopping) {
+		_, err = e.Place(bob, 9, wishOf(e, trading.Buy, 1e8, 1*coin))
+		if !errors.Is(err, ErrStopping) {
 			t.Fatalf("after the stop: %v", err)
 		}
 	})
 }
 
-// overtaken is a store that another owner takes over, and appends to, when its journal is to be
-// read by who has acquired it.
+// overtaken is a store that another owner takes over, and appends to, just before the first owner
+// reads the journal.
 type overtaken struct {
 	persistence.Store
 	owned bool
@@ -220,7 +227,7 @@ func (o *overtaken) Read(ctx context.Context, after uint64, fn func(prev, next u
 	return o.Store.Read(ctx, after, fn)
 }
 
-func TestAStartThatIsOvertakenIsFencedAndNothingIsCorrupt(t *testing.T) {
+func TestAStartThatAnotherOwnerOvertakesIsFencedAndFindsNothingCorrupt(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()

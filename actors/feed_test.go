@@ -1,15 +1,16 @@
 package actors
 
 import (
-	"exchange/actors/committed"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/committed"
 )
 
-// A witness is a channel that keeps what it is told.
+// A witness is a channel that keeps the messages it gets.
 type witness struct {
 	mu   sync.Mutex
 	said []string
@@ -30,7 +31,7 @@ func (w *witness) Receive(ctx actor.Context) {
 		w.said = append(w.said, text)
 	case *committed.BookUpdates:
 		for _, u := range m.List {
-			text := fmt.Sprintf("unit %d: %v %v %v at %v", u.UpdateID, u.ID, u.Side, u.Remaining,
+			text := fmt.Sprintf("update %d: %v %v %v at %v", u.UpdateID, u.ID, u.Side, u.Remaining,
 				u.Price)
 			if u.Cancel {
 				text += fmt.Sprint(" instead of ", u.Cancelled)
@@ -55,7 +56,7 @@ func (w *witness) Receive(ctx actor.Context) {
 	}
 }
 
-// hears waits until the witness has been told something, and wants it to be this.
+// hears waits for the next messages and wants them to be these.
 func (w *witness) hears(t *testing.T, want ...string) {
 	t.Helper()
 	for _, text := range want {
@@ -75,77 +76,118 @@ func (w *witness) hears(t *testing.T, want ...string) {
 	}
 }
 
-func TestWatchersAreToldWhatIsReleased(t *testing.T) {
+// An audience watches the first pair of an engine, in which order first rests.
+type audience struct {
+	*gated
+	first                           uint64
+	levels, trades, ticker          *witness
+	quiet                           *witness // watches the other pair
+	levelsPID, tradesPID, tickerPID *actor.PID
+}
+
+func newAudience(t *testing.T, fresh places) *audience {
+	t.Helper()
+	g := newGated(t, fresh, nil)
+	a := &audience{gated: g, first: g.rest(g.sell(coin))} // before there is a watcher
+	spawn := func(name string) (*witness, *actor.PID) {
+		w := new(witness)
+		return w, g.e.SpawnChannel(name, func() actor.Actor { return w })
+	}
+	var quietPID *actor.PID
+	a.levels, a.levelsPID = spawn("levels")
+	a.trades, a.tradesPID = spawn("trades")
+	a.ticker, a.tickerPID = spawn("ticker")
+	a.quiet, quietPID = spawn("quiet")
+	pair, other := g.e.Pairs()[0], g.e.Pairs()[1]
+	g.e.Watch(committed.Watch{Channel: a.levelsPID, Pair: pair, Kind: committed.WatchLevels,
+		View: committed.WatchBook, Levels: -1, Token: 1})
+	g.e.Watch(committed.Watch{Channel: a.tradesPID, Pair: pair, Kind: committed.WatchUpdates,
+		Token: 2})
+	a.watchTicker(3)
+	g.e.Watch(committed.Watch{Channel: quietPID, Pair: other, Kind: committed.WatchLevels,
+		View: committed.WatchBook, Levels: 20, Token: 4})
+	a.levels.hears(t, "watched 1 at 1 with 1 and 0 levels")
+	a.trades.hears(t, "watched 2")
+	a.ticker.hears(t, "watched 3 at 1, best 0 100")
+	a.quiet.hears(t, "watched 4 at 0 with 0 and 0 levels")
+	return a
+}
+
+func (a *audience) watchTicker(token uint64) {
+	a.e.Watch(committed.Watch{Channel: a.tickerPID, Pair: a.e.Pairs()[0],
+		Kind: committed.WatchChanges, View: committed.WatchTicker, Token: token})
+}
+
+// isSilent wants the witness to have heard nothing more.
+func (w *witness) isSilent(t *testing.T) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.said) > 0 {
+		t.Errorf("it hears %q", w.said)
+	}
+}
+
+func TestWatchersAreToldWhatIsReleasedAndNothingBefore(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		pair, other := g.e.Pairs()[0], g.e.Pairs()[1]
-		spawn := func(name string) (*witness, *actor.PID) {
-			w := new(witness)
-			return w, g.e.SpawnChannel(name, func() actor.Actor { return w })
-		}
-		diff, diffPID := spawn("diff")
-		trades, tradesPID := spawn("trades")
-		ticker, tickerPID := spawn("ticker")
-		quiet, quietPID := spawn("quiet")
-
-		first := g.rest(g.sell(coin)) // before anybody watches
-		g.e.Watch(committed.Watch{Channel: diffPID, Pair: pair, Kind: committed.WatchLevels,
-			View:   committed.WatchBook,
-			Levels: -1, Token: 1})
-		g.e.Watch(committed.Watch{Channel: tradesPID, Pair: pair, Kind: committed.WatchUpdates,
-			Token: 2})
-		g.e.Watch(committed.Watch{Channel: tickerPID, Pair: pair, Kind: committed.WatchChanges,
-			View:  committed.WatchTicker,
-			Token: 3})
-		g.e.Watch(committed.Watch{Channel: quietPID, Pair: other, Kind: committed.WatchLevels,
-			View:   committed.WatchBook,
-			Levels: 20, Token: 4})
-		diff.hears(t, "watched 1 at 1 with 1 and 0 levels")
-		trades.hears(t, "watched 2")
-		ticker.hears(t, "watched 3 at 1, best 0 100")
-		quiet.hears(t, "watched 4 at 0 with 0 and 0 levels")
-
-		// Nothing is told before it is durable.
-		g.hold()
-		order := g.begin(g.placing(g.buy(100e8, 2*coin)))
-		eventually(t, "the order is at the store", g.held)
-		g.e.Tell(diffPID, "not yet")
-		diff.hears(t, "not yet")
-		g.letGo()
+		a := newAudience(t, fresh)
+		a.hold()
+		order := a.begin(a.placing(a.buy(100e8, 2*coin)))
+		eventually(t, "the order is at the store", a.held)
+		a.e.Tell(a.levelsPID, "not yet")
+		a.levels.hears(t, "not yet")
+		a.letGo()
 		if got := <-order; got != accepted {
 			t.Fatal(got)
 		}
-		diff.hears(t, fmt.Sprintf("unit 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100",
-			first+1))
-		// shared with who wants levels
-		trades.hears(t, fmt.Sprintf("unit 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100",
-			first+1))
-		ticker.hears(t, "changed")
+		update := fmt.Sprintf("update 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100",
+			a.first+1)
+		a.levels.hears(t, update)
+		a.trades.hears(t, update) // the levels come with it, because another watcher wants them
+		a.ticker.hears(t, "changed")
+		a.end()
+		a.quiet.isSilent(t)
+	})
+}
 
-		g.e.Unwatch(diffPID, pair)
-		g.e.Watch(committed.Watch{Channel: diffPID, Pair: other, Kind: committed.WatchLevels,
-			Token: 5})
-		diff.hears(t, "watched 5")
-		g.ends("a cancel", g.cancelling(first+1), accepted)
-		trades.hears(t, fmt.Sprintf("unit 3: %d buy 1 at 100 instead of %d", first+2, first+1))
-		// It has not looked, so it is not told again; when it looks it gets what is.
-		g.e.Watch(committed.Watch{Channel: tickerPID, Pair: pair, Kind: committed.WatchChanges,
-			View:  committed.WatchTicker,
-			Token: 6})
-		ticker.hears(t, "watched 6 at 3, best 0 0")
-		g.rest(g.sell(coin))
-		ticker.hears(t, "changed")
-		trades.hears(t, fmt.Sprintf("unit 4: %d sell 1 at 100", first+3))
+func TestAChannelHearsNothingOfAPairThatItHasStoppedWatching(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		a := newAudience(t, fresh)
+		a.e.Unwatch(a.levelsPID, a.e.Pairs()[0])
+		a.e.Watch(committed.Watch{Channel: a.levelsPID, Pair: a.e.Pairs()[1],
+			Kind: committed.WatchLevels, Token: 5})
+		a.levels.hears(t, "watched 5")
+		a.ends("a cancel", a.cancelling(a.first), accepted)
+		a.trades.hears(t, fmt.Sprintf("update 2: %d sell 1 at 100 instead of %d", a.first+1,
+			a.first))
+		a.end()
+		a.levels.isSilent(t)
+	})
+}
 
-		// A channel that fails is started again, and goes on with what it has not seen.
-		g.e.Tell(tradesPID, "fail")
-		g.e.Tell(tradesPID, "after")
-		trades.hears(t, "restarting", "after")
-		diff.mu.Lock()
-		if len(diff.said) > 0 {
-			t.Errorf("who does not watch hears %q", diff.said)
-		}
-		diff.mu.Unlock()
-		g.end()
+func TestAChannelOfChangesIsToldOnceUntilItLooks(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		a := newAudience(t, fresh)
+		a.rest(a.sell(coin))
+		a.ticker.hears(t, "changed")
+		a.ends("a cancel", a.cancelling(a.first), accepted) // it has not looked
+		a.watchTicker(6)
+		a.ticker.hears(t, "watched 6 at 3, best 0 100")
+		a.rest(a.sell(coin))
+		a.ticker.hears(t, "changed")
+		a.end()
+		a.ticker.isSilent(t)
+	})
+}
+
+func TestAChannelThatFailsIsStartedAgainAndHearsTheRest(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		a := newAudience(t, fresh)
+		a.rest(a.sell(coin))
+		a.trades.hears(t, fmt.Sprintf("update 2: %d sell 1 at 100, 2 at 100", a.first+1))
+		a.e.Tell(a.tradesPID, "fail")
+		a.e.Tell(a.tradesPID, "after")
+		a.trades.hears(t, "restarting", "after")
+		a.end()
 	})
 }

@@ -26,11 +26,11 @@ type untrimmed struct{ persistence.Store }
 
 func (untrimmed) Trim(context.Context, persistence.Token, uint64) error { return nil }
 
-// Whatever clients do, in whatever order and however often the process ends: money is conserved,
-// the deciding side agrees with the committed side at rest, and the committed state is what replay
-// gives, from the newest snapshot and from the first record.
+// Clients act at random, and the process ends now and then. Money is conserved, the deciding side
+// agrees with the committed side at rest, and the committed state is what replay gives, from the
+// newest snapshot and from the first record.
 //
-// Each run opens and closes stores, so there are fewer than rapid's hundred on each unless
+// Each run opens and closes stores, so there are fewer runs than rapid's hundred on each, unless
 // -rapid.checks says so.
 func TestRandomCommandsReplayToTheSameState(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
@@ -77,10 +77,11 @@ type player struct {
 	at     place
 	store  persistence.Store
 	e      *Engine
-	nonces map[string]uint64
-	ids    []uint64 // of orders that were accepted
+	nonces map[string]uint64 // the newest, by account
 
-	withdraws []event.Withdraw // that were accepted
+	mu        sync.Mutex
+	ids       []uint64         // of accepted orders
+	withdraws []event.Withdraw // accepted ones
 }
 
 func (p *player) start() {
@@ -104,76 +105,19 @@ func (p *player) close() {
 func (p *player) play() {
 	var runs []func() (*Command, error)
 	for range rapid.IntRange(1, 25).Draw(p.rt, "commands") {
-		name := rapid.SampledFrom([]string{"ann", "ben", "cid"}).Draw(p.rt, "account")
-		key := p.e.Key([]byte("key-of-" + name))
-		nonce := p.nonces[name]
-		if rapid.IntRange(0, 9).Draw(p.rt, "nonce") > 0 { // now and then an old one
-			nonce++
-			p.nonces[name] = nonce
-		}
-		var run func() (*Command, error)
-		switch rapid.IntRange(0, 18).Draw(p.rt, "kind") {
-		case 0, 1, 2:
-			var id uint64 = 1
-			if len(p.ids) > 0 {
-				id = rapid.SampledFrom(p.ids).Draw(p.rt, "order")
-			}
-			run = func() (*Command, error) { return p.e.Cancel(key, nonce, id) }
-		case 3:
-			amount := money.Amount(rapid.Int64Range(1, 3e8).Draw(p.rt, "deposit"))
-			reference := fmt.Sprint(rapid.IntRange(0, 20).Draw(p.rt, "reference"))
-			run = func() (*Command, error) {
-				_, err := p.e.Deposit("test", name, "USD", amount, reference)
-				var refused *RequestError
-				if errors.As(err, &refused) {
-					err = nil
-				}
-				return nil, err
-			}
-		case 4, 5, 6:
-			run = p.withdraw(key, nonce)
-		case 7, 8:
-			run = p.operate(name)
-		case 9:
-			var pair *directory.Pair
-			if rapid.Bool().Draw(p.rt, "one pair") {
-				pair = p.e.Pairs()[0]
-			}
-			run = func() (*Command, error) { return p.e.CancelAll(key, nonce, pair) }
-		default:
-			w := OrderRequest{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
-				Side:   trading.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),
-				Price:  money.Price(rapid.Int64Range(1, 8).Draw(p.rt, "price") * 1e8),
-				Amount: money.Amount(rapid.Int64Range(1, 20e8).Draw(p.rt, "amount"))}
-			if rapid.IntRange(0, 3).Draw(p.rt, "named") == 0 {
-				w.ClientID, _ = event.NewClientID(
-					fmt.Sprint("c", rapid.IntRange(0, 15).Draw(p.rt, "client id")))
-			}
-			run = func() (*Command, error) { return p.e.Place(key, nonce, &w) }
-		}
-		runs = append(runs, run)
+		runs = append(runs, p.draw())
 	}
 	var wg sync.WaitGroup
-	var mu sync.Mutex
 	for _, run := range runs {
 		wg.Go(func() {
 			c, err := run()
 			if err != nil {
 				p.t.Errorf("a command failed: %v", err)
 			}
-			if c == nil {
-				return
+			if c != nil {
+				p.note(c)
+				c.Free()
 			}
-			if r := c.Record(); c.Outcome() == Accepted && r.Kind == event.KindOrder {
-				mu.Lock()
-				p.ids = append(p.ids, r.Order.ID)
-				mu.Unlock()
-			} else if c.Outcome() == Accepted && r.Kind == event.KindWithdraw {
-				mu.Lock()
-				p.withdraws = append(p.withdraws, r.Withdraw)
-				mu.Unlock()
-			}
-			c.Free()
 		})
 	}
 	wg.Wait()
@@ -182,7 +126,63 @@ func (p *player) play() {
 	}
 }
 
-// withdraw draws a step in the life of a withdraw, often one that is not possible.
+// note keeps the ids that later commands are about.
+func (p *player) note(c *Command) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := c.Record(); c.Outcome() == Accepted && r.Kind == event.KindOrder {
+		p.ids = append(p.ids, r.Order.ID)
+	} else if c.Outcome() == Accepted && r.Kind == event.KindWithdraw {
+		p.withdraws = append(p.withdraws, r.Withdraw)
+	}
+}
+
+// draw draws a client's or operator's command.
+func (p *player) draw() func() (*Command, error) {
+	name := rapid.SampledFrom([]string{"ann", "ben", "cid"}).Draw(p.rt, "account")
+	key := p.e.Key([]byte("key-of-" + name))
+	nonce := p.nonces[name]
+	if rapid.IntRange(0, 9).Draw(p.rt, "nonce") > 0 { // now and then an old one
+		nonce++
+		p.nonces[name] = nonce
+	}
+	switch rapid.IntRange(0, 18).Draw(p.rt, "kind") {
+	case 0, 1, 2:
+		var id uint64 = 1
+		if len(p.ids) > 0 {
+			id = rapid.SampledFrom(p.ids).Draw(p.rt, "order")
+		}
+		return func() (*Command, error) { return p.e.Cancel(key, nonce, id) }
+	case 3:
+		amount := money.Amount(rapid.Int64Range(1, 3e8).Draw(p.rt, "deposit"))
+		reference := fmt.Sprint(rapid.IntRange(0, 20).Draw(p.rt, "reference"))
+		return refusable(func() (*Command, error) {
+			_, err := p.e.Deposit("test", name, "USD", amount, reference)
+			return nil, err
+		})
+	case 4, 5, 6:
+		return p.withdraw(key, nonce)
+	case 7, 8:
+		return p.operate(name)
+	case 9:
+		var pair *directory.Pair
+		if rapid.Bool().Draw(p.rt, "one pair") {
+			pair = p.e.Pairs()[0]
+		}
+		return func() (*Command, error) { return p.e.CancelAll(key, nonce, pair) }
+	}
+	w := OrderRequest{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
+		Side:   trading.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),
+		Price:  money.Price(rapid.Int64Range(1, 8).Draw(p.rt, "price") * 1e8),
+		Amount: money.Amount(rapid.Int64Range(1, 20e8).Draw(p.rt, "amount"))}
+	if rapid.IntRange(0, 3).Draw(p.rt, "named") == 0 {
+		w.ClientID, _ = event.NewClientID(
+			fmt.Sprint("c", rapid.IntRange(0, 15).Draw(p.rt, "client id")))
+	}
+	return func() (*Command, error) { return p.e.Place(key, nonce, &w) }
+}
+
+// withdraw draws a step in the life of a withdrawal, often one that is not possible.
 func (p *player) withdraw(key *directory.Key, nonce uint64) func() (*Command, error) {
 	step, id := 0, uint64(1)
 	if n := len(p.withdraws); n > 0 {
@@ -214,7 +214,7 @@ func (p *player) withdraw(key *directory.Key, nonce uint64) func() (*Command, er
 	})
 }
 
-// operate draws something that an operator does.
+// operate draws an operator's command.
 func (p *player) operate(account string) func() (*Command, error) {
 	on := rapid.Bool().Draw(p.rt, "on")
 	pair := p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")].Name
@@ -251,7 +251,7 @@ func (p *player) operate(account string) func() (*Command, error) {
 	}
 }
 
-// refusable takes a refusal that changed nothing for an answer.
+// refusable counts a refusal that changed nothing as an answer.
 func refusable(run func() (*Command, error)) func() (*Command, error) {
 	return func() (*Command, error) {
 		c, err := run()
@@ -263,7 +263,7 @@ func refusable(run func() (*Command, error)) func() (*Command, error) {
 	}
 }
 
-// check compares everything that should be equal, at rest.
+// check compares everything that must be equal at rest.
 func (p *player) check() {
 	p.t.Helper()
 	if err := p.e.VerifyAtRest(); err != nil {
@@ -299,7 +299,7 @@ func (p *player) check() {
 			p.rt.Fatal(err)
 		}
 		b, err := io.ReadAll(image)
-		// the engine has published another one meanwhile
+		// The engine has published another snapshot meanwhile.
 		if errors.Is(err, persistence.ErrNoSnapshot) {
 			back--
 			continue
@@ -321,7 +321,7 @@ func (p *player) check() {
 	}
 }
 
-// replay folds what the journal has after the state.
+// replay folds the journal after the state.
 func (p *player) replay(s *state.State) {
 	var rec event.Record
 	var effects state.Effects

@@ -188,8 +188,8 @@ func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	g.e.Abandon()
 }
 
-// What an engine keeps of keys that come and go is their names: in its snapshots, in its wallets,
-// in what it looks keys up in, and of deposits nothing.
+// Of revoked keys an engine keeps only their names: in snapshots, in wallets and in the directory.
+// Of deposits it keeps nothing.
 func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		const n = 50
@@ -202,78 +202,91 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 			return len(r.Image)
 		}
 		before := image()
-		name := func(i int) string { return fmt.Sprintf("key-number-%04d", i) }
 		for i := range n {
-			allow := slices.Repeat([]string{"192.0.2.0/24"}, 50)
-			must[Admin](t)(g.e.CreateKey("test", "ann", name(i), strings.Repeat("s", 60),
-				event.AllPermissions, allow))
-			key := g.e.Key([]byte(name(i)))
-			c := must[*Command](t)(g.e.Place(key, 1<<40, g.sell(coin/100)))
-			id := c.Record().Order.ID
-			c.Free()
-			must[*Command](t)(g.e.Cancel(key, 1<<40+1, id)).Free()
-			if err := g.e.Ask(committed.NewRead(committed.ReadWallet), key, 1<<40+2); err != nil {
-				t.Fatal(err)
-			}
-			must[Admin](t)(g.e.RevokeKey("test", name(i)))
+			g.useAndRevokeKey(i)
 			must[Admin](t)(g.e.Deposit("test", "ann", "USD", coin,
 				fmt.Sprint(strings.Repeat("r", 100), i)))
 		}
 		g.projected()
-		if grown, most := image()-before, n*(len(name(0))+4)+64; grown > most {
+		if grown, most := image()-before, n*(len(manyKeys(0))+4)+64; grown > most {
 			t.Errorf("%d revoked keys and deposits grow the image by %d bytes, more than %d", n,
 				grown, most)
 		}
-		left := func(when string) {
-			t.Helper()
-			g.e.probeWallet(g.key.Account, func(w *wallet) {
-				if list := w.nonces; len(list) > 1 {
-					t.Errorf("%s the wallet has the nonces %v", when, list)
-				}
-			})
-			g.e.probe(g.e.fold, func() {
-				c := g.e.committed
-				if nonces, refs := committed.ReadNonces(c),
-					committed.References(c); nonces > 1 || len(refs) > 0 {
-					t.Errorf("%s there are %d nonces of reads and %d references", when, nonces,
-						len(refs))
-				}
-			})
-			for i := range n {
-				if g.e.Key([]byte(name(i))) != nil {
-					t.Errorf("%s key %s is there", when, name(i))
-				}
-			}
-			if _, err := g.e.CreateKey("test", "ann", name(7), "secret", event.PermissionRead,
-				nil); err == nil || err.Error() != "key "+name(7)+" exists already" {
-				t.Errorf("%s a name is given again: %v", when, err)
-			}
-			if a, err := g.e.RevokeKey("test", name(7)); err == nil ||
-				err.Error() != "key "+name(7)+" is revoked already" || a.Account != "ann" {
-				t.Errorf("%s a key is revoked again: %+v, %v", when, a, err)
-			}
-			r := committed.NewRead(committed.ReadKeys)
-			r.Account = 1
-			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Keys) != n+1 {
-				t.Fatal(r.Keys, err)
-			}
-			for _, k := range r.Keys[1:] {
-				if !k.Revoked || k.Account != "ann" || k.Permissions != 0 || k.Allow != nil {
-					t.Errorf("%s of a revoked key there is %+v", when, k)
-				}
-			}
-			auditClean(t, g.e)
-		}
-		left("at first")
+		g.hasOnlyNamesOfKeys("at first", n)
 		stop(t, g.e)
 		g.close()
 		g.again()
-		left("after a stop")
+		g.hasOnlyNamesOfKeys("after a stop", n)
 		g.crash()
 		g.again()
-		left("after a crash")
+		g.hasOnlyNamesOfKeys("after a crash", n)
 		g.end()
 	})
+}
+
+// manyKeys names keys of ann.
+func manyKeys(i int) string { return fmt.Sprintf("key-number-%04d", i) }
+
+// useAndRevokeKey gives ann a key, uses its nonces for an order, a cancel and a read, and revokes
+// it.
+func (g *gated) useAndRevokeKey(i int) {
+	t := g.t
+	t.Helper()
+	allow := slices.Repeat([]string{"192.0.2.0/24"}, 50)
+	must[Admin](t)(g.e.CreateKey("test", "ann", manyKeys(i), strings.Repeat("s", 60),
+		event.AllPermissions, allow))
+	key := g.e.Key([]byte(manyKeys(i)))
+	c := must[*Command](t)(g.e.Place(key, 1<<40, g.sell(coin/100)))
+	id := c.Record().Order.ID
+	c.Free()
+	must[*Command](t)(g.e.Cancel(key, 1<<40+1, id)).Free()
+	if err := g.e.Ask(committed.NewRead(committed.ReadWallet), key, 1<<40+2); err != nil {
+		t.Fatal(err)
+	}
+	must[Admin](t)(g.e.RevokeKey("test", manyKeys(i)))
+}
+
+// hasOnlyNamesOfKeys checks each place that could keep more of n revoked keys, and of deposits.
+func (g *gated) hasOnlyNamesOfKeys(when string, n int) {
+	t := g.t
+	t.Helper()
+	g.e.probeWallet(g.key.Account, func(w *wallet) {
+		if list := w.nonces; len(list) > 1 {
+			t.Errorf("%s the wallet has the nonces %v", when, list)
+		}
+	})
+	g.e.probe(g.e.fold, func() {
+		c := g.e.committed
+		if nonces, refs := committed.ReadNonces(c),
+			committed.References(c); nonces > 1 || len(refs) > 0 {
+			t.Errorf("%s there are %d nonces of reads and %d references", when, nonces, len(refs))
+		}
+	})
+	for i := range n {
+		if g.e.Key([]byte(manyKeys(i))) != nil {
+			t.Errorf("%s key %s is there", when, manyKeys(i))
+		}
+	}
+	name := manyKeys(7)
+	if _, err := g.e.CreateKey("test", "ann", name, "secret", event.PermissionRead,
+		nil); err == nil || err.Error() != "key "+name+" exists already" {
+		t.Errorf("%s a name is given again: %v", when, err)
+	}
+	if a, err := g.e.RevokeKey("test", name); err == nil ||
+		err.Error() != "key "+name+" is revoked already" || a.Account != "ann" {
+		t.Errorf("%s a key is revoked again: %+v, %v", when, a, err)
+	}
+	r := committed.NewRead(committed.ReadKeys)
+	r.Account = 1
+	if err := g.e.Ask(r, nil, 0); err != nil || len(r.Keys) != n+1 {
+		t.Fatal(r.Keys, err)
+	}
+	for _, k := range r.Keys[1:] {
+		if !k.Revoked || k.Account != "ann" || k.Permissions != 0 || k.Allow != nil {
+			t.Errorf("%s of a revoked key there is %+v", when, k)
+		}
+	}
+	auditClean(t, g.e)
 }
 
 // A lyingStore says other things about deposits than it has.
