@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"exchange/actors/audit"
@@ -72,19 +71,13 @@ func (e *Engine) rest(ctx context.Context) error {
 type present struct{ *Engine }
 
 func (p present) Written() error {
-	r := committed.NewRead(committed.ReadHistory)
-	if err := p.Ask(r, nil, 0); err != nil {
-		return err
-	}
-	r.Free()
-	return nil
+	return p.Ask(new(committed.Written), nil, 0)
 }
 
 func (p present) Newest() (trades []uint64, deposit uint64, err error) {
-	r := committed.NewRead(committed.ReadStatement)
-	if err := p.Ask(r, nil, 0); err != nil {
+	q := new(committed.Newest)
+	if err := p.Ask(q, nil, 0); err != nil {
 		return nil, 0, err
 	}
-	defer r.Free()
-	return slices.Clone(r.LastTrades), r.LastDeposit, nil
+	return q.Trades, q.Deposit, nil
 }

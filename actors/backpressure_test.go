@@ -23,7 +23,7 @@ import (
 // folded waits until the committed side and the imager have all that was answered.
 func (g *gated) folded() {
 	g.t.Helper()
-	g.ends("a read", g.asking(committed.ReadTrades, nil, 0), accepted)
+	g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
 	eventually(g.t, "the imager has followed", func() bool {
 		return g.e.committed.Imaged() == g.e.committed.Released()
 	})
@@ -60,7 +60,7 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.ProjectionLag = 4 })
 		for range 2 {
-			g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
+			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 			eventually(t, "no row is waiting", func() bool {
 				return g.e.committed.Unsaved() == 0
 			})
@@ -76,7 +76,7 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 			g.turnedAway("an order beside 5 rows", g.placing(g.sell(1e5)), ErrBehind)
 			g.turnedAway("a cancel", g.cancelling(1), ErrBehind)
 			g.turnedAway("a deposit", g.depositing(), ErrBehind)
-			g.ends("a read", g.asking(committed.ReadWallet, g.key, g.nonce+1), accepted)
+			g.ends("a read", g.asking(new(committed.Wallet), g.key, g.nonce+1), accepted)
 			g.nonce++
 			g.set(func() { g.applying = false })
 			eventually(t, "orders are taken when the rows are written", func() bool {
@@ -118,7 +118,7 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 		if err := g.e.Ready(); !errors.Is(err, ErrStalled) {
 			t.Errorf("it is ready: %v", err)
 		}
-		g.ends("a read", g.asking(committed.ReadTrades, nil, 0), accepted)
+		g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
 		held.want("what was taken before", accepted)
 		g.ends("when the store answers again", g.cancelling(id), accepted)
 		g.end()
@@ -215,10 +215,10 @@ func TestAReadThatIsTooLateGivesItsPlaceBackAtOnce(t *testing.T) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
 		g.e.setPatience(time.Millisecond)
-		g.ends("a read of a history that is held", g.asking(committed.ReadHistory, nil, 0),
+		g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
 			committed.ErrTimeout.Error())
 		g.e.setPatience(time.Minute)
-		g.ends("the next one", g.asking(committed.ReadTrades, nil, 0), accepted)
+		g.ends("the next one", g.asking(new(committed.NewestTrades), nil, 0), accepted)
 		g.end()
 	})
 }
@@ -243,11 +243,11 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 			t.Errorf("a nanosecond older: %v", err)
 		}
 		eventually(t, "the confirmation is stale", func() bool { return g.e.Confirmed() != nil })
-		g.ends("a private read", g.asking(committed.ReadWallet, g.key, 1), ErrNotConfirmed.Error())
+		g.ends("a private read", g.asking(new(committed.Wallet), g.key, 1), ErrNotConfirmed.Error())
 		if err := g.e.Ready(); !errors.Is(err, ErrNotConfirmed) {
 			t.Errorf("it is ready: %v", err)
 		}
-		g.ends("a public read", g.asking(committed.ReadTrades, nil, 0), accepted)
+		g.ends("a public read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
 		before := g.e.own.checked.Load()
 		g.nonce = 1
 		g.ends("an order", g.placing(g.sell(1e5)), accepted)
@@ -258,7 +258,7 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 		eventually(t,
 			"private reads are answered again, with a nonce that the refused ones have not used",
 			func() bool {
-				return outcome(g.asking(committed.ReadWallet, g.key, 3)) == accepted
+				return outcome(g.asking(new(committed.Wallet), g.key, 3)) == accepted
 			})
 		g.end()
 	})
@@ -285,7 +285,7 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 				t.Errorf("it is ready: %v", err)
 			}
 			g.nonce++
-			g.ends("a private read", g.asking(committed.ReadWallet, g.key, g.nonce), accepted)
+			g.ends("a private read", g.asking(new(committed.Wallet), g.key, g.nonce), accepted)
 		}
 		g.set(func() { g.checkErr = nil })
 		eventually(t, "it is ready again", func() bool { return g.e.Ready() == nil })
@@ -370,7 +370,7 @@ func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
 		g.turnedAway("an order", g.placing(g.sell(coin)), ErrStopping)
 		g.turnedAway("a cancel", g.cancelling(1), ErrStopping)
 		g.turnedAway("a deposit", g.depositing(), ErrStopping)
-		g.ends("a read", g.asking(committed.ReadTrades, nil, 0), ErrStopping.Error())
+		g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), ErrStopping.Error())
 		select {
 		case err := <-ended:
 			t.Errorf("it has stopped with two orders in flight: %v", err)
@@ -408,7 +408,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			{"a projection does not return", func(g *gate) { g.applying = true }, accepted},
 		} {
 			g := newGated(t, fresh, nil)
-			g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
+			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 			g.set(func() { c.hold(g.gate) })
 			order := g.begin(g.placing(g.sell(coin)))
 			eventually(t, "the order is at the store, or through", func() bool {

@@ -65,12 +65,12 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, 
 // backUp is a backup of a running engine, and the state that it is of.
 func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 	t.Helper()
-	r := committed.NewRead(committed.ReadImage)
+	r := new(committed.WholeState)
 	if err := e.Ask(r, nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := backup.Write(t.Context(), &b, e.Store(), r.Image, e.Authority(),
+	if err := backup.Write(t.Context(), &b, e.opts.Store, r.Image, e.Authority(),
 		func(int) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func begins(t *testing.T, e *Engine, s *state.State) {
 // restoredIs wants an engine to be at a state: its books, its balances, and all else.
 func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	t.Helper()
-	r := committed.NewRead(committed.ReadHash)
+	r := new(committed.Hash)
 	if err := e.Ask(r, nil, 0); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
@@ -231,8 +231,7 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	}
 	for _, a := range want.Accounts() {
 		for _, h := range a.Wallet.Holdings() {
-			r := committed.NewRead(committed.ReadWallet)
-			r.Account = a.ID
+			r := &committed.Wallet{Account: a.ID}
 			if err := e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +248,7 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
 	t.Helper()
 	list := func(e *Engine) (all []persistence.Trade) {
-		err := e.History().Trades(context.Background(),
+		err := committed.History(e.Door).Trades(context.Background(),
 			persistence.TradeQuery{Ascending: true}, func(trade *persistence.Trade) bool {
 				if trade.ID <= until.Pair(trade.Pair).LastTrade() {
 					all = append(all, *trade)

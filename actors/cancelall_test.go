@@ -116,8 +116,7 @@ func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
 			if list := <-all; len(list) != 1 {
 				t.Errorf("cancelled are %v", list)
 			}
-			r := committed.NewRead(committed.ReadAccount)
-			r.Name, r.Limit = "ann", 10
+			r := &committed.Account{Name: "ann", Limit: 10}
 			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 1 ||
 				r.Orders[0].Pair != 2 {
 				t.Errorf("open are %+v, %v", r.Orders, err)
@@ -156,8 +155,7 @@ func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.
 		if list := <-all; len(list) != 1 {
 			t.Errorf("cancelled are %v", list)
 		}
-		r := committed.NewRead(committed.ReadAccount)
-		r.Name = "ann"
+		r := &committed.Account{Name: "ann"}
 		if err := g.e.Ask(r, nil, 0); err != nil || r.Open != 0 {
 			t.Errorf("%d orders are open, %v", r.Open, err)
 		}
@@ -178,7 +176,7 @@ func TestWhatTheNonceOfACancelAllRefusesComesBehindItsFirstRecord(t *testing.T) 
 		used := g.nonce
 		refused := g.begin(func() (*Command, error) { return g.e.Cancel(g.key, used, 99) })
 		g.queued(2)
-		read := g.begin(g.asking(committed.ReadWallet, g.key, used))
+		read := g.begin(g.asking(new(committed.Wallet), g.key, used))
 		g.queued(3)
 		silent(t, "the refusal of a read", read)
 		g.letGo()
@@ -277,12 +275,10 @@ func (g *gated) resting(name string, pair, n int) *directory.Key {
 
 func (g *gated) open(name string) int {
 	g.t.Helper()
-	r := committed.NewRead(committed.ReadAccount)
-	r.Name = name
+	r := &committed.Account{Name: name}
 	if err := g.e.Ask(r, nil, 0); err != nil {
 		g.t.Fatal(err)
 	}
-	defer r.Free()
 	return r.Open
 }
 

@@ -146,15 +146,13 @@ func (p *chartist) candles(f market.Frame) (list []market.Candle) {
 // check looks at what is in memory, and with the history at what the store has.
 func (p *chartist) check(history bool) {
 	if history {
-		barrier := committed.NewRead(committed.ReadHistory)
-		if err := p.e.Ask(barrier, nil, 0); err != nil {
+		if err := p.e.Ask(new(committed.Written), nil, 0); err != nil {
 			p.rt.Fatal(err)
 		}
-		barrier.Free()
 	}
 	for f := range market.Frame(market.FrameCount) {
 		all := p.candles(f)
-		v := must[*committed.View](p.t)(p.e.View(committed.ReadCandles, p.e.Pairs()[0], f, 0, 0))
+		v := must[*committed.View](p.t)(p.e.View(committed.ViewCandles, p.e.Pairs()[0], f, 0, 0))
 		if newest := all[max(0, len(all)-p.keep):]; !slices.Equal(v.Candles, newest) ||
 			v.Older != (len(all) > p.keep) {
 			p.rt.Fatalf("of frame %v are shown %+v, older %v, want %+v of %d", f, v.Candles,
@@ -164,7 +162,7 @@ func (p *chartist) check(history bool) {
 			continue
 		}
 		var stored []market.Candle
-		err := p.e.History().Candles(context.Background(),
+		err := committed.History(p.e.Door).Candles(context.Background(),
 			persistence.CandleQuery{Pair: 1, Frame: uint8(f)}, func(c *persistence.Candle) bool {
 				stored = append(stored, market.Candle{Time: c.Time, Open: c.Open, High: c.High,
 					Low: c.Low, Close: c.Close, Volume: c.Volume})
@@ -201,7 +199,7 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 				want = keep
 			}
 			v := must[*committed.View](t)(
-				b.e.View(committed.ReadCandles, pair, market.Minute, 0, 0))
+				b.e.View(committed.ViewCandles, pair, market.Minute, 0, 0))
 			if len(v.Candles) != want || v.Older != (want < minutes) {
 				t.Errorf("of %d kept %d are shown, older: %v", keep, len(v.Candles), v.Older)
 			}
@@ -220,32 +218,32 @@ func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 			w.Price += i * 1e6
 			g.rest(w)
 		}
-		view := func(kind committed.ReadKind, sell int) *committed.View {
+		view := func(kind committed.ViewKind, sell int) *committed.View {
 			t.Helper()
 			return must[*committed.View](t)(g.e.View(kind, pair, 0, -1, sell))
 		}
-		ticker := view(committed.ReadTicker, -1)
+		ticker := view(committed.ViewTicker, -1)
 		committed.SetMinute(ticker, time.Now().Unix()/60-1) // nobody else has it
-		if again := view(committed.ReadTicker, -1); again == ticker || again.Ticker.Sell != 100e8 {
+		if again := view(committed.ViewTicker, -1); again == ticker || again.Ticker.Sell != 100e8 {
 			t.Errorf("in the next minute the ticker is %+v", again.Ticker)
 		}
 
-		deep := view(committed.ReadLevels, -1)
+		deep := view(committed.ViewLevels, -1)
 		committed.SetAge(deep, -time.Hour) // it stays new, however slow the test is
 		g.ends("a cancel", g.cancelling(1), accepted)
-		if again := view(committed.ReadLevels, -1); again != deep ||
+		if again := view(committed.ViewLevels, -1); again != deep ||
 			len(again.Depth.SellLevels) != committed.ShownLevels+2 {
 			t.Errorf("a deep book is copied before it is old: %d levels",
 				len(again.Depth.SellLevels))
 		}
-		if top := view(committed.ReadLevels,
+		if top := view(committed.ViewLevels,
 			committed.ShownLevels); top.UpdateID != deep.UpdateID+1 ||
 			top.Depth.SellLevels[0].Price != 100e8+1e6 {
 			t.Errorf("its top is old: %d after %d, from %v", top.UpdateID, deep.UpdateID,
 				top.Depth.SellLevels[0].Price)
 		}
 		committed.SetAge(deep, committed.DeepAge+1)
-		if again := view(committed.ReadLevels, -1); again.UpdateID != deep.UpdateID+1 ||
+		if again := view(committed.ViewLevels, -1); again.UpdateID != deep.UpdateID+1 ||
 			len(again.Depth.SellLevels) != committed.ShownLevels+1 {
 			t.Errorf("an old deep book stays: %d after %d", again.UpdateID, deep.UpdateID)
 		}
@@ -285,9 +283,9 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 		for range 3 {
 			for _, limit := range []int{-1, orders, committed.ShownOrders + 1} {
 				before := must[*committed.View](t)(
-					g.e.View(committed.ReadDepth, pair, 0, -1, limit))
+					g.e.View(committed.ViewOrders, pair, 0, -1, limit))
 				g.rest(g.sell(1000))
-				v := must[*committed.View](t)(g.e.View(committed.ReadDepth, pair, 0, -1, limit))
+				v := must[*committed.View](t)(g.e.View(committed.ViewOrders, pair, 0, -1, limit))
 				if v.UpdateID != before.UpdateID+1 ||
 					len(v.Depth.SellOrders) != len(before.Depth.SellOrders)+1 {
 					t.Errorf(

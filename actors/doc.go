@@ -39,6 +39,7 @@
 //	recovery.go             a start on the data in the store
 //	owner.go                the store's owner, its beats, and standbys
 //	channels.go             the actors of stream channels
+//	backup.go               a backup of a running engine
 //	verify.go               both sides compared at rest
 //	audit.go                an audit of a running engine
 //	stats.go                numbers for monitoring

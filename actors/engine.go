@@ -174,7 +174,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	}
 	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
 		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
-		index: committed.NewIndex(e.History(), e.opts.Timing.Request/2, e.log, e.meter, outside{e})})
+		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter, outside{e})})
 	for _, a := range s.Accounts() {
 		if err := e.openAccount(g.recoverAccount(a), newWallet(a, r.committed)); err != nil {
 			return err
@@ -491,9 +491,6 @@ func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
 // Authority authenticates what is written apart from the store, with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }
-
-// Store is the engine's store, for a backup.
-func (e *Engine) Store() persistence.Store { return e.opts.Store }
 
 // Log is the engine's log.
 func (e *Engine) Log() *slog.Logger { return e.log }

@@ -122,7 +122,7 @@ func hashAtRest(t testing.TB, e *Engine) [32]byte {
 	if err := e.VerifyAtRest(); err != nil {
 		t.Fatal(err)
 	}
-	r := committed.NewRead(committed.ReadHash)
+	r := new(committed.Hash)
 	if err := e.Ask(r, nil, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -180,13 +180,13 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		if c.Record().Refusal.Reason != event.RefusedNonce {
 			t.Fatal("the restart takes a nonce again")
 		}
-		r := committed.NewRead(committed.ReadWallet)
+		r := new(committed.Wallet)
 		if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" ||
 			r.Holdings[1].Balance.String() != "900" {
 			t.Fatalf("bob's wallet: %+v, %v", r.Holdings, err)
 		}
 		var n int
-		err := e.History().Trades(context.Background(),
+		err := committed.History(e.Door).Trades(context.Background(),
 			persistence.TradeQuery{}, func(*persistence.Trade) bool { n++; return true })
 		if err != nil || n != 1 {
 			t.Fatalf("%d trades in the history, %v", n, err)

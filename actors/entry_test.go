@@ -71,11 +71,10 @@ func (g *gated) unaskedRecords(kind event.Kind) (n int) {
 
 func (g *gated) hash() [32]byte {
 	g.t.Helper()
-	r := committed.NewRead(committed.ReadHash)
+	r := new(committed.Hash)
 	if err := g.e.Ask(r, nil, 0); err != nil || r.Err != nil {
 		g.t.Fatal(err, r.Err)
 	}
-	defer r.Free()
 	return r.Hash
 }
 

@@ -78,7 +78,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	part(101e8)
 	must[Admin](t)(e.RevokeKey("test", "second-key"))
 	must[Admin](t)(e.Deposit("test", "ben", "EUR", 12345678, "late"))
-	if err := e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
+	if err := e.Ask(new(committed.Written), nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	e.Abandon() // and with a journal after it
@@ -90,7 +90,7 @@ func summary(t *testing.T, store persistence.Store) string {
 	if err := e.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
-	r := committed.NewRead(committed.ReadHash)
+	r := new(committed.Hash)
 	if err := e.Ask(r, nil, 0); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
@@ -106,7 +106,7 @@ func summary(t *testing.T, store persistence.Store) string {
 	})
 	trades, orders, deposits := 0, 0, 0
 	ctx := context.Background()
-	if err := e.History().Trades(ctx,
+	if err := committed.History(e.Door).Trades(ctx,
 		persistence.TradeQuery{}, func(*persistence.Trade) bool {
 			trades++
 			return true
@@ -114,14 +114,14 @@ func summary(t *testing.T, store persistence.Store) string {
 		t.Fatal(err)
 	}
 	for account := uint32(1); account <= 2; account++ {
-		if err := e.History().Orders(ctx,
+		if err := committed.History(e.Door).Orders(ctx,
 			persistence.OrderQuery{Account: account}, func(*persistence.Order) bool {
 				orders++
 				return true
 			}); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.History().Deposits(ctx,
+		if err := committed.History(e.Door).Deposits(ctx,
 			persistence.DepositQuery{Account: account}, func(*persistence.Deposit) bool {
 				deposits++
 				return true

@@ -26,13 +26,13 @@ func TestNothingIsKnownBeforeItIsDurable(t *testing.T) {
 		nonce := g.begin(func() (*Command, error) { return g.e.Cancel(g.key, 10, 99) })
 		g.inMailbox(3)
 		// A read with a nonce that only a refusal has used.
-		read := g.begin(g.asking(committed.ReadWallet, g.key, 11))
+		read := g.begin(g.asking(new(committed.Wallet), g.key, 11))
 		silent(t, "an order", order)
 		silent(t, "a refusal for funds", funds)
 		silent(t, "a refusal for a nonce", nonce)
 		silent(t, "a refused read", read)
 		// A book shows what is committed.
-		depth := committed.NewRead(committed.ReadLevels)
+		depth := &committed.ViewOf{Kind: committed.ViewLevels}
 		depth.Pair, depth.LimitBuy, depth.LimitSell = 1, 10, 10
 		if err := g.e.Ask(depth, nil, 0); err != nil || len(depth.View.Depth.SellLevels) != 0 {
 			t.Fatalf("the book shows %v, %v", depth.View.Depth.SellLevels, err)
@@ -85,9 +85,8 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 		g := newGated(t, fresh, nil)
 		id, _ := event.NewClientID("mine")
 		other, _ := event.NewClientID("other")
-		ask := func(id event.ClientID, nonce uint64) (<-chan string, *committed.Read) {
-			r := committed.NewRead(committed.ReadOrders)
-			r.ClientID, r.Limit = id, 10
+		ask := func(id event.ClientID, nonce uint64) (<-chan string, *committed.NamedOrder) {
+			r := &committed.NamedOrder{ClientID: id}
 			return g.begin(func() (*Command, error) { return nil, g.e.Ask(r, g.key, nonce) }), r
 		}
 		w := g.sell(coin)
@@ -119,7 +118,7 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 				}
 			}
 			if len(found.Orders) != 1 || found.Orders[0].ClientID != id.String() ||
-				!missing.Complete || len(missing.Orders) != 0 || missing.ID != 0 {
+				!missing.Complete || len(missing.Orders) != 0 || missing.ClosedID != 0 {
 				t.Fatalf("round %d: %+v, and of another %+v", round, found.Orders, missing.Orders)
 			}
 			c := must[*Command](t)(g.e.Cancel(g.key, nonce+3, found.Orders[0].ID))
@@ -142,7 +141,7 @@ func TestARevokedKeyIsRefusedByItsWallet(t *testing.T) {
 		}
 		// A handler had looked it up before.
 		g.ends("an order", g.placing(g.sell(coin)), refusedFor(event.RefusedKey))
-		g.ends("a read", g.asking(committed.ReadWallet, g.key, 2), committed.ErrKeyRevoked.Error())
+		g.ends("a read", g.asking(new(committed.Wallet), g.key, 2), committed.ErrKeyRevoked.Error())
 		g.end()
 	})
 }
@@ -184,7 +183,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 					}
 				}
 				g.turnedAway("a new order", g.placing(g.sell(coin)), ErrStopping)
-				g.ends("a private read", g.asking(committed.ReadWallet, g.key, 100),
+				g.ends("a private read", g.asking(new(committed.Wallet), g.key, 100),
 					ErrStopping.Error())
 				g.crash()
 			})
@@ -277,7 +276,7 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 		for range 10 {
 			g.rest(g.sell(1e5))
 		}
-		g.ends("history while a snapshot hangs", g.asking(committed.ReadHistory, nil, 0), accepted)
+		g.ends("history while a snapshot hangs", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.saving = nil })
 		close(wait)
 		eventually(t, "another is tried when more has happened", func() bool {

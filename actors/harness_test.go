@@ -307,9 +307,9 @@ func (g *gated) depositing() func() (*Command, error) {
 }
 
 // asking is a read; with a key it is signed, with the nonce given.
-func (g *gated) asking(kind committed.ReadKind, key *directory.Key, nonce uint64) func() (*Command,
+func (g *gated) asking(q committed.Question, key *directory.Key, nonce uint64) func() (*Command,
 	error) {
-	return func() (*Command, error) { return nil, g.e.Ask(committed.NewRead(kind), key, nonce) }
+	return func() (*Command, error) { return nil, g.e.Ask(q, key, nonce) }
 }
 
 // rest places an order that rests, and gives its id.
@@ -422,8 +422,7 @@ func (f *heldCommands) want(what, end string) {
 // funds are what an account has of a currency, as it is committed: "balance/reserve".
 func (g *gated) funds(account uint32, currency uint16) string {
 	g.t.Helper()
-	r := committed.NewRead(committed.ReadWallet)
-	r.Account = account
+	r := &committed.Wallet{Account: account}
 	if err := g.e.Ask(r, nil, 0); err != nil {
 		g.t.Fatal(err)
 	}
@@ -450,16 +449,14 @@ func codeOf(t interface {
 }
 
 func askCode(e *Engine, id uint64) (string, error) {
-	r := committed.NewRead(committed.ReadWithdraw)
-	r.ID = id
+	r := &committed.PendingWithdrawal{ID: id}
 	if err := e.Ask(r, nil, 0); err != nil {
 		return "", err
 	}
-	defer r.Free()
-	if len(r.Withdraws) == 0 {
+	if !r.Found {
 		return "", nil
 	}
-	return e.Code(&r.Withdraws[0]), nil
+	return e.Code(&r.Withdrawal), nil
 }
 
 // setPatience says for how long requests wait from now on.

@@ -96,35 +96,32 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			order := g.rest(g.sell(1e5)) // the store's history is behind now, and reads of it wait
 			var reads []<-chan string
 			for range 3 {
-				reads = append(reads, g.begin(g.asking(committed.ReadHistory, nil, 0)))
+				reads = append(reads, g.begin(g.asking(new(committed.Written), nil, 0)))
 			}
 			eventually(t, "three reads are in flight", func() bool {
 				return committed.Reading(g.e.Door) == 3
 			})
-			g.ends("read 4 of 3", g.asking(committed.ReadTrades, nil, 0), ErrBusy.Error())
-			g.ends("a signed one", g.asking(committed.ReadWallet, g.key, g.nonce+1),
+			g.ends("read 4 of 3", g.asking(new(committed.NewestTrades), nil, 0), ErrBusy.Error())
+			g.ends("a signed one", g.asking(new(committed.Wallet), g.key, g.nonce+1),
 				ErrBusy.Error())
 			g.ends("a command beside them, with the nonce that the read has not used",
 				g.placing(g.sell(1e5)), accepted)
-			follow := committed.NewRead(committed.ReadOrder)
-			follow.Account, follow.ID, follow.FollowUp = 1, order, true
-			if err := g.e.Ask(follow, nil, 0); err != nil || len(follow.Orders) != 1 {
-				t.Errorf("what completes the answer to a command: %v, %v", follow.Orders, err)
+			follow := &committed.OneOrder{Account: 1, ID: order}
+			if err := g.e.FollowUp(follow); err != nil || !follow.Found {
+				t.Errorf("what completes the answer to a command: %v, %v", follow.Order, err)
 			}
 			if n := committed.Reading(g.e.Door); n != 3 {
 				t.Errorf("%d reads are in flight instead of 3", n)
 			}
 			for range 3 { // these have as many places of their own
 				reads = append(reads, g.begin(func() (*Command, error) {
-					r := committed.NewRead(committed.ReadHistory)
-					r.FollowUp = true
-					return nil, g.e.Ask(r, nil, 0)
+					return nil, g.e.FollowUp(new(committed.Written))
 				}))
 			}
 			eventually(t, "three more are in flight", func() bool {
 				return g.e.Stats().ReadsInFlight == 6
 			})
-			if err := g.e.BeginRead(true); !errors.Is(err, ErrBusy) {
+			if err := committed.BeginFollowUp(g.e.Door); !errors.Is(err, ErrBusy) {
 				t.Errorf("a fourth: %v", err)
 			}
 			g.set(func() { g.applying = false })
@@ -145,7 +142,7 @@ func TestReadsThatNobodyWaitsForAnyMoreDoNotGather(t *testing.T) {
 		g.rest(g.sell(1e5))
 		g.e.setPatience(time.Millisecond)
 		for range 100 {
-			g.ends("a read of a history that is held", g.asking(committed.ReadHistory, nil, 0),
+			g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
 				committed.ErrTimeout.Error())
 		}
 		var kept int
@@ -207,18 +204,17 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 			if got, want := g.funds(2, 2), "999100/0"; got != want {
 				t.Errorf("with a rest that was cancelled: %s USD, want %s", got, want)
 			}
-			r := committed.NewRead(committed.ReadOrders)
-			r.Account, r.Limit = 2, 10
+			r := &committed.OpenOrders{Account: 2, Limit: 10}
 			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 0 {
 				t.Errorf("open orders: %+v, %v", r.Orders, err)
 			}
 			var rows []persistence.Order
-			err := g.e.History().Orders(context.Background(),
+			err := committed.History(g.e.Door).Orders(context.Background(),
 				persistence.OrderQuery{Account: 2}, func(o *persistence.Order) bool {
 					rows = append(rows, *o)
 					return true
 				})
-			if err != nil || len(rows) != 3 || rows[0].Status != persistence.StatusCancelled ||
+			if err != nil || len(rows) != 3 || rows[0].Status != trading.StatusCancelled ||
 				rows[0].Remaining != coin || rows[0].ClosedUs != rows[0].TimeUs {
 				t.Errorf("in the history, newest first: %+v, %v", rows, err)
 			}
@@ -251,12 +247,11 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 		g.o.Limits.BatchBytes = 4096
 		g.o.Timing.Request, g.o.Timing.Stall = time.Minute, time.Minute
 		g.e = start(t, g.o)
-		keys := committed.NewRead(committed.ReadKeys)
-		keys.Account = 2
+		keys := &committed.Keys{Account: 2}
 		if err := g.e.Ask(keys, nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		g.key = g.e.Key([]byte(keys.Keys[0].Key))
+		g.key = g.e.Key([]byte(keys.List[0].Key))
 		g.set(func() { g.tries = nil })
 		c := must[*Command](t)(g.placing(g.buy(1e8, money.Amount(most+1)*coin))())
 		if o := &c.Record().Order; len(o.Trades) != most || o.Remaining != coin || !o.MaxFillsReached {
@@ -268,9 +263,9 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 			t.Fatalf("it went in %d batches, the first of %d records and %d bytes", len(batches),
 				batches[0].Count, len(batches[0].Records))
 		}
-		g.ends("the history takes it", g.asking(committed.ReadHistory, nil, 0), accepted)
+		g.ends("the history takes it", g.asking(new(committed.Written), nil, 0), accepted)
 		trades := 0
-		err := g.e.History().Trades(context.Background(),
+		err := committed.History(g.e.Door).Trades(context.Background(),
 			persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool {
 				trades++
 				return true
@@ -432,8 +427,7 @@ func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
 		full := refusedFor(event.RefusedBookLimit)
 		resting := func(want int) {
 			t.Helper()
-			r := committed.NewRead(committed.ReadDepth)
-			r.Pair, r.LimitBuy, r.LimitSell = 1, -1, -1
+			r := &committed.ViewOf{Pair: 1, Kind: committed.ViewOrders, LimitBuy: -1, LimitSell: -1}
 			if err := g.e.Ask(r, nil, 0); err != nil ||
 				len(r.View.Depth.BuyOrders)+len(r.View.Depth.SellOrders) != want {
 				t.Errorf("%d buy and %d sell, want %d in all: %v", len(r.View.Depth.BuyOrders),

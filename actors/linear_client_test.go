@@ -419,14 +419,12 @@ func (r *recording) refusal(e *Engine, o *lineartest.Operation,
 // holderOf asks which order of an account has a client order id, as a gateway does; 0 if it cannot
 // be told.
 func holderOf(e *Engine, account uint32, number int) uint64 {
-	read := committed.NewRead(committed.ReadClientID)
-	read.FollowUp, read.Account = true, account
-	read.ClientID, _ = event.NewClientID(strconv.Itoa(number))
-	if e.Ask(read, nil, 0) != nil {
+	q := &committed.OrderIDOf{Account: account}
+	q.ClientID, _ = event.NewClientID(strconv.Itoa(number))
+	if e.FollowUp(q) != nil {
 		return 0
 	}
-	defer read.Free()
-	return read.ID
+	return q.ID
 }
 
 // result is what an accepted command did, and makes it known to all clients of the account.
@@ -480,7 +478,7 @@ func coins(b money.Balance) int64 {
 
 func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	v, err := e.View(committed.ReadLevels, e.Pairs()[pair], 0, committed.ShownLevels,
+	v, err := e.View(committed.ViewLevels, e.Pairs()[pair], 0, committed.ShownLevels,
 		committed.ShownLevels)
 	if err != nil {
 		return result, err
@@ -501,20 +499,16 @@ func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
 
 func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	of := committed.NewRead(committed.ReadAccount)
-	of.Name = account
+	of := &committed.Account{Name: account}
 	if err := e.Ask(of, nil, 0); err != nil {
 		return result, err
 	}
-	defer of.Free()
-	result.Frozen = of.Accounts[0].Frozen
-	read := committed.NewRead(committed.ReadKeys)
-	read.Account = of.Account
+	result.Frozen = of.Info.Frozen
+	read := &committed.Keys{Account: of.Info.ID}
 	if err := e.Ask(read, nil, 0); err != nil {
 		return result, err
 	}
-	defer read.Free()
-	for _, k := range read.Keys {
+	for _, k := range read.List {
 		var row lineartest.KeyRow
 		if _, err := fmt.Sscanf(k.Key, "key-%d", &row.Key); err != nil {
 			return result, err
@@ -535,14 +529,15 @@ func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
 func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operation,
 	order uint64) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	read := committed.NewRead(map[lineartest.Kind]committed.ReadKind{
-		lineartest.ReadOrder: committed.ReadOrder,
-		lineartest.ReadOpen:  committed.ReadOrders, lineartest.ReadWallet: committed.ReadWallet,
-		lineartest.ReadPending: committed.ReadWithdraws}[o.Kind])
-	read.ID, read.Limit = order, 1000
+	byID, named := &committed.OneOrder{ID: order}, new(committed.NamedOrder)
+	open := &committed.OpenOrders{Limit: 1000}
+	pending, wallet := &committed.PendingWithdrawals{Limit: 1000}, new(committed.Wallet)
+	read := map[lineartest.Kind]committed.Question{lineartest.ReadOrder: byID,
+		lineartest.ReadOpen: open, lineartest.ReadWallet: wallet,
+		lineartest.ReadPending: pending}[o.Kind]
 	if o.Kind == lineartest.ReadOrder && order == 0 { // nobody was told its id
-		read.Kind = committed.ReadOrders
-		read.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
+		named.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
+		read = named
 	}
 	var last *committed.NonceError
 	switch err := e.Ask(read, key, o.Nonce); {
@@ -553,29 +548,33 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 	case err != nil:
 		return result, err
 	}
-	defer read.Free()
-	if o.Kind == lineartest.ReadOrder && len(read.Orders) == 0 {
-		if err := r.inHistory(e, o, order, read); err != nil {
+	rows := append(open.Orders, named.Orders...)
+	if byID.Found {
+		rows = append(rows, byID.Order)
+	}
+	if o.Kind == lineartest.ReadOrder && len(rows) == 0 {
+		rows, err = r.inHistory(e, key.Account.ID, o.Order, order, named.Seq)
+		if err != nil {
 			return result, err
 		}
 	}
-	for _, row := range read.Orders {
+	for _, row := range rows {
 		number, err := strconv.Atoi(row.ClientID)
 		if err != nil {
 			return result, err
 		}
 		status := lineartest.Open
 		switch row.Status {
-		case persistence.StatusDone:
+		case trading.StatusDone:
 			status = lineartest.Filled
-		case persistence.StatusCancelled:
+		case trading.StatusCancelled:
 			status = lineartest.Cancelled
 		}
 		result.Orders = append(result.Orders,
 			lineartest.OrderRow{Order: number, ID: row.ID, Status: status,
 				Remains: coins(row.Remaining.Balance())})
 	}
-	for _, w := range read.Withdraws {
+	for _, w := range pending.List {
 		number, err := strconv.Atoi(w.Address)
 		if err != nil {
 			return result, err
@@ -583,7 +582,7 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 		result.Pending = append(result.Pending,
 			lineartest.Pending{Withdrawal: number, Confirmed: w.Status == event.WithdrawVerified})
 	}
-	for _, h := range read.Holdings {
+	for _, h := range wallet.Holdings {
 		result.Funds[h.Currency-1] = lineartest.Funds{Balance: units(h.Balance),
 			Reserve: units(h.Reserve)}
 	}
@@ -592,26 +591,25 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 
 // inHistory looks an order up that is not in memory, as a handler does: by its id, or if no
 // answer told that, by the name that its client gave it.
-func (r *recording) inHistory(e *Engine, o *lineartest.Operation, order uint64,
-	read *committed.Read) error {
+func (r *recording) inHistory(e *Engine, account uint32, number int, order,
+	upTo uint64) (rows []persistence.Order, err error) {
 	r.reading.RLock()
 	defer r.reading.RUnlock()
 	if e.Err() != nil {
-		return committed.ErrTimeout
+		return nil, committed.ErrTimeout
 	}
 	ctx := context.Background()
 	if order == 0 {
-		q := persistence.OrderQuery{Account: read.Account, ClientID: strconv.Itoa(o.Order),
-			MaxSeq: read.Seq}
-		return e.History().Orders(ctx, q, func(row *persistence.Order) bool {
-			read.Orders = append(read.Orders, *row)
+		q := persistence.OrderQuery{Account: account, ClientID: strconv.Itoa(number), MaxSeq: upTo}
+		err = committed.History(e.Door).Orders(ctx, q, func(row *persistence.Order) bool {
+			rows = append(rows, *row)
 			return true
 		})
+		return rows, err
 	}
-	row, err := e.History().Order(ctx, read.Account, order)
+	row, err := committed.History(e.Door).Order(ctx, account, order)
 	if errors.Is(err, persistence.ErrNotFound) {
-		return nil
+		return nil, nil
 	}
-	read.Orders = append(read.Orders, row)
-	return err
+	return []persistence.Order{row}, err
 }

@@ -155,18 +155,16 @@ func (m *mailer) learn() {
 			}
 		}
 		more = len(r.Mails) == mailPage
-		r.Free()
 	}
 }
 
 // look reads the next mails of the outbox; nil if that cannot be just now.
-func (m *mailer) look(after uint64, most int) *committed.Read {
-	r := committed.NewRead(committed.ReadOutbox)
-	r.ID, r.Limit, r.FollowUp = after, most, true
-	if err := m.engine.Ask(r, nil, 0); err != nil {
+func (m *mailer) look(after uint64, most int) *committed.Outbox {
+	q := &committed.Outbox{After: after, Limit: most}
+	if err := m.engine.FollowUp(q); err != nil {
 		return nil
 	}
-	return r
+	return q
 }
 
 func (m *mailer) queue(account uint32, id uint64) {
@@ -219,7 +217,6 @@ func (m *mailer) serve(q *mailQueue) {
 		q.next = time.Now().Add(mailLeast)
 		return
 	}
-	defer r.Free()
 	q.mails = q.mails[1:]
 	m.known--
 	if len(r.Mails) == 0 || r.Mails[0].ID != id {

@@ -90,7 +90,7 @@ func TestOfEqualNoncesOfOrdersCancelsAndReadsOneIsTaken(t *testing.T) {
 			var runs []func() (*Command, error)
 			for _, id := range open {
 				runs = append(append(runs, g.withNonce(g.nonce, 1, []uint64{id})...),
-					g.asking(committed.ReadWallet, g.key, g.nonce))
+					g.asking(new(committed.Wallet), g.key, g.nonce))
 			}
 			ends := together(runs)
 			taken := count(ends, accepted)
@@ -186,12 +186,12 @@ func TestEachKeyHasItsOwnNonces(t *testing.T) {
 func TestNoncesOfReadsOutliveAStop(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		g.ends("a read", g.asking(committed.ReadWallet, g.key, 77), accepted)
+		g.ends("a read", g.asking(new(committed.Wallet), g.key, 77), accepted)
 		g.end()
 		g.again()
-		g.ends("the same nonce again", g.asking(committed.ReadWallet, g.key, 77),
+		g.ends("the same nonce again", g.asking(new(committed.Wallet), g.key, 77),
 			committed.ErrNonce.Error())
-		g.ends("the next nonce", g.asking(committed.ReadWallet, g.key, 78), accepted)
+		g.ends("the next nonce", g.asking(new(committed.Wallet), g.key, 78), accepted)
 		g.end()
 	})
 }

@@ -150,19 +150,16 @@ func (e *Engine) sendToWallet(c *Command, operator string, account uint32) error
 // OperatorCancel cancels an open order of any account. The caller must Free the command. It is
 // refused for RefusedNotOpen when the order closed meanwhile.
 func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error) {
-	r := committed.NewRead(committed.ReadOwner)
-	r.ID = order
-	if err := e.Ask(r, nil, 0); err != nil {
+	q := &committed.OwnerOf{Order: order}
+	if err := e.Ask(q, nil, 0); err != nil {
 		return nil, err
 	}
-	account := r.Account
-	r.Free()
-	if account == 0 {
+	if q.Account == 0 {
 		return nil, refusef("order %d is not open", order)
 	}
 	c := newCommand(event.KindCancel)
 	c.order.id = order
-	return e.askWallet(c, operator, account)
+	return e.askWallet(c, operator, q.Account)
 }
 
 // MoveWithdraw approves or refuses a withdrawal; its owner is told the details. The caller must
@@ -195,22 +192,16 @@ func (e *Engine) moveAsOperator(operator string, wish withdrawalRequest) (*Comma
 	case len(wish.details) > MaxDetails:
 		return nil, refusef("details have at most %d bytes", MaxDetails)
 	}
-	r := committed.NewRead(committed.ReadWithdraw)
-	r.ID = wish.id
-	if err := e.Ask(r, nil, 0); err != nil {
+	q := &committed.PendingWithdrawal{ID: wish.id}
+	if err := e.Ask(q, nil, 0); err != nil {
 		return nil, err
 	}
-	var account uint32
-	if len(r.Withdraws) > 0 {
-		account = r.Withdraws[0].Account
-	}
-	r.Free()
-	if account == 0 {
+	if !q.Found {
 		return nil, refusef("there is no pending withdraw %d", wish.id)
 	}
 	c := newCommand(event.KindWithdrawMoved)
 	c.withdrawal = wish
-	return e.askWallet(c, operator, account)
+	return e.askWallet(c, operator, q.Withdrawal.Account)
 }
 
 // Longest texts of a withdrawal, in bytes: the ones that the store keeps.

@@ -18,26 +18,23 @@ import (
 // some orders is unknown.
 func (e *Engine) OperatorCancelAll(ctx context.Context, operator, account,
 	pair string) (orders []uint64, err error) {
-	r := committed.NewRead(committed.ReadHolders)
+	q := &committed.Holders{Name: account}
 	var p *directory.Pair
 	if pair != "" {
 		if p = e.PairNamed(pair); p == nil {
 			return nil, refusef("there is no pair %.80q", pair)
 		}
-		r.Pair = p.Number
+		q.Pair = p.Number
 	} else if account == "" {
 		return nil, refusef("name an account or a pair")
 	}
-	r.Name = account
-	if err := e.Ask(r, nil, 0); err != nil {
+	if err := e.Ask(q, nil, 0); err != nil {
 		return nil, err
 	}
-	holders, known := slices.Clone(r.Holders), r.Account != 0
-	r.Free()
-	if account != "" && !known {
+	if q.Unknown {
 		return nil, refusef("there is no account %.80q", account)
 	}
-	return e.cancelAllOf(ctx, operator, holders, p)
+	return e.cancelAllOf(ctx, operator, q.IDs, p)
 }
 
 // accountsAtOnce is how many accounts' orders an operator's command cancels at the same time.

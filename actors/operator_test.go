@@ -64,7 +64,7 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 			b.e.MaintenanceMessage() != "back at nine" {
 			t.Errorf("an order is told %v, %q", err, b.e.MaintenanceMessage())
 		}
-		if err := b.e.Ask(committed.NewRead(committed.ReadWallet), b.key, b.next()); err != nil {
+		if err := b.e.Ask(new(committed.Wallet), b.key, b.next()); err != nil {
 			t.Errorf("a read is told %v", err)
 		}
 		must[Admin](t)(b.e.Deposit("ops", "ann", "USD", coin, "operators go on"))
@@ -173,12 +173,10 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8,
 				Amount: 2*coin + 1})).Free()
 		holdings := func(name string) string {
-			r := committed.NewRead(committed.ReadAccount)
-			r.Name = name
+			r := &committed.Account{Name: name}
 			if err := b.e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
 			}
-			defer r.Free()
 			var list []string
 			for _, h := range r.Holdings {
 				list = append(list, b.e.CurrencyCode(h.Currency)+" "+h.Balance.String())
@@ -231,12 +229,11 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", true, ""))
 		must[Admin](t)(b.e.SetFees("eve", "ann", "BTC_USD", &state.FeeRates{Taker: 1}))
 		must[Admin](t)(b.e.RevokeKey("eve", "key-of-ann"))
-		barrier := committed.NewRead(committed.ReadHistory)
-		if err := b.e.Ask(barrier, nil, 0); err != nil {
+		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		err := b.e.History().Actions(context.Background(),
+		err := committed.History(b.e.Door).Actions(context.Background(),
 			persistence.ActionQuery{}, func(a *persistence.Action) bool {
 				got = append(got, a.Operator+" "+a.What)
 				return true
@@ -316,12 +313,11 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 						t.Errorf("an order: %v", err)
 						return
 					}
-					r := committed.NewRead(committed.ReadWallet)
+					r := new(committed.Wallet)
 					if err := b.e.Ask(r, key, 2*nonce+1); err != nil {
 						t.Errorf("a read: %v", err)
 						return
 					}
-					r.Free()
 				}
 			})
 		}
@@ -355,11 +351,10 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 			event.AllPermissions, from))
 		newest := func() (what string) {
 			t.Helper()
-			barrier := committed.NewRead(committed.ReadHistory)
-			if err := b.e.Ask(barrier, nil, 0); err != nil {
+			if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
 				t.Fatalf("%v, the engine: %v", err, b.e.Err())
 			}
-			if err := b.e.History().Actions(context.Background(),
+			if err := committed.History(b.e.Door).Actions(context.Background(),
 				persistence.ActionQuery{}, func(a *persistence.Action) bool {
 					what = a.What
 					return false
@@ -394,10 +389,9 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 		}
 		// nothing to be paid
 		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", &state.FeeRates{}))
-		r := committed.NewRead(committed.ReadAccounts)
-		r.Limit = 10
-		if err := b.e.Ask(r, nil, 0); err != nil || len(r.Accounts) != 1 {
-			t.Errorf("there are accounts %+v, %v", r.Accounts, err)
+		r := &committed.Accounts{Limit: 10}
+		if err := b.e.Ask(r, nil, 0); err != nil || len(r.List) != 1 {
+			t.Errorf("there are accounts %+v, %v", r.List, err)
 		}
 		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", own))
 		if a, err := b.e.CreateAccount("ops", directory.FeeAccount, ""); err == nil {

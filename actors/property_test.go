@@ -270,11 +270,10 @@ func (p *player) check() {
 		p.rt.Fatal(err)
 	}
 	// The projections must be there up to the same sequence, and no snapshot ahead of them.
-	barrier := committed.NewRead(committed.ReadHistory)
-	if err := p.e.Ask(barrier, nil, 0); err != nil {
+	if err := p.e.Ask(new(committed.Written), nil, 0); err != nil {
 		p.rt.Fatal(err)
 	}
-	r := committed.NewRead(committed.ReadHash)
+	r := new(committed.Hash)
 	if err := p.e.Ask(r, nil, 0); err != nil {
 		p.rt.Fatal(err)
 	}

@@ -36,23 +36,23 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 			patience := g.e.opts.Timing.Request
 			g.e.setPatience(time.Millisecond)
 			goOn := g.blocked()
-			var left []*committed.Read
-			leave := func(kind committed.ReadKind, key *directory.Key, nonce uint64) {
+			leave := func(q committed.Question, key *directory.Key, nonce uint64) {
 				t.Helper()
-				r := committed.NewRead(kind)
-				r.Account, r.Limit = 1, 10
-				if err := g.e.Ask(r, key, nonce); !errors.Is(err, committed.ErrTimeout) {
+				if err := g.e.Ask(q, key, nonce); !errors.Is(err, committed.ErrTimeout) {
 					t.Fatalf("a read of what is blocked: %v", err)
 				}
-				left = append(left, r)
 			}
-			leave(committed.ReadWallet, g.key, 1000*(round+1))
-			leave(committed.ReadHistory, g.key, 1001*(round+1))
-			g.ends("a third of the account", g.asking(committed.ReadWallet, g.key, 1002*(round+1)),
+			var wallet committed.Wallet
+			var written committed.Written
+			var hash committed.Hash
+			orders := committed.OpenOrders{Account: 1, Limit: 10}
+			leave(&wallet, g.key, 1000*(round+1))
+			leave(&written, g.key, 1001*(round+1))
+			g.ends("a third of the account", g.asking(new(committed.Wallet), g.key, 1002*(round+1)),
 				ErrAccountBusy.Error())
-			leave(committed.ReadHash, nil, 0)
-			leave(committed.ReadOrders, nil, 0)
-			g.ends("a fifth of all", g.asking(committed.ReadHash, nil, 0), ErrBusy.Error())
+			leave(&hash, nil, 0)
+			leave(&orders, nil, 0)
+			g.ends("a fifth of all", g.asking(new(committed.Hash), nil, 0), ErrBusy.Error())
 			if n := g.e.Stats().ReadsInFlight; n != 4 {
 				t.Errorf("%d reads are in flight instead of 4", n)
 			}
@@ -61,10 +61,9 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 			eventually(t, "none is in flight", func() bool {
 				return g.e.Stats().ReadsInFlight == 0
 			})
-			for _, r := range left {
-				if r.Seq != 0 || len(r.Orders)+len(r.Holdings) != 0 || r.Hash != [32]byte{} {
-					t.Errorf("read %d was worked out for nobody", r.Kind)
-				}
+			if wallet.Seq|written.Seq|hash.Seq|orders.Seq != 0 {
+				t.Errorf("reads that were left are answered: %+v %+v %+v %+v", wallet, written,
+					hash, orders)
 			}
 			var nonce uint64
 			if g.e.probe(g.e.fold, func() {
@@ -72,7 +71,7 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 			}); nonce != 1001*(round+1) {
 				t.Errorf("nonce %d is the key's highest instead of %d", nonce, 1001*(round+1))
 			}
-			g.ends("another account", g.asking(committed.ReadWallet, ben, round+1), accepted)
+			g.ends("another account", g.asking(new(committed.Wallet), ben, round+1), accepted)
 		}
 		g.nonce = 1e6
 		g.end()
@@ -93,9 +92,9 @@ func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T)
 				return waiting == n
 			}
 		}
-		first := g.begin(g.asking(committed.ReadHistory, g.key, 100))
+		first := g.begin(g.asking(new(committed.Written), g.key, 100))
 		eventually(t, "a read waits", waits(1))
-		g.ends("one more of the account", g.asking(committed.ReadWallet, g.key, 101),
+		g.ends("one more of the account", g.asking(new(committed.Wallet), g.key, 101),
 			ErrAccountBusy.Error())
 		g.set(func() { g.applying = false })
 		if got := <-first; got != accepted {
@@ -119,12 +118,11 @@ func TestAReadThatItsWalletHoldsGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		id, _ := event.NewClientID("mine")
 		for i := range uint64(2) { // one more than there are places
-			r := committed.NewRead(committed.ReadOrders)
-			r.ClientID, r.Limit = id, 1
+			r := &committed.NamedOrder{ClientID: id}
 			g.ends("a question for an order",
 				func() (*Command, error) { return nil, g.e.Ask(r, g.key, 100+i) },
 				committed.ErrTimeout.Error())
-			g.ends("another account", g.asking(committed.ReadWallet, ben, i+1), accepted)
+			g.ends("another account", g.asking(new(committed.Wallet), ben, i+1), accepted)
 		}
 		if n := g.e.ReadsInFlight(); n != 0 {
 			t.Errorf("%d reads are in flight", n)
@@ -164,10 +162,9 @@ func TestTheAnswerToACommandWaitsForNoOtherRead(t *testing.T) {
 		id := g.rest(g.sell(1e5))
 		answered := make(chan error, 1)
 		go func() {
-			r := committed.NewRead(committed.ReadOrder)
-			r.Account, r.ID, r.FollowUp = g.key.Account.ID, id, true
-			err := g.e.Ask(r, nil, 0)
-			if err == nil && len(r.Orders) != 1 {
+			q := &committed.OneOrder{Account: g.key.Account.ID, ID: id}
+			err := g.e.FollowUp(q)
+			if err == nil && !q.Found {
 				err = errors.New("the order is not there")
 			}
 			answered <- err

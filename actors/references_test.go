@@ -36,7 +36,7 @@ func (g *gated) remembered() (list []string) {
 
 func (g *gated) projected() {
 	g.t.Helper()
-	if err := g.e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
+	if err := g.e.Ask(new(committed.Written), nil, 0); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -195,7 +195,7 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 		const n = 50
 		g := newGated(t, fresh, nil)
 		image := func() int {
-			r := committed.NewRead(committed.ReadImage)
+			r := new(committed.WholeState)
 			if err := g.e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +240,7 @@ func (g *gated) useAndRevokeKey(i int) {
 	id := c.Record().Order.ID
 	c.Free()
 	must[*Command](t)(g.e.Cancel(key, 1<<40+1, id)).Free()
-	if err := g.e.Ask(committed.NewRead(committed.ReadWallet), key, 1<<40+2); err != nil {
+	if err := g.e.Ask(new(committed.Wallet), key, 1<<40+2); err != nil {
 		t.Fatal(err)
 	}
 	must[Admin](t)(g.e.RevokeKey("test", manyKeys(i)))
@@ -276,12 +276,11 @@ func (g *gated) hasOnlyNamesOfKeys(when string, n int) {
 		err.Error() != "key "+name+" is revoked already" || a.Account != "ann" {
 		t.Errorf("%s a key is revoked again: %+v, %v", when, a, err)
 	}
-	r := committed.NewRead(committed.ReadKeys)
-	r.Account = 1
-	if err := g.e.Ask(r, nil, 0); err != nil || len(r.Keys) != n+1 {
-		t.Fatal(r.Keys, err)
+	q := &committed.Keys{Account: 1}
+	if err := g.e.Ask(q, nil, 0); err != nil || len(q.List) != n+1 {
+		t.Fatal(q.List, err)
 	}
-	for _, k := range r.Keys[1:] {
+	for _, k := range q.List[1:] {
 		if !k.Revoked || k.Account != "ann" || k.Permissions != 0 || k.Allow != nil {
 			t.Errorf("%s of a revoked key there is %+v", when, k)
 		}
@@ -428,7 +427,7 @@ func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 		}
 		e := start(t, testOptions(s))
 		fund(t, e, "ann", map[string]money.Amount{"BTC": coin})
-		if err := e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
+		if err := e.Ask(new(committed.Written), nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		s.hold = true

@@ -171,29 +171,32 @@ func (s *sim) read(r *rand.Rand, l *life) {
 	if account == nil || account.ID > e.dir.Count() {
 		return
 	}
-	kind := pick(r, []committed.ReadKind{committed.ReadWallet, committed.ReadWallet,
-		committed.ReadOrders, committed.ReadHistory, committed.ReadClientID,
-		committed.ReadTrades, committed.ReadLevels, committed.ReadHash})
+	kind := pick(r, []string{"wallet", "wallet", "orders", "history", "client id", "trades",
+		"levels", "hash"})
 	var id event.ClientID
 	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be on its way
 		order := l.named[n-1-r.IntN(min(n, 3))]
-		kind, account, id = committed.ReadOrders, s.model.Accounts[order.account-1], order.id
+		kind, account, id = "order", s.model.Accounts[order.account-1], order.id
 	}
-	q := committed.NewRead(kind)
-	q.ClientID = id
-	q.Account, q.Pair, q.Limit = account.ID, pick(r, e.Pairs()).Number, 1000
-	if kind == committed.ReadOrders {
-		q.Pair = 0
-	}
-	q.LimitBuy, q.LimitSell = 1000, 1000
+	pair := pick(r, e.Pairs()).Number
+	named := &committed.NamedOrder{Account: account.ID, ClientID: id}
+	q := map[string]committed.Question{"wallet": &committed.Wallet{Account: account.ID},
+		"orders":    &committed.OpenOrders{Account: account.ID, Limit: 1000},
+		"history":   new(committed.Written),
+		"client id": &committed.OrderIDOf{Account: account.ID},
+		"trades": &committed.NewestTrades{TradeQuery: committed.TradeQuery{Pair: pair,
+			Limit: 1000}},
+		"levels": &committed.ViewOf{Pair: pair, Kind: committed.ViewLevels, LimitBuy: 1000,
+			LimitSell: 1000},
+		"hash": new(committed.Hash), "order": named}[kind]
 	var key *directory.Key
 	var nonce uint64
-	if !id.IsZero() || kind == committed.ReadWallet && r.IntN(2) == 0 {
+	if !id.IsZero() || kind == "wallet" && r.IntN(2) == 0 {
 		if key = l.key(r, fmt.Sprintf("key-%s-%d", account.Name, r.IntN(2))); key != nil {
 			nonce = s.nextNonce(r, key.Public)
 		}
 	}
-	s.spawn(l, fmt.Sprintf("%d.read %d of %s, nonce %d", l.number, kind, account.Name, nonce),
+	s.spawn(l, fmt.Sprintf("%d.read %s of %s, nonce %d", l.number, kind, account.Name, nonce),
 		func() {
 			after, sent, begun, taken := l.answered, len(l.named), s.steps, uint64(0)
 			if key != nil {
@@ -209,34 +212,33 @@ func (s *sim) read(r *rand.Rand, l *life) {
 			if key != nil && stale {
 				if s.outcomes["private reads, not confirmed"]++; !turnedAwayBy(err) {
 					s.violate(
-						"engine %d takes read %d of %s, and the store has not said for too long "+
+						"engine %d takes read %s of %s, and the store has not said for too long "+
 							"that it is its own: %v", l.number, kind, account.Name, err)
 				}
 			}
 			switch {
 			case err == nil:
-				s.say("  read at %d", q.Seq)
-				if err := s.checkRead(q, after); err != nil {
-					s.violate("engine %d, read %d of %s at %d: %w", l.number, kind, account.Name,
-						q.Seq, err)
+				s.say("  read at %d", seqOf(q))
+				if err := s.checkRead(q, account.ID, after); err != nil {
+					s.violate("engine %d, read %s of %s at %d: %w", l.number, kind, account.Name,
+						seqOf(q), err)
 				}
 				if key != nil {
 					s.tookNonce(l, key, nonce, taken)
 					if s.isBarred(key.Public, begun) {
 						s.violate(
-							"engine %d answers read %d with %s, which was revoked before it began",
+							"engine %d answers read %s with %s, which was revoked before it began",
 							l.number, kind, key.Public)
 					}
 				}
-				if key != nil && !id.IsZero() && q.Complete && len(q.Orders) == 0 && q.ID == 0 {
+				if key != nil && named.Complete && len(named.Orders) == 0 && named.ClosedID == 0 {
 					s.outcomes["no order of a client order id"]++
 					for _, order := range l.named[:sent] {
-						if order.account == account.ID && order.id == q.ClientID {
+						if order.account == account.ID && order.id == id {
 							s.missing[order] = true
 						}
 					}
 				}
-				q.Free()
 				s.outcomes["read, answered"]++
 				return
 			case errors.Is(err, committed.ErrNonce):
@@ -257,37 +259,55 @@ func (s *sim) read(r *rand.Rand, l *life) {
 				errors.Is(err, committed.ErrKeyRevoked) && s.model.Keys[key.Number-1].Revoked,
 				turnedAwayBy(err):
 			default:
-				s.violate("engine %d, read %d: %w", l.number, kind, err)
+				s.violate("engine %d, read %s: %w", l.number, kind, err)
 			}
 			s.say("  read: %v", err)
 			s.outcomes["read, not answered"]++
 		})
 }
 
+// seqOf returns the sequence of an answer.
+func seqOf(q committed.Question) uint64 {
+	switch q := q.(type) {
+	case *committed.Wallet:
+		return q.Seq
+	case *committed.OpenOrders:
+		return q.Seq
+	case *committed.NamedOrder:
+		return q.Seq
+	case *committed.Written:
+		return q.Seq
+	case *committed.OrderIDOf:
+		return q.Seq
+	case *committed.NewestTrades:
+		return q.Seq
+	case *committed.ViewOf:
+		return q.Seq
+	}
+	return q.(*committed.Hash).Seq
+}
+
 // checkRead checks what an answer shows: all that was answered before it was asked, and nothing
 // that is not durable.
-func (s *sim) checkRead(q *committed.Read, after uint64) error {
-	if q.Seq > s.model.Seq || q.Seq < after {
+func (s *sim) checkRead(question committed.Question, account uint32, after uint64) error {
+	if seq := seqOf(question); seq > s.model.Seq || seq < after {
 		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after,
 			s.model.Seq)
 	}
-	a := s.model.Accounts[q.Account-1]
-	switch q.Kind {
-	case committed.ReadWallet:
+	a := s.model.Accounts[account-1]
+	switch q := question.(type) {
+	case *committed.Wallet:
 		return sameFunds(q.Holdings, a.At(q.Seq))
-	case committed.ReadOrders:
+	case *committed.NamedOrder:
 		want := a.OpenAt(q.Seq)
-		if !q.ClientID.IsZero() {
-			for _, o := range q.Orders {
-				if w, open := want[o.ID]; o.Account != q.Account ||
-					o.ClientID != q.ClientID.String() ||
-					open != (o.Status == persistence.StatusActive) ||
-					open && o.Remaining != w.Remaining {
-					return fmt.Errorf("order %+v is not %+v", o, w)
-				}
+		for _, o := range q.Orders {
+			if w, open := want[o.ID]; o.Account != account || o.ClientID != q.ClientID.String() ||
+				open != (o.Status == trading.StatusActive) || open && o.Remaining != w.Remaining {
+				return fmt.Errorf("order %+v is not %+v", o, w)
 			}
-			return nil
 		}
+	case *committed.OpenOrders:
+		want := a.OpenAt(q.Seq)
 		for _, o := range q.Orders {
 			if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price ||
 				o.ClientID != w.ClientID.String() {
@@ -297,12 +317,12 @@ func (s *sim) checkRead(q *committed.Read, after uint64) error {
 		if len(q.Orders) != len(want) {
 			return fmt.Errorf("%d orders are open, not %d", len(q.Orders), len(want))
 		}
-	case committed.ReadHistory:
+	case *committed.Written:
 		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(
 			context.Background()); err != nil || at < q.Seq {
 			return errors.Join(fmt.Errorf("the history is at %d", at), err)
 		}
-	case committed.ReadTrades:
+	case *committed.NewestTrades:
 		want := simulation.UpTo(s.model.Rows.Trades,
 			q.Seq, func(t *persistence.Trade) uint64 { return t.ID })
 		want = slices.DeleteFunc(want, func(t persistence.Trade) bool { return t.Pair != q.Pair })
@@ -310,7 +330,7 @@ func (s *sim) checkRead(q *committed.Read, after uint64) error {
 		if q.Complete && !slices.Equal(q.Trades, want) {
 			return fmt.Errorf("trades %v are not %v", q.Trades, want)
 		}
-	case committed.ReadLevels:
+	case *committed.ViewOf:
 		units := s.model.Pairs[q.Pair-1].Updates
 		u := int(q.View.UpdateID)
 		if u > len(units) || u < len(units) && units[u].Seq <= after {
@@ -320,7 +340,7 @@ func (s *sim) checkRead(q *committed.Read, after uint64) error {
 			return errors.Join(sameLevels(q.View.Depth.BuyLevels, units[u-1].Sides[0]),
 				sameLevels(q.View.Depth.SellLevels, units[u-1].Sides[1]))
 		}
-	case committed.ReadHash:
+	case *committed.Hash:
 		return q.Err
 	}
 	return nil

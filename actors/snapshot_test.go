@@ -38,7 +38,7 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 				}
 			}
 			eventually(t, "a snapshot is tried", func() bool {
-				if err := g.e.Ask(committed.NewRead(committed.ReadHistory), nil, 0); err != nil {
+				if err := g.e.Ask(new(committed.Written), nil, 0); err != nil {
 					t.Fatal(err)
 				}
 				g.mu.Lock()

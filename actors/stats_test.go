@@ -104,7 +104,7 @@ func TestWhatIsTurnedAwayIsCountedByReason(t *testing.T) {
 				t.Errorf("%s: %s, want %s", what, got, turnedAway)
 			}
 		}
-		g.ends("a read too many", g.asking(committed.ReadWallet, g.key, 1), ErrBusy.Error())
+		g.ends("a read too many", g.asking(new(committed.Wallet), g.key, 1), ErrBusy.Error())
 		want("a read", "busy 1")
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
@@ -177,7 +177,7 @@ func TestTheStoresStateIsTold(t *testing.T) {
 func TestLagsAndSnapshotsAreTold(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
+		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.applying = true })
 		stuck, wait := make(chan struct{}), make(chan struct{})
 		id := g.rest(g.sell(coin))
@@ -194,7 +194,7 @@ func TestLagsAndSnapshotsAreTold(t *testing.T) {
 		}
 		close(wait)
 		g.set(func() { g.applying = false })
-		g.ends("the history is written", g.asking(committed.ReadHistory, nil, 0), accepted)
+		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		eventually(t, "nothing lags", func() bool {
 			s := g.e.Stats()
 			return s.ProjectionRows == 0 && s.ProjectionLag == 0 && s.FoldLag == 0 &&

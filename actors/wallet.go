@@ -310,7 +310,7 @@ func (w *wallet) read(r *committed.Read) {
 	case !w.takeNonce(key.Number, nonce):
 		r.Err = &committed.NonceError{Last: w.lastNonce(key.Number)}
 	default:
-		if r.ClientID.IsZero() {
+		if !r.IsNamed() {
 			w.out.toCommitted(r)
 			return
 		}

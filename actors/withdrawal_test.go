@@ -110,12 +110,10 @@ func (b *teller) expect(got, want string) {
 // balance is what the account has and reserves of BTC, as committed.
 func (b *teller) balance() string {
 	b.t.Helper()
-	r := committed.NewRead(committed.ReadWallet)
-	r.Account = b.key.Account.ID
+	r := &committed.Wallet{Account: b.key.Account.ID}
 	if err := b.e.Ask(r, nil, 0); err != nil {
 		b.t.Fatal(err)
 	}
-	defer r.Free()
 	return r.Holdings[0].Balance.String() + " with " + r.Holdings[0].Reserve.String() + " reserved"
 }
 
@@ -205,11 +203,10 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 				last.Withdraw.Details == "the address is not ours to pay"
 		})
 		var closed []string
-		barrier := committed.NewRead(committed.ReadHistory)
-		if err := b.e.Ask(barrier, nil, 0); err != nil {
+		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		err := b.e.History().Withdraws(context.Background(),
+		err := committed.History(b.e.Door).Withdraws(context.Background(),
 			persistence.WithdrawQuery{Account: b.key.Account.ID},
 			func(w *persistence.Withdraw) bool {
 				closed = append(closed, fmt.Sprint(w.ID, " ", w.Status, " ", w.Details))
@@ -319,12 +316,10 @@ func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
 		b.restart(at) // its new mailer knows nothing of the first try
 		b.code(1)
 		outbox := func() int {
-			r := committed.NewRead(committed.ReadOutbox)
-			r.Limit = 10
+			r := &committed.Outbox{Limit: 10}
 			if err := b.e.Ask(r, nil, 0); err != nil {
 				t.Fatal(err)
 			}
-			defer r.Free()
 			return len(r.Mails)
 		}
 		eventually(t, "the outbox is empty", func() bool { return outbox() == 0 })
@@ -449,11 +444,10 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 4)), "status 30")
 		b.expect(b.balance(), "7 with 0 reserved")
 		var done []string
-		barrier := committed.NewRead(committed.ReadHistory)
-		if err := b.e.Ask(barrier, nil, 0); err != nil {
+		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		err := b.e.History().Actions(context.Background(),
+		err := committed.History(b.e.Door).Actions(context.Background(),
 			persistence.ActionQuery{}, func(a *persistence.Action) bool {
 				if a.Operator == "moderator" && strings.Contains(a.What, "approved") {
 					done = append(done, a.What)

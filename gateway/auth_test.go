@@ -41,7 +41,7 @@ func (h *harness) postJSON(account string, nonce uint64, path, body string) answ
 // hash is the digest of the whole committed state, whose invariants hold.
 func (h *harness) hash() [32]byte {
 	h.t.Helper()
-	q := committed.NewRead(committed.ReadHash)
+	q := new(committed.Hash)
 	if err := h.engine.Ask(q, nil, 0); err != nil {
 		h.t.Fatal(err)
 	}

@@ -96,15 +96,13 @@ func (b bench) totals() map[uint16]money.Balance {
 	b.t.Helper()
 	sums := map[uint16]money.Balance{}
 	for account := range uint32(2) {
-		r := committed.NewRead(committed.ReadWallet)
-		r.Account = account + 1
+		r := &committed.Wallet{Account: account + 1}
 		if err := b.engine.Ask(r, nil, 0); err != nil {
 			b.t.Fatal(err)
 		}
 		for _, held := range r.Holdings {
 			sums[held.Currency] = sums[held.Currency].Add(held.Balance)
 		}
-		r.Free()
 	}
 	return sums
 }

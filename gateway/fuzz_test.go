@@ -159,15 +159,13 @@ func holdings(t testing.TB, h *harness) string {
 	t.Helper()
 	var text strings.Builder
 	for account := range uint32(2) {
-		r := committed.NewRead(committed.ReadWallet)
-		r.Account = account + 1
+		r := &committed.Wallet{Account: account + 1}
 		if err := h.engine.Ask(r, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		for _, held := range r.Holdings {
 			text.WriteString(held.Balance.String() + "/" + held.Reserve.String() + " ")
 		}
-		r.Free()
 	}
 	return text.String()
 }

@@ -82,16 +82,14 @@ func (h *harness) sealer() *seal.Sealer {
 // nothing.
 func (h *harness) code(id uint64) string {
 	h.t.Helper()
-	r := committed.NewRead(committed.ReadWithdraw)
-	r.ID = id
+	r := &committed.PendingWithdrawal{ID: id}
 	if err := h.engine.Ask(r, nil, 0); err != nil {
 		h.t.Fatal(err)
 	}
-	defer r.Free()
-	if len(r.Withdraws) == 0 {
+	if !r.Found {
 		return "2222-2222-2222"
 	}
-	return h.engine.Code(&r.Withdraws[0])
+	return h.engine.Code(&r.Withdrawal)
 }
 
 func (h *harness) options() actors.Options {

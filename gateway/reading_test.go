@@ -232,7 +232,7 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 // A chart asks the store only for the candles that memory lacks.
 func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 	h, store := withSlowHistory(t, 100)
-	v, err := h.engine.View(committed.ReadCandles, h.engine.Pairs()[0], 0, 0, 0)
+	v, err := h.engine.View(committed.ViewCandles, h.engine.Pairs()[0], 0, 0, 0)
 	if err != nil || !v.Older {
 		t.Fatalf("memory has all of the chart: %v", err)
 	}
@@ -296,8 +296,8 @@ func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 		for i := range 100 {
 			ask(100_001+i, 1_000_000-i)
 		}
-		v, err := h.engine.View(map[string]committed.ReadKind{"0": committed.ReadDepth,
-			"1": committed.ReadLevels}[group], h.engine.Pairs()[0], 0, -1, -1)
+		v, err := h.engine.View(map[string]committed.ViewKind{"0": committed.ViewOrders,
+			"1": committed.ViewLevels}[group], h.engine.Pairs()[0], 0, -1, -1)
 		if err != nil {
 			t.Fatal(err)
 		}

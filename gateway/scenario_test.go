@@ -104,12 +104,10 @@ func (p *postman) take(_ context.Context, m *actors.Mail) error {
 // delivered waits until all mails are sent, and gives them.
 func (s script) delivered() []actors.Mail {
 	eventually(s.h.t.(*testing.T), "all mails are sent", func() bool {
-		q := committed.NewRead(committed.ReadOutbox)
-		q.Limit = 1
+		q := &committed.Outbox{Limit: 1}
 		if err := s.h.engine.Ask(q, nil, 0); err != nil {
 			s.h.t.Fatal(err)
 		}
-		defer q.Free()
 		return len(q.Mails) == 0
 	})
 	s.post.mu.Lock()

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/trading"
-	"exchange/gateway/api"
 )
 
 // A query that examines many rows waits for its turn, even if few pass the filter; other queries do
@@ -45,12 +45,12 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 		order("buy", "BTC_USDT", strconv.Itoa(orders), "1")); a.status != 201 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	free := api.OccupyLongQueries() // others are at work
+	free := committed.OccupyLongQueries() // others are at work
 	long := make(chan answer, 1)
 	go func() {
 		long <- h.do("GET", "/api/v1/orders/own/?status=2", "", "", signed("alice", 1, "")...)
 	}()
-	eventually(t, "the long query waits", func() bool { return api.LongQueries() == 1 })
+	eventually(t, "the long query waits", func() bool { return committed.LongQueries() == 1 })
 	for _, who := range []string{"0", "bob"} { // of the same account, and of another
 		if a := h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "",
 			signed(who, 1000, "")...); a.status != 200 {
@@ -62,7 +62,7 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	}
 	free()
 	want(t, "the long query", <-long, 200, "[]")
-	if n := api.LongQueries(); n != 0 {
+	if n := committed.LongQueries(); n != 0 {
 		t.Errorf("%d long queries are left", n)
 	}
 }

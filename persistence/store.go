@@ -343,20 +343,13 @@ type Trade struct {
 	MakerFee   money.Balance // in the currency that the maker received
 }
 
-// Statuses of an order, as the API numbers them.
-const (
-	StatusActive    = 1
-	StatusCancelled = 2
-	StatusDone      = 3
-)
-
 // An Order is one closed order: done or cancelled.
 type Order struct {
 	ID        uint64
 	Account   uint32
 	Pair      uint16
 	Side      trading.Side
-	Status    uint8 // StatusCancelled or StatusDone
+	Status    uint8 // trading.StatusCancelled or trading.StatusDone
 	Price     money.Price
 	Amount    money.Amount // as asked for
 	Remaining money.Amount // open amount when it closed; 0 if done

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"exchange/actors/directory"
 	"exchange/actors/rows"
 	"exchange/core/market"
 	"exchange/core/state"
@@ -103,4 +104,75 @@ func (c *Side) loadCandles(ctx context.Context, history persistence.History) err
 		}
 	}
 	return nil
+}
+
+// A ChartQuery selects candles of a pair, newest first.
+type ChartQuery struct {
+	Pair         *directory.Pair
+	Frame        market.Frame
+	Since, Until int64 // epoch seconds, both included
+	Limit        int
+}
+
+// A Chart has the candles [From, To) of a view, and before them those of Older.
+type Chart struct {
+	View     *View
+	From, To int
+	Older    *List[market.Candle] // newest first; nil: there are none to show
+}
+
+var candleLists pool[List[market.Candle]]
+
+// Candles returns a pair's chart. Unless Older is nil, the caller frees it.
+func (d *Door) Candles(by Asker, q ChartQuery) (Chart, error) {
+	v, err := d.View(ViewCandles, q.Pair, q.Frame, 0, 0)
+	if err != nil {
+		return Chart{}, err
+	}
+	c := Chart{View: v}
+	c.From, c.To = candlesWithin(v.Candles, q.Since, q.Until, q.Limit)
+	// an Until of 0 would be no bound to the store
+	if n := c.To - c.From; n < q.Limit && v.Older && q.Since < v.Candles[0].Time &&
+		q.Since <= q.Until && q.Until > 0 {
+		c.Older, err = d.olderCandles(by, persistence.CandleQuery{Pair: q.Pair.Number,
+			Frame: uint8(q.Frame), Since: q.Since, Until: min(q.Until, v.Candles[0].Time-1)},
+			q.Limit-n)
+	}
+	return c, err
+}
+
+func (d *Door) olderCandles(by Asker, q persistence.CandleQuery,
+	limit int) (*List[market.Candle], error) {
+	v, err := d.enter(by)
+	if err != nil {
+		return nil, err
+	}
+	defer v.end()
+	if _, err := v.written(); err != nil {
+		return nil, err
+	}
+	ctx, done := v.patience()
+	defer done()
+	list := newList(&candleLists)
+	return finished(list, d.history.Candles(ctx, q, func(c *persistence.Candle) bool {
+		return list.add(&market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low,
+			Close: c.Close, Volume: c.Volume}, limit)
+	}))
+}
+
+// candlesWithin returns the places of the newest candles within a range. Times are inclusive. Each
+// empty range is the same place.
+func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to int) {
+	to = len(all)
+	for to > 0 && all[to-1].Time > until {
+		to--
+	}
+	from = to
+	for from > 0 && to-from < limit && all[from-1].Time >= since {
+		from--
+	}
+	if from == to {
+		return 0, 0
+	}
+	return from, to
 }

@@ -87,8 +87,8 @@ type Outside interface {
 	Mailed()                              // says that there is something new in the outbox
 }
 
-// A Probe looks at the committed side on its own turn.
-type Probe interface{ Run(actor.Actor) }
+// A probe looks at the committed side on its turn.
+type probe interface{ Run(actor.Actor) }
 
 // Messages to the committed actor.
 type (
@@ -184,7 +184,7 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.watch(m)
 	case *Unwatch:
 		c.feeds[m.Pair-1].remove(m.Channel)
-	case Probe:
+	case probe:
 		m.Run(c)
 	}
 }
@@ -218,8 +218,8 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.note(r, effects)
 	}
 	if r.Kind == event.KindPair {
-		c.caches, c.charts, c.feeds = append(c.caches, new(viewCache)), append(c.charts, new(charts)),
-			append(c.feeds, new(feed))
+		c.caches, c.charts = append(c.caches, new(viewCache)), append(c.charts, new(charts))
+		c.feeds = append(c.feeds, new(feed))
 	} else if r.Pair != 0 {
 		c.caches[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
 		c.noteUpdate(r)
@@ -320,7 +320,7 @@ func (c *Side) read(r *Read) {
 		c.early = append(c.early, r)
 		return
 	}
-	if r.needs = r.from(c); r.needs > c.watermark {
+	if r.needs = r.question.from(c); r.needs > c.watermark {
 		c.wait(r)
 		c.flush()
 		return

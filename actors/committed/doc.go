@@ -1,19 +1,27 @@
 // Package committed is the committed side of the engine: one fold of all released records, and all
-// that is fed from it. It answers reads and lists at one sequence, makes the views that everybody
-// asks for, tells stream channels what is released, and writes projections and snapshots. It knows
-// no wallet, no book and no command.
+// that is fed from it. It answers typed questions and lists at one sequence, makes the views that
+// all clients share, tells stream channels what is released, and writes projections and snapshots.
+// It knows no wallet, no book and no command.
 //
-//	recover.go     from the store to the fold
-//	committed.go   the fold, its messages, what the store does not know yet
-//	door.go        the way in for reads: places, limits, waits
-//	read.go        one question, and its answer from the state
-//	views.go       public answers, shared
-//	feed.go        what stream channels are told
-//	charts.go      the newest candles
-//	recent.go      the newest trades and closed orders
-//	imager.go      a second fold, which makes images
-//	projector.go   the writer of projections and snapshots
-//	references.go  which deposit has a reference
-//	history.go     the store's lists, with damage counted
-//	testing.go     what tests of package actors need
+//	recover.go      from the store to the fold
+//	committed.go    the fold, its messages, what the store does not know yet
+//	door.go         the way in for reads: slots, limits, questions, views
+//	visit.go        one use of the door: its slots, its signature, its queries of the store
+//	turns.go        how many long queries of the store work at once
+//	read.go         a question on its way to the fold and back
+//	lists.go        pages of rows; deposits, operators' actions
+//	orders.go       orders: open ones from the fold, closed ones from the store, merged
+//	trades.go       trades
+//	withdrawals.go  withdrawals
+//	statement.go    what an account has, and all that changed it
+//	account.go      questions about accounts, and about the whole state
+//	views.go        public answers, shared
+//	feed.go         what stream channels are told
+//	charts.go       candles: the newest in memory, older ones from the store
+//	recent.go       the newest trades and closed orders
+//	imager.go       a second fold, which makes images
+//	projector.go    the writer of projections and snapshots
+//	references.go   which deposit has a reference
+//	history.go      the store's lists, with damage counted
+//	testing.go      what tests of other rooms need
 package committed

@@ -1,7 +1,6 @@
 package committed
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,8 @@ type Door struct {
 	dead      <-chan struct{}
 	limits    ReadLimits
 	meter     *metrics.Engine
-	history   persistence.History
+	// exact up to a question's sequence once the question is answered
+	history persistence.History
 
 	reading    atomic.Int64 // reads in flight
 	completing atomic.Int64 // of them, reads that complete the answer to a command
@@ -63,12 +63,10 @@ func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{
 		meter: side.meter, history: watched{store, side.meter}}
 }
 
-// BeginRead takes a slot among the reads in flight, which EndRead gives back. A handler that goes on
-// to the history holds one from its question until the store has answered: a slow store has no more
-// queries at once than there are slots, and an orderly stop waits for them. A read that completes
+// beginRead takes a slot among the reads in flight, which endRead gives back. A read that completes
 // the answer to a command (followUp) has slots of its own, and is not refused because the engine
-// stops. Errors: ErrBusy, ErrStopping.
-func (d *Door) BeginRead(followUp bool) error {
+// stops. Errors: those of TurnAway.
+func (d *Door) beginRead(followUp bool) error {
 	why := RefusedBusy
 	if d.readers(followUp).Add(1) <= int64(d.limits.Reads) {
 		// after the count: a drain sees it, or it sees the drain
@@ -77,12 +75,12 @@ func (d *Door) BeginRead(followUp bool) error {
 		}
 		why = RefusedStopping
 	}
-	d.EndRead(followUp)
+	d.endRead(followUp)
 	return d.host.TurnAway(why)
 }
 
-// EndRead ends what BeginRead has begun.
-func (d *Door) EndRead(followUp bool) { d.readers(followUp).Add(-1) }
+// endRead ends what beginRead has begun.
+func (d *Door) endRead(followUp bool) { d.readers(followUp).Add(-1) }
 
 func (d *Door) readers(followUp bool) *atomic.Int64 {
 	if followUp {
@@ -122,70 +120,67 @@ func (a *accountReads) end(account uint32) {
 	}
 }
 
-// Ask sends a read and waits for its answer, which is in r. With a key it is private: its nonce is
-// taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not
-// the caller's any more: no Free), and the ones of admission.
-func (d *Door) Ask(r *Read, key *directory.Key, nonce uint64) error {
-	if err := d.BeginRead(r.FollowUp); err != nil {
+// Ask asks one question and waits for its answer, which is in q. With a key the question is
+// private: the account's wallet takes the nonce first, and q is about that account. After
+// ErrTimeout q is not the caller's any more. Other errors: ErrNonce, ErrKeyRevoked, and those of
+// admission.
+func (d *Door) Ask(q Question, key *directory.Key, nonce uint64) error {
+	v := visit{door: d, by: Asker{Key: key, Nonce: nonce}}
+	if err := d.beginRead(false); err != nil {
 		return err
 	}
-	defer d.EndRead(r.FollowUp)
-	err := d.AskWithin(r, key, nonce)
-	if !errors.Is(err, ErrTimeout) {
-		r.leavePlace()
-	}
-	return err
+	defer v.end()
+	return v.ask(q)
 }
 
-// AskWithin is Ask for a caller that already holds a place from BeginRead. A private read takes a
-// place among its account's, too, and holds it until Free: a caller that goes on to the history
-// frees it after that.
-func (d *Door) AskWithin(r *Read, key *directory.Key, nonce uint64) error {
-	to := d.side.pid
-	if key != nil {
-		if err := d.host.Confirmed(); err != nil {
-			return err
-		}
-		if most := d.limits.PerAccount; most > 0 {
-			if !d.private.begin(key.Account.ID, most) {
-				return d.host.TurnAway(RefusedAccountBusy)
-			}
-			r.place = true
-		}
-		r.key, r.nonce, r.Account = key, nonce, key.Account.ID
-		to = key.Account.Wallet
+// FollowUp asks a question that completes the answer to a command whose outcome is durable. It has
+// slots of its own, and is answered while the engine stops.
+func (d *Door) FollowUp(q Question) error {
+	v := visit{door: d, followUp: true}
+	if err := d.beginRead(true); err != nil {
+		return err
 	}
-	r.door = d
-	r.stage.Store(readSent)
-	d.side.root.Send(to, r)
-	if !d.scheduler.Await(r.reply, d.dead, r.timer, d.limits.Patience) {
-		if r.leave() {
-			d.meter.UnansweredReads.Add(1)
-			return ErrTimeout
-		}
-		<-r.reply // it came at the last moment
-	}
-	return r.Err
+	defer v.end()
+	return v.ask(q)
 }
 
-// View answers ReadLevels, ReadDepth, ReadTicker and ReadCandles of a pair: from its viewCache if what
-// is there is current, otherwise from the committed state. Errors are those of Ask.
-func (d *Door) View(kind ReadKind, p *directory.Pair, frame market.Frame, limitBuy,
+// View returns a view of a pair: from its view cache if what is there is current, otherwise from
+// the committed state. Errors are those of Ask.
+func (d *Door) View(kind ViewKind, p *directory.Pair, frame market.Frame, limitBuy,
 	limitSell int) (*View, error) {
 	arrived := d.side.released.Load()
 	if v := d.side.caches[p.Number-1].find(kind, frame, limitBuy, limitSell,
 		d.side.folded.Load() >= arrived); v != nil {
 		return v, nil
 	}
-	r := NewRead(kind)
-	r.Pair, r.Frame, r.LimitBuy, r.LimitSell = p.Number, frame, limitBuy, limitSell
-	if err := d.Ask(r, nil, 0); err != nil {
+	q := viewQuestions.get()
+	q.Pair, q.Kind, q.frame, q.LimitBuy, q.LimitSell = p.Number, kind, frame, limitBuy, limitSell
+	if err := d.Ask(q, nil, 0); err != nil {
 		return nil, err
 	}
-	v := r.View
-	r.Free()
+	v := q.View
+	*q = ViewOf{}
+	viewQuestions.Put(q)
 	return v, nil
 }
 
-// History answers lists from the store; ask with a Read first, which says up to where it is exact.
-func (d *Door) History() persistence.History { return d.history }
+// A pool keeps values of one type for their next use.
+type pool[T any] struct{ sync.Pool }
+
+func (p *pool[T]) get() *T {
+	if v, ok := p.Get().(*T); ok {
+		return v
+	}
+	return new(T)
+}
+
+// keptRows bounds the memory that a pooled value keeps.
+const keptRows = 4096
+
+// kept returns an empty list in the memory of one whose value goes back to its pool.
+func kept[T any](list []T) []T {
+	if cap(list) > keptRows {
+		return nil
+	}
+	return list[:0]
+}

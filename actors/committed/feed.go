@@ -70,11 +70,10 @@ type (
 // answers it is never a little old.
 type WatchedView uint8
 
-// The views of a Watch.
+// The views of a Watch; 0 is none.
 const (
-	WatchNothing WatchedView = iota
-	WatchTicker
-	WatchBook // its levels
+	WatchTicker WatchedView = iota + 1
+	WatchBook               // its levels
 )
 
 // A Watch is a channel's wish.
@@ -115,16 +114,15 @@ func (c *Side) watch(w *Watch) {
 	f.watchers = append(f.watchers, watcher{pid: w.Channel, kind: w.Kind})
 	f.count(w.Kind, 1)
 	answer := &Watched{Token: w.Token}
-	if w.View != WatchNothing {
-		r := NewRead(ReadTicker)
-		if r.Pair = w.Pair.Number; w.View == WatchBook {
-			r.Kind, r.LimitBuy, r.LimitSell = ReadLevels, w.Levels, w.Levels
+	if w.View != 0 {
+		q := ViewOf{Pair: w.Pair.Number, Kind: ViewTicker}
+		if w.View == WatchBook {
+			q.Kind, q.LimitBuy, q.LimitSell = ViewLevels, w.Levels, w.Levels
 		}
-		if c.view(r); r.View.UpdateID != c.state.Pair(r.Pair).Market.UpdateID {
-			c.newView(r)
+		if c.view(&q); q.View.UpdateID != c.state.Pair(q.Pair).Market.UpdateID {
+			c.newView(&q)
 		}
-		answer.View = r.View
-		r.Free()
+		answer.View = q.View
 	}
 	c.out.Tell(w.Channel, answer)
 }

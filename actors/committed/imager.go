@@ -55,7 +55,7 @@ func (i *Imager) Receive(ctx actor.Context) {
 			panic(fmt.Sprintf("BUG: an image of sequence %d is asked for at %d", m.seq, seq))
 		}
 		m.reply <- i.image()
-	case Probe:
+	case probe:
 		m.Run(i)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"exchange/core/event"
+	"exchange/core/ledger"
 	"exchange/core/state"
 	"exchange/core/trading"
 )
@@ -48,37 +49,33 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 			a.Open.AddSide(other, 2, trading.Sell)
 		}
 	}
-	for what, ask := range map[string]func(r *Read){
-		"by pair and side": func(r *Read) { r.Pair, r.Side, r.Limit = 1, trading.Sell, 10 },
-		"by offset":        func(r *Read) { r.Offset, r.Limit = 1000-id, 1 },
-		"by both": func(r *Read) {
-			r.Side, r.Offset, r.Limit = trading.Sell, (1000-id)/2, 1
-		},
-		"by id": func(r *Read) { r.Before, r.Limit = id+1, 1 },
+	c := &Side{state: s}
+	for what, q := range map[string]OpenOrders{
+		"by pair and side": {OpenFilter: ledger.OpenFilter{Pair: 1, Side: trading.Sell}, Limit: 10},
+		"by offset":        {offset: 1000 - id, Limit: 1},
+		"by both": {OpenFilter: ledger.OpenFilter{Side: trading.Sell}, offset: (1000 - id) / 2,
+			Limit: 1},
+		"by id": {OpenFilter: ledger.OpenFilter{Before: id + 1}, Limit: 1},
 	} {
-		r := NewRead(ReadOrders)
-		r.Account = 1
-		ask(r)
-		if r.from(&Side{state: s}); len(r.Orders) != 1 || r.Orders[0].ID != id {
-			t.Errorf("%s: %+v", what, r.Orders)
+		q.Account = 1
+		if q.from(c); len(q.Orders) != 1 || q.Orders[0].ID != id {
+			t.Errorf("%s: %+v", what, q.Orders)
 		}
 	}
-	for what, c := range map[string]struct {
-		ask  func(r *Read)
+	for what, x := range map[string]struct {
+		q    openIDs
 		want []uint64
 	}{
-		"the newest": {func(r *Read) { r.Limit = 3 }, []uint64{1000, 999, 998}},
-		"of a side": {func(r *Read) { r.Limit, r.Side, r.Before = 3, trading.Sell, 502 },
-			[]uint64{501, 500, 499}},
-		"of a pair": {func(r *Read) { r.Limit, r.Pair, r.Before = 10, 2, 6 },
+		"the newest": {openIDs{limit: 3}, []uint64{1000, 999, 998}},
+		"of a side": {openIDs{OpenFilter: ledger.OpenFilter{Side: trading.Sell, Before: 502},
+			limit: 3}, []uint64{501, 500, 499}},
+		"of a pair": {openIDs{OpenFilter: ledger.OpenFilter{Pair: 2, Before: 6}, limit: 10},
 			[]uint64{5, 3, 1}},
-		"of the oldest": {func(r *Read) { r.Limit, r.Before = 10, 1 }, nil},
+		"of the oldest": {openIDs{OpenFilter: ledger.OpenFilter{Before: 1}, limit: 10}, nil},
 	} {
-		r := NewRead(ReadOpenIDs)
-		r.Account = 1
-		c.ask(r)
-		if r.from(&Side{state: s}); !slices.Equal(r.IDs, c.want) {
-			t.Errorf("ids %s: %v, want %v", what, r.IDs, c.want)
+		x.q.account = 1
+		if x.q.from(c); !slices.Equal(x.q.ids, x.want) {
+			t.Errorf("ids %s: %v, want %v", what, x.q.ids, x.want)
 		}
 	}
 }

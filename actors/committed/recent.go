@@ -79,8 +79,9 @@ func (r *recentTrades) add(t *persistence.Trade) {
 	}
 }
 
-// page fills a ReadTrades; false if the store has to be asked.
-func (r *recentTrades) page(q *Read) bool {
+// page fills a question, and reports whether the page is complete. Otherwise the store has to be
+// asked.
+func (r *recentTrades) page(q *NewestTrades) bool {
 	if r.older && q.Ascending {
 		return false
 	}

@@ -32,7 +32,7 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 			}
 		}
 		for range 10 {
-			q := NewRead(ReadTrades)
+			q := new(NewestTrades)
 			q.Limit = rapid.IntRange(1, 300).Draw(t, "limit")
 			q.Offset = rapid.IntRange(0, 700).Draw(t, "offset")
 			q.Before = uint64(rapid.IntRange(0, n+5).Draw(t, "before"))

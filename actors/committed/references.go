@@ -35,7 +35,7 @@ type Lookup struct {
 
 	ID        uint64 // of the deposit or the mail; 0: there is none
 	Deposit   persistence.Deposit
-	Watermark uint64 // up to there the committed side leaves deposits to the store
+	watermark uint64 // up to there the committed side leaves deposits to the store
 	Asked     bool   // the store, too
 	Err       error  // the store did not say
 }
@@ -51,7 +51,7 @@ type Finder interface{ Found(l Looker) }
 // answer fills the lookup from the committed side.
 func (l *Lookup) answer(c *Side) {
 	if l.Mail == 0 {
-		l.Deposit, l.Watermark = c.references[l.Reference], c.watermark
+		l.Deposit, l.watermark = c.references[l.Reference], c.watermark
 		l.ID = l.Deposit.ID
 	} else if c.state.Mail(l.Mail) != nil {
 		l.ID = l.Mail
@@ -77,7 +77,8 @@ type Index struct {
 // NewIndex makes an index that waits patience for each lookup, its time in line included.
 func NewIndex(store persistence.History, patience time.Duration, log *slog.Logger,
 	meter *metrics.Engine, out Finder) *Index {
-	return &Index{store: store, patience: patience, log: log, meter: meter, out: out}
+	return &Index{store: watched{store, meter}, patience: patience, log: log, meter: meter,
+		out: out}
 }
 
 // referenceLooks is how many goroutines of an index are at the store at once.
@@ -127,7 +128,7 @@ func (x *Index) look(l *Lookup, deadline time.Time) {
 	defer cancel()
 	err := ctx.Err()
 	if err == nil {
-		l.Deposit, err = x.store.Reference(ctx, l.Watermark, l.Reference)
+		l.Deposit, err = x.store.Reference(ctx, l.watermark, l.Reference)
 	}
 	switch {
 	case err == nil:

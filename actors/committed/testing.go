@@ -56,7 +56,8 @@ func RecentTrades(c *Side, pair uint16) (list []persistence.Trade, older bool) {
 	return r.rows, r.older
 }
 
-// RecentCandles is RecentTrades for a chart.
+// RecentCandles are those in memory of a pair's chart, and whether there are older ones: for tests
+// of package actors, on the committed side's turn.
 func RecentCandles(c *Side, pair uint16, f market.Frame) (list []market.Candle, older bool) {
 	k := &c.charts[pair-1][f]
 	return k.list, k.older
@@ -88,3 +89,36 @@ func DriveProjector(p *Projector, wait func(until func() bool)) {
 
 // StepRows is the usual size of a projection: for tests of package actors.
 const StepRows = stepRows
+
+// History returns the lists of the store: for tests of package actors, which read whole lists.
+func History(d *Door) persistence.History { return d.history }
+
+// BeginFollowUp takes a slot of the reads that complete the answer to a command: for tests of
+// package actors.
+func BeginFollowUp(d *Door) error { return d.beginRead(true) }
+
+// OccupyLongQueries takes all turns of long queries of the history, and free gives them back: for
+// tests of package gateway, of which queries wait.
+func OccupyLongQueries() (free func()) {
+	for range cap(longScans.places) {
+		longScans.places <- struct{}{}
+	}
+	return func() {
+		for range cap(longScans.places) {
+			<-longScans.places
+		}
+	}
+}
+
+// LongQueries returns the number of long queries of the history: for tests of package gateway, of
+// which queries wait.
+func LongQueries() int { return longScans.waiting() }
+
+func (t *turns) waiting() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, own := range t.owners {
+		n += own.queries
+	}
+	return n
+}

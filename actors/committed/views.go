@@ -27,17 +27,48 @@ const (
 	deepAge = 100 * time.Millisecond
 )
 
+// A ViewKind is what of a pair a view shows.
+type ViewKind uint8
+
+// The views of a pair.
+const (
+	ViewLevels  ViewKind = iota // its book by level
+	ViewOrders                  // its book by order
+	ViewTicker                  // its ticker now
+	ViewCandles                 // its newest candles of a frame
+)
+
+// A ViewOf asks for a view. Of a book, an answer that reaches beyond what is always current may as
+// a whole be a little old.
+type ViewOf struct {
+	Pair                uint16
+	Kind                ViewKind
+	frame               market.Frame // ViewCandles
+	LimitBuy, LimitSell int          // of a book: entries of each side; negative: all
+
+	Seq  uint64
+	View *View // shared: read only
+}
+
+var viewQuestions pool[ViewOf]
+
+func (q *ViewOf) from(c *Side) (needs uint64) {
+	q.Seq = c.state.Seq()
+	c.view(q)
+	return 0
+}
+
 // A View is one public state of a pair. Its parts are shared: read only.
 type View struct {
 	UpdateID uint64
-	Depth    *market.Depth   // ReadLevels, ReadDepth; may have more than was asked for
-	Ticker   market.Ticker   // ReadTicker
-	Candles  []market.Candle // ReadCandles: the newest, oldest of them first
-	Older    bool            // ReadCandles: the history has older ones
+	Depth    *market.Depth   // ViewLevels, ViewOrders; may have more than was asked for
+	Ticker   market.Ticker   // ViewTicker
+	Candles  []market.Candle // ViewCandles: the newest, oldest of them first
+	Older    bool            // ViewCandles: the history has older ones
 
 	at        time.Time
 	buy, sell reach // Depth: of the book that it is a copy of
-	minute    int64 // ReadTicker: epoch minutes; it is another one in the next
+	minute    int64 // ViewTicker: epoch minutes; it is another one in the next
 
 	keep sync.Once
 	kept any // of the view's reader
@@ -67,18 +98,18 @@ const (
 	viewSlots = slotChart + market.FrameCount
 )
 
-// find is a view that may be shown, nil if there is none; current says that the viewCache is as new as
-// all that was released.
-func (b *viewCache) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int,
+// find returns a view that may be shown, nil if there is none. current: the cache is as new as all
+// that was released.
+func (b *viewCache) find(kind ViewKind, frame market.Frame, limitBuy, limitSell int,
 	current bool) *View {
 	now := time.Now()
 	switch kind {
-	case ReadTicker:
+	case ViewTicker:
 		if v := b.views[slotTicker].Load(); current && v != nil && v.UpdateID == b.version.Load() &&
 			v.minute == now.Unix()/60 {
 			return v
 		}
-	case ReadCandles:
+	case ViewCandles:
 		if v := b.views[slotChart+int(frame)].Load(); current && v != nil &&
 			v.UpdateID == b.version.Load() {
 			return v
@@ -110,9 +141,9 @@ type reach struct {
 
 func (r reach) endsBefore(limit int) bool { return r.more && (limit < 0 || limit > r.most) }
 
-func reachOf(kind ReadKind, b *matching.Book, side trading.Side) reach {
+func reachOf(kind ViewKind, b *matching.Book, side trading.Side) reach {
 	deep := b.LevelCount(side) > shownLevels
-	if kind == ReadLevels {
+	if kind == ViewLevels {
 		return reach{shownLevels, deep}
 	}
 	levels, orders := 0, 0
@@ -126,38 +157,38 @@ func reachOf(kind ReadKind, b *matching.Book, side trading.Side) reach {
 	return reach{most, (deep || orders > most) && b.Len() > most}
 }
 
-func slotsOf(kind ReadKind) (slot, deep int) {
-	if kind == ReadLevels {
+func slotsOf(kind ViewKind) (slot, deep int) {
+	if kind == ViewLevels {
 		return slotLevels, slotDeepLevels
 	}
 	return slotOrders, slotDeepOrders
 }
 
-// view answers on the committed side: with what is on the viewCache, or a new view that it puts there.
-func (c *Side) view(r *Read) {
-	if r.View = c.caches[r.Pair-1].find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell,
-		true); r.View != nil {
+// view answers with the view in the cache, or with a new one that it puts there.
+func (c *Side) view(q *ViewOf) {
+	if q.View = c.caches[q.Pair-1].find(q.Kind, q.frame, q.LimitBuy, q.LimitSell,
+		true); q.View != nil {
 		return
 	}
-	c.newView(r)
+	c.newView(q)
 }
 
-// newView makes one, whatever is on the viewCache.
-func (c *Side) newView(r *Read) {
-	p, b := c.state.Pair(r.Pair), c.caches[r.Pair-1]
+// newView makes a view, even if the cache has one.
+func (c *Side) newView(q *ViewOf) {
+	p, b := c.state.Pair(q.Pair), c.caches[q.Pair-1]
 	v := &View{UpdateID: p.Market.UpdateID, at: time.Now()}
 	slot := slotTicker
-	switch r.Kind {
-	case ReadTicker:
+	switch q.Kind {
+	case ViewTicker:
 		v.Ticker, v.minute = p.Market.Ticker(v.at.UnixMicro()), v.at.Unix()/60
-	case ReadCandles:
-		slot = slotChart + int(r.Frame)
-		v.Candles, v.Older = c.charts[r.Pair-1][r.Frame].newest(c.candles)
+	case ViewCandles:
+		slot = slotChart + int(q.frame)
+		v.Candles, v.Older = c.charts[q.Pair-1][q.frame].newest(c.candles)
 	default:
-		slot = v.copyDepth(r, p, b)
+		slot = v.copyDepth(q, p, b)
 	}
 	b.views[slot].Store(v)
-	r.View = v
+	q.View = v
 }
 
 // room is an empty list with memory for as much as there was, and a little more.
@@ -169,11 +200,11 @@ func room[T any](last []T) []T {
 }
 
 // copyDepth copies the book, and says which slot the copy is for.
-func (v *View) copyDepth(r *Read, p *state.Pair, b *viewCache) int {
-	slot, deep := slotsOf(r.Kind)
-	v.buy, v.sell = reachOf(r.Kind, p.Book, trading.Buy), reachOf(r.Kind, p.Book, trading.Sell)
+func (v *View) copyDepth(q *ViewOf, p *state.Pair, b *viewCache) int {
+	slot, deep := slotsOf(q.Kind)
+	v.buy, v.sell = reachOf(q.Kind, p.Book, trading.Buy), reachOf(q.Kind, p.Book, trading.Sell)
 	buy, sell := v.buy.most, v.sell.most
-	if v.isDeep(r.LimitBuy, r.LimitSell) {
+	if v.isDeep(q.LimitBuy, q.LimitSell) {
 		slot, buy, sell = deep, -1, -1
 	}
 	v.Depth = new(market.Depth)
@@ -183,7 +214,7 @@ func (v *View) copyDepth(r *Read, p *state.Pair, b *viewCache) int {
 		v.Depth.BuyLevels, v.Depth.SellLevels = room(d.BuyLevels), room(d.SellLevels)
 		v.Depth.BuyOrders, v.Depth.SellOrders = room(d.BuyOrders), room(d.SellOrders)
 	}
-	if r.Kind == ReadLevels {
+	if q.Kind == ViewLevels {
 		p.Market.Levels(p.Book, buy, sell, v.Depth)
 	} else {
 		p.Market.Orders(p.Book, buy, sell, v.Depth)

@@ -21,10 +21,10 @@ func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
 					Price: money.Price(1 + i), Amount: 1, Remaining: 1})
 			}
 		}
-		if got := reachOf(ReadDepth, b, trading.Sell); got != (reach{want, more}) {
+		if got := reachOf(ViewOrders, b, trading.Sell); got != (reach{want, more}) {
 			t.Errorf("%d levels of %d orders: %+v", levels, ordersOfEach, got)
 		}
-		if got := reachOf(ReadLevels, b,
+		if got := reachOf(ViewLevels, b,
 			trading.Sell); got != (reach{shownLevels, levels > shownLevels}) {
 			t.Errorf("%d levels: %+v", levels, got)
 		}

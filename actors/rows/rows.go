@@ -4,6 +4,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/market"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -12,9 +13,9 @@ import (
 func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Effects) {
 	for i := range e.Closed {
 		o := &e.Closed[i]
-		status := uint8(persistence.StatusDone)
+		status := uint8(trading.StatusDone)
 		if o.Cancelled {
-			status = persistence.StatusCancelled
+			status = trading.StatusCancelled
 		}
 		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair,
 			Side: o.Side, Status: status,

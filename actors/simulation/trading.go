@@ -8,7 +8,6 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // A Pair is a market with its book.
@@ -124,16 +123,16 @@ func (m *Model) applyOrder(r *event.Record) error {
 		a.clientIDs[o.ClientID] = o.ID
 	}
 	for _, maker := range done {
-		m.addClosed(p, maker, persistence.StatusDone, r.TimeUs)
+		m.addClosed(p, maker, trading.StatusDone, r.TimeUs)
 	}
 	taker := &Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side, Price: o.Price,
 		Amount: o.Amount, Remaining: remaining, TimeUs: r.TimeUs, ClientID: o.ClientID}
 	u := BookUpdate{ID: o.ID, Side: o.Side, Price: o.Price, Trades: slices.Clone(o.Trades)}
 	switch {
 	case remaining == 0:
-		m.addClosed(p, taker, persistence.StatusDone, r.TimeUs)
+		m.addClosed(p, taker, trading.StatusDone, r.TimeUs)
 	case cut:
-		m.addClosed(p, taker, persistence.StatusCancelled, r.TimeUs)
+		m.addClosed(p, taker, trading.StatusCancelled, r.TimeUs)
 	default:
 		p.Book.rest(taker)
 		u.Remaining = remaining
@@ -178,7 +177,7 @@ func (m *Model) applyCancel(r *event.Record) error {
 			c.Order, c.Side, c.Remaining, c.Price, c.Account, o)
 	}
 	p.Book.remove(o)
-	m.addClosed(p, o, persistence.StatusCancelled, r.TimeUs)
+	m.addClosed(p, o, trading.StatusCancelled, r.TimeUs)
 	m.countUpdate(p, &BookUpdate{Cancel: true, ID: c.ID, Cancelled: c.Order, Side: c.Side,
 		Price: c.Price, Remaining: c.Remaining})
 	m.touched = append(m.touched, c.Account)

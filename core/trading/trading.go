@@ -25,6 +25,13 @@ func (s Side) String() string {
 	return "invalid side"
 }
 
+// Statuses of an order, as the API numbers them.
+const (
+	StatusActive    = 1
+	StatusCancelled = 2
+	StatusDone      = 3
+)
+
 // An Order is one resting order. Amount is the amount of the request and never changes; Remaining
 // is the open rest, between 1 and Amount.
 type Order struct {

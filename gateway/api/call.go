@@ -1,18 +1,15 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/gateway/encode"
 	"exchange/gateway/params"
-	"exchange/persistence"
 )
 
 // A Call is one use of an operation, whatever transport brought it: the question of a client, and
@@ -47,7 +44,6 @@ type Call struct {
 	pieces   []piece // instead of body, if there are any
 	updateID uint64  // of the book that the answer shows
 	isBook   bool    // the answer shows a book
-	reading  bool    // the call has a place among the reads in flight, until its end
 }
 
 // Names are the values of a path's variable parts; "" stands for a part that the path lacks.
@@ -121,64 +117,22 @@ func (c *Call) Parsed(err error) bool {
 	return false
 }
 
-// storeTimeout bounds one query of the history.
-const storeTimeout = 5 * time.Second
-
-// storeContext is for one query of the history. If it is a long one, it takes turns with others.
-func (c *Call) storeContext() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	s := scan{turns: &longScans, ctx: ctx, asker: c.asker()}
-	return persistence.WithPace(ctx, s.goOn), func() {
-		cancel()
-		s.end()
-	}
+// asker returns the client on whose behalf the call reads.
+func (c *Call) asker() committed.Asker {
+	return committed.Asker{Key: c.Key, Nonce: c.Nonce, Address: c.Address}
 }
 
-// storeFailed answers for a query that the store did not answer.
-func (c *Call) storeFailed(err error) {
-	c.Cause = fmt.Errorf("the history did not answer: %w", err)
-	c.Fail(StoreUnavailable, "")
-}
-
-// ask sends a read to the engine, with the call's nonce if it has a key. False: the call is
-// answered. The call keeps its place among the reads in flight until its end, because the history
-// answers what the read lacks.
-func (c *Call) ask(q *committed.Read, key *directory.Key) bool {
-	err := c.engine.BeginRead(false)
-	if err == nil {
-		c.reading = true
-		err = c.engine.AskWithin(q, key, c.Nonce)
-	}
-	return c.answered(q, err)
-}
-
-// askMore is ask once more, for an answer that takes two reads: the nonce is taken, and the first
-// read has the places.
-func (c *Call) askMore(q *committed.Read) bool {
-	q.Account = c.Key.Account.ID
-	return c.answered(q, c.engine.AskWithin(q, nil, 0))
-}
-
-func (c *Call) answered(q *committed.Read, err error) bool {
+// readFailed answers for a list or a question that has no answer.
+func (c *Call) readFailed(err error) {
+	var history *committed.HistoryError
 	switch {
-	case err == nil:
-		return true
-	case errors.Is(err, committed.ErrTimeout): // the read is not ours any more
+	case errors.As(err, &history):
+		c.Cause = fmt.Errorf("the history did not answer: %w", err)
+		c.Fail(StoreUnavailable, "")
+	case errors.Is(err, committed.ErrTimeout):
 		c.Cause = err
 		c.Fail(StoreUnavailable, "")
-		return false
+	default:
+		c.FailWith(err)
 	}
-	q.Free()
-	c.FailWith(err)
-	return false
-}
-
-// viewFailed answers for a view that could not be made.
-func (c *Call) viewFailed(err error) {
-	if errors.Is(err, committed.ErrTimeout) {
-		c.Cause = err
-		c.Fail(StoreUnavailable, "")
-		return
-	}
-	c.FailWith(err)
 }

@@ -3,15 +3,15 @@ package api
 import (
 	"strconv"
 
+	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/gateway/encode"
-	"exchange/persistence"
 )
 
 // The parts of answers: functions that append JSON to a buffer and allocate nothing.
 
 // appendOrder writes an Order as orders/own and order/<pk> show it.
-func appendOrder(b []byte, o *persistence.Order, pair string) []byte {
+func appendOrder(b []byte, o *committed.Order, pair string) []byte {
 	b = append(b, `{"id":`...)
 	b = strconv.AppendUint(b, o.ID, 10)
 	b = append(append(append(b, `,"pair":"`...), pair...), `","type":`...)
@@ -35,7 +35,7 @@ func appendOrder(b []byte, o *persistence.Order, pair string) []byte {
 }
 
 // appendTrade writes the public form of a trade without its closing brace.
-func appendTrade(b []byte, t *persistence.Trade, pair string) []byte {
+func appendTrade(b []byte, t *committed.Trade, pair string) []byte {
 	return encode.Trade(b, t.ID, t.Price, pair, t.TakerSide, t.TimeUs, t.Amount)
 }
 

@@ -40,7 +40,7 @@ func PermissionName(p uint8) string {
 // Texts of bad fields. They stand in a list under the name of the field.
 const (
 	FieldRequired  = "This field is required."
-	FieldNotScalar = "A number or a string is required."
+	fieldNotScalar = "A number or a string is required."
 	FieldDuplicate = "This field appears more than once."
 	FieldPositive  = "A number above 0 is required."
 	FieldChoice    = "Not a valid choice."

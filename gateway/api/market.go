@@ -6,7 +6,6 @@ import (
 	"exchange/actors/committed"
 	"exchange/core/trading"
 	"exchange/gateway/encode"
-	"exchange/persistence"
 )
 
 func (c *Call) currencies() { c.body = append(c.body, c.api.currencies...) }
@@ -39,12 +38,12 @@ func (c *Call) orderBook() {
 		return
 	}
 	sell, buy := c.bookLimit("limit_sell", "limit_asks"), c.bookLimit("limit_buy", "limit_bids")
-	kind := committed.ReadDepth
+	kind := committed.ViewOrders
 	if p, ok := c.Query.Get("group"); ok {
 		switch string(p.Value) {
 		case "0":
 		case "1":
-			kind = committed.ReadLevels
+			kind = committed.ViewLevels
 		default:
 			c.bad("group", FieldChoice+" It must be 0 or 1.")
 		}
@@ -54,7 +53,7 @@ func (c *Call) orderBook() {
 	}
 	v, err := c.engine.View(kind, pair, 0, buy, sell)
 	if err != nil {
-		c.viewFailed(err)
+		c.readFailed(err)
 		return
 	}
 	c.updateID, c.isBook = v.UpdateID, true
@@ -62,7 +61,7 @@ func (c *Call) orderBook() {
 	allSell, allBuy := len(d.SellLevels)+len(d.SellOrders), len(d.BuyLevels)+len(d.BuyOrders)
 	sell, buy = min(sell, allSell), min(buy, allBuy)
 	entry := func(orders []trading.Order, levels []trading.Level) func([]byte, int) []byte {
-		if kind == committed.ReadLevels {
+		if kind == committed.ViewLevels {
 			return func(b []byte, i int) []byte {
 				return encode.Level(b, levels[i].Price, levels[i].Amount)
 			}
@@ -107,8 +106,8 @@ func appendEntries(b []byte, n int, entry func(b []byte, i int) []byte) []byte {
 }
 
 // entryBytes returns the usual size of a level or an order in an answer, rounded up.
-func entryBytes(kind committed.ReadKind) int {
-	if kind == committed.ReadLevels {
+func entryBytes(kind committed.ViewKind) int {
+	if kind == committed.ViewLevels {
 		return 64
 	}
 	return 96
@@ -138,51 +137,24 @@ const (
 )
 
 func (c *Call) trades() {
-	q := committed.NewRead(committed.ReadTrades)
-	q.Pair, q.Before, q.Offset, q.Ascending = c.pair(), c.before(), c.offset(), c.ascending()
+	q := committed.TradeQuery{Pair: c.pair(), Before: c.before(), Offset: c.offset(),
+		Ascending: c.ascending()}
 	if q.Limit = c.limit("limit", DefaultTrades, MaxTrades); c.badFields() {
-		q.Free()
 		return
 	}
-	if !c.ask(q, nil) {
+	list, err := c.engine.Trades(c.asker(), q)
+	if err != nil {
+		c.readFailed(err)
 		return
 	}
-	if q.Complete { // memory has all of them, even while the store does not answer
-		b := append(c.body, '[')
-		for i := range q.Trades {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendTrade(b, &q.Trades[i], c.engine.Market(q.Trades[i].Pair).Name), '}')
-		}
-		c.body = append(b, ']')
-	} else {
-		c.listTrades(persistence.TradeQuery{Pair: q.Pair, Before: q.Before, Offset: q.Offset,
-			Ascending: q.Ascending}, q.Limit, nil)
-	}
-	q.Free()
-}
-
-// listTrades writes the trades of a query. more, unless it is nil, adds fields to each.
-func (c *Call) listTrades(q persistence.TradeQuery, limit int, more func([]byte,
-	*persistence.Trade) []byte) {
-	ctx, cancel := c.storeContext()
-	defer cancel()
-	b, n := append(c.body, '['), 0
-	err := c.engine.History().Trades(ctx, q, func(t *persistence.Trade) bool {
-		if n > 0 {
+	b := append(c.body, '[')
+	for i := range list.Rows {
+		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendTrade(b, t, c.engine.Market(t.Pair).Name)
-		if more != nil {
-			b = more(b, t)
-		}
-		b = append(b, '}')
-		n++
-		return n < limit
-	})
-	c.body = append(b, ']')
-	if err != nil {
-		c.storeFailed(err)
+		t := &list.Rows[i]
+		b = append(appendTrade(b, t, c.engine.Market(t.Pair).Name), '}')
 	}
+	c.body = append(b, ']')
+	list.Free()
 }

@@ -9,8 +9,8 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/gateway/encode"
-	"exchange/persistence"
 )
 
 func (c *Call) placeOrder() {
@@ -99,7 +99,7 @@ func (c *Call) field(name string) ([]byte, bool) {
 	case !ok:
 		c.bad(name, FieldRequired)
 	case !isScalar(p):
-		c.bad(name, FieldNotScalar)
+		c.bad(name, fieldNotScalar)
 	default:
 		return p.Value, true
 	}
@@ -194,14 +194,10 @@ func (c *Call) refused(cmd *actors.Command, w *actors.OrderRequest) {
 // clientIDTaken tells the client which order has the id. The refusal is durable, so the answer
 // never asks for a repeat, even when this look-up fails.
 func (c *Call) clientIDTaken(id event.ClientID) {
-	q := committed.NewRead(committed.ReadClientID)
-	q.Account, q.ClientID, q.FollowUp = c.Key.Account.ID, id, true
+	q := &committed.OrderIDOf{Account: c.Key.Account.ID, ClientID: id}
 	text := "Already used by another order."
-	if c.engine.Ask(q, nil, 0) == nil {
-		if q.ID != 0 {
-			text = "Already used by order " + strconv.FormatUint(q.ID, 10)
-		}
-		q.Free()
+	if c.engine.FollowUp(q) == nil && q.ID != 0 {
+		text = "Already used by order " + strconv.FormatUint(q.ID, 10)
 	}
 	c.bad("client_order_id", text)
 	c.badFields()
@@ -242,39 +238,19 @@ func (c *Call) cancelOrder() {
 // notCancelled tells the client why an order could not be cancelled. The refusal is durable, so the
 // order's row has the reason.
 func (c *Call) notCancelled(id uint64) {
-	o, err := c.closedLately(id)
+	o, found, err := c.engine.OrderOf(c.Key.Account.ID, id)
 	text := "Order not found"
 	switch {
 	case err != nil:
 		text = "Order is not open"
-	case o == nil:
-	case o.Status == persistence.StatusDone:
+	case !found:
+	case o.Status == trading.StatusDone:
 		text = "Order already done"
-	case o.Status == persistence.StatusCancelled:
+	case o.Status == trading.StatusCancelled:
 		text = "Order already cancelled"
 	}
 	c.bad("order", text)
 	c.badFields()
-}
-
-// closedLately returns an order of the call's account, to complete the answer to a command. nil:
-// the account has no such order.
-func (c *Call) closedLately(id uint64) (*persistence.Order, error) {
-	if err := c.engine.BeginRead(true); err != nil {
-		return nil, err
-	}
-	defer c.engine.EndRead(true)
-	q := committed.NewRead(committed.ReadOrder)
-	q.ID, q.Account = id, c.Key.Account.ID
-	if err := c.engine.AskWithin(q, nil, 0); err != nil {
-		return nil, err
-	}
-	defer q.Free()
-	if len(q.Orders) > 0 {
-		row := q.Orders[0]
-		return &row, nil
-	}
-	return c.closedOrder(id)
 }
 
 // cancelAllOrders cancels all open orders of the account, or of one pair. The client must say

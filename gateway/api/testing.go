@@ -23,31 +23,6 @@ func (b *Budget) Waiting() (texts int, bytes int64) {
 	return b.texts, b.held
 }
 
-// OccupyLongQueries takes all turns of long queries of the history, and free gives them back. For
-// tests of which queries wait.
-func OccupyLongQueries() (free func()) {
-	for range cap(longScans.places) {
-		longScans.places <- struct{}{}
-	}
-	return func() {
-		for range cap(longScans.places) {
-			<-longScans.places
-		}
-	}
-}
-
-// LongQueries returns the number of long queries of the history. For tests of which queries wait.
-func LongQueries() int { return longScans.waiting() }
-
-func (t *turns) waiting() (n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, own := range t.owners {
-		n += own.queries
-	}
-	return n
-}
-
 // Whole returns a view's JSON as a whole, which encode makes unless it was asked for before. For
 // tests of how often a view is encoded.
 func Whole(v *committed.View, encode func() []byte) []byte { return shown(v).body(encode).json }

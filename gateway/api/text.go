@@ -14,8 +14,8 @@ type text struct {
 	json []byte
 
 	// The budget's mutex guards the rest.
-	answers int   // that are written from it and have not left
-	asker   asker // of the first of them
+	answers int    // that are written from it and have not left
+	client  client // of the first of them
 }
 
 // A piece of an answer.
@@ -31,28 +31,37 @@ func lengthOf(pieces []piece) (bytes int) {
 	return bytes
 }
 
-// LargeBytes is the size of the largest answer that an edge copies, and whose memory a Call keeps.
-// A Budget bounds larger answers.
-const LargeBytes = 64 << 10
+// largeBytes is the size of the largest answer that an edge copies, and whose memory a Call keeps.
+// A client is what large answers are counted for: an account, or the address of a public call.
+type client struct {
+	account uint32 // 0: the address
+	address uint64
+}
 
-// End ends a call: its place among the reads is free. A large answer takes room of the budget until
-// its edge closes it. Without room the call fails, unless the client must be told the answer,
-// because a command has been carried out. nil: the answer is Body.
-func (c *Call) End(b *Budget, must bool) *Large {
-	if c.reading {
-		c.reading = false
-		c.engine.EndRead(false)
+func (c *Call) client() client {
+	if c.Key != nil {
+		return client{account: c.Key.Account.ID}
 	}
+	return client{address: c.Address}
+}
+
+// A Budget bounds larger answers.
+const largeBytes = 64 << 10
+
+// End ends a call. A large answer takes room of the budget until its edge closes it. Without room
+// the call fails, unless the client must be told the answer, because a command has been carried
+// out. nil: the answer is Body.
+func (c *Call) End(b *Budget, must bool) *Large {
 	switch {
 	case c.Status >= 300:
 		return nil
-	case len(c.body) > LargeBytes:
+	case len(c.body) > largeBytes:
 		c.pieces = append(c.pieces[:0], piece{c.body, &text{json: c.body}})
 		c.body = nil
-	case lengthOf(c.pieces) <= LargeBytes:
+	case lengthOf(c.pieces) <= largeBytes:
 		return nil
 	}
-	if pieces := slices.Clone(c.pieces); b.take(pieces, c.asker(), must) {
+	if pieces := slices.Clone(c.pieces); b.take(pieces, c.client(), must) {
 		return newLarge(b, pieces)
 	}
 	c.isBook = false
@@ -85,23 +94,22 @@ type Budget struct {
 	most int64 // bytes
 
 	mu     sync.Mutex
-	held   int64           // bytes
-	texts  int             // that answers are written from
-	shares map[asker]int64 // bytes by the client whose answer was the first
+	held   int64            // bytes
+	texts  int              // that answers are written from
+	shares map[client]int64 // bytes by the client whose answer was the first
 }
 
 // NewBudget makes a budget of so many bytes.
 func NewBudget(bytes int64) *Budget {
-	return &Budget{most: bytes, shares: map[asker]int64{}}
+	return &Budget{most: bytes, shares: map[client]int64{}}
 }
 
-// askerShare is the part of a budget that texts may take whose first answers one account or address
-// asked for.
-const askerShare = 4
+// clientShare is the part of a budget that texts may take whose first answers one client asked for.
+const clientShare = 4
 
 // take notes that an answer for a client is written from some pieces, all of them or none. False:
 // it would be too much. One answer is always possible, however large, and so is one that must be.
-func (b *Budget) take(pieces []piece, from asker, must bool) bool {
+func (b *Budget) take(pieces []piece, from client, must bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := int64(0)
@@ -112,7 +120,7 @@ func (b *Budget) take(pieces []piece, from asker, must bool) bool {
 	}
 	share := b.shares[from]
 	if !must && more > 0 && (b.held > 0 && b.held+more > b.most ||
-		share > 0 && share+more > b.most/askerShare) {
+		share > 0 && share+more > b.most/clientShare) {
 		return false
 	}
 	for _, p := range pieces {
@@ -120,7 +128,7 @@ func (b *Budget) take(pieces []piece, from asker, must bool) bool {
 			continue
 		}
 		if p.of.answers == 0 {
-			p.of.asker = from
+			p.of.client = from
 			b.held += p.of.size()
 			b.texts++
 			b.shares[from] += p.of.size()
@@ -146,8 +154,8 @@ func (b *Budget) giveBack(pieces []piece) {
 		}
 		b.held -= p.of.size()
 		b.texts--
-		if b.shares[p.of.asker] -= p.of.size(); b.shares[p.of.asker] == 0 {
-			delete(b.shares, p.of.asker)
+		if b.shares[p.of.client] -= p.of.size(); b.shares[p.of.client] == 0 {
+			delete(b.shares, p.of.client)
 		}
 	}
 }

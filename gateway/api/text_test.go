@@ -14,12 +14,12 @@ func texts(bytes ...int) (all []piece) {
 // clients have the rest.
 func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	m := NewBudget(400)
-	greedy, other := asker{address: 1}, asker{account: 1}
+	greedy, other := client{address: 1}, client{account: 1}
 	one, two, large := texts(60), texts(60), texts(300)
 	part := []piece{{one[0].json[10:20], one[0].of}}
 	for i, c := range []struct {
 		pieces []piece
-		from   asker
+		from   client
 		want   bool
 	}{
 		{one, greedy, true}, {two, greedy, false}, {texts(40), greedy, true},
@@ -27,8 +27,8 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 		{part, greedy, true}, // a part of a text that is there
 		{one, other, true},   // of which it is not the cause
 		{large, other, true}, // the first may be large
-		{texts(1), asker{account: 2}, false},
-		{[]piece{bookBegin, bookEnd}, asker{account: 2}, true}, // constants cost nothing
+		{texts(1), client{account: 2}, false},
+		{[]piece{bookBegin, bookEnd}, client{account: 2}, true}, // constants cost nothing
 	} {
 		if got := m.take(c.pieces, c.from, false); got != c.want {
 			t.Errorf("answer %d: %v, with %d bytes in all and %v", i, got, m.held, m.shares)
@@ -50,7 +50,7 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 // true.
 func TestTheAnswerToACommandNeedsNoRoom(t *testing.T) {
 	m := NewBudget(100_000)
-	if !m.take(texts(50_000), asker{account: 1}, false) {
+	if !m.take(texts(50_000), client{account: 1}, false) {
 		t.Fatal("the first answer has no room")
 	}
 	answer := func(must bool) (*Call, *Large) {
@@ -91,7 +91,7 @@ func TestEachMemoryOfAListCountsOnce(t *testing.T) {
 		t.Error("two memories are one text")
 	}
 	for _, p := range []piece{first, same, long} {
-		m.take([]piece{p}, asker{}, false)
+		m.take([]piece{p}, client{}, false)
 	}
 	if texts, bytes := m.Waiting(); texts != 2 ||
 		bytes != int64(cap(first.of.json)+cap(long.of.json)) {

@@ -2,14 +2,14 @@ package api
 
 import (
 	"errors"
+	"slices"
+	"strconv"
+
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/market"
 	"exchange/core/money"
 	"exchange/gateway/encode"
-	"exchange/persistence"
-	"slices"
-	"strconv"
 )
 
 // A tickerList is the answer for all pairs, as long as none of their tickers has changed.
@@ -28,9 +28,9 @@ func (c *Call) ticker() {
 		if number != 0 && p.Number != number {
 			continue
 		}
-		v, err := c.engine.View(committed.ReadTicker, p, 0, 0, 0)
+		v, err := c.engine.View(committed.ViewTicker, p, 0, 0, 0)
 		if err != nil {
-			c.viewFailed(err)
+			c.readFailed(err)
 			return
 		}
 		if number != 0 {
@@ -82,18 +82,23 @@ func (c *Call) chart() {
 	if c.badFields() {
 		return
 	}
-	since = firstStart(frame, since)
-	v, err := c.engine.View(committed.ReadCandles, pair, frame, 0, 0)
+	chart, err := c.engine.Candles(c.asker(), committed.ChartQuery{Pair: pair, Frame: frame,
+		Since: firstStart(frame, since), Until: until, Limit: limit})
 	if err != nil {
-		c.viewFailed(err)
+		c.readFailed(err)
 		return
 	}
-	from, to := candlesWithin(v.Candles, since, until, limit)
-	list := v.Candles[from:to]
-	// because an until of 0 is no bound to the store
-	if len(list) < limit && v.Older && since < v.Candles[0].Time && since <= until && until > 0 {
-		c.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame),
-			Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
+	v, from, to := chart.View, chart.From, chart.To
+	if chart.Older != nil {
+		b := appendCandles(append(c.body, '['), v.Candles[from:to])
+		for i := range chart.Older.Rows {
+			if i > 0 || from < to {
+				b = append(b, ',')
+			}
+			b = appendCandle(b, &chart.Older.Rows[i])
+		}
+		c.body = append(b, ']')
+		chart.Older.Free()
 		return
 	}
 	n := len(v.Candles)
@@ -136,48 +141,6 @@ func (c *Call) moment(name string, up bool, unset int64) int64 {
 		n++
 	}
 	return n
-}
-
-// candlesWithin returns the places of the newest candles within a range. Times are inclusive. Each
-// empty range is the same place.
-func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to int) {
-	to = len(all)
-	for to > 0 && all[to-1].Time > until {
-		to--
-	}
-	from = to
-	for from > 0 && to-from < limit && all[from-1].Time >= since {
-		from--
-	}
-	if from == to {
-		return 0, 0
-	}
-	return from, to
-}
-
-// olderCandles answers with the candles in memory and the history's candles before them.
-func (c *Call) olderCandles(newer []market.Candle, q persistence.CandleQuery, limit int) {
-	barrier := committed.NewRead(committed.ReadHistory)
-	if !c.ask(barrier, nil) {
-		return
-	}
-	barrier.Free()
-	ctx, cancel := c.storeContext()
-	defer cancel()
-	b, n := appendCandles(append(c.body, '['), newer), len(newer)
-	err := c.engine.History().Candles(ctx, q, func(candle *persistence.Candle) bool {
-		if n > 0 {
-			b = append(b, ',')
-		}
-		b = appendCandle(b, &market.Candle{Time: candle.Time, Open: candle.Open, High: candle.High,
-			Low:   candle.Low,
-			Close: candle.Close, Volume: candle.Volume})
-		n++
-		return n < limit
-	})
-	if c.body = append(b, ']'); err != nil {
-		c.storeFailed(err)
-	}
 }
 
 // appendCandles writes candles, newest first.

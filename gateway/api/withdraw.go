@@ -1,9 +1,7 @@
 package api
 
 import (
-	"context"
 	"errors"
-	"math"
 	"strconv"
 	"unicode"
 	"unicode/utf8"
@@ -13,9 +11,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
-	"exchange/core/state"
 	"exchange/gateway/encode"
-	"exchange/persistence"
 )
 
 // Limits of the lists of deposits and withdraws.
@@ -25,107 +21,53 @@ const (
 )
 
 func (c *Call) deposits() {
-	q := persistence.DepositQuery{Account: c.Key.Account.ID,
-		Currency: c.currencyNumber("currency_id"), Before: c.before(), Offset: c.offset()}
-	limit := c.limit("limit", DefaultTransfers, MaxTransfers)
+	q := committed.DepositQuery{Currency: c.currencyNumber("currency_id"), Before: c.before(),
+		Offset: c.offset(), Limit: c.limit("limit", DefaultTransfers, MaxTransfers)}
 	if c.badFields() {
 		return
 	}
-	barrier := committed.NewRead(committed.ReadHistory)
-	if !c.ask(barrier, c.Key) {
+	list, err := c.engine.Deposits(c.asker(), q)
+	if err != nil {
+		c.readFailed(err)
 		return
 	}
-	defer barrier.Free()
-	ctx, cancel := c.storeContext()
-	defer cancel()
-	b, n := append(c.body, '['), 0
-	err := c.engine.History().Deposits(ctx, q, func(d *persistence.Deposit) bool {
-		if n > 0 {
+	b := append(c.body, '[')
+	for i := range list.Rows {
+		if i > 0 {
 			b = append(b, ',')
 		}
+		d := &list.Rows[i]
 		b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
 		b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
 		b = encode.Text(append(b, `,"currency":`...), c.engine.CurrencyCode(d.Currency))
 		b = append(d.Amount.Append(append(b, `,"amount":`...)), '}')
-		n++
-		return n < limit
-	})
-	if c.body = append(b, ']'); err != nil {
-		c.storeFailed(err)
 	}
+	c.body = append(b, ']')
+	list.Free()
 }
 
-// withdraws merges the pending withdrawals of the committed state with the ended withdrawals of the
-// history up to the same sequence.
 func (c *Call) withdraws() {
-	closed := persistence.WithdrawQuery{Account: c.Key.Account.ID,
-		Currency: c.currencyNumber("currency_id"), Status: c.withdrawStatus(), Before: c.before()}
-	skip, left := c.offset(), c.limit("limit", DefaultTransfers, MaxTransfers)
+	q := committed.WithdrawalQuery{Currency: c.currencyNumber("currency_id"),
+		Status: c.withdrawStatus(), Before: c.before(), Offset: c.offset(),
+		Limit: c.limit("limit", DefaultTransfers, MaxTransfers)}
 	if c.badFields() {
 		return
 	}
-	q := committed.NewRead(committed.ReadWithdraws)
-	// earlier limits may have let more of them in than today's
-	q.Currency, q.Before, q.Limit = closed.Currency, closed.Before, math.MaxInt
-	if !c.ask(q, c.Key) {
+	list, err := c.engine.Withdrawals(c.asker(), q)
+	if err != nil {
+		c.readFailed(err)
 		return
 	}
-	defer q.Free()
-	closed.MaxSeq = q.Seq
-	var pending []persistence.Withdraw
-	for i := range q.Withdraws {
-		if w := row(&q.Withdraws[i]); closed.Status == 0 || w.Status == closed.Status {
-			pending = append(pending, w)
-		}
-	}
 	b := append(c.body, '[')
-	err := c.mergeWithdraws(pending, closed, func(w *persistence.Withdraw) bool {
-		if skip > 0 {
-			skip--
-			return true
-		}
-		if len(b) > 1 {
+	for i := range list.Rows {
+		if i > 0 {
 			b = append(b, ',')
 		}
+		w := &list.Rows[i]
 		b = appendWithdraw(b, w, c.engine.CurrencyCode(w.Currency))
-		left--
-		return left > 0
-	})
-	if c.body = append(b, ']'); err != nil {
-		c.storeFailed(err)
 	}
-}
-
-// mergeWithdraws gives both lists to add, in order of their ids, until add returns false.
-func (c *Call) mergeWithdraws(pending []persistence.Withdraw, closed persistence.WithdrawQuery,
-	add func(*persistence.Withdraw) bool) error {
-	more := true
-	if closed.Status == 0 || closed.Status > event.WithdrawVerified {
-		ctx, cancel := c.storeContext()
-		defer cancel()
-		err := c.engine.History().Withdraws(ctx, closed, func(w *persistence.Withdraw) bool {
-			for more && len(pending) > 0 && pending[0].ID > w.ID {
-				more = add(&pending[0])
-				pending = pending[1:]
-			}
-			more = more && add(w)
-			return more
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for i := 0; more && i < len(pending); i++ {
-		more = add(&pending[i])
-	}
-	return nil
-}
-
-// row returns a pending withdrawal in the form of the history.
-func row(w *state.Withdraw) persistence.Withdraw {
-	return persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
-		Amount: w.Amount, Status: w.Status, TimeUs: w.TimeUs,
-		Address: w.Address, Details: w.Details}
+	c.body = append(b, ']')
+	list.Free()
 }
 
 // withdrawStatus returns the parameter status, 0 without it.
@@ -144,7 +86,7 @@ func (c *Call) withdrawStatus() uint8 {
 }
 
 // appendWithdraw writes a Withdraw as all endpoints show it.
-func appendWithdraw(b []byte, w *persistence.Withdraw, currency string) []byte {
+func appendWithdraw(b []byte, w *committed.Withdrawal, currency string) []byte {
 	b = strconv.AppendUint(append(b, `{"id":`...), w.ID, 10)
 	b = encode.Seconds(append(b, `,"timestamp":`...), w.TimeUs)
 	b = encode.Text(append(b, `,"currency":`...), currency)
@@ -184,7 +126,7 @@ func (c *Call) withdraw() {
 		w := &cmd.Record().Withdraw
 		c.Status = 201
 		c.body = appendWithdraw(c.body,
-			&persistence.Withdraw{ID: w.ID, Amount: w.Amount, Status: event.WithdrawNew,
+			&committed.Withdrawal{ID: w.ID, Amount: w.Amount, Status: event.WithdrawNew,
 				TimeUs: cmd.Record().TimeUs, Address: w.Address}, currency.Code)
 	} else {
 		c.refused(cmd, nil)
@@ -304,7 +246,7 @@ func (c *Call) withdrawMoved(id uint64, cmd *actors.Command, err error) {
 	rec := cmd.Record()
 	switch {
 	case cmd.Outcome() == actors.Accepted:
-		w := row(cmd.Withdraw())
+		w := committed.WithdrawalRow(cmd.Withdraw())
 		c.body = appendWithdraw(c.body, &w, c.engine.CurrencyCode(w.Currency))
 	case rec.Kind == event.KindCodeRefused && rec.CodeRefused.Expired:
 		c.refuseField("code", "Code expired")
@@ -325,38 +267,16 @@ func (c *Call) refuseField(name, text string) {
 	c.badFields()
 }
 
-// withdrawRow returns any withdrawal at a state that has all that was answered so far.
-func withdrawRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
-	if err := e.BeginRead(true); err != nil {
-		return nil, err
-	}
-	defer e.EndRead(true)
-	q := committed.NewRead(committed.ReadWithdraw)
-	q.ID = id
-	if err := e.AskWithin(q, nil, 0); err != nil {
-		return nil, err
-	}
-	if len(q.Withdraws) > 0 {
-		w := row(&q.Withdraws[0])
-		q.Free()
-		return &w, nil
-	}
-	q.Free()
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	w, err := e.History().Withdraw(ctx, id)
-	return &w, err
-}
-
 // withdrawNotMoved tells the client why a withdrawal could not be changed. The refusal is durable,
 // so the withdrawal's row has the reason.
 func (c *Call) withdrawNotMoved(id uint64) {
-	w, err := withdrawRow(c.engine, id)
+	w, found, err := c.engine.WithdrawalOf(id)
 	text := "Withdraw is not pending"
 	switch {
-	case errors.Is(err, persistence.ErrNotFound) || err == nil && w.Account != c.Key.Account.ID:
+	case err != nil:
+	case !found || w.Account != c.Key.Account.ID:
 		text = "Withdraw not found"
-	case err == nil:
+	default:
 		text = "Withdraw is " + event.WithdrawStatusName(w.Status)
 	}
 	c.refuseField("withdraw", text)
@@ -364,13 +284,14 @@ func (c *Call) withdrawNotMoved(id uint64) {
 
 // fees answers with the account's rates for each pair.
 func (c *Call) fees() {
-	q := committed.NewRead(committed.ReadFees)
-	if !c.ask(q, c.Key) {
+	q := new(committed.Fees)
+	if err := c.engine.Ask(q, c.Key, c.Nonce); err != nil {
+		c.readFailed(err)
 		return
 	}
 	b := append(c.body, '[')
 	for i, p := range c.engine.Pairs() {
-		rates, own := q.Fees[p.Number]
+		rates, own := q.Own[p.Number]
 		if !own {
 			rates = p.Fees
 		}
@@ -382,5 +303,4 @@ func (c *Call) fees() {
 		b = append(rates.Taker.Append(append(b, `,"taker":`...)), '}')
 	}
 	c.body = append(b, ']')
-	q.Free()
 }

@@ -3,8 +3,8 @@ package openapi
 import (
 	"strconv"
 
+	"exchange/core/trading"
 	"exchange/gateway/api"
-	"exchange/persistence"
 )
 
 // The operations that read an account's own data, for the OpenAPI document.
@@ -27,8 +27,8 @@ func accountDescriptions() []description {
 				sideParameter("type", "Only orders that do this."),
 				pairParameter(),
 				inQuery("status", "Only orders that are active (1), cancelled (2) or done (3).",
-					member{"enum", []any{persistence.StatusActive, persistence.StatusCancelled,
-						persistence.StatusDone}}),
+					member{"enum", []any{trading.StatusActive, trading.StatusCancelled,
+						trading.StatusDone}}),
 				queryParameter("client_order_id", "Only the order with this name.",
 					clientIDSchema("The name that the client gave it.")),
 				limitParameter("limit", "Most orders.", api.MaxOrders, api.MaxOrders),

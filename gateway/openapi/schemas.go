@@ -3,8 +3,8 @@ package openapi
 import (
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/core/trading"
 	"exchange/gateway/api"
-	"exchange/persistence"
 )
 
 // The shapes of answers and bodies. Schemas of answers do not forbid further members, because a
@@ -204,7 +204,7 @@ func accountSchemas() object {
 			property{name: "type", schema: sideSchema("What it does.")},
 			property{name: "status", schema: choiceSchema("integer",
 				"1: active, also when partly filled. 2: cancelled. 3: done.",
-				persistence.StatusActive, persistence.StatusCancelled, persistence.StatusDone)},
+				trading.StatusActive, trading.StatusCancelled, trading.StatusDone)},
 			property{name: "price", schema: numberSchema("Its limit.", 50000)},
 			property{name: "amount", schema: numberSchema("What is left of it.", 0.3)},
 			property{name: "amount_filled", schema: numberSchema("What was traded.", 0.2)},

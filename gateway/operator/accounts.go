@@ -39,25 +39,23 @@ func listAccounts(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := committed.NewRead(committed.ReadAccounts)
-	q.Limit = limit
+	q := &committed.Accounts{Limit: limit}
 	if text := c.query("after"); len(text) > 0 {
 		var ok bool
-		if q.ID, ok = api.Integer(text); !ok {
+		if q.After, ok = api.Integer(text); !ok {
 			return nil, &badRequest{"after: the id of an account"}
 		}
 	}
 	if err := c.read(q); err != nil {
 		return nil, err
 	}
-	page := accountsAnswer{Accounts: make([]accountAnswer, 0, len(q.Accounts))}
-	for _, a := range q.Accounts {
+	page := accountsAnswer{Accounts: make([]accountAnswer, 0, len(q.List))}
+	for _, a := range q.List {
 		page.Accounts = append(page.Accounts, accountAnswer{a.Name, a.ID, a.Email})
 	}
-	if n := len(q.Accounts); n == limit {
-		page.Next = q.Accounts[n-1].ID
+	if n := len(q.List); n == limit {
+		page.Next = q.List[n-1].ID
 	}
-	q.Free()
 	return page, nil
 }
 
@@ -83,16 +81,14 @@ const shownOrders = 20
 
 // showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
 func showAccount(c *call) (any, error) {
-	q := committed.NewRead(committed.ReadAccount)
-	q.Name, q.Limit = string(c.query("name")), shownOrders
+	q := &committed.Account{Name: string(c.query("name")), Limit: shownOrders}
 	if err := c.read(q); err != nil {
 		return nil, err
 	}
-	defer q.Free()
-	if q.Account == 0 {
+	if q.Info.ID == 0 {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
 	}
-	a := q.Accounts[0]
+	a := q.Info
 	holdings, orders := []holdingAnswer{}, []orderAnswer{}
 	for _, h := range q.Holdings {
 		holdings = append(holdings, holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance,
@@ -106,8 +102,8 @@ func showAccount(c *call) (any, error) {
 			o.Amount, o.Remaining, clock(o.TimeUs)})
 	}
 	pending := []withdrawalAnswer{}
-	for i := range q.Withdraws {
-		w := withdrawal(&q.Withdraws[i])
+	for i := range q.Withdrawals {
+		w := committed.WithdrawalRow(&q.Withdrawals[i])
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
 	return map[string]any{"account": a.Name, "id": a.ID, "email": a.Email, "frozen": a.Frozen,
@@ -203,18 +199,16 @@ func listKeys(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := committed.NewRead(committed.ReadKeys)
-	q.Account = account
+	q := &committed.Keys{Account: account}
 	if err := c.read(q); err != nil {
 		return nil, err
 	}
-	list := make([]keyAnswer, 0, len(q.Keys))
-	for _, k := range q.Keys {
+	list := make([]keyAnswer, 0, len(q.List))
+	for _, k := range q.List {
 		a := newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow)
 		a.Revoked = &k.Revoked
 		list = append(list, a)
 	}
-	q.Free()
 	return map[string]any{"keys": list}, nil
 }
 
@@ -263,8 +257,7 @@ func deposit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := committed.NewRead(committed.ReadWallet)
-	w.Account = a.AccountID
+	w := &committed.Wallet{Account: a.AccountID}
 	if err := c.read(w); err != nil {
 		//nolint:errorlint // the deposit was made, whatever the cause is
 		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance "+
@@ -278,6 +271,5 @@ func deposit(c *call) (any, error) {
 			answer.Balance = h.Balance
 		}
 	}
-	w.Free()
 	return answer, nil
 }

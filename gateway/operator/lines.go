@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"exchange/persistence"
+	"exchange/actors/committed"
 )
 
 // A lineWriter writes the lines of a long answer. They are JSON, and the last line is {"end": ...}
@@ -46,7 +46,7 @@ func (c *call) stream(produce func(context.Context, *lineWriter) (end any, err e
 		end, err := guarded(log, path, func() (any, error) { return produce(ctx, o) })
 		if err != nil {
 			o.write(errorLine{err.Error(),
-				errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, errHistory)})
+				committed.Damaged(err) || errors.Is(err, errHistory)})
 		} else {
 			o.write(map[string]any{"end": end})
 		}

@@ -13,8 +13,6 @@ import (
 	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/gateway/api"
-	"exchange/persistence"
-	"exchange/persistence/backup"
 )
 
 type actionLine struct {
@@ -30,30 +28,23 @@ func listActions(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var q persistence.ActionQuery
+	var before uint64
 	if text := c.query("before"); len(text) > 0 {
 		var ok bool
-		if q.Before, ok = api.Integer(text); !ok || q.Before == 0 {
+		if before, ok = api.Integer(text); !ok || before == 0 {
 			return nil, &badRequest{"before: the sequence of an action"}
 		}
 	}
-	if err := c.engine.BeginRead(false); err != nil {
+	actions, err := c.engine.Actions(before, limit)
+	if err != nil {
 		return nil, err
 	}
-	defer c.engine.EndRead(false)
-	barrier := committed.NewRead(committed.ReadHistory)
-	if err := c.engine.AskWithin(barrier, nil, 0); err != nil {
-		return nil, err
-	}
-	barrier.Free()
-	patience, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	list := []actionLine{}
-	err = c.engine.History().Actions(patience, q, func(a *persistence.Action) bool {
+	list := make([]actionLine, 0, len(actions.Rows))
+	for _, a := range actions.Rows {
 		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What})
-		return len(list) < limit
-	})
-	return map[string]any{"actions": list}, err
+	}
+	actions.Free()
+	return map[string]any{"actions": list}, nil
 }
 
 // An Archive keeps trimmed parts of the journal.
@@ -192,23 +183,21 @@ func exportTrades(c *call) (any, error) {
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
-	if err := c.historyNow(); err != nil {
+	trades, err := c.engine.PairTrades(pair.Number)
+	if err != nil {
 		return nil, err
 	}
 	c.stream(func(ctx context.Context, o *lineWriter) (any, error) {
 		n := 0
-		err := c.engine.History().Trades(ctx,
-			persistence.TradeQuery{Pair: pair.Number, Ascending: true},
-			func(t *persistence.Trade) bool {
-				if t.TimeUs < from || t.TimeUs >= to {
-					return t.TimeUs < to
-				}
-				n++
-				return o.write(tradeLine{t.ID, clock(t.TimeUs), pair.Name, t.TakerSide.String(),
-					t.Price, t.Amount, t.TakerOrder, t.MakerOrder,
-					c.engine.AccountName(t.Taker), c.engine.AccountName(t.Maker), t.TakerFee,
-					t.MakerFee})
-			})
+		err := trades(ctx, func(t *committed.Trade) bool {
+			if t.TimeUs < from || t.TimeUs >= to {
+				return t.TimeUs < to
+			}
+			n++
+			return o.write(tradeLine{t.ID, clock(t.TimeUs), pair.Name, t.TakerSide.String(),
+				t.Price, t.Amount, t.TakerOrder, t.MakerOrder, c.engine.AccountName(t.Taker),
+				c.engine.AccountName(t.Maker), t.TakerFee, t.MakerFee})
+		})
 		return n, err
 	})
 	return nil, errStreamed
@@ -231,12 +220,10 @@ func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) 
 
 // writeBackup streams a backup of everything: the state at one sequence, and the history up to it.
 func writeBackup(c *call) (any, error) {
-	q := committed.NewRead(committed.ReadImage)
-	if err := c.read(q); err != nil {
+	write, err := c.engine.Backup()
+	if err != nil {
 		return nil, err
 	}
-	image := q.Image
-	q.Free()
 	log, path := c.engine.Log(), string(c.ctx.Path())
 	c.ctx.SetContentType("application/octet-stream")
 	c.ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
@@ -244,8 +231,7 @@ func writeBackup(c *call) (any, error) {
 		defer cancel()
 		// A backup that breaks off lacks its proof, and each reader notices.
 		_, err := guarded(log, path, func() (any, error) {
-			return nil, backup.Write(patience, w, c.engine.Store(), image, c.engine.Authority(),
-				func(int) {})
+			return nil, write(patience, w)
 		})
 		if err != nil {
 			log.Error("a backup broke off", "error", err)
@@ -254,14 +240,4 @@ func writeBackup(c *call) (any, error) {
 		w.Flush() //nolint:errcheck
 	})
 	return nil, errStreamed
-}
-
-// historyNow waits until the history has all that was answered so far.
-func (c *call) historyNow() error {
-	barrier := committed.NewRead(committed.ReadHistory)
-	if err := c.read(barrier); err != nil {
-		return err
-	}
-	barrier.Free()
-	return nil
 }

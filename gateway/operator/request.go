@@ -29,7 +29,7 @@ type call struct {
 func (c *call) query(name string) []byte { return c.ctx.QueryArgs().Peek(name) }
 
 // read asks the engine for something that is not private.
-func (c *call) read(q *committed.Read) error { return c.engine.Ask(q, nil, 0) }
+func (c *call) read(q committed.Question) error { return c.engine.Ask(q, nil, 0) }
 
 // A badRequest is a request that the client has to change.
 type badRequest struct{ text string }
@@ -121,20 +121,14 @@ func (c *call) limit() (int, error) {
 	return int(n), nil
 }
 
-// storeTimeout bounds one query of the history.
-const storeTimeout = 5 * time.Second
-
 // account returns the id of the account with a name.
 func (c *call) account(name string) (uint32, error) {
-	q := committed.NewRead(committed.ReadAccount)
-	q.Name = name
+	q := &committed.Account{Name: name}
 	if err := c.read(q); err != nil {
 		return 0, err
 	}
-	id := q.Account
-	q.Free()
-	if id == 0 {
+	if q.Info.ID == 0 {
 		return 0, &badRequest{fmt.Sprintf("there is no account %.80q", name)}
 	}
-	return id, nil
+	return q.Info.ID, nil
 }

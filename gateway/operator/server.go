@@ -18,7 +18,6 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/gateway/api"
-	"exchange/persistence"
 )
 
 // Options are the parts of a Server.
@@ -180,7 +179,7 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 		ours = err
 	}
 	answer := map[string]any{"error": text}
-	if errors.Is(err, persistence.ErrCorrupt) {
+	if committed.Damaged(err) {
 		answer["damaged"] = true // trying again does not help
 	}
 	var part *partlyCancelled

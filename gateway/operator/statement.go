@@ -12,10 +12,8 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // errHistory is wrapped by errors about a history that is not whole.
@@ -49,25 +47,23 @@ type change struct {
 // the history has fewer trades than there were, the rest is brought forward. With a currency it
 // shows the changes of that currency alone.
 func statement(c *call) (any, error) {
-	q := committed.NewRead(committed.ReadStatement)
-	q.Name = string(c.query("account"))
-	if err := c.read(q); err != nil {
+	name := string(c.query("account"))
+	account, err := c.engine.Statement(name)
+	if err != nil {
 		return nil, err
 	}
-	if q.Account == 0 {
-		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
+	if account == nil {
+		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", name)}
 	}
 	only, err := everCurrency(c.engine, string(c.query("currency")))
 	if err != nil {
 		return nil, err
 	}
-	s := &statementSource{e: c.engine, only: only, account: q.Account, name: q.Name, seq: q.Seq,
-		lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
-		trades: q.TradeCount, balances: map[uint16]money.Balance{}}
-	for _, h := range q.Holdings {
+	s := &statementSource{Statement: account, e: c.engine, only: only, name: name,
+		balances: map[uint16]money.Balance{}}
+	for _, h := range account.Holdings {
 		s.balances[h.Currency] = h.Balance
 	}
-	q.Free()
 	c.stream(func(ctx context.Context, o *lineWriter) (any, error) {
 		return s.write(ctx, o)
 	})
@@ -90,15 +86,11 @@ func everCurrency(e *actors.Engine, code string) (uint16, error) {
 }
 
 type statementSource struct {
-	e           *actors.Engine
-	only        uint16 // currency to show; 0: all
-	account     uint32
-	name        string
-	seq         uint64
-	lastTrades  []uint64 // by pair-1; newer trades do not count yet
-	lastDeposit uint64
-	trades      uint64                   // number of all trades ever
-	balances    map[uint16]money.Balance // after the next change, going back
+	*committed.Statement
+	e        *actors.Engine
+	only     uint16 // currency to show; 0: all
+	name     string
+	balances map[uint16]money.Balance // after the next change, going back
 	// all trades that the history keeps have been read, and older ones are gone
 	older bool
 	err   error // of the store: there may be more changes than were read
@@ -108,7 +100,8 @@ func (s *statementSource) write(ctx context.Context, o *lineWriter) (int, error)
 	n := 0
 	// wrong counts only if there were no older trades: the rest is read to find out
 	var wrong error
-	for c := range newestFirst(s.possible, s.ofTrades(ctx), s.deposits(ctx), s.withdrawals(ctx)) {
+	for c := range newestFirst(s.possible, s.ofTrades(ctx), s.ofDeposits(ctx),
+		s.ofWithdrawals(ctx)) {
 		if s.older || s.err != nil {
 			break
 		}
@@ -213,16 +206,9 @@ func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Se
 // ofTrades returns the changes by the account's trades. For the fee account it also returns the
 // fees of all trades.
 func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
-	q := persistence.TradeQuery{Account: s.account}
-	if s.name == directory.FeeAccount {
-		q.Account = 0
-	}
 	return func(yield func(change) bool) {
 		n := uint64(0)
-		err := s.e.History().Trades(ctx, q, func(t *persistence.Trade) bool {
-			if t.ID > s.lastTrades[t.Pair-1] {
-				return true
-			}
+		err := s.Trades(ctx, func(t *committed.Trade) bool {
 			n++
 			for _, c := range s.ofTrade(t) {
 				if !yield(c) {
@@ -232,17 +218,17 @@ func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
 			return true
 		})
 		s.err = errors.Join(s.err, err)
-		if n > s.trades {
+		if n > s.TradeCount {
 			s.err = errors.Join(s.err, fmt.Errorf(
 				"%w: %d trades of account %s are kept, there were %d", errHistory, n, s.name,
-				s.trades))
+				s.TradeCount))
 		}
-		s.older = n < s.trades
+		s.older = n < s.TradeCount
 	}
 }
 
 // ofTrade returns the changes of one trade, the last first.
-func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
+func (s *statementSource) ofTrade(t *committed.Trade) (list []change) {
 	base, quote := s.e.PairCurrencies(t.Pair)
 	amount, value := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
 	pair := s.e.Market(t.Pair).Name
@@ -261,41 +247,37 @@ func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
 		add("fee income", received(t.TakerSide), true, t.TakerFee)
 		add("fee income", received(t.TakerSide.Opposite()), true, t.MakerFee)
 	}
-	if t.Taker == s.account {
+	if t.Taker == s.Account {
 		add("fee", received(t.TakerSide), false, t.TakerFee)
 	}
-	if t.Maker == s.account {
+	if t.Maker == s.Account {
 		add("fee", received(t.TakerSide.Opposite()), false, t.MakerFee)
 	}
 	// a trade of the account with itself changes nothing
-	if t.Taker != t.Maker && (t.Taker == s.account || t.Maker == s.account) {
-		buys := (t.TakerSide == trading.Buy) == (t.Taker == s.account)
+	if t.Taker != t.Maker && (t.Taker == s.Account || t.Maker == s.Account) {
+		buys := (t.TakerSide == trading.Buy) == (t.Taker == s.Account)
 		add("trade", base, buys, amount)
 		add("trade", quote, !buys, value)
 	}
 	return list
 }
 
-func (s *statementSource) deposits(ctx context.Context) iter.Seq[change] {
+func (s *statementSource) ofDeposits(ctx context.Context) iter.Seq[change] {
 	return func(yield func(change) bool) {
-		err := s.e.History().Deposits(ctx,
-			persistence.DepositQuery{Account: s.account, Before: s.lastDeposit + 1},
-			func(d *persistence.Deposit) bool {
-				return yield(change{timeUs: d.TimeUs, id: d.ID, cause: "deposit",
-					currency: d.Currency, credit: true, amount: d.Amount.Balance()})
-			})
+		err := s.Deposits(ctx, func(d *committed.Deposit) bool {
+			return yield(change{timeUs: d.TimeUs, id: d.ID, cause: "deposit",
+				currency: d.Currency, credit: true, amount: d.Amount.Balance()})
+		})
 		s.err = errors.Join(s.err, err)
 	}
 }
 
-// withdrawals returns the approved withdrawals, newest approval first. They are few, so they are
+// ofWithdrawals returns the approved withdrawals, newest approval first. They are few, so they are
 // sorted here.
-func (s *statementSource) withdrawals(ctx context.Context) iter.Seq[change] {
+func (s *statementSource) ofWithdrawals(ctx context.Context) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		var list []change
-		q := persistence.WithdrawQuery{Account: s.account, Status: event.WithdrawApproved,
-			MaxSeq: s.seq}
-		err := s.e.History().Withdraws(ctx, q, func(w *persistence.Withdraw) bool {
+		err := s.Approved(ctx, func(w *committed.Withdrawal) bool {
 			list = append(list, change{timeUs: w.ClosedUs, id: w.ID, cause: "withdraw",
 				currency: w.Currency, amount: w.Amount.Balance()})
 			return true

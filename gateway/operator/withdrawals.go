@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -9,8 +8,6 @@ import (
 	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
-	"exchange/core/state"
-	"exchange/persistence"
 )
 
 type withdrawalAnswer struct {
@@ -26,7 +23,7 @@ type withdrawalAnswer struct {
 	Frozen   bool         `json:"frozen,omitempty"` // the account is frozen
 }
 
-func newWithdrawal(e *actors.Engine, w *persistence.Withdraw) withdrawalAnswer {
+func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) withdrawalAnswer {
 	return withdrawalAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
 		w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
 		e.AccountFrozen(w.Account)}
@@ -35,41 +32,29 @@ func newWithdrawal(e *actors.Engine, w *persistence.Withdraw) withdrawalAnswer {
 // listWithdrawals returns the pending withdrawals of all accounts, or all of one account, newest
 // first.
 func listWithdrawals(c *call) (any, error) {
-	list := []withdrawalAnswer{}
 	limit, err := c.limit()
 	if err != nil {
 		return nil, err
 	}
-	q := committed.NewRead(committed.ReadWithdraws)
-	q.Limit = limit
-	name := string(c.query("account"))
-	if name != "" {
-		if q.Account, err = c.account(name); err != nil {
+	var withdrawals *committed.List[committed.Withdrawal]
+	if name := string(c.query("account")); name == "" {
+		withdrawals, err = c.engine.AllPending(limit)
+	} else {
+		var account uint32
+		if account, err = c.account(name); err != nil {
 			return nil, err
 		}
+		withdrawals, err = c.engine.WithdrawalsOf(account, limit)
 	}
-	if err := c.engine.BeginRead(false); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	defer c.engine.EndRead(false)
-	if err := c.engine.AskWithin(q, nil, 0); err != nil {
-		return nil, err
+	list := make([]withdrawalAnswer, 0, len(withdrawals.Rows))
+	for i := range withdrawals.Rows {
+		list = append(list, newWithdrawal(c.engine, &withdrawals.Rows[i]))
 	}
-	for i := range q.Withdraws {
-		w := withdrawal(&q.Withdraws[i])
-		list = append(list, newWithdrawal(c.engine, &w))
-	}
-	closed := persistence.WithdrawQuery{Account: q.Account, MaxSeq: q.Seq}
-	q.Free()
-	if name != "" && len(list) < limit {
-		patience, cancel := context.WithTimeout(context.Background(), storeTimeout)
-		defer cancel()
-		err = c.engine.History().Withdraws(patience, closed, func(w *persistence.Withdraw) bool {
-			list = append(list, newWithdrawal(c.engine, w))
-			return len(list) < limit
-		})
-	}
-	return map[string]any{"withdraws": list}, err
+	withdrawals.Free()
+	return map[string]any{"withdraws": list}, nil
 }
 
 func approveWithdrawal(c *call) (any, error) {
@@ -124,7 +109,8 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 		command, err = c.engine.MoveWithdraw(c.operator, q.Withdraw, to, q.Details)
 	}
 	if err == nil {
-		w, accepted := withdrawal(command.Withdraw()), command.Outcome() == actors.Accepted
+		w := committed.WithdrawalRow(command.Withdraw())
+		accepted := command.Outcome() == actors.Accepted
 		kind, refusal := command.Record().Kind, command.Record().Refusal
 		switch command.Free(); {
 		case accepted:
@@ -140,45 +126,15 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 	if err != nil && !errors.As(err, &request) {
 		return nil, err
 	}
-	w, err := withdrawalRow(c.engine, q.Withdraw)
+	w, found, err := c.engine.WithdrawalOf(q.Withdraw)
 	switch {
-	case errors.Is(err, persistence.ErrNotFound):
-		return nil, &badRequest{fmt.Sprintf("there is no withdraw %d", q.Withdraw)}
 	case err != nil:
 		return nil, err
+	case !found:
+		return nil, &badRequest{fmt.Sprintf("there is no withdraw %d", q.Withdraw)}
 	case w.Status != to:
 		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdraw,
 			event.WithdrawStatusName(w.Status))}
 	}
-	return answer{newWithdrawal(c.engine, w), true}, nil
-}
-
-// withdrawal returns the row of a pending withdrawal.
-func withdrawal(w *state.Withdraw) persistence.Withdraw {
-	return persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
-		Amount: w.Amount, Status: w.Status, TimeUs: w.TimeUs,
-		Address: w.Address, Details: w.Details}
-}
-
-// withdrawalRow returns a withdrawal, pending or not. persistence.ErrNotFound: there is none.
-func withdrawalRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
-	if err := e.BeginRead(true); err != nil {
-		return nil, err
-	}
-	defer e.EndRead(true)
-	q := committed.NewRead(committed.ReadWithdraw)
-	q.ID = id
-	if err := e.AskWithin(q, nil, 0); err != nil {
-		return nil, err
-	}
-	if len(q.Withdraws) > 0 {
-		w := withdrawal(&q.Withdraws[0])
-		q.Free()
-		return &w, nil
-	}
-	q.Free()
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	w, err := e.History().Withdraw(ctx, id)
-	return &w, err
+	return answer{newWithdrawal(c.engine, &w), true}, nil
 }

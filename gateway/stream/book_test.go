@@ -79,7 +79,7 @@ func (b *localBook) text() string {
 // shownBook is the book as REST answers have it, at its X-Update-Id.
 func shownBook(w *world, pair string) (uint64, string) {
 	w.t.Helper()
-	v, err := w.engine.View(committed.ReadLevels, w.pair(pair), 0, -1, -1)
+	v, err := w.engine.View(committed.ViewLevels, w.pair(pair), 0, -1, -1)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -114,9 +114,9 @@ func (h *history) apply(r event.Record) {
 	seq, w := h.s.Seq(), &h.rows
 	for i := range e.Closed {
 		o := &e.Closed[i]
-		status := uint8(persistence.StatusDone)
+		status := uint8(trading.StatusDone)
 		if o.Cancelled {
-			status = persistence.StatusCancelled
+			status = trading.StatusCancelled
 		}
 		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair,
 			Side: o.Side, Status: status, Price: o.Price, Amount: o.Amount,

@@ -106,7 +106,7 @@ func (r *questions) drawOrders() persistence.OrderQuery {
 		q.Pair = uint16(1 + r.IntN(pairs+1))
 	}
 	if r.IntN(2) == 0 {
-		q.Status = uint8(persistence.StatusCancelled + r.IntN(2))
+		q.Status = uint8(trading.StatusCancelled + r.IntN(2))
 	}
 	if r.IntN(2) == 0 {
 		q.ClientID = clientID(r.IntN(clientIDs + 1))

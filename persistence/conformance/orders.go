@@ -15,7 +15,7 @@ import (
 func order(id uint64, account uint32, pair uint16) persistence.Order {
 	return persistence.Order{
 		ID: id, Account: account, Pair: pair, Side: trading.Side(1 + id%2),
-		Status: persistence.StatusDone,
+		Status: trading.StatusDone,
 		Price:  money.Price(id * 1000), Amount: money.Amount(id * 7),
 		TimeUs:   1_700_000_000_000_000 + int64(id),
 		ClosedUs: 1_700_000_000_500_000 + int64(id), ClosedSeq: id,
@@ -30,9 +30,9 @@ func clientID(n int) string { return fmt.Sprintf("client-%d", n) }
 func randomOrder(r *rand.Rand, id, seq uint64) persistence.Order {
 	o := order(id, 1+r.Uint32N(accounts), uint16(1+r.IntN(pairs)))
 	o.Side = trading.Side(1 + r.IntN(2))
-	o.Status = uint8(persistence.StatusCancelled + r.IntN(2))
+	o.Status = uint8(trading.StatusCancelled + r.IntN(2))
 	o.ClosedSeq = seq
-	if o.Status == persistence.StatusCancelled {
+	if o.Status == trading.StatusCancelled {
 		o.Remaining = o.Amount / 2
 	}
 	if r.IntN(2) == 0 {

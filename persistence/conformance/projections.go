@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -89,7 +90,7 @@ func (w *world) meaninglessRows() {
 	w.invalidRows("an id of 2^53",
 		persistence.Writes{Orders: []persistence.Order{order(1<<53, 1, 1)}})
 	open := order(1, 1, 1)
-	open.Status = persistence.StatusActive
+	open.Status = trading.StatusActive
 	w.invalidRows("an open order", persistence.Writes{Orders: []persistence.Order{open}})
 	long := order(1, 1, 1)
 	long.ClientID = strings.Repeat("x", 37)

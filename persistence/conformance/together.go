@@ -26,13 +26,13 @@ func (w *world) fields() {
 	narrow := persistence.Trade{ID: 1, Pair: 0, TakerSide: trading.Buy, Price: 1, Amount: 1}
 	wideOrder := persistence.Order{
 		ID: codec.MaxID, Account: math.MaxUint32, Pair: math.MaxUint16, Side: trading.Sell,
-		Status: persistence.StatusCancelled,
+		Status: trading.StatusCancelled,
 		Price:  money.MaxPrice, Amount: money.MaxAmount, Remaining: money.MaxAmount,
 		TimeUs: math.MaxInt64, ClosedUs: 1,
 		ClosedSeq: codec.MaxID, ClientID: "abcdefghijklmnopqrstuvwxyz_0123456-A",
 	}
 	narrowOrder := persistence.Order{ID: 1, Account: math.MaxUint32, Side: trading.Buy,
-		Status: persistence.StatusDone}
+		Status: trading.StatusDone}
 	wideDeposit := persistence.Deposit{
 		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount,
 		TimeUs: math.MaxInt64, Reference: "a\x00 reference\n",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -47,7 +48,7 @@ func TestWhatIsKnownIsWhatTheFolderHas(t *testing.T) {
 			w.Trades = append(w.Trades, persistence.Trade{ID: 1 + id*10 + i%10,
 				Pair: uint16(1 + id%2), TakerSide: 1, Taker: account, Maker: 4})
 			w.Orders = append(w.Orders, persistence.Order{ID: 1 + id*10 + i%10, Account: account,
-				Pair: 1, Side: 1, Status: persistence.StatusDone})
+				Pair: 1, Side: 1, Status: trading.StatusDone})
 			w.Candles = append(w.Candles, persistence.Candle{Pair: 1, Frame: uint8(j % 2),
 				Time: int64(i/3 + j%3)})
 		}

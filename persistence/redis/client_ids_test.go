@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/redistest"
 )
@@ -20,7 +21,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	w := &persistence.Writes{}
 	for i, client := range []string{"one", "two", "three", ""} {
 		w.Orders = append(w.Orders, persistence.Order{ID: uint64(i + 1), Account: uint32(1 + i%2),
-			Pair: 1, Side: 1, Status: persistence.StatusDone, ClosedSeq: 9, ClientID: client})
+			Pair: 1, Side: 1, Status: trading.StatusDone, ClosedSeq: 9, ClientID: client})
 	}
 	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: 1,
 			Taker: uint32(id % 7), Maker: uint32(id % 5), TimeUs: 1})
 		w.Orders = append(w.Orders, persistence.Order{ID: id, Account: uint32(id % 7), Pair: 1,
-			Side: 1, Status: persistence.StatusDone})
+			Side: 1, Status: trading.StatusDone})
 	}
 	var c cutter
 	s.trades(&c, w.Trades)

@@ -140,7 +140,7 @@ func checkTrade(t *persistence.Trade) error {
 }
 
 func checkOrder(o *persistence.Order) error {
-	if o.Status != persistence.StatusCancelled && o.Status != persistence.StatusDone {
+	if o.Status != trading.StatusCancelled && o.Status != trading.StatusDone {
 		return fmt.Errorf("%w: order %d has status %d: only closed orders are history",
 			persistence.ErrInvalid, o.ID, o.Status)
 	}

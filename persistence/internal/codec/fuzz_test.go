@@ -56,7 +56,7 @@ func FuzzRows(f *testing.F) {
 	for i, row := range [][]byte{
 		AppendTrade(nil, &persistence.Trade{TakerSide: trading.Sell, Pair: 1, Price: 5, Amount: 6,
 			TimeUs: 7, Taker: 8, Maker: 9, TakerOrder: 10, MakerOrder: 11, TakerFee: fee}),
-		AppendOrder(nil, &persistence.Order{Side: trading.Buy, Status: persistence.StatusDone,
+		AppendOrder(nil, &persistence.Order{Side: trading.Buy, Status: trading.StatusDone,
 			Pair: 1, Price: 5, Amount: 6, Remaining: 1, TimeUs: 7, ClosedUs: 6, ClosedSeq: 9,
 			ClientID: "mine"}),
 		AppendDeposit(nil, &persistence.Deposit{Currency: 1, Amount: 2, TimeUs: 3,

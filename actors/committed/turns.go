@@ -1,4 +1,4 @@
-package api
+package committed
 
 import (
 	"context"
@@ -13,7 +13,7 @@ type turns struct {
 	places chan struct{} // an element for each query that works
 
 	mu     sync.Mutex
-	owners map[asker]*ownTurn // accounts and addresses with long queries
+	owners map[client]*ownTurn // accounts and addresses with long queries
 }
 
 type ownTurn struct {
@@ -23,26 +23,26 @@ type ownTurn struct {
 
 // longScans are the turns of the process, because its queries share its processors.
 var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-	owners: map[asker]*ownTurn{}}
+	owners: map[client]*ownTurn{}}
 
-func (t *turns) join(a asker) *ownTurn {
+func (t *turns) join(c client) *ownTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.owners[a]
+	own := t.owners[c]
 	if own == nil {
 		own = &ownTurn{place: make(chan struct{}, 1)}
-		t.owners[a] = own
+		t.owners[c] = own
 	}
 	own.queries++
 	return own
 }
 
-func (t *turns) leave(a asker) {
+func (t *turns) leave(c client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.owners[a]
+	own := t.owners[c]
 	if own.queries--; own.queries == 0 {
-		delete(t.owners, a)
+		delete(t.owners, c)
 	}
 }
 
@@ -50,7 +50,7 @@ func (t *turns) leave(a asker) {
 type scan struct {
 	turns   *turns
 	ctx     context.Context
-	asker   asker
+	client  client
 	own     *ownTurn // nil: the scan was never long
 	alone   bool     // it has the place of its owner
 	working bool     // it has one of all places
@@ -60,7 +60,7 @@ type scan struct {
 func (s *scan) goOn() error {
 	if !s.alone {
 		if s.own == nil {
-			s.own = s.turns.join(s.asker)
+			s.own = s.turns.join(s.client)
 		}
 		if err := s.enter(s.own.place); err != nil {
 			return err
@@ -96,19 +96,12 @@ func (s *scan) end() {
 		<-s.own.place
 	}
 	if s.own != nil {
-		s.turns.leave(s.asker)
+		s.turns.leave(s.client)
 	}
 }
 
-// An asker is the client that a call counts for: an account, or the address of a public call.
-type asker struct {
+// A client is what long queries are counted for: an account, or the address of a public read.
+type client struct {
 	account uint32 // 0: the address
 	address uint64
-}
-
-func (c *Call) asker() asker {
-	if c.Key != nil {
-		return asker{account: c.Key.Account.ID}
-	}
-	return asker{address: c.Address}
 }

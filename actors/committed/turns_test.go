@@ -1,4 +1,4 @@
-package api
+package committed
 
 import (
 	"context"
@@ -21,17 +21,17 @@ func eventually(t *testing.T, what string, met func() bool) {
 }
 
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
-	all := &turns{places: make(chan struct{}, 1), owners: map[asker]*ownTurn{}}
+	all := &turns{places: make(chan struct{}, 1), owners: map[client]*ownTurn{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ann, ben := asker{account: 1}, asker{address: 1}
+	ann, ben := client{account: 1}, client{address: 1}
 	step := func(s *scan) <-chan error {
 		done := make(chan error, 1)
 		go func() { done <- s.goOn() }()
 		return done
 	}
-	first, second, other := &scan{turns: all, ctx: ctx, asker: ann},
-		&scan{turns: all, ctx: ctx, asker: ann}, &scan{turns: all, ctx: ctx, asker: ben}
+	first, second, other := &scan{turns: all, ctx: ctx, client: ann},
+		&scan{turns: all, ctx: ctx, client: ann}, &scan{turns: all, ctx: ctx, client: ben}
 	if err := <-step(first); err != nil {
 		t.Fatal(err)
 	}

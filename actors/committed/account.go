@@ -1,0 +1,261 @@
+package committed
+
+import (
+	"maps"
+	"slices"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/state"
+)
+
+// A Wallet asks for an account's holdings, in order of the currencies' numbers.
+type Wallet struct {
+	Account uint32
+
+	Seq      uint64
+	Holdings []ledger.Holding
+}
+
+var wallets pool[Wallet]
+
+// Wallet returns the wallet of the asker's account. The caller frees it.
+func (d *Door) Wallet(by Asker) (*Wallet, error) {
+	q := wallets.get()
+	if err := d.Ask(q, by.Key, by.Nonce); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Free gives an answered question back to the pool.
+func (q *Wallet) Free() {
+	*q = Wallet{Holdings: kept(q.Holdings)}
+	wallets.Put(q)
+}
+
+func (q *Wallet) of(account uint32) { q.Account = account }
+
+func (q *Wallet) from(c *Side) (needs uint64) {
+	q.Seq = c.state.Seq()
+	q.Holdings = append(q.Holdings[:0], c.state.Account(q.Account).Wallet.Holdings()...)
+	return 0
+}
+
+// Fees asks for an account's own rates, by pair. A pair without own rates is missing.
+type Fees struct {
+	account uint32
+
+	Own map[uint16]state.FeeRates
+}
+
+func (q *Fees) of(account uint32) { q.account = account }
+
+func (q *Fees) from(c *Side) (needs uint64) {
+	q.Own = maps.Clone(c.state.Account(q.account).Fees())
+	return 0
+}
+
+// An OrderIDOf asks which order of an account has a client order id; 0: the id is not taken.
+type OrderIDOf struct {
+	Account  uint32
+	ClientID event.ClientID
+
+	Seq, ID uint64
+}
+
+func (q *OrderIDOf) from(c *Side) (needs uint64) {
+	q.Seq = c.state.Seq()
+	q.ID, _ = c.state.Account(q.Account).ClientIDs.Order(q.ClientID)
+	return 0
+}
+
+// An AccountInfo describes an account.
+type AccountInfo struct {
+	ID     uint32
+	Name   string
+	Email  string
+	Frozen bool
+}
+
+func infoOf(a *state.Account) AccountInfo { return AccountInfo{a.ID, a.Name, a.Email, a.Frozen} }
+
+// Accounts asks for the accounts above an id, in order of their ids, which is that of creation.
+type Accounts struct {
+	After uint64
+	Limit int
+
+	List []AccountInfo
+}
+
+func (q *Accounts) from(c *Side) (needs uint64) {
+	all := c.state.Accounts()
+	for _, a := range all[min(q.After, uint64(len(all))):] {
+		if len(q.List) == q.Limit {
+			break
+		}
+		q.List = append(q.List, infoOf(a))
+	}
+	return 0
+}
+
+// An Account asks for all that is open of the account with a name.
+type Account struct {
+	Name  string
+	Limit int // of Orders
+
+	Seq         uint64
+	Info        AccountInfo // ID 0: there is no such account
+	Holdings    []ledger.Holding
+	Withdrawals []state.Withdraw // pending ones, newest first
+	Orders      []Order          // newest open ones
+	Open        int              // number of all open orders
+}
+
+func (q *Account) from(c *Side) (needs uint64) {
+	q.Seq = c.state.Seq()
+	a := c.state.AccountByName(q.Name)
+	if a == nil {
+		return 0
+	}
+	q.Info, q.Open = infoOf(a), a.Open.Len()
+	q.Holdings = append(q.Holdings, a.Wallet.Holdings()...)
+	for _, w := range slices.Backward(a.Withdraws()) {
+		q.Withdrawals = append(q.Withdrawals, *w)
+	}
+	open := OpenOrders{Account: a.ID, Limit: q.Limit}
+	open.from(c)
+	q.Orders = open.Orders
+	return 0
+}
+
+// A KeyInfo describes an API key, without its secret.
+type KeyInfo struct {
+	Key         string
+	Account     string
+	Permissions uint8
+	Allow       []string
+	Revoked     bool
+}
+
+// Keys asks for an account's keys, in order of creation.
+type Keys struct {
+	Account uint32
+
+	List []KeyInfo
+}
+
+func (q *Keys) from(c *Side) (needs uint64) {
+	s := c.state
+	for _, n := range s.Account(q.Account).Keys {
+		k := s.Keys()[n-1]
+		q.List = append(q.List, KeyInfo{k.Key.Key, s.Account(k.Account).Name, k.Permissions,
+			k.Allow, k.Revoked})
+	}
+	return 0
+}
+
+// An OwnerOf asks for the account of an open order; 0: the order is not open.
+type OwnerOf struct {
+	Order uint64
+
+	Account uint32
+}
+
+func (q *OwnerOf) from(c *Side) (needs uint64) {
+	for _, p := range c.state.Pairs() {
+		if o, ok := p.Book.Get(q.Order); ok {
+			q.Account = o.Account
+			break
+		}
+	}
+	return 0
+}
+
+// Holders asks for the accounts that have open orders in a pair, in order of their ids.
+type Holders struct {
+	Pair uint16 // 0: in any
+	Name string // of the only account that counts; "": all count
+
+	Unknown bool // there is no account of that name
+	IDs     []uint32
+}
+
+func (q *Holders) from(c *Side) (needs uint64) {
+	has := func(a *state.Account) bool {
+		for o := range a.Open.Newest() {
+			if q.Pair == 0 || o.Pair == q.Pair {
+				return true
+			}
+		}
+		return false
+	}
+	if q.Name != "" {
+		a := c.state.AccountByName(q.Name)
+		if q.Unknown = a == nil; !q.Unknown && has(a) {
+			q.IDs = append(q.IDs, a.ID)
+		}
+		return 0
+	}
+	for _, a := range c.state.Accounts() {
+		if has(a) {
+			q.IDs = append(q.IDs, a.ID)
+		}
+	}
+	return 0
+}
+
+// An Outbox asks for the oldest mails above an id that are to be sent.
+type Outbox struct {
+	After uint64
+	Limit int
+
+	Mails    []state.Mail
+	Accounts []AccountInfo // of each mail, its account
+}
+
+func (q *Outbox) from(c *Side) (needs uint64) {
+	for m := range c.state.MailsAfter(q.After) {
+		if len(q.Mails) == q.Limit {
+			break
+		}
+		q.Mails = append(q.Mails, *m)
+		q.Accounts = append(q.Accounts, infoOf(c.state.Account(m.Withdraw.Account)))
+	}
+	return 0
+}
+
+// A WholeState asks for an image of the state, once the history is ready for it.
+type WholeState struct{ Image []byte }
+
+func (q *WholeState) from(c *Side) (needs uint64) {
+	q.Image = c.state.AppendTo(nil)
+	return c.state.Seq()
+}
+
+// A Hash asks for the digest of the whole state.
+type Hash struct {
+	Seq  uint64
+	Hash [32]byte
+	Err  error // the first broken invariant
+}
+
+func (q *Hash) from(c *Side) (needs uint64) {
+	q.Seq, q.Hash, q.Err = c.state.Seq(), c.state.Hash(), c.state.Check()
+	return 0
+}
+
+// Written waits until the history has all that was released when it was asked.
+type Written struct{ Seq uint64 }
+
+var barriers pool[Written]
+
+func (q *Written) free() {
+	*q = Written{}
+	barriers.Put(q)
+}
+
+func (q *Written) from(c *Side) (needs uint64) {
+	q.Seq = c.state.Seq()
+	return q.Seq
+}

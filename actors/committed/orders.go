@@ -1,0 +1,425 @@
+package committed
+
+import (
+	"errors"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/state"
+	"exchange/core/trading"
+	"exchange/persistence"
+)
+
+// An OrderQuery selects orders of the asker's account, newest first. Zero fields do not filter.
+type OrderQuery struct {
+	Pair     uint16
+	Side     trading.Side
+	Status   uint8
+	Before   uint64 // only ids below
+	ClientID event.ClientID
+	Offset   int // matching rows to leave out first
+	Limit    int
+}
+
+func (q *OrderQuery) passes(o *Order) bool {
+	return (q.Side == 0 || o.Side == q.Side) && (q.Pair == 0 || o.Pair == q.Pair) &&
+		(q.Status == 0 || o.Status == q.Status) && (q.Before == 0 || o.ID < q.Before)
+}
+
+// open is the part of the query that the committed state answers.
+func (q *OrderQuery) open() ledger.OpenFilter {
+	return ledger.OpenFilter{Before: q.Before, Pair: q.Pair, Side: q.Side}
+}
+
+// closed is the part of the query that the store answers: orders that closed up to a sequence.
+func (q *OrderQuery) closed(account uint32, seq uint64) persistence.OrderQuery {
+	return persistence.OrderQuery{Account: account, Pair: q.Pair, Side: q.Side, Status: q.Status,
+		ClientID: q.ClientID.String(), Before: q.Before, MaxSeq: seq}
+}
+
+var orderLists pool[List[Order]]
+
+// Orders lists orders of the asker's account, open and closed. The caller frees the list.
+func (d *Door) Orders(by Asker, q OrderQuery) (*List[Order], error) {
+	v, err := d.enter(by)
+	if err != nil {
+		return nil, err
+	}
+	l := orderPage{visit: v, query: q, skip: q.Offset, list: newList(&orderLists)}
+	defer l.end()
+	if err := l.fill(); err != nil {
+		l.list.Free()
+		return nil, err
+	}
+	return l.list, nil
+}
+
+// An orderPage is a list of orders that is being filled.
+type orderPage struct {
+	visit
+	query OrderQuery
+	skip  int // matching rows that are still to be left out
+	list  *List[Order]
+}
+
+// question returns the first question of the page. It asks for no more than the page needs.
+func (l *orderPage) question() Question {
+	q := &l.query
+	switch {
+	case !q.ClientID.IsZero(): // one order
+		named := namedOrders.get()
+		named.ClientID = q.ClientID
+		return named
+	case q.Status == trading.StatusActive: // the store has none
+		open := openOrders.get()
+		open.OpenFilter, open.offset, open.Limit = q.open(), l.skip, q.Limit
+		l.skip = 0
+		return open
+	case q.Status != 0: // the store has them all
+		return barriers.get()
+	case l.skip > 0: // only the store can tell which of the open orders are on the page
+		ids := openIDLists.get()
+		ids.OpenFilter, ids.limit = q.open(), l.skip
+		return ids
+	}
+	return l.rest()
+}
+
+// rest asks for as many open orders as the page has rows.
+func (l *orderPage) rest() *OpenOrders {
+	open := openOrders.get()
+	open.OpenFilter, open.Limit = l.query.open(), l.query.Limit
+	return open
+}
+
+// fill asks, and merges the answer with the store's rows.
+func (l *orderPage) fill() error {
+	question := l.question()
+	if err := l.ask(question); err != nil {
+		return err
+	}
+	switch q := question.(type) {
+	case *NamedOrder:
+		return l.named(q)
+	case *Written:
+		defer q.free()
+		return l.merge(nil, q.Seq)
+	case *openIDs:
+		if some, err := l.turn(q); err != nil || !some {
+			return err
+		}
+		open := l.rest()
+		if err := l.ask(open); err != nil {
+			return err
+		}
+		return l.open(open)
+	}
+	return l.open(question.(*OpenOrders))
+}
+
+// open fills the page with open orders, and with closed ones if it may have any.
+func (l *orderPage) open(q *OpenOrders) error {
+	defer q.free()
+	if l.query.Status == trading.StatusActive {
+		l.list.Rows, q.Orders = q.Orders, l.list.Rows
+		return nil
+	}
+	return l.merge(q.Orders, q.Seq)
+}
+
+// turn leafs through the orders before the page, by their ids alone. Then the query ends where the
+// page begins, and no row is left to skip. It returns false if the account has not so many orders.
+func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
+	defer ids.free()
+	open, last := ids.ids, uint64(0)
+	leaf := func(id uint64) bool {
+		last = id
+		l.skip--
+		return l.skip > 0
+	}
+	ctx, done := l.patience()
+	defer done()
+	err = l.door.history.Orders(ctx, l.query.closed(ids.account, ids.seq),
+		func(o *Order) bool {
+			for len(open) > 0 && open[0] > o.ID {
+				id := open[0]
+				if open = open[1:]; !leaf(id) {
+					return false
+				}
+			}
+			return leaf(o.ID)
+		})
+	if err != nil {
+		return false, &HistoryError{err}
+	}
+	for i := 0; i < len(open) && l.skip > 0; i++ {
+		leaf(open[i])
+	}
+	if l.skip > 0 {
+		return false, nil
+	}
+	l.query.Before = last
+	return true, nil
+}
+
+// named fills the page with the one order that has a client order id.
+func (l *orderPage) named(q *NamedOrder) error {
+	defer q.free()
+	if !q.Complete {
+		open := q.Orders
+		if len(open) > 0 && !l.query.passes(&open[0]) {
+			open = nil
+		}
+		return l.merge(open, q.Seq)
+	}
+	if q.ClosedID != 0 {
+		o, found, err := l.closedOrder(q.Account, q.ClosedID)
+		if err != nil {
+			return err
+		}
+		if found {
+			q.Orders = append(q.Orders, o)
+		}
+	}
+	if len(q.Orders) > 0 && l.query.passes(&q.Orders[0]) {
+		l.add(&q.Orders[0])
+	}
+	return nil
+}
+
+// merge fills the page with two lists that are both exact at one sequence, in the order of their
+// ids: open orders of the committed state, and closed orders of the store up to that sequence.
+func (l *orderPage) merge(open []Order, seq uint64) error {
+	if l.query.Status != trading.StatusActive {
+		ctx, done := l.patience()
+		defer done()
+		err := l.door.history.Orders(ctx,
+			l.query.closed(l.by.Key.Account.ID, seq), func(o *Order) bool {
+				for len(open) > 0 && open[0].ID > o.ID && len(l.list.Rows) < l.query.Limit {
+					l.add(&open[0])
+					open = open[1:]
+				}
+				return l.add(o)
+			})
+		if err != nil {
+			return &HistoryError{err}
+		}
+	}
+	for i := range open {
+		if !l.add(&open[i]) {
+			break
+		}
+	}
+	return nil
+}
+
+// add takes a row unless it is before the page. It returns false when the page is full.
+func (l *orderPage) add(o *Order) bool {
+	switch {
+	case len(l.list.Rows) >= l.query.Limit:
+		return false
+	case l.skip > 0:
+		l.skip--
+		return true
+	}
+	return l.list.add(o, l.query.Limit)
+}
+
+// Order returns an order of the asker's account; false if the account has none of that id, or the
+// history has forgotten it.
+func (d *Door) Order(by Asker, id uint64) (Order, bool, error) {
+	v, err := d.enter(by)
+	if err != nil {
+		return Order{}, false, err
+	}
+	defer v.end()
+	return v.order(by.Key.Account.ID, id)
+}
+
+// OrderOf is Order of any account, to complete the answer to a command.
+func (d *Door) OrderOf(account uint32, id uint64) (Order, bool, error) {
+	v, err := d.enterFollowUp()
+	if err != nil {
+		return Order{}, false, err
+	}
+	defer v.end()
+	return v.order(account, id)
+}
+
+func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error) {
+	q := orders.get()
+	q.Account, q.ID = account, id
+	if err := v.ask(q); err != nil {
+		return o, false, err
+	}
+	o, found = q.Order, q.Found
+	*q = OneOrder{}
+	orders.Put(q)
+	if found {
+		return o, true, nil
+	}
+	return v.closedOrder(account, id)
+}
+
+// closedOrder looks an order up in the store.
+func (v *visit) closedOrder(account uint32, id uint64) (o Order, found bool, err error) {
+	ctx, done := v.patience()
+	defer done()
+	o, err = v.door.history.Order(ctx, account, id)
+	switch {
+	case errors.Is(err, persistence.ErrNotFound):
+		return o, false, nil
+	case err != nil:
+		return o, false, &HistoryError{err}
+	}
+	return o, true, nil
+}
+
+// OpenOrders asks for an account's open orders, newest first. The store has the closed ones, up to
+// Seq.
+type OpenOrders struct {
+	Account uint32
+	ledger.OpenFilter
+	offset int // matching rows to leave out first
+	Limit  int
+
+	Seq    uint64
+	Orders []Order
+}
+
+var openOrders pool[OpenOrders]
+
+func (q *OpenOrders) free() {
+	*q = OpenOrders{Orders: kept(q.Orders)}
+	openOrders.Put(q)
+}
+
+func (q *OpenOrders) of(account uint32) { q.Account = account }
+
+// from looks up only what it answers: what is skipped or does not pass costs a few nanoseconds.
+func (q *OpenOrders) from(c *Side) (needs uint64) {
+	s, skip := c.state, q.offset
+	q.Seq = s.Seq()
+	a := s.Account(q.Account)
+	for open := range a.Open.NewestOf(q.OpenFilter) {
+		switch {
+		case len(q.Orders) >= q.Limit:
+			return q.Seq
+		case skip > 0:
+			skip--
+		default:
+			o, p, _ := s.OpenOrder(a, open.ID)
+			q.Orders = append(q.Orders, openRow(a, o, p.Number))
+		}
+	}
+	return q.Seq
+}
+
+// openIDs asks for the ids of an account's open orders, newest first. It looks no order up.
+type openIDs struct {
+	account uint32
+	ledger.OpenFilter
+	limit int
+
+	seq uint64
+	ids []uint64
+}
+
+var openIDLists pool[openIDs]
+
+func (q *openIDs) free() {
+	*q = openIDs{ids: kept(q.ids)}
+	openIDLists.Put(q)
+}
+
+func (q *openIDs) of(account uint32) { q.account = account }
+
+func (q *openIDs) from(c *Side) (needs uint64) {
+	q.seq = c.state.Seq()
+	for o := range c.state.Account(q.account).Open.NewestOf(q.OpenFilter) {
+		if len(q.ids) >= q.limit {
+			break
+		}
+		q.ids = append(q.ids, o.ID)
+	}
+	return q.seq
+}
+
+// A NamedOrder asks for the order of an account that has a client order id. Its wallet answers it
+// behind all that the wallet has in flight.
+type NamedOrder struct {
+	Account  uint32
+	ClientID event.ClientID
+
+	Seq    uint64
+	Orders []Order // the one that has it, if it is in memory
+	// Complete: no other order has it but the closed order ClosedID in the store, if that is not 0.
+	// Otherwise the store may have one.
+	Complete bool
+	ClosedID uint64
+}
+
+var namedOrders pool[NamedOrder]
+
+func (q *NamedOrder) free() {
+	*q = NamedOrder{Orders: kept(q.Orders)}
+	namedOrders.Put(q)
+}
+
+func (q *NamedOrder) of(account uint32) { q.Account = account }
+
+// from answers without a search in the store while the account has not closed more orders than are
+// remembered.
+func (q *NamedOrder) from(c *Side) (needs uint64) {
+	a := c.state.Account(q.Account)
+	q.Seq = c.state.Seq()
+	id, taken := a.ClientIDs.Order(q.ClientID)
+	if o, p, ok := c.state.OpenOrder(a, id); ok {
+		q.Orders = append(q.Orders, openRow(a, o, p.Number))
+	}
+	if closed, _ := a.ClientIDs.State(); closed > ledger.RememberedOrders {
+		return q.Seq
+	}
+	q.Complete = true
+	if !taken || len(q.Orders) > 0 {
+		return 0
+	}
+	if row := c.recent.find(a.ID, id); row != nil {
+		q.Orders = append(q.Orders, *row)
+		return 0
+	}
+	q.ClosedID = id
+	return c.recent.evicted
+}
+
+// OneOrder asks for an order of an account that is open or closed of late. If it is not found, the
+// store has it, or it does not exist.
+type OneOrder struct {
+	Account uint32
+	ID      uint64
+
+	Order Order
+	Found bool
+}
+
+var orders pool[OneOrder]
+
+func (q *OneOrder) of(account uint32) { q.Account = account }
+
+func (q *OneOrder) from(c *Side) (needs uint64) {
+	a := c.state.Account(q.Account)
+	if o, p, ok := c.state.OpenOrder(a, q.ID); ok {
+		q.Order, q.Found = openRow(a, o, p.Number), true
+	} else if closed := c.recent.find(q.Account, q.ID); closed != nil {
+		q.Order, q.Found = *closed, true
+	} else {
+		return c.recent.evicted
+	}
+	return 0
+}
+
+func openRow(a *state.Account, o trading.Order, pair uint16) Order {
+	return Order{ID: o.ID, Account: a.ID, Pair: pair, Side: o.Side, Status: trading.StatusActive,
+		Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,
+		ClientID: a.ClientIDs.Of(o.ID).String()}
+}

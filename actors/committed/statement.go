@@ -1,0 +1,84 @@
+package committed
+
+import (
+	"context"
+
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/persistence"
+)
+
+// Newest asks how far the lists of the history go. The history is ready for it.
+type Newest struct {
+	Trades  []uint64 // by pair-1: the newest trade's id
+	Deposit uint64
+}
+
+func (q *Newest) from(c *Side) (needs uint64) {
+	for _, p := range c.state.Pairs() {
+		q.Trades = append(q.Trades, p.LastTrade())
+	}
+	_, _, q.Deposit = c.state.LastIDs()
+	return c.state.Seq()
+}
+
+// A Statement is what an account has at one moment, with the lists of all that changed it until
+// then. The lists may be long, so they hold no slot.
+type Statement struct {
+	Account    uint32
+	Holdings   []ledger.Holding
+	TradeCount uint64 // trades that the account ever had; of the fee account: all trades
+
+	name    string
+	seq     uint64
+	newest  Newest
+	history persistence.History
+}
+
+// Statement returns the statement of the account with a name; nil: there is none.
+func (d *Door) Statement(name string) (*Statement, error) {
+	q := &Statement{name: name, history: d.history}
+	if err := d.Ask(q, nil, 0); err != nil || q.Account == 0 {
+		return nil, err
+	}
+	return q, nil
+}
+
+func (q *Statement) from(c *Side) (needs uint64) {
+	s := c.state
+	q.seq = s.Seq()
+	if a := s.AccountByName(q.name); a != nil {
+		q.Account = a.ID
+		q.Holdings = append(q.Holdings, a.Wallet.Holdings()...)
+		q.TradeCount = s.TradeCount(q.traders())
+	}
+	return q.newest.from(c)
+}
+
+// traders returns the account whose trades count; 0: the fee account has fees of all trades.
+func (q *Statement) traders() uint32 {
+	if q.name == directory.FeeAccount {
+		return 0
+	}
+	return q.Account
+}
+
+// Trades calls fn for the account's trades, newest first, until fn returns false. For the fee
+// account it does so for all trades.
+func (q *Statement) Trades(ctx context.Context, fn func(*Trade) bool) error {
+	return q.history.Trades(ctx, persistence.TradeQuery{Account: q.traders()},
+		func(t *Trade) bool { return t.ID > q.newest.Trades[t.Pair-1] || fn(t) })
+}
+
+// Deposits calls fn for the account's deposits, newest first, until fn returns false.
+func (q *Statement) Deposits(ctx context.Context, fn func(*Deposit) bool) error {
+	return q.history.Deposits(ctx,
+		persistence.DepositQuery{Account: q.Account, Before: q.newest.Deposit + 1}, fn)
+}
+
+// Approved calls fn for the account's approved withdrawals, newest first, until fn returns false.
+func (q *Statement) Approved(ctx context.Context, fn func(*Withdrawal) bool) error {
+	return q.history.Withdraws(ctx, persistence.WithdrawQuery{Account: q.Account,
+		Status: event.WithdrawApproved, MaxSeq: q.seq}, fn)
+}

@@ -1,0 +1,132 @@
+package committed
+
+import (
+	"context"
+	"time"
+
+	"exchange/actors/directory"
+	"exchange/persistence"
+)
+
+// An Asker is the client that asks for a list.
+type Asker struct {
+	Key     *directory.Key // whose nonce the list takes; nil: the list is public
+	Nonce   uint64
+	Address uint64 // of a client without a key, as limits count addresses
+}
+
+// client returns the account or the address that the asker's long queries count for.
+func (a *Asker) client() client {
+	if a.Key != nil {
+		return client{account: a.Key.Account.ID}
+	}
+	return client{address: a.Address}
+}
+
+// A visit is one use of the door. It holds a slot among the reads in flight, and a slot of its
+// account if it is signed, until the store has answered too: so a slow store has no more queries at
+// once than there are slots, and an orderly stop waits for them.
+type visit struct {
+	door     *Door
+	by       Asker
+	followUp bool // it completes the answer to a command
+	paced    bool // its long queries take turns with those of other clients
+	signed   bool // the nonce is taken, and the account's slot
+	place    bool // the account's slot is held
+}
+
+// enter begins the visit of a client.
+func (d *Door) enter(by Asker) (visit, error) {
+	return visit{door: d, by: by, paced: true}, d.beginRead(false)
+}
+
+// enterOperator begins the visit of an operator.
+func (d *Door) enterOperator() (visit, error) { return visit{door: d}, d.beginRead(false) }
+
+// enterFollowUp begins a visit that completes the answer to a command.
+func (d *Door) enterFollowUp() (visit, error) {
+	return visit{door: d, followUp: true}, d.beginRead(true)
+}
+
+// end gives the slots back.
+func (v *visit) end() {
+	if v.place {
+		v.door.private.end(v.by.Key.Account.ID)
+	}
+	v.door.endRead(v.followUp)
+}
+
+// ask asks a question and waits for its answer. The first question of a signed visit takes the
+// nonce. After ErrTimeout the question is not the caller's any more, because an actor may still
+// fill it in.
+func (v *visit) ask(q Question) error {
+	d := v.door
+	to := d.side.pid
+	r := newRead(d, q, v.followUp)
+	if v.by.Key != nil {
+		if o, ok := q.(owned); ok {
+			o.of(v.by.Key.Account.ID)
+		}
+		if !v.signed {
+			if err := v.sign(r); err != nil {
+				r.free()
+				return err
+			}
+			to = v.by.Key.Account.Wallet
+		}
+	}
+	d.side.root.Send(to, r)
+	if !d.scheduler.Await(r.reply, d.dead, r.timer, d.limits.Patience) {
+		if r.leave() {
+			d.meter.UnansweredReads.Add(1)
+			return ErrTimeout
+		}
+		<-r.reply // it came at the last moment
+	}
+	v.place = v.place || r.place
+	err := r.Err
+	r.free()
+	return err
+}
+
+// sign makes a read the visit's signed one, which goes through its account's wallet.
+func (v *visit) sign(r *Read) error {
+	d, key := v.door, v.by.Key
+	if err := d.host.Confirmed(); err != nil {
+		return err
+	}
+	if most := d.limits.PerAccount; most > 0 {
+		if !d.private.begin(key.Account.ID, most) {
+			return d.host.TurnAway(RefusedAccountBusy)
+		}
+		r.place = true
+	}
+	r.key, r.nonce, v.signed = key, v.by.Nonce, true
+	return nil
+}
+
+// storeTimeout bounds one query of the store.
+const storeTimeout = 5 * time.Second
+
+// patience returns the context of one query of the store. A long query of a client takes turns with
+// others.
+func (v *visit) patience() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	if !v.paced {
+		return ctx, cancel
+	}
+	s := scan{turns: &longScans, ctx: ctx, client: v.by.client()}
+	return persistence.WithPace(ctx, s.goOn), func() {
+		cancel()
+		s.end()
+	}
+}
+
+// A HistoryError is an error of the store for a list that the committed side has answered its part
+// of.
+type HistoryError struct{ cause error }
+
+func (e *HistoryError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the store's error.
+func (e *HistoryError) Unwrap() error { return e.cause }
