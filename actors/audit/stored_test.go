@@ -172,6 +172,26 @@ func (m *aftermath) write(t *testing.T) persistence.Store {
 	return store
 }
 
+// finds audits the store that an aftermath leaves, and looks for a text among the differences; "":
+// there are none.
+func (m aftermath) finds(t *testing.T, sealer *seal.Sealer, name, want string) {
+	t.Helper()
+	subject, err := Stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	report, err := Run(t.Context(), subject, nil, func(uint64, uint64) {})
+	text := fmt.Sprint(err)
+	if err == nil {
+		text = strings.Join(report.Differences, "\n")
+	}
+	if want == "" && (text != "" || report.Sequence != m.watermark) ||
+		!strings.Contains(text, want) {
+		t.Errorf("%s: at %d, %q is found, not %q", name, m.watermark, text, want)
+	}
+}
+
 // TestAnAuditNeedsNoExchange compares stores that no engine has opened: the audited state is folded
 // from the store alone.
 func TestAnAuditNeedsNoExchange(t *testing.T) {
@@ -188,26 +208,13 @@ func TestAnAuditNeedsNoExchange(t *testing.T) {
 			}
 		}
 	}
-	f := func(what, want string, m aftermath) {
+	f := func(name, want string, m aftermath) {
 		t.Helper()
 		m.records = records
 		if m.watermark == 0 {
 			m.watermark = all
 		}
-		subject, err := Stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			return
-		}
-		report, err := Run(t.Context(), subject, nil, func(uint64, uint64) {})
-		text := fmt.Sprint(err)
-		if err == nil {
-			text = strings.Join(report.Differences, "\n")
-		}
-		if want == "" && (text != "" || report.Sequence != m.watermark) ||
-			!strings.Contains(text, want) {
-			t.Errorf("%s: at %d, %q is found, not %q", what, m.watermark, text, want)
-		}
+		m.finds(t, sealer, name, want)
 	}
 	for watermark := uint64(1); watermark <= all; watermark++ { // also in the midst of batches
 		f("all is well", "", aftermath{watermark: watermark})

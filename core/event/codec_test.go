@@ -48,9 +48,41 @@ func drawClientID(t *rapid.T) ClientID {
 	return id
 }
 
+func drawSide(t *rapid.T) trading.Side {
+	return rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell}).Draw(t, "side")
+}
+
+func drawKey(t *rapid.T) Key {
+	k := Key{Number: rapid.Uint32().Draw(t, "number"), Account: rapid.Uint32().Draw(t, "account"),
+		Key: drawText(t, "key"), Permissions: rapid.Byte().Draw(t, "permissions"),
+		SealedBy: rapid.Uint64().Draw(t, "sealed by")}
+	for range rapid.IntRange(0, 3).Draw(t, "prefixes") {
+		k.Allow = append(k.Allow, drawText(t, "prefix"))
+	}
+	if sealed := drawText(t, "sealed"); sealed != "" {
+		k.Sealed = []byte(sealed)
+	}
+	return k
+}
+
+func drawOrder(t *rapid.T) Order {
+	u32, u64 := rapid.Uint32(), rapid.Uint64()
+	o := Order{ID: u64.Draw(t, "id"), Account: u32.Draw(t, "account"), Key: u32.Draw(t, "key"),
+		Nonce: u64.Draw(t, "nonce"), Side: drawSide(t),
+		MaxFillsReached: rapid.Bool().Draw(t, "cut"), Price: money.Price(drawAmount(t, "price")),
+		Amount: drawAmount(t, "amount"), Remaining: drawAmount(t, "remaining"),
+		FeeAccount: u32.Draw(t, "fee account"), ClientID: drawClientID(t)}
+	for range rapid.IntRange(0, 5).Draw(t, "trades") {
+		o.Trades = append(o.Trades, Trade{ID: u64.Draw(t, "trade"), Maker: u64.Draw(t, "maker"),
+			MakerAccount: u32.Draw(t, "maker account"), Price: money.Price(drawAmount(t, "price")),
+			Amount: drawAmount(t, "amount"), MakerRemaining: drawAmount(t, "left"),
+			TakerFee: drawBalance(t, "taker fee"), MakerFee: drawBalance(t, "maker fee")})
+	}
+	return o
+}
+
 func drawRecord(t *rapid.T) Record {
 	u16, u32, u64 := rapid.Uint16(), rapid.Uint32(), rapid.Uint64()
-	side := rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell})
 	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"),
 		TimeUs: rapid.Int64().Draw(t, "time"), Operator: drawText(t, "who")}
 	switch r.Kind {
@@ -62,37 +94,17 @@ func drawRecord(t *rapid.T) Record {
 	case KindAccount:
 		r.Account = Account{u32.Draw(t, "id"), drawText(t, "name"), drawText(t, "email")}
 	case KindKey:
-		r.Key = Key{Number: u32.Draw(t, "number"), Account: u32.Draw(t, "account"),
-			Key: drawText(t, "key"), Permissions: rapid.Byte().Draw(t, "permissions"),
-			SealedBy: u64.Draw(t, "sealed by")}
-		for range rapid.IntRange(0, 3).Draw(t, "prefixes") {
-			r.Key.Allow = append(r.Key.Allow, drawText(t, "prefix"))
-		}
-		if sealed := drawText(t, "sealed"); sealed != "" {
-			r.Key.Sealed = []byte(sealed)
-		}
+		r.Key = drawKey(t)
 	case KindKeyRevoked:
 		r.KeyRevoked = KeyRevoked{u32.Draw(t, "number")}
 	case KindDeposit:
 		r.Deposit = Deposit{u64.Draw(t, "id"), u32.Draw(t, "account"), u16.Draw(t, "currency"),
 			drawAmount(t, "amount"), drawText(t, "reference")}
 	case KindOrder:
-		r.Order = Order{ID: u64.Draw(t, "id"), Account: u32.Draw(t, "account"),
-			Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"), Side: side.Draw(t, "side"),
-			MaxFillsReached: rapid.Bool().Draw(t, "cut"), Price: money.Price(drawAmount(t, "price")),
-			Amount: drawAmount(t, "amount"), Remaining: drawAmount(t, "remaining"),
-			FeeAccount: u32.Draw(t, "fee account"), ClientID: drawClientID(t)}
-		for range rapid.IntRange(0, 5).Draw(t, "trades") {
-			r.Order.Trades = append(r.Order.Trades,
-				Trade{ID: u64.Draw(t, "trade"), Maker: u64.Draw(t, "maker"),
-					MakerAccount: u32.Draw(t, "maker account"),
-					Price:        money.Price(drawAmount(t, "price")),
-					Amount:       drawAmount(t, "amount"), MakerRemaining: drawAmount(t, "left"),
-					TakerFee: drawBalance(t, "taker fee"), MakerFee: drawBalance(t, "maker fee")})
-		}
+		r.Order = drawOrder(t)
 	case KindCancel:
 		r.Cancel = Cancel{u64.Draw(t, "id"), u64.Draw(t, "order"), u32.Draw(t, "account"),
-			u32.Draw(t, "key"), u64.Draw(t, "nonce"), side.Draw(t, "side"),
+			u32.Draw(t, "key"), u64.Draw(t, "nonce"), drawSide(t),
 			money.Price(drawAmount(t, "price")), drawAmount(t, "remaining")}
 	case KindRefusal:
 		r.Refusal = Refusal{u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"),
@@ -554,7 +566,8 @@ var golden = []struct {
 		Key: Key{Number: 3, Account: 70_000, Key: "public", Permissions: AllPermissions,
 			Allow: []string{"10.0.0.0/8", "::1/128"}, SealedBy: 0x0102030405060708,
 			Sealed: []byte{0xfe, 0xff}}},
-		"0400002b00000004401e18240a060003f0a204067075626c696307020a31302e302e302e302f38073a3a312f313238080706050403020102feff"},
+		"0400002b00000004401e18240a060003f0a204067075626c696307020a31302e302e302e302f38073a3a312f" +
+			"313238080706050403020102feff"},
 	{Record{Kind: KindKeyRevoked, TimeUs: 1_700_000_000_000_005, KeyRevoked: KeyRevoked{Number: 3}},
 		"0500000100000005401e18240a060003"},
 	{Record{Kind: KindDeposit, TimeUs: 1_700_000_000_000_006,
@@ -571,7 +584,9 @@ var golden = []struct {
 					MakerFee: money.BalanceFromBits(0, 3)},
 				{ID: 6, Maker: 12, MakerAccount: 4, Price: 5_000_000_000_000, Amount: 50,
 					MakerRemaining: 8}}}},
-		"0702015200000007401e18240a0600808080808020f0a20403ffffffffffffffffff018280a0e5b9c29101ac0264010a6d792d6f726465725f3102058080808080100281a0e5b9c2910196010002010300060c0480a0e5b9c29101320800000000"},
+		"0702015200000007401e18240a0600808080808020f0a20403ffffffffffffffffff018280a0e5b9c291" +
+			"01ac0264010a6d792d6f726465725f3102058080808080100281a0e5b9c2910196010002010300060c04" +
+			"80a0e5b9c29101320800000000"},
 	{Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_008,
 		Cancel: Cancel{ID: 13, Order: 12, Account: 4, Key: 5, Nonce: 6, Side: trading.Buy,
 			Price: 700, Remaining: 8}},

@@ -160,7 +160,7 @@ type Order struct {
 	MaxFillsReached bool // max_fills was reached: the remaining amount was cancelled at once
 	Price           money.Price
 	Amount          money.Amount // amount of the request
-	Remaining       money.Amount // amount after the trades; rests in the book unless MaxFillsReached
+	Remaining       money.Amount // rest after the trades; waits in the book unless MaxFillsReached
 	FeeAccount      uint32       // account that receives the fees; 0: there are no fees
 	ClientID        ClientID
 	Trades          []Trade

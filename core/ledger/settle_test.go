@@ -125,7 +125,8 @@ func TestSettlementsOfOrders(t *testing.T) {
 		"1: base +4 -0.04 quote -8", "2: base +0.04 -4 unlock 4 quote +8.08 -0.08 closed [7]")
 
 	o := event.Order{ID: 100, Account: 1, Side: buy, Price: price("3"), Amount: amount("4"),
-		Remaining: amount("3"), MaxFillsReached: true, Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
+		Remaining: amount("3"), MaxFillsReached: true,
+		Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
 	want := []string{"1: base +1 quote -3", "2: base -1 unlock 1 quote +3 closed [7]"}
 	if got := text(s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base,
 		quote)); !slices.Equal(got, want) {
@@ -337,8 +338,8 @@ func drawOrder(t *rapid.T) event.Order {
 	accounts := rapid.Uint32Range(1,
 		rapid.SampledFrom([]uint32{2, longList, 300}).Draw(t, "accounts"))
 	units := rapid.OneOf(rapid.Int64Range(1, 1e12), rapid.Int64Range(1, 10))
-	o := event.Order{Account: accounts.Draw(t, "taker"),
-		Side:            rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell}).Draw(t, "side"),
+	sides := rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell})
+	o := event.Order{Account: accounts.Draw(t, "taker"), Side: sides.Draw(t, "side"),
 		MaxFillsReached: rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")),
 		Remaining: money.Amount(units.Draw(t, "rest") - 1)}
 	if rapid.Bool().Draw(t, "fees") {
@@ -359,36 +360,42 @@ func drawOrder(t *rapid.T) event.Order {
 	return o
 }
 
+// obvious returns the sums of an order's settlements, and the makers' orders that it closes.
+func obvious(o *event.Order) (want oracle, closed map[uint32][]uint64) {
+	want, closed = oracle{}, map[uint32][]uint64{}
+	if o.Remaining > 0 && !o.MaxFillsReached {
+		currency, held := base, o.Remaining.Decimal()
+		if o.Side == trading.Buy {
+			currency, held = quote, held.Mul(o.Price.Decimal())
+		}
+		want.at(o.Account, currency).lock = held
+	}
+	for _, tr := range o.Trades {
+		amount, value := tr.Amount.Decimal(), tr.Amount.Decimal().Mul(tr.Price.Decimal())
+		paid, got, payCurrency, gotCurrency := value, amount, quote, base // the taker's view
+		if o.Side == trading.Sell {
+			paid, got, payCurrency, gotCurrency = amount, value, base, quote
+		}
+		want.move(o.Account, tr.MakerAccount, payCurrency, paid)
+		want.move(tr.MakerAccount, o.Account, gotCurrency, got)
+		reserve := want.at(tr.MakerAccount, gotCurrency)
+		reserve.unlock = reserve.unlock.Add(got)
+		if o.FeeAccount != 0 {
+			want.move(o.Account, o.FeeAccount, gotCurrency, tr.TakerFee.Decimal())
+			want.move(tr.MakerAccount, o.FeeAccount, payCurrency, tr.MakerFee.Decimal())
+		}
+		if tr.MakerRemaining == 0 {
+			closed[tr.MakerAccount] = append(closed[tr.MakerAccount], tr.Maker)
+		}
+	}
+	return want, closed
+}
+
 func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 	var s Settler
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOrder(t)
-		want, closed := oracle{}, map[uint32][]uint64{}
-		if o.Remaining > 0 && !o.MaxFillsReached {
-			currency, held := base, o.Remaining.Decimal()
-			if o.Side == trading.Buy {
-				currency, held = quote, held.Mul(o.Price.Decimal())
-			}
-			want.at(o.Account, currency).lock = held
-		}
-		for _, tr := range o.Trades {
-			amount, value := tr.Amount.Decimal(), tr.Amount.Decimal().Mul(tr.Price.Decimal())
-			paid, got, payCurrency, gotCurrency := value, amount, quote, base // the taker's view
-			if o.Side == trading.Sell {
-				paid, got, payCurrency, gotCurrency = amount, value, base, quote
-			}
-			want.move(o.Account, tr.MakerAccount, payCurrency, paid)
-			want.move(tr.MakerAccount, o.Account, gotCurrency, got)
-			reserve := want.at(tr.MakerAccount, gotCurrency)
-			reserve.unlock = reserve.unlock.Add(got)
-			if o.FeeAccount != 0 {
-				want.move(o.Account, o.FeeAccount, gotCurrency, tr.TakerFee.Decimal())
-				want.move(tr.MakerAccount, o.FeeAccount, payCurrency, tr.MakerFee.Decimal())
-			}
-			if tr.MakerRemaining == 0 {
-				closed[tr.MakerAccount] = append(closed[tr.MakerAccount], tr.Maker)
-			}
-		}
+		want, closed := obvious(&o)
 		list := s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base, quote)
 		if len(list) == 0 || list[0].Account != o.Account {
 			t.Fatalf("the first settlement is not the taker's: %q", text(list))

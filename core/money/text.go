@@ -82,28 +82,11 @@ func parseFixed[T string | []byte](s T) (int64, error) {
 		}
 	}
 	exp := 0
-	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
-		i++
-		negative := false
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			negative = s[i] == '-'
-			i++
-		}
-		from := i
-		for ; i < len(s) && s[i]-'0' <= 9; i++ {
-			if exp = exp*10 + int(s[i]-'0'); exp > 10_000 {
-				exp = 10_000 // far beyond every bound; keeps the sum below small
-			}
-		}
-		if i == from {
+	if i < len(s) {
+		var ok bool
+		if exp, ok = parseExponent(s[i:]); !ok {
 			return 0, errSyntax
 		}
-		if negative {
-			exp = -exp
-		}
-	}
-	if i != len(s) {
-		return 0, errSyntax
 	}
 	if mantissa == 0 && !tooLong {
 		return 0, nil
@@ -121,6 +104,32 @@ func parseFixed[T string | []byte](s T) (int64, error) {
 		return 0, ErrRange
 	}
 	return int64(lo), nil
+}
+
+// parseExponent reads e [sign] digits, up to the text's end. An exponent far beyond every bound
+// counts as 10,000 or -10,000.
+func parseExponent[T string | []byte](s T) (exp int, ok bool) {
+	if s[0] != 'e' && s[0] != 'E' {
+		return 0, false
+	}
+	i, negative := 1, false
+	if i < len(s) && (s[i] == '+' || s[i] == '-') {
+		negative = s[i] == '-'
+		i++
+	}
+	if i == len(s) {
+		return 0, false
+	}
+	for ; i < len(s); i++ {
+		if s[i]-'0' > 9 {
+			return 0, false
+		}
+		exp = min(exp*10+int(s[i]-'0'), 10_000)
+	}
+	if negative {
+		exp = -exp
+	}
+	return exp, true
 }
 
 // Append writes the price as decimal text.

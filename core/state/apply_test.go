@@ -105,19 +105,27 @@ func TestTheRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
 	}
 }
 
+// A spoiler changes a record of an order with one trade.
+type (
+	spoiler = func(r R, o O, t T)
+	R       = *event.Record
+	O       = *event.Order
+	T       = *event.Trade
+)
+
+// refusedOrder checks that Apply refuses bob's order after a change.
+func refusedOrder(t *testing.T, name string, change spoiler, text string) {
+	t.Helper()
+	r := buy()
+	change(&r, &r.Order, &r.Order.Trades[0])
+	refused(t, name, r, text)
+}
+
 func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
-	f := func(what string, change func(r *event.Record, o *event.Order, first *event.Trade),
-		text string) {
+	f := func(name string, change spoiler, text string) {
 		t.Helper()
-		r := buy()
-		change(&r, &r.Order, &r.Order.Trades[0])
-		refused(t, what, r, text)
+		refusedOrder(t, name, change, text)
 	}
-	type (
-		R = *event.Record
-		O = *event.Order
-		T = *event.Trade
-	)
 	f("no pair", func(r R, o O, t T) { r.Pair = 0 }, "no such pair")
 	f("an unknown pair", func(r R, o O, t T) { r.Pair = 3 }, "no such pair")
 	f("account 0", func(r R, o O, t T) { o.Account = 0 }, "no account 0")
@@ -145,11 +153,42 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 	f("less remaining than is left", func(r R, o O, t T) { o.Remaining-- },
 		"remains after the trades")
 	f("a negative rest", func(r R, o O, t T) { o.Remaining = -1 }, "remains after the trades")
-	f("a cut of nothing", func(r R, o O, t T) { o.Amount, o.Remaining, o.MaxFillsReached = coin/2, 0, true },
+	f("a cut of nothing",
+		func(r R, o O, t T) { o.Amount, o.Remaining, o.MaxFillsReached = coin/2, 0, true },
 		"rest is cut")
 	f("a cut without a trade", func(r R, o O, t T) {
 		o.Remaining, o.Trades, o.MaxFillsReached = coin, nil, true
 	}, "rest is cut")
+	f("a rest that crosses the book", func(r R, o O, t T) { o.Trades, o.Remaining = nil, coin },
+		"crosses the book, where the best is 10")
+	f("a sell whose rest crosses the book", func(r R, o O, t T) {
+		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9 * coin, Amount: coin,
+			Remaining: coin}
+	}, "crosses the book, where the best is 9")
+	f("an order above what its account has", func(r R, o O, t T) {
+		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin, Amount: 9 * coin,
+			Remaining: 9 * coin}
+	}, "account bob: ")
+	f("an order of an unimaginable value", func(r R, o O, t T) {
+		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin,
+			Amount: math.MaxInt64, Remaining: math.MaxInt64}
+	}, "account bob: ")
+
+	s, r := small(), buy()
+	r.Pair, r.Order.ID, r.Order.Price, r.Order.Trades, r.Order.Remaining = 2, 3, 1, nil,
+		r.Order.Amount
+	var e Effects
+	if err := s.Apply(&r, &e); err == nil ||
+		!strings.Contains(err.Error(), "open order 3 in another pair") {
+		t.Errorf("an id that is open in another pair: %v", err)
+	}
+}
+
+func TestApplyRefusesTradesThatDoNotFit(t *testing.T) {
+	f := func(name string, change spoiler, text string) {
+		t.Helper()
+		refusedOrder(t, name, change, text)
+	}
 	f("a trade id that does not grow", func(r R, o O, t T) { t.ID = 1 },
 		"trade 1 of 50000000 units after trade 1")
 	f("a trade of more than the order", func(r R, o O, t T) { o.Amount, o.Remaining = coin/4, 0 },
@@ -179,28 +218,21 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 			Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2, Price: 9 * coin, Amount: coin,
 				MakerRemaining: coin}}}
 	}, "beyond the order's limit")
-	f("a rest that crosses the book", func(r R, o O, t T) { o.Trades, o.Remaining = nil, coin },
-		"crosses the book, where the best is 10")
-	f("a sell whose rest crosses the book", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9 * coin, Amount: coin,
-			Remaining: coin}
-	}, "crosses the book, where the best is 9")
-	f("an order above what its account has", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin, Amount: 9 * coin,
-			Remaining: 9 * coin}
-	}, "account bob: ")
 	f("a trade above what its account has",
 		func(r R, o O, t T) { o.Account = 3; o.Amount, o.Remaining = coin/2, 0 }, "account house: ")
-	f("an order of an unimaginable value", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin,
-			Amount: math.MaxInt64, Remaining: math.MaxInt64}
-	}, "account bob: ")
+}
+
+func TestApplyRefusesFeesThatDoNotFit(t *testing.T) {
+	f := func(name string, change spoiler, text string) {
+		t.Helper()
+		refusedOrder(t, name, change, text)
+	}
 	f("an unknown fee account", func(r R, o O, t T) { o.FeeAccount = 4 },
 		"no account 4 for the fees")
-	f("a taker fee for nobody", func(r R, o O, t T) {
+	f("a taker fee for no account", func(r R, o O, t T) {
 		o.FeeAccount, t.TakerFee = 0, money.Amount(1).Balance()
 	}, "for account 0")
-	f("a maker fee for nobody", func(r R, o O, t T) {
+	f("a maker fee for no account", func(r R, o O, t T) {
 		o.FeeAccount, t.MakerFee = 0, money.Amount(1).Balance()
 	}, "for account 0")
 	f("a taker fee above what it receives",
@@ -219,29 +251,17 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 	apply(t, small(), fits)
 	f("a taker fee of a sell above what it receives",
 		func(r R, o O, t T) {
-			sell(r, o,
-				t)
+			sell(r, o, t)
 			o.Trades[0].TakerFee = money.Amount(9*coin + 1).Balance()
 		}, "9.00000001 of 9 ")
 	f("a maker fee of a sell above what it receives",
 		func(r R, o O, t T) {
-			sell(r, o,
-				t)
+			sell(r, o, t)
 			o.Trades[0].MakerFee = money.Amount(coin + 1).Balance()
 		}, "1.00000001 of 1 ")
 	f("a fee that no sum could hold",
 		func(r R, o O, t T) { t.MakerFee = money.BalanceFromBits(math.MaxUint64, math.MaxUint64) },
 		"fees of")
-
-	s := small()
-	r := buy()
-	r.Pair, r.Order.ID, r.Order.Price, r.Order.Trades, r.Order.Remaining = 2, 3, 1, nil,
-		r.Order.Amount
-	var e Effects
-	if err := s.Apply(&r, &e); err == nil ||
-		!strings.Contains(err.Error(), "open order 3 in another pair") {
-		t.Errorf("an id that is open in another pair: %v", err)
-	}
 }
 
 func TestApplyRefusesCancelsThatDoNotFit(t *testing.T) {
@@ -274,28 +294,30 @@ func TestApplyRefusesCancelsThatDoNotFit(t *testing.T) {
 		"-1 units of account")
 }
 
-func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
-	type R = event.Record
-	money := func(what string, change func(d *event.Deposit), text string) {
+func TestApplyRefusesDepositsThatDoNotFit(t *testing.T) {
+	f := func(name string, change func(d *event.Deposit), text string) {
 		t.Helper()
 		r := deposit()
 		change(&r.Deposit)
-		refused(t, what, r, text)
+		refused(t, name, r, text)
 	}
-	money("a deposit id twice", func(d *event.Deposit) { d.ID = 2 }, "deposit 2 after deposit 2")
-	money("a deposit id that is not the next", func(d *event.Deposit) { d.ID = 4 },
+	f("a deposit id twice", func(d *event.Deposit) { d.ID = 2 }, "deposit 2 after deposit 2")
+	f("a deposit id that is not the next", func(d *event.Deposit) { d.ID = 4 },
 		"deposit 4 after deposit 2")
-	money("no reference", func(d *event.Deposit) { d.Reference = "" }, "has no reference")
-	money("a deposit of no currency", func(d *event.Deposit) { d.Currency = 0 }, "no currency 0")
-	money("a deposit of an unknown currency", func(d *event.Deposit) { d.Currency = 4 },
+	f("no reference", func(d *event.Deposit) { d.Reference = "" }, "has no reference")
+	f("a deposit of no currency", func(d *event.Deposit) { d.Currency = 0 }, "no currency 0")
+	f("a deposit of an unknown currency", func(d *event.Deposit) { d.Currency = 4 },
 		"no currency 4")
-	money("a deposit to no account", func(d *event.Deposit) { d.Account = 0 }, "no account 0")
-	money("a deposit to an unknown account", func(d *event.Deposit) { d.Account = 4 },
+	f("a deposit to no account", func(d *event.Deposit) { d.Account = 0 }, "no account 0")
+	f("a deposit to an unknown account", func(d *event.Deposit) { d.Account = 4 },
 		"no account 4")
-	money("a deposit of nothing", func(d *event.Deposit) { d.Amount = 0 }, "a deposit of 0 units")
-	money("a negative deposit", func(d *event.Deposit) { d.Amount = -1 }, "a deposit of -1 units")
+	f("a deposit of nothing", func(d *event.Deposit) { d.Amount = 0 }, "a deposit of 0 units")
+	f("a negative deposit", func(d *event.Deposit) { d.Amount = -1 }, "a deposit of -1 units")
+}
 
-	f := func(what string, r event.Record, text string) { t.Helper(); refused(t, what, r, text) }
+func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
+	type R = event.Record
+	f := func(name string, r R, text string) { t.Helper(); refused(t, name, r, text) }
 	f("a refusal of an unknown account",
 		R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "no account 4")
 	f("a refusal of an unknown key",

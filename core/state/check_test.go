@@ -12,25 +12,31 @@ import (
 	"exchange/core/trading"
 )
 
-func TestCheckFindsPlantedFaults(t *testing.T) {
-	most := money.BalanceFromBits(math.MaxUint64, math.MaxUint64)
-	f := func(what string, plant func(s *State), text string) {
+// checkFinds checks that Check finds a fault, and says so with a text.
+func checkFinds(t *testing.T, name string, plant func(s *State), text string) {
+	t.Helper()
+	s := asked()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	plant(s)
+	if err := s.Check(); err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+func change(s *State, account uint32, currency uint16, change func(h *ledger.Holding)) {
+	h := s.Account(account).Wallet.Get(currency)
+	change(&h)
+	s.Account(account).Wallet.Put(h)
+}
+
+func TestCheckFindsWrongBalances(t *testing.T) {
+	f := func(name string, plant func(s *State), text string) {
 		t.Helper()
-		s := asked()
-		if err := s.Check(); err != nil {
-			t.Fatal(err)
-		}
-		plant(s)
-		if err := s.Check(); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %v", what, err)
-		}
+		checkFinds(t, name, plant, text)
 	}
-	change := func(s *State, account uint32, currency uint16, change func(h *ledger.Holding)) {
-		h := s.Account(account).Wallet.Get(currency)
-		change(&h)
-		s.Account(account).Wallet.Put(h)
-	}
-	unit := money.BalanceFromBits(0, 1)
+	most, unit := money.BalanceFromBits(math.MaxUint64, math.MaxUint64), money.BalanceFromBits(0, 1)
 	f("a balance with a unit more", func(s *State) {
 		change(s, 1, 1, func(h *ledger.Holding) { h.Balance = h.Balance.Add(unit) })
 	}, "all balances of BTC")
@@ -56,7 +62,7 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	}, "account bob reserves")
 	f("a reserve for no order", func(s *State) {
 		change(s, 3, 1, func(h *ledger.Holding) { h.Reserve = unit })
-	}, "its open orders and withdraws hold 0")
+	}, "its open orders and withdrawals hold 0")
 	f("a reserve without a balance", func(s *State) {
 		s.Account(3).Wallet.Put(ledger.Holding{Currency: 3, Reserve: unit})
 	}, "account house reserves")
@@ -69,6 +75,13 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 		"all balances of BTC")
 	f("more withdrawn than deposited", func(s *State) { s.currencies[2].Withdrawn = unit },
 		"withdrawn")
+}
+
+func TestCheckFindsWrongOpenOrders(t *testing.T) {
+	f := func(name string, plant func(s *State), text string) {
+		t.Helper()
+		checkFinds(t, name, plant, text)
+	}
 	f("an open order that is forgotten", func(s *State) { s.Account(1).Open.Remove(2) },
 		"order 2 in the book of BTC_USD")
 	f("an open order that is nowhere", func(s *State) { s.Account(1).Open.Add(9, 1) },
@@ -114,67 +127,80 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 				Price: money.MaxPrice, Amount: money.MaxAmount})
 		}
 	}, "hold more than there can be")
+}
 
+func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
+	f := func(name string, plant func(s *State), text string) {
+		t.Helper()
+		checkFinds(t, name, plant, text)
+	}
 	unlist := func(s *State, w *Withdraw) { s.unpend(w); s.withdraws[w.ID] = w }
-	f("a withdraw of a unit more", func(s *State) { s.withdraws[1].Amount++ },
+	f("a withdrawal of a unit more", func(s *State) { s.withdraws[1].Amount++ },
 		"account alice reserves")
-	f("a withdraw of a unit less", func(s *State) { s.withdraws[1].Amount-- },
+	f("a withdrawal of a unit less", func(s *State) { s.withdraws[1].Amount-- },
 		"account alice reserves")
-	f("a withdraw of another currency", func(s *State) { s.withdraws[1].Currency = 2 },
+	f("a withdrawal of another currency", func(s *State) { s.withdraws[1].Currency = 2 },
 		"account alice reserves")
 	another := func(s *State, currency uint16) {
 		s.lastWithdraw = 3
 		s.pend(s.accounts[0], &Withdraw{ID: 3, Account: 1, Currency: currency, Amount: 1,
 			Status: event.WithdrawNew})
 	}
-	f("a withdraw of a currency that the account never held", func(s *State) { another(s, 3) },
+	f("a withdrawal of a currency that the account never held", func(s *State) { another(s, 3) },
 		"account alice reserves 0 of currency 3")
-	f("a withdraw of an unknown currency", func(s *State) { another(s, 4) },
+	f("a withdrawal of an unknown currency", func(s *State) { another(s, 4) },
 		"account alice reserves 0 of currency 4")
-	f("a withdraw of another account", func(s *State) { s.withdraws[1].Account = 3 },
-		"withdraw 1 is not among the pending ones of account 3")
-	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 },
-		"withdraw 1 is not among the pending ones of account 4")
-	f("a withdraw that is forgotten", func(s *State) { s.unpend(s.withdraws[1]) },
+	f("a withdrawal of another account", func(s *State) { s.withdraws[1].Account = 3 },
+		"withdrawal 1 is not among the pending ones of account 3")
+	f("a withdrawal of an unknown account", func(s *State) { s.withdraws[1].Account = 4 },
+		"withdrawal 1 is not among the pending ones of account 4")
+	f("a withdrawal that is forgotten", func(s *State) { s.unpend(s.withdraws[1]) },
 		"account alice reserves")
-	f("a withdraw that only its account knows", func(s *State) {
+	f("a withdrawal that only its account knows", func(s *State) {
 		delete(s.withdraws, 1)
 		change(s, 1, 1, func(h *ledger.Holding) {
 			h.Reserve = h.Reserve.Sub(money.Amount(2 * coin).Balance())
 		})
-	}, "accounts have 2 pending withdraws, there are 1")
-	f("a withdraw that its account does not know", func(s *State) { unlist(s, s.withdraws[1]) },
-		"withdraw 1 is not among the pending ones of account 1")
-	f("a withdraw that another account has", func(s *State) {
+	}, "accounts have 2 pending withdrawals, there are 1")
+	f("a withdrawal that its account does not know", func(s *State) { unlist(s, s.withdraws[1]) },
+		"withdrawal 1 is not among the pending ones of account 1")
+	f("a withdrawal that another account has", func(s *State) {
 		unlist(s, s.withdraws[1])
 		s.pend(s.accounts[2], s.withdraws[1])
-	}, "withdraw 1 is not among the pending ones of account 1")
-	f("a withdraw that its account has twice",
+	}, "withdrawal 1 is not among the pending ones of account 1")
+	f("a withdrawal that its account has twice",
 		func(s *State) { s.pend(s.accounts[0], s.withdraws[1]) },
-		"accounts have 3 pending withdraws, there are 2")
-	f("a withdraw under another id", func(s *State) { s.withdraws[1].ID = 2 },
-		"withdraw 1 is not among")
-	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 },
-		"withdraw 2 is not among the pending ones of account 2, or above the counter 1")
+		"accounts have 3 pending withdrawals, there are 2")
+	f("a withdrawal under another id", func(s *State) { s.withdraws[1].ID = 2 },
+		"withdrawal 1 is not among")
+	f("a withdrawal above the counter", func(s *State) { s.lastWithdraw = 1 },
+		"withdrawal 2 is not among the pending ones of account 2, or above the counter 1")
 	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused,
 		event.WithdrawCancelled, 255} {
-		f("a withdraw that has come to its end", func(s *State) { s.withdraws[1].Status = status },
-			fmt.Sprintf("withdraw 1 has status %d", status))
+		f("a closed withdrawal", func(s *State) { s.withdraws[1].Status = status },
+			fmt.Sprintf("withdrawal 1 has status %d", status))
 	}
-	f("an approved withdraw that is not counted", func(s *State) {
+}
+
+func TestCheckFindsWrongApprovals(t *testing.T) {
+	f := func(name string, plant func(s *State), text string) {
+		t.Helper()
+		checkFinds(t, name, plant, text)
+	}
+	f("an approved withdrawal that is not counted", func(s *State) {
 		apply(t, s, approve2())
 		s.currencies[1].Withdrawn = money.Balance{}
-	}, "all balances of USD are 70, deposits - withdraws are 100")
-	f("an approved withdraw that did not leave", func(s *State) {
+	}, "all balances of USD are 70, deposits - withdrawals are 100")
+	f("an approved withdrawal that did not leave", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) {
 			h.Balance = h.Balance.Add(money.Amount(30 * coin).Balance())
 		})
-	}, "all balances of USD are 100, deposits - withdraws are 70")
-	f("an approved withdraw that is still reserved", func(s *State) {
+	}, "all balances of USD are 100, deposits - withdrawals are 70")
+	f("an approved withdrawal that is still reserved", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) {
 			h.Reserve = h.Reserve.Add(money.Amount(30 * coin).Balance())
 		})
-	}, "account bob reserves 48 of currency 2, its open orders and withdraws hold 18")
+	}, "account bob reserves 48 of currency 2, its open orders and withdrawals hold 18")
 }

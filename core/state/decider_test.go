@@ -165,8 +165,8 @@ func (d *decider) order(r event.Record) event.Record {
 	d.ids++
 	book := d.books[p.Number-1]
 	fills, rest, cut := book.Match(side, price, amount, 1+d.pick(4), nil)
-	o := event.Order{ID: d.ids, Account: a.ID, Side: side, MaxFillsReached: cut, Price: price, Amount: amount,
-		Remaining: rest}
+	o := event.Order{ID: d.ids, Account: a.ID, Side: side, MaxFillsReached: cut, Price: price,
+		Amount: amount, Remaining: rest}
 	o.Key, o.Nonce = d.key(a.ID)
 	if d.pick(2) == 0 {
 		o.ClientID, _ = event.NewClientID(fmt.Sprint("order-", d.ids))

@@ -41,26 +41,10 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 					}
 				}
 			}
-			var closed []ClosedOrder
-			switch r.Kind {
-			case event.KindOrder:
+			if r.Kind == event.KindOrder || r.Kind == event.KindCancel {
 				updates[r.Pair]++
-				for _, tr := range r.Order.Trades {
-					if tr.MakerRemaining == 0 {
-						closed = append(closed, ClosedOrder{Order: trading.Order{ID: tr.Maker}})
-					}
-				}
-				if !r.Order.Rests() {
-					closed = append(closed, ClosedOrder{
-						Order:     trading.Order{ID: r.Order.ID, Remaining: r.Order.Remaining},
-						Cancelled: r.Order.MaxFillsReached, ClientID: r.Order.ClientID})
-				}
-			case event.KindCancel:
-				updates[r.Pair]++
-				closed = append(closed, ClosedOrder{
-					Order:     trading.Order{ID: r.Cancel.Order, Remaining: r.Cancel.Remaining},
-					Cancelled: true})
 			}
+			closed := closedBy(r)
 			if len(e.Closed) != len(closed) {
 				t.Fatalf("closed are %+v, want %+v", e.Closed, closed)
 			}
@@ -86,6 +70,28 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 			}
 		})
 	})
+}
+
+// closedBy returns the orders that a record closes.
+func closedBy(r *event.Record) (closed []ClosedOrder) {
+	switch r.Kind {
+	case event.KindOrder:
+		for _, tr := range r.Order.Trades {
+			if tr.MakerRemaining == 0 {
+				closed = append(closed, ClosedOrder{Order: trading.Order{ID: tr.Maker}})
+			}
+		}
+		if !r.Order.Rests() {
+			closed = append(closed, ClosedOrder{
+				Order:     trading.Order{ID: r.Order.ID, Remaining: r.Order.Remaining},
+				Cancelled: r.Order.MaxFillsReached, ClientID: r.Order.ClientID})
+		}
+	case event.KindCancel:
+		closed = append(closed, ClosedOrder{
+			Order:     trading.Order{ID: r.Cancel.Order, Remaining: r.Cancel.Remaining},
+			Cancelled: true})
+	}
+	return closed
 }
 
 func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {

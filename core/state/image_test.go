@@ -332,13 +332,14 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	})
 }
 
-func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
-	f := func(what string, spoil func(s *State), text string) {
+// Of everything, pending are withdrawals 1, new, and 2, verified. In the outbox are mails 7, of the
+// refusal of 4, and 8, with the code of 1.
+
+func TestImpossibleWithdrawalsAreRefused(t *testing.T) {
+	f := func(name string, spoil func(s *State), text string) {
 		t.Helper()
-		impossible(t, what, everything(), spoil, text)
+		impossible(t, name, everything(), spoil, text)
 	}
-	// Pending are 1, new, and 2, verified; in the outbox are mails 7, of the refusal of 4, and 8,
-	// with the code of 1.
 	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused,
 		event.WithdrawCancelled, 255} {
 		f(fmt.Sprint("a pending withdraw of status ", status),
@@ -370,7 +371,13 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 		"a withdraw of no account, currency, amount")
 	f("a withdraw of a negative amount", func(s *State) { s.withdraws[1].Amount = -1 }, "too large")
 	f("a withdraw without a code", func(s *State) { s.withdraws[1].Issue = 0 }, "amount or code")
+}
 
+func TestImpossibleMailsAreRefused(t *testing.T) {
+	f := func(name string, spoil func(s *State), text string) {
+		t.Helper()
+		impossible(t, name, everything(), spoil, text)
+	}
 	mail := func(change func(m *Mail)) func(s *State) {
 		return func(s *State) { change(s.Mail(8)) }
 	}
@@ -410,7 +417,13 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 		"a withdraw of no account")
 	f("a mail about an unknown currency", mail(func(m *Mail) { m.Withdraw.Currency = 4 }),
 		"a withdraw of no account, currency")
+}
 
+func TestImpossibleFeesAreRefused(t *testing.T) {
+	f := func(name string, spoil func(s *State), text string) {
+		t.Helper()
+		impossible(t, name, everything(), spoil, text)
+	}
 	f("fees in pair 0", func(s *State) { s.accounts[0].rare.fees[0] = FeeRates{} },
 		"fees that are not in order of account alice")
 	f("fees in a pair that is not there",
@@ -436,7 +449,7 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	}
 }
 
-// That money is reserved for something is not for Decode to see, but for Check.
+// Decode does not look for the reasons of a reserve: Check does.
 func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 	f := func(what string, spoil func(s *State), text string) {
 		t.Helper()

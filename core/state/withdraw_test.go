@@ -100,8 +100,8 @@ func TestIDsOfWithdrawsGrowWithinAnAccount(t *testing.T) {
 	s := asked()
 	later, earlier := ask(), ask()
 	later.Withdraw.ID, later.Withdraw.Amount = 9, coin
-	earlier.Withdraw.ID, earlier.Withdraw.Account, earlier.Withdraw.Key, earlier.Withdraw.Currency, earlier.Withdraw.Amount = 8,
-		2, 0, 2, coin
+	w := &earlier.Withdraw
+	w.ID, w.Account, w.Key, w.Currency, w.Amount = 8, 2, 0, 2, coin
 	apply(t, s, later, earlier)
 	if s.LastWithdraw() != 9 || s.Withdraw(8) == nil || s.Withdraw(9) == nil {
 		t.Errorf("%+v up to %d", s.Withdraws(), s.LastWithdraw())
@@ -287,8 +287,9 @@ func movedTo(t *testing.T, s *State, status uint8) error {
 // TestAWithdrawHasThisLifeAndNoOther tries every status after every other.
 func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
 	const (
-		fresh, verified, approved = event.WithdrawNew, event.WithdrawVerified, event.WithdrawApproved
-		refused, cancelled        = event.WithdrawRefused, event.WithdrawCancelled
+		fresh, verified              = event.WithdrawNew, event.WithdrawVerified
+		approved, refused, cancelled = event.WithdrawApproved, event.WithdrawRefused,
+			event.WithdrawCancelled
 	)
 	allowed := map[[2]uint8]bool{{fresh, verified}: true, {fresh, refused}: true,
 		{fresh, cancelled}:   true,

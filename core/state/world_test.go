@@ -87,19 +87,7 @@ func (w *world) note(r *event.Record) {
 	case event.KindMaintenance:
 		w.maintenance = r.Maintenance
 	case event.KindHistory:
-		w.history = r.History
-		for i := range w.withdraws {
-			w.withdraws[i].Stale, w.withdraws[i].Renewed = w.withdraws[i].Status ==
-				event.WithdrawNew, false
-		}
-		for _, m := range slices.Clone(w.mails) {
-			if m.Withdraw.Status != event.WithdrawNew {
-				continue
-			}
-			k := &w.withdraws[w.at(m.Withdraw.ID)]
-			k.Issue, k.IssuedUs, k.Stale, k.Renewed = k.Issue+1, r.TimeUs, false, true
-			w.mail(r.TimeUs, *k)
-		}
+		w.begin(r)
 	case event.KindFees:
 		f := &r.Fees
 		if w.own[f.Account] == nil {
@@ -109,6 +97,23 @@ func (w *world) note(r *event.Record) {
 		if f.Own {
 			w.own[f.Account][r.Pair] = FeeRates{Maker: f.Maker, Taker: f.Taker}
 		}
+	}
+}
+
+// begin lets another history begin: codes are stale, but for those whose mails still wait.
+func (w *world) begin(r *event.Record) {
+	w.history = r.History
+	for i := range w.withdraws {
+		k := &w.withdraws[i]
+		k.Stale, k.Renewed = k.Status == event.WithdrawNew, false
+	}
+	for _, m := range slices.Clone(w.mails) {
+		if m.Withdraw.Status != event.WithdrawNew {
+			continue
+		}
+		k := &w.withdraws[w.at(m.Withdraw.ID)]
+		k.Issue, k.IssuedUs, k.Stale, k.Renewed = k.Issue+1, r.TimeUs, false, true
+		w.mail(r.TimeUs, *k)
 	}
 }
 
