@@ -33,16 +33,16 @@ func bucket(bounds []int64, v int64) int {
 	return i
 }
 
-// A Distribution is what a histogram has counted up to some moment; or a histogram itself, of
-// somebody who is alone with it.
+// A Distribution has the counts of a histogram at some moment. It may also be used as a histogram,
+// by one goroutine.
 type Distribution struct {
 	Bounds []int64  // read only
 	Counts []uint64 // by bucket, one more than Bounds
 	Sum    int64
 }
 
-// NewDistribution makes an empty one with these ascending bounds, which it keeps.
-func NewDistribution(bounds []int64) Distribution {
+// newDistribution makes an empty one with these ascending bounds, which it keeps.
+func newDistribution(bounds []int64) Distribution {
 	return Distribution{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 }
 
@@ -52,21 +52,20 @@ func (d *Distribution) Observe(v int64) {
 	d.Sum += v
 }
 
-// Clone is a copy that shares nothing but the bounds.
+// Clone returns a copy that shares nothing but the bounds.
 func (d *Distribution) Clone() Distribution {
 	return Distribution{d.Bounds, slices.Clone(d.Counts), d.Sum}
 }
 
-// Read gives what has been counted so far. A value that is being observed meanwhile may be in
-// Counts and not yet in Sum.
+// Read returns the counts so far. A value that is being observed meanwhile may be in Counts and not
+// yet in Sum.
 func (h *Histogram) Read() Distribution {
 	var d Distribution
 	h.AddTo(&d)
 	return d
 }
 
-// AddTo adds what has been counted so far to a distribution with the same bounds, or to an empty
-// one.
+// AddTo adds the counts so far to a distribution with the same bounds, or to an empty one.
 func (h *Histogram) AddTo(d *Distribution) {
 	if d.Counts == nil {
 		d.Bounds, d.Counts = h.bounds, make([]uint64, len(h.counts))
@@ -77,7 +76,7 @@ func (h *Histogram) AddTo(d *Distribution) {
 	d.Sum += h.sum.Load()
 }
 
-// Count is how many values there are.
+// Count returns how many values there are.
 func (d *Distribution) Count() (n uint64) {
 	for _, c := range d.Counts {
 		n += c
@@ -87,20 +86,20 @@ func (d *Distribution) Count() (n uint64) {
 
 // Bounds of the histograms. Durations are in nanoseconds.
 var (
-	// StepBounds are for what an order does within the process: 1 us to 10 s.
-	StepBounds = steps(time.Microsecond, 10*time.Second)
+	// stepBounds are for the stages of an order within the process: 1 us to 10 s.
+	stepBounds = steps(time.Microsecond, 10*time.Second)
 	// RequestBounds are for requests and calls of the store: 50 us to 10 s.
 	RequestBounds = steps(50*time.Microsecond, 10*time.Second)
-	// SnapshotBounds are for what takes as long as there is much to write: 5 ms to 250 s.
-	SnapshotBounds = steps(5*time.Millisecond, 250*time.Second)
-	// RecordBounds and ByteBounds are for batches.
-	RecordBounds = []int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}
-	ByteBounds   = []int64{1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14,
+	// snapshotBounds are for writes whose time grows with the state: 5 ms to 250 s.
+	snapshotBounds = steps(5*time.Millisecond, 250*time.Second)
+	// recordBounds and byteBounds are for batches.
+	recordBounds = []int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}
+	byteBounds   = []int64{1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14,
 		1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19}
 )
 
-// steps goes from one duration to another in steps of 1, 2.5, 5 and 10: a percentile that is read
-// between two of them is off by a factor of 2.5 at most.
+// steps returns bounds from one duration to another in steps of 1, 2.5, 5 and 10: a percentile that
+// is read between two of them is off by a factor of 2.5 at most.
 func steps(from, to time.Duration) (bounds []int64) {
 	for decade := time.Nanosecond; decade <= to; decade *= 10 {
 		for _, d := range []time.Duration{decade, decade * 5 / 2, decade * 5} {
@@ -114,8 +113,8 @@ func steps(from, to time.Duration) (bounds []int64) {
 
 var start = time.Now()
 
-// Now is a time for durations: nanoseconds of a clock that never goes back, always above 0.
+// Now returns the time for durations: nanoseconds of a clock that never goes back, always above 0.
 func Now() int64 { return At(time.Now()) }
 
-// At is what Now was at a moment of this process.
+// At returns the value that Now had at a moment of this process.
 func At(t time.Time) int64 { return int64(t.Sub(start)) + 1 }

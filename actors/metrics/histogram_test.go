@@ -14,7 +14,7 @@ func TestAValueIsInTheFirstBucketWhoseBoundIsNotBelowIt(t *testing.T) {
 		h.Observe(v)
 		want := make([]uint64, 4)
 		want[bucket] = 1
-		own := NewDistribution([]int64{1, 10, 100})
+		own := newDistribution([]int64{1, 10, 100})
 		own.Observe(v)
 		for _, d := range []Distribution{h.Read(), own, own.Clone()} {
 			if !slices.Equal(d.Counts, want) || d.Sum != v || d.Count() != 1 {
@@ -35,7 +35,7 @@ func TestAValueIsInTheFirstBucketWhoseBoundIsNotBelowIt(t *testing.T) {
 
 func TestNothingIsLostWhenManyObserveAndShardsAddUp(t *testing.T) {
 	const goroutines, each = 8, 10_000
-	shards := [2]*Histogram{NewHistogram(StepBounds), NewHistogram(StepBounds)}
+	shards := [2]*Histogram{NewHistogram(stepBounds), NewHistogram(stepBounds)}
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		wg.Go(func() {
@@ -65,11 +65,11 @@ func TestBoundsAscendAndReachAsFarAsTheySay(t *testing.T) {
 			t.Errorf("%s: %v", name, bounds)
 		}
 	}
-	f("steps", StepBounds, int64(time.Microsecond), int64(10*time.Second))
+	f("steps", stepBounds, int64(time.Microsecond), int64(10*time.Second))
 	f("requests", RequestBounds, int64(50*time.Microsecond), int64(10*time.Second))
-	f("snapshots", SnapshotBounds, int64(5*time.Millisecond), int64(250*time.Second))
-	f("records", RecordBounds, 1, 5000)
-	f("bytes", ByteBounds, 128, 512<<10)
+	f("snapshots", snapshotBounds, int64(5*time.Millisecond), int64(250*time.Second))
+	f("records", recordBounds, 1, 5000)
+	f("bytes", byteBounds, 128, 512<<10)
 }
 
 func TestCountingAllocatesNothing(t *testing.T) {

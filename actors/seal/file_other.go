@@ -4,8 +4,9 @@ package seal
 
 import "os"
 
-// lock leaves it to whoever runs the commands: this system has no such locks.
+// lock does nothing: this system has no such locks, and the administrator runs one command at a
+// time.
 func lock(string) (unlock func(), err error) { return func() {}, nil }
 
-// keepOwner leaves it to the system: files get the permissions of their folder there.
+// keepOwner does nothing: files get the permissions of their folder on this system.
 func keepOwner(*os.File, string) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps other commands from changing files in a folder, until unlock or the process's end. It
-// leaves no file behind.
+// lock keeps other commands from changing files in a folder, until unlock or the end of the process.
+// It leaves no file behind.
 func lock(folder string) (unlock func(), err error) {
 	dir, err := os.Open(folder)
 	if err != nil {
@@ -29,7 +29,7 @@ func lock(folder string) (unlock func(), err error) {
 // chown is replaced by tests: not every user may give files away.
 var chown = (*os.File).Chown
 
-// keepOwner gives a file, which has nothing in it yet, to the owner and group of another one.
+// keepOwner gives a file that is still empty to the owner and group of the file like.
 func keepOwner(f *os.File, like string) error {
 	want, err := ownerOf(os.Stat(like))
 	if err != nil {

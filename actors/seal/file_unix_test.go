@@ -31,22 +31,24 @@ func TestTwoCommandsDoNotChangeTheFileAtOnce(t *testing.T) {
 	}
 }
 
-// A file that an administrator has changed still belongs to the user who serves, or it is not
+// belongsTo returns the owner of a file.
+func belongsTo(t *testing.T, name string) owner {
+	t.Helper()
+	o, err := ownerOf(os.Stat(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// A file that an administrator has changed still belongs to the user of the exchange, or it is not
 // changed.
 func TestTheFileKeepsItsOwner(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.key")
 	if _, err := Load("", file, true); err != nil {
 		t.Fatal(err)
 	}
-	belongsTo := func(name string) owner {
-		t.Helper()
-		o, err := ownerOf(os.Stat(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
-	}
-	want := belongsTo(file)
+	want := belongsTo(t, file)
 	refused := errors.New("refused")
 	given := owner{}
 	chown = func(f *os.File, uid, gid int) error {
@@ -64,13 +66,13 @@ func TestTheFileKeepsItsOwner(t *testing.T) {
 	}
 	// The owner of a device of the system is another one, or, for root, a file that was given away.
 	elsewhere := "/dev/null"
-	if want == belongsTo(elsewhere) {
+	if want == belongsTo(t, elsewhere) {
 		if err := os.Chown(file, 12345, 23456); err != nil {
 			t.Fatal(err)
 		}
 		elsewhere, want = file, owner{12345, 23456}
 	} else {
-		want = belongsTo(elsewhere)
+		want = belongsTo(t, elsewhere)
 	}
 	if err := write(other, "y", elsewhere, os.Rename); !errors.Is(err, refused) || given != want {
 		t.Errorf("%v, given to %v, not %v", err, given, want)
@@ -81,17 +83,22 @@ func TestTheFileKeepsItsOwner(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(other)); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if syscall.Geteuid() != 0 {
-		return // nobody else may give files away
+	if syscall.Geteuid() == 0 { // other users may not give files away
+		chown = (*os.File).Chown
+		rotationKeepsOwner(t, file)
 	}
-	chown = (*os.File).Chown
+}
+
+// rotationKeepsOwner gives the file of a key to another user, rotates and retires.
+func rotationKeepsOwner(t *testing.T, file string) {
+	t.Helper()
 	if err := os.Chown(file, 12345, 23456); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Rotate(file); err != nil {
 		t.Fatal(err)
 	}
-	if o := belongsTo(file); o != (owner{12345, 23456}) {
+	if o := belongsTo(t, file); o != (owner{12345, 23456}) {
 		t.Errorf("after a rotation it belongs to %v", o)
 	}
 	retired, err := Retire(file)
@@ -99,7 +106,7 @@ func TestTheFileKeepsItsOwner(t *testing.T) {
 		t.Fatal(retired, err)
 	}
 	for _, name := range append(retired, file) {
-		if o := belongsTo(name); o != (owner{12345, 23456}) {
+		if o := belongsTo(t, name); o != (owner{12345, 23456}) {
 			t.Errorf("after a retirement %s belongs to %v", name, o)
 		}
 	}

@@ -70,8 +70,10 @@ func TestAKeyIsThereOnceAndTheirNumberIsBounded(t *testing.T) {
 	}
 }
 
-func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "exchange.key")
+// rotated makes a file with as many keys as there may be. last is its Sealer.
+func rotated(t *testing.T) (file string, last *Sealer) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "exchange.key")
 	if _, err := Rotate(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
@@ -79,7 +81,6 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last *Sealer
 	for n := 2; n <= MaxKeys; n++ {
 		rotated, err := Rotate(file)
 		if err != nil {
@@ -94,6 +95,11 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
 	}
+	return file, last
+}
+
+func TestAKeyIsRotatedInItsFile(t *testing.T) {
+	file, last := rotated(t)
 	if _, err := Rotate(file); err == nil {
 		t.Error("one too many")
 	}
@@ -112,7 +118,14 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 		s.ID() != last.ID() {
 		t.Errorf("on one line: %v, %v", s, err)
 	}
+}
 
+func TestRetiredKeysAreKept(t *testing.T) {
+	file, last := rotated(t)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	retired, err := Retire(file)
 	if err != nil || len(retired) != MaxKeys-1 {
 		t.Fatal(retired, err)
@@ -131,7 +144,7 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 	if retired, err := Retire(file); err != nil || len(retired) != 0 {
 		t.Errorf("nothing to retire: %v, %v", retired, err)
 	}
-	// What a retirement that broke off has left is no obstacle.
+	// The files of a retirement that broke off are no obstacle.
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
