@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -54,6 +55,29 @@ type request struct {
 	withdrawal withdrawalRequest
 	admin      Admin      // of an operator; the registry fills in what came of it
 	partOf     *cancelAll // KindCancel: the cancel-all that it is part of
+}
+
+// Admin is an operator's request: its fields, and then its outcome.
+type Admin struct {
+	Account     string // name
+	Email       string
+	Permissions uint8
+	Allow       []string // CIDR prefixes
+	Key         string   // public part; made for a new key
+	Secret      string   // of a new key
+	Currency    string   // code
+	amount      money.Amount
+	Reference   string
+
+	Pair    string          // name
+	On      bool            // halted, frozen, in maintenance
+	Message string          // of maintenance; why a mail was given up
+	fees    *state.FeeRates // nil: the pair's
+	mail    uint64          // id
+
+	AccountID uint32
+	Deposit   uint64
+	Repeated  bool // nothing changed: it was so already, or the reference has its deposit
 }
 
 // A decision is what the actors have made of a request, beside its record.
@@ -177,6 +201,15 @@ func (c *Command) begin(kind event.Kind, pair uint16) *event.Record {
 	return c.entry.begin(kind, pair, c.timeUs, c.operator)
 }
 
+// ownCommand has what the wallet has set aside for the command that an entry answers.
+type ownCommand struct {
+	ticket   uint64 // 0: the entry answers no command, or another account's
+	placed   bool   // an order was on its way, accepted or refused
+	reserved reservation
+	clientID event.ClientID
+	pair     uint16 // of the order that was on its way
+}
+
 // own is what the command's wallet has set aside for it.
 func (c *Command) own() ownCommand {
 	own := ownCommand{ticket: c.ticket, reserved: c.reserved, clientID: c.order.clientID}
@@ -192,6 +225,24 @@ func (c *Command) keyNumber() uint32 {
 		return 0
 	}
 	return c.key.Number
+}
+
+// A RequestError refuses a request, and nothing was changed. Its text is for the operator.
+type RequestError struct{ text string }
+
+func (e *RequestError) Error() string { return e.text }
+
+// A limitError is a RequestError for a limit that counts commands on their way, too.
+type limitError struct{ RequestError }
+
+func (e *limitError) Unwrap() error { return &e.RequestError }
+
+func limitf(format string, args ...any) error {
+	return &limitError{RequestError{fmt.Sprintf(format, args...)}}
+}
+
+func refusef(format string, args ...any) error {
+	return &RequestError{fmt.Sprintf(format, args...)}
 }
 
 // kindCancelAll asks for the cancels of all open orders of an account. It is never a record: each

@@ -34,7 +34,9 @@
 //	release.go              settlements, the batch to the fold, answers
 //	mailer.go               the outbox
 //	engine.go               the parts of an engine, put together
-//	lifetime.go             the engine's end, and all waits
+//	lifetime.go             how long an engine lasts, and all waits
+//	stop.go                 its orderly end, and its failure
+//	ticker.go               writing behind, and a watch on the append and the clock
 //	options.go              limits, times, and errors of admission
 //	recovery.go             a start on the data in the store
 //	owner.go                the store's owner, its beats, and standbys

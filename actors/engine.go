@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,15 +57,12 @@ type Engine struct {
 
 	lifetime
 	admission
-	// capacity 1: there is something new in the outbox
-	mailbox chan struct{}
 	// the store's watermark at the start: rows up to there are of earlier runs
 	projected uint64
 	auditing  atomic.Bool
-	clock     clockWatch // of ticked
 }
 
-// Start waits until the store is this process's, recovers the state from it, and starts the actors.
+// Start waits until this process owns the store, recovers the state from it, and starts the actors.
 // When it returns without an error the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	if o.scheduler == nil {
@@ -82,13 +78,13 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e, err := startOwned(ctx, &o, own, sealer)
 	if err != nil {
-		own.end() // the store keeps saying whose it is: only an orderly stop gives it back
+		own.end() // the store still names this owner: only an orderly stop gives it back
 		return nil, err
 	}
 	return e, nil
 }
 
-// startOwned recovers and starts on a store that is this process's.
+// startOwned recovers and starts on a store that this process owns.
 func startOwned(ctx context.Context, o *Options, own *ownership,
 	sealer *seal.Sealer) (*Engine, error) {
 	begin := time.Now()
@@ -123,18 +119,17 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 	e.run()
 	s := r.committed.State()
 	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.committed.Refolded()
-	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.committed.Began(),
-		"records", r.committed.Refolded(),
+	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last,
+		"snapshot", r.committed.Began(), "records", r.committed.Refolded(),
 		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
 	return e, nil
 }
 
-// newEngine is an engine without actors.
+// newEngine makes an engine without actors.
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
 	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer,
 		history: r.committed.State().History(), dir: directory.New(), meter: r.meter,
-		projected: r.committed.Watermark(),
-		mailbox:   make(chan struct{}, 1)}
+		projected: r.committed.Watermark()}
 	e.begin(o.scheduler, &e.opts.Timing)
 	e.prepare(&e.opts, &e.lifetime, own)
 	e.fees = &fees{dir: e.dir}
@@ -146,15 +141,15 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 	e.wallets = e.spawner(0)
 	e.system.EventStream.Subscribe(e.deadLetter)
 	if o.Mail != nil {
-		e.mailer = newMailer(e)
+		e.mailer = newMailer(&e.opts, e, &e.lifetime, e.meter, e.history)
 	}
 	return e
 }
 
-// run starts what is not an actor.
+// run starts the goroutines that are not actors.
 func (e *Engine) run() {
 	start := e.opts.scheduler.Start
-	start(ticker{e})
+	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, log: e.log})
 	start(e.journal)
 	start(e.projector)
 	if e.mailer != nil {
@@ -174,7 +169,8 @@ func (e *Engine) spawnAll(r *recovered) error {
 	}
 	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
 		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
-		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter, outside{e})})
+		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter,
+			outside{e})})
 	for _, a := range s.Accounts() {
 		if err := e.openAccount(g.recoverAccount(a), newWallet(a, r.committed)); err != nil {
 			return err
@@ -213,14 +209,14 @@ func (e *Engine) spawnFolds() (err error) {
 	return nil
 }
 
-// connect makes the journal, the projector, and the ways by which the committed side tells others.
+// connect makes the journal and the projector, and connects the committed side to them.
 func (e *Engine) connect(r *recovered) {
 	o := &e.opts
 	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
 		e)
 	e.committed = r.committed
-	po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log, Meter: e.meter, Fail: e.fail,
-		Stop: e.stop}
+	po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log, Meter: e.meter,
+		Fail: e.fail, Stop: e.stop}
 	if o.Archive != nil {
 		po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
 			return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
@@ -228,11 +224,12 @@ func (e *Engine) connect(r *recovered) {
 	}
 	e.projector = committed.NewProjector(e.committed, po)
 	e.committed.Connect(e.root, outside{e}, e.projector)
-	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, committed.ReadLimits{Reads: o.Limits.Reads,
-		PerAccount: o.Limits.ReadsPerAccount, Patience: o.Timing.Request}, o.Store)
+	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
+		Patience: o.Timing.Request}
+	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, limits, o.Store)
 }
 
-// outside is what the committed side tells of things.
+// outside hears from the committed side.
 type outside struct{ *Engine }
 
 // Recycle implements committed.Outside.
@@ -243,13 +240,12 @@ func (o outside) Found(l committed.Looker) { o.root.Send(o.registry, l) }
 
 // Mailed implements committed.Outside.
 func (o outside) Mailed() {
-	select {
-	case o.mailbox <- struct{}{}:
-	default:
+	if o.mailer != nil {
+		o.mailer.wake()
 	}
 }
 
-// readHost is what a door asks.
+// readHost answers the door of reads.
 type readHost struct{ *Engine }
 
 // Stopping implements committed.ReadHost.
@@ -257,8 +253,9 @@ func (h readHost) Stopping() bool { return h.stopping.Load() }
 
 // TurnAway implements committed.ReadHost.
 func (h readHost) TurnAway(why committed.Refusal) error {
-	return h.turnAway([...]error{committed.RefusedBusy: ErrBusy, committed.RefusedAccountBusy: ErrAccountBusy,
-		committed.RefusedStopping: ErrStopping}[why])
+	return h.turnAway([...]error{committed.RefusedBusy: ErrBusy,
+		committed.RefusedAccountBusy: ErrAccountBusy,
+		committed.RefusedStopping:    ErrStopping}[why])
 }
 
 // spawnBooks starts the book of each configured pair.
@@ -288,12 +285,12 @@ func (e *Engine) openAccount(a *directory.Account, w *wallet) (err error) {
 	return err
 }
 
-// spawner is for actors of one kind that are fail-stop.
+// spawner makes the spawner of one kind of fail-stop actors; room is that of a mailbox.
 func (e *Engine) spawner(room int) *mailbox.Spawner {
 	return mailbox.NewSpawner(e.root, room, e.host)
 }
 
-// failStop is the guard of actors whose state cannot be trusted after a panic.
+// failStop guards actors whose state cannot be trusted after a panic.
 type failStop struct {
 	log  *slog.Logger
 	exit func(code int)
@@ -304,12 +301,12 @@ func (f failStop) Panicked(m *mailbox.Mailbox, reason, message any) {
 	f.broken(m.Name(), reason, message)
 }
 
-// broken ends the process because an actor's invariant broke. Its state cannot be trusted, and what
-// others submitted may rest on it: recovery from the journal is what makes this safe.
+// broken ends the process because an actor's invariant broke. The actor's state cannot be trusted,
+// and entries of other actors may rest on it. Recovery from the journal makes this safe.
 func (f failStop) broken(name string, reason, message any) {
 	f.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
 		"message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
-	f.exit(ExitBroken)
+	f.exit(exitBroken)
 }
 
 func (e *Engine) deadLetter(message any) {
@@ -324,62 +321,8 @@ func (e *Engine) deadLetter(message any) {
 	}
 }
 
-// A clockWatch sees jumps of the wall clock: it goes by another one than metrics.Now. One goroutine
-// uses it.
-type clockWatch struct {
-	apart int64 // of the two, in nanoseconds, at the last look
-	known bool
-}
-
-// jumped is how far the wall clock has gone ahead of the other one since the last look; negative:
-// behind.
-func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
-	before, known := w.apart, w.known
-	w.apart, w.known = wall-monotonic, true
-	if !known {
-		return 0
-	}
-	return time.Duration(w.apart - before)
-}
-
-// A ticker makes the committed side write behind now and then, and watches over the append in
-// flight.
-type ticker struct{ engine *Engine }
-
-// Run ticks until the engine ends.
-func (k ticker) Run() {
-	e := k.engine
-	t := time.NewTicker(e.opts.Timing.Projection)
-	defer t.Stop()
-	for {
-		select {
-		case <-e.stop:
-			return
-		case <-t.C:
-			e.ticked()
-		}
-	}
-}
-
-func (e *Engine) ticked() {
-	now := time.Now()
-	if ahead := e.clock.jumped(now.UnixNano(),
-		metrics.At(now)); ahead > clockToleranceUs*time.Microsecond {
-		e.log.Error(
-			"the clock has jumped ahead, or the machine stood still; if it is wrong now, records "+
-				"keep its time until that has come: check the time service",
-			"ahead", ahead.Round(time.Millisecond), "now", now.UTC().Format(time.RFC3339))
-	}
-	// later than the writer itself: a store that never returns
-	if e.journal.stalledFor(metrics.Now()) > e.opts.Timing.StallMax*9/8 {
-		e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled,
-			e.opts.Timing.StallMax))
-	}
-	e.committed.Send(committed.Tick{})
-}
-
-// lag is how far the committed side, or the imager behind it, is behind what was released, in
-// records, and the store's projections behind that, in rows.
+// lag returns how many released records the committed side, or the imager behind it, has yet to
+// fold, and how many of its rows the store does not have.
 func (e *Engine) lag() (records uint64, rows int64) {
 	c := e.committed
 	return behind(c.Released(), min(c.Folded(), c.Imaged())), c.Unsaved()
@@ -405,98 +348,24 @@ func (e *Engine) widenCancelAll() bool {
 	return false
 }
 
-// Code is the code that a withdraw is confirmed with.
+// Code returns the code that confirms a withdrawal.
 func (e *Engine) Code(w *state.Withdraw) string { return e.sealer.Code(e.history, w) }
 
 func (e *Engine) codeFits(w *state.Withdraw, code string) bool {
 	return e.sealer.CodeFits(e.history, w, code)
 }
 
-// fail ends the engine: nothing is acknowledged any more. It may be called from any goroutine.
-func (e *Engine) fail(err error) {
-	e.failOnce.Do(func() {
-		e.log.Error("the engine stops", "error", err)
-		e.failure = err
-		close(e.dead)
-		e.own.end()
-		if e.mailer != nil {
-			e.mailer.hurry()
-		}
-	})
-}
-
-// Stop ends the engine in order: admission is closed, the mail that is being sent is sent, what is
-// in flight is released, projections are written, a snapshot is taken, and the store is given back,
-// so that another host's start need not wait. An error means that it did not come to that end
-// before ctx was over, which is safe: the next start recovers from the journal.
-func (e *Engine) Stop(ctx context.Context) error {
-	e.CloseAdmission()
-	defer close(e.stop)
-	if e.mailer != nil {
-		e.mailer.stop(ctx)
-	}
-	err := e.drain(ctx)
-	if err == nil {
-		e.committed.Send(committed.Finish{})
-		select {
-		case <-e.projector.Finished():
-			err = errors.Join(e.Err(), e.projector.Err())
-		case <-e.dead:
-			err = e.failure
-		case <-ctx.Done():
-			err = fmt.Errorf("stopping before the projections were written: %w", ctx.Err())
-		}
-	}
-	e.journal.close()
-	if err != nil {
-		e.fail(err) // wakes whoever still waits: the outcome is unknown
-		return err
-	}
-	<-e.journal.stopped
-	if err := e.own.release(ctx); err != nil {
-		e.log.Warn(
-			"the store was not given back: a start on another host waits until it is sure that "+
-				"this one has ended", "error", err)
-	}
-	return nil
-}
-
-// drain waits until nothing is in flight.
-func (e *Engine) drain(ctx context.Context) error {
-	err := e.until(ctx, func() bool {
-		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 && e.ReadsInFlight() == 0
-	})
-	if err != nil && err == ctx.Err() {
-		return fmt.Errorf("stopping with %d commands in flight: %w", e.commandsInFlight(), err)
-	}
-	return err
-}
-
-// Abandon ends the engine's goroutines without an orderly end, as a crash would: for tests.
-func (e *Engine) Abandon() {
-	e.CloseAdmission()
-	e.fail(errors.New("abandoned"))
-	e.journal.close()
-	<-e.journal.stopped
-	<-e.own.stopped
-	close(e.stop)
-	<-e.projector.Finished()
-	if e.mailer != nil {
-		<-e.mailer.finished
-	}
-}
-
-// Key is the live API key with that public part, nil if there is none.
+// Key returns the live API key with that public part, nil if there is none.
 func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
-// Authority authenticates what is written apart from the store, with the server's key.
+// Authority authenticates backups and archives with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }
 
-// Log is the engine's log.
+// Log returns the engine's log.
 func (e *Engine) Log() *slog.Logger { return e.log }
 
-// Ready is nil when the engine is up and the store has confirmed lately that it is ours. In
-// maintenance it is.
+// Ready is nil when the engine takes commands and the store has confirmed lately that this process
+// owns it. Maintenance does not count.
 func (e *Engine) Ready() error {
 	now := metrics.Now()
 	if err := e.open(now); err != nil {

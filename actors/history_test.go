@@ -60,7 +60,7 @@ func (b *teller) issued(issue uint32) (code string) {
 	b.t.Helper()
 	eventually(b.t, fmt.Sprint("issue ", issue, " is mailed"), func() bool {
 		for _, m := range b.post.delivered() {
-			if m.Withdraw.ID == 1 && m.Withdraw.Issue == issue && m.History == b.e.history {
+			if m.Withdraw.ID == 1 && m.Withdraw.Issue == issue && m.history == b.e.history {
 				code = m.Code
 			}
 		}

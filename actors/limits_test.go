@@ -466,7 +466,7 @@ func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
 func limited(t *testing.T, what string, got error, text string) {
 	t.Helper()
 	var refused *RequestError
-	if !errors.As(got, &refused) || refused.Text != text {
+	if !errors.As(got, &refused) || refused.text != text {
 		t.Errorf("%s: %v, want the refusal %q", what, got, text)
 	}
 }

@@ -10,51 +10,63 @@ import (
 	"time"
 
 	"exchange/actors/committed"
+	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/state"
 )
 
-// A Mail is what an account has to be told about one of its withdraws: the code to confirm it with,
-// or that it was refused.
+// A Mail tells an account about one of its withdrawals: the code that confirms it, or that it was
+// refused.
 type Mail struct {
-	ID       uint64 // the same for every try in one history
-	History  event.HistoryID
-	To       string
-	Account  string
-	Currency string
-	Code     string // "": the withdraw was refused
+	id       uint64 // the same for every try in one history
+	history  event.HistoryID
+	To       string // address
+	Currency string // code
+	Code     string // "": the withdrawal was refused
 	Valid    time.Duration
 	Withdraw state.Withdraw
 }
 
-// MessageID is the same for every try in one history, and no other mail of this history or another
-// one has the same. A mail that waits over a new history gets another: should the server have taken
-// it just before, it cannot tell that the second is the same.
-func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.History, m.ID) }
+// MessageID returns an id that is the same for every try in one history, and of no other mail of
+// any history. A mail that waits over a new history gets another id: if the mail server took it
+// just before, that server cannot tell that the second mail is the same.
+func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.history, m.id) }
 
 // ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the
 // mail is given up.
 var ErrNeverMailed = errors.New("trying again is useless")
 
-// A mailer sends what is in the outbox, one mail at a time, and takes out what was sent. Accounts
-// take turns, and one whose mail fails waits before its next one: none keeps another's codes from
-// being sent. The outbox is in the state, so no mail is forgotten in a crash; one that was sent
-// just before may be sent again. Its goroutine owns it.
+// A mailer sends the mails of the outbox, one at a time, and takes out each that was sent. Accounts
+// take turns, and one whose mail fails waits before its next mail, so no account keeps another's
+// codes from being sent. The outbox is part of the state, so a crash forgets no mail; one that was
+// sent just before may be sent again. The mailer's goroutine owns it.
 type mailer struct {
-	engine *Engine
-	send   func(context.Context, *Mail) error
-	log    *slog.Logger
+	out     mailerOut
+	life    *lifetime
+	meter   *metrics.Engine
+	options *Options
+	log     *slog.Logger
+	history event.HistoryID
 
-	seen   uint64                // id of the newest mail that it has heard of
+	seen   uint64                // id of the newest mail in or behind its queues
 	known  int                   // mails in its queues; some may have left the outbox
 	queues map[uint32]*mailQueue // by account
 	turns  []*mailQueue          // the same; the first has the next turn
-	over   map[uint64]string     // sent, or given up for a reason; the outbox is still to be told
+	over   map[uint64]string     // sent, or given up for a reason; still in the outbox
 
-	ctx      context.Context // of what is being sent
-	hurry    context.CancelFunc
-	last     chan struct{} // closed: no other mail is begun
-	finished chan struct{}
+	ctx      context.Context    // of the mail that is being sent
+	hurry    context.CancelFunc // ends ctx
+	news     chan struct{}      // capacity 1: the outbox has a new mail
+	last     chan struct{}      // closed: no other mail is begun
+	finished chan struct{}      // closed when the goroutine has ended
+}
+
+// mailerOut reads and changes the outbox, and knows what a mail says.
+type mailerOut interface {
+	FollowUp(q committed.Question) error
+	mailed(id uint64, reason string) error // takes a mail out of the outbox
+	Code(w *state.Withdraw) string
+	CurrencyCode(number uint16) string
 }
 
 // A mailQueue has the mails of one account.
@@ -71,18 +83,27 @@ const (
 	mailMost     = 10 * time.Minute
 	mailLifetime = 24 * time.Hour // after which a mail is given up
 	mailPage     = 100            // mails in one look at the outbox
-	mailSlack    = 1000           // mails that may be known beside twice as many as there are
+	mailSlack    = 1000           // mails known beyond twice those in the outbox, until all are read anew
 )
 
-func newMailer(e *Engine) *mailer {
-	m := &mailer{engine: e, send: e.opts.Mail, log: e.log, queues: map[uint32]*mailQueue{},
-		over: map[uint64]string{},
+func newMailer(o *Options, out mailerOut, life *lifetime, meter *metrics.Engine,
+	history event.HistoryID) *mailer {
+	m := &mailer{out: out, life: life, meter: meter, options: o, log: o.Log, history: history,
+		queues: map[uint32]*mailQueue{}, over: map[uint64]string{}, news: make(chan struct{}, 1),
 		last: make(chan struct{}), finished: make(chan struct{})}
 	m.ctx, m.hurry = context.WithCancel(context.Background())
 	return m
 }
 
-// Run is the goroutine.
+// wake tells the mailer that the outbox has a new mail. It never waits.
+func (m *mailer) wake() {
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends mails until the engine ends.
 func (m *mailer) Run() {
 	defer close(m.finished)
 	tick := time.NewTicker(mailLeast)
@@ -91,33 +112,33 @@ func (m *mailer) Run() {
 		select {
 		case <-m.last:
 			return
-		case <-m.engine.stop:
+		case <-m.life.stop:
 			return
-		case <-m.engine.dead:
+		case <-m.life.dead:
 			return
 		case <-tick.C:
-		case <-m.engine.mailbox:
+		case <-m.news:
 		}
 		m.round()
 	}
 }
 
-// round sends what may be sent now.
+// round sends all mails that may be sent now.
 func (m *mailer) round() {
 	m.tell()
 	m.learn()
 	for q := m.turn(); q != nil; q = m.turn() {
 		m.serve(q)
 		select {
-		case <-m.engine.mailbox: // somebody else may have a turn now
+		case <-m.news: // another account may have a turn now
 			m.learn()
 		default:
 		}
 	}
 }
 
-// stop lets the mailer end with the mail that it is sending, for which it has half of the time that
-// is left.
+// stop lets the mailer end with the mail that it is sending. That mail has half of the time that is
+// left.
 func (m *mailer) stop(ctx context.Context) {
 	close(m.last)
 	half := ctx
@@ -129,15 +150,15 @@ func (m *mailer) stop(ctx context.Context) {
 	defer context.AfterFunc(half, m.hurry)()
 	select {
 	case <-m.finished:
-	case <-m.engine.dead:
+	case <-m.life.dead:
 	case <-ctx.Done():
 	}
 }
 
-// learn puts what is new in the outbox into the queues. When too much of what they have left the
-// outbox by itself, they are made anew.
+// learn puts the new mails of the outbox into the queues. It makes the queues anew when too many of
+// their mails have left the outbox by themselves.
 func (m *mailer) learn() {
-	if m.known > 2*int(m.engine.meter.Outbox.Load())+mailSlack {
+	if m.known > 2*int(m.meter.Outbox.Load())+mailSlack {
 		m.seen, m.known = 0, 0
 		for _, q := range m.queues {
 			q.mails = nil
@@ -158,10 +179,10 @@ func (m *mailer) learn() {
 	}
 }
 
-// look reads the next mails of the outbox; nil if that cannot be just now.
+// look reads the next mails of the outbox; nil if it cannot be read just now.
 func (m *mailer) look(after uint64, most int) *committed.Outbox {
 	q := &committed.Outbox{After: after, Limit: most}
-	if err := m.engine.FollowUp(q); err != nil {
+	if err := m.out.FollowUp(q); err != nil {
 		return nil
 	}
 	return q
@@ -178,15 +199,15 @@ func (m *mailer) queue(account uint32, id uint64) {
 	m.known++
 }
 
-// turn is the next account that has a mail and need not wait, nil if there is none, or no other
-// mail is to be begun.
+// turn returns the queue of the next account that has a mail and need not wait. It returns nil if
+// there is none, or if no other mail may be begun.
 func (m *mailer) turn() *mailQueue {
 	select {
 	case <-m.last:
 		return nil
-	case <-m.engine.stop:
+	case <-m.life.stop:
 		return nil
-	case <-m.engine.dead:
+	case <-m.life.dead:
 		return nil
 	default:
 	}
@@ -220,10 +241,10 @@ func (m *mailer) serve(q *mailQueue) {
 	q.mails = q.mails[1:]
 	m.known--
 	if len(r.Mails) == 0 || r.Mails[0].ID != id {
-		return // it became useless
+		return // it has left the outbox
 	}
 	mail := &r.Mails[0]
-	err := m.send(m.ctx, m.compose(mail, &r.Accounts[0]))
+	err := m.options.Mail(m.ctx, m.compose(mail, &r.Accounts[0]))
 	switch now := time.Now(); {
 	case err == nil:
 		q.failures = 0
@@ -242,20 +263,20 @@ func (m *mailer) serve(q *mailQueue) {
 	}
 }
 
-// done tells the outbox, now or, if that cannot be just now, in a later round.
+// done takes a mail out of the outbox, now or, if that cannot be just now, in a later round.
 func (m *mailer) done(id uint64, reason string) {
 	reason = reason[:min(len(reason), maxMessage)]
-	if err := m.engine.mailed(id, reason); err != nil {
+	if err := m.out.mailed(id, reason); err != nil {
 		m.over[id] = reason
 		m.log.Warn("a mail is still in the outbox, and is taken out later", "mail", id, "error",
 			err)
 	}
 }
 
-// tell tells the outbox what it could not be told before.
+// tell takes those mails out of the outbox that done could not.
 func (m *mailer) tell() {
 	for _, id := range slices.Sorted(maps.Keys(m.over)) {
-		if m.engine.mailed(id, m.over[id]) != nil {
+		if m.out.mailed(id, m.over[id]) != nil {
 			return
 		}
 		delete(m.over, id)
@@ -264,10 +285,10 @@ func (m *mailer) tell() {
 
 func (m *mailer) compose(mail *state.Mail, to *committed.AccountInfo) *Mail {
 	w := &mail.Withdraw
-	c := &Mail{ID: mail.ID, History: m.engine.history, To: to.Email, Account: to.Name,
-		Currency: m.engine.CurrencyCode(w.Currency), Withdraw: *w}
+	c := &Mail{id: mail.ID, history: m.history, To: to.Email,
+		Currency: m.out.CurrencyCode(w.Currency), Withdraw: *w}
 	if w.Status == event.WithdrawNew {
-		c.Code, c.Valid = m.engine.Code(w), m.engine.opts.Withdraw.CodeValid
+		c.Code, c.Valid = m.out.Code(w), m.options.Withdraw.CodeValid
 	}
 	return c
 }

@@ -98,7 +98,7 @@ func TestAccountsTakeTurnsWithTheirMails(t *testing.T) {
 		b.outboxIs(0)
 		var order []string
 		for _, m := range b.post.delivered() {
-			order = append(order, m.Account)
+			order = append(order, strings.TrimSuffix(m.To, "@example.org"))
 		}
 		if n := len(order); n != 53 || slices.Index(order, "cid") > 4 ||
 			slices.Index(order[slices.Index(order, "ben")+1:], "ben") > 2 {
@@ -114,7 +114,7 @@ func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
 		tries := make(chan uint64, 100)
 		b := newTeller(t, at, func(o *Options) {
 			o.Mail = func(_ context.Context, m *Mail) error {
-				tries <- m.ID
+				tries <- m.id
 				return fmt.Errorf("550 no such user: %w", ErrNeverMailed)
 			}
 		})
@@ -153,8 +153,10 @@ func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) { o.Mail = unsent })
-		m := newMailer(b.e) // without its goroutine: the test is it
-		m.send = b.post.send
+		o := b.e.opts
+		o.Mail = b.post.send
+		// without its goroutine: the test does its work
+		m := newMailer(&o, b.e, &b.e.lifetime, b.e.meter, b.e.history)
 		most := 0
 		const n = mailSlack + 100
 		for id := uint64(1); id <= n; id++ {
@@ -211,7 +213,7 @@ func TestAMailThatIsBeingSentWhenTheEngineStopsIsNotSentAgain(t *testing.T) {
 		}
 		b.reopen(at)
 		b.outboxIs(0)
-		if mails := b.post.delivered(); len(mails) != 2 || mails[0].ID == mails[1].ID {
+		if mails := b.post.delivered(); len(mails) != 2 || mails[0].id == mails[1].id {
 			t.Errorf("sent are %+v", mails)
 		}
 		b.end()

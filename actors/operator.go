@@ -55,7 +55,7 @@ func (e *Engine) RevokeKey(operator, public string) (Admin, error) {
 func (e *Engine) Deposit(operator, account, currency string, amount money.Amount,
 	reference string) (Admin, error) {
 	return e.askRegistry(event.KindDeposit, operator,
-		Admin{Account: account, Currency: currency, Amount: amount, Reference: reference})
+		Admin{Account: account, Currency: currency, amount: amount, Reference: reference})
 }
 
 // Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated
@@ -73,7 +73,7 @@ func (e *Engine) Freeze(operator, account string, on bool) (Admin, error) {
 // SetFees gives an account its own rates in a pair; nil: the pair's usual rates count again. It
 // opens the account that fees go to, if need be.
 func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (Admin, error) {
-	wish := Admin{Account: account, Pair: pair, Fees: own}
+	wish := Admin{Account: account, Pair: pair, fees: own}
 	a, err := e.askRegistry(event.KindFees, operator, wish)
 	if !errors.Is(err, errNoFeeAccount) {
 		return a, err
@@ -125,7 +125,7 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 
 // mailed takes a mail out of the outbox: it was sent, or given up for a reason.
 func (e *Engine) mailed(id uint64, reason string) error {
-	_, err := e.askRegistry(event.KindMailed, "", Admin{Mail: id, Message: reason})
+	_, err := e.askRegistry(event.KindMailed, "", Admin{mail: id, Message: reason})
 	return err
 }
 

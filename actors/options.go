@@ -141,5 +141,5 @@ var ErrStandby = errors.New("stopped while another exchange owns the store")
 // ErrConfig is wrapped when the configuration does not fit what the store holds.
 var ErrConfig = errors.New("the configuration does not fit the stored state")
 
-// ExitBroken is given to Options.Exit when an invariant breaks: EX_SOFTWARE of sysexits.h.
-const ExitBroken = 70
+// exitBroken is the code for Options.Exit when an invariant breaks: EX_SOFTWARE of sysexits.h.
+const exitBroken = 70

@@ -18,47 +18,6 @@ import (
 	"exchange/core/state"
 )
 
-// Admin is a command of the operator's: what is wanted, and what came of it.
-type Admin struct {
-	Account     string // name
-	Email       string
-	Permissions uint8
-	Allow       []string // CIDR prefixes
-	Key         string   // public part; made for a new key
-	Secret      string   // of a new key
-	Currency    string   // code
-	Amount      money.Amount
-	Reference   string
-
-	Pair    string          // name
-	On      bool            // halted, frozen, in maintenance
-	Message string          // of maintenance; why a mail was given up
-	Fees    *state.FeeRates // nil: the pair's
-	Mail    uint64
-
-	AccountID uint32
-	Deposit   uint64
-	Repeated  bool // it was so already: the deposit was made before, by the same reference
-}
-
-// A RequestError is a refusal that changed nothing, in words for who asked.
-type RequestError struct{ Text string }
-
-func (e *RequestError) Error() string { return e.Text }
-
-// A limitError is a RequestError for a limit, which counts what is on its way too.
-type limitError struct{ RequestError }
-
-func (e *limitError) Unwrap() error { return &e.RequestError }
-
-func limitf(format string, args ...any) error {
-	return &limitError{RequestError{fmt.Sprintf(format, args...)}}
-}
-
-func refusef(format string, args ...any) error {
-	return &RequestError{fmt.Sprintf(format, args...)}
-}
-
 // A registry decides on what the engine has one of: account names, keys, deposit references. One
 // actor owns it. An object whose record is on its way makes the next command on it wait until it is
 // released.
@@ -206,7 +165,7 @@ func (g *registry) decide(c *Command) {
 	if c.kind == event.KindMailed || c.kind == event.KindDeposit && g.depositable(&c.admin) == nil {
 		g.busy[object] = nil
 		l := &lookup{command: c}
-		if l.Mail = c.admin.Mail; c.kind == event.KindDeposit {
+		if l.Mail = c.admin.mail; c.kind == event.KindDeposit {
 			l.Lookup = committed.Lookup{Reference: c.admin.Reference}
 		}
 		g.out.lookUp(l)
@@ -282,7 +241,7 @@ func (c *Command) object() string {
 	case event.KindMaintenance:
 		return "maintenance"
 	case event.KindMailed:
-		return "mail " + strconv.FormatUint(c.admin.Mail, 10)
+		return "mail " + strconv.FormatUint(c.admin.mail, 10)
 	}
 	return "key " + c.admin.Key
 }
@@ -395,7 +354,7 @@ func (g *registry) depositable(a *Admin) error {
 		return err
 	case g.catalogue.CurrencyNumber(a.Currency) == 0:
 		return refusef("there is no currency %.80q", a.Currency)
-	case a.Amount <= 0:
+	case a.amount <= 0:
 		return refusef("the amount of a deposit is above 0")
 	case a.Reference == "" || len(a.Reference) > maxReference:
 		return refusef("a reference has 1 to %d bytes", maxReference)
@@ -415,7 +374,7 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	a.AccountID = account.ID
 	if known.ID != 0 {
 		d := &known.Deposit
-		if d.Account != account.ID || d.Currency != currency || d.Amount != a.Amount {
+		if d.Account != account.ID || d.Currency != currency || d.Amount != a.amount {
 			return false,
 				refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s",
 					a.Reference, known.ID, d.Amount,
@@ -424,7 +383,7 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 		a.Deposit, a.Repeated = known.ID, true
 		return false, nil
 	}
-	total := g.deposited[currency-1].Add(a.Amount.Balance())
+	total := g.deposited[currency-1].Add(a.amount.Balance())
 	if total.Cmp(money.MaxSupply) >= 0 {
 		return false,
 			limitf("with this deposit there would be %v %s: the most that can be held is %v", total,
@@ -434,7 +393,7 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	g.deposits++
 	a.Deposit = g.deposits
 	c.record.Deposit = event.Deposit{ID: a.Deposit, Account: account.ID, Currency: currency,
-		Amount: a.Amount, Reference: a.Reference}
+		Amount: a.amount, Reference: a.Reference}
 	return true, nil
 }
 

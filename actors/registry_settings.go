@@ -38,7 +38,7 @@ func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 		c.record.Maintenance = event.Maintenance{On: a.On, Message: a.Message}
 	case event.KindMailed:
 		a.Repeated = known.ID == 0 // it left the outbox before
-		c.record.Mailed = event.Mailed{ID: a.Mail, Error: a.Message}
+		c.record.Mailed = event.Mailed{ID: a.mail, Error: a.Message}
 	}
 	return !a.Repeated, nil
 }
@@ -69,13 +69,13 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 		return false, refusef("there is no pair %.80q", a.Pair)
 	}
 	a.AccountID = account.ID
-	f := event.Fees{Account: account.ID, Own: a.Fees != nil}
+	f := event.Fees{Account: account.ID, Own: a.fees != nil}
 	now, has := account.Fees()[p.Number]
-	if a.Fees != nil {
-		f.Maker, f.Taker = a.Fees.Maker, a.Fees.Taker
+	if a.fees != nil {
+		f.Maker, f.Taker = a.fees.Maker, a.fees.Taker
 	}
-	a.Repeated = has == f.Own && (!has || now == *a.Fees)
-	if f.Own && *a.Fees != (state.FeeRates{}) && g.fees.account.Load() == 0 {
+	a.Repeated = has == f.Own && (!has || now == *a.fees)
+	if f.Own && *a.fees != (state.FeeRates{}) && g.fees.account.Load() == 0 {
 		return false, errNoFeeAccount
 	}
 	c.pair, c.record.Pair, c.record.Fees = p, p.Number, f

@@ -986,7 +986,7 @@ func (s *sim) forget(l *life) { clear(l.open) }
 // mail is the mail server of an engine.
 func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 	return func(_ context.Context, m *Mail) error {
-		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.ID), nil)
+		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.id), nil)
 		w := s.model.Withdrawals[m.Withdraw.ID]
 		if w == nil || w.Account != m.Withdraw.Account || int(m.Withdraw.Issue) > w.Issue {
 			s.violate("engine %d mails of withdraw %d, which is not durable so", l.number,

@@ -401,9 +401,9 @@ func (d lifeDriver) Start(t mailbox.Task) {
 	switch t := t.(type) {
 	case *ownership:
 		go d.guarded("owner", func() { d.owner(t) })
-	case ticker:
-		d.l.engine = t.engine
-		go d.guarded("ticker", func() { d.ticker(t.engine) })
+	case *ticker:
+		d.l.engine = t.journal.out.(*Engine)
+		go d.guarded("ticker", func() { d.ticker(t) })
 	case *journal:
 		go d.guarded("writer", func() { d.writer(t) })
 	case *committed.Projector:
@@ -455,17 +455,17 @@ func (d lifeDriver) projector(p *committed.Projector) {
 	})
 }
 
-func (d lifeDriver) ticker(e *Engine) {
+func (d lifeDriver) ticker(k *ticker) {
 	next := time.Now()
 	for {
-		next = next.Add(e.opts.Timing.Projection)
+		next = next.Add(k.life.timing.Projection)
 		d.s.park(d.l, d.name("tick"), func() bool {
-			return closed(e.stop) || !time.Now().Before(next)
+			return closed(k.life.stop) || !time.Now().Before(next)
 		})
-		if closed(e.stop) {
+		if closed(k.life.stop) {
 			return
 		}
-		e.ticked()
+		k.tick()
 		if late := time.Now(); next.Before(late) {
 			next = late
 		}
@@ -474,18 +474,18 @@ func (d lifeDriver) ticker(e *Engine) {
 
 func (d lifeDriver) mailer(m *mailer) {
 	defer close(m.finished)
-	e, next := m.engine, time.Now()
+	next := time.Now()
 	for {
-		over := func() bool { return closed(m.last) || closed(e.stop) || closed(e.dead) }
+		over := func() bool { return closed(m.last) || closed(m.life.stop) || closed(m.life.dead) }
 		next = next.Add(mailLeast)
 		d.s.park(d.l, d.name("mailer"), func() bool {
-			return over() || len(e.mailbox) > 0 || !time.Now().Before(next)
+			return over() || len(m.news) > 0 || !time.Now().Before(next)
 		})
 		if over() {
 			return
 		}
 		select {
-		case <-e.mailbox:
+		case <-m.news:
 		default:
 		}
 		m.round()

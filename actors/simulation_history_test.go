@@ -286,7 +286,7 @@ func (s *sim) mailed(l *life, m *Mail) {
 		return
 	}
 	w := &m.Withdraw
-	if first := s.model.Withdrawals[w.ID].FirstIssue; m.History == s.model.History &&
+	if first := s.model.Withdrawals[w.ID].FirstIssue; m.history == s.model.History &&
 		int(w.Issue) < first {
 		s.violate(
 			"engine %d mails code %d for withdraw %d, and in this history the first that is good "+
@@ -294,7 +294,7 @@ func (s *sim) mailed(l *life, m *Mail) {
 			l.number, w.Issue, w.ID, first)
 	}
 	s.codes[w.ID] = append(s.codes[w.ID],
-		mailedCode{m.Code, m.History, w.ID, int(w.Issue), w.Account, w.Currency, w.Amount,
+		mailedCode{m.Code, m.history, w.ID, int(w.Issue), w.Account, w.Currency, w.Amount,
 			w.Address, w.TimeUs})
 	if !l.engine.codeFits(w, m.Code) {
 		s.violate("engine %d mails a code for withdraw %d that does not fit it", l.number, w.ID)
@@ -305,7 +305,7 @@ func (s *sim) mailed(l *life, m *Mail) {
 			s.violate("the code of withdraw %d is good for one with another %s", w.ID, what)
 		}
 	}
-	other := m.History
+	other := m.history
 	other[0]++
 	if l.engine.sealer.CodeFits(other, w, m.Code) {
 		s.violate("the code of withdraw %d is good in another history", w.ID)

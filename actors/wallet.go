@@ -134,15 +134,6 @@ type acceptedOrder struct {
 	rests    bool // it is in the book
 }
 
-// ownCommand is what the wallet has set aside for the command that an entry answers.
-type ownCommand struct {
-	ticket   uint64 // 0: the entry answers no command, or another account's
-	placed   bool   // an order was on its way, accepted or refused
-	reserved reservation
-	clientID event.ClientID
-	pair     uint16 // of the order that was on its way
-}
-
 // Receive implements actor.Actor.
 func (w *wallet) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/persistence"
 )
@@ -70,8 +71,8 @@ type Index struct {
 	out      Finder
 
 	mu     sync.Mutex
-	line   []lookupInLine // guarded by mu
-	asking int            // guarded by mu
+	line   mailbox.FIFO[lookupInLine] // guarded by mu
+	asking int                        // guarded by mu
 }
 
 // NewIndex makes an index that waits patience for each lookup, its time in line included.
@@ -95,7 +96,7 @@ func (x *Index) Ask(l Looker) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.asking == referenceLooks {
-		x.line = append(x.line, next)
+		x.line.Push(next)
 		return
 	}
 	x.asking++
@@ -108,12 +109,9 @@ func (x *Index) run(next lookupInLine) {
 		x.look(next.looker.lookup(), next.deadline)
 		x.out.Found(next.looker)
 		x.mu.Lock()
-		if more = len(x.line) > 0; more {
-			next = x.line[0]
-			x.line[0] = lookupInLine{}
-			x.line = x.line[1:]
+		if more = x.line.Len() > 0; more {
+			next = x.line.Pop()
 		} else {
-			x.line = nil
 			x.asking--
 		}
 		x.mu.Unlock()

@@ -52,8 +52,8 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.asking < 0 || len(x.line) != 0 {
-		t.Errorf("%d still ask, and %d stand in line", x.asking, len(x.line))
+	if x.asking < 0 || x.line.Len() != 0 {
+		t.Errorf("%d still ask, and %d stand in line", x.asking, x.line.Len())
 	}
 }
 

@@ -1,0 +1,84 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"exchange/actors/committed"
+)
+
+// fail ends the engine: it acknowledges nothing any more. Any goroutine may call it.
+func (e *Engine) fail(err error) {
+	e.failOnce.Do(func() {
+		e.log.Error("the engine stops", "error", err)
+		e.failure = err
+		close(e.dead)
+		e.own.end()
+		if e.mailer != nil {
+			e.mailer.hurry()
+		}
+	})
+}
+
+// Stop ends the engine in order. It closes admission, lets the mailer end the mail that it sends,
+// and waits until all commands and reads in flight have ended. Then the projections are written, a
+// snapshot is taken, and the store is given back, so that another host's start need not wait. An
+// error means that ctx ended before all that, which is safe: the next start recovers from the
+// journal.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.CloseAdmission()
+	defer close(e.stop)
+	if e.mailer != nil {
+		e.mailer.stop(ctx)
+	}
+	err := e.drain(ctx)
+	if err == nil {
+		e.committed.Send(committed.Finish{})
+		select {
+		case <-e.projector.Finished():
+			err = errors.Join(e.Err(), e.projector.Err())
+		case <-e.dead:
+			err = e.failure
+		case <-ctx.Done():
+			err = fmt.Errorf("stopping before the projections were written: %w", ctx.Err())
+		}
+	}
+	e.journal.close()
+	if err != nil {
+		e.fail(err) // wakes the handlers that still wait: their outcome is unknown
+		return err
+	}
+	<-e.journal.stopped
+	if err := e.own.release(ctx); err != nil {
+		e.log.Warn(
+			"the store was not given back: a start on another host waits until it is sure that "+
+				"this one has ended", "error", err)
+	}
+	return nil
+}
+
+// drain waits until nothing is in flight.
+func (e *Engine) drain(ctx context.Context) error {
+	err := e.until(ctx, func() bool {
+		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 && e.ReadsInFlight() == 0
+	})
+	if err != nil && err == ctx.Err() {
+		return fmt.Errorf("stopping with %d commands in flight: %w", e.commandsInFlight(), err)
+	}
+	return err
+}
+
+// Abandon ends the engine's goroutines at once, as a crash would: for tests.
+func (e *Engine) Abandon() {
+	e.CloseAdmission()
+	e.fail(errors.New("abandoned"))
+	e.journal.close()
+	<-e.journal.stopped
+	<-e.own.stopped
+	close(e.stop)
+	<-e.projector.Finished()
+	if e.mailer != nil {
+		<-e.mailer.finished
+	}
+}

@@ -1,0 +1,69 @@
+package actors
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/actors/metrics"
+)
+
+// A ticker makes the committed side write behind, at every interval. It also watches the append in
+// flight and the clock.
+type ticker struct {
+	life      *lifetime
+	journal   *journal
+	committed *committed.Side
+	log       *slog.Logger
+	clock     clockWatch
+}
+
+// Run ticks until the engine ends.
+func (k *ticker) Run() {
+	t := time.NewTicker(k.life.timing.Projection)
+	defer t.Stop()
+	for {
+		select {
+		case <-k.life.stop:
+			return
+		case <-t.C:
+			k.tick()
+		}
+	}
+}
+
+func (k *ticker) tick() {
+	now := time.Now()
+	if ahead := k.clock.jumped(now.UnixNano(),
+		metrics.At(now)); ahead > clockToleranceUs*time.Microsecond {
+		k.log.Error(
+			"the clock has jumped ahead, or the machine stood still; if it is wrong now, records "+
+				"keep its time until that has come: check the time service",
+			"ahead", ahead.Round(time.Millisecond), "now", now.UTC().Format(time.RFC3339))
+	}
+	// later than the writer itself gives up: the call of the store may never return
+	most := k.life.timing.StallMax
+	if k.journal.stalledFor(metrics.Now()) > most*9/8 {
+		k.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, most))
+	}
+	k.committed.Send(committed.Tick{})
+}
+
+// A clockWatch finds jumps of the wall clock by comparing it with the clock of metrics.Now. One
+// goroutine uses it.
+type clockWatch struct {
+	apart int64 // distance of the two clocks at the last look, nanoseconds
+	known bool
+}
+
+// jumped returns how far the wall clock has gone ahead of the other clock since the last look;
+// negative: behind.
+func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
+	before, known := w.apart, w.known
+	w.apart, w.known = wall-monotonic, true
+	if !known {
+		return 0
+	}
+	return time.Duration(w.apart - before)
+}
