@@ -6,9 +6,7 @@
 //	e, err := actors.Start(ctx, options)     // takes the store over, recovers, opens
 //	c, err := e.Place(key, nonce, &request)  // through wallet, book and journal, and back
 //	... c.Record() ...; c.Free()
-//	r := actors.NewRead(actors.ReadWallet)
-//	err = e.Ask(r, key, nonce)               // from the committed side
-//	... r.Holdings ...; r.Free()
+//	w, err := e.Wallet(by)                   // from the committed side
 //	err = e.Stop(ctx)                        // or <-e.Dead(), when it cannot go on
 //
 // An order goes from its handler to the account's wallet, to the pair's book, and as an entry into
