@@ -23,6 +23,8 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 		return nil, errAuditRunning
 	}
 	defer e.auditing.Store(false)
+	e.meter.Auditing.Begin()
+	defer e.meter.Auditing.End()
 	subject := &audit.Subject{Store: e.opts.Store, Retention: e.opts.Retention,
 		Earlier: e.projected, Sealer: e.sealer, Present: present{e}, RowsAtOnce: e.opts.rowRefs,
 		DepositsAtOnce: e.opts.deposits}

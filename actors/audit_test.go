@@ -128,6 +128,9 @@ func TestAnAuditFindsWhatTheJournalSaysOtherwise(t *testing.T) {
 			}
 		})
 		report := must[*audit.Report](t)(e.Audit(t.Context(), nil, func(uint64, uint64) {}))
+		if s := e.Stats(); s.AuditBegin.IsZero() || s.AuditEnd.Before(s.AuditBegin) {
+			t.Errorf("the audit ran from %v to %v", s.AuditBegin, s.AuditEnd)
+		}
 		if text := strings.Join(report.Differences, "\n"); !strings.Contains(text,
 			"account ann, BTC: committed are 10 with 0 reserved, replayed 10.00000001 with 0") {
 			t.Errorf("the differences are %s", text)

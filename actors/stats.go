@@ -2,11 +2,13 @@ package actors
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
+	"exchange/persistence"
 )
 
 // Stats are an engine's numbers at one moment, for monitoring. Each is read by itself, so two of
@@ -45,6 +47,12 @@ type Stats struct {
 	SnapshotLag   uint64        // records after the newest snapshot
 	SnapshotAge   time.Duration // of the newest snapshot, or of the process if there is none
 	SnapshotBytes int64
+	// The newest one, and the newest audit. The zero time: there was none since the start.
+	SnapshotBegin, SnapshotEnd, AuditBegin, AuditEnd time.Time
+	SnapshotTimes                                    [metrics.SnapshotStages]time.Duration
+
+	OpenOrders int64
+	Rewriting  bool // the store rewrites its file, as far as it was seen
 
 	Recovery        time.Duration // that the start took
 	RecoveryRecords uint64        // folded from the journal meanwhile
@@ -80,8 +88,8 @@ func (e *Engine) Stats() Stats {
 		FoldLag:       behind(released, folded), ProjectionLag: behind(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
 		Outbox:         m.Outbox.Load(), SnapshotLag: behind(released, snapshot),
-		SnapshotBytes: m.SnapshotBytes.Load(),
-		Recovery:      time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}
+		SnapshotBytes: m.SnapshotBytes.Load(), OpenOrders: m.Open.Load(),
+		Recovery: time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}
 	s.journal(&m.Journal)
 	s.Stalled = e.journal.stalled.Load() || s.AppendWaiting > e.opts.Timing.Stall
 	s.SnapshotAge = max(0, now.Sub(time.UnixMicro(m.SnapshotTimeUs.Load())))
@@ -97,7 +105,29 @@ func (e *Engine) Stats() Stats {
 	for i := range m.Damaged {
 		s.Damaged[i] = m.Damaged[i].Load()
 	}
+	s.spans(m)
+	if r, ok := e.opts.Store.(persistence.Rewriter); ok {
+		s.Rewriting = r.Rewriting()
+	}
 	return s
+}
+
+// spans takes when the newest snapshot and the newest audit began and ended.
+func (s *Stats) spans(m *metrics.Engine) {
+	// The end is read before the beginning, so what has just begun has not ended.
+	s.SnapshotEnd, s.AuditEnd = moment(&m.Snapshotting.EndUs), moment(&m.Auditing.EndUs)
+	s.SnapshotBegin, s.AuditBegin = moment(&m.Snapshotting.BeginUs), moment(&m.Auditing.BeginUs)
+	for i := range m.SnapshotTimes {
+		s.SnapshotTimes[i] = time.Duration(m.SnapshotTimes[i].Load())
+	}
+}
+
+// moment is a time in microseconds since the Unix epoch; the zero time for 0.
+func moment(us *atomic.Int64) time.Time {
+	if n := us.Load(); n != 0 {
+		return time.UnixMicro(n)
+	}
+	return time.Time{}
 }
 
 // Limits are the engine's, for monitoring: what stands beside them.

@@ -201,9 +201,9 @@ func TestLagsAndSnapshotsAreTold(t *testing.T) {
 				s.Apply.Count() > 0
 		})
 		if s := g.e.Stats(); s.SnapshotBytes != 0 || s.SnapshotLag != g.e.committed.Released() ||
-			s.Snapshot.Count() != 0 {
-			t.Errorf("without a snapshot: %d bytes, %d records behind", s.SnapshotBytes,
-				s.SnapshotLag)
+			s.Snapshot.Count() != 0 || !s.SnapshotBegin.IsZero() || s.OpenOrders != 1 {
+			t.Errorf("without a snapshot: %d bytes, %d records behind, begun at %v; %d open orders",
+				s.SnapshotBytes, s.SnapshotLag, s.SnapshotBegin, s.OpenOrders)
 		}
 		g.end() // takes one
 		before := g.e.Stats()
@@ -211,7 +211,16 @@ func TestLagsAndSnapshotsAreTold(t *testing.T) {
 			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind",
 				before.Snapshot.Count(), before.SnapshotBytes, before.SnapshotLag)
 		}
+		if times := before.SnapshotTimes; before.SnapshotEnd.Before(before.SnapshotBegin) ||
+			before.SnapshotBegin.IsZero() || times[metrics.StageImage] <= 0 ||
+			times[metrics.StageUpload] <= 0 {
+			t.Errorf("a snapshot from %v to %v, its stages %v", before.SnapshotBegin,
+				before.SnapshotEnd, times)
+		}
 		g.again()
+		if n := g.e.Stats().OpenOrders; n != 1 {
+			t.Errorf("after the next start there are %d open orders", n)
+		}
 		if s := g.e.Stats(); s.SnapshotBytes != before.SnapshotBytes || s.SnapshotLag != 0 ||
 			s.Snapshot.Count() != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 {
 			t.Errorf(

@@ -79,7 +79,8 @@ var (
 	projectionRows = describe("projection_lag_rows",
 		"Rows that the store's history does not have yet. Beyond "+
 			"exchange_limits{limit=\"projection_lag\"} commands are refused.")
-	outbox = describe("outbox_mails",
+	openOrders = describe("open_orders", "Orders that rest in the books of all pairs.")
+	outbox     = describe("outbox_mails",
 		"Mails that are to be sent. Growing means that the mail server does not take them: "+
 			"withdraws cannot be confirmed.")
 	snapshotAge = describe("snapshot_age_seconds",
@@ -90,6 +91,21 @@ var (
 			"snapshot.max_records means that snapshots fail.")
 	snapshotBytes = describe("snapshot_bytes",
 		"Size of the newest snapshot; 0 if there is none.")
+	snapshotBegin = describe("snapshot_begin_timestamp_seconds",
+		"When the newest snapshot began, in Unix time; 0 if none has since the start.")
+	snapshotEnd = describe("snapshot_end_timestamp_seconds",
+		"When a snapshot last ended, taken or failed, in Unix time. Before "+
+			"exchange_snapshot_begin_timestamp_seconds one is under way.")
+	snapshotStages = describe("snapshot_stage_seconds",
+		"How long each stage of the newest snapshot took. image: the imager makes it; upload: "+
+			"into the store; trim: the journal is archived and trimmed.", "stage")
+	auditBegin = describe("audit_begin_timestamp_seconds",
+		"When the newest audit began, in Unix time; 0 if none has since the start.")
+	auditEnd = describe("audit_end_timestamp_seconds",
+		"When an audit last ended, in Unix time. Before exchange_audit_begin_timestamp_seconds "+
+			"one is under way.")
+	storeRewriting = describe("store_rewriting",
+		"1 while Redis rewrites its append-only file, as seen once a second; 0 of other stores.")
 	recoveryDuration = describe("recovery_duration_seconds",
 		"How long the last start took, until commands were taken.")
 	recoveryRecords = describe("recovery_records",
@@ -103,7 +119,8 @@ var engineFamilies = []family{
 	ordersAccepted, ordersCancelled, tradesDone, refusals, turnedAway, unanswered, records,
 	stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures,
 	rowsDamaged, storeStalled, storeWaiting, storeConfirmed, mailboxes, commands, reading,
-	foldLag, projectionLag, projectionRows, outbox, snapshotAge, snapshotLag, snapshotBytes,
+	foldLag, projectionLag, projectionRows, openOrders, outbox, snapshotAge, snapshotLag,
+	snapshotBytes, snapshotBegin, snapshotEnd, snapshotStages, auditBegin, auditEnd, storeRewriting,
 	recoveryDuration, recoveryRecords, inMaintenance,
 }
 
@@ -164,10 +181,19 @@ func (s sink) state(e *actors.Stats) {
 	s.gauge(foldLag, float64(e.FoldLag))
 	s.gauge(projectionLag, float64(e.ProjectionLag))
 	s.gauge(projectionRows, float64(e.ProjectionRows))
+	s.gauge(openOrders, float64(e.OpenOrders))
 	s.gauge(outbox, float64(e.Outbox))
 	s.gauge(snapshotAge, e.SnapshotAge.Seconds())
 	s.gauge(snapshotLag, float64(e.SnapshotLag))
 	s.gauge(snapshotBytes, float64(e.SnapshotBytes))
+	s.moment(snapshotBegin, e.SnapshotBegin)
+	s.moment(snapshotEnd, e.SnapshotEnd)
+	for i, took := range e.SnapshotTimes {
+		s.gauge(snapshotStages, took.Seconds(), metrics.SnapshotStage(i).String())
+	}
+	s.moment(auditBegin, e.AuditBegin)
+	s.moment(auditEnd, e.AuditEnd)
+	s.yes(storeRewriting, e.Rewriting)
 	s.gauge(recoveryDuration, e.Recovery.Seconds())
 	s.gauge(recoveryRecords, float64(e.RecoveryRecords))
 }

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"exchange/actors/metrics"
@@ -28,6 +30,15 @@ func (s sink) yes(f family, yes bool) {
 	v := 0.0
 	if yes {
 		v = 1
+	}
+	s.gauge(f, v)
+}
+
+// moment gives a time; the zero time is 0.
+func (s sink) moment(f family, t time.Time) {
+	v := 0.0
+	if !t.IsZero() {
+		v = float64(t.UnixMicro()) / 1e6
 	}
 	s.gauge(f, v)
 }

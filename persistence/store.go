@@ -271,6 +271,12 @@ type Store interface {
 	Close() error
 }
 
+// A Rewriter is a store whose server rewrites its own file now and then.
+type Rewriter interface {
+	// Rewriting reports whether it did so when this process last looked.
+	Rewriting() bool
+}
+
 // Retention bounds history. 0 keeps everything. Open orders are not history and are never trimmed.
 type Retention struct {
 	// Trades is how many of the newest trades each list keeps: per pair, over all pairs, and per

@@ -60,6 +60,7 @@ type Side struct {
 	candles int                 // recentCandles, but in tests
 	traded  map[uint16]struct{} // pairs whose candles differ from the store's
 
+	open    []int   // orders in the book, by pair-1
 	feeds   []*feed // by pair-1
 	touched []*feed // whose watchers are to be told when the batch ends
 
@@ -220,9 +221,20 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 	if r.Kind == event.KindPair {
 		c.caches, c.charts = append(c.caches, new(viewCache)), append(c.charts, new(charts))
 		c.feeds = append(c.feeds, new(feed))
+		c.open = append(c.open, 0)
 	} else if r.Pair != 0 {
 		c.caches[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
+		c.countOpen(r.Pair)
 		c.noteUpdate(r)
+	}
+}
+
+// countOpen counts the orders in a pair's book anew.
+func (c *Side) countOpen(pair uint16) {
+	now, before := c.state.Pair(pair).Book.Len(), &c.open[pair-1]
+	if now != *before {
+		c.meter.Open.Add(int64(now - *before))
+		*before = now
 	}
 }
 
@@ -413,6 +425,7 @@ func (c *Side) step() {
 	c.stepCandles(w)
 	c.imageDue = c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
 	if c.imageDue && !c.folding {
+		c.meter.Snapshotting.Begin()
 		p.image = c.makeImage()
 		c.imaging, c.imagedAt, c.imageDue = true, time.Now(), false
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -71,11 +72,12 @@ func (i *Imager) fold(prev, next uint64, data []byte) error {
 // image makes the image of the state as it is. After each piece it lets others run, because all
 // processors may be busy.
 func (i *Imager) image() *Image {
-	m := &Image{Seq: i.batches.State.Seq()}
+	m, begin := &Image{Seq: i.batches.State.Seq()}, time.Now()
 	for piece := range i.batches.State.Image {
 		m.pieces, m.Size = append(m.pieces, piece), m.Size+len(piece)
 		runtime.Gosched()
 	}
+	m.took = time.Since(begin)
 	return m
 }
 
@@ -84,6 +86,7 @@ type Image struct {
 	Seq    uint64
 	Size   int // bytes
 	pieces [][]byte
+	took   time.Duration // to make it
 }
 
 // Read implements io.Reader. It frees what it has read.

@@ -148,6 +148,7 @@ const (
 
 // save publishes an image as soon as it is made, and trims the journal below the one before.
 func (p *Projector) save(to uint64, made <-chan *Image) error {
+	defer p.o.Meter.Snapshotting.End()
 	if to == p.newest {
 		return nil // nothing has happened since
 	}
@@ -157,6 +158,7 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 	case <-p.o.Stop:
 		return errNoImage
 	}
+	p.o.Meter.SnapshotStage(metrics.StageImage, image.took)
 	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
 	defer cancel()
 	start := time.Now()
@@ -168,12 +170,15 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 		}
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
-	p.o.Meter.Snapshot.Observe(int64(time.Since(start)))
+	uploaded := time.Now()
+	p.o.Meter.Snapshot.Observe(int64(uploaded.Sub(start)))
+	p.o.Meter.SnapshotStage(metrics.StageUpload, uploaded.Sub(start))
 	p.o.Meter.SnapshotTaken(to, start.UnixMicro(), image.Size)
 	older := p.newest
 	p.newest = to
 	p.o.Log.Info("snapshot taken", "seq", to, "bytes", image.Size, "took",
 		time.Since(start).Round(time.Millisecond))
+	defer func() { p.o.Meter.SnapshotStage(metrics.StageTrim, time.Since(uploaded)) }()
 	trim := older
 	if p.o.Archive != nil {
 		var err error

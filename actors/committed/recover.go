@@ -95,6 +95,8 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		b.version.Store(p.Market.UpdateID)
 		c.caches, c.charts, c.feeds = append(c.caches, b), append(c.charts, new(charts)),
 			append(c.feeds, new(feed))
+		c.open = append(c.open, 0)
+		c.countOpen(p.Number)
 	}
 	if most := o.Retention.Trades; most > 0 {
 		c.keep = max(1, min(c.keep, most/2))

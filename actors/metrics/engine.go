@@ -3,6 +3,7 @@ package metrics
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Stage is a part of a command's way from its handler and back.
@@ -63,6 +64,33 @@ const (
 var operationNames = [Operations]string{"append", "apply", "snapshot", "trim", "reference"}
 
 func (o Operation) String() string { return operationNames[o] }
+
+// A SnapshotStage is a part of the way of a snapshot.
+type SnapshotStage uint8
+
+// The stages, in their order.
+const (
+	StageImage  SnapshotStage = iota // the imager makes it
+	StageUpload                      // the store takes it
+	StageTrim                        // the journal is archived and trimmed
+	SnapshotStages
+)
+
+var snapshotStageNames = [SnapshotStages]string{"image", "upload", "trim"}
+
+func (s SnapshotStage) String() string { return snapshotStageNames[s] }
+
+// A Span is the newest run of work that is done now and then.
+type Span struct {
+	BeginUs atomic.Int64 // microseconds since the Unix epoch; 0: it has never run
+	EndUs   atomic.Int64 // before BeginUs while it runs
+}
+
+// Begin notes that it begins now.
+func (s *Span) Begin() { s.BeginUs.Store(time.Now().UnixMicro()) }
+
+// End notes that it has ended.
+func (s *Span) End() { s.EndUs.Store(time.Now().UnixMicro()) }
 
 // A List is one kind of lists in the history.
 type List uint8
@@ -131,10 +159,19 @@ type Engine struct {
 	SnapshotTimeUs atomic.Int64  // when it was taken, microseconds since the Unix epoch
 	SnapshotBytes  atomic.Int64
 
+	// The newest snapshot, successful or not. The committed actor begins it. The goroutine that
+	// uploads it adds the stages and ends it.
+	Snapshotting  Span
+	SnapshotTimes [SnapshotStages]atomic.Int64 // nanoseconds
+
+	Auditing Span // the goroutine of an audit
+
+	// Recovery sets these before there are others, then the committed actor.
 	// Recovery sets these, before the engine has other goroutines; afterwards the committed actor
 	// does.
 	Watermark atomic.Uint64 // the store's, as far as the committed actor knows
 	Outbox    atomic.Int64  // mails
+	Open      atomic.Int64  // orders in all books
 
 	// The start sets these, before any goroutine reads them.
 	RecoveryNs      int64
@@ -160,6 +197,13 @@ func (e *Engine) SnapshotTaken(seq uint64, timeUs int64, bytes int) {
 	e.SnapshotBytes.Store(int64(bytes))
 }
 
+// SnapshotStage notes how long a stage of the newest snapshot took.
+func (e *Engine) SnapshotStage(s SnapshotStage, took time.Duration) {
+	e.SnapshotTimes[s].Store(int64(took))
+}
+
+// Traced counts the stages of a traced command that is durable and about to be answered. Its batch
+// was being appended from one time to another.
 // Traced counts the stages of a traced command that is durable and about to be answered. The append
 // of its batch lasted from appending to durable.
 func (e *Engine) Traced(t *Trace, appending, durable int64) {

@@ -86,12 +86,18 @@ func (s *Store) ask(ctx context.Context, c asked, tok persistence.Token) *sight 
 // durability lists the wrong settings of Redis, each with its value and the right one. If all are
 // right, the error tells whether the append-only file is not in effect (yet).
 func (s *Store) durability(a *sight) ([]string, error) {
+	if info, err := s.section("persistence", a.persistence); err == nil {
+		s.rewriting.Store(info["aof_rewrite_in_progress"] == "1")
+	}
 	wrong, err := s.settingsWrong(a)
 	if err != nil || len(wrong) > 0 {
 		return wrong, err
 	}
 	return nil, s.inEffect(a)
 }
+
+// Rewriting reports whether Redis rewrote its append-only file at the newest look.
+func (s *Store) Rewriting() bool { return s.rewriting.Load() }
 
 // settingsWrong lists the faults of Redis's role and settings.
 func (s *Store) settingsWrong(a *sight) (wrong []string, err error) {

@@ -202,6 +202,9 @@ func TestWhatWaitaofProves(t *testing.T) {
 			if x.want != nil && !errors.Is(err, x.want) {
 				t.Fatalf("error is %v, want %v", err, x.want)
 			}
+			if s.Rewriting() != (x.is.persistence == rewritingFile) {
+				t.Errorf("rewriting: %t", s.Rewriting())
+			}
 			// what is left behind a question is the owner's
 			confirmed := errors.Is(err, persistence.ErrConfirmed)
 			if confirmed != (x.want == persistence.ErrNotInEffect && x.is.beat == written) {

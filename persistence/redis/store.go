@@ -97,6 +97,8 @@ type Store struct {
 	due    atomic.Int64
 	waits  bool // it has WAITAOF
 	proven atomic.Pointer[ground]
+	// Redis rewrote its append-only file at the newest look
+	rewriting atomic.Bool
 }
 
 var _ persistence.Store = (*Store)(nil)
