@@ -1,6 +1,6 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: help build demo test sim fuzz chaos bench profile pictures lint vuln clean
+.PHONY: help build demo test sim fuzz chaos bench soak profile pictures lint vuln clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
@@ -33,6 +33,12 @@ sim: ## play the engine under faults and crashes: SEEDS=n seeds, or SEED=n again
 
 bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 	scripts/bench
+
+DURATION ?= 10m
+STORE ?= pebble
+
+soak: ## load an exchange for long, DURATION=10m on STORE=pebble (or redis), and fail on a stall above STALL=100ms or on growth
+	DURATION=$(DURATION) STORE=$(STORE) scripts/soak
 
 profile: ## make cmd/exchange/default.pgo anew, from a load on this machine
 	scripts/profile

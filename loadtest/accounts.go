@@ -14,9 +14,25 @@ type account struct {
 	trades []taken
 	open   []openOrder // acknowledged and, as far as is known, resting; oldest first
 
+	spare []int // places in orders that are free again
+
 	before holdings // at the beginning
+	// what the banker has deposited, by currency; unsure: the outcome of a deposit is not known
+	banked map[string]money.Balance
+	unsure bool
 	newest struct{ order, trade uint64 }
 	fees   map[string]money.Rate // of a maker, once they are asked for
+}
+
+// keep notes an order that is sent, and returns its place.
+func (a *account) keep(o sent) int {
+	if n := len(a.spare); n > 0 {
+		at := a.spare[n-1]
+		a.spare, a.orders[at] = a.spare[:n-1], o
+		return at
+	}
+	a.orders = append(a.orders, o)
+	return len(a.orders) - 1
 }
 
 // A user is a key of an account. One connection uses a key, so nonces arrive in order.

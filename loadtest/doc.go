@@ -9,6 +9,8 @@
 //	sender.go, sender_answers.go  requests of one generator's connections, and their answers
 //	request.go, signer.go, scan.go, amounts.go  requests, signatures, JSON, amounts
 //	stats.go         histograms, errors by kind, and the course of every second
+//	minutes.go       the table over time, and the bounds that a soak must hold
+//	watch.go         what the server tells of itself meanwhile; banker.go: deposits meanwhile
 //	ramp.go          the search for the highest rate that holds a bound
 //	subscriber.go, book.go  sockets of the event stream, and local books
 //	verify.go, verify_account.go, verify_lists.go, verify_stream.go

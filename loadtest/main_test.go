@@ -64,3 +64,8 @@ func newSender(t *testing.T, o *Options, portable bool) (*test, *sender) {
 	t.Cleanup(l.generator.Close)
 	return x, l
 }
+
+// okAnswer is an answer that a generator has read.
+func okAnswer(status int, body string) generator.Answer {
+	return generator.Answer{Status: status, Body: []byte(body)}
+}

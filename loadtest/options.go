@@ -37,6 +37,12 @@ type Options struct {
 	Subscribers     map[string]int // sockets by channel
 	Ramp            bool
 	P99             time.Duration // the bound of a ramp
+	OpenOrders      int           // how many orders are to rest in all; 0: as the mix has it
+	Deposits        float64       // a second, by the operator, while the load runs
+	Every           time.Duration // of a row of the table over time
+	Disk            string        // folder of the server whose size is told; "": none
+	Stall           time.Duration // the longest latency that is allowed; 0: any
+	Growth          float64       // times that the server's memory may grow; 0: any
 	Timeout         time.Duration // how long an answer may take
 	NoVerify        bool
 	LeaveOrders     bool // do not cancel the resting orders at the end
@@ -113,6 +119,9 @@ func (o *Options) Validate() error {
 		return usagef(
 			"accounts are needed: give an operator's token, or --keys FILE with key,secret lines")
 	}
+	if err := o.validateCourse(); err != nil {
+		return err
+	}
 	sum := 0
 	for channel, n := range o.Subscribers {
 		if !slices.Contains(Channels, channel) {
@@ -130,6 +139,34 @@ func (o *Options) Validate() error {
 			maxSubscribers)
 	}
 	return errors.Join(checkAddress("--address", o.Address), checkOperator(o))
+}
+
+// validateCourse checks the options of what happens over time.
+func (o *Options) validateCourse() error {
+	if o.Every == 0 {
+		o.Every = time.Minute
+	}
+	switch m := o.Mix; {
+	case o.OpenOrders < 0 || o.OpenOrders > mostOpen*o.Accounts ||
+		o.OpenOrders > 0 && o.OpenOrders < o.Accounts:
+		return usagef("--open-orders is %d: write how many orders rest, 1 to %d of each account",
+			o.OpenOrders, mostOpen)
+	case o.OpenOrders > 0 && (m.Place == 0 || m.Cancel == 0):
+		return usagef("--open-orders keeps a level by orders and cancels, and --mix is %v", m)
+	case math.IsNaN(o.Deposits) || o.Deposits < 0 || o.Deposits > maxRate:
+		return usagef("--deposits is %g: write deposits a second up to %d", o.Deposits, maxRate)
+	case o.Deposits > 0 && (len(o.Keys) > 0 || !o.operated()):
+		return usagef("--deposits needs the operator's listener, and accounts that are made")
+	case o.Every < time.Second:
+		return usagef("--row is %v: write a second or more", o.Every)
+	case o.Stall < 0:
+		return usagef("--stall is %v: write the longest latency that is allowed", o.Stall)
+	case math.IsNaN(o.Growth) || o.Growth < 0:
+		return usagef("--growth is %g: write how many times memory may grow, such as 1.2", o.Growth)
+	case o.Growth > 0 && !o.operated():
+		return usagef("--growth needs the operator's listener, which tells the server's memory")
+	}
+	return nil
 }
 
 // operated reports whether there is an operator's listener to ask: a socket, or an address and its

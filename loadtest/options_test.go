@@ -31,13 +31,28 @@ func TestWrongOptionsAreRefusedByTheirNames(t *testing.T) {
 		"--threads":           func(o *Options) { o.Threads = 0 },
 		"--duration":          func(o *Options) { o.Duration = 0 },
 		"--rate":              func(o *Options) { o.Rate = -1 },
-		"--mix":               func(o *Options) { o.Mix = Mix{50, 40, 0} },
-		"nothing to cancel":   func(o *Options) { o.Mix = Mix{0, 50, 50} },
-		"--timeout":           func(o *Options) { o.Timeout = 0 },
-		"--p99":               func(o *Options) { o.Ramp = true },
-		"--ramp":              func(o *Options) { o.P99 = time.Second },
-		"--subscribers":       func(o *Options) { o.Subscribers = map[string]int{"news": 1} },
-		"100001 of diff":      func(o *Options) { o.Subscribers = map[string]int{"diff": 100_001} },
+		"--open-orders":       func(o *Options) { o.OpenOrders = -1 },
+		"1 to 4000":           func(o *Options) { o.OpenOrders = 7 },
+		"keeps a level": func(o *Options) {
+			o.OpenOrders, o.Mix = 9, Mix{90, 0, 10}
+		},
+		"--deposits": func(o *Options) { o.Deposits = -1 },
+		"--deposits needs": func(o *Options) {
+			o.Deposits, o.Token, o.Operator, o.Keys = 1, "", "", []Key{{"a", "b"}}
+		},
+		"--row":    func(o *Options) { o.Every = time.Millisecond },
+		"--stall":  func(o *Options) { o.Stall = -1 },
+		"--growth": func(o *Options) { o.Growth = -1 },
+		"--growth needs": func(o *Options) {
+			o.Growth, o.Token, o.Operator, o.Keys = 1, "", "", []Key{{"a", "b"}}
+		},
+		"--mix":             func(o *Options) { o.Mix = Mix{50, 40, 0} },
+		"nothing to cancel": func(o *Options) { o.Mix = Mix{0, 50, 50} },
+		"--timeout":         func(o *Options) { o.Timeout = 0 },
+		"--p99":             func(o *Options) { o.Ramp = true },
+		"--ramp":            func(o *Options) { o.P99 = time.Second },
+		"--subscribers":     func(o *Options) { o.Subscribers = map[string]int{"news": 1} },
+		"100001 of diff":    func(o *Options) { o.Subscribers = map[string]int{"diff": 100_001} },
 	} {
 		o := good()
 		change(&o)

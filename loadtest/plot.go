@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ type plot struct {
 	title, xName, yName string
 	xLog, yLog          bool
 	series              []series
+	marks               []Mark // over the x axis
 }
 
 type series struct {
@@ -104,8 +106,18 @@ func axisLabel(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// svg draws it.
+// svg draws it for a page.
 func (p *plot) svg() template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
+		html.EscapeString(p.title))
+	p.draw(&b)
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) //nolint:gosec // all texts are escaped
+}
+
+// draw writes the plot in its own units.
+func (p *plot) draw(b *strings.Builder) {
 	var xs, ys [][]float64
 	for _, s := range p.series {
 		xs, ys = append(xs, s.x), append(ys, s.y)
@@ -113,38 +125,88 @@ func (p *plot) svg() template.HTML {
 	bottom := plotHeight - plotBottom
 	x := newAxis(xs, p.xLog, plotLeft, plotWidth-plotLeft-plotRight)
 	y := newAxis(ys, p.yLog, bottom, plotTop-bottom)
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
-		html.EscapeString(p.title))
+	p.drawMarks(b, &x)
 	for _, v := range y.ticks() {
 		at := y.place(v)
-		fmt.Fprintf(&b,
+		fmt.Fprintf(b,
 			`<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			plotLeft, plotWidth-plotRight, at, at, plotLeft-6, at+4, axisLabel(v))
 	}
 	for _, v := range x.ticks() {
 		at := x.place(v)
-		fmt.Fprintf(&b,
+		fmt.Fprintf(b,
 			`<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="middle">%s</text>`,
 			at, at, plotTop, bottom, at, bottom+15, axisLabel(v))
 	}
-	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="end">%s</text><text x="4" y="14">%s</text>`,
+	fmt.Fprintf(b, `<text x="%g" y="%g" text-anchor="end">%s</text><text x="4" y="14">%s</text>`,
 		plotWidth-plotRight, plotHeight-4, html.EscapeString(p.xName), html.EscapeString(p.yName))
+	p.drawLines(b, &x, &y)
+}
+
+// drawLines draws the series, and the key of series and marks above them.
+func (p *plot) drawLines(b *strings.Builder, x, y *axis) {
 	key := plotLeft
 	for i, s := range p.series {
 		var points strings.Builder
 		for j := range s.x {
 			fmt.Fprintf(&points, "%.1f,%.1f ", x.place(s.x[j]), y.place(s.y[j]))
 		}
-		fmt.Fprintf(&b, `<polyline class="c%d" points="%s"><title>%s</title></polyline>`, i%colours,
+		fmt.Fprintf(b, `<polyline class="c%d" points="%s"><title>%s</title></polyline>`, i%colours,
 			strings.TrimSpace(points.String()), html.EscapeString(s.name))
-		fmt.Fprintf(&b,
+		fmt.Fprintf(b,
 			`<line class="c%d" x1="%g" x2="%g" y1="14" y2="14"/><text x="%g" y="18">%s</text>`,
 			i%colours, key, key+14, key+18, html.EscapeString(s.name))
 		key += 32 + 6.6*float64(len(s.name))
 	}
-	b.WriteString("</svg>")
-	return template.HTML(b.String()) //nolint:gosec // all texts are escaped
+	for _, kind := range markKinds {
+		if slices.ContainsFunc(p.marks, func(m Mark) bool { return m.Kind == kind }) {
+			fmt.Fprintf(b, `<rect class="%s" x="%g" y="8" width="14" height="12"/>`+
+				`<text x="%g" y="18">%s</text>`, kind, key, key+18, kind)
+			key += 32 + 6.6*float64(len(kind))
+		}
+	}
+}
+
+// drawMarks draws a band for each mark. A short one is as wide as can be seen.
+func (p *plot) drawMarks(b *strings.Builder, x *axis) {
+	for _, m := range p.marks {
+		from, to := x.place(max(m.From, 0)), x.place(min(m.To, x.to))
+		if from > plotWidth-plotRight {
+			continue
+		}
+		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%g" width="%.1f" height="%g">`+
+			`<title>%s, %.0f ms</title></rect>`, m.Kind, from, plotTop, max(to-from, 1.5),
+			plotHeight-plotBottom-plotTop, m.Kind, 1000*(m.To-m.From))
+	}
+}
+
+// drawingStyle is that of a drawing without a page; report.html has the same for the page.
+const drawingStyle = `:root { --text: #667; --grid: #dde1e6;
+--c0: #0969da; --c1: #bf5700; --c2: #1a7f37; --c3: #8250df }
+@media (prefers-color-scheme: dark) { :root { --text: #9aa3ad; --grid: #2b313a;
+--c0: #6cb0ff; --c1: #f0a050; --c2: #57c26f; --c3: #b892ff } }
+text { fill: var(--text); font: 11px system-ui, sans-serif } text.title { font-size: 13px }
+.grid { stroke: var(--grid) } polyline { fill: none; stroke-linejoin: round }
+.c0, .c1, .c2, .c3 { stroke-width: 1.8 } .c0 { stroke: var(--c0) } .c1 { stroke: var(--c1) }
+.c2 { stroke: var(--c2) } .c3 { stroke: var(--c3) }
+.snapshot, .rewrite, .audit { fill-opacity: .3 } .snapshot { fill: #bf5700 }
+.rewrite { fill: #8250df } .audit { fill: #1a7f37 }`
+
+// drawTogether is one drawing of several plots, one below the other.
+func drawTogether(plots []plot) string {
+	const head = 22.0
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g"><style>%s</style>`,
+		plotWidth, (plotHeight+head)*float64(len(plots)), drawingStyle)
+	for i := range plots {
+		fmt.Fprintf(&b, `<g transform="translate(0,%g)"><text class="title" x="4" y="15">%s</text>`,
+			(plotHeight+head)*float64(i), html.EscapeString(plots[i].title))
+		fmt.Fprintf(&b, `<g transform="translate(0,%g)">`, head)
+		plots[i].draw(&b)
+		b.WriteString("</g></g>")
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
 }
 
 // pairPlot has a bar for each of the busiest pairs.

@@ -29,6 +29,14 @@ type Report struct {
 	Subscribers   []ChannelReport     `json:"subscribers"`
 	Ramp          *Ramp               `json:"ramp,omitempty"`
 	Verification  *Verification       `json:"verification,omitempty"`
+	Minutes       []Minute            `json:"minutes"`
+	Samples       []Sample            `json:"samples"` // of the server, a second apart
+	Unsampled     int                 `json:"unsampled"`
+	Marks         []Mark              `json:"marks"`
+	Banker        *Banker             `json:"banker,omitempty"`
+	Pace          Pace                `json:"schedule"`
+	Broken        []string            `json:"broken"`   // bounds
+	Unjudged      []string            `json:"unjudged"` // bounds, and why
 	distributions map[string][]points // for plots, by operation
 }
 

@@ -24,8 +24,15 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	slices.SortStableFunc(busiest, func(a, b PairReport) int {
 		return cmp.Compare(b.Requests, a.Requests)
 	})
-	return page.Execute(w, map[string]any{"R": r, "Latency": r.latencyPlot(), "Rate": r.ratePlot(),
-		"Timeline": r.timelinePlot(), "ByPair": pairPlot(busiest),
+	rate, timeline := r.ratePlot(), r.timelinePlot()
+	var server []template.HTML
+	for _, p := range r.serverPlots() {
+		server = append(server, p.svg())
+	}
+	rows := r.tableRows()
+	return page.Execute(w, map[string]any{"R": r, "Latency": r.latencyPlot(), "Rate": rate.svg(),
+		"Timeline": timeline.svg(), "ByPair": pairPlot(busiest), "Server": server,
+		"RowHead": rows[0], "Rows": rows[1:],
 		"Pairs": busiest[:min(len(busiest), shownPairs)], "More": max(len(busiest)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})
 }
@@ -49,7 +56,7 @@ func (r *Report) latencyPlot() template.HTML {
 	return p.svg()
 }
 
-func (r *Report) ratePlot() template.HTML {
+func (r *Report) ratePlot() plot {
 	rate, errors := series{name: "answers"}, series{name: "errors"}
 	last := 0.0
 	for _, s := range r.Timeline {
@@ -57,17 +64,57 @@ func (r *Report) ratePlot() template.HTML {
 		errors.add(s.At, float64(s.Errors)/max(s.At-last, 1e-3))
 		last = s.At
 	}
-	return (&plot{title: "Requests a second", xName: "s", yName: "/s",
-		series: []series{rate, errors}}).svg()
+	return plot{title: "Requests a second", xName: "s", yName: "/s", marks: r.Marks,
+		series: []series{rate, errors}}
 }
 
-func (r *Report) timelinePlot() template.HTML {
+func (r *Report) timelinePlot() plot {
 	p50, p99, longest := series{name: "p50"}, series{name: "p99"}, series{name: "longest"}
 	for _, s := range r.Timeline {
 		p50.add(s.At, s.P50)
 		p99.add(s.At, s.P99)
 		longest.add(s.At, s.Max)
 	}
-	return (&plot{title: "Latency in each second", xName: "s", yName: "ms", yLog: true,
-		series: []series{p50, p99, longest}}).svg()
+	return plot{title: "Latency in each second", xName: "s", yName: "ms", yLog: true,
+		marks: r.Marks, series: []series{p50, p99, longest}}
+}
+
+// serverPlots are of the samples of the server; nil without any.
+func (r *Report) serverPlots() []plot {
+	if len(r.Samples) == 0 {
+		return nil
+	}
+	rss, heap, disk, cpu, own, open := series{name: "RSS"}, series{name: "heap"},
+		series{name: "disk"}, series{name: "server"}, series{name: "this program"},
+		series{name: "open orders"}
+	for i, s := range r.Samples {
+		rss.add(s.At, s.RSS/1e6)
+		heap.add(s.At, s.Heap/1e6)
+		if s.Disk > 0 {
+			disk.add(s.At, s.Disk/1e6)
+		}
+		open.add(s.At, s.Open)
+		if i > 0 {
+			before := &r.Samples[i-1]
+			took := max(s.At-before.At, 1e-3)
+			cpu.add(s.At, (s.CPU-before.CPU)/took)
+			own.add(s.At, (s.Own-before.Own)/took)
+		}
+	}
+	memory := []series{rss, heap}
+	if len(disk.x) > 0 {
+		memory = append(memory, disk)
+	}
+	return []plot{
+		{title: "Memory and disk of the server", xName: "s", yName: "MB", marks: r.Marks,
+			series: memory},
+		{title: "Open orders", xName: "s", marks: r.Marks, series: []series{open}},
+		{title: "Processors in use", xName: "s", marks: r.Marks, series: []series{cpu, own}}}
+}
+
+// WriteSVG draws what happened over time.
+func (r *Report) WriteSVG(w io.Writer) error {
+	_, err := io.WriteString(w,
+		drawTogether(append([]plot{r.timelinePlot(), r.ratePlot()}, r.serverPlots()...)))
+	return err
 }

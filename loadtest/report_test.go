@@ -14,7 +14,7 @@ import (
 // someReport has everything that a report can have, and texts of others that would break a page.
 func someReport() *Report {
 	o := good()
-	x := &test{o: &o, field: &field{
+	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), field: &field{
 		pairs: []*pair{{name: "BTC_USDT"}, {name: "ETH_BTC", index: 1}}}}
 	s := newStats(2)
 	for i := range 1000 {
@@ -27,6 +27,10 @@ func someReport() *Report {
 		{At: 2, Rate: 400, P50: 1, P99: 20, Max: 300}}
 	r := x.newReport()
 	r.fill(x, s, 2*time.Second, time.Second)
+	x.minutes = []Minute{{To: 2.5, Requests: 600, P99: 2}, {From: 2.5, To: 5, Requests: 400}}
+	x.o.Stall = 100 * time.Millisecond
+	r.complete(x, &watcher{samples: sampled(x.base)},
+		&Banker{Deposits: 7, Latency: Latency{P99: 3}})
 	r.Ramp = &Ramp{Bound: 10, Highest: 1000,
 		Steps: []Step{{Rate: 1000, Achieved: 999, P99: 3, Holds: true},
 			{Rate: 1500, Achieved: 1400, P99: 30}}}
@@ -43,7 +47,8 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, say := range []string{"read own orders", "place", "1,000",
+	for _, say := range []string{"RSS MB", "upload 1000 ms", "banker: 7 deposits",
+		"BROKEN stall: 1 of 2 seconds", "read own orders", "place", "1,000",
 		"start it with --no-rate-limits", "The highest rate that held a p99 of 10.0 ms: 1,000/s",
 		"1,500/s asked",
 		"2 differences:\n  <b>order 5</b>", "and 1 more", "the audit is NOT clean",
@@ -68,7 +73,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, say := range []string{"BTC_USDT", "ETH_BTC", "&lt;script&gt;", "&lt;b&gt;order 5",
+	for _, say := range []string{"longest stage", "1 of 2 seconds have", "BTC_USDT", "ETH_BTC", "&lt;script&gt;", "&lt;b&gt;order 5",
 		"prefers-color-scheme: dark", "1,000/s</b>", "not checked", "p99.9"} {
 		if !strings.Contains(text, say) {
 			t.Errorf("%q is not there", say)
@@ -81,7 +86,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		}
 	}
 	drawings := drawing.FindAllString(text, -1)
-	if len(drawings) != 4 {
+	if len(drawings) != 7 {
 		t.Errorf("%d drawings", len(drawings))
 	}
 	for _, svg := range drawings {

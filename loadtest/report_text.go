@@ -68,6 +68,7 @@ func (r *Report) WriteText(out io.Writer) error {
 		}
 		w.Flush()
 	}
+	r.writeMinutes(b)
 	r.writeRamp(b)
 	r.writeVerification(b)
 	_, err := io.WriteString(out, b.String())

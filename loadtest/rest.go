@@ -70,12 +70,8 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 	for began := time.Now(); ; {
 		req.Reset()
 		fill(req)
-		req.Header.SetHost(client.Addr)
-		if client == r.ops && r.o.socket() != "" {
-			req.Header.SetHost("operator")
-		}
-		if client.IsTLS {
-			req.URI().SetScheme("https")
+		if client == r.api {
+			req.Header.SetHost(client.Addr)
 		}
 		err := client.Do(req, resp) // which has its time limits
 		wait := time.Duration(0)
@@ -146,6 +142,20 @@ func (r *rest) post(ctx context.Context, u *user, path, form string) error {
 	}, true, func(*fasthttp.Response) error { return nil })
 }
 
+// toOperator addresses a request to the operator's listener.
+func (r *rest) toOperator(req *fasthttp.Request) {
+	req.Header.SetHost(r.ops.Addr)
+	if r.o.socket() != "" {
+		req.Header.SetHost("operator")
+	}
+	if r.ops.IsTLS {
+		req.URI().SetScheme("https")
+	}
+	if r.o.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.o.Token)
+	}
+}
+
 // operate asks the operator's listener. repeat: it may be asked twice.
 func (r *rest) operate(ctx context.Context, path string, in, out any, repeat bool) error {
 	body, err := json.Marshal(in)
@@ -156,9 +166,7 @@ func (r *rest) operate(ctx context.Context, path string, in, out any, repeat boo
 		req.SetRequestURI("/operator/v1/" + path)
 		req.Header.SetMethod("POST")
 		req.Header.SetContentType("application/json")
-		if r.o.Token != "" {
-			req.Header.Set("Authorization", "Bearer "+r.o.Token)
-		}
+		r.toOperator(req)
 		req.Header.Set("X-Operator", "loadtest")
 		req.SetBody(body)
 	}, repeat, func(resp *fasthttp.Response) error {

@@ -25,6 +25,10 @@ type test struct {
 
 	began   time.Duration // of the first phase, since base
 	seconds []Second
+	minutes []Minute
+	row     row // of the minutes, as far as it has come
+	rows    int // that have ended
+	pace    generator.Pace
 }
 
 // Run makes a test. Beside an error it may return a report of the part that was run. The end of ctx
@@ -72,6 +76,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 
 	report := t.newReport()
 	own := processTime()
+	watcher, banker := watch(after, t.rest), startBanker(after, t)
 	var sum *stats
 	var took time.Duration
 	if t.o.Ramp {
@@ -79,10 +84,13 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	} else {
 		sum, took, err = t.phase(t.o.Rate, t.o.Duration, "")
 	}
+	watcher.end()
+	deposits := banker.end()
 	if err != nil {
 		return nil, err
 	}
 	report.fill(t, sum, took, processTime()-own)
+	report.complete(t, watcher, deposits)
 	report.Interrupted = ctx.Err() != nil
 	if !t.o.NoVerify {
 		v := newVerifier(after, t.rest, t.field, t.name)
@@ -184,6 +192,7 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 		}
 		last = now
 	}
+	t.endRow((time.Since(t.base) - t.began).Seconds())
 	sum := newStats(len(t.field.pairs))
 	for _, l := range t.senders {
 		sum.merge(l.stats)
@@ -195,7 +204,9 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	h := newHistogram()
 	var c counters
+	var pace generator.Pace
 	for _, l := range t.senders {
+		pace.Add(l.generator.TakePace())
 		l.generator.Look(func(inFlight int, waiting uint64) {
 			h.Merge(l.stats.recent)
 			l.stats.recent.Reset()
@@ -210,6 +221,7 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	s.P50, s.P99, s.Max = milliseconds(h.ValueAtQuantile(50)), milliseconds(h.ValueAtQuantile(99)),
 		milliseconds(h.Max())
 	s.Errors = c.refused + c.unknown
+	t.gather(s.At, h, c, pace)
 	return s
 }
 

@@ -24,7 +24,8 @@ type conn struct {
 	op    operation
 	user  *user
 	pair  *pair
-	order int // in the user's orders, of a place or a cancel; -1: none
+	order int  // in the user's orders, of a place or a cancel; -1: none
+	rests bool // the order is open behind the answer
 }
 
 // run sends for a phase and waits for the answers.
@@ -40,8 +41,16 @@ func (l *sender) Request(number int) []byte {
 	c.turn++
 	u := c.users[c.turn%len(c.users)]
 	c.user, c.order, c.pair = u, -1, nil
+	c.rests = false
 	share := l.model.rand.IntN(100)
-	switch m := &l.o.Mix; {
+	m := l.o.Mix
+	if level := l.level(); level > 0 && share >= m.Read {
+		m.Cancel = 0 // the level decides
+		if len(u.open) >= level {
+			m.Cancel = 100
+		}
+	}
+	switch {
 	case share < m.Read:
 		c.reads++
 		c.op = reads[c.reads%len(reads)]
@@ -63,9 +72,24 @@ func (l *sender) Request(number int) []byte {
 	u.placed++
 	o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
 		user: u.number, serial: u.placed}
-	c.op, c.pair, c.order = opPlace, w.pair, len(u.orders)
-	u.orders = append(u.orders, o)
+	c.op, c.pair, c.order = opPlace, w.pair, u.keep(o)
 	return l.writer.place(u, &o, w.pair)
+}
+
+// level is how many orders of each account are to rest; 0: as many as the mix leaves.
+func (l *sender) level() int {
+	if l.o.OpenOrders == 0 {
+		return 0
+	}
+	return l.o.OpenOrders / l.o.Accounts
+}
+
+// over forgets the order of a request that is over, unless it rests. It does so where nothing is
+// verified at the end, so that a load of hours takes no more memory than one of minutes.
+func (l *sender) over(c *conn) {
+	if l.o.NoVerify && c.order >= 0 && !c.rests {
+		c.user.spare = append(c.user.spare, c.order)
+	}
 }
 
 // hasOpen finds a user with an order to cancel: *u, otherwise one of the users whose turns come

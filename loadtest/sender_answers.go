@@ -31,6 +31,7 @@ var (
 func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
 	c, s := l.conns[number], l.stats
 	note := func(what, lately *uint64) { s.note(c.op, c.pair, latency, what, lately) }
+	defer l.over(c)
 	switch {
 	case a.Status == 503 && !a.Later || a.Status >= 500 && a.Status != 503,
 		bytes.Contains(a.Body, outcomeUnknown):
@@ -53,6 +54,7 @@ func (l *sender) Answered(number int, a generator.Answer, latency time.Duration)
 			o := &c.user.orders[c.order]
 			o.canceled = false
 			c.user.open = append(c.user.open, openOrder{o.id, c.order})
+			c.rests = true
 		}
 		s.kind(kindOf(a))
 		note(&s.refused, &s.lately.refused)
@@ -68,6 +70,7 @@ func (l *sender) Broken(number int, reason string, inFlight bool, latency time.D
 		s.kind(reason)
 	}
 	if inFlight {
+		defer l.over(c)
 		s.note(c.op, c.pair, latency, &s.unknown, &s.lately.unknown)
 	}
 	return nil
@@ -110,6 +113,10 @@ func (l *sender) accepted(c *conn, a generator.Answer) bool {
 	o.id, o.filled, o.cut, o.outcome = p.id, p.filled, p.cutOff > 0, done
 	if p.remaining > 0 {
 		u.open = append(u.open, openOrder{p.id, c.order})
+		c.rests = true
+	}
+	if l.o.NoVerify {
+		u.trades = u.trades[:0]
 	}
 	return true
 }

@@ -33,7 +33,10 @@ latency counts from when a request was due. --ramp finds the highest rate whose 
 
 Ctrl-C ends the load; what was acknowledged is verified and reported.
 
-Exits with 0 when all is as it must be, 70 if the verification finds any difference, 75 if the server could not be reached or
+With the operator's address the report tells of the server's memory, processors, snapshots and open orders, a row for each minute.
+--open-orders keeps a level of orders, --deposits adds a banker, and --stall and --growth are bounds (make soak uses all of them).
+
+Exits with 0 when all is as it must be, 1 if --stall or --growth does not hold, 70 if the verification finds any difference, 75 if the server could not be reached or
 the verification did not come to its end, 64 for wrong arguments.`
 
 // loadtestFlags has the values of the flags.
@@ -41,6 +44,7 @@ type loadtestFlags struct {
 	options                loadtest.Options
 	keys, mix, subscribers string
 	jsonFile, htmlFile     string
+	plotFile               string
 }
 
 func (p *program) loadtestCommand() *cobra.Command {
@@ -82,15 +86,28 @@ func (p *program) loadtestCommand() *cobra.Command {
 			loadtest.Channels, ", "))
 	flags.BoolVar(&o.Ramp, "ramp", false, "find the highest rate that holds --p99")
 	flags.DurationVar(&o.P99, "p99", 0, "the bound of --ramp")
+	flags.IntVar(&o.OpenOrders, "open-orders", 0,
+		"orders that are to rest in all: an order or a cancel is sent as this level asks for")
+	flags.Float64Var(&o.Deposits, "deposits", 0,
+		"deposits a second by the operator, while the load runs")
+	flags.DurationVar(&o.Every, "row", time.Minute, "of a row of the table over time")
+	flags.StringVar(&o.Disk, "disk", "", "folder of the server whose size is told")
+	flags.DurationVar(&o.Stall, "stall", 0,
+		"fail (1) if anything takes longer than this (default: never)")
+	flags.Float64Var(&o.Growth, "growth", 0,
+		"fail (1) if the server's memory in the last row is above so many times that of the "+
+			"fifth (default: never)")
 	flags.DurationVar(&o.Timeout, "timeout", 10*time.Second,
 		"how long an answer may take; then its outcome is unknown")
 	flags.BoolVar(&o.NoVerify, "no-verify", false,
-		"verify nothing; the memory for what was acknowledged is still taken")
+		"verify nothing, and keep nothing of orders that are closed")
 	flags.BoolVar(&o.LeaveOrders, "leave-orders", false,
 		"do not cancel at the end what rests in the books")
 	flags.StringVar(&f.jsonFile, "json", "", "write the report to this file, as JSON")
 	flags.StringVar(&f.htmlFile, "html", "",
 		"write the report to this file, as one page with plots")
+	flags.StringVar(&f.plotFile, "plot", "",
+		"draw what happened over time into this file, as SVG")
 	c.RunE = run(func(ctx context.Context, _ []string) error { return p.loadtest(ctx, c, &f) })
 	return c
 }
@@ -120,7 +137,8 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 	// Now, because an impossible name must not be found out minutes later.
 	jsonFile, err1 := createFile(f.jsonFile)
 	htmlFile, err2 := createFile(f.htmlFile)
-	if err := errors.Join(err1, err2); err != nil {
+	plotFile, err3 := createFile(f.plotFile)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return withExit(exitUsage, err)
 	}
 	if p.env("GOGC") == "" {
@@ -138,7 +156,13 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 			e.SetIndent("", "  ")
 			return e.Encode(report)
 		}),
-		writeFile(htmlFile, report.WriteHTML), loadtestFailed(err))
+		writeFile(htmlFile, report.WriteHTML), writeFile(plotFile, report.WriteSVG),
+		loadtestFailed(err))
+	return loadtestOutcome(report, err)
+}
+
+// loadtestOutcome is the error that a report ends with. The worst one counts.
+func loadtestOutcome(report *loadtest.Report, err error) error {
 	if report.Differs() {
 		n := report.Verification.Found
 		return withExit(exitBroken, errors.Join(
@@ -148,6 +172,9 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 	if v := report.Verification; err == nil && v != nil && v.Incomplete != "" {
 		return withExit(exitUnavailable,
 			fmt.Errorf("the verification did not come to its end: %s", v.Incomplete))
+	}
+	if err == nil && report.Broke() {
+		return withExit(exitBound, errors.New(strings.Join(report.Broken, "; ")))
 	}
 	return withExit(exitUnavailable, err)
 }

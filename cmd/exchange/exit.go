@@ -2,11 +2,13 @@ package main
 
 import "errors"
 
-// The exit codes of the program. Those above 0 are of sysexits.h, so that supervisors can tell
+// The exit codes of the program. Those above 1 are of sysexits.h, so that supervisors can tell
 // whether a restart helps.
 const (
 	// exitDone: what was asked for is done; `serve` has stopped in order.
 	exitDone = 0
+	// exitBound: a load test has come to its end, and a bound that it was given does not hold.
+	exitBound = 1
 	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing
 	// was done, and the same again fails again.
 	exitUsage = 64

@@ -29,6 +29,22 @@ const (
 	noAnswer     = "no answer in time"
 )
 
+// A Pace tells how well an open loop keeps its schedule.
+type Pace struct {
+	Sent uint64
+	// Late requests were sent more than lateBy after they were due, although a connection was
+	// free. The wait for a free connection is the server's, this delay is the generator's own.
+	Late    uint64
+	Longest time.Duration // of these delays, also of those that are not late
+}
+
+// Add adds what came after.
+func (p *Pace) Add(q Pace) {
+	p.Sent += q.Sent
+	p.Late += q.Late
+	p.Longest = max(p.Longest, q.Longest)
+}
+
 // A Phase is one run of a generator.
 type Phase struct {
 	Rate   float64 // requests a second that are due; 0: a closed loop

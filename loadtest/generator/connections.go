@@ -64,8 +64,7 @@ func (g *Generator) answered(c *conn, a Answer) {
 	case g.phase.Rate == 0 && now < g.end && !g.stopped.Load():
 		g.request(c, now)
 	default:
-		c.idle = true
-		g.free = append(g.free, c)
+		g.release(c, now)
 	}
 }
 
@@ -131,8 +130,8 @@ func (g *Generator) look(now time.Duration) {
 			g.reconnect(d.c)
 			continue
 		}
-		d.c.up, d.c.idle, d.c.attempts = true, true, 0
-		g.free = append(g.free, d.c)
+		d.c.up, d.c.attempts = true, 0
+		g.release(d.c, now)
 	}
 	g.dialed = g.dialed[:0]
 	for _, c := range g.conns {

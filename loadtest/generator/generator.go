@@ -41,6 +41,7 @@ type Generator struct {
 	mu      sync.Mutex
 	waiting uint64 // requests that are due and not sent yet
 	dialed  []dialed
+	pace    Pace // since it was last taken
 }
 
 // A conn is a connection.
@@ -52,6 +53,7 @@ type conn struct {
 	since    time.Duration // when the request was due, or sent in a closed loop
 	sent     time.Duration
 	resume   time.Duration // when a resting one may send
+	freed    time.Duration // since when it may send
 	in       []byte        // of an answer
 	attempts int           // to dial, since it was up
 }
@@ -67,6 +69,7 @@ const (
 	lookEvery   = 100 * time.Millisecond // between two looks at answers that are late
 	restFor     = 20 * time.Millisecond  // after "come again later"
 	dialTimeout = 5 * time.Second
+	lateBy      = time.Millisecond // a later request is late by the generator's own fault
 )
 
 // New returns a generator that is not connected.
@@ -115,6 +118,14 @@ func (g *Generator) Look(fn func(inFlight int, waiting uint64)) {
 	fn(g.inFlight, g.waiting)
 }
 
+// TakePace returns how well the schedule was kept since it was last called.
+func (g *Generator) TakePace() (p Pace) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, g.pace = g.pace, Pace{}
+	return p
+}
+
 // Run sends for the length of the phase and waits for the answers. It returns the CPU time that
 // its thread took, 0 where that is not known.
 func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
@@ -156,8 +167,7 @@ func (g *Generator) start(p Phase) {
 	g.free, g.resting = g.free[:0], g.resting[:0]
 	for _, c := range g.conns {
 		if c.up && !c.busy {
-			c.idle = true
-			g.free = append(g.free, c)
+			g.release(c, g.begin)
 		}
 	}
 }
@@ -184,7 +194,7 @@ func (g *Generator) dueAt(k uint64) time.Duration {
 // send sends all requests that may be sent now.
 func (g *Generator) send(now time.Duration) {
 	for len(g.resting) > 0 && g.resting[0].resume <= now {
-		g.free = append(g.free, g.resting[0])
+		g.release(g.resting[0], g.resting[0].resume)
 		g.resting = g.resting[:copy(g.resting, g.resting[1:])]
 	}
 	n := 0
@@ -198,9 +208,27 @@ func (g *Generator) send(now time.Duration) {
 		}
 		c := g.free[n]
 		c.idle = false
+		if g.phase.Rate > 0 {
+			g.keptPace(now - max(since, c.freed))
+		}
 		g.request(c, since)
 	}
 	g.free = g.free[:copy(g.free, g.free[n:])]
+}
+
+// release makes a connection one that may send since that moment.
+func (g *Generator) release(c *conn, since time.Duration) {
+	c.idle, c.freed = true, since
+	g.free = append(g.free, c)
+}
+
+// keptPace counts a request of an open loop that the generator itself has delayed so long.
+func (g *Generator) keptPace(delay time.Duration) {
+	g.pace.Sent++
+	g.pace.Longest = max(g.pace.Longest, delay)
+	if delay > lateBy {
+		g.pace.Late++
+	}
 }
 
 // patience is how long to wait for answers.

@@ -15,5 +15,5 @@
 // of its Redis and of what is between them, each while `exchange loadtest` drives and verifies, and
 // while money and keys come and go beside it. It writes docs/reliability.md. linear_test.go records
 // what clients are told through kills, and has it checked by actors/lineartest.
-// loadtest_test.go runs the load tester itself against the program.
+// loadtest_test.go runs the load tester itself against the program, soak_test.go a short soak.
 package crash

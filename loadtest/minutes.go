@@ -1,0 +1,303 @@
+package loadtest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"exchange/loadtest/generator"
+)
+
+// A Minute is a row of the table over time. What the server tells of itself is 0 where the
+// operator's address is not known.
+type Minute struct {
+	From     float64 `json:"from"` // seconds since the load began
+	To       float64 `json:"to"`
+	Requests uint64  `json:"requests"`
+	Errors   uint64  `json:"errors"` // refused or unknown
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+	P999     float64 `json:"p999_ms"`
+	Max      float64 `json:"max_ms"`
+	Late     uint64  `json:"late"`    // requests that the generator itself sent late
+	Behind   float64 `json:"late_ms"` // the longest of these delays
+
+	RSS       float64 `json:"rss_bytes"`  // mean
+	Heap      float64 `json:"heap_bytes"` // mean
+	Disk      float64 `json:"disk_bytes"` // at the end
+	Snapshots int     `json:"snapshots"`  // begun
+	Bytes     float64 `json:"snapshot_bytes"`
+	Stage     float64 `json:"longest_stage_ms"`
+	StageName string  `json:"longest_stage"`
+	Open      float64 `json:"open_orders"`      // at the end
+	Placed    float64 `json:"orders_placed"`    // at the end, since the server started
+	ServerCPU float64 `json:"server_cpu_cores"` // mean
+	OwnCPU    float64 `json:"own_cpu_cores"`    // mean
+}
+
+// A row gathers the latencies of a Minute.
+type row struct {
+	counters
+	pace    generator.Pace
+	latency *hdrhistogram.Histogram
+}
+
+// gather adds the measurements of a second, which ends at that time of the load. A row ends with
+// the second that is nearest to its end.
+func (t *test) gather(at float64, h *hdrhistogram.Histogram, c counters, pace generator.Pace) {
+	if t.row.latency == nil {
+		t.row.latency = newHistogram()
+	}
+	t.row.latency.Merge(h)
+	t.row.add(c)
+	t.row.pace.Add(pace)
+	if every := t.o.Every.Seconds(); at >= float64(t.rows)*every+every-0.5 {
+		t.endRow(at)
+	}
+}
+
+// endRow closes the row that is open.
+func (t *test) endRow(at float64) {
+	r := &t.row
+	if r.latency == nil || r.latency.TotalCount() == 0 {
+		return
+	}
+	l := latency(r.latency)
+	from := 0.0
+	if n := len(t.minutes); n > 0 {
+		from = t.minutes[n-1].To
+	}
+	t.minutes = append(t.minutes, Minute{From: from, To: at, Requests: r.requests,
+		Errors: r.refused + r.unknown, P50: l.P50, P99: l.P99, P999: l.P999, Max: l.Max,
+		Late: r.pace.Late, Behind: milliseconds(r.pace.Longest.Microseconds())})
+	t.rows++
+	t.pace.Add(r.pace)
+	t.row = row{}
+}
+
+// fill takes what the server told in the row's time.
+func (m *Minute) fill(samples []Sample, marks []Mark) {
+	var first, last *Sample
+	n := 0.0
+	for i := range samples {
+		s := &samples[i]
+		if s.At < m.From || s.At > m.To+watchEvery.Seconds()/2 {
+			continue
+		}
+		if first == nil {
+			first = s
+		}
+		last = s
+		n++
+		m.RSS += s.RSS
+		m.Heap += s.Heap
+	}
+	if n == 0 {
+		return
+	}
+	m.RSS /= n
+	m.Heap /= n
+	m.Disk, m.Open, m.Placed = last.Disk, last.Open, last.Placed
+	if took := last.At - first.At; took > 0 {
+		m.ServerCPU, m.OwnCPU = (last.CPU-first.CPU)/took, (last.Own-first.Own)/took
+	}
+	for _, k := range marks {
+		if k.Kind != markSnapshot || k.From < m.From || k.From >= m.To {
+			continue
+		}
+		m.Snapshots++
+		m.Bytes = max(m.Bytes, k.Bytes)
+		for _, name := range stageNames {
+			if k.Stages[name] > m.Stage {
+				m.Stage, m.StageName = k.Stages[name], name
+			}
+		}
+	}
+}
+
+// Rows of the table that memory is compared between: the fifth and the last.
+const firstLevel = 5
+
+// mostDrift is how far the number of open orders may drift where memory is compared.
+const mostDrift = 0.05
+
+// judge lists the bounds that the load has broken, and what could not be judged.
+func (r *Report) judge(o *Options) (broken, unjudged []string) {
+	if o.Stall > 0 {
+		broken = append(broken, r.stalls(milliseconds(o.Stall.Microseconds()))...)
+	}
+	if o.Growth == 0 {
+		return broken, nil
+	}
+	if len(r.Minutes) <= firstLevel {
+		return broken, []string{fmt.Sprintf(
+			"growth: that takes more than %d rows of %v", firstLevel, o.Every)}
+	}
+	base, last := &r.Minutes[firstLevel-1], &r.Minutes[len(r.Minutes)-1]
+	if base.RSS == 0 || last.RSS == 0 {
+		return append(broken, "growth: the server has not told its memory"), nil
+	}
+	if drift := last.Open/max(base.Open, 1) - 1; math.Abs(drift) > mostDrift {
+		broken = append(broken, fmt.Sprintf(
+			"level: %s orders are open in the last row and %s in row %d, so memory cannot be compared",
+			thousands(uint64(last.Open)), thousands(uint64(base.Open)), firstLevel))
+	}
+	if by := last.RSS / base.RSS; by > o.Growth {
+		broken = append(broken, fmt.Sprintf(
+			"growth: the resident memory of the last row is %s MB, %.2f times that of row %d (%s MB); at most %g times is allowed",
+			megabytes(last.RSS), by, firstLevel, megabytes(base.RSS), o.Growth))
+	}
+	return broken, nil
+}
+
+// stalls tells of the seconds whose longest latency is above the bound.
+func (r *Report) stalls(bound float64) []string {
+	var worst Second
+	n := 0
+	during := map[string]int{}
+	for i, s := range r.Timeline {
+		if s.Max <= bound {
+			continue
+		}
+		if n++; s.Max > worst.Max {
+			worst = s
+		}
+		from := 0.0
+		if i > 0 {
+			from = r.Timeline[i-1].At
+		}
+		kinds := map[string]bool{}
+		for _, m := range r.Marks {
+			kinds[m.Kind] = kinds[m.Kind] || m.From <= s.At && m.To >= from
+		}
+		for kind, yes := range kinds {
+			if yes {
+				during[kind]++
+			}
+		}
+	}
+	var all []string
+	if n > 0 {
+		text := fmt.Sprintf("stall: %d of %d seconds have a request of more than %s; the longest "+
+			"took %s, in the second that ends at %.0f s", n, len(r.Timeline), ms(bound),
+			ms(worst.Max), worst.At)
+		for _, kind := range markKinds {
+			if during[kind] > 0 {
+				text += fmt.Sprintf("; %d of them beside a %s", during[kind], kind)
+			}
+		}
+		all = append(all, text)
+	}
+	if b := r.Banker; b != nil && b.Latency.Max > bound {
+		all = append(all, fmt.Sprintf("stall: a deposit took %s, more than %s", ms(b.Latency.Max),
+			ms(bound)))
+	}
+	return all
+}
+
+// Broke reports whether the load has broken a bound.
+func (r *Report) Broke() bool { return len(r.Broken) > 0 }
+
+// complete takes the samples, joins them with the rows, and judges.
+func (r *Report) complete(t *test, w *watcher, b *Banker) {
+	began := t.base.Add(t.began)
+	r.Banker, r.Pace = b, Pace{t.pace.Sent, t.pace.Late, milliseconds(t.pace.Longest.Microseconds())}
+	r.Samples, r.Marks, r.Minutes = []Sample{}, []Mark{}, append([]Minute{}, t.minutes...)
+	if w != nil {
+		samples, marks := course(w.samples, began)
+		r.Samples, r.Marks = append(r.Samples, samples...), append(r.Marks, marks...)
+		r.Unsampled = w.failed
+	}
+	for i := range r.Minutes {
+		r.Minutes[i].fill(r.Samples, r.Marks)
+	}
+	broken, unjudged := r.judge(t.o)
+	r.Broken, r.Unjudged = append([]string{}, broken...), append([]string{}, unjudged...)
+}
+
+// A Pace tells how well the generator kept the schedule of an open loop.
+type Pace struct {
+	Sent    uint64  `json:"sent"`
+	Late    uint64  `json:"late"`    // more than 1 ms after the due time, with a free connection
+	Longest float64 `json:"late_ms"` // the longest of these delays
+}
+
+// writeMinutes writes the table over time, and what the bounds say.
+func (r *Report) writeMinutes(b *strings.Builder) {
+	if len(r.Minutes) > 1 || len(r.Samples) > 0 {
+		r.writeRows(b)
+	}
+	if p := r.Pace; p.Sent > 0 {
+		fmt.Fprintf(b, "\nschedule: of %s requests the generator sent %s more than 1 ms late "+
+			"beside a free connection, the longest by %s\n", thousands(p.Sent), thousands(p.Late),
+			ms(p.Longest))
+	}
+	if k := r.Banker; k != nil {
+		fmt.Fprintf(b, "banker: %s deposits, %s failed; p50 %s, p99 %s, longest %s\n",
+			thousands(k.Deposits), thousands(k.Failed), ms(k.Latency.P50), ms(k.Latency.P99),
+			ms(k.Latency.Max))
+	}
+	if r.Unsampled > 0 {
+		fmt.Fprintf(b, "%d times the server did not tell its metrics\n", r.Unsampled)
+	}
+	for _, text := range r.Unjudged {
+		fmt.Fprintf(b, "not judged: %s\n", text)
+	}
+	for _, text := range r.Broken {
+		fmt.Fprintf(b, "BROKEN %s\n", text)
+	}
+}
+
+// rowHead are the columns of the table over time.
+var rowHead = []string{"until", "requests", "p50", "p99", "p99.9", "longest", "late by", "RSS MB",
+	"heap MB", "disk MB", "snapshots", "MB", "longest stage", "open orders", "placed",
+	"server CPU", "own CPU"}
+
+// cells are a row's, below rowHead; "-" is not known.
+func (m *Minute) cells() []string {
+	known := func(v float64, text string) string {
+		if v == 0 {
+			return "-"
+		}
+		return text
+	}
+	number := func(v float64) string { return thousands(uint64(v + 0.5)) }
+	return []string{time.Duration(math.Round(m.To) * float64(time.Second)).String(),
+		thousands(m.Requests), ms(m.P50), ms(m.P99), ms(m.P999), ms(m.Max), ms(m.Behind),
+		known(m.RSS, megabytes(m.RSS)), known(m.Heap, megabytes(m.Heap)),
+		known(m.Disk, megabytes(m.Disk)), fmt.Sprint(m.Snapshots),
+		known(m.Bytes, fmt.Sprintf("%.1f", m.Bytes/1e6)),
+		known(m.Stage, m.StageName+" "+ms(m.Stage)), known(m.Placed, number(m.Open)),
+		known(m.Placed, number(m.Placed)), known(m.ServerCPU, fmt.Sprintf("%.2f", m.ServerCPU)),
+		known(m.OwnCPU, fmt.Sprintf("%.2f", m.OwnCPU))}
+}
+
+func (r *Report) writeRows(b *strings.Builder) {
+	rows := r.tableRows()
+	b.WriteByte('\n')
+	for _, row := range rows {
+		for i, cell := range row {
+			width := 0
+			for _, other := range rows {
+				width = max(width, len(other[i]))
+			}
+			fmt.Fprintf(b, "%*s", width+2*min(i, 1), cell)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func megabytes(v float64) string { return thousands(uint64(v/1e6 + 0.5)) }
+
+// tableRows are the table over time, its head first.
+func (r *Report) tableRows() [][]string {
+	rows := slices.Grow([][]string{rowHead}, len(r.Minutes))
+	for i := range r.Minutes {
+		rows = append(rows, r.Minutes[i].cells())
+	}
+	return rows
+}

@@ -1,0 +1,161 @@
+package loadtest
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// flat is a report of seven rows with the same memory and orders.
+func flat() *Report {
+	r := &Report{}
+	for i := range 7 {
+		r.Minutes = append(r.Minutes, Minute{From: float64(i), To: float64(i + 1), RSS: 1e9,
+			Open: 1000, Placed: float64(1000 * i)})
+		r.Timeline = append(r.Timeline, Second{At: float64(i + 1), P99: 5, Max: 20})
+	}
+	return r
+}
+
+func TestBoundsAreJudged(t *testing.T) {
+	for name, x := range map[string]struct {
+		change           func(r *Report)
+		broken, unjudged string
+	}{
+		"flat":   {func(*Report) {}, "", ""},
+		"memory": {func(r *Report) { r.Minutes[6].RSS = 1.21e9 }, "growth: the resident memory of the last row is 1,210 MB", ""},
+		"less":   {func(r *Report) { r.Minutes[6].RSS = 0.5e9 }, "", ""},
+		"early":  {func(r *Report) { r.Minutes[0].RSS = 0.1e9 }, "", ""},
+		"unknown": {func(r *Report) { r.Minutes[6].RSS = 0 },
+			"growth: the server has not told its memory", ""},
+		"orders": {func(r *Report) { r.Minutes[6].Open = 1100 },
+			"level: 1,100 orders are open in the last row and 1,000 in row 5", ""},
+		"short": {func(r *Report) { r.Minutes = r.Minutes[:5] }, "",
+			"growth: that takes more than 5 rows"},
+		"stall": {func(r *Report) {
+			r.Timeline[3].Max, r.Timeline[5].Max = 150, 300
+			r.Marks = []Mark{{Kind: markSnapshot, From: 3.5, To: 3.9}}
+		}, "stall: 2 of 7 seconds have a request of more than 100 ms; the longest took 300 ms, " +
+			"in the second that ends at 6 s; 1 of them beside a snapshot", ""},
+		"deposit": {func(r *Report) { r.Banker = &Banker{Latency: Latency{Max: 200}} },
+			"stall: a deposit took 200 ms", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := flat()
+			x.change(r)
+			broken, unjudged := r.judge(&Options{Stall: 100 * time.Millisecond, Growth: 1.2,
+				Every: time.Minute})
+			for what, got := range map[string][]string{x.broken: broken, x.unjudged: unjudged} {
+				if text := strings.Join(got, "\n"); what == "" && x.broken+x.unjudged == "" &&
+					text != "" || what != "" && (len(got) != 1 || !strings.HasPrefix(text, what)) {
+					t.Errorf("%q, want %q", got, what)
+				}
+			}
+		})
+	}
+	r := flat()
+	r.Minutes[6].RSS, r.Timeline[3].Max = 9e9, 9000
+	if broken, unjudged := r.judge(&Options{}); len(broken)+len(unjudged) > 0 {
+		t.Errorf("without bounds: %q %q", broken, unjudged)
+	}
+}
+
+// sampled are the samples of a server whose second snapshot is under way for two of them.
+func sampled(began time.Time) []Sample {
+	unix := func(s float64) float64 { return float64(began.UnixMicro())/1e6 + s }
+	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
+	before := span{unix(-9), unix(-8)}
+	one, two := span{unix(1.25), unix(1.5)}, span{unix(2.5), unix(1.5)}
+	ended := span{two.begin, unix(4.5)}
+	return []Sample{
+		{taken: at(0.5), snapshot: before, stages: [snapshotStages]float64{9, 9, 9}, RSS: 1e9},
+		{taken: at(2), snapshot: one, stages: [snapshotStages]float64{0.02, 0.2, 0.01}, size: 1e6,
+			RSS: 2e9, CPU: 1},
+		{taken: at(3), snapshot: two, stages: [snapshotStages]float64{0.75, 0.2, 0.01}, size: 1e6,
+			RSS: 2e9, rewriting: 1, CPU: 3},
+		{taken: at(4), snapshot: two, stages: [snapshotStages]float64{0.75, 0.2, 0.01}, size: 1e6,
+			RSS: 2e9, rewriting: 1, CPU: 3},
+		{taken: at(5), snapshot: ended, stages: [snapshotStages]float64{0.75, 1, 0.5}, size: 2e6,
+			RSS: 2e9, audit: span{unix(4.75), unix(4.9)}, CPU: 3, Open: 7, Placed: 70, Disk: 3e6}}
+}
+
+func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
+	began := time.UnixMicro(1_700_000_000_000_000)
+	samples, marks := course(sampled(began), began)
+	if len(samples) != 5 || samples[1].At != 2 || len(marks) != 4 {
+		t.Fatalf("%+v %+v", samples, marks)
+	}
+	for i, want := range []Mark{{Kind: markSnapshot, From: 1.25, To: 1.5, Bytes: 1e6},
+		{Kind: markSnapshot, From: 2.5, To: 4.5, Bytes: 2e6},
+		{Kind: markRewrite, From: 3, To: 4}, {Kind: markAudit, From: 4.75, To: 4.9}} {
+		near := func(a, b float64) bool { return a-b < 1e-4 && b-a < 1e-4 }
+		if m := marks[i]; m.Kind != want.Kind || !near(m.From, want.From) ||
+			!near(m.To, want.To) || m.Bytes != want.Bytes {
+			t.Errorf("%+v, want %+v", m, want)
+		}
+	}
+	if s := marks[1].Stages; s["image"] != 750 || s["upload"] != 1000 || s["trim"] != 500 {
+		t.Errorf("%v", s)
+	}
+	// While a snapshot runs, the later stages are those of the one before.
+	if _, early := course(sampled(began)[:4], began); len(early[1].Stages) != 1 ||
+		early[1].To != 4 || early[1].Bytes != 0 {
+		t.Errorf("%+v", early[1])
+	}
+	m := Minute{From: 0, To: 5}
+	m.fill(samples, marks)
+	if m.Snapshots != 2 || m.Bytes != 2e6 || m.StageName != "upload" || m.Stage != 1000 ||
+		m.Open != 7 || m.Placed != 70 || m.Disk != 3e6 || m.RSS != 1.8e9 ||
+		m.ServerCPU != 3/4.5 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestAScrapeIsRead(t *testing.T) {
+	var s Sample
+	if !s.read("# TYPE x gauge\nprocess_resident_memory_bytes 1.5e+09\n" +
+		`exchange_snapshot_stage_seconds{stage="upload"} 0.25` + "\nexchange_open_orders 12\n" +
+		`exchange_http_requests_total{code="200"} 7` + "\n") {
+		t.Error("it is not read")
+	}
+	if s.RSS != 1.5e9 || s.stages != [snapshotStages]float64{0, 0.25, 0} || s.Open != 12 {
+		t.Errorf("%+v", s)
+	}
+	if s.read("<html>another program</html>") {
+		t.Error("a page is read")
+	}
+}
+
+func TestTheDrawingStandsAlone(t *testing.T) {
+	r := someReport()
+	var b strings.Builder
+	if err := r.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	rects := map[string]int{}
+	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in %s", err, &b)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "rect" {
+			rects[e.Attr[0].Value]++
+		}
+	}
+	// In each of five plots a key and the first snapshot. The second and all else come after the
+	// two seconds of two plots.
+	if rects["snapshot"] != 5+5+3 || rects["rewrite"] != 5+3 || rects["audit"] != 5+3 {
+		t.Errorf("%v", rects)
+	}
+	for _, say := range []string{"Latency in each second", "Open orders", "RSS", "disk",
+		"this program", "prefers-color-scheme: dark"} {
+		if !strings.Contains(b.String(), say) {
+			t.Errorf("%q is not said", say)
+		}
+	}
+}
