@@ -143,12 +143,14 @@ func (r *Report) judge(o *Options) (broken, unjudged []string) {
 	}
 	if drift := last.Open/max(base.Open, 1) - 1; math.Abs(drift) > mostDrift {
 		broken = append(broken, fmt.Sprintf(
-			"level: %s orders are open in the last row and %s in row %d, so memory cannot be compared",
+			"level: %s orders are open in the last row and %s in row %d, so memory cannot be "+
+				"compared",
 			thousands(uint64(last.Open)), thousands(uint64(base.Open)), firstLevel))
 	}
 	if by := last.RSS / base.RSS; by > o.Growth {
 		broken = append(broken, fmt.Sprintf(
-			"growth: the resident memory of the last row is %s MB, %.2f times that of row %d (%s MB); at most %g times is allowed",
+			"growth: the resident memory of the last row is %s MB, %.2f times that of row %d "+
+				"(%s MB); at most %g times is allowed",
 			megabytes(last.RSS), by, firstLevel, megabytes(base.RSS), o.Growth))
 	}
 	return broken, nil
@@ -205,7 +207,8 @@ func (r *Report) Broke() bool { return len(r.Broken) > 0 }
 // complete takes the samples, joins them with the rows, and judges.
 func (r *Report) complete(t *test, w *watcher, b *Banker) {
 	began := t.base.Add(t.began)
-	r.Banker, r.Pace = b, Pace{t.pace.Sent, t.pace.Late, milliseconds(t.pace.Longest.Microseconds())}
+	r.Banker = b
+	r.Pace = Pace{t.pace.Sent, t.pace.Late, milliseconds(t.pace.Longest.Microseconds())}
 	r.Samples, r.Marks, r.Minutes = []Sample{}, []Mark{}, append([]Minute{}, t.minutes...)
 	if w != nil {
 		samples, marks := course(w.samples, began)

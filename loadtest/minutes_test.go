@@ -25,10 +25,11 @@ func TestBoundsAreJudged(t *testing.T) {
 		change           func(r *Report)
 		broken, unjudged string
 	}{
-		"flat":   {func(*Report) {}, "", ""},
-		"memory": {func(r *Report) { r.Minutes[6].RSS = 1.21e9 }, "growth: the resident memory of the last row is 1,210 MB", ""},
-		"less":   {func(r *Report) { r.Minutes[6].RSS = 0.5e9 }, "", ""},
-		"early":  {func(r *Report) { r.Minutes[0].RSS = 0.1e9 }, "", ""},
+		"flat": {func(*Report) {}, "", ""},
+		"memory": {func(r *Report) { r.Minutes[6].RSS = 1.21e9 },
+			"growth: the resident memory of the last row is 1,210 MB", ""},
+		"less":  {func(r *Report) { r.Minutes[6].RSS = 0.5e9 }, "", ""},
+		"early": {func(r *Report) { r.Minutes[0].RSS = 0.1e9 }, "", ""},
 		"unknown": {func(r *Report) { r.Minutes[6].RSS = 0 },
 			"growth: the server has not told its memory", ""},
 		"orders": {func(r *Report) { r.Minutes[6].Open = 1100 },

@@ -73,7 +73,8 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, say := range []string{"longest stage", "1 of 2 seconds have", "BTC_USDT", "ETH_BTC", "&lt;script&gt;", "&lt;b&gt;order 5",
+	for _, say := range []string{"longest stage", "1 of 2 seconds have", "BTC_USDT", "ETH_BTC",
+		"&lt;script&gt;", "&lt;b&gt;order 5",
 		"prefers-color-scheme: dark", "1,000/s</b>", "not checked", "p99.9"} {
 		if !strings.Contains(text, say) {
 			t.Errorf("%q is not there", say)
