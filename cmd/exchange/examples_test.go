@@ -132,9 +132,9 @@ func TestTheReadmeSaysWhatIsSo(t *testing.T) {
 	l := cfg.Limits
 	for _, said := range []string{
 		fmt.Sprintf(
-			"A key may make %d private reads a second, an account send %d orders and %d cancels,"+
-				" and a client address make %d public requests, each with %d at once.", l.ReadRate,
-			l.CommandRate, l.CancelRate, l.PublicRate, l.PublicBurst),
+			"In a second a key may make %d private reads, an account %d orders and %d cancels,"+
+				" and a client address %d public requests; %d of each may come at once.",
+			l.ReadRate, l.CommandRate, l.CancelRate, l.PublicRate, l.PublicBurst),
 		fmt.Sprintf("Their keys are `%s` and `%s`, the secrets `%s` and `%s`.",
 			demoKey("alice"), demoKey("bob"), demoSecret("alice"), demoSecret("bob")),
 		"on http://" + cfg.Listen + ",",
