@@ -212,10 +212,8 @@ func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
 		key := fund(t, e, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		a := &growing{}
 		a.grow(t, store)
-		must[*Command](t)(e.Place(key, 1,
-			&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).Free()
-		must[*Command](t)(e.Place(key, 2,
-			&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).Free()
+		must[*Command](t)(e.Place(key, 1, wishOf(e, trading.Sell, 100e8, coin))).Free()
+		must[*Command](t)(e.Place(key, 2, wishOf(e, trading.Sell, 100e8, coin))).Free()
 		// the snapshot's way: first it goes into the archive, then it is trimmed
 		j.before = func() {
 			j.before = nil

@@ -27,74 +27,63 @@ var damageTrials = flag.Int("damage.trials", 40,
 // orderLookUps is how many ids of orders are looked up, from the first on.
 const orderLookUps = 40
 
-// allLists is all that the lists of a store have, as text.
+// writing returns a function that writes each row of a query into b.
+func writing[T any](b *strings.Builder) func(*T) bool {
+	return func(r *T) bool {
+		fmt.Fprintf(b, "%+v\n", *r)
+		return true
+	}
+}
+
+// allLists returns all rows of a store's lists as text.
 func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (string, error) {
 	t.Helper()
 	var b strings.Builder
 	ctx := t.Context()
 	var errs []error
-	note := func(what string, err error) {
+	note := func(list string, err error) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", what, err))
+			errs = append(errs, fmt.Errorf("%s: %w", list, err))
 		}
 	}
 	for pair := range pairs + 1 {
 		for account := range accounts + 1 {
 			fmt.Fprintf(&b, "trades of pair %d, account %d:\n", pair, account)
-			note("trades", store.Trades(ctx,
-				persistence.TradeQuery{Pair: uint16(pair), Account: uint32(account)},
-				func(r *persistence.Trade) bool {
-					fmt.Fprintf(&b, "%+v\n", *r)
-					return true
-				}))
+			q := persistence.TradeQuery{Pair: uint16(pair), Account: uint32(account)}
+			note("trades", store.Trades(ctx, q, writing[persistence.Trade](&b)))
 		}
 		for frame := range uint8(20) {
-			note("candles", store.Candles(ctx,
-				persistence.CandleQuery{Pair: uint16(pair), Frame: frame},
-				func(r *persistence.Candle) bool {
-					fmt.Fprintf(&b, "%+v\n", *r)
-					return true
-				}))
+			q := persistence.CandleQuery{Pair: uint16(pair), Frame: frame}
+			note("candles", store.Candles(ctx, q, writing[persistence.Candle](&b)))
 		}
 	}
-	for account := range accounts + 1 {
+	for account := range uint32(accounts + 1) {
 		fmt.Fprintf(&b, "account %d:\n", account)
-		clients := map[string]bool{}
-		note("orders", store.Orders(ctx,
-			persistence.OrderQuery{Account: uint32(account)}, func(r *persistence.Order) bool {
-				fmt.Fprintf(&b, "%+v\n", *r)
+		clients, write := map[string]bool{}, writing[persistence.Order](&b)
+		note("orders", store.Orders(ctx, persistence.OrderQuery{Account: account},
+			func(r *persistence.Order) bool {
 				clients[r.ClientID] = true
-				return true
+				return write(r)
 			}))
 		for _, client := range slices.Sorted(maps.Keys(clients)) {
-			r, err := store.ClientOrder(ctx, 0, uint32(account), client)
+			r, err := store.ClientOrder(ctx, 0, account, client)
 			if fmt.Fprintf(&b, "by its client id: %+v\n", r); client != "" {
 				note("client id", err)
 			}
 		}
 		for id := range uint64(orderLookUps) {
-			if r, err := store.Order(ctx, uint32(account), id); !errors.Is(err,
-				persistence.ErrNotFound) {
+			if r, err := store.Order(ctx, account, id); !errors.Is(err, persistence.ErrNotFound) {
 				fmt.Fprintf(&b, "by its id: %+v\n", r)
 				note("order", err)
 			}
 		}
-		note("deposits", store.Deposits(ctx,
-			persistence.DepositQuery{Account: uint32(account)}, func(r *persistence.Deposit) bool {
-				fmt.Fprintf(&b, "%+v\n", *r)
-				return true
-			}))
-		note("withdraws", store.Withdraws(ctx,
-			persistence.WithdrawQuery{Account: uint32(account)},
-			func(r *persistence.Withdraw) bool {
-				fmt.Fprintf(&b, "%+v\n", *r)
-				return true
-			}))
+		note("deposits", store.Deposits(ctx, persistence.DepositQuery{Account: account},
+			writing[persistence.Deposit](&b)))
+		note("withdraws", store.Withdraws(ctx, persistence.WithdrawQuery{Account: account},
+			writing[persistence.Withdraw](&b)))
 	}
-	note("actions", store.Actions(ctx, persistence.ActionQuery{}, func(r *persistence.Action) bool {
-		fmt.Fprintf(&b, "%+v\n", *r)
-		return true
-	}))
+	note("actions", store.Actions(ctx, persistence.ActionQuery{},
+		writing[persistence.Action](&b)))
 	note("nonces", store.Nonces(ctx,
 		func(key string, nonce uint64) { fmt.Fprintf(&b, "%s %d\n", key, nonce) }))
 	return b.String(), errors.Join(errs...)

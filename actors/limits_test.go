@@ -254,8 +254,10 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 		g.key = g.e.Key([]byte(keys.List[0].Key))
 		g.set(func() { g.tries = nil })
 		c := must[*Command](t)(g.placing(g.buy(1e8, money.Amount(most+1)*coin))())
-		if o := &c.Record().Order; len(o.Trades) != most || o.Remaining != coin || !o.MaxFillsReached {
-			t.Fatalf("%d trades, %v remaining, cut %v", len(o.Trades), o.Remaining, o.MaxFillsReached)
+		if o := &c.Record().Order; len(o.Trades) != most || o.Remaining != coin ||
+			!o.MaxFillsReached {
+			t.Fatalf("%d trades, %v remaining, cut %v", len(o.Trades), o.Remaining,
+				o.MaxFillsReached)
 		}
 		batches := g.batches()
 		if len(batches) != 1 || batches[0].Count != 1 ||

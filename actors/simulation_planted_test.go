@@ -21,7 +21,9 @@ var plantedFaults = []plantedFault{
 		"	if err := j.append(b); err != nil {\n		j.die(err)",
 		"	if FAULT {\n		early := *b\n		early.data = append([]byte(nil), " +
 			"b.data...)\n		j.last = " +
-			"b.next\n		j.out.release(&early)\n		j.pending.Add(-int64(len(b.entries)))\n		return j.append(b) == nil\n	}\n	if err := j.append(b); err != nil {\n		j.die(err)"},
+			"b.next\n		j.out.release(&early)\n" +
+			"		j.pending.Add(-int64(len(b.entries)))\n		return j.append(b) == nil\n" +
+			"	}\n	if err := j.append(b); err != nil {\n		j.die(err)"},
 	{"an append without an answer is taken for done", "actors/journal.go",
 		"		case err == nil:\n			now := time.Now()",
 		"		case err == nil || FAULT && wait > retryLeast && !persistence.Definite(err):\n" +
@@ -54,8 +56,8 @@ var plantedFaults = []plantedFault{
 			"second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
 			"		second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, " +
 			"append([]event.Trade(nil), o.Trades[1:]...)\n		rest.encode()\n" +
-			"		o.Amount, o.Remaining, o.MaxFillsReached, o.Trades = o.Trades[0].Amount, 0, false, " +
-			"o.Trades[:1]\n		n.encode()\n" +
+			"		o.Amount, o.Remaining, o.MaxFillsReached, o.Trades = o.Trades[0].Amount, " +
+			"0, false, o.Trades[:1]\n		n.encode()\n" +
 			"		next := j.fresh()\n		next.data, next.entries = append(next.data, " +
 			"rest.encoded...), append(next.entries, rest)\n		j.queue.Push(" +
 			"next)\n		j.pending.Add(1)\n	}\n" +
@@ -145,7 +147,8 @@ var plantedFaults = []plantedFault{
 		"			if FAULT {\n				value = max(t.Price, " +
 			"o.Price).Times(t.Amount).Balance()\n				if o.Price < t.Price " +
 			"{\n					value = " +
-			"o.Price.Times(t.Amount).Balance()\n				}\n			}\n			c.Unlock = c.Unlock.Add(value)\n"},
+			"o.Price.Times(t.Amount).Balance()\n				}\n			}\n" +
+			"			c.Unlock = c.Unlock.Add(value)\n"},
 	{"a taker gets back only what its trades have cost", "actors/wallet.go",
 		"		r.amount = r.amount.Sub(own.reserved.amount)\n",
 		"		if spent := own.reserved.amount; FAULT && m.accepted.id != 0 && " +
@@ -350,7 +353,8 @@ var plantedFaults = []plantedFault{
 		"policy.CodeValid.Microseconds() && !FAULT\n"},
 	{"no more withdraws are ever taken", "actors/withdrawal.go", "	if len(w.pending) >=",
 		"	if FAULT || len(w.pending) >="},
-	{"pending withdraws are not limited", "actors/withdrawal.go", "w.out.limits().PendingWithdraws {",
+	{"pending withdraws are not limited", "actors/withdrawal.go",
+		"w.out.limits().PendingWithdraws {",
 		"w.out.limits().PendingWithdraws && !FAULT {"},
 	{"clients trade during maintenance", "actors/admission.go",
 		"	if a.maintenance.Load() != nil {\n",
@@ -382,7 +386,8 @@ var plantedFaults = []plantedFault{
 		"		entry.Freeze(a.Frozen && !FAULT)\n"},
 	{"a restart lets the money of a frozen account leave", "actors/wallet.go", "frozen: a.Frozen,",
 		"frozen: a.Frozen && !FAULT,"},
-	{"a restart forgets maintenance", "actors/admission.go", "	if m := s.Maintenance(); m.On {\n",
+	{"a restart forgets maintenance", "actors/admission.go",
+		"	if m := s.Maintenance(); m.On {\n",
 		"	if m := s.Maintenance(); m.On && !FAULT {\n"},
 	{"a restart lets a halted pair trade", "actors/book.go", "halted: market.Halted,",
 		"halted: market.Halted && !FAULT,"},
@@ -444,11 +449,14 @@ var plantedFaults = []plantedFault{
 			"!p.apply(w) {\n"},
 	{"a snapshot lacks the records of its last batch", "actors/committed/committed.go",
 		"	c.root.Send(c.imager.pid, m)\n	if c.imageDue {\n		c.step()\n	}\n",
-		"	if FAULT && c.imageDue {\n		c.step()\n	}\n	c.root.Send(c.imager.pid, m)\n" +
+		"	if FAULT && c.imageDue {\n		c.step()\n	}\n" +
+			"	c.root.Send(c.imager.pid, m)\n" +
 			"	if c.imageDue {\n		c.step()\n	}\n"},
-	{"an account in a snapshot has another email address than in the journal", "actors/committed/imager.go",
+	{"an account in a snapshot has another email address than in the journal",
+		"actors/committed/imager.go",
 		"	i.folded.Store(next)\n",
-		"	if FAULT && len(i.batches.State.Accounts()) > 1 {\n		i.batches.State.Account(1)." +
+		"	if FAULT && len(i.batches.State.Accounts()) > 1 {\n" +
+			"		i.batches.State.Account(1)." +
 			"Email += \"x\"\n	}\n	i.folded.Store(next)\n"},
 	{"the journal is trimmed up to the newest snapshot", "actors/committed/projector.go",
 		"	trim := older\n", "	trim := older\n	if FAULT {\n		trim = to\n	}\n"},

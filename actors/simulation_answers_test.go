@@ -1,0 +1,446 @@
+package actors
+
+import (
+	"errors"
+	"maps"
+	"math/big"
+	"slices"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/simulation"
+	"exchange/core/event"
+	"exchange/core/trading"
+)
+
+// answered checks an answer: the record that it tells must be durable, and no other answer may have
+// told it.
+func (s *sim) answered(q *played, c *Command, err error) {
+	s.sending = nil
+	if q.unfit && !turnedAwayBy(err) {
+		s.violate("%s: engine %d takes it, and has heard that the store may lose it: %v", q.what,
+			q.l.number, err)
+	}
+	if err != nil {
+		s.notAnswered(q, err)
+		return
+	}
+	q.l.open[q.account]--
+	q.told = true
+	if q.all && c.Outcome() == Accepted {
+		s.say("  %s: %v", q.what, c.Cancelled())
+		s.outcomes["cancel all, accepted"]++
+		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.pair, q.seq, c.Cancelled())
+		s.mayBeAccepted(q)
+		s.tookNonce(q.l, q.key, q.nonce, q.taken)
+		c.Free()
+		return
+	}
+	r := c.Record()
+	seq := s.claim(q, string(r.Append(nil)))
+	if seq == 0 {
+		return
+	}
+	s.say("  %s: record %d", q.what, seq)
+	if reason := r.Refusal.Reason; q.key != nil &&
+		(r.Kind != event.KindRefusal ||
+			reason != event.RefusedNonce && reason != event.RefusedKey) {
+		s.tookNonce(q.l, q.key, q.nonce, q.taken)
+	}
+	if c.Outcome() == Accepted {
+		s.outcomes[r.Kind.String()+", accepted"]++
+		s.mayBeAccepted(q)
+		s.accepted(q, seq, r)
+	} else {
+		if r.Kind == event.KindRefusal && r.Refusal.Reason == event.RefusedNonce {
+			s.toldLast(q.key, q.nonce, q.taken, c.LastNonce())
+		}
+		if r.Kind == event.KindRefusal {
+			s.outcomes["refused for "+event.RefusalName(r.Refusal.Reason)]++
+		} else {
+			s.outcomes[r.Kind.String()]++
+		}
+		s.refused(q, seq, c)
+	}
+	c.Free()
+}
+
+// notAnswered notes a command whose outcome stays unknown, or that was turned away.
+func (s *sim) notAnswered(q *played, err error) {
+	switch {
+	case errors.Is(err, committed.ErrTimeout):
+		s.outcomes["unknown"]++
+	case turnedAwayBy(err):
+		s.outcomes["turned away: "+err.Error()]++
+		q.l.open[q.account]--
+		if q.key != nil {
+			at := simulation.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
+			s.sent[at]--
+			s.checkSent(at)
+		}
+	default:
+		s.violate("%s: %w", q.what, err)
+	}
+	s.say("  %s: %v", q.what, err)
+}
+
+// claim is the record that an answer tells of: each is told once.
+func (s *sim) claim(q *played, record string) uint64 {
+	list := s.records[record]
+	if len(list) == 0 {
+		s.violate("engine %d answers %s with a record that is not durable, or was answered before",
+			q.l.number, q.what)
+		return 0
+	}
+	s.records[record] = list[1:]
+	q.l.answered = max(q.l.answered, list[0])
+	s.told = max(s.told, q.l.answered)
+	return list[0]
+}
+
+// tookNonce checks that a nonce is above all that were answered as taken before its command, or its
+// read, began.
+func (s *sim) tookNonce(l *life, key *directory.Key, nonce, before uint64) {
+	if nonce <= before {
+		s.violate("engine %d takes nonce %d of %s, and it had taken %d before that was sent",
+			l.number, nonce, key.Public, before)
+	}
+	l.taken[key.Number] = max(l.taken[key.Number], nonce)
+}
+
+// toldLast checks the last nonce that the refusal of another one tells: it is not below that one,
+// nor below what was answered as taken before, and a client may have sent it: nextNonce goes one
+// above the highest.
+func (s *sim) toldLast(key *directory.Key, nonce, before, last uint64) {
+	if last < nonce || last < before || last > s.nonces[key.Public]+1 {
+		s.violate(
+			"nonce %d of %s is refused because %d was the last; %d was taken before, and %d is "+
+				"the highest that was sent",
+			nonce, key.Public, last, before, s.nonces[key.Public])
+	}
+}
+
+// mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a
+// command began.
+func (s *sim) mayBeAccepted(q *played) {
+	if q.key == nil {
+		return
+	}
+	for _, name := range []string{q.key.Account.Name, q.key.Public} {
+		if s.isBarred(name, q.begun) {
+			s.violate("%s: it is accepted, and %s was barred before it began", q.what, name)
+		}
+	}
+}
+
+// isBarred says whether an account or a key was barred when something began.
+func (s *sim) isBarred(name string, begun int) bool {
+	b := s.barred[name]
+	return b != nil && b.since > 0 && b.since < begun
+}
+
+// accepted checks that the record is what was asked for.
+func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
+	asked := true
+	switch r.Kind {
+	case event.KindOrder:
+		o, w := &r.Order, &q.wish
+		asked = o.Account == q.account && o.Nonce == q.nonce && r.Pair == w.Pair.Number &&
+			o.Side == w.Side && o.Price == w.Price && o.Amount == w.Amount &&
+			o.ClientID == w.ClientID
+		s.orders = append(s.orders, o.ID)
+		if o.Rests() {
+			s.restedBy[o.ID] = s.steps
+		}
+	case event.KindCancel:
+		asked = q.key == nil || r.Cancel.Order == q.order && r.Cancel.Account == q.account &&
+			r.Cancel.Nonce == q.nonce
+	case event.KindWithdraw:
+		w := &r.Withdraw
+		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
+			w.Amount == q.amount
+		s.withdraws = append(s.withdraws, w.ID)
+	case event.KindWithdrawMoved:
+		m := &r.WithdrawMoved
+		asked = m.ID == q.id && m.To == q.to && (q.key == nil || m.Account == q.account)
+		s.movedAsOperator(q, m)
+		if m.To == event.WithdrawVerified {
+			s.checkCode(q, seq)
+		}
+	}
+	if !asked {
+		s.violate("%s: it is answered with record %d, which is another: %+v", q.what, seq, r)
+	}
+}
+
+// movedAsOperator checks that no money has left an account whose freeze was acknowledged before,
+// unless the operator insisted.
+func (s *sim) movedAsOperator(q *played, m *event.WithdrawMoved) {
+	name := s.model.Accounts[m.Account-1].Name
+	switch {
+	case q.key != nil:
+	case m.To == event.WithdrawApproved && !q.despite &&
+		(m.DespiteFreeze || s.isBarred(name, q.begun)):
+		s.violate("%s: it is approved, and %s is frozen", q.what, name)
+	case m.DespiteFreeze:
+		s.outcomes["withdraws, approved despite a freeze"]++
+	case m.To == event.WithdrawRefused && s.model.Withdrawals[m.ID].Was == event.WithdrawNew:
+		s.outcomes["withdraws, refused while new"]++
+	}
+}
+
+// cancelledAll checks a cancel of all orders: the orders that it tells rest no more, and neither do
+// the orders that rested when it began.
+func (s *sim) cancelledAll(l *life, a *simulation.Account, pair *directory.Pair, since uint64,
+	orders []uint64) {
+	for _, id := range orders {
+		if o, _ := s.model.Open(id); o != nil {
+			s.violate("engine %d says that order %d is cancelled, and it rests", l.number, id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.OpenAt(since))) {
+		if o, p := s.model.Open(id); o != nil && (pair == nil || p.Number == pair.Number) {
+			s.violate(
+				"engine %d says that all orders of %s are cancelled, and order %d rests as it "+
+					"did before", l.number, a.Name, id)
+		}
+	}
+}
+
+// refused checks that the reason of a refusal holds.
+func (s *sim) refused(q *played, seq uint64, c *Command) {
+	r := c.Record()
+	if r.Kind != event.KindRefusal {
+		if h := q.code.history; r.CodeRefused.Expired && !h.IsZero() && h != s.model.History {
+			s.outcomes["codes of an earlier history"]++
+		}
+		return
+	}
+	if s.isUnfounded(q, seq, c) || s.isWithinLimit(q, seq, r.Refusal) {
+		s.violate("%s: it is refused for %s, by record %d, and that is not so", q.what,
+			event.RefusalName(r.Refusal.Reason), seq)
+	}
+}
+
+// isUnfounded reports whether a refusal's reason does not hold. Limits are isWithinLimit's.
+func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
+	f := &c.Record().Refusal
+	a := s.model.Accounts[f.Account-1]
+	quiet := s.isKnown(q, a, seq)
+	switch f.Reason {
+	case event.RefusedFunds:
+		return s.hasFunds(q, a, seq, c)
+	case event.RefusedClientID:
+		return !a.HasClientID(q.wish.ClientID)
+	case event.RefusedNotOpen:
+		o, _ := s.model.Open(q.order)
+		rested := s.restedBy[q.order]
+		return q.key != nil && o != nil && o.Account == q.account && rested > 0 && rested < q.begun
+	case event.RefusedNoOrders:
+		rested := a.OpenAt(q.seq)
+		for _, o := range a.OpenAt(seq) {
+			_, p := s.model.Open(o.ID)
+			_, before := rested[o.ID]
+			if (quiet || before) && (q.pair == nil || p != nil && p.Number == q.pair.Number) {
+				return true
+			}
+		}
+	case event.RefusedWithdraw:
+		w := s.model.Withdrawals[q.id]
+		return quiet && w != nil && max(w.Seq, w.Moved) < seq && w.Account == f.Account &&
+			w.MayMove(q.to)
+	case event.RefusedTries:
+		w := s.model.Withdrawals[q.id]
+		return w == nil || w.Tries < s.options.Withdraw.CodeTries
+	case event.RefusedKey:
+		return !s.model.Keys[f.Key-1].Revoked
+	case event.RefusedFrozen:
+		if q.key == nil {
+			s.outcomes["withdraws, not approved for a freeze"]++
+		}
+		return a.Freezes == 0 || q.key == nil && (q.despite || q.to != event.WithdrawApproved)
+	case event.RefusedHalted:
+		return !s.model.Pairs[q.wish.Pair.Number-1].Halted(seq)
+	}
+	return false
+}
+
+// isKnown reports whether the model knows what a refusal was decided on: all that the account's
+// wallet knew when the command began, and no record of the account since.
+func (s *sim) isKnown(q *played, a *simulation.Account, seq uint64) bool {
+	return q.quiet && a.Touched(seq-1) == q.touched
+}
+
+// isWithinLimit reports whether a refusal names a limit that was not reached.
+func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
+	a, limits := s.model.Accounts[f.Account-1], &s.options.Limits
+	open := a.OpenAt(seq)
+	switch f.Reason {
+	case event.RefusedAccountLimit:
+		return s.isKnown(q, a, seq) && len(open) < limits.OpenOrdersPerAccount
+	case event.RefusedAccountBookLimit:
+		return s.isKnown(q, a, seq) &&
+			inBook(open, q.wish.Pair.Number) < limits.OpenOrdersPerAccountAndBook
+	case event.RefusedBookLimit:
+		// The book decides in the order of its records, so it had what the model has there.
+		return !s.isFull(&q.wish, seq)
+	case event.RefusedWithdrawLimit:
+		// The wallet had all that was durable when the command began, and maybe more.
+		return a.MostPending(q.seq, seq-1) < limits.PendingWithdraws
+	}
+	return false
+}
+
+// hasFunds reports whether an account that was refused for funds had enough. It also checks the
+// shortfall that the answer tells.
+func (s *sim) hasFunds(q *played, a *simulation.Account, seq uint64, c *Command) bool {
+	currency, need := q.number, simulation.Units(q.amount.Balance())
+	if q.wish.Pair != nil {
+		currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price, q.wish.Amount)
+	}
+	funds := a.At(seq)
+	if int(currency) > len(funds) {
+		return false
+	}
+	f := &funds[currency-1]
+	lacks := new(big.Int).Sub(need, new(big.Int).Sub(f.Balance, f.Reserve))
+	known := s.isKnown(q, a, seq)
+	s.checkShortfall(q, c, currency, need, lacks, known)
+	return known && lacks.Sign() <= 0
+}
+
+// checkShortfall compares what an answer says is missing with what is: exactly, if the model knows
+// what it was decided on.
+func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks *big.Int,
+	exact bool) {
+	of, missing := c.Shortfall()
+	said := simulation.Units(missing)
+	if of != currency || said.Sign() <= 0 || said.Cmp(need) > 0 || exact && said.Cmp(lacks) != 0 {
+		s.violate(
+			"%s: it is told that %v of currency %d are missing, and %v of %v of currency %d are",
+			q.what, said, of, lacks, need, currency)
+	}
+}
+
+// isFull says whether a book has as many orders as it may after a record, and an order would trade
+// with none of them.
+func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
+	sides, orders := s.model.Pairs[w.Pair.Number-1].DepthAt(seq), 0
+	for _, levels := range sides {
+		for _, l := range levels {
+			orders += l.Orders
+		}
+	}
+	others := sides[w.Side.Opposite()-1]
+	crosses := len(others) > 0 && (w.Side == trading.Buy && others[0].Price <= w.Price ||
+		w.Side == trading.Sell && others[0].Price >= w.Price)
+	return orders >= s.options.Limits.OpenOrdersPerBook && !crosses
+}
+
+// inBook is how many of the open orders are of a pair.
+func inBook(open map[uint64]simulation.Order, pair uint16) (n int) {
+	for _, o := range open {
+		if o.Pair == pair {
+			n++
+		}
+	}
+	return n
+}
+
+// withinLimits checks what is open after a record.
+func (s *sim) withinLimits() {
+	limits := &s.options.Limits
+	for _, p := range s.model.Pairs {
+		if n := p.Book.Len(); n > limits.OpenOrdersPerBook {
+			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, p.Name,
+				n, limits.OpenOrdersPerBook)
+		}
+	}
+	for _, a := range s.model.Accounts {
+		for _, p := range s.model.Pairs {
+			if n := inBook(a.OpenAt(s.model.Seq),
+				p.Number); n > limits.OpenOrdersPerAccountAndBook {
+				s.violate("record %d: %s has %d open orders in %s, and %d are allowed",
+					s.model.Seq, a.Name, n, p.Name, limits.OpenOrdersPerAccountAndBook)
+			}
+		}
+		if n := len(a.OpenAt(s.model.Seq)); n > limits.OpenOrdersPerAccount {
+			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, a.Name,
+				n, limits.OpenOrdersPerAccount)
+		}
+		if n := a.MostPending(s.model.Seq, s.model.Seq); n > limits.PendingWithdraws {
+			s.violate("record %d: %s has %d pending withdraws, and %d are allowed", s.model.Seq,
+				a.Name, n, limits.PendingWithdraws)
+		}
+	}
+}
+
+// checkInFlight counts the commands that were admitted and have no answer: each of them has its
+// place in the limits.
+func (l *life) checkInFlight(s *sim) {
+	l.admitted = slices.DeleteFunc(l.admitted, func(q *played) bool {
+		return q.told || len(q.reply) > 0
+	})
+	// by account; 0: of all
+	limits, all, others := &s.options.Limits, map[uint32]int{}, map[uint32]int{}
+	for _, q := range l.admitted {
+		for _, of := range []uint32{0, q.account} {
+			all[of]++
+			if !q.cancels() {
+				others[of]++
+			}
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(all)) {
+		n, most, kept := all[of], limits.InFlightPerAccount, limits.InFlightPerAccount/8
+		if of == 0 {
+			most, kept = limits.InFlight, limits.InFlightCancels
+		}
+		if n > most || others[of] > most-kept {
+			s.violate(
+				"engine %d has %d commands in flight, and %d but for cancels; %d are allowed, "+
+					"and %d kept for cancels", l.number, n, others[of], most, kept)
+		}
+	}
+}
+
+// recorded counts a durable record for its nonce: there are no more than commands were sent with
+// it.
+func (s *sim) recorded(r *event.Record) {
+	var at simulation.KeyNonce
+	switch r.Kind {
+	case event.KindOrder:
+		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
+		if s.missing[namedOrder{r.Order.Account, r.Order.ClientID, at}] {
+			s.violate(
+				"order %d (%v) is in, and after it was sent its client was told that there is "+
+					"none of its client order id", r.Order.ID, r.Order.ClientID)
+		}
+	case event.KindCancel:
+		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
+	case event.KindRefusal:
+		at = simulation.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
+	case event.KindWithdraw:
+		at = simulation.KeyNonce{Key: r.Withdraw.Key, Nonce: r.Withdraw.Nonce}
+	case event.KindWithdrawMoved:
+		at = simulation.KeyNonce{Key: r.WithdrawMoved.Key, Nonce: r.WithdrawMoved.Nonce}
+	case event.KindCodeRefused:
+		at = simulation.KeyNonce{Key: r.CodeRefused.Key, Nonce: r.CodeRefused.Nonce}
+	case event.KindDeposit:
+		s.checkDeposit(r.Deposit.Reference)
+	case event.KindHistory:
+		s.outcomes["codes made anew by a history"] += s.model.Renewed
+	}
+	if at.Key != 0 {
+		s.byNonce[at]++
+		s.checkSent(at)
+	}
+}
+
+func (s *sim) checkSent(at simulation.KeyNonce) {
+	if s.byNonce[at] > s.sent[at] && !s.model.CancelAlls[at] {
+		s.violate(
+			"%d records have nonce %d of key number %d, and %d commands with it were not "+
+				"turned away", s.byNonce[at], at.Nonce, at.Key, s.sent[at])
+	}
+}

@@ -1,0 +1,240 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/simulation"
+	"exchange/core/event"
+	"exchange/core/trading"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// A playedRead is a read on its way.
+type playedRead struct {
+	l     *life
+	kind  string
+	q     committed.Question
+	owner *simulation.Account
+	key   *directory.Key // nil: the read is not signed
+	nonce uint64
+
+	begun int    // step
+	after uint64 // highest sequence that was answered before it began: the answer must show it
+	taken uint64 // highest nonce of its key that was answered before it began
+	named int    // orders with client order ids that its engine was sent before it began
+}
+
+// read asks a question at random, and checks the answer against the model at the answer's sequence.
+func (s *sim) read(r *rand.Rand, l *life) {
+	account := s.model.Account(pick(r, s.names))
+	if account == nil || account.ID > l.engine.dir.Count() {
+		return
+	}
+	x := s.drawRead(r, l, account)
+	s.spawn(l, fmt.Sprintf("%d.read %s of %s, nonce %d", l.number, x.kind, x.owner.Name, x.nonce),
+		func() { s.runRead(x) })
+}
+
+func (s *sim) drawRead(r *rand.Rand, l *life, account *simulation.Account) *playedRead {
+	kind := pick(r, []string{"wallet", "wallet", "orders", "history", "client id", "trades",
+		"levels", "hash"})
+	var id event.ClientID
+	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be on its way
+		order := l.named[n-1-r.IntN(min(n, 3))]
+		kind, account, id = "order", s.model.Accounts[order.account-1], order.id
+	}
+	pair := pick(r, l.engine.Pairs()).Number
+	q := map[string]committed.Question{"wallet": &committed.Wallet{Account: account.ID},
+		"orders":    &committed.OpenOrders{Account: account.ID, Limit: 1000},
+		"history":   new(committed.Written),
+		"client id": &committed.OrderIDOf{Account: account.ID},
+		"trades": &committed.NewestTrades{TradeQuery: committed.TradeQuery{Pair: pair,
+			Limit: 1000}},
+		"levels": &committed.ViewOf{Pair: pair, Kind: committed.ViewLevels, LimitBuy: 1000,
+			LimitSell: 1000},
+		"hash": new(committed.Hash), "order": &committed.NamedOrder{Account: account.ID,
+			ClientID: id}}[kind]
+	x := &playedRead{l: l, kind: kind, q: q, owner: account}
+	if !id.IsZero() || kind == "wallet" && r.IntN(2) == 0 {
+		x.key = l.key(r, fmt.Sprintf("key-%s-%d", account.Name, r.IntN(2)))
+		if x.key != nil {
+			x.nonce = s.nextNonce(r, x.key.Public)
+		}
+	}
+	return x
+}
+
+func (s *sim) runRead(x *playedRead) {
+	l := x.l
+	x.after, x.named, x.begun = l.answered, len(l.named), s.steps
+	stale := time.Since(l.confirmed) > l.rhythm.Stale
+	if x.key != nil {
+		x.after = s.told // by any engine
+		x.taken = l.taken[x.key.Number]
+		s.reads[x.key.Number] = append(s.reads[x.key.Number], x.nonce)
+		s.model.ReadNonces[x.key.Number] = max(s.model.ReadNonces[x.key.Number], x.nonce)
+	}
+	err := l.engine.Ask(x.q, x.key, x.nonce)
+	if x.key != nil && stale {
+		if s.outcomes["private reads, not confirmed"]++; !turnedAwayBy(err) {
+			s.violate("engine %d takes read %s of %s, and the store has not said for too long "+
+				"that it is its own: %v", l.number, x.kind, x.owner.Name, err)
+		}
+	}
+	var used *committed.NonceError
+	switch {
+	case err == nil:
+		s.readAnswered(x)
+		return
+	case errors.As(err, &used):
+		s.readNonceRefused(x, used.Last)
+	case errors.Is(err, committed.ErrTimeout),
+		errors.Is(err, committed.ErrKeyRevoked) && s.model.Keys[x.key.Number-1].Revoked,
+		turnedAwayBy(err):
+	default:
+		s.violate("engine %d, read %s: %w", l.number, x.kind, err)
+	}
+	s.say("  read: %v", err)
+	s.outcomes["read, not answered"]++
+}
+
+func (s *sim) readAnswered(x *playedRead) {
+	l := x.l
+	s.say("  read at %d", seqOf(x.q))
+	if err := s.checkRead(x.q, x.owner, x.after); err != nil {
+		s.violate("engine %d, read %s of %s at %d: %w", l.number, x.kind, x.owner.Name, seqOf(x.q),
+			err)
+	}
+	if x.key != nil {
+		s.tookNonce(l, x.key, x.nonce, x.taken)
+		if s.isBarred(x.key.Public, x.begun) {
+			s.violate("engine %d answers read %s with %s, which was revoked before it began",
+				l.number, x.kind, x.key.Public)
+		}
+	}
+	if q, ok := x.q.(*committed.NamedOrder); ok && x.key != nil && q.Complete &&
+		len(q.Orders) == 0 && q.ClosedID == 0 {
+		s.outcomes["no order of a client order id"]++
+		for _, order := range l.named[:x.named] {
+			if order.account == x.owner.ID && order.id == q.ClientID {
+				s.missing[order] = true
+			}
+		}
+	}
+	s.outcomes["read, answered"]++
+}
+
+// readNonceRefused checks that another read or a command has used the read's nonce or a higher one.
+func (s *sim) readNonceRefused(x *playedRead, last uint64) {
+	s.toldLast(x.key, x.nonce, x.taken, last)
+	others := s.model.Keys[x.key.Number-1].Nonce
+	once := false
+	for _, n := range s.reads[x.key.Number] {
+		if n != x.nonce || once {
+			others = max(others, n)
+		}
+		once = once || n == x.nonce
+	}
+	if x.nonce > others {
+		s.violate("engine %d refuses nonce %d of %s for a read, and %d is the highest",
+			x.l.number, x.nonce, x.key.Public, others)
+	}
+}
+
+// seqOf returns the sequence of an answer.
+func seqOf(q committed.Question) uint64 {
+	switch q := q.(type) {
+	case *committed.Wallet:
+		return q.Seq
+	case *committed.OpenOrders:
+		return q.Seq
+	case *committed.NamedOrder:
+		return q.Seq
+	case *committed.Written:
+		return q.Seq
+	case *committed.OrderIDOf:
+		return q.Seq
+	case *committed.NewestTrades:
+		return q.Seq
+	case *committed.ViewOf:
+		return q.Seq
+	}
+	return q.(*committed.Hash).Seq
+}
+
+// checkRead checks an answer: it shows all that was answered before the read began, and nothing
+// that is not durable.
+func (s *sim) checkRead(question committed.Question, a *simulation.Account, after uint64) error {
+	if seq := seqOf(question); seq > s.model.Seq || seq < after {
+		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after,
+			s.model.Seq)
+	}
+	switch q := question.(type) {
+	case *committed.Wallet:
+		return sameFunds(q.Holdings, a.At(q.Seq))
+	case *committed.NamedOrder:
+		return checkNamedOrder(q, a)
+	case *committed.OpenOrders:
+		return checkOpenOrders(q, a)
+	case *committed.Written:
+		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(
+			context.Background()); err != nil || at < q.Seq {
+			return errors.Join(fmt.Errorf("the history is at %d", at), err)
+		}
+	case *committed.NewestTrades:
+		want := simulation.UpTo(s.model.Rows.Trades,
+			q.Seq, func(t *persistence.Trade) uint64 { return t.ID })
+		want = slices.DeleteFunc(want, func(t persistence.Trade) bool { return t.Pair != q.Pair })
+		slices.Reverse(want)
+		if q.Complete && !slices.Equal(q.Trades, want) {
+			return fmt.Errorf("trades %v are not %v", q.Trades, want)
+		}
+	case *committed.ViewOf:
+		updates := s.model.Pairs[q.Pair-1].Updates
+		u := int(q.View.UpdateID)
+		if u > len(updates) || u < len(updates) && updates[u].Seq <= after {
+			return fmt.Errorf("the book is of update id %d of %d", u, len(updates))
+		}
+		if u > 0 {
+			return errors.Join(sameLevels(q.View.Depth.BuyLevels, updates[u-1].Sides[0]),
+				sameLevels(q.View.Depth.SellLevels, updates[u-1].Sides[1]))
+		}
+	case *committed.Hash:
+		return q.Err
+	}
+	return nil
+}
+
+// checkNamedOrder checks the orders of a client order id, which are open or closed.
+func checkNamedOrder(q *committed.NamedOrder, a *simulation.Account) error {
+	want := a.OpenAt(q.Seq)
+	for _, o := range q.Orders {
+		if w, open := want[o.ID]; o.Account != a.ID || o.ClientID != q.ClientID.String() ||
+			open != (o.Status == trading.StatusActive) || open && o.Remaining != w.Remaining {
+			return fmt.Errorf("order %+v is not %+v", o, w)
+		}
+	}
+	return nil
+}
+
+func checkOpenOrders(q *committed.OpenOrders, a *simulation.Account) error {
+	want := a.OpenAt(q.Seq)
+	for _, o := range q.Orders {
+		if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price ||
+			o.ClientID != w.ClientID.String() {
+			return fmt.Errorf("order %+v is not %+v", o, w)
+		}
+	}
+	if len(q.Orders) != len(want) {
+		return fmt.Errorf("%d orders are open, not %d", len(q.Orders), len(want))
+	}
+	return nil
+}
