@@ -75,5 +75,6 @@
 //	read.go    best prices, levels and orders for readers
 //	levels.go  the ladder: price levels of one side
 //	index.go   the table of ids
+//	compare.go two books, some orders at a time
 //	slab.go    blocks of records
 package matching

@@ -26,4 +26,5 @@
 //	trades.go    the count of each account's trades
 //	check.go     the money invariants
 //	image.go     a state as bytes
+//	compare.go   two states, a part at a time
 package state

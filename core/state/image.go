@@ -60,15 +60,7 @@ func (s *State) AppendTo(dst []byte) []byte {
 // write writes the image, until the receiver of its pieces has left.
 func (s *State) write(w *writer) {
 	w.buf = append(append(w.buf, imageMagic...), imageVersion)
-	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdraw,
-		s.lastMail, s.trades[0])
-	w.buf = append(w.buf, s.history[:]...)
-	w.uint(uint64(len(s.currencies)))
-	for i := range s.currencies {
-		c := &s.currencies[i]
-		w.text(c.Code)
-		w.balance(c.Deposited, c.Withdrawn)
-	}
+	w.counters(s)
 	w.uint(uint64(len(s.accounts)))
 	for _, a := range s.accounts {
 		w.account(a)
@@ -85,14 +77,38 @@ func (s *State) write(w *writer) {
 	if w.withdraws(s); w.left {
 		return
 	}
-	w.bool(s.maintenance.On)
-	w.text(s.maintenance.Message)
+	w.maintenance(s)
 	w.uint(uint64(len(s.pairs)))
 	for _, p := range s.pairs {
-		if w.pair(p, s.accounts); w.left {
+		w.market(p)
+		if w.orders(p, s.accounts); w.left {
 			return
 		}
 	}
+}
+
+// general writes what is no account, key or pair.
+func (w *writer) general(s *State) {
+	w.counters(s)
+	w.withdraws(s)
+	w.maintenance(s)
+}
+
+func (w *writer) counters(s *State) {
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdraw,
+		s.lastMail, s.trades[0])
+	w.buf = append(w.buf, s.history[:]...)
+	w.uint(uint64(len(s.currencies)))
+	for i := range s.currencies {
+		c := &s.currencies[i]
+		w.text(c.Code)
+		w.balance(c.Deposited, c.Withdrawn)
+	}
+}
+
+func (w *writer) maintenance(s *State) {
+	w.bool(s.maintenance.On)
+	w.text(s.maintenance.Message)
 }
 
 // Hash returns a digest of the whole state: equal for equal states, and only for them.
@@ -212,12 +228,16 @@ func (w *writer) withdraw(d *Withdraw) {
 	w.bool(d.Renewed)
 }
 
-func (w *writer) pair(p *Pair, accounts []*Account) {
+// market writes a pair without its orders.
+func (w *writer) market(p *Pair) {
 	w.text(p.Name)
 	w.uint(uint64(p.Base), uint64(p.Quote), p.lastOrder, p.lastTrade, uint64(p.timeUs))
 	w.bool(p.Halted)
 	w.buf = p.Market.AppendTo(w.buf)
 	w.uint(uint64(p.Book.Len()))
+}
+
+func (w *writer) orders(p *Pair, accounts []*Account) {
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 		for o := range p.Book.Orders(side) {
 			w.uint(uint64(o.Side), o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount),

@@ -1,0 +1,96 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"exchange/core/event"
+)
+
+// twin returns a state of its own that equals s.
+func twin(t *testing.T, s *State) *State {
+	t.Helper()
+	other, err := Decode(s.AppendTo(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// compared goes through two states, and calls between after each part.
+func compared(one, other *State, between func()) (err error) {
+	var c Comparison
+	for done := false; !done; {
+		if done, err = c.Next(one, other); !done {
+			between()
+		}
+	}
+	return err
+}
+
+func TestAComparisonFindsWhatDiffers(t *testing.T) {
+	f := func(name string, change func(s *State), want string) {
+		t.Helper()
+		one := everything()
+		other := twin(t, one)
+		if err := compared(one, other, func() {}); err != nil {
+			t.Fatalf("equal states: %v", err)
+		}
+		change(other)
+		err := compared(one, other, func() {})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	f("a sequence", func(s *State) { s.seq++ }, "at sequences")
+	f("an id", func(s *State) { s.lastTrade++ }, "differ in counters")
+	f("a sum", func(s *State) { s.currencies[1].Deposited = s.currencies[0].Deposited },
+		"differ in counters")
+	f("a withdrawal", func(s *State) {
+		for _, w := range s.withdraws {
+			w.Tries++
+		}
+	}, "withdrawals")
+	f("maintenance", func(s *State) { s.maintenance.Message += "!" }, "maintenance")
+	f("an account", func(s *State) { s.accounts[1].Email += "x" }, "in account bob")
+	f("a count of trades", func(s *State) { s.trades[2]++ }, "in account bob")
+	f("an account too many", func(s *State) { s.accounts = append(s.accounts, s.accounts[0]) },
+		"accounts")
+	f("a key", func(s *State) { s.keys[1].Nonce++ }, "in key number 2")
+	f("a halt", func(s *State) { s.pairs[0].Halted = !s.pairs[0].Halted }, "in the market of")
+	f("a market", func(s *State) { s.pairs[0].Market.UpdateID++ }, "in the market of")
+	f("an order", func(s *State) {
+		for o := range s.pairs[0].Book.Orders(2) {
+			s.pairs[0].Book.Cancel(o.ID)
+			o.TimeUs++
+			s.pairs[0].Book.Add(o)
+			break
+		}
+	}, "in the book of")
+}
+
+func TestAComparisonGoesOnWhileBothStatesDo(t *testing.T) {
+	one := small()
+	other := twin(t, one)
+	parts, ids := 0, one.lastOrder
+	err := compared(one, other, func() {
+		parts++
+		for range 700 { // more than fit into one part
+			ids++
+			o := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 60,
+				Order: event.Order{ID: ids, Account: 2, Side: 1, Price: 1, Amount: coin,
+					Remaining: coin}}
+			if parts > 8 {
+				return
+			}
+			apply(t, one, o)
+			apply(t, other, o)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if parts < 6 {
+		t.Errorf("%d parts: the orders were not compared in pieces", parts)
+	}
+}
