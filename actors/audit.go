@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"exchange/actors/audit"
@@ -14,9 +15,8 @@ const restPatience = 5 * time.Second
 // errAuditRunning: there is one audit at a time.
 var errAuditRunning = &RequestError{"an audit is running already"}
 
-// Audit compares the deciding wallets and books with the committed state, and then that state with
-// the store: see audit.Run. Commands are refused for the moment of the first comparison; everything
-// else goes on.
+// Audit compares the deciding wallets and books with the committed state, that state with the
+// imager's, and then the imager's with the store: see audit.Run. Everything goes on meanwhile.
 func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 	progress func(at, of uint64)) (*audit.Report, error) {
 	if !e.auditing.CompareAndSwap(false, true) {
@@ -25,37 +25,23 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 	defer e.auditing.Store(false)
 	e.meter.Auditing.Begin()
 	defer e.meter.Auditing.End()
-	subject := &audit.Subject{Store: e.opts.Store, Retention: e.opts.Retention,
-		Earlier: e.projected, Sealer: e.sealer, Present: present{e}, RowsAtOnce: e.opts.rowRefs,
-		DepositsAtOnce: e.opts.deposits}
-	begin := time.Now()
-	if err := e.compareAtRest(ctx, subject); err != nil {
+	c := comparison{Engine: e}
+	if err := c.run(ctx); err != nil {
 		return nil, err
 	}
-	paused := time.Since(begin)
+	image, err := e.Image(ctx)
+	if err != nil {
+		return nil, err
+	}
+	subject := &audit.Subject{Store: e.opts.Store, Retention: e.opts.Retention,
+		Earlier: e.projected, Sealer: e.sealer, Present: present{e}, RowsAtOnce: e.opts.rowRefs,
+		DepositsAtOnce: e.opts.deposits, Image: image, Found: errors.Join(c.found...)}
 	report, err := audit.Run(ctx, subject, archive, progress)
 	if err != nil {
 		return nil, err
 	}
-	report.Paused = paused
+	report.Paused = c.longest
 	return report, nil
-}
-
-// compareAtRest compares the deciding side with the committed one while nothing is in flight, and
-// gives the subject an image of that moment.
-func (e *Engine) compareAtRest(ctx context.Context, subject *audit.Subject) error {
-	patience, cancel := context.WithTimeout(ctx, restPatience)
-	defer cancel()
-	e.paused.Store(true)
-	defer e.paused.Store(false)
-	if err := e.rest(patience); err != nil {
-		return err
-	}
-	e.probe(e.fold, func() {
-		subject.Found = e.verify(e.committed.State(), true)
-		subject.Image = e.committed.State().AppendTo(nil)
-	})
-	return nil
 }
 
 // rest waits until nothing is in flight.

@@ -65,19 +65,16 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, 
 // backUp is a backup of a running engine, and the state that it is of.
 func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 	t.Helper()
-	r := new(committed.WholeState)
-	if err := e.Ask(r, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	image := must[[]byte](t)(e.Image(t.Context()))
 	var b bytes.Buffer
-	if err := backup.Write(t.Context(), &b, e.opts.Store, r.Image, e.Authority(),
+	if err := backup.Write(t.Context(), &b, e.opts.Store, image, e.Authority(),
 		func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := backup.Verify(bytes.NewReader(b.Bytes()), e.Authority()); err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes(), must[*state.State](t)(state.Decode(r.Image))
+	return b.Bytes(), must[*state.State](t)(state.Decode(image))
 }
 
 // restoreInto fills an empty store from a backup.

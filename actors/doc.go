@@ -41,6 +41,7 @@
 //	channels.go             the actors of stream channels
 //	backup.go               a backup of a running engine
 //	verify.go               both sides compared at rest
+//	compare.go              both sides compared while all goes on
 //	audit.go                an audit of a running engine
 //	stats.go                numbers for monitoring
 //

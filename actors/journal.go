@@ -40,6 +40,7 @@ type journal struct {
 	spare   []*batch             // empty ones; guarded by mu
 	buffers [][]byte             // for their data; guarded by mu
 	closed  bool                 // guarded by mu: entries are dropped, their outcome stays unknown
+	newest  uint64               // sequence of the newest entry submitted; guarded by mu
 
 	wake    chan struct{} // capacity 1
 	stop    chan struct{} // closed by close
@@ -70,9 +71,16 @@ const (
 
 func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int,
 	timing *Timing, log *slog.Logger, meter *metrics.Engine, out journalOut) *journal {
-	return &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log,
+	return &journal{store: store, token: token, last: last, newest: last, limit: limit, timing: timing, log: log,
 		meter: meter, out: out,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+}
+
+// submitted returns the sequence of the newest entry that was submitted, durable or not.
+func (j *journal) submitted() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.newest
 }
 
 // submit puts an encoded entry into the forming batch. Any actor may call it; it never waits for
@@ -95,6 +103,7 @@ func (j *journal) submit(n *entry) {
 	b := *j.queue.Last()
 	b.data = append(b.data, n.encoded...)
 	b.entries = append(b.entries, n)
+	j.newest++
 	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:

@@ -441,6 +441,11 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 		committed := func(change func(s *state.State)) func(*teller) {
 			return func(b *teller) { b.e.probe(b.e.fold, func() { change(b.e.committed.State()) }) }
 		}
+		imaged := func(change func(s *state.State)) func(*teller) {
+			return func(b *teller) {
+				b.e.probe(b.e.imager, func() { change(b.e.committed.Imager().State()) })
+			}
+		}
 		f(func(*teller) {})
 		f(decided(func(w *wallet) { w.committed.Apply(&one) }), "account ann: its wallet has [")
 		f(decided(func(w *wallet) { w.nonces[0].taken-- }),
@@ -454,12 +459,17 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 				b.e.books[0].orders.Cancel(1)
 			})
 		},
-			"BTC_USD: the working book has 0 sell orders, the committed one 1")
+			"BTC_USD: the working book has nothing where the committed one has {ID:1 Account:1 ")
 		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }),
-			"account ann: its wallet has [",
+			"account ann: its wallet has [", "the states differ in account ann")
+		f(committed(func(s *state.State) { s.Pair(1).Market.UpdateID++ }),
+			"the states differ in the market of BTC_USD")
+		f(imaged(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }),
+			"the states differ in account ann",
 			"account ann, BTC: committed are 10.00000001 with 3 reserved, replayed 10 with 3",
 			"BTC: all balances are 10.00000001, deposits 10 - withdraws 0")
-		f(committed(func(s *state.State) { s.Pair(1).Market.UpdateID++ }),
+		f(imaged(func(s *state.State) { s.Pair(1).Market.UpdateID++ }),
+			"the states differ in the market of BTC_USD",
 			"the replayed state differs from the committed one, in something else than")
 	})
 }

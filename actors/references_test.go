@@ -195,11 +195,7 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 		const n = 50
 		g := newGated(t, fresh, nil)
 		image := func() int {
-			r := new(committed.WholeState)
-			if err := g.e.Ask(r, nil, 0); err != nil {
-				t.Fatal(err)
-			}
-			return len(r.Image)
+			return len(must[[]byte](t)(g.e.Image(t.Context())))
 		}
 		before := image()
 		for i := range n {

@@ -10,8 +10,8 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/core/matching"
 	"exchange/core/state"
-	"exchange/core/trading"
 )
 
 // A probe runs a function in an actor's own turn, where the function may read the actor's state.
@@ -44,59 +44,83 @@ func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
 // book, and checks the committed side's invariants. Its answer is right only while nothing is in
 // flight. It is for tests, and stops the committed side meanwhile.
 func (e *Engine) VerifyAtRest() (err error) {
-	e.probe(e.fold, func() { err = e.verify(e.committed.State(), false) })
+	e.probe(e.fold, func() { err = e.verify(e.committed.State()) })
 	return err
 }
 
-// verify compares the deciding side with the state s of the committed side. With reading it allows
-// for reads in flight: wallets have then taken nonces that the committed side has yet to hear of.
-func (e *Engine) verify(s *state.State, reading bool) error {
+// verify compares the deciding side with the state s of the committed side.
+func (e *Engine) verify(s *state.State) error {
 	errs := []error{s.Check()}
 	for _, p := range e.Pairs() {
 		e.probe(p.Book, func() { errs = append(errs, e.verifyBook(p, s.Pair(p.Number))) })
 	}
 	for _, a := range s.Accounts() {
 		e.probeWallet(e.dir.Account(a.ID), func(w *wallet) {
-			errs = append(errs, verifyWallet(w, a, e.committed, reading))
+			errs = append(errs, verifyWallet(w, a, e.committed, false))
 		})
 	}
 	return errors.Join(errs...)
 }
 
+// verifyBook compares a whole book at rest.
 func (e *Engine) verifyBook(p *directory.Pair, market *state.Pair) error {
-	book, committed := e.books[p.Number-1], market.Book
-	if book.halted != market.Halted {
-		return fmt.Errorf("%s: the working book is halted: %v, the committed one: %v", p.Name,
-			book.halted, market.Halted)
-	}
-	working := book.orders
-	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		a, b := working.AppendOrders(nil, side, -1), committed.AppendOrders(nil, side, -1)
-		if len(a) != len(b) {
-			return fmt.Errorf("%s: the working book has %d %v orders, the committed one %d", p.Name,
-				len(a), side, len(b))
-		}
-		for i := range a {
-			if a[i] != b[i] {
-				return fmt.Errorf("%s: the working book has %+v where the committed one has %+v",
-					p.Name, a[i], b[i])
-			}
-		}
-	}
-	return nil
+	_, err := e.verifyOrders(p, market, new(matching.Comparison), market.Book.Len()+1)
+	return err
 }
 
+// verifyOrders compares the next n orders of a book at rest, and whether the pair is halted.
+func (e *Engine) verifyOrders(p *directory.Pair, market *state.Pair, c *matching.Comparison,
+	n int) (done bool, err error) {
+	book := e.books[p.Number-1]
+	if book.halted != market.Halted {
+		return true, fmt.Errorf("%s: the working book is halted: %v, the committed one: %v",
+			p.Name, book.halted, market.Halted)
+	}
+	for range 2 { // a step ends with the side
+		done, differ := c.Next(book.orders, market.Book, n)
+		switch {
+		case differ != nil:
+			working, committed := differ.Texts()
+			return true, fmt.Errorf("%s: the working book has %s where the committed one has %s",
+				p.Name, working, committed)
+		case done:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// verifyWallet compares a wallet that has nothing in flight. With reading it allows for reads in
+// flight: the wallet has then taken nonces that the committed side has yet to hear of.
 func verifyWallet(w *wallet, a *state.Account, committed *committed.Side, reading bool) error {
+	if err := verifySettled(w, a); err != nil {
+		return err
+	}
+	return verifyWorking(w, a, committed, reading)
+}
+
+// verifySettled compares what settlements change in a wallet.
+func verifySettled(w *wallet, a *state.Account) error {
 	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
 		return fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got, want)
-	}
-	if w.frozen != a.Frozen {
-		return fmt.Errorf("account %s: its wallet takes it for frozen: %v, committed is %v", a.Name,
-			w.frozen, a.Frozen)
 	}
 	if !w.clientIDs.Equal(&a.ClientIDs) {
 		return fmt.Errorf("account %s: its wallet knows other client order ids than are committed",
 			a.Name)
+	}
+	if working, committed := slices.Collect(w.open.Newest()),
+		slices.Collect(a.Open.Newest()); !slices.Equal(working, committed) {
+		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name,
+			working, committed)
+	}
+	return nil
+}
+
+// verifyWorking compares what decisions change in a wallet, ahead of what is committed.
+func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, reading bool) error {
+	if w.frozen != a.Frozen {
+		return fmt.Errorf("account %s: its wallet takes it for frozen: %v, committed is %v", a.Name,
+			w.frozen, a.Frozen)
 	}
 	for _, n := range w.nonces {
 		if want := committed.Nonce(n.key); n.taken != want && !(reading && n.taken > want) {
@@ -117,11 +141,6 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed.Side, readin
 			return err
 		}
 	}
-	if working, committed := slices.Collect(w.open.Newest()),
-		slices.Collect(a.Open.Newest()); !slices.Equal(working, committed) {
-		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name,
-			working, committed)
-	}
 	books := make(map[uint16]int)
 	for o := range a.Open.Newest() {
 		books[o.Pair]++
@@ -133,6 +152,13 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed.Side, readin
 	return nil
 }
 
+// busy reports whether a wallet has sent anything on that it has not seen released, or keeps
+// anything until then.
+func (f *flight) busy() bool {
+	return f != nil && (f.placing != 0 || f.tickets.out() != 0 || f.held.Len() != 0 ||
+		f.queue.Len() != 0 || f.cancellingAll != nil || len(f.placingIDs) != 0)
+}
+
 func verifyFlight(w *wallet) error {
 	name := w.account.Name
 	for _, r := range w.reserved {
@@ -141,8 +167,7 @@ func verifyFlight(w *wallet) error {
 				name, r.amount, r.currency)
 		}
 	}
-	if w.placing != 0 || w.tickets.out() != 0 || w.held.Len() != 0 || w.queue.Len() != 0 ||
-		w.cancellingAll != nil || len(w.placingIDs) != 0 {
+	if w.busy() {
 		return fmt.Errorf(
 			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, a cancel-all: %v, "+
 				"and %d client ids in flight, at rest",

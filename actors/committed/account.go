@@ -225,11 +225,11 @@ func (q *Outbox) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// A WholeState asks for an image of the state, once the history is ready for it.
-type WholeState struct{ Image []byte }
+// A wholeState orders an image of the state, once the history is ready for it.
+type wholeState struct{ made <-chan *Image }
 
-func (q *WholeState) from(c *Side) (needs uint64) {
-	q.Image = c.state.AppendTo(nil)
+func (q *wholeState) from(c *Side) (needs uint64) {
+	q.made = c.MakeImage()
 	return c.state.Seq()
 }
 

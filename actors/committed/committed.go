@@ -426,7 +426,7 @@ func (c *Side) step() {
 	c.imageDue = c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
 	if c.imageDue && !c.folding {
 		c.meter.Snapshotting.Begin()
-		p.image = c.makeImage()
+		p.image = c.MakeImage()
 		c.imaging, c.imagedAt, c.imageDue = true, time.Now(), false
 	}
 	clear(c.accounts)
@@ -438,9 +438,11 @@ func (c *Side) step() {
 	}
 }
 
-// makeImage orders an image of the state as it is now: the imager has been sent the same batches.
-func (c *Side) makeImage() <-chan *Image {
+// MakeImage orders an image of the state as it is now, on the turn of the committed actor: the
+// imager has been sent the same batches.
+func (c *Side) MakeImage() <-chan *Image {
 	reply := make(chan *Image, 1)
+	c.imager.ordered.Add(1)
 	c.root.Send(c.imager.pid, makeImage{c.state.Seq(), reply})
 	return reply
 }

@@ -1,6 +1,8 @@
 package committed
 
 import (
+	"context"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,6 +133,23 @@ func (d *Door) Ask(q Question, key *directory.Key, nonce uint64) error {
 	}
 	defer v.end()
 	return v.ask(q)
+}
+
+// Image returns an image of the whole state, for which the history is ready. The imager makes it.
+// Errors are those of Ask, and of ctx.
+func (d *Door) Image(ctx context.Context) ([]byte, error) {
+	q := new(wholeState)
+	if err := d.Ask(q, nil, 0); err != nil {
+		return nil, err
+	}
+	select {
+	case image := <-q.made:
+		return io.ReadAll(image)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-d.dead:
+		return nil, ErrTimeout
+	}
 }
 
 // FollowUp asks a question that completes the answer to a command whose outcome is durable. It has

@@ -24,6 +24,7 @@ type Imager struct {
 	out     Outside // set by Connect
 	pid     *actor.PID
 	folded  atomic.Uint64
+	ordered atomic.Int32 // images that are not made yet
 }
 
 // newImager begins with a state of its own, which no other fold has.
@@ -56,6 +57,7 @@ func (i *Imager) Receive(ctx actor.Context) {
 			panic(fmt.Sprintf("BUG: an image of sequence %d is asked for at %d", m.seq, seq))
 		}
 		m.reply <- i.image()
+		i.ordered.Add(-1)
 	case probe:
 		m.Run(i)
 	}
@@ -68,6 +70,13 @@ func (i *Imager) fold(prev, next uint64, data []byte) error {
 	i.folded.Store(next)
 	return nil
 }
+
+// State is what it has folded. It belongs to the actor, once that is spawned.
+func (i *Imager) State() *state.State { return i.batches.State }
+
+// Making reports, on the turn of the committed actor, whether an image is being made or waits for
+// that: what is sent to the imager now waits too.
+func (i *Imager) Making() bool { return i.ordered.Load() > 0 }
 
 // image makes the image of the state as it is. After each piece it lets others run, because all
 // processors may be busy.

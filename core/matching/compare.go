@@ -1,6 +1,8 @@
 package matching
 
 import (
+	"fmt"
+
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -18,6 +20,17 @@ type Comparison struct {
 
 // A Difference is the first place at which two books differ. An order without an id is none.
 type Difference struct{ One, Other trading.Order }
+
+// Texts returns both orders for a message.
+func (d *Difference) Texts() (one, other string) {
+	text := func(o trading.Order) string {
+		if o.ID == 0 {
+			return "nothing"
+		}
+		return fmt.Sprintf("%+v", o)
+	}
+	return text(d.One), text(d.Other)
+}
 
 // Next compares the next n orders, at least one. It reports whether these were the last. A nil
 // difference means that they are equal.

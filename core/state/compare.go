@@ -117,8 +117,9 @@ func (c *Comparison) nextOrders(one, other *State, n int) error {
 	p := one.pairs[c.index]
 	done, differ := c.book.Next(p.Book, other.pairs[c.index].Book, ordersAtOnce)
 	if differ != nil {
-		return fmt.Errorf("the states differ in the book of %s: %+v and %+v", p.Name, differ.One,
-			differ.Other)
+		text, otherText := differ.Texts()
+		return fmt.Errorf("the states differ in the book of %s: one has %s where the other has %s",
+			p.Name, text, otherText)
 	}
 	if done {
 		c.book = nil

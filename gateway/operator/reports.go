@@ -220,7 +220,9 @@ func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) 
 
 // writeBackup streams a backup of everything: the state at one sequence, and the history up to it.
 func writeBackup(c *call) (any, error) {
-	write, err := c.engine.Backup()
+	patience, cancel := context.WithTimeout(context.Background(), StreamTimeout)
+	defer cancel()
+	write, err := c.engine.Backup(patience)
 	if err != nil {
 		return nil, err
 	}
