@@ -291,7 +291,7 @@ func SocketPath(address, data string) string {
 	return filepath.Join(data, path)
 }
 
-// usualFile is where a file lies unless something else is configured.
+// usualFile returns the usual place of a file, for which none is configured.
 func (c *Config) usualFile(name string) string { return filepath.Join(c.Data, name) }
 
 const (
@@ -343,8 +343,8 @@ func (c *Config) Retention() (tradesPerPair, ordersPerAccount int) {
 // maxNamed bounds how many pairs Summary names.
 const maxNamed = 12
 
-// Summary is the configuration in one line for the start-up log: the addresses, the store, what is
-// traded, what is kept, and every other option that differs from its default. It holds no secrets.
+// Summary returns the configuration in one line for the start-up log: the addresses, the store, the
+// market, the retention, and each other option that differs from its default. It holds no secrets.
 func (c *Config) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen %s, operator %s, store %s, data %s", c.Listen, c.Operator,

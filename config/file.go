@@ -15,9 +15,9 @@ import (
 	"exchange/core/money"
 )
 
-// The reader of the YAML file. It walks the syntax tree instead of decoding into a struct: then
-// every unknown key and every wrong value is reported in one go, each with its line, and numbers
-// are read from their text and never through a float.
+// The reader of the YAML file. It walks the syntax tree instead of decoding into a struct. So it
+// reports all unknown keys and wrong values in one go, each with its line, and reads numbers from
+// their text, never through a float.
 
 // yaml reads the file's content into the configuration.
 func (l *loader) yaml(name string, data []byte) {
@@ -281,7 +281,7 @@ func parseNetwork(s string) (netip.Prefix, error) {
 			p.Masked(), p.Addr())
 	case p.Bits() == 0:
 		return p,
-			errors.New("it is every address there is, and then clients could claim to be anybody")
+			errors.New("it is every address there is, so any client could claim any address")
 	}
 	return p, nil
 }

@@ -186,7 +186,7 @@ var Options = []Option{
 		Brief: "where operators' commands are served: unix:PATH, or host:port (loopback only " +
 			"unless it has TLS)",
 		Help: `Where the operator's commands are served. "unix:PATH" is a socket of this machine, for root and the user that
-			the exchange runs as: the system tells who asks, so there is no token that could reach another program. A name
+			the exchange runs as: the system tells which user asks, so there is no token that could reach another program. A name
 			without a slash lies in the data folder. "host:port" asks for the bearer token of operator_token_file. Without
 			operator_tls.cert_file it must be a loopback address, because the token credits accounts and could be read on the
 			way. Port 0 is any free one. From another machine, use TLS or an SSH tunnel, or run the command on this machine or
@@ -243,7 +243,7 @@ var Options = []Option{
 	{
 		Key: "demo", Flag: true, named: true,
 		Brief: "serve three demo pairs with two funded accounts, on loopback only",
-		Help: `Serves the pairs BTC_USDT, ETH_USDT and ETH_BTC with the accounts alice and bob, who are funded once and whose API
+		Help: `Serves the pairs BTC_USDT, ETH_USDT and ETH_BTC with the accounts alice and bob. They are funded once, and their API
 			keys are public. So it refuses any address that is not loopback, and takes no currencies and pairs of your own.
 			Works with either store and any data folder; a restart keeps the state.`,
 		at: func(c *Config) any { return &c.Demo },
@@ -289,7 +289,7 @@ var Options = []Option{
 		Help: `The addresses or networks of the proxies in front of the public listener, if there are any. A request that comes
 			from one of them counts as coming from the address that its header X-Forwarded-For names: the rightmost one that is no
 			trusted proxy itself. Rate limits and the allow-lists of keys go by that address, so list nothing that clients
-			can connect from: who is trusted can claim to be anybody. Without this, behind a proxy all clients are one. Empty:
+			can connect from: a trusted peer can claim any address. Without this, all clients behind a proxy count as one. Empty:
 			the header is never looked at.`,
 		list: readTrustedProxies,
 	},
@@ -306,7 +306,7 @@ var Options = []Option{
 	{
 		Key:   "tls.key_file",
 		Brief: "key of that certificate",
-		Help: `The file with the key of tls.cert_file in PEM form, which not everybody on the machine may be able to read: mode 0600,
+		Help: `The file with the key of tls.cert_file in PEM form. Not all users of the machine may be able to read it: mode 0600,
 			or 0640 for a group.`,
 		at: func(c *Config) any { return &c.TLS.KeyFile },
 	},
@@ -334,8 +334,8 @@ var Options = []Option{
 	{
 		Key:   "metrics.token_file",
 		Brief: "file of the bearer token of that listener",
-		Help: `The file of the bearer token that this listener asks for, which not everybody on the machine may be able to
-			read. It needs 32 characters, and is read again on SIGHUP. Empty: it asks for none.`,
+		Help: `The file of the bearer token that this listener asks for. Not all users of the machine may be able to
+			read it. It needs 32 characters, and is read again on SIGHUP. Empty: it asks for none.`,
 		at: func(c *Config) any { return &c.Metrics.TokenFile },
 	},
 	{
@@ -455,8 +455,8 @@ var Options = []Option{
 	{
 		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000,
 		Brief: "part of the commands in flight kept for cancels",
-		Help: `The part of limits.in_flight that only cancels may use: who wants to take risk away gets through when new orders
-			are refused already. Must be below limits.in_flight. 0: cancels have no advantage but
+		Help: `The part of limits.in_flight that only cancels may use, so a client can still reduce its risk when new orders
+			are refused. Must be below limits.in_flight. 0: cancels have no advantage except
 			the eighth of limits.in_flight_per_account.`,
 		at: func(c *Config) any { return &c.Limits.InFlightCancels },
 	},
@@ -671,21 +671,21 @@ var Options = []Option{
 		Brief: "messages a second of one subscriber",
 		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
 			one more, limits.body_bytes as half of those at most, and so does what a packet asks for: a name that stands for all pairs counts for
-			each of them, up to half of those at once. Whoever sends more is disconnected.`,
+			each of them, up to half of those at once. A subscriber that sends more is disconnected.`,
 		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
 	},
 	{
 		Key: "stream.queue_bytes", Default: "1048576", min: 4096, max: 1 << 30,
 		Brief: "what may wait for one subscriber, in bytes",
 		Help: `How much may wait for a subscriber that does not keep up. Of ticker and orderbook.20 only the newest waits anyway. Of diff
-			a whole book takes the place of what does not fit. Of trades and book_ nothing is ever left out: who has more than this
-			waiting of them is disconnected. What is sent at once while nothing waits does not count.`,
+			a whole book takes the place of what does not fit. Of trades and book_ nothing is ever left out: a subscriber with more than
+			this waiting is disconnected. Events that are sent at once while nothing waits do not count.`,
 		at: func(c *Config) any { return &c.Stream.QueueBytes },
 	},
 	{
 		Key: "stream.stall_ms", Default: "10000", min: 100, max: 600_000,
 		Brief: "how long a subscriber may take nothing, in ms",
-		Help:  `A subscriber for whom something waits, and who takes none of it for so long, is disconnected. In milliseconds.`,
+		Help:  `A subscriber that takes nothing for so long, while something waits for it, is disconnected. In milliseconds.`,
 		at:    func(c *Config) any { return &c.Stream.StallMs },
 	},
 	{
@@ -728,7 +728,7 @@ var Options = []Option{
 	{
 		Key: "timing.stall_max_ms", Default: "60000", min: 100, max: 3_600_000,
 		Brief: "silence of the store after which the exchange exits, in ms",
-		Help: `How long the store may leave a write unanswered before the exchange answers "outcome unknown" to everyone who waits
+		Help: `How long the store may leave a write unanswered before the exchange answers "outcome unknown" to all waiting clients
 			and exits with code 75, in milliseconds. A restart finds out what was written.`,
 		at: func(c *Config) any { return &c.Timing.StallMaxMs },
 	},
@@ -765,8 +765,8 @@ var Options = []Option{
 	{
 		Key: "timing.code_valid_ms", Default: "3600000", min: 1000, max: 604_800_000,
 		Brief: "how long the code of a withdraw is valid, in ms",
-		Help: `How long the code that is mailed for a withdraw is valid, in milliseconds. Whoever confirms with a later one is told so, and
-			gets a new one by mail.`,
+		Help: `How long the code that is mailed for a withdraw is valid, in milliseconds. An owner that confirms later gets an
+			error, and a new code by mail.`,
 		at: func(c *Config) any { return &c.Timing.CodeValidMs },
 	},
 	{
@@ -847,8 +847,8 @@ var Options = []Option{
 	{
 		Key:   "mail.password",
 		Brief: "password at the SMTP server",
-		Help: `The password of mail.username. It is never shown. Best given in EXCHANGE_MAIL_PASSWORD, for a file is copied more
-			easily than an environment; if it stands in the file, let nobody else read that.`,
+		Help: `The password of mail.username. It is never shown. Best given in EXCHANGE_MAIL_PASSWORD, because a file is copied more
+			easily than an environment. If it stands in the file, let no other user read that.`,
 		at:     func(c *Config) any { return &c.Mail.Password },
 		redact: func(string) string { return "***" },
 	},

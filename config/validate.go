@@ -472,7 +472,7 @@ func (v *validator) pair(x Pair, known map[string]bool) {
 			x.MinimumOrderSize, x.MaximumOrderSize)
 	}
 	if x.MinimumOrderValue.Cmp(money.MaxSupply) > 0 {
-		bad("the minimum_order_value of %s is %s; nobody can have that much", x.Name,
+		bad("the minimum_order_value of %s is %s, more than there can be", x.Name,
 			x.MinimumOrderValue)
 	}
 }

@@ -1,5 +1,5 @@
 // Package audit derives an exchange's state anew and compares it with everything that the store
-// holds. It needs a store and one image of the state, and no running exchange: so it can audit a
+// holds. It needs a store and one image of the state, but no running exchange. So it can audit a
 // restored backup, or a store that an exchange has left.
 //
 //	r, err := audit.Stored(ctx, store, keep, sealer) // or a Subject of another kind
@@ -7,8 +7,8 @@
 //	... report.Differences ...
 //
 // An audit first lets the store check all its rows. It then compares wallets, nonces and
-// withdrawals with the state, as a whole. Then it replays the journal from the oldest kept
-// snapshot, or from the beginning of an archive, and looks for the rows of each replayed record in
+// withdrawals with the state, as a whole. Then it replays the journal, from the oldest kept
+// snapshot or from the beginning of an archive. It looks for the rows of each replayed record in
 // its lists. At the end the replayed state must equal the audited one.
 //
 //	audit.go        the report, the subject, the order of the comparisons

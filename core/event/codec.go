@@ -78,8 +78,8 @@ func OpenBatch(b []byte) (Batch, error) {
 		Records: body[batchHeader:]}, nil
 }
 
-// Append writes the record behind dst. It panics when Decode would refuse the bytes: an unreadable
-// record must be found before it is acknowledged, not when it is replayed.
+// Append writes the record behind dst. It panics when Decode would refuse the bytes, because an
+// unreadable record must be found before it is acknowledged, not when it is replayed.
 func (r *Record) Append(dst []byte) []byte {
 	at := len(dst)
 	kind := byte(r.Kind)

@@ -7,8 +7,8 @@
 // the record is released. A record can only move money between accounts, or bring in a deposit.
 // Settle has no other way to express a change, so money cannot be made.
 //
-// The package also has the other parts of a wallet, for both sides: OpenOrders, the ids of an
-// account's open orders, and ClientIDs, the client_order_ids that it may not use again.
+// The package also has the other parts of a wallet, for both sides. OpenOrders has the ids of an
+// account's open orders, and ClientIDs the client_order_ids that the account may not use again.
 //
 //	wallet.go  holdings, and one change of them
 //	settle.go  a record's settlements

@@ -1,6 +1,6 @@
-// Package market keeps the public values of one pair beside its book: the depth counter, the depth
-// itself in its two public forms, the newest candles, and the ticker. It is part of the committed
-// fold, and changes through records only.
+// Package market keeps the public values of one pair beside its book. They are the depth counter,
+// the depth in its two public forms, the newest candles, and the ticker. It is part of the
+// committed fold, and changes through records only.
 //
 // # Life cycle
 //

@@ -1,5 +1,5 @@
-// Package matching is the order book of one pair: limit orders wait in it by price and, at one
-// price, by age, and incoming orders trade with them.
+// Package matching is the order book of one pair. Limit orders wait in it by price and, at one
+// price, by age. Incoming orders trade with them.
 //
 // # Life cycle
 //
@@ -24,7 +24,7 @@
 // the book, so a replay that went astray is noticed at its first wrong step.
 //
 // A snapshot is Orders of both sides. Adding them to a new book, each side in the order of Orders,
-// makes an equal book: equal in all answers of its methods, now and after any further calls.
+// makes an equal book. Its methods give the same answers, now and after any further calls.
 //
 // # Rules
 //
@@ -32,7 +32,7 @@
 // that is filled in part keeps its place. An added order goes behind all others at its price. A
 // book never rests crossed: Add refuses an order that Match would have filled.
 //
-// The book has no clock, no randomness, no I/O and no goroutine, and it ranges over no map: the
+// The book has no clock, no randomness, no I/O and no goroutine, and it ranges over no map. So the
 // same calls give the same results, everywhere and always. It knows accounts as plain numbers and
 // lets an account trade with itself.
 //

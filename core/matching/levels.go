@@ -11,8 +11,8 @@ import (
 // runCap levels are in a run at most. With its count a run fills an allocator size, 3,072 bytes.
 const runCap = 255
 
-// A ladder is the price index of one side: its levels sorted from worst to best, cut into runs,
-// with a list of the runs' first keys to find the right run. Levels come and go near the best
+// A ladder is the price index of one side. Its levels are sorted from worst to best and cut into
+// runs; a list of the runs' first keys leads to the right run. Levels come and go near the best
 // price, at the end of the last run, where little has to move. Two steps are enough: a million
 // levels are about 8,000 runs. The list of runs changes only when a run splits, empties or is
 // merged.

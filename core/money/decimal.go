@@ -28,7 +28,7 @@ func (a uint128) decimal(digits int32) decimal.Decimal {
 const maxExponent = 100
 
 // whole returns d in units of 1 / 10^decimals, which must be a whole number. A few bytes of text
-// name a decimal of gigabytes; it is refused by its exponent.
+// can name a decimal of gigabytes, which is refused by its exponent.
 func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
 	switch {
 	case d.IsNegative():

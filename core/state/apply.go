@@ -155,8 +155,8 @@ func (s *State) revoke(number uint32) error {
 	return nil
 }
 
-// deposit does not keep the reference: the store's index has it, and the committed side while the
-// store may not have it yet.
+// deposit does not keep the reference: the store's index has it. Until the store has it, the
+// committed side does.
 func (s *State) deposit(d *event.Deposit) error {
 	switch {
 	case d.ID != s.deposits+1:
@@ -198,8 +198,8 @@ func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32,
 	return a, s.useNonce(key, account, nonce)
 }
 
-// useNonce raises a key's nonce. A command that was on its way when its key was revoked still names
-// one, which counts no more.
+// useNonce raises a key's nonce. A revoked key has no nonce, but a command that was on its way when
+// the key was revoked still names one.
 func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	if key == 0 {
 		return nil
@@ -299,7 +299,7 @@ func (s *State) possible(o *event.Order) error {
 	return nil
 }
 
-// outside reports whether a price is one at which an order of that side and limit does not trade.
+// outside reports whether a price is beyond the limit of an order of that side.
 func outside(side trading.Side, price, limit money.Price) bool {
 	if side == trading.Buy {
 		return price > limit

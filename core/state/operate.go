@@ -11,7 +11,7 @@ import (
 func (s *State) operate(r *event.Record) error {
 	switch r.Kind {
 	case event.KindMailed:
-		s.unmail(r.Mailed.ID) // it may have become useless while it was being sent
+		s.unmail(r.Mailed.ID) // a newer mail may have replaced it while it was being sent
 	case event.KindHalt:
 		p := s.Pair(r.Pair)
 		if p == nil || p.Halted == r.Halt.Halted {

@@ -22,7 +22,7 @@ type State struct {
 	names      map[string]uint32 // account name -> id
 	keyNames   map[string]uint32 // public key -> number
 	deposits   uint64            // how many were made; the id of the newest
-	trades     []uint64          // how many each account ever had, by id; in front: how many in all
+	trades     []uint64          // count of each account, by id; at index 0: of all accounts
 
 	lastOrder    uint64 // highest id given to an order or a cancel
 	lastTrade    uint64
