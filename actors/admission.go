@@ -9,7 +9,7 @@ import (
 )
 
 // An admission is the way in: it counts commands between their handler and their release, and turns
-// away what is too much. Nothing is turned away later. Handlers use it, and the release.
+// away those beyond the limits. No command is turned away later. Handlers and the release use it.
 type admission struct {
 	limits  *Limits
 	timing  *Timing
@@ -24,12 +24,12 @@ type admission struct {
 	// cancels of cancel-alls, but for the first of each
 	extraCancels atomic.Int64
 	maintenance  atomic.Pointer[event.Maintenance] // nil: there is none
-	// capacity 1: the operator that changes it holds it
+	// capacity 1: an operator holds it while changing maintenance
 	maintaining chan struct{}
 	paused      atomic.Bool // an audit looks at the deciding side
 }
 
-// lagging is the committed side: how many records it is behind, and the store behind it in rows.
+// lagging tells how many records the committed side is behind, and how many rows the store is.
 type lagging interface {
 	lag() (records uint64, rows int64)
 }
@@ -40,7 +40,7 @@ func (a *admission) prepare(o *Options, l *lifetime, owner *ownership) {
 	a.maintaining = make(chan struct{}, 1)
 }
 
-// connect makes the admission what the state says, and shows it what may be too far behind.
+// connect takes the maintenance of the state, and the parts that may be too far behind.
 func (a *admission) connect(s *state.State, j *journal, fold lagging) {
 	a.journal, a.fold = j, fold
 	if m := s.Maintenance(); m.On {
@@ -48,7 +48,7 @@ func (a *admission) connect(s *state.State, j *journal, fold lagging) {
 	}
 }
 
-// open is nil while new commands may come in.
+// open returns nil while new commands may come in.
 func (a *admission) open(now int64) error {
 	if a.life.stopping.Load() {
 		return ErrStopping
@@ -56,7 +56,7 @@ func (a *admission) open(now int64) error {
 	return a.going(now)
 }
 
-// going is nil while commands come to their end: also during an orderly stop.
+// going returns nil while commands come to their end: also during an orderly stop.
 func (a *admission) going(now int64) error {
 	if a.life.Err() != nil {
 		return ErrStopping
@@ -74,8 +74,8 @@ func (a *admission) going(now int64) error {
 	return nil
 }
 
-// confirmed is nil while the store has lately confirmed that this process owns it, and nothing has
-// said otherwise since.
+// confirmed returns nil while the store has lately confirmed that this process owns it, and has not
+// denied it since.
 func (a *admission) confirmed(now int64) error {
 	if a.life.Err() != nil || a.owner.released.Load() {
 		return ErrStopping
@@ -86,7 +86,7 @@ func (a *admission) confirmed(now int64) error {
 	return nil
 }
 
-// writable is nil while clients' commands may come in.
+// writable returns nil while clients' commands may come in.
 func (a *admission) writable(now int64) error {
 	if a.maintenance.Load() != nil {
 		return ErrMaintenance
@@ -94,7 +94,7 @@ func (a *admission) writable(now int64) error {
 	return a.open(now)
 }
 
-// MaintenanceMessage is what clients are told while there is maintenance; it may be empty.
+// MaintenanceMessage returns the text for clients during maintenance; it may be empty.
 func (a *admission) MaintenanceMessage() string {
 	if m := a.maintenance.Load(); m != nil {
 		return m.Message
@@ -102,8 +102,8 @@ func (a *admission) MaintenanceMessage() string {
 	return ""
 }
 
-// settleMaintenance lets clients' commands in again when it is over; when it begins it keeps them
-// out.
+// settleMaintenance lets clients' commands in again when maintenance ends, and keeps them out when
+// it begins.
 func (a *admission) settleMaintenance(m *event.Maintenance) {
 	if !m.On {
 		a.maintenance.Store(nil)
@@ -113,7 +113,7 @@ func (a *admission) settleMaintenance(m *event.Maintenance) {
 	a.maintenance.Store(&now)
 }
 
-// commandsInFlight is how many there are of clients and operators.
+// commandsInFlight returns the number of commands of clients and operators.
 func (a *admission) commandsInFlight() int64 { return a.inFlight.Load() + a.operating.Load() }
 
 // none waits until a number of commands in flight is 0.
@@ -127,8 +127,8 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 	return ErrStopping // the engine is dead
 }
 
-// admit takes a slot for a command; giveBack returns it. This is the only place
-// where a command of an account is turned away for load, and no actor has seen it yet.
+// admit takes a slot for a command; giveBack returns it. This is the only place where a client's
+// command is turned away for load, and no actor has seen it yet.
 func (a *admission) admit(c *Command) error {
 	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
 	if c.kind != event.KindCancel && c.kind != kindCancelAll {
@@ -144,7 +144,7 @@ func (a *admission) admit(c *Command) error {
 		a.inFlight.Add(-1)
 		return ErrAccountBusy
 	}
-	// after the count: a drain sees it, or it sees the drain
+	// after the count: either a drain sees this command, or this command sees the drain
 	if err := a.writable(c.made); err != nil {
 		c.account.InFlight.Add(-1)
 		a.inFlight.Add(-1)
@@ -165,7 +165,7 @@ func (a *admission) admitOperator(c *Command) error {
 		a.changing.Add(1)
 	}
 	open := a.open
-	if c.kind == event.KindMailed { // of a mail that was sent while the engine began to stop
+	if c.kind == event.KindMailed { // the mail may have been sent while the engine began to stop
 		open = a.going
 	}
 	if err := open(c.made); err != nil {

@@ -12,7 +12,7 @@ import (
 // restPatience bounds the wait, without commands, for what is in flight.
 const restPatience = 5 * time.Second
 
-// errAuditRunning: there is one audit at a time.
+// errAuditRunning refuses a second audit at the same time.
 var errAuditRunning = &RequestError{"an audit is running already"}
 
 // Audit compares the deciding wallets and books with the committed state, that state with the

@@ -17,8 +17,8 @@ import (
 )
 
 // A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox
-// is the order of the pair. It sees nothing but its messages: time comes with a command, ids from
-// the engine's counters, and the outcome of each command is one entry of the journal.
+// is the order of the pair. Time comes with a command, ids come from the engine's counters, and the
+// outcome of each command is one entry of the journal.
 type book struct {
 	*bookShares
 	pair       *directory.Pair
@@ -28,7 +28,7 @@ type book struct {
 	fills      []matching.Fill
 }
 
-// bookShares are what all books of an engine share.
+// bookShares has the parts that all books of an engine share.
 type bookShares struct {
 	limits  *Limits
 	ids     *counters
@@ -49,15 +49,15 @@ func newBook(p *directory.Pair, market *state.Pair, shared *bookShares) *book {
 	return b
 }
 
-// counters give ids. An id that was drawn and never journaled was never shown: after a restart it
-// may be given again.
+// counters give ids. An id that was drawn and never journaled was never shown, so it may be given
+// again after a restart.
 type counters struct {
 	order      atomic.Uint64 // orders and cancels
 	trade      atomic.Uint64
 	withdrawal atomic.Uint64
 }
 
-// restore makes the counters go on behind what a state has.
+// restore sets the counters to the newest ids of a state.
 func (n *counters) restore(s *state.State) {
 	order, trade, _ := s.LastIDs()
 	n.order.Store(order)
@@ -65,11 +65,10 @@ func (n *counters) restore(s *state.State) {
 	n.withdrawal.Store(s.LastWithdraw())
 }
 
-// A clockAlarm says that the clock went back, at most once a second, however many orders come
-// meanwhile.
+// A clockAlarm logs that the clock went back, at most once a second.
 type clockAlarm struct {
 	log  *slog.Logger
-	said atomic.Int64 // when, Unix seconds
+	said atomic.Int64 // time of the newest line, Unix seconds
 }
 
 func (a *clockAlarm) behind(pair string, us int64) {
@@ -81,8 +80,7 @@ func (a *clockAlarm) behind(pair string, us int64) {
 		"behind_us", us)
 }
 
-// clockToleranceUs is how far a command's time may be behind its book's before it is worth an
-// alarm.
+// clockToleranceUs is how far a command's time may be behind its book's without an alarm.
 const clockToleranceUs = 1_000_000
 
 // Receive implements actor.Actor.
@@ -130,7 +128,7 @@ func (b *book) place(c *Command) {
 		c.refuse(event.RefusedHalted)
 		return
 	}
-	// A full book still takes orders that trade: whatever rests of one has taken a maker's place.
+	// A full book still takes orders that trade: the rest of one takes the place of a maker.
 	if b.orders.Len() >= b.limits.OpenOrdersPerBook && !b.crosses(w.side, w.price) {
 		c.refuse(event.RefusedBookLimit)
 		return

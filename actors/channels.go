@@ -12,9 +12,9 @@ import (
 	"exchange/actors/mailbox"
 )
 
-// SpawnChannel starts a channel's actor. When it panics it is made anew by produce, after
-// *actor.Restarting, with what is in its mailbox: it has no state that anything rests on. The name
-// is for the log.
+// SpawnChannel starts a channel's actor. After a panic the actor gets *actor.Restarting, and
+// produce makes it anew; its mailbox stays. Nothing rests on a channel's state. The name is for the
+// log.
 func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
 	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()),
 		actor.WithMailbox(func() actor.Mailbox {
@@ -24,7 +24,7 @@ func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PI
 	return e.root.SpawnPrefix(props, "channel/"+name+"/")
 }
 
-// startAgain is the guard of stream channels.
+// startAgain guards stream channels.
 type startAgain struct{ log *slog.Logger }
 
 // Panicked leaves the channel to its supervisor.
@@ -40,10 +40,10 @@ func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
 func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, message) }
 
 // Watch begins to watch a pair, or asks once more. The channel gets a *Watched, and from then on
-// what its kind says. It may be called from its actor.
+// the messages of its kind. Its actor may call it.
 func (e *Engine) Watch(w committed.Watch) { e.committed.Send(&w) }
 
-// Unwatch ends it. What was on its way still comes.
+// Unwatch ends a Watch. Messages that are on their way still come.
 func (e *Engine) Unwatch(channel *actor.PID, p *directory.Pair) {
 	e.committed.Send(&committed.Unwatch{Channel: channel, Pair: p.Number})
 }

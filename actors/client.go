@@ -9,15 +9,15 @@ import (
 	"exchange/core/trading"
 )
 
-// Writable is nil while the exchange takes clients' commands at all: the check before the fields of
-// a request are looked at. Admission itself comes after them.
+// Writable is nil while the exchange takes clients' commands at all. Handlers ask before they look
+// at a request's fields; admission comes after the fields.
 func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
 
-// Confirmed is nil while the store has lately confirmed that this process owns it. Private reads
-// are refused otherwise: another process may have taken over, and know more.
+// Confirmed is nil while the store has lately confirmed that this process owns it. Otherwise
+// private reads are refused: another process may have taken over, and know more.
 func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
 
-// Mails is nil while codes can be mailed: the check before a withdraw's fields are looked at.
+// Mails is nil while codes can be mailed. Handlers ask before they look at a withdrawal's fields.
 func (e *Engine) Mails() error {
 	if e.mailer == nil {
 		return e.turnAway(ErrNoMail)
@@ -35,8 +35,8 @@ type OrderRequest struct {
 }
 
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
-// command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout,
-// after which the order may or may not be in.
+// caller must Free the command. Errors are those of admission, and ErrTimeout, after which the
+// order may or may not be in.
 func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
 	c := newCommand(event.KindOrder)
 	c.key, c.account, c.pair = key, key.Account, w.Pair
@@ -55,7 +55,7 @@ func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, erro
 }
 
 // CancelAll takes all open orders of the key's account back, or those of one pair; as Place.
-// Command.Cancelled has them. It is refused for RefusedNoOrders when there are none.
+// Command.Cancelled returns them. It is refused for RefusedNoOrders when there are none.
 func (e *Engine) CancelAll(key *directory.Key, nonce uint64, pair *directory.Pair) (*Command,
 	error) {
 	c := newCommand(kindCancelAll)
@@ -64,8 +64,8 @@ func (e *Engine) CancelAll(key *directory.Key, nonce uint64, pair *directory.Pai
 	return e.do(c)
 }
 
-// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. ErrNoMail, if its code
-// could not be mailed.
+// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. It returns ErrNoMail if
+// the engine has no mail server for the code.
 func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
 	address string) (*Command, error) {
 	if err := e.Mails(); err != nil {
@@ -78,17 +78,18 @@ func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amo
 	return e.do(c)
 }
 
-// ConfirmWithdraw confirms a withdraw with the code that was mailed; as Place. It is refused for
+// ConfirmWithdraw confirms a withdrawal with the code that was mailed; as Place. It is refused for
 // RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
-func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdraw uint64, code string) (*Command,
-	error) {
+func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdrawal uint64,
+	code string) (*Command, error) {
 	return e.moveWithdrawal(key, nonce,
-		withdrawalRequest{id: withdraw, to: event.WithdrawVerified, code: code})
+		withdrawalRequest{id: withdrawal, to: event.WithdrawVerified, code: code})
 }
 
-// CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
-func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdraw uint64) (*Command, error) {
-	return e.moveWithdrawal(key, nonce, withdrawalRequest{id: withdraw, to: event.WithdrawCancelled})
+// CancelWithdraw takes a withdrawal back; as Place. It is refused for RefusedWithdraw.
+func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdrawal uint64) (*Command, error) {
+	return e.moveWithdrawal(key, nonce,
+		withdrawalRequest{id: withdrawal, to: event.WithdrawCancelled})
 }
 
 func (e *Engine) moveWithdrawal(key *directory.Key, nonce uint64, w withdrawalRequest) (*Command,
@@ -108,7 +109,7 @@ func (e *Engine) do(c *Command) (*Command, error) {
 	return e.outcome(c)
 }
 
-// outcome waits for a command that was sent.
+// outcome waits for the answer to a command that was sent.
 func (e *Engine) outcome(c *Command) (*Command, error) {
 	if !e.await(c.reply, c.timer) {
 		e.meter.UnknownOutcomes.Add(1)

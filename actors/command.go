@@ -26,11 +26,11 @@ const (
 
 // A Command is one request to change something, from its handler through the actors to its release.
 //
-// It has exactly one owner at a time: handler -> wallet -> book -> journal -> handler for orders
-// and cancels; without the book for withdraws; back to the wallet for each cancel of a cancel of
-// all; handler -> registry -> journal -> registry -> handler for the rest, halts through their
-// book. The owner that ends it replies once. A handler whose time is up leaves the command to its
-// owner and never touches it again.
+// It has exactly one owner at a time. An order or a cancel goes handler -> wallet -> book ->
+// journal -> handler; a withdrawal goes without the book. Each cancel of a cancel-all goes back to
+// its wallet. The rest goes handler -> registry -> journal -> registry -> handler, a halt through
+// its book, a freeze through its wallet. The owner that ends the command replies once. A handler
+// whose time is up leaves the command to its owner and never touches it again.
 type Command struct {
 	entry // its complete effects, for the journal; record.Pair is set from the start
 	request
@@ -41,7 +41,7 @@ type Command struct {
 	timer    *time.Timer   // of the handler's wait
 }
 
-// A request is what a command asks for, and for whom. Its handler fills it in.
+// A request is the wish of a command, and its author. Its handler fills it in.
 type request struct {
 	kind     event.Kind         // KindOrder, KindCancel, KindAccount ...
 	timeUs   int64              // of the request; its book may raise it
@@ -80,7 +80,7 @@ type Admin struct {
 	Repeated  bool // nothing changed: it was so already, or the reference has its deposit
 }
 
-// A decision is what the actors have made of a request, beside its record.
+// A decision is the actors' answer to a request, beside its record.
 type decision struct {
 	outcome   Outcome
 	ticket    uint64         // the wallet's number for the command, while it is out
@@ -92,7 +92,7 @@ type decision struct {
 	adminErr  error          // why an operator's request changed nothing
 }
 
-// An orderRequest is what is asked for with a KindOrder or a KindCancel. The nonce is of all kinds.
+// An orderRequest has the fields of a KindOrder or a KindCancel. All kinds use the nonce.
 type orderRequest struct {
 	nonce    uint64
 	id       uint64 // KindCancel
@@ -102,7 +102,7 @@ type orderRequest struct {
 	clientID event.ClientID
 }
 
-// A withdrawalRequest is what is asked for with a withdraw.
+// A withdrawalRequest has the fields of a KindWithdraw or a KindWithdrawMoved.
 type withdrawalRequest struct {
 	id       uint64
 	currency uint16
@@ -132,15 +132,15 @@ var commands = sync.Pool{New: func() any {
 func newCommand(kind event.Kind) *Command {
 	c, now := commands.Get().(*Command), time.Now()
 	c.kind, c.timeUs, c.made = kind, now.UnixMicro(), metrics.At(now)
-	// The microsecond chooses who is traced: it costs nothing, belongs to nobody, and no client can
-	// aim at it.
+	// The microsecond chooses which command is traced: that costs nothing, and no client can aim at
+	// it.
 	if c.timeUs%metrics.TraceOneIn == 0 {
 		c.trace.Sent = c.made
 	}
 	return c
 }
 
-// Free gives a finished command back to the pool. Only the handler that got the reply may call it.
+// Free gives a finished command back to the pool. Only the handler with the reply may call it.
 func (c *Command) Free() {
 	c.reset()
 	commands.Put(c)
@@ -165,26 +165,27 @@ func (c *Command) answer(o Outcome) {
 	c.reply <- struct{}{}
 }
 
-// Outcome says how the command ended. Valid after the reply.
+// Outcome returns how the command ended. It is valid after the reply.
 func (c *Command) Outcome() Outcome { return c.outcome }
 
-// Record is what was journaled: KindOrder or KindCancel when accepted, KindRefusal when refused.
-// Valid from the reply until Free.
+// Record returns the journaled record: KindOrder or KindCancel when accepted, KindRefusal when
+// refused. It is valid from the reply until Free.
 func (c *Command) Record() *event.Record { return &c.record }
 
-// Cancelled are the orders that a CancelAll cancelled, in order of their ids.
+// Cancelled returns the orders that a CancelAll cancelled, in order of their ids.
 func (c *Command) Cancelled() []uint64 { return c.cancelled }
 
-// Withdraw is the withdraw that a ConfirmWithdraw, CancelWithdraw or MoveWithdraw changed, as it
-// was after that.
+// Withdraw returns the withdrawal that a ConfirmWithdraw, CancelWithdraw or MoveWithdraw changed,
+// as it was after that.
 func (c *Command) Withdraw() *state.Withdraw { return &c.moved }
 
-// Shortfall is what was missing when the refusal's reason is RefusedFunds.
+// Shortfall returns the missing money when the refusal's reason is RefusedFunds.
 func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 	return c.shortfall.currency, c.shortfall.amount
 }
 
-// LastNonce is the highest nonce that the key had used when the refusal's reason is RefusedNonce.
+// LastNonce returns the highest nonce that the key had used when the refusal's reason is
+// RefusedNonce.
 func (c *Command) LastNonce() uint64 { return c.lastNonce }
 
 // refuse turns the command into a refusal: its entry is its nonce and the reason.
@@ -196,7 +197,7 @@ func (c *Command) refuse(reason uint8) {
 	c.encode()
 }
 
-// begin gives the command's record its head. pair is 0 of a record that no book sees.
+// begin gives the command's record its head. pair is 0 for a record that no book sees.
 func (c *Command) begin(kind event.Kind, pair uint16) *event.Record {
 	return c.entry.begin(kind, pair, c.timeUs, c.operator)
 }
@@ -210,7 +211,7 @@ type ownCommand struct {
 	pair     uint16 // of the order that was on its way
 }
 
-// own is what the command's wallet has set aside for it.
+// own returns what the command's wallet has set aside for it.
 func (c *Command) own() ownCommand {
 	own := ownCommand{ticket: c.ticket, reserved: c.reserved, clientID: c.order.clientID}
 	if c.kind == event.KindOrder { // a refusal's record names no pair
@@ -219,7 +220,7 @@ func (c *Command) own() ownCommand {
 	return own
 }
 
-// keyNumber is 0 of an operator's command.
+// keyNumber returns the number of the command's key; 0: it is an operator's.
 func (c *Command) keyNumber() uint32 {
 	if c.key == nil {
 		return 0
@@ -245,6 +246,6 @@ func refusef(format string, args ...any) error {
 	return &RequestError{fmt.Sprintf(format, args...)}
 }
 
-// kindCancelAll asks for the cancels of all open orders of an account. It is never a record: each
-// of its cancels is one.
+// kindCancelAll asks for the cancels of all open orders of an account. Each of its cancels is a
+// record; it is none itself.
 const kindCancelAll event.Kind = 255

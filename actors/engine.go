@@ -36,7 +36,7 @@ type Engine struct {
 	sealer *seal.Sealer
 	meter  *metrics.Engine
 
-	history event.HistoryID // codes and mails are of it
+	history event.HistoryID // of all codes and mails
 
 	*directory.Catalogue
 	books []*book // by number-1; each belongs to its actor

@@ -7,10 +7,10 @@ import (
 
 // An entry is one record on its way into the journal, and out of it again. The actor that decides
 // fills the record, encodes it and submits the entry; the journal, its release and settlement read
-// nothing else. Most entries lie in the memory of the command that they answer. An entry that no
-// client asked for answers none: an order that expires, a stop that is triggered.
+// nothing else. Most entries lie in the memory of the command that they answer. An entry without a
+// client answers none: an order that expires, a stop that is triggered.
 type entry struct {
-	record  event.Record  // its complete effects
+	record  event.Record  // complete effects
 	encoded []byte        // the record's bytes; submit copies them
 	trace   metrics.Trace // zero: not traced
 	command *Command      // to be answered at the release; nil: there is none

@@ -10,14 +10,15 @@ import (
 	"exchange/core/trading"
 )
 
-// fees knows what a trade costs its two sides. Books ask it; the registry and the start change it.
+// fees has the cost of a trade for its two sides. Books ask it; the registry and the start change
+// it.
 type fees struct {
 	dir     *directory.Directory
-	account atomic.Uint32 // id of FeeAccount; 0: there is none, and no fees
+	account atomic.Uint32 // id of FeeAccount; 0: there is no such account, and no fees
 	own     atomic.Bool   // some account has rates of its own
 }
 
-// rates are an account's in a pair.
+// rates returns the rates of an account in a pair.
 func (f *fees) rates(p *directory.Pair, a *directory.Account) state.FeeRates {
 	if r, ok := a.Fees()[p.Number]; ok {
 		return r
@@ -25,8 +26,8 @@ func (f *fees) rates(p *directory.Pair, a *directory.Account) state.FeeRates {
 	return p.Fees
 }
 
-// charge writes the fees of an order's trades into its record: of what each side receives, rounded
-// up.
+// charge writes the fees of an order's trades into its record. Each side pays in the currency that
+// it receives, rounded up.
 func (f *fees) charge(p *directory.Pair, taker *directory.Account, o *event.Order) {
 	if len(o.Trades) == 0 || p.Fees == (state.FeeRates{}) && !f.own.Load() {
 		return

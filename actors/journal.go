@@ -20,7 +20,8 @@ import (
 // mailbox because it must block on the store, and because books may then put their encoded entries
 // straight into the batch that is forming: one hop less for every order.
 //
-// There is no timer and no artificial delay: a batch is what arrived during the append before it.
+// There is no timer and no artificial delay: a batch has the entries that arrived during the append
+// before it.
 type journal struct {
 	store    persistence.Journal
 	token    persistence.Token
@@ -28,7 +29,7 @@ type journal struct {
 	log      *slog.Logger
 	meter    *metrics.Engine
 	out      journalOut
-	limit    int    // bytes from which on the next entry starts another batch
+	limit    int    // size of a batch, in bytes, beyond which the next entry starts another
 	last     uint64 // sequence of the newest durable record; the writer's, like deadline
 	deadline sharedDeadline
 	since    atomic.Int64 // start of the append in flight, as metrics.Now tells; 0: none is
@@ -37,8 +38,8 @@ type journal struct {
 
 	mu      sync.Mutex
 	queue   mailbox.FIFO[*batch] // forming; guarded by mu
-	spare   []*batch             // empty ones; guarded by mu
-	buffers [][]byte             // for their data; guarded by mu
+	spare   []*batch             // empty batches; guarded by mu
+	buffers [][]byte             // buffers for data of batches; guarded by mu
 	closed  bool                 // guarded by mu: entries are dropped, their outcome stays unknown
 	newest  uint64               // sequence of the newest entry submitted; guarded by mu
 
@@ -47,14 +48,14 @@ type journal struct {
 	stopped chan struct{} // closed when the writer has ended
 }
 
-// journalOut is where durable batches go, and the journal's end.
+// journalOut takes durable batches, and hears of the journal's end.
 type journalOut interface {
-	release(b *batch) // gives a durable batch out
+	release(b *batch) // settles, folds and answers a durable batch
 	fail(err error)   // ends the engine
 }
 
-// A batch is entries on their way into the journal. At its release data goes to the committed side,
-// and the commands behind the entries are answered.
+// A batch has the entries of one append. At its release data goes to the committed side, and the
+// commands of the entries are answered.
 type batch struct {
 	data       []byte
 	entries    []*entry
@@ -63,7 +64,7 @@ type batch struct {
 	appending, durable int64 // when its append began and ended, as metrics.Now tells
 }
 
-// retry bounds of the writer: how long it waits before it sends the same bytes again.
+// Bounds of the writer's wait before it sends the same bytes again.
 const (
 	retryLeast = 5 * time.Millisecond
 	retryMost  = 200 * time.Millisecond
@@ -111,7 +112,7 @@ func (j *journal) submit(n *entry) {
 	}
 }
 
-// fresh is an empty batch; mu is held.
+// fresh returns an empty batch; mu is held.
 func (j *journal) fresh() *batch {
 	b := &batch{}
 	if n := len(j.spare); n > 0 {
@@ -124,13 +125,13 @@ func (j *journal) fresh() *batch {
 	return b
 }
 
-// spares is how many batches and buffers are kept for the next ones.
+// spares is how many empty batches and buffers are kept.
 const spares = 16
 
 // recycleData takes a buffer back when the committed side is done with it.
 func (j *journal) recycleData(data []byte) {
 	if cap(data) > 4*j.limit {
-		return // do not keep a burst's memory for ever
+		return // the memory of a burst is not kept
 	}
 	j.mu.Lock()
 	if len(j.buffers) < spares {
@@ -139,7 +140,7 @@ func (j *journal) recycleData(data []byte) {
 	j.mu.Unlock()
 }
 
-// recycle takes a released batch back; its data is somebody else's by now.
+// recycle takes a released batch back. The committed side owns its data by now.
 func (j *journal) recycle(b *batch) {
 	clear(b.entries)
 	b.entries, b.data = b.entries[:0], nil
@@ -164,7 +165,7 @@ func (j *journal) take() *batch {
 	}
 }
 
-// next is the oldest batch that waits, nil if there is none.
+// next returns the oldest batch that waits, nil if there is none.
 func (j *journal) next() *batch {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -174,7 +175,7 @@ func (j *journal) next() *batch {
 	return j.queue.Pop()
 }
 
-// Run is the writer goroutine.
+// Run writes batches until the journal ends.
 func (j *journal) Run() {
 	defer close(j.stopped)
 	defer j.deadline.release()
@@ -182,7 +183,7 @@ func (j *journal) Run() {
 	}
 }
 
-// write makes a batch durable and gives it out. false: the journal has come to its end.
+// write makes a batch durable and releases it. It returns false if the journal has ended.
 func (j *journal) write(b *batch) bool {
 	b.prev, b.next = j.last, j.last+uint64(len(b.entries))
 	b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.entries)))
@@ -191,7 +192,7 @@ func (j *journal) write(b *batch) bool {
 		return false
 	}
 	if j.isClosed() {
-		return false // it is durable, but nobody was told: the next start finds it
+		return false // it is durable without an answer: the next start finds it
 	}
 	j.last = b.next
 	n := len(b.entries)
@@ -201,8 +202,8 @@ func (j *journal) write(b *batch) bool {
 	return true
 }
 
-// append writes the batch until its outcome is known. An error means that it will never be, or not
-// here.
+// append writes the batch until its outcome is known. An error means that this process will never
+// know it.
 func (j *journal) append(b *batch) error {
 	start := time.Now()
 	j.since.Store(metrics.At(start))
@@ -237,15 +238,15 @@ func (j *journal) append(b *batch) error {
 	}
 }
 
-// A sharedDeadline is the context of the appends that begin at about the same time: one for each
-// would take a timer and six allocations, a thousand times a second.
+// A sharedDeadline is the context of the appends that begin at about the same time. A context for
+// each append would take a timer and six allocations, a thousand times a second.
 type sharedDeadline struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	from   time.Time
 }
 
-// context ends at least so long after now, and at most a sixteenth of that later.
+// context returns one that ends least after now, or up to a sixteenth of least later.
 func (d *sharedDeadline) context(now time.Time, least time.Duration) context.Context {
 	if slack := least / 16; d.ctx == nil || now.Sub(d.from) > slack {
 		d.release()
@@ -261,13 +262,13 @@ func (d *sharedDeadline) release() {
 	}
 }
 
-// die ends the engine: what is in flight stays unknown.
+// die ends the engine: the outcome of all entries in flight stays unknown.
 func (j *journal) die(err error) {
 	j.close()
 	j.out.fail(err)
 }
 
-// close makes the journal drop what is submitted from now on, and its writer end.
+// close makes the journal drop the entries that come from now on, and ends its writer.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -284,8 +285,8 @@ func (j *journal) isClosed() bool {
 	return j.closed
 }
 
-// stalledFor is how long the append in flight has been waiting at a moment, as metrics.Now tells
-// it; 0 if none is. The wall clock may jump meanwhile.
+// stalledFor returns how long the append in flight has been waiting at a time of metrics.Now; 0 if
+// none is. The wall clock may jump meanwhile.
 func (j *journal) stalledFor(now int64) time.Duration {
 	if since := j.since.Load(); since != 0 {
 		return time.Duration(now - since)

@@ -9,8 +9,8 @@ import (
 	"exchange/actors/mailbox"
 )
 
-// A lifetime is an engine's, from its start to its orderly stop, or to what ends it before. All
-// waits for replies and counters go through it.
+// A lifetime lasts from an engine's start to its orderly stop, or to the failure that ends it
+// before. All waits for replies and counters go through it.
 type lifetime struct {
 	scheduler mailbox.Scheduler
 	timing    *Timing
@@ -27,11 +27,11 @@ func (l *lifetime) begin(scheduler mailbox.Scheduler, timing *Timing) {
 	l.dead, l.stop = make(chan struct{}), make(chan struct{})
 }
 
-// Dead is closed when the engine can do no more; Err says why. The outcome of a command that still
+// Dead is closed when the engine has failed; Err says why. The outcome of a command that still
 // waits is then unknown.
 func (l *lifetime) Dead() <-chan struct{} { return l.dead }
 
-// Err is why the engine is dead.
+// Err returns why the engine is dead; nil: it lives.
 func (l *lifetime) Err() error {
 	select {
 	case <-l.dead:
@@ -44,14 +44,13 @@ func (l *lifetime) Err() error {
 // CloseAdmission refuses new commands and reads from now on.
 func (l *lifetime) CloseAdmission() { l.stopping.Store(true) }
 
-// await reports whether a reply came while a request may last. Otherwise the message belongs to
-// others.
+// await reports whether a reply came within the time of a request. Otherwise the message belongs to
+// its actor.
 func (l *lifetime) await(reply <-chan struct{}, timer *time.Timer) bool {
 	return l.scheduler.Await(reply, l.dead, timer, l.timing.Request)
 }
 
-// until waits for a condition that only counters tell. An error is the engine's end, or the
-// context's.
+// until waits for a condition on counters. An error is the engine's end, or the context's.
 func (l *lifetime) until(ctx context.Context, condition func() bool) error {
 	if l.scheduler.Until(ctx, l.dead, condition) {
 		return nil

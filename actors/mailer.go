@@ -83,7 +83,7 @@ const (
 	mailMost     = 10 * time.Minute
 	mailLifetime = 24 * time.Hour // after which a mail is given up
 	mailPage     = 100            // mails in one look at the outbox
-	mailSlack    = 1000           // mails known beyond twice those in the outbox, until all are read anew
+	mailSlack    = 1000           // mails known beyond twice the outbox, until all are read anew
 )
 
 func newMailer(o *Options, out mailerOut, life *lifetime, meter *metrics.Engine,

@@ -14,8 +14,8 @@ import (
 	"exchange/persistence"
 )
 
-// Options are what an engine is started with. The configuration's documentation says what the
-// limits and times mean to an operator; every one must be set.
+// Options configure an engine. The configuration's documentation says what the limits and times
+// mean to an operator. Each limit and time must be set.
 type Options struct {
 	Store persistence.Store
 	Owner string // of the store, for people: host and process
@@ -24,8 +24,8 @@ type Options struct {
 	Identity Identity
 	// TakeOver claims the store also from an owner that may live.
 	TakeOver bool
-	// StandsBy is told for which owner this start waits, and "" when it waits no more; nil: that is
-	// of no interest.
+	// StandsBy hears for which owner this start waits, and "" when it waits no more; nil: no caller
+	// wants to know.
 	StandsBy   func(owner string)
 	Currencies []directory.Currency
 	Pairs      []directory.PairRules
@@ -33,73 +33,74 @@ type Options struct {
 	Timing     Timing
 	Snapshot   committed.SnapshotPolicy
 	Withdraw   WithdrawPolicy
-	// Mail sends one mail of the outbox; nil: they stay there, and Withdraw is ErrNoMail. It is
-	// called by one goroutine, again after an error that is not ErrNeverMailed, and again after a
-	// crash. It bounds its time, and returns when ctx ends.
+	// Mail sends one mail of the outbox; nil: mails stay there, and Withdraw returns ErrNoMail. One
+	// goroutine calls it, again after an error that is not ErrNeverMailed, and again after a crash.
+	// It bounds its time, and returns when ctx ends.
 	Mail func(context.Context, *Mail) error
-	// Retention is the store's: lists in memory do not show more.
+	// Retention is that of the store: lists in memory show no older rows.
 	Retention persistence.Retention
-	// Sealer gives the key that API secrets are sealed with. sealed says that the store holds such
-	// secrets already, or may: then a new key would be of no use, and fs.ErrNotExist says that
-	// there is none. It is asked so before the store is taken over, and again after that if there
-	// was none.
+	// Sealer returns the keys that seal API secrets. sealed means that the store may hold such
+	// secrets already: then Sealer makes no new key, and its error wraps fs.ErrNotExist if there is
+	// no key. A start calls it so before it takes the store over, and once more after that if there
+	// was no key.
 	Sealer func(sealed bool) (*seal.Sealer, error)
-	// Check says why a stored state must not be served, nil if it may be: before the store is taken
-	// over and before anything is written. secret is that of one of its API keys. nil: every state
-	// may.
+	// Check returns why a stored state must not be served, nil if it may be. A start calls it
+	// before it takes the store over and before it writes. secret returns the secret of one of the
+	// state's API keys. nil: every state may be served.
 	Check func(s *state.State, secret func(*state.Key) ([]byte, error)) error
-	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
+	// KeyMaterial turns an API secret into the material that verifies requests: Key.Material.
 	KeyMaterial func(secret []byte) any
-	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed, and says
-	// up to where it may be; nil: what is trimmed is forgotten. by authenticates it, history is the
-	// id of the journal's.
+	// Archive keeps the journal up to a sequence, durably, before it is trimmed, and returns up to
+	// which sequence it may be trimmed; nil: trimmed records are lost. by authenticates the
+	// archive, history is the id of the journal's history.
 	Archive func(ctx context.Context, store persistence.Store, by persistence.Authority,
 		history persistence.HistoryID, upTo uint64) (trim uint64, err error)
 	Log *slog.Logger
-	// Exit ends the process when an invariant breaks. It must not return in production.
+	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
 	scheduler mailbox.Scheduler // nil: mailbox.Runners
-	stepRows  int               // tests cut projections earlier; 0: as usual
-	candles   int               // tests keep fewer of a chart in memory; 0: as usual
-	rowRefs   int               // tests have audits look for fewer rows at once; 0: as usual
-	deposits  int               // tests have audits compare fewer deposits at once; 0: as usual
+	// tests set smaller ones; 0: as usual
+	stepRows int // rows of one projection
+	candles  int // candles of a chart in memory
+	rowRefs  int // rows that an audit looks for at once
+	deposits int // deposits that an audit compares at once
 }
 
 // Limits bound what an engine holds.
 type Limits struct {
 	InFlight             int // commands between admission and release
-	InFlightCancels      int // of these, kept for cancels
-	InFlightPerAccount   int // an eighth is kept for cancels
+	InFlightCancels      int // slots of these that are kept for cancels
+	InFlightPerAccount   int // commands of one account; an eighth of the slots is kept for cancels
 	Reads                int // reads in flight
-	ReadsPerAccount      int // private ones of one account; 0: as many as there may be
-	MaxFills             int // of one order; what remains is cancelled
+	ReadsPerAccount      int // private reads of one account; 0: as many as Reads
+	MaxFills             int // fills of one order; the rest of it is cancelled
 	OpenOrdersPerAccount int
 	OpenOrdersPerBook    int
-	PendingWithdraws     int // of one account
-	KeysPerAccount       int // live ones
+	PendingWithdraws     int // pending withdrawals of one account
+	KeysPerAccount       int // live keys of one account
 	Accounts             int
 	FoldLag              int // records the committed state may be behind
 	ProjectionLag        int // rows the store may be behind
 	BatchBytes           int
 
-	OpenOrdersPerAccountAndBook int // of one account in one book
+	OpenOrdersPerAccountAndBook int
 }
 
 // Timing has the waits and deadlines of an engine.
 type Timing struct {
-	Request    time.Duration // until a handler answers "outcome unknown"
-	Stall      time.Duration // of an append, until new commands are refused
-	StallMax   time.Duration // of an append, until the process gives up
+	Request    time.Duration // wait of a handler, until it answers "outcome unknown"
+	Stall      time.Duration // wait of an append, until new commands are refused
+	StallMax   time.Duration // wait of an append, until the process gives up
 	OwnerCheck time.Duration // between two beats of an owner, and between two looks of a standby
 	OwnerStale time.Duration // age of the last confirmation from which private reads are refused
 	Projection time.Duration // between two projections
 }
 
-// A WithdrawPolicy says how withdraws are confirmed.
+// A WithdrawPolicy says how withdrawals are confirmed.
 type WithdrawPolicy struct {
-	CodeValid time.Duration // of the code that is mailed; later a new one is
-	CodeTries int           // wrong codes for one withdraw, until it can only be cancelled
+	CodeValid time.Duration // life of a code; later a new one is mailed
+	CodeTries int           // wrong codes for one withdrawal, until it can only be cancelled
 }
 
 // DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the
@@ -120,7 +121,7 @@ var (
 		MinInterval: time.Minute}
 )
 
-// Why a command or a read is not admitted. None of them has used a nonce or changed anything.
+// The reasons why a command or a read is not admitted. It has used no nonce and changed nothing.
 var (
 	ErrStopping    = errors.New("the exchange is stopping")
 	ErrStalled     = errors.New("the store does not take writes")

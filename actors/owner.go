@@ -14,27 +14,26 @@ import (
 )
 
 // An ownership is this process's hold on the store, from its claim to the engine's end. Its
-// goroutine leaves a beat every OwnerCheck, while the engine recovers and while the journal's
-// writer waits for an append, too. Beats alone confirm that the store is this process's: each is
-// seen by a standby, so the time from the newest beat that a standby has seen bounds how long
-// private reads may go on here.
+// goroutine leaves a beat every OwnerCheck, also while the engine recovers and while the journal's
+// writer waits for an append. Beats alone confirm that this process owns the store. A standby sees
+// each, so the time since the newest beat that it saw bounds how long private reads may go on here.
 type ownership struct {
 	store  persistence.Journal
 	token  persistence.Token
 	last   uint64 // sequence with which the journal ended at the claim
 	timing *Timing
 	log    *slog.Logger
-	opens  time.Time    // admission must not open before; zero: it may at once
+	opens  time.Time    // earliest time at which admission may open; zero: at once
 	open   func() error // notes that admission opens; nil: there is nothing to note
 
-	// when the store was asked that last confirmed this owner, as metrics.Now tells
+	// time of the newest question that the store confirmed, by metrics.Now
 	checked  atomic.Int64
 	released atomic.Bool // the store is given back, or is about to be
 	unfit    atomic.Bool // the newest answer was that the store may lose what is appended now
-	said     string      // the log's newest word on the store's failures; "": none; the goroutine's
+	said     string      // newest failure of the store in the log; "": none; the goroutine's
 
 	mu     sync.Mutex
-	lost   error       // why this process is no owner any more; guarded by mu
+	lost   error       // reason why this process lost the store; guarded by mu
 	onLost func(error) // nil until the engine is there; guarded by mu
 
 	ending  sync.Once
@@ -42,7 +41,7 @@ type ownership struct {
 	stopped chan struct{} // closed when the goroutine has ended
 }
 
-// Run is the goroutine.
+// Run leaves beats until the ownership ends.
 func (w *ownership) Run() {
 	defer close(w.stopped)
 	beats := time.NewTicker(w.timing.OwnerCheck)
@@ -59,8 +58,8 @@ func (w *ownership) Run() {
 	}
 }
 
-// check leaves a beat. false: another process owns the store, or the store has lost the engine or a
-// tail.
+// check leaves a beat. It returns false if another process owns the store, or if the store has lost
+// this owner or a tail.
 func (w *ownership) check() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), w.timing.OwnerStale)
 	defer cancel()
@@ -76,7 +75,7 @@ func (w *ownership) check() bool {
 		w.lose(err)
 		return false
 	default:
-		if errors.Is(err, persistence.ErrConfirmed) { // it has left its beat, so reads go on
+		if errors.Is(err, persistence.ErrConfirmed) { // the beat is there, so reads go on
 			w.checked.Store(asked)
 		}
 		w.fails(err)
@@ -87,7 +86,7 @@ func (w *ownership) check() bool {
 // fails notes that the store is not fit, or has not confirmed this owner, and logs each kind of
 // failure once.
 func (w *ownership) fails(err error) {
-	what := "the store does not answer" // nor say whether it is fit: what it said last counts
+	what := "the store does not answer" // its last answer on its fitness still counts
 	switch {
 	case errors.Is(err, persistence.ErrNotDurable):
 		what = persistence.ErrNotDurable.Error()
@@ -102,7 +101,7 @@ func (w *ownership) fails(err error) {
 	}
 }
 
-// lose notes that the store is another process's, and tells the engine.
+// lose notes that this process does not own the store any more, and tells the engine.
 func (w *ownership) lose(err error) {
 	w.mu.Lock()
 	w.lost = err
@@ -113,7 +112,7 @@ func (w *ownership) lose(err error) {
 	}
 }
 
-// watch has tell called when the store is lost. The error says that it is already.
+// watch makes lose call tell. An error means that the store is lost already.
 func (w *ownership) watch(tell func(error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +123,8 @@ func (w *ownership) watch(tell func(error)) error {
 // end stops the beats. The store still says that this process owns it.
 func (w *ownership) end() { w.ending.Do(func() { close(w.stop) }) }
 
-// release gives the store back: the next owner waits for nothing. Commands and reads must have come
-// to their end, and no private read begins after it.
+// release gives the store back, so that the next owner need not wait. Commands and reads must have
+// ended, and no private read begins after it.
 func (w *ownership) release(ctx context.Context) error {
 	w.released.Store(true)
 	w.end()
@@ -137,7 +136,8 @@ func (w *ownership) release(ctx context.Context) error {
 	return w.store.Release(ctx, w.token)
 }
 
-// opened waits until admission may open: until the reads of an owner that may live have ended.
+// opened waits until admission may open: until an earlier owner that may live answers no read any
+// more.
 func (w *ownership) opened(ctx context.Context) error {
 	if w.opens.IsZero() {
 		return nil
@@ -154,7 +154,7 @@ func (w *ownership) opened(ctx context.Context) error {
 	return w.open()
 }
 
-// An Identity keeps a host's tenures in its data folder, which one process at a time has. Save is
+// An Identity keeps a host's tenures in its data folder, which one process at a time uses. Save is
 // durable.
 type Identity interface {
 	Load() (persistence.Tenures, error)
@@ -166,15 +166,15 @@ type applicant struct {
 	o       *Options
 	tenures persistence.Tenures
 	id      string // of this start's claims; "": it has made none
-	waited  bool   // it was a standby
+	waited  bool   // this start was a standby
 
 	vigil  persistence.Vigil
 	mute   bool   // the store does not answer, and the log says so
 	unsafe bool   // the store's file was not in effect, and the log says so
-	named  string // owner for whom it waits, as the log says
+	named  string // owner for which it waits, as the log says
 }
 
-// A turn is why a start may claim the store.
+// A turn is the reason why a start may claim the store.
 type turn uint8
 
 const (
@@ -182,7 +182,7 @@ const (
 	turnFree        // there is no owner
 	turnOwn         // the owner was a process of this host's folder, which has ended
 	turnDead        // the owner has shown no sign of life
-	turnInsist      // the operator says so
+	turnInsist      // the operator insists
 )
 
 // claim waits until this process may own the store, and makes it the owner.
@@ -203,7 +203,7 @@ func claim(ctx context.Context, o *Options) (*ownership, error) {
 	return w, nil
 }
 
-// rhythm is that of this exchange as an owner.
+// rhythm returns the rhythm of this exchange as an owner.
 func (o *Options) rhythm() persistence.Rhythm {
 	return persistence.Rhythm{Check: o.Timing.OwnerCheck, Stale: o.Timing.OwnerStale}
 }
@@ -217,8 +217,8 @@ func (w *ownership) acquire(ctx context.Context, store persistence.Store,
 	return err
 }
 
-// claim looks at the store until it is this one's turn, and claims it then. A claim after a beat
-// that is not the newest any more comes to nothing, so of two starts that wait for one owner one
+// claim looks at the store until it is this start's turn, and claims it then. The store refuses a
+// claim that names a beat that is not the newest. So of two starts that wait for one owner, one
 // gets the store.
 func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 	if a.tenures, err = a.o.Identity.Load(); err != nil {
@@ -246,7 +246,7 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 		case errors.Is(err, persistence.ErrHeld):
 		case errors.Is(err, persistence.ErrCorrupt):
 			return a.short(err)
-		// the claim may have been made: the next look says so
+		// the claim may have been made: the next look shows it
 		case errors.Is(err, persistence.ErrNotInEffect):
 			if err := a.untilInEffect(ctx, err); err != nil {
 				return err
@@ -263,7 +263,7 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 	}
 }
 
-// untilInEffect is a pause before the next try. As at the store's opening, a start waits.
+// untilInEffect pauses before the next try. As at the store's opening, a start waits.
 func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 	if !a.unsafe {
 		a.unsafe = true
@@ -276,8 +276,8 @@ func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 	return nil
 }
 
-// short remembers the end that the journal had, where it has lost a tail since: a start that comes
-// next must not take what is left for all.
+// short remembers the end that the journal had, if it has lost a tail since: the next start must
+// not take the rest for the whole.
 func (a *applicant) short(err error) error {
 	seen := a.vigil.Seen.End
 	if errors.Is(err, persistence.ErrCorrupt) && seen != a.tenures.Seen &&
@@ -288,7 +288,7 @@ func (a *applicant) short(err error) error {
 	return err
 }
 
-// note remembers a claim that is about to be made, and for how long admission must wait behind it.
+// note remembers a claim that is about to be made, and how long admission must wait after it.
 func (a *applicant) note(why turn) (wait time.Duration, err error) {
 	t, own := a.tenures.Of(a.vigil.Seen.Token)
 	switch {
@@ -311,8 +311,8 @@ func (a *applicant) opens() error {
 	return a.o.Identity.Save(a.tenures)
 }
 
-// turn waits until this start may claim the store. The first look must be answered; a standby goes
-// on through the store's failures.
+// turn waits until this start may claim the store. The store must answer the first look; a standby
+// goes on through its failures.
 func (a *applicant) turn(ctx context.Context) (turn, error) {
 	for {
 		why, err := a.look(ctx)
@@ -335,7 +335,7 @@ func (a *applicant) turn(ctx context.Context) (turn, error) {
 	}
 }
 
-// stopped is why a start that was told to stop ends: a standby has nothing to bring to its end.
+// stopped returns the error of a start that was told to stop.
 func (a *applicant) stopped(ctx context.Context) error {
 	if a.waited {
 		return fmt.Errorf("%w: %w", ErrStandby, ctx.Err())
@@ -343,7 +343,7 @@ func (a *applicant) stopped(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look asks the store once whose it is.
+// look asks the store once for its owner.
 func (a *applicant) look(ctx context.Context) (turn, error) {
 	asking, cancel := context.WithTimeout(ctx, a.patience())
 	defer cancel()
@@ -377,11 +377,11 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	return turnNotYet, nil
 }
 
-// firstLook is for how long a start waits for its first look at least: it has no connection yet,
-// and ends where that look has no answer.
+// firstLook is the least time that a start waits for its first look: it has no connection yet, and
+// ends if that look has no answer.
 const firstLook = time.Second
 
-// patience is for how long a look waits for its answer. A later one would count for nothing.
+// patience returns how long a look waits for its answer. A later answer would count for nothing.
 func (a *applicant) patience() time.Duration {
 	gap := a.vigil.Gap(a.vigil.Seen)
 	if a.waited {
@@ -390,8 +390,8 @@ func (a *applicant) patience() time.Duration {
 	return max(gap, firstLook)
 }
 
-// whole refuses a store of which is known that it has lost a tail, unless an operator accepts that,
-// or has since.
+// whole refuses a store that is known to have lost a tail, unless an operator accepts that, or has
+// since.
 func (a *applicant) whole(beat persistence.Beat) error {
 	switch {
 	case a.o.TakeOver:
@@ -403,8 +403,7 @@ func (a *applicant) whole(beat persistence.Beat) error {
 	return nil
 }
 
-// forget lets go of ends that the journal had, of which a tail is lost and an operator accepts
-// that.
+// forget drops the ends that the journal had, if a tail is lost and an operator accepts that.
 func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
 	if before.Fits(beat.End) && a.tenures.Seen.Fits(beat.End) {
 		return
@@ -416,7 +415,7 @@ func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
 	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
 }
 
-// waits says for whom this start waits, once for each owner.
+// waits logs for which owner this start waits, once for each.
 func (a *applicant) waits() {
 	owner := clip(a.vigil.Seen.Owner)
 	if a.waited && owner == a.named {
@@ -436,7 +435,7 @@ func (a *applicant) standsBy(owner string) {
 	}
 }
 
-// unanswered is said once, until the store answers again.
+// unanswered logs a failure of the store, once until the store answers again.
 func (a *applicant) unanswered(err error) {
 	if !a.mute {
 		a.mute = true
@@ -446,7 +445,7 @@ func (a *applicant) unanswered(err error) {
 	}
 }
 
-// clipped is how much of an owner's text is shown: whatever can write to the store has written it.
+// clipped bounds the part of an owner's text in the log: any client of the store may write it.
 const clipped = 200
 
 func clip(owner string) string {
@@ -456,7 +455,7 @@ func clip(owner string) string {
 	return owner
 }
 
-// pause waits, as long as ctx allows.
+// pause waits, at most until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

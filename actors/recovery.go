@@ -20,7 +20,7 @@ import (
 	"exchange/persistence"
 )
 
-// recovered is what the store knew: the folded state, with what the store's projections lack.
+// recovered has the state of the store, and the rows that the store's projections lack.
 type recovered struct {
 	token     persistence.Token
 	last      uint64
@@ -28,8 +28,8 @@ type recovered struct {
 	meter     *metrics.Engine
 }
 
-// recoverState folds snapshot and journal of a store that is this process's. Nothing is skipped:
-// what does not fit stops it, with an error that says where.
+// recoverState folds snapshot and journal of a store that this process owns. It skips nothing: a
+// record that does not fit is an error that says where.
 func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, error) {
 	r := &recovered{token: own.token, last: own.last, meter: metrics.NewEngine()}
 	var err error
@@ -38,8 +38,8 @@ func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, 
 			Meter: r.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
 			Candles: o.candles})
 	if errors.Is(err, persistence.ErrCorrupt) {
-		// Another process may have taken over since, and have written what does not fit: then
-		// nothing is damaged.
+		// Another process may have taken over since, and have written in between: then nothing is
+		// damaged.
 		if lost := o.Store.Check(ctx, own.token); errors.Is(lost, persistence.ErrFenced) {
 			return nil, fmt.Errorf("while starting: %w", lost)
 		}
@@ -47,7 +47,7 @@ func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, 
 	return r, err
 }
 
-// reconcile brings the configuration and the state together, and names the history where it must.
+// reconcile writes the records that the configuration needs, and a new history's id if need be.
 func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	records, err := configured(r.committed.State(), o)
 	if err != nil {
@@ -56,10 +56,10 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	return r.append(ctx, o, append(newHistory(r.committed.State(), o), records...))
 }
 
-// newHistory is the record that names a history: of a new store, of a restored one, which has no id
-// until its first start, and of one whose HEAD is missing, because what is there may be an older
-// copy. It is the start's first record, and the first append makes a missing HEAD: a crash before
-// both leaves what this start has found.
+// newHistory returns the record that begins a history. A new store needs one, and a restored store,
+// which has no id until its first start. So does a store whose HEAD is missing, because it may be
+// an older copy. It is the start's first record, and the first append makes a missing HEAD. So a
+// crash before both leaves the store as this start found it.
 func newHistory(s *state.State, o *Options) []event.Record {
 	before, lost := s.History(), o.Store.HeadMissing()
 	if !before.IsZero() && !lost {
@@ -74,8 +74,9 @@ func newHistory(s *state.State, o *Options) []event.Record {
 	return []event.Record{r}
 }
 
-// configured says what a state lacks of what is configured: new currencies and pairs get their
-// numbers by records. What still has orders or balances must not be missing in the configuration.
+// configured returns the records for the new currencies and pairs of the configuration; these
+// records give them their numbers. A pair with orders, or a currency with balances, must not be
+// missing in the configuration.
 func configured(s *state.State, o *Options) ([]event.Record, error) {
 	numbers := make(map[string]uint16)
 	for i, c := range s.Currencies() {
@@ -137,8 +138,8 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 	return newPairs(s, o, pairs, numbers, records, now)
 }
 
-// newPairs adds the records of the pairs that the state does not have yet; numbers are those of
-// currencies.
+// newPairs adds the records of the pairs that the state does not have yet. numbers has the
+// currencies' numbers.
 func newPairs(s *state.State, o *Options, missing map[string]*directory.PairRules,
 	numbers map[string]uint16, records []event.Record, now int64) ([]event.Record, error) {
 	number := len(s.Pairs())
@@ -157,23 +158,23 @@ func newPairs(s *state.State, o *Options, missing map[string]*directory.PairRule
 	return records, nil
 }
 
-// foresee finds what would end a start when it has taken the store over, before it does: a process
-// with another configuration or without the right key must not end the exchange that serves. It
-// folds what there is, for what only the newest records have counts too. sealer is nil if there is
-// no key yet, and no need of one known.
+// foresee finds errors of the configuration and the keys before the start takes the store over. So
+// a process with another configuration, or without the right key, does not end the exchange that
+// serves. It folds the whole store, because the newest records count, too. sealer is nil if there
+// is no key yet, and no need for one.
 func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
-	sealer, missing := o.Sealer(true) // none is made: the store may have sealed secrets
+	sealer, missing := o.Sealer(true) // it makes no key: the store may have sealed secrets
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
 		return nil, missing
 	}
 	if o.Store.Exclusive() {
-		return sealer, nil // nobody else serves, and recovery looks
+		return sealer, nil // no other process serves, and recovery looks
 	}
 	var s *state.State
 	for tries := 0; ; tries++ {
 		if s, err = peek(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
 			tries == foreseeTries {
-			break // else who serves may have replaced or trimmed what was being read
+			break // otherwise the owner may have replaced or trimmed the part that was being read
 		}
 		select {
 		case <-ctx.Done():
@@ -187,11 +188,11 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 }
 
 const (
-	foreseeTries = 3 // more
+	foreseeTries = 3 // after the first
 	foreseePause = 500 * time.Millisecond
 )
 
-// peek folds what a store has, whoever owns it.
+// peek folds a store that another process may own.
 func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
 	// recovery tells of damage
 	s, _, err := committed.NewestSnapshot(ctx, store, slog.New(slog.DiscardHandler))
@@ -207,8 +208,8 @@ func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
 	})
 }
 
-// fits says why a state cannot be served with a configuration and a key; missing says why there is
-// none.
+// fits returns why a state cannot be served with a configuration and a key. missing says why there
+// is no key.
 func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error {
 	if sealer == nil && len(s.Keys()) > 0 {
 		return missing
@@ -220,8 +221,9 @@ func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error 
 	return err
 }
 
-// servable says whose secret a sealer cannot open, if there is one, or what else Options.Check has
-// against a state. It is asked before anything is written. sealer may be nil if there are no keys.
+// servable returns an error that names a key whose secret the sealer cannot open, if there is one,
+// or the error of Options.Check. A start calls it before it writes. sealer may be nil if there are
+// no keys.
 func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
 	secret := func(k *state.Key) ([]byte, error) {
 		return openSecret(&k.Key, s.Account(k.Account).Name, sealer)
@@ -240,9 +242,9 @@ func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
 	return o.Check(s, secret)
 }
 
-// openSecret opens the secret of an API key. ErrConfig says that the server's key is missing,
-// persistence.ErrCorrupt that the seal does not belong to this account, number, name, permissions
-// and allow-list: one of them was changed.
+// openSecret opens the secret of an API key. ErrConfig means that the server's key is missing.
+// persistence.ErrCorrupt means that the account, number, name, permissions or allow-list was
+// changed: the seal belongs to others.
 func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, error) {
 	secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Bound())
 	if err == nil {
@@ -258,7 +260,7 @@ func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, erro
 // sealedAtOnce bounds the records of one append of sealAnew.
 const sealedAtOnce = 500
 
-// sealAnew seals the secrets of all API keys with the server's first key that are sealed with
+// sealAnew seals with the server's first key the secrets of all API keys that are sealed with
 // another one. It is the second half of a rotation, and may break off anywhere: the next start goes
 // on with the rest.
 func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
@@ -298,7 +300,7 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 	return nil
 }
 
-// append writes records of the start itself as one batch, and folds them.
+// append writes records of the start as one batch, and folds them.
 func (r *recovered) append(ctx context.Context, o *Options, records []event.Record) error {
 	if len(records) == 0 {
 		return nil

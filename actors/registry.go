@@ -18,9 +18,9 @@ import (
 	"exchange/core/state"
 )
 
-// A registry decides on what the engine has one of: account names, keys, deposit references. One
-// actor owns it. An object whose record is on its way makes the next command on it wait until it is
-// released.
+// A registry decides on names that are unique in the engine: accounts, keys, deposit references.
+// One actor owns it. While an object's record is on its way, the next command on the object waits
+// until that record is released.
 type registry struct {
 	registryTools
 
@@ -35,10 +35,10 @@ type registry struct {
 	busy        map[string][]*Command // object -> the commands that wait for it
 	maintenance event.Maintenance
 	onTheWay    int        // commands submitted and not released
-	later       []*Command // met a limit that may be due to what is on its way
+	later       []*Command // commands at a limit that counts commands on their way
 }
 
-// registryTools are what a registry works with.
+// registryTools are the parts that a registry works with.
 type registryTools struct {
 	limits    *Limits
 	dir       *directory.Directory
@@ -51,17 +51,17 @@ type registryTools struct {
 	out       registryOut
 }
 
-// registryOut is where a registry's decisions go, and its questions.
+// registryOut takes a registry's decisions, and its questions.
 type registryOut interface {
 	openAccount(a *directory.Account, w *wallet) error // starts the wallet
 	toBook(c *Command)                                 // c.record.Pair says which
 	toWallet(a *directory.Account, message any)
 	lookUp(l *lookup)                       // asks the committed side
-	settleMaintenance(m *event.Maintenance) // makes it count from now on
+	settleMaintenance(m *event.Maintenance) // admission follows it from now on
 	finish(c *Command, o Outcome)
 }
 
-// newRegistry makes the registry of a state, which has no accounts and keys yet.
+// newRegistry makes the registry of a state, still without accounts and keys.
 func newRegistry(s *state.State, tools registryTools) *registry {
 	_, _, deposit := s.LastIDs()
 	g := &registry{registryTools: tools, accounts: map[string]*directory.Account{},
@@ -112,9 +112,9 @@ func (g *registry) recoverKeys(s *state.State) error {
 	return nil
 }
 
-// A lookup is a command's question for its deposit or its mail. So each is kept in one place. No
-// other command of the same object is on its way meanwhile, and what was released before is known
-// where it is asked.
+// A lookup is a command's question for its deposit or its mail, which only the committed side
+// keeps. No other command of the same object is on its way meanwhile, and the committed side has
+// all that was released before.
 type lookup struct {
 	committed.Lookup
 	command *Command
@@ -133,7 +133,7 @@ var (
 // maxReference bounds a deposit's reference, in bytes.
 const maxReference = 128
 
-// releasedCommand tells the registry that a command of its own is durable.
+// releasedCommand tells the registry that one of its commands is durable.
 type releasedCommand struct{ command *Command }
 
 // Receive implements actor.Actor.
@@ -174,7 +174,7 @@ func (g *registry) decide(c *Command) {
 	g.conclude(c, nil)
 }
 
-// free lets the next commands on an object in: the ones that waited.
+// free returns the commands that waited for an object, which is not busy any more.
 func (g *registry) free(c *Command) (waiting []*Command) {
 	object := c.object()
 	waiting = g.busy[object]
@@ -182,7 +182,7 @@ func (g *registry) free(c *Command) (waiting []*Command) {
 	return waiting
 }
 
-// conclude decides on a command whose object is free; known is for a deposit or a mail.
+// conclude decides a command whose object is free. known is the answer for a deposit or a mail.
 func (g *registry) conclude(c *Command, known *lookup) {
 	c.timeUs = max(c.timeUs, g.lastTimeUs)
 	g.lastTimeUs = c.timeUs
@@ -227,7 +227,7 @@ func (g *registry) conclude(c *Command, known *lookup) {
 	}
 }
 
-// object names what the command changes, of which only one change may be on its way.
+// object names the object of the command. One change of an object may be on its way at a time.
 func (c *Command) object() string {
 	switch c.kind {
 	case event.KindAccount:
@@ -300,7 +300,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 		case err != nil:
 			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
 				prefix)
-		// it may be a slip, and then the key would work from far more addresses than was meant
+		// a slip would let the key work from far more addresses than the operator meant
 		case p != p.Masked():
 			return false,
 				refusef("%.80q has bits behind its prefix: write %s, or %s for the one address",
@@ -323,7 +323,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(s)
-	if p.Addr().Is4In6() { // as ::ffff:10.0.0.0/104: what is looked up in it is plain IPv4
+	if p.Addr().Is4In6() { // such as ::ffff:10.0.0.0/104: addresses are compared as plain IPv4
 		if p.Bits() < 96 {
 			return p, fmt.Errorf("a prefix over IPv4 and IPv6")
 		}
@@ -346,7 +346,7 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// depositable says what is wrong with a deposit, whatever its reference belongs to.
+// depositable checks a deposit, but for its reference.
 func (g *registry) depositable(a *Admin) error {
 	_, err := g.known(a.Account)
 	switch {
@@ -397,7 +397,8 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	return true, nil
 }
 
-// released takes what is durable into the tables, replies, and lets the next one on this object in.
+// released takes a durable change into the tables, replies, and decides the commands that waited
+// for it.
 func (g *registry) released(c *Command) {
 	r := &c.record
 	switch r.Kind {
@@ -432,7 +433,7 @@ func (g *registry) released(c *Command) {
 	}
 }
 
-// newKey is the directory's entry of a key, with its secret opened.
+// newKey makes the directory's entry of a key, with its secret opened.
 func newKey(k *event.Key, account *directory.Account, sealer *seal.Sealer,
 	material func([]byte) any) (*directory.Key,
 	error) {

@@ -8,10 +8,10 @@ import (
 	"exchange/core/state"
 )
 
-// maxMessage bounds what clients are told of maintenance, in bytes.
+// maxMessage bounds the text for clients during maintenance, in bytes.
 const maxMessage = 500
 
-// setting decides on halts, freezes, fees, maintenance and mails. What is so already changes
+// setting decides halts, freezes, fees, maintenance and mails. A setting that is so already changes
 // nothing.
 func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 	a := &c.admin
@@ -54,8 +54,8 @@ func (g *registry) halt(c *Command) (submit bool, err error) {
 	return !a.Repeated, nil
 }
 
-// errNoFeeAccount says that somebody shall pay fees, and nobody is there to get them. It comes
-// after all else that may be wrong, so the account is not opened in vain.
+// errNoFeeAccount means that an account is to pay fees, and that there is no account to receive
+// them. It comes after all other checks, so that account is not opened in vain.
 var errNoFeeAccount = errors.New("there is no account that fees go to")
 
 func (g *registry) ownFees(c *Command) (submit bool, err error) {
@@ -82,7 +82,7 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 	return !a.Repeated, nil
 }
 
-// applySetting takes what is durable into the tables that handlers, wallets and books look at.
+// applySetting takes a durable setting into the tables that handlers, wallets and books read.
 func (g *registry) applySetting(c *Command) {
 	r := &c.record
 	switch r.Kind {

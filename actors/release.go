@@ -9,8 +9,8 @@ import (
 
 var settlements = sync.Pool{New: func() any { return new(settled) }}
 
-// release gives out a durable batch: settlements to the wallets, records to the committed side, and
-// then the answers. Only the journal's writer calls it, so everybody sees one order.
+// release sends the settlements of a durable batch to the wallets, its records to the committed
+// side, and then the answers. Only the journal's writer calls it, so all see one order.
 func (e *Engine) release(b *batch) {
 	for i, n := range b.entries {
 		e.settle(b.prev+1+uint64(i), n)
@@ -33,7 +33,7 @@ func (e *Engine) release(b *batch) {
 	}
 }
 
-// count counts a durable batch, before it is answered: whoever has an answer finds it counted.
+// count counts a durable batch before it is answered: a client with an answer finds it counted.
 func (e *Engine) count(b *batch) {
 	j := &e.meter.Journal
 	j.Lock()
@@ -62,7 +62,7 @@ func (e *Engine) finish(c *Command, o Outcome) {
 	c.answer(o)
 }
 
-// settle sends each wallet that an entry's record touches its one settlement.
+// settle sends one settlement to each wallet that an entry's record touches.
 func (e *Engine) settle(seq uint64, n *entry) {
 	r, c := &n.record, n.command
 	var base, quote uint16

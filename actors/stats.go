@@ -12,7 +12,8 @@ import (
 )
 
 // Stats are an engine's numbers at one moment, for monitoring. Each is read by itself, so two of
-// them need not fit together exactly. Counts begin with the process; durations are in nanoseconds.
+// them need not fit together exactly. Counts begin with the process. Distributions of durations are
+// in nanoseconds.
 type Stats struct {
 	Ready       bool // see Engine.Ready
 	Maintenance bool
@@ -64,16 +65,17 @@ type Count struct {
 	N    uint64
 }
 
-// A queue is a mailbox that is watched.
+// A queue is a mailbox whose messages Stats counts.
 type queue struct {
 	name    string // several may share one
 	mailbox *mailbox.Mailbox
 }
 
-// Stats may be called from any goroutine, as often as one likes: it disturbs nobody.
+// Stats returns the current numbers. Any goroutine may call it at any time: it takes no actor's
+// turn.
 func (e *Engine) Stats() Stats {
 	m, now := e.meter, time.Now()
-	// What lags is read before what it lags behind, so that no difference is negative.
+	// The counter that lags is read before the one ahead, so that no difference is negative.
 	folded, watermark, snapshot := e.committed.Folded(), m.Watermark.Load(),
 		m.SnapshotSeq.Load()
 	released := e.committed.Released()
@@ -112,7 +114,7 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// spans takes when the newest snapshot and the newest audit began and ended.
+// spans takes the times at which the newest snapshot and the newest audit began and ended.
 func (s *Stats) spans(m *metrics.Engine) {
 	// The end is read before the beginning, so what has just begun has not ended.
 	s.SnapshotEnd, s.AuditEnd = moment(&m.Snapshotting.EndUs), moment(&m.Auditing.EndUs)
@@ -122,7 +124,7 @@ func (s *Stats) spans(m *metrics.Engine) {
 	}
 }
 
-// moment is a time in microseconds since the Unix epoch; the zero time for 0.
+// moment converts microseconds since the Unix epoch; 0 gives the zero time.
 func moment(us *atomic.Int64) time.Time {
 	if n := us.Load(); n != 0 {
 		return time.UnixMicro(n)
@@ -130,14 +132,14 @@ func moment(us *atomic.Int64) time.Time {
 	return time.Time{}
 }
 
-// Limits are the engine's, for monitoring: what stands beside them.
+// Limits returns the engine's limits, for monitoring.
 func (e *Engine) Limits() Limits { return e.opts.Limits }
 
-// behind is 0 where the fold is ahead for a moment: a batch is given to it before it counts as
-// released.
+// behind returns ahead - at, or 0 where the fold is ahead for a moment: it gets a batch before the
+// batch counts as released.
 func behind(ahead, at uint64) uint64 { return max(ahead, at) - at }
 
-// journal takes what is counted under the lock of the journal's writer, and names it afterwards.
+// journal takes the counts under the lock of the journal's writer, and names them afterwards.
 func (s *Stats) journal(j *metrics.Journal) {
 	j.Lock()
 	kinds, refused := j.Records, j.Refused
@@ -146,7 +148,7 @@ func (s *Stats) journal(j *metrics.Journal) {
 	j.Unlock()
 	s.Orders, s.Cancels = kinds[event.KindOrder], kinds[event.KindCancel]
 	for k, n := range kinds {
-		// which is one that there is not
+		// a number without a kind is left out
 		if name := event.Kind(k).String(); !strings.HasPrefix(name, "kind ") {
 			s.Records = append(s.Records, Count{strings.ReplaceAll(name, " ", "_"), n})
 		}
@@ -162,8 +164,8 @@ func (s *Stats) journal(j *metrics.Journal) {
 	s.Refused = append(s.Refused, Count{"other", other})
 }
 
-// turnedAwayFor are the errors of admission, which nobody wraps, each at the number under which it
-// is counted.
+// turnedAwayFor are the errors of admission, which are never wrapped, each at the number under
+// which it is counted.
 var turnedAwayFor = [...]struct {
 	err  error
 	name string

@@ -20,7 +20,7 @@ type probe struct {
 	done chan struct{}
 }
 
-// Run looks.
+// Run looks, in the actor's turn.
 func (p *probe) Run(a actor.Actor) {
 	p.look(a)
 	close(p.done)
@@ -42,7 +42,7 @@ func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
 
 // VerifyAtRest compares the deciding side with the committed side, wallet by wallet and book by
 // book, and checks the committed side's invariants. Its answer is right only while nothing is in
-// flight. It is for tests, and stops the committed side meanwhile.
+// flight. It stops the committed side meanwhile, and is for tests.
 func (e *Engine) VerifyAtRest() (err error) {
 	e.probe(e.fold, func() { err = e.verify(e.committed.State()) })
 	return err
@@ -169,8 +169,8 @@ func verifyFlight(w *wallet) error {
 	}
 	if w.busy() {
 		return fmt.Errorf(
-			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, a cancel-all: %v, "+
-				"and %d client ids in flight, at rest",
+			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, "+
+				"a cancel-all: %v, and %d client ids in flight, at rest",
 			name, w.placing, w.tickets.out(), w.held.Len(), w.queue.Len(), w.cancellingAll != nil,
 			len(w.placingIDs))
 	}

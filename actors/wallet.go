@@ -18,32 +18,32 @@ import (
 // A wallet is the deciding side of one account: it takes nonces, reserves money, and keeps the
 // account's commands in order. One actor owns it.
 //
-// It knows two kinds of things. What is committed: balances, reserves, open orders, changed by
-// settlements only. And what it has itself sent on and not yet seen released: reserved amounts,
-// nonces and client order ids in flight. It decides on both, and shows neither.
+// It has a committed part: balances, reserves and open orders, which settlements alone change. And
+// it has a part in flight: reserved amounts, nonces and client order ids of commands that it has
+// sent on and not yet seen released. It decides on both, and shows neither.
 //
-// A refusal may depend on what is in flight: funds that an order on its way has reserved, a nonce
-// or a client order id it has taken. Such a refusal must not become known before what it depends
-// on, so it is held back until everything this wallet had in flight at that moment has been
-// released. So is a question for an order by its client order id: whoever was not told what became
-// of the order asks so, and "there is none" must be true for good.
+// A refusal may depend on the part in flight: on reserved funds, or on a nonce or a client order id
+// that is taken. Such a refusal must not become known before the commands that it depends on. So it
+// is held back until all that this wallet had in flight at that moment has been released. So is a
+// question for an order by its client order id. A client that lost its answer asks this way, so "no
+// such order" must stay true.
 //
-// Some commands cannot be decided yet: one that cancels all orders, while any of them is on its
-// way, and an order with the client order id of another on its way, which may still be refused.
-// Such a command waits, and behind it all that come later: the account's commands keep their order.
+// Some commands cannot be decided yet: a cancel-all, while any command is on its way, and an order
+// with the client order id of another on its way, which may still be refused. Such a command waits,
+// and all later ones wait behind it: the account's commands keep their order.
 type wallet struct {
 	account *directory.Account
 	out     walletOut
 
 	applied   uint64 // sequence of the last settlement
-	frozen    bool   // also while the record of it is on its way
+	frozen    bool   // also while the record that says so is on its way
 	committed ledger.Wallet
 	open      ledger.OpenOrders
 	inBook    map[uint16]int // open orders and those on their way, by pair; no entry is 0
 	clientIDs ledger.ClientIDs
 	nonces    []keyNonce
-	pending   map[uint64]*state.Withdraw // withdraws; what is on its way included; nil while unused
-	*flight                              // nil until the first command: most accounts rest
+	pending   map[uint64]*state.Withdraw // withdrawals, also those on their way; nil while unused
+	*flight                              // nil until the first command: most accounts are idle
 }
 
 // newWallet makes the wallet of an account as the committed side has it.
@@ -68,14 +68,14 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 	return w
 }
 
-// A flight is what a wallet has sent on and not yet seen released, and what waits for it.
+// A flight has what a wallet has sent on and not yet seen released, and what waits for that.
 type flight struct {
 	reserved      []reservation               // by currency
 	placing       int                         // orders
 	placingIDs    map[event.ClientID]struct{} // their client order ids; nil while unused
 	tickets       tickets
 	held          mailbox.FIFO[heldBack] // refusals, and reads by client order id
-	queue         mailbox.FIFO[waiting]  // the first cannot be decided yet, the others come behind it
+	queue         mailbox.FIFO[waiting]  // the first cannot be decided yet
 	cancellingAll *cancelAll             // under way, nil if none is
 }
 
@@ -88,7 +88,7 @@ type walletOut interface {
 	widenCancelAll() bool
 	narrowCancelAll() // gives it back
 	codeFits(w *state.Withdraw, code string) bool
-	insisted(c *Command) // approves a withdraw despite a freeze
+	insisted(c *Command) // logs an approval despite a freeze
 	toBook(c *Command)   // c.record.Pair says which
 	toJournal(n *entry)
 	toCommitted(r *committed.Read) // a read whose nonce is taken; it is answered from r.after on
@@ -100,25 +100,25 @@ type keyNonce struct {
 	taken uint64
 }
 
-// keyEnded says that a key was revoked: what comes with it from now on is refused, and takes no
-// nonce.
+// keyEnded tells a wallet that a key was revoked. From now on the wallet refuses the key's
+// commands, and they take no nonce.
 type keyEnded struct{ key uint32 }
 
-// heldBack waits for everything in flight up to a ticket.
+// heldBack is a refusal or a read that waits for everything in flight up to a ticket.
 type heldBack struct {
 	upTo  uint64
-	entry *entry          // a refusal's, either
-	read  *committed.Read // or
+	entry *entry          // of a refusal; nil: it is a read
+	read  *committed.Read // nil: it is a refusal
 }
 
-// waiting is what waits for its turn to be decided: a command whose nonce is taken, or a read that
-// is to be held back.
+// waiting is a command whose nonce is taken, or a read that is to be held back, until its turn to
+// be decided.
 type waiting struct {
-	command *Command        // either
-	read    *committed.Read // or
+	command *Command        // nil: it is a read
+	read    *committed.Read // nil: it is a command
 }
 
-// settled is what the release of one entry means for one wallet.
+// settled tells a wallet the effects of one released entry.
 type settled struct {
 	seq        uint64
 	settlement ledger.Settlement
@@ -126,7 +126,8 @@ type settled struct {
 	command    ownCommand
 }
 
-// An acceptedOrder is the account's order that a record accepts, also when no client asked for it.
+// An acceptedOrder is an order of the account that a record accepts, also without a client's
+// command.
 type acceptedOrder struct {
 	id       uint64 // 0: the record accepts no order of this account
 	pair     uint16
@@ -177,7 +178,7 @@ func (w *wallet) decide(c *Command) {
 	}
 }
 
-// act sends a command on, or its refusal; false if it cannot be decided yet.
+// act sends a command on, or its refusal. It returns false if the command cannot be decided yet.
 func (w *wallet) act(c *Command) bool {
 	if c.outcome == Refused {
 		w.refused(c)
@@ -206,7 +207,7 @@ func (w *wallet) act(c *Command) bool {
 	return true
 }
 
-// actOnWaiting acts on what waits, up to the first that still cannot be decided.
+// actOnWaiting decides the commands and reads that wait, up to the first that still must wait.
 func (w *wallet) actOnWaiting() {
 	for w.queue.Len() > 0 {
 		if next := w.queue.First(); next.read != nil {
@@ -261,7 +262,8 @@ func (w *wallet) place(c *Command) {
 	w.out.toBook(c)
 }
 
-// reserve sets money aside for a command; false if there is not enough, and it is refused.
+// reserve sets money aside for a command. It returns false if there is not enough; the command is
+// then refused.
 func (w *wallet) reserve(c *Command, currency uint16, need money.Balance) bool {
 	r := w.reservedOf(currency)
 	available := w.committed.Get(currency).Available().Sub(r.amount)
@@ -280,8 +282,8 @@ func (w *wallet) refuse(c *Command, reason uint8) {
 	w.refused(c)
 }
 
-// refused sends a refusal to the journal, behind everything that is in flight now. It is in flight
-// itself until its release: it has used its nonce.
+// refused sends a refusal to the journal, behind everything that is in flight now. The refusal has
+// used its nonce, so it is in flight itself until its release.
 func (w *wallet) refused(c *Command) {
 	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.ticket = w.tickets.draw()
@@ -323,8 +325,8 @@ func (w *wallet) holdRead(r *committed.Read) {
 	w.held.Push(heldBack{upTo: w.tickets.last(), read: r})
 }
 
-// letReadGo answers a refused read, and passes another one on: it is to be answered from a state
-// that has all that this wallet has seen.
+// letReadGo answers a refused read. It passes another read on, to be answered from a state that has
+// all that this wallet has seen.
 func (w *wallet) letReadGo(r *committed.Read) {
 	if r.Err != nil {
 		r.Answer()
@@ -368,7 +370,7 @@ func (w *wallet) reservedOf(currency uint16) *reservation {
 	return &w.reserved[len(w.reserved)-1]
 }
 
-// settle applies all that one released entry does to this account, in one turn.
+// settle applies all effects of one released entry on this account, in one turn.
 func (w *wallet) settle(m *settled) {
 	if m.seq <= w.applied {
 		panic(fmt.Sprintf("BUG: wallet %s has applied sequence %d and gets %d", w.account.Name,
@@ -411,8 +413,8 @@ func (w *wallet) settle(m *settled) {
 	}
 }
 
-// accepted takes an order in that a record accepts. It is counted as one of its book already if it
-// was placed from here.
+// accepted takes in an order that a record accepts. If this wallet placed it, its book's count has
+// it already.
 func (w *wallet) accepted(o *acceptedOrder, placed bool) {
 	w.clientIDs.Open(o.id, o.clientID)
 	if !o.rests {
@@ -433,14 +435,14 @@ func (w *wallet) entersBook(pair uint16) {
 	w.inBook[pair]++
 }
 
-// leavesBook takes back what entersBook counted: the order did not come to rest, or rests no more.
+// leavesBook takes an order off the count of entersBook: it did not come to rest, or rests no more.
 func (w *wallet) leavesBook(pair uint16) {
 	if w.inBook[pair]--; w.inBook[pair] == 0 {
 		delete(w.inBook, pair)
 	}
 }
 
-// inFlight is how many commands are out, at least, and 0 exactly if none is.
+// inFlight returns an upper bound of the commands in flight, which is 0 exactly if there is none.
 func (w *wallet) inFlight() int {
 	if w.flight == nil {
 		return 0
@@ -448,7 +450,7 @@ func (w *wallet) inFlight() int {
 	return w.tickets.out() + w.queue.Len()
 }
 
-// letGo sends on what has waited long enough.
+// letGo sends on the refusals and reads that have waited long enough.
 func (w *wallet) letGo() {
 	for w.held.Len() > 0 && w.tickets.allBack(w.held.First().upTo) {
 		if h := w.held.Pop(); h.read != nil {
@@ -459,7 +461,7 @@ func (w *wallet) letGo() {
 	}
 }
 
-// check holds the working invariant: what is in flight is covered by what is available.
+// check checks the working invariant: the available money covers the amounts in flight.
 func (w *wallet) check() {
 	for _, r := range w.reserved {
 		if w.committed.Get(r.currency).Available().Cmp(r.amount) < 0 {
@@ -471,8 +473,8 @@ func (w *wallet) check() {
 	}
 }
 
-// tickets numbers what a wallet has in flight, and knows up to which number all have come back. The
-// account's admission limit bounds how many are out.
+// tickets numbers the commands that a wallet has in flight, and knows up to which number all have
+// come back. The account's limit of admission bounds how many are out.
 type tickets struct {
 	base uint64 // all up to here are back
 	back []bool // back[i]: ticket base+1+i is back
@@ -485,7 +487,7 @@ func (t *tickets) draw() uint64 {
 
 func (t *tickets) last() uint64 { return t.base + uint64(len(t.back)) }
 
-// out is an upper bound of how many are out, and 0 exactly if none is.
+// out returns an upper bound of how many are out, which is 0 exactly if none is.
 func (t *tickets) out() int { return len(t.back) }
 
 func (t *tickets) allBack(upTo uint64) bool { return t.base >= upTo }

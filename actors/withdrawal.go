@@ -5,12 +5,11 @@ import (
 	"exchange/core/state"
 )
 
-// A withdraw belongs to its account's wallet: money is reserved there, and the wallet decides on
-// every change of its status. Like all it decides, it works on what it has itself sent on: of two
-// changes at once the first one wins, and the refusal of the second is held back until the first is
-// durable.
+// A withdrawal belongs to its account's wallet: money is reserved there, and the wallet decides
+// every change of the status. It decides on working state: of two changes at once the first one
+// wins, and the refusal of the second is held back until the first is durable.
 
-// withdraw reserves money that shall leave.
+// withdraw reserves money that is to leave.
 func (w *wallet) withdraw(c *Command) {
 	wish := &c.withdrawal
 	if len(w.pending) >= w.out.limits().PendingWithdraws {
@@ -32,8 +31,8 @@ func (w *wallet) withdraw(c *Command) {
 	w.accept(c)
 }
 
-// moveWithdrawal gives a withdraw its next status: its owner confirms it with a code or cancels it,
-// an operator approves or refuses it.
+// moveWithdrawal gives a withdrawal its next status: its owner confirms it with a code or cancels
+// it, an operator approves or refuses it.
 func (w *wallet) moveWithdrawal(c *Command) {
 	wish := &c.withdrawal
 	d := w.pending[wish.id]
@@ -64,17 +63,17 @@ func (w *wallet) moveWithdrawal(c *Command) {
 	w.accept(c)
 }
 
-// freeze keeps the account's keys from doing anything and its money from leaving, or lets them
-// again. The wallet has the last word, because the journal must have no approval behind the freeze.
+// freeze keeps the account's keys from doing anything and its money from leaving, or ends that. The
+// wallet has the last word, because the journal must have no approval behind the freeze.
 func (w *wallet) freeze(c *Command) {
 	w.frozen = c.record.Freeze.Frozen
 	c.encode()
 	w.out.toJournal(&c.entry)
 }
 
-// confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code
-// that is too old, or of an earlier history, has a new one mailed. Of a renewed one the first that
-// does not fit is taken for the one before.
+// confirmed checks the code. It returns false if the command is refused. A wrong code is counted. A
+// code that is too old, or of an earlier history, has a new one mailed. Behind a renewed code, the
+// first that does not fit is taken for the code before it.
 func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	policy := w.out.withdrawalPolicy()
 	expired := d.Stale || c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
@@ -95,9 +94,9 @@ func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Expired: expired,
 		Tries: d.Tries}
-	// Unlike other refusals it changes something, so it is not held back: later changes of the
-	// withdraw rest on it. And all that it rests on itself went to the journal from here, before
-	// it.
+	// Unlike other refusals this one changes something: later changes of the withdrawal rest on it,
+	// so it is not held back. All entries that it rests on went to the journal before it, from
+	// here.
 	w.send(c)
 	return false
 }

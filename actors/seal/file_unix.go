@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps other commands from changing files in a folder, until unlock or the end of the process.
-// It leaves no file behind.
+// lock keeps other commands from changing files in a folder, until unlock or the process's end. It
+// leaves no file behind.
 func lock(folder string) (unlock func(), err error) {
 	dir, err := os.Open(folder)
 	if err != nil {
