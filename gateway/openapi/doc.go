@@ -1,13 +1,13 @@
-// Package openapi has the OpenAPI document of the public API, for programs and for the page at /docs.
-// It makes the document from three sources that cannot drift apart from the gateway: the table of
-// operations, which has privacy, limits and permissions; the catalogue of failures; and one
-// description for each operation, with the words, the parameters and the shape of the answer. Tests
-// of package gateway hold the answers of a running exchange against it.
+// Package openapi has the OpenAPI document of the public API, for programs and for the page at
+// /docs. It makes the document from three sources that cannot drift apart from the gateway: the
+// table of operations, which has privacy, limits and permissions; the catalogue of failures; and
+// one description for each operation, with the words, the parameters and the shape of the answer.
+// Tests of package gateway compare the document with the answers of a running exchange.
 //
 // The page is Swagger UI, whose files are part of the program. So the page works wherever the
 // exchange runs, and tells no other host about its readers.
 //
-//	document.go    the document, and JSON objects whose members keep their order
+//	document.go    the document, with guide.md first; JSON objects whose members keep their order
 //	market.go, account.go, orders.go, service.go   the operations
 //	parameters.go  parameters, headers, and how a request is signed
 //	schemas.go     shapes of bodies and answers

@@ -107,7 +107,7 @@ func encoded(described map[string]*api.Operation) object {
 	return object{
 		{"openapi", "3.1.0"},
 		{"info", object{{"title", "Exchange API"}, {"version", "1"},
-			{"description", strings.TrimSpace(guide)}}},
+			{"description", introduction()}}},
 		{"servers", []object{{{"url", "/"},
 			{"description", "The exchange that serves this document."}}}},
 		{"tags", tags()},
@@ -123,7 +123,11 @@ func encoded(described map[string]*api.Operation) object {
 }
 
 //go:embed guide.md
-var guide string // introduction before the operations
+var guide string
+
+// introduction returns the text before the operations. In guide.md a line that begins with two
+// blanks continues the line before.
+func introduction() string { return strings.TrimSpace(strings.ReplaceAll(guide, "\n  ", " ")) }
 
 // documentPath returns the path in the form for clients: paths of version 1 end with a slash. The
 // edge answers all paths with and without it.
