@@ -71,22 +71,6 @@ func TestJSONRawIsTheTextAsSent(t *testing.T) {
 }
 
 func TestJSONIsRefusedWhereItBreaks(t *testing.T) {
-	f := func(body string, position int, expected string) {
-		t.Helper()
-		var s Set
-		err := s.ParseJSON([]byte(body))
-		var syntax *syntaxError
-		if !errors.As(err, &syntax) {
-			t.Errorf("%q: got %v, want a syntaxError", body, err)
-			return
-		}
-		if syntax.position != position || syntax.expected != expected {
-			t.Errorf("%q: got %v, want %q at %d", body, err, expected, position)
-		}
-		if len(s.All()) != 0 {
-			t.Errorf("%q: the Set is not empty after an error", body)
-		}
-	}
 	const (
 		name     = "a name in double quotes"
 		value    = "a value"
@@ -100,98 +84,118 @@ func TestJSONIsRefusedWhereItBreaks(t *testing.T) {
 		utf8Text = "a string of valid UTF-8"
 		hex      = "four hexadecimal digits"
 	)
-	// The object.
-	f(` `, 1, "'{'")
-	f(`[]`, 0, "'{'")
-	f(`"a"`, 0, "'{'")
-	f(`null`, 0, "'{'")
-	f("\ufeff{}", 0, "'{'")
-	f("\v{}", 0, "'{'")
-	f(`{`, 1, name)
-	f(`{a:1}`, 1, name)
-	f(`{'a':1}`, 1, name)
-	f(`{1:1}`, 1, name)
-	f(`{,}`, 1, name)
-	f(`{"a"}`, 4, "':'")
-	f(`{"a" 1}`, 5, "':'")
-	f(`{"a":}`, 5, value)
-	f(`{"a":1,}`, 7, name)
-	f(`{"a":1 "b":2}`, 7, next)
-	f(`{"a":1]`, 6, next)
-	f(`{"a":1`, 6, next)
-	f(`{"a":1}}`, 7, "the end of the body")
-	f(`{} {}`, 3, "the end of the body")
-	f("{}\x00", 2, "the end of the body")
-	f(`{"a":1}//`, 7, "the end of the body")
+	for _, x := range []struct {
+		body     string
+		position int
+		expected string
+	}{
+		// The object.
+		{` `, 1, "'{'"},
+		{`[]`, 0, "'{'"},
+		{`"a"`, 0, "'{'"},
+		{`null`, 0, "'{'"},
+		{"\ufeff{}", 0, "'{'"},
+		{"\v{}", 0, "'{'"},
+		{`{`, 1, name},
+		{`{a:1}`, 1, name},
+		{`{'a':1}`, 1, name},
+		{`{1:1}`, 1, name},
+		{`{,}`, 1, name},
+		{`{"a"}`, 4, "':'"},
+		{`{"a" 1}`, 5, "':'"},
+		{`{"a":}`, 5, value},
+		{`{"a":1,}`, 7, name},
+		{`{"a":1 "b":2}`, 7, next},
+		{`{"a":1]`, 6, next},
+		{`{"a":1`, 6, next},
+		{`{"a":1}}`, 7, "the end of the body"},
+		{`{} {}`, 3, "the end of the body"},
+		{"{}\x00", 2, "the end of the body"},
+		{`{"a":1}//`, 7, "the end of the body"},
 
-	// Literals.
-	f(`{"a":tru}`, 5, value)
-	f(`{"a":True}`, 5, value)
-	f(`{"a":nul`, 5, value)
-	f(`{"a":truex}`, 9, next)
-	f(`{"a":NaN}`, 5, value)
-	f(`{"a":Infinity}`, 5, value)
-	f(`{"a":+1}`, 5, value)
-	f(`{"a":.5}`, 5, value)
-	f(`{"a":-}`, 6, digit)
-	f(`{"a":-a}`, 6, digit)
-	f(`{"a":01}`, 6, next)
-	f(`{"a":-012}`, 7, next)
-	f(`{"a":1.}`, 7, digit)
-	f(`{"a":1.e1}`, 7, digit)
-	f(`{"a":1e}`, 7, digit)
-	f(`{"a":1e+}`, 8, digit)
-	f(`{"a":0x1}`, 6, next)
-	f(`{"a":1_0}`, 6, next)
-	f(`{"a":1`+"\u0661"+`}`, 6, next) // another script's digit
+		// Literals.
+		{`{"a":tru}`, 5, value},
+		{`{"a":True}`, 5, value},
+		{`{"a":nul`, 5, value},
+		{`{"a":truex}`, 9, next},
+		{`{"a":NaN}`, 5, value},
+		{`{"a":Infinity}`, 5, value},
+		{`{"a":+1}`, 5, value},
+		{`{"a":.5}`, 5, value},
+		{`{"a":-}`, 6, digit},
+		{`{"a":-a}`, 6, digit},
+		{`{"a":01}`, 6, next},
+		{`{"a":-012}`, 7, next},
+		{`{"a":1.}`, 7, digit},
+		{`{"a":1.e1}`, 7, digit},
+		{`{"a":1e}`, 7, digit},
+		{`{"a":1e+}`, 8, digit},
+		{`{"a":0x1}`, 6, next},
+		{`{"a":1_0}`, 6, next},
+		{`{"a":1` + "\u0661" + `}`, 6, next}, // another script's digit
 
-	// Strings.
-	f(`{"a":"x}`, 8, quote)
-	f(`{"a":"x\"}`, 10, quote)
-	f(`{"a":"x\`, 8, escape)
-	f(`{"a":"\x41"}`, 7, escape)
-	f(`{"a":"\'"}`, 7, escape)
-	f(`{"a":"\U0041"}`, 7, escape)
-	f("{\"a\":\"\n\"}", 6, control)
-	f("{\"a\":\"\\n\x1f\"}", 8, control)
-	f("{\"a\":\"\x00\"}", 6, control)
-	f(`{"a":"\u12"}`, 8, hex)
-	f(`{"a":"\u12`, 8, hex)
-	f(`{"a":"\u12g4"}`, 8, hex)
-	f(`{"a":"\u1234`, 12, quote)
-	f(`{"a":"\ud83d"}`, 6, pair)
-	f(`{"a":"\ude00"}`, 6, pair)
-	f(`{"a":"\ud83dx"}`, 6, pair)
-	f(`{"a":"\ud83d\n"}`, 6, pair)
-	f(`{"a":"\ud83d\nde00"}`, 6, pair)
-	f(`{"a":"\ud83dxude00"}`, 6, pair)
-	f(`{"a":"\ud83d\ud83d"}`, 6, pair)
-	f(`{"a":"\ude00\ud83d"}`, 6, pair)
-	f(`{"a":"\ud83d\ude0"}`, 6, pair)
-	f("{\"a\":\"\xff\"}", 6, utf8Text)
-	f("{\"\xc3\":1}", 2, utf8Text)
-	f("{\"a\":\"\xed\xa0\x80\"}", 6, utf8Text)       // a surrogate written as UTF-8
-	f("{\"a\":\"\xc0\x80\"}", 6, utf8Text)           // an overlong zero
-	f("{\"a\":\"\\u00e9\xc3\\u00a9\"}", 6, utf8Text) // broken bytes around escapes
+		// Strings.
+		{`{"a":"x}`, 8, quote},
+		{`{"a":"x\"}`, 10, quote},
+		{`{"a":"x\`, 8, escape},
+		{`{"a":"\x41"}`, 7, escape},
+		{`{"a":"\'"}`, 7, escape},
+		{`{"a":"\U0041"}`, 7, escape},
+		{"{\"a\":\"\n\"}", 6, control},
+		{"{\"a\":\"\\n\x1f\"}", 8, control},
+		{"{\"a\":\"\x00\"}", 6, control},
+		{`{"a":"\u12"}`, 8, hex},
+		{`{"a":"\u12`, 8, hex},
+		{`{"a":"\u12g4"}`, 8, hex},
+		{`{"a":"\u1234`, 12, quote},
+		{`{"a":"\ud83d"}`, 6, pair},
+		{`{"a":"\ude00"}`, 6, pair},
+		{`{"a":"\ud83dx"}`, 6, pair},
+		{`{"a":"\ud83d\n"}`, 6, pair},
+		{`{"a":"\ud83d\nde00"}`, 6, pair},
+		{`{"a":"\ud83dxude00"}`, 6, pair},
+		{`{"a":"\ud83d\ud83d"}`, 6, pair},
+		{`{"a":"\ude00\ud83d"}`, 6, pair},
+		{`{"a":"\ud83d\ude0"}`, 6, pair},
+		{"{\"a\":\"\xff\"}", 6, utf8Text},
+		{"{\"\xc3\":1}", 2, utf8Text},
+		{"{\"a\":\"\xed\xa0\x80\"}", 6, utf8Text},       // a surrogate written as UTF-8
+		{"{\"a\":\"\xc0\x80\"}", 6, utf8Text},           // an overlong zero
+		{"{\"a\":\"\\u00e9\xc3\\u00a9\"}", 6, utf8Text}, // broken bytes around escapes
 
-	// Nested values.
-	f(`{"a":[`, 6, value)
-	f(`{"a":[1`, 7, nextItem)
-	f(`{"a":[1,]}`, 8, value)
-	f(`{"a":[,]}`, 6, value)
-	f(`{"a":[1 2]}`, 8, nextItem)
-	f(`{"a":[1}`, 7, nextItem)
-	f(`{"a":[}`, 6, value)
-	f(`{"a":{]`, 6, name)
-	f(`{"a":{"b"]`, 9, "':'")
-	f(`{"a":{"b":1]`, 11, next)
-	f(`{"a":{"b":1,}}`, 12, name)
-	f(`{"a":{1:2}}`, 6, name)
-	f(`{"a":[01]}`, 7, nextItem)
-	f(`{"a":["\ud83d"]}`, 7, pair)
-	f(`{"a":[]`, 7, next)
-	f(`{"a":`+brackets(MaxDepth+1)+`}`, 5+MaxDepth, "no deeper nesting")
-	f(`{"a":`+strings.Repeat(`{"a":`, 1000), 5+5*MaxDepth, "no deeper nesting")
+		// Nested values.
+		{`{"a":[`, 6, value},
+		{`{"a":[1`, 7, nextItem},
+		{`{"a":[1,]}`, 8, value},
+		{`{"a":[,]}`, 6, value},
+		{`{"a":[1 2]}`, 8, nextItem},
+		{`{"a":[1}`, 7, nextItem},
+		{`{"a":[}`, 6, value},
+		{`{"a":{]`, 6, name},
+		{`{"a":{"b"]`, 9, "':'"},
+		{`{"a":{"b":1]`, 11, next},
+		{`{"a":{"b":1,}}`, 12, name},
+		{`{"a":{1:2}}`, 6, name},
+		{`{"a":[01]}`, 7, nextItem},
+		{`{"a":["\ud83d"]}`, 7, pair},
+		{`{"a":[]`, 7, next},
+		{`{"a":` + brackets(MaxDepth+1) + `}`, 5 + MaxDepth, "no deeper nesting"},
+		{`{"a":` + strings.Repeat(`{"a":`, 1000), 5 + 5*MaxDepth, "no deeper nesting"},
+	} {
+		var s Set
+		err := s.ParseJSON([]byte(x.body))
+		var syntax *syntaxError
+		if !errors.As(err, &syntax) {
+			t.Errorf("%q: got %v, want a syntaxError", x.body, err)
+			continue
+		}
+		if syntax.position != x.position || syntax.expected != x.expected {
+			t.Errorf("%q: got %v, want %q at %d", x.body, err, x.expected, x.position)
+		}
+		if len(s.All()) != 0 {
+			t.Errorf("%q: the Set is not empty after an error", x.body)
+		}
+	}
 }
 
 func TestJSONDuplicatesAreNamed(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -190,9 +191,8 @@ func serverPacket(text []byte, first, upgrade bool) (attachments int, ok bool) {
 	}
 }
 
-// A client may send any bytes after its handshake. It is told only frames and packets of the
-// protocol, and when the connection ends nothing of the client is left.
-func FuzzClientFrames(f *testing.F) {
+// addClientFrames adds the seeds of FuzzClientFrames.
+func addClientFrames(f *testing.F) {
 	var frames []byte
 	for _, s := range []string{`42["message","héllo",{"a":[1]}]`, `42456["message-with-ack",1]`,
 		"40/custom,", `42/custom,["x"]`, "41/custom,", "3"} {
@@ -219,10 +219,12 @@ func FuzzClientFrames(f *testing.F) {
 		"\x0042[\"message\",1]\n\x02420[\"message-with-ack\",\"in fragments\"]\n\x0642[\"a ping " +
 			"between\"]\n\x04ping",
 		"\x00451-[\"message\",{\"_placeholder\":true,\"num\":0}]\n\x01bytes",
-		"\x00452-7[\"message-with-ack\",{\"_placeholder\":true,\"num\":0},{\"_placeholder\":true,\"num\":1}]\n\x01one\n\x03two",
+		"\x00452-7[\"message-with-ack\",{\"_placeholder\":true,\"num\":0}," +
+			"{\"_placeholder\":true,\"num\":1}]\n\x01one\n\x03two",
 		"\x00451-[\"message\",{\"_placeholder\":true,\"num\":0}]\n\x0042[1]",
-		"\x01nobody waits for it",
-		"\x0040/admin,{\"token\":\"secret\"}\n\x0040/admin,{\"token\":\"x\"}\n\x0042/admin,[\"leave\"]",
+		"\x01nothing waits for it",
+		"\x0040/admin,{\"token\":\"secret\"}\n\x0040/admin,{\"token\":\"x\"}\n" +
+			"\x0042/admin,[\"leave\"]",
 		"\x0040/none,\n\x0040/silent,\n\x0042/silent,[\"x\"]", "\x0042[\"close\"]\n\x0042[\"x\"]",
 		"\x0042[\"restart\"]", "\x0041\n\x0042[1]", "\x001", "\x002", "\x006\n\x003\n\x00431[]",
 		"\x007",
@@ -236,27 +238,30 @@ func FuzzClientFrames(f *testing.F) {
 	f.Add([]byte("\x002probe\n\x002probe"), byte(inFrames|upgrades|inParts))
 	f.Add([]byte("\x005"), byte(inFrames|upgrades))
 	f.Add([]byte("\x012probe"), byte(inFrames|upgrades))
+}
+
+// A client may send any bytes after its handshake. It is told only frames and packets of the
+// protocol, and when the connection ends nothing of the client is left.
+func FuzzClientFrames(f *testing.F) {
+	addClientFrames(f)
 	f.Fuzz(func(t *testing.T, sent []byte, how byte) {
 		// So little that an input can meet the bounds.
 		r := &rig{t: t, options: Options{MaxPayload: 2000, MessagesPerSecond: 1, MessagesBurst: 50,
 			QueueBytes: 16 << 10}, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
 		r.server = r.newServer()
 		r.serving.Store(r.server)
-		server := fasthttp.Server{Handler: r.server.Handle, KeepHijackedConns: true,
-			NoDefaultContentType: true, Logger: quiet{}}
+		defer r.ended()
 		query := "EIO=4&transport=websocket"
 		var x *session
 		if how&upgrades != 0 {
 			x, _ = r.server.open(netip.IPv4Unspecified(), "/socket.io/", nil)
 			query += "&sid=" + string(x.id)
-			defer func() { x.close(ServerClose); r.ended() }()
+			defer x.close(ServerClose)
 			if how&inMain != 0 {
 				if err := x.receive(enginePacket{data: []byte("40")}); err != nil {
 					t.Fatal(err)
 				}
 			}
-		} else {
-			defer r.ended()
 		}
 		if how&inFrames != 0 {
 			sent = clientFrames(sent)
@@ -264,41 +269,50 @@ func FuzzClientFrames(f *testing.F) {
 		if how&(inMain|upgrades) == inMain {
 			sent = append(masked(textFrame, "40"), sent...)
 		}
-		c := &tape{part: 64 << 10, closed: make(chan struct{}),
-			head: []byte("GET /socket.io/?" + query +
-				" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")}
-		if how&inParts != 0 {
-			c.part = 3
-		}
-		c.in.Reset(sent)
-		c.written = func() {
-			if x == nil {
-				x = r.server.all()[0] // the session that reads now is its reader
-			}
-			eventually(t, "all is written", func() bool {
-				x.mu.Lock()
-				defer x.mu.Unlock()
-				return x.link == nil || x.aborted || !x.writing && x.out.empty()
-			})
-		}
-		if err := server.ServeConn(c); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-c.closed:
-		case <-time.After(patience):
-			t.Fatal("the connection is never closed")
-		}
+		told := r.talk(x, query, sent, how&inParts != 0)
 		if how&upgrades == 0 {
 			eventually(t, "the session ends with its connection", func() bool {
 				return len(r.server.all()) == 0
 			})
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		checkFrames(t, c.out.Bytes(), how&upgrades != 0)
+		checkFrames(t, told, how&upgrades != 0)
 	})
+}
+
+// talk sends bytes over a websocket, which upgrades a session if there is one, until the connection
+// is closed. It returns what the client was told.
+func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
+	server := fasthttp.Server{Handler: r.server.Handle, KeepHijackedConns: true,
+		NoDefaultContentType: true, Logger: quiet{}}
+	c := &tape{part: 64 << 10, closed: make(chan struct{}),
+		head: []byte("GET /socket.io/?" + query +
+			" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")}
+	if inParts {
+		c.part = 3
+	}
+	c.in.Reset(sent)
+	c.written = func() {
+		if x == nil {
+			x = r.server.all()[0] // the session that reads now is its reader
+		}
+		eventually(r.t, "all is written", func() bool {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return x.link == nil || x.aborted || !x.writing && x.out.empty()
+		})
+	}
+	if err := server.ServeConn(c); err != nil {
+		r.t.Fatal(err)
+	}
+	select {
+	case <-c.closed:
+	case <-time.After(patience):
+		r.t.Fatal("the connection is never closed")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.out.Bytes())
 }
 
 // ended wants all goroutines of the servers to end, and nothing to be left.

@@ -263,7 +263,8 @@ func (r *rig) visit(random *rand.Rand) {
 			c.WriteMessage(websocket.TextMessage, []byte(`42["message",1]`)) //nolint:errcheck
 		}
 		if random.IntN(2) == 0 {
-			c.WriteMessage(websocket.TextMessage, []byte([]string{"1", "41", "bad", "40"}[random.IntN(4)])) //nolint:errcheck
+			text := []string{"1", "41", "bad", "40"}[random.IntN(4)]
+			c.WriteMessage(websocket.TextMessage, []byte(text)) //nolint:errcheck // it may be closed
 		}
 		c.Close()
 	}

@@ -123,95 +123,129 @@ func TestWhatHasBegunIsNotTouched(t *testing.T) {
 	}
 }
 
-// Against the obvious: a list of strings.
+// An outboxModel is the obvious outbox: a list of deliveries.
+type outboxModel struct {
+	t     *testing.T
+	list  []Delivery
+	fixed int  // deliveries that the writer has
+	begun bool // a part of the first is written
+}
+
+// take gives the writer pieces.
+func (m *outboxModel) take(q *outbox, n int) {
+	pieces := q.pieces(nil, n, 1<<20)
+	if n = min(n, len(m.list)); len(pieces) != n {
+		m.t.Fatalf("%d pieces, want %d", len(pieces), n)
+	}
+	m.fixed = n
+}
+
+// held returns the number of bytes that the writer has.
+func (m *outboxModel) held() (total int) {
+	for _, d := range m.list[:m.fixed] {
+		total += len(d.Frames)
+	}
+	return total
+}
+
+// advance notes that n bytes are written.
+func (m *outboxModel) advance(q *outbox, n int) {
+	q.advance(n)
+	m.fixed = 0
+	if m.begun {
+		m.fixed = 1
+	}
+	for n > 0 {
+		d := &m.list[0]
+		if n < len(d.Frames) {
+			d.Frames = d.Frames[n:]
+			m.fixed, m.begun = 1, true
+			break
+		}
+		n -= len(d.Frames)
+		m.list = m.list[1:]
+		m.fixed, m.begun = 0, false
+	}
+}
+
+// without leaves out deliveries that the writer does not have.
+func (m *outboxModel) without(such func(Delivery) bool) {
+	m.list = append(m.list[:m.fixed:m.fixed],
+		slices.DeleteFunc(slices.Clone(m.list[m.fixed:]), such)...)
+}
+
+func (m *outboxModel) dropResync(q *outbox) {
+	var want []uint32
+	for _, d := range m.list[m.fixed:] {
+		if d.Policy == Resync && !d.Shared && !slices.Contains(want, d.Tag) {
+			want = append(want, d.Tag)
+		}
+	}
+	m.without(func(d Delivery) bool {
+		return d.Policy == Resync && slices.Contains(want, d.Tag)
+	})
+	if got, _ := q.dropResync(nil); !slices.Equal(got, want) {
+		m.t.Fatalf("dropped %v, want %v", got, want)
+	}
+}
+
+func (m *outboxModel) push(q *outbox, d Delivery) {
+	q.push(d)
+	m.list = slices.Clone(m.list)
+	if d.Shared {
+		m.without(func(e Delivery) bool { return e.Tag == d.Tag })
+	}
+	i := len(m.list) - 1
+	for ; i >= m.fixed && (d.Policy != Latest || m.list[i].Tag != d.Tag); i-- {
+	}
+	if i >= m.fixed {
+		m.list[i] = d
+	} else {
+		m.list = append(m.list, d)
+	}
+}
+
+// compare wants the outbox to have what the model has.
+func (m *outboxModel) compare(q *outbox, step int) {
+	bytes := 0
+	got := q.entries[q.head:]
+	for i, d := range m.list {
+		bytes += cost(&d)
+		if len(got) != len(m.list) || string(got[i].Frames) != string(d.Frames) ||
+			got[i].Tag != d.Tag {
+			m.t.Fatalf("step %d: %v, want %v", step, got, m.list)
+		}
+	}
+	if q.bytes != bytes || len(got) != len(m.list) {
+		m.t.Fatalf("step %d: %d bytes of %d, want %d of %d", step, q.bytes, len(got), bytes,
+			len(m.list))
+	}
+}
+
+// An outbox does the same as the model after any course of pushes and writes.
 func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 	random := newRandom(t)
 	for range 300 {
-		var q outbox
-		var model []Delivery
-		fixed, begun := 0, false
+		q, m := &outbox{}, &outboxModel{t: t}
 		for step := range 200 {
 			switch random.IntN(5) {
-			case 0: // the writer
-				n := 1 + random.IntN(5)
-				pieces := q.pieces(nil, n, 1<<20)
-				if n = min(n, len(model)); len(pieces) != n {
-					t.Fatalf("%d pieces, want %d", len(pieces), n)
-				}
-				fixed = n
-			case 1: // has written
-				total := 0
-				for _, d := range model[:fixed] {
-					total += len(d.Frames)
-				}
+			case 0:
+				m.take(q, 1+random.IntN(5))
+			case 1:
 				n := 0
-				if total > 0 {
+				if total := m.held(); total > 0 {
 					n = random.IntN(total + 1)
 				}
-				q.advance(n)
-				fixed = 0
-				if begun {
-					fixed = 1
-				}
-				for n > 0 {
-					d := &model[0]
-					if n < len(d.Frames) {
-						d.Frames = d.Frames[n:]
-						fixed, begun = 1, true
-						break
-					}
-					n -= len(d.Frames)
-					model = model[1:]
-					fixed, begun = 0, false
-				}
+				m.advance(q, n)
 			case 2:
-				var want []uint32
-				for _, d := range model[fixed:] {
-					if d.Policy == Resync && !d.Shared && !slices.Contains(want, d.Tag) {
-						want = append(want, d.Tag)
-					}
-				}
-				model = append(model[:fixed:fixed],
-					slices.DeleteFunc(slices.Clone(model[fixed:]), func(d Delivery) bool {
-						return d.Policy == Resync && slices.Contains(want, d.Tag)
-					})...)
-				if got, _ := q.dropResync(nil); !slices.Equal(got, want) {
-					t.Fatalf("dropped %v, want %v", got, want)
-				}
+				m.dropResync(q)
 			default:
 				p := Policy(random.IntN(3))
 				d := text(uint32(p)*10+random.Uint32N(3), p, fmt.Sprint(step))
 				d.Shared = p == Resync && random.IntN(4) == 0
-				q.push(d)
-				model = slices.Clone(model)
-				if d.Shared {
-					model = append(model[:fixed:fixed],
-						slices.DeleteFunc(slices.Clone(model[fixed:]), func(e Delivery) bool {
-							return e.Tag == d.Tag
-						})...)
-				}
-				i := len(model) - 1
-				for ; i >= fixed && (p != Latest || model[i].Tag != d.Tag); i-- {
-				}
-				if i >= fixed {
-					model[i] = d
-				} else {
-					model = append(model, d)
-				}
+				m.push(q, d)
 			}
-			bytes := 0
-			got := q.entries[q.head:]
-			for i, d := range model {
-				bytes += cost(&d)
-				if len(got) != len(model) || string(got[i].Frames) != string(d.Frames) ||
-					got[i].Tag != d.Tag {
-					t.Fatalf("step %d: %v, want %v", step, got, model)
-				}
-			}
-			if q.bytes != bytes || len(got) != len(model) {
-				t.Fatalf("step %d: %d bytes of %d, want %d of %d", step, q.bytes, len(got), bytes,
-					len(model))
-			}
+			m.compare(q, step)
 		}
 	}
 }

@@ -72,91 +72,99 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 func TestEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
 	r := echo(t, Options{attachments: 2, attachmentBytes: 10})
 	bystander := r.ws()
-	f := func(reason Reason, code int, packets ...string) {
-		t.Run(fmt.Sprintf("%.40q", packets), func(t *testing.T) {
-			before := int(r.server.Stats().Closed[reason])
-			c := r.ws()
-			for _, p := range packets {
-				if b, ok := strings.CutPrefix(p, "binary "); ok {
-					c.sendBinary(b)
-				} else {
-					c.send(p)
-				}
-			}
-			c.closedWith(code)
-			r.closed(reason, before+1)
-		})
-		t.Run(fmt.Sprintf("polling %.40q", packets), func(t *testing.T) {
-			before := int(r.server.Stats().Closed[reason])
-			p := r.polling()
-			p.join()
-			for i, text := range packets {
-				if b, ok := strings.CutPrefix(text, "binary "); ok {
-					text = string(appendPoll(nil, binaryFrame, []byte(b)))
-				}
-				if a := p.post(text); i == len(packets)-1 && a.status != 400 {
-					t.Errorf("%d %s", a.status, a.body)
-				}
-			}
-			p.gone()
-			r.closed(reason, before+1)
-		})
+	for _, packets := range [][]string{
+		{"abc"},
+		{"8"},
+		{"0"},
+		{"5"},
+		{"binary x"},
+		{"4"},
+		{"4abc"},
+		{"49"},
+		{"40"},   // twice
+		{"40{}"}, // twice
+		{"40/custom,[]"},
+		{"40/custom,{"},
+		{`40/custom,"x"`},
+		{"40/custom,1{}"},
+		{`42/custom,["message"]`}, // before joining
+		{"41/custom"},
+		{"41{}"},
+		{"411"},
+		{"42"},
+		{"42{}"},
+		{"42[]"},
+		{"42null"},
+		{`42"message"`},
+		{`42["message"`},
+		{`42["message"]]`},
+		{`42[null]`},
+		{`42[{}]`},
+		{`42[["message"]]`},
+		{`42[true]`},
+		{`42abc["message"]`},
+		{`42-1["message"]`},
+		{`421.5["message"]`},
+		{`429007199254740992["message"]`},
+		{`4299999999999999999999["message"]`},
+		{`42["connect"]`},
+		{`42["connect_error"]`},
+		{`42["disconnect"]`},
+		{`42["disconnecting"]`},
+		{`42["newListener"]`},
+		{`42["removeListener"]`},
+		{`42["connec\u0074"]`},
+		{"43[]"}, // it acknowledges nothing
+		{"431"},
+		{"431{}"},
+		{`44{"message":"x"}`},
+		{`45["message"]`},
+		{`45-["message"]`},
+		{`451["message"]`},
+		{`45x-["message"]`},
+		{`453-["message"]`}, // over the limit
+		{`451-["message"`},
+		{`451-["message"]`, `42["message"]`},
+		{`451-["message"]`, "binary x", "binary y"},
+		{`461-[]`},
+	} {
+		r.refuses(t, ParseError, 1002, packets...)
 	}
-	bad := func(packets ...string) { t.Helper(); f(ParseError, 1002, packets...) }
-	bad("abc")
-	bad("8")
-	bad("0")
-	bad("5")
-	bad("binary x")
-	bad("4")
-	bad("4abc")
-	bad("49")
-	bad("40")   // twice
-	bad("40{}") // twice
-	bad("40/custom,[]")
-	bad("40/custom,{")
-	bad(`40/custom,"x"`)
-	bad("40/custom,1{}")
-	bad(`42/custom,["message"]`) // before joining
-	bad("41/custom")
-	bad("41{}")
-	bad("411")
-	bad("42")
-	bad("42{}")
-	bad("42[]")
-	bad("42null")
-	bad(`42"message"`)
-	bad(`42["message"`)
-	bad(`42["message"]]`)
-	bad(`42[null]`)
-	bad(`42[{}]`)
-	bad(`42[["message"]]`)
-	bad(`42[true]`)
-	bad(`42abc["message"]`)
-	bad(`42-1["message"]`)
-	bad(`421.5["message"]`)
-	bad(`429007199254740992["message"]`)
-	bad(`4299999999999999999999["message"]`)
-	for _, name := range []string{"connect", "connect_error", "disconnect", "disconnecting",
-		"newListener", "removeListener", `connec\u0074`} {
-		bad(`42["` + name + `"]`)
-	}
-	bad("43[]") // it acknowledges nothing
-	bad("431")
-	bad("431{}")
-	bad(`44{"message":"x"}`)
-	bad(`45["message"]`)
-	bad(`45-["message"]`)
-	bad(`451["message"]`)
-	bad(`45x-["message"]`)
-	bad(`453-["message"]`) // over the limit
-	bad(`451-["message"`)
-	bad(`451-["message"]`, `42["message"]`)
-	bad(`451-["message"]`, "binary x", "binary y")
-	bad(`461-[]`)
-	f(PayloadTooLarge, 1009, `452-["message"]`, "binary 123456", "binary 12345")
+	r.refuses(t, PayloadTooLarge, 1009, `452-["message"]`, "binary 123456", "binary 12345")
 	bystander.send(`42["message",1]`)
 	bystander.want(`42["message-back",1]`)
+}
+
+// refuses wants the last of some packets to close its session, over both transports.
+func (r *rig) refuses(t *testing.T, reason Reason, code int, packets ...string) {
+	t.Run(fmt.Sprintf("%.40q", packets), func(t *testing.T) {
+		before := int(r.server.Stats().Closed[reason])
+		c := r.ws()
+		for _, p := range packets {
+			if b, ok := strings.CutPrefix(p, "binary "); ok {
+				c.sendBinary(b)
+			} else {
+				c.send(p)
+			}
+		}
+		c.closedWith(code)
+		r.closed(reason, before+1)
+	})
+	t.Run(fmt.Sprintf("polling %.40q", packets), func(t *testing.T) {
+		before := int(r.server.Stats().Closed[reason])
+		p := r.polling()
+		p.join()
+		for i, text := range packets {
+			if b, ok := strings.CutPrefix(text, "binary "); ok {
+				text = string(appendPoll(nil, binaryFrame, []byte(b)))
+			}
+			if a := p.post(text); i == len(packets)-1 && a.status != 400 {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		p.gone()
+		r.closed(reason, before+1)
+	})
 }
 
 func TestAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {

@@ -422,7 +422,9 @@ func TestHandshakesThatAreNeverFinishedLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.(*net.TCPConn).SetLinger(0)
-		c.Write([]byte("GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + //nolint:errcheck
+		//nolint:errcheck // the server may hang up
+		c.Write([]byte("GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\n" +
+			"Connection: Upgrade\r\nUpgrade: websocket\r\n" +
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 		c.Close()
 	}
@@ -450,7 +452,8 @@ func TestAControlFrameNeverLandsInAnother(t *testing.T) {
 	}()
 	go func() {
 		for range rounds {
-			c.WriteControl(websocket.PingMessage, []byte("?"), time.Now().Add(patience)) //nolint:errcheck
+			//nolint:errcheck // the server may hang up
+			c.WriteControl(websocket.PingMessage, []byte("?"), time.Now().Add(patience))
 		}
 	}()
 	for range rounds {

@@ -427,7 +427,8 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	l.subscribe("diff.BTC_USDT")
 	for i := range uint64(20) {
 		// nothing fits before it
-		w.engine.Tell(channel, &committed.BookUpdates{List: []committed.BookUpdate{{UpdateID: 777}}})
+		w.engine.Tell(channel,
+			&committed.BookUpdates{List: []committed.BookUpdate{{UpdateID: 777}}})
 		l.ended()
 		// A client that comes back at once is apart from the clients that are still being
 		// forgotten.

@@ -9,10 +9,10 @@
 //
 // Only committed events are sent. They flow one way:
 //
-//	committed actor ──Units, Watched──▶ channel ──frames──▶ shard ──Deliver──▶ socketio
-//	   (one turn: a state,              an actor for each    a goroutine        one write for each
-//	    and what follows it)            kind and pair,       for each core,     subscriber and flush
-//	                                    encodes once         owns subscribers
+//	committed actor ──events──▶ channel ──frames──▶ shard ──Deliver──▶ socketio
+//	  one turn: a state,        an actor for each   a goroutine        one write for each
+//	  and the events            kind and pair,      for each core,     subscriber and flush
+//	  after it                  encodes once        owns subscribers
 //
 // A channel belongs to one pair: a subscription to all pairs is a subscription to each. A
 // subscriber joins a channel in the turn in which the channel learns the pair's state. It gets that

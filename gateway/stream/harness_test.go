@@ -265,7 +265,8 @@ func (l *listener) read() {
 			return
 		}
 		if bytes.Equal(b, []byte("2")) {
-			l.conn.WriteMessage(websocket.TextMessage, []byte("3")) //nolint:errcheck // it may be closed just now
+			//nolint:errcheck // it may be closed just now
+			l.conn.WriteMessage(websocket.TextMessage, []byte("3"))
 		}
 	}
 }

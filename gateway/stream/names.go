@@ -40,8 +40,9 @@ var policies = [families]socketio.Policy{ticker: socketio.Latest, diff: socketio
 	trades: socketio.Keep, top: socketio.Latest, book: socketio.Keep}
 
 // watching is the kind of events that a channel gets from the committed actor.
-var watching = [families]committed.WatchKind{ticker: committed.WatchChanges, diff: committed.WatchLevels,
-	trades: committed.WatchUpdates, top: committed.WatchChanges, book: committed.WatchUpdates}
+var watching = [families]committed.WatchKind{ticker: committed.WatchChanges,
+	diff: committed.WatchLevels, trades: committed.WatchUpdates, top: committed.WatchChanges,
+	book: committed.WatchUpdates}
 
 // A topic is the number of a channel: its family times the number of pairs, plus its pair's place.
 type topic uint32

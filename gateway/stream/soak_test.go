@@ -53,26 +53,15 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 		}
 		clients.Wait()
 	}
-	measure := func() (goroutines int, heap uint64) {
-		eventually(t, "all but one have gone", func() bool {
-			s := w.server.Stats()
-			return s.Polling+s.WebSocket == 1 && w.hub.Stats().clients == 1
-		})
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return runtime.NumGoroutine(), m.HeapAlloc
-	}
 	// memory that is allocated once is allocated now
 	churn(time.Duration(seconds) * time.Second / 6)
-	goroutines, heap := measure()
+	goroutines, heap := w.measure(t)
 	churn(time.Duration(seconds) * time.Second)
 	eventually(t, "no goroutine is left of them", func() bool {
-		n, _ := measure()
+		n, _ := w.measure(t)
 		return n <= goroutines+8
 	})
-	_, after := measure()
+	_, after := w.measure(t)
 	// The traders go on meanwhile, and the engine keeps their newest trades and orders.
 	if after > heap+64<<20 {
 		t.Errorf("the heap had %d MiB, and now has %d", heap>>20, after>>20)
@@ -80,7 +69,7 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 	stop()
 	id, want := shownBook(w, pair)
 	if good.until(id); good.book.text() != want {
-		t.Errorf("who behaved has another book: %s, want %s", good.book.text(), want)
+		t.Errorf("the client that behaved has another book: %s, want %s", good.book.text(), want)
 	}
 	s := w.hub.Stats()
 	if s.Subscriptions["diff"] != 1 ||
@@ -92,6 +81,19 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 		heap>>20, after>>20, w.server.Stats())
 }
 
+// measure waits until one client is left, and returns the goroutines and the bytes of the heap.
+func (w *world) measure(t *testing.T) (goroutines int, heap uint64) {
+	eventually(t, "all but one have gone", func() bool {
+		s := w.server.Stats()
+		return s.Polling+s.WebSocket == 1 && w.hub.Stats().clients == 1
+	})
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return runtime.NumGoroutine(), m.HeapAlloc
+}
+
 // misbehave is one client's life.
 func (w *world) misbehave(r *rand.Rand) {
 	if r.IntN(6) == 0 { // a connection that never becomes one
@@ -100,7 +102,10 @@ func (w *world) misbehave(r *rand.Rand) {
 			return
 		}
 		defer c.Close()
-		fmt.Fprint(c, []string{"GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\n", "GET /socket.v2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01"}[r.IntN(3)]) //nolint:errcheck
+		fmt.Fprint(c, []string{ //nolint:errcheck // the server may hang up
+			"GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\n",
+			"GET /socket.v2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n",
+			"\x00\x01"}[r.IntN(3)])
 		return
 	}
 	conn, _, err := websocket.DefaultDialer.Dial(
