@@ -72,7 +72,7 @@ var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]
 
 // wellFormed checks the common parts of every answer: the headers for browsers, JSON, plain
 // numbers.
-func wellFormed(t *testing.T, what string, a answer) {
+func wellFormed(t testing.TB, what string, a answer) {
 	t.Helper()
 	if got := string(a.header.Peek("Access-Control-Allow-Origin")); got != "*" {
 		t.Errorf("%s: Access-Control-Allow-Origin is %q", what, got)
@@ -114,7 +114,7 @@ func wellFormed(t *testing.T, what string, a answer) {
 }
 
 // want checks an answer as a whole; times in it are shown as T.
-func want(t *testing.T, what string, a answer, status int, body string) {
+func want(t testing.TB, what string, a answer, status int, body string) {
 	t.Helper()
 	wellFormed(t, what, a)
 	if got := times.ReplaceAllString(a.body, `"$1":T`); a.status != status || got != body {
@@ -148,7 +148,8 @@ func talk(t testing.TB, c net.Conn, method, text string) answer {
 		t.Fatal(err)
 	}
 	if text != "" {
-		go io.WriteString(c, text) //nolint:errcheck // the server may answer and hang up before it has read all
+		//nolint:errcheck // the server may answer and hang up before it has read all
+		go io.WriteString(c, text)
 	}
 	in := bufio.NewReader(c)
 	resp, err := http.ReadResponse(in, &http.Request{Method: method})
@@ -213,14 +214,8 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	}
 	f("/api/v1/currencies",
 		`[{"sign":"B","short_name":"BTC"},{"sign":"E","short_name":"ETH"},{"sign":"U","short_name":"USDT"}]`)
-	rules := `"minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":`
-	btc := `{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT",` + rules +
-		`2,"amount_precision":8}`
-	eth := `{"name":"ETH_USDT","currency1":"ETH","currency2":"USDT",` + rules +
-		`2,"amount_precision":8}`
-	cross := `{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC",` + rules +
-		`6,"amount_precision":8}`
-	f("/api/v1/pairs", "["+btc+","+eth+","+cross+"]")
+	f("/api/v1/pairs", "["+pairObject("BTC", "USDT", 2)+","+pairObject("ETH", "USDT", 2)+","+
+		pairObject("ETH", "BTC", 6)+"]")
 	f("/api/v1/orderbook/BTC_USDT",
 		`{"sell":[{"price":100.5,"amount":0.5,"id":1,"timestamp":T}],"buy":[{"price":0.01,"amount":0.00001,"id":3,"timestamp":T}]}`)
 	f("/api/v1/orderbook/ETH_BTC", `{"sell":[],"buy":[]}`)
@@ -258,11 +253,16 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 		`[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`)
 	f("/healthz", `{"status":"alive"}`)
 	f("/readyz", `{"status":"ready"}`)
+}
 
+func TestParametersChooseFromAResource(t *testing.T) {
+	h := traded(t)
 	g := func(path, body string) {
 		t.Helper()
 		want(t, path, h.do("GET", path, "", "", h.bobs(true)...), 200, body)
 	}
+	btc, eth, cross := pairObject("BTC", "USDT", 2), pairObject("ETH", "USDT", 2),
+		pairObject("ETH", "BTC", 6)
 	g("/api/v1/pairs/?currency1=ETH", "["+eth+","+cross+"]")
 	g("/api/v1/pairs/?currency2=USDT", "["+btc+","+eth+"]")
 	g("/api/v1/pairs?currency1=ETH&currency2=BTC", "["+cross+"]")
@@ -275,6 +275,13 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	g("/api/v1/ticker?pair=BTC_USDT", "["+btcTicker+"]")
 	g("/api/v1/ticker/?pair=BTC_USDT&pair=ETH_BTC", "["+emptyTicker("ETH_BTC")+"]")
 	g("/api/v1/deposits?currency_id=BTC", "[]")
+}
+
+// pairObject is a pair of the tests' exchange in JSON.
+func pairObject(base, quote string, digits int) string {
+	return fmt.Sprintf(`{"name":"%s_%s","currency1":"%s","currency2":"%s",`+
+		`"minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,`+
+		`"price_precision":%d,"amount_precision":8}`, base, quote, base, quote, digits)
 }
 
 // The tickers of traded.

@@ -233,150 +233,182 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 	if h.hash() != before {
 		t.Error("what was refused before its wallet changed the state")
 	}
-	rich := order("buy", "BTC_USDT", "1000", "1000")
-	f("nonce before funds", do("POST", "/api/v1/order/", formType, rich, signed("bob", 1, rich)),
-		401, usedNonce(2))
-	f("the nonce is still good", do("POST", "/api/v1/order/", formType, good,
-		signed("bob", nonce, good)), 201,
-		`{"success":true,"type":"buy","date":T,"oid":4,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
-	f("and now used", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 401,
-		usedNonce(nonce))
-	f("of the other key too", do("GET", "/api/v1/wallets?currency_id=ETH", "", "",
-		signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
-// Requests that an operator has switched off are refused in the same order, on every path
-// concerned.
-func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
+func TestTheNonceIsCheckedBeforeTheFunds(t *testing.T) {
 	h := traded(t)
 	h.key("bob", "reader", event.PermissionRead)
 	const nonce = 500
-	const bad = "address=&amount=x&code=&order=x&pair=x&withdraw=x" // for every POST
-	good := order("buy", "BTC_USDT", "1", "1")
-	do := func(method, path, params string, headers []string) answer {
+	good, rich := order("buy", "BTC_USDT", "1", "1"), order("buy", "BTC_USDT", "1000", "1000")
+	place := func(params string, nonce uint64) answer {
 		t.Helper()
-		kind := ""
-		if method == "POST" {
-			kind = formType
-		}
-		return h.do(method, path, kind, params, headers...)
+		return h.do("POST", "/api/v1/order/", formType, params, signed("bob", nonce, params)...)
 	}
-	// each asks every private path, with a bad field in a POST.
-	each := func(f func(method, path, needs, params string)) {
-		for _, p := range apiPaths {
-			if method := strings.Split(p.allow, ",")[0]; method == "POST" {
-				f(method, p.path, p.needs, bad)
-			} else if p.needs != "" {
-				f(method, p.path, p.needs, "")
-			}
-		}
-	}
-	wrong := func(s []string) []string { s[3] = strings.Repeat("ab", 32); return s }
-	var before [32]byte
-	set := func(_ actors.Admin, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		before = h.hash()
-	}
-	unchanged := func(what string) {
-		t.Helper()
-		if h.hash() != before {
-			t.Errorf("%s: what was refused before its wallet changed the state", what)
-		}
-	}
+	want(t, "nonce before funds", place(rich, 1), 401, usedNonce(2))
+	want(t, "the nonce is still good", place(good, nonce), 201,
+		`{"success":true,"type":"buy","date":T,"oid":4,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
+	want(t, "and now used", place(good, nonce), 401, usedNonce(nonce))
+	want(t, "of the other key too", h.do("GET", "/api/v1/wallets?currency_id=ETH", "", "",
+		signed("reader", nonce, "")...), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
+}
 
-	maintenance := func(what, path, params string, headers []string) {
+// switches is an exchange whose operator switches things off. Requests for them are refused in the
+// same order of checks, on every path concerned.
+type switches struct {
+	*harness
+	before [32]byte // the state after the last switch
+}
+
+// switchedNonce is a good nonce of bob's keys, as long as no command of his is decided.
+const switchedNonce = 500
+
+func switchable(t *testing.T) *switches {
+	h := traded(t)
+	h.key("bob", "reader", event.PermissionRead)
+	return &switches{harness: h}
+}
+
+// ask sends a request with parameters as a form. A GET has none.
+func (s *switches) ask(method, path, params string, headers []string) answer {
+	s.t.Helper()
+	kind := ""
+	if method == "POST" {
+		kind = formType
+	}
+	return s.do(method, path, kind, params, headers...)
+}
+
+// each calls f for every private path, with a bad field for a POST.
+func (s *switches) each(f func(method, path, needs, params string)) {
+	const bad = "address=&amount=x&code=&order=x&pair=x&withdraw=x" // for every POST
+	for _, p := range apiPaths {
+		if method := strings.Split(p.allow, ",")[0]; method == "POST" {
+			f(method, p.path, p.needs, bad)
+		} else if p.needs != "" {
+			f(method, p.path, p.needs, "")
+		}
+	}
+}
+
+// wrongly replaces a signature.
+func wrongly(s []string) []string { s[3] = strings.Repeat("ab", 32); return s }
+
+// set takes the answer of a switch.
+func (s *switches) set(_ actors.Admin, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.before = s.hash()
+}
+
+func (s *switches) unchanged(what string) {
+	s.t.Helper()
+	if s.hash() != s.before {
+		s.t.Errorf("%s: what was refused before its wallet changed the state", what)
+	}
+}
+
+func TestWhatMaintenanceRefusesIsRefusedInTheOrderOfChecks(t *testing.T) {
+	h := switchable(t)
+	good := order("buy", "BTC_USDT", "1", "1")
+	refused := func(what, path, params string, headers []string) {
 		t.Helper()
-		a := do("POST", path, params, headers)
+		a := h.ask("POST", path, params, headers)
 		want(t, what+path, a, 503, detail("The exchange is in maintenance. Back at nine."))
 		if got := string(a.header.Peek("Retry-After")); got != "30" {
 			t.Errorf("%s: Retry-After is %q", path, got)
 		}
 	}
-	set(h.engine.Halt("test", "BTC_USDT", true))
-	set(h.engine.SetMaintenance(context.Background(), "test", true, "Back at nine."))
-	maintenance("maintenance before halted", "/api/v1/order", good, signed("bob", nonce, good))
-	each(func(method, path, needs, params string) {
+	h.set(h.engine.Halt("test", "BTC_USDT", true))
+	h.set(h.engine.SetMaintenance(context.Background(), "test", true, "Back at nine."))
+	refused("maintenance before halted", "/api/v1/order", good, signed("bob", switchedNonce, good))
+	h.each(func(method, path, needs, params string) {
 		if method == "GET" {
 			return
 		}
-		want(t, "signature before maintenance "+path,
-			do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
+		want(t, "signature before maintenance "+path, h.ask(method, path, params,
+			wrongly(signed("bob", switchedNonce, params))), 401, wrongSign)
 		want(t, "body form before maintenance "+path,
-			do(method, path, "a=1&a=1", signed("bob", nonce, "")), 400,
+			h.ask(method, path, "a=1&a=1", signed("bob", switchedNonce, "")), 400,
 			`{"a":["This field appears more than once."]}`)
 		want(t, "permission before maintenance "+path,
-			do(method, path, params, signed("reader", nonce, params)), 403,
+			h.ask(method, path, params, signed("reader", switchedNonce, params)), 403,
 			detail("This key lacks the permission "+needs+"."))
-		maintenance("maintenance before fields ", path, params, signed("bob", nonce, params))
-		maintenance("maintenance before nonce ", path, "", signed("bob", 1, ""))
+		refused("maintenance before fields ", path, params, signed("bob", switchedNonce, params))
+		refused("maintenance before nonce ", path, "", signed("bob", 1, ""))
 	})
-	unchanged("maintenance")
+	h.unchanged("maintenance")
 	for _, path := range []string{"/api/v1/ticker", "/api/charts/BTC_USDT/D/chart",
 		"/api/v1/orderbook/BTC_USDT", "/readyz"} {
 		if a := h.do("GET", path, "", ""); a.status != 200 {
 			t.Errorf("%s in maintenance: %d %s", path, a.status, a.body)
 		}
 	}
-	each(func(method, path, _, _ string) {
+	h.each(func(method, path, _, _ string) {
 		if method == "GET" {
 			if a := h.get("bob", path); a.status != 200 {
 				t.Errorf("%s in maintenance: %d %s", path, a.status, a.body)
 			}
 		}
 	})
+}
 
-	set(h.engine.Freeze("test", "bob", true))
+func TestWhatAFrozenAccountMayNotDoIsRefusedInTheOrderOfChecks(t *testing.T) {
+	h := switchable(t)
+	h.set(h.engine.SetMaintenance(context.Background(), "test", true, "Back at nine."))
+	h.set(h.engine.Freeze("test", "bob", true))
 	frozen := detail(api.AccountFrozen.Detail)
-	both := func(while string) {
+	check := func(while string) {
 		t.Helper()
-		each(func(method, path, needs, params string) {
-			want(t, "signature before frozen"+while+path,
-				do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
+		h.each(func(method, path, needs, params string) {
+			want(t, "signature before frozen"+while+path, h.ask(method, path, params,
+				wrongly(signed("bob", switchedNonce, params))), 401, wrongSign)
 			if needs != "read" {
 				want(t, "permission before frozen"+while+path,
-					do(method, path, params, signed("reader", nonce, params)), 403,
+					h.ask(method, path, params, signed("reader", switchedNonce, params)), 403,
 					detail("This key lacks the permission "+needs+"."))
 			}
 			want(t, "frozen before fields"+while+path,
-				do(method, path, params, signed("bob", nonce, params)), 403, frozen)
-			want(t, "frozen before nonce"+while+path, do(method, path, "", signed("bob", 1, "")),
-				403, frozen)
+				h.ask(method, path, params, signed("bob", switchedNonce, params)), 403, frozen)
+			want(t, "frozen before nonce"+while+path,
+				h.ask(method, path, "", signed("bob", 1, "")), 403, frozen)
 		})
-		want(t, "a bad field of a read"+while,
-			do("GET", "/api/v1/wallets?currency_id=x", "", signed("bob", nonce, "")), 403, frozen)
-		unchanged("frozen" + while)
+		want(t, "a bad field of a read"+while, h.ask("GET", "/api/v1/wallets?currency_id=x", "",
+			signed("bob", switchedNonce, "")), 403, frozen)
+		h.unchanged("frozen" + while)
 	}
-	both(" in maintenance ")
-	set(h.engine.SetMaintenance(context.Background(), "test", false, ""))
-	both(" ")
+	check(" in maintenance ")
+	h.set(h.engine.SetMaintenance(context.Background(), "test", false, ""))
+	check(" ")
 	if a := h.get("alice", "/api/v1/wallets"); a.status != 200 {
 		t.Errorf("another account: %d %s", a.status, a.body)
 	}
-	set(h.engine.Freeze("test", "bob", false))
+}
 
+func TestWhatAHaltRefusesIsRefusedInTheOrderOfChecks(t *testing.T) {
+	h := switchable(t)
+	h.set(h.engine.Halt("test", "BTC_USDT", true))
 	halted := detail("Trading on BTC_USDT is halted.")
-	rich := order("buy", "BTC_USDT", "1000", "1000")
+	good, rich := order("buy", "BTC_USDT", "1", "1"), order("buy", "BTC_USDT", "1000", "1000")
 	worse := order("buy", "BTC_USDT", "1000", "0.001")
-	want(t, "fields before halted", do("POST", "/api/v1/order", worse, signed("bob", nonce, worse)),
-		400, `{"price":["At most 2 fractional digits are possible."]}`)
-	want(t, "halted before nonce", do("POST", "/api/v1/order", good, signed("bob", 1, good)), 403,
-		halted)
-	want(t, "halted before funds", do("POST", "/api/v1/order", rich, signed("bob", nonce, rich)),
-		403, halted)
+	bobs := func(path, params string, nonce uint64) answer {
+		t.Helper()
+		return h.ask("POST", path, params, signed("bob", nonce, params))
+	}
+	want(t, "fields before halted", bobs("/api/v1/order", worse, switchedNonce), 400,
+		`{"price":["At most 2 fractional digits are possible."]}`)
+	want(t, "halted before nonce", bobs("/api/v1/order", good, 1), 403, halted)
+	want(t, "halted before funds", bobs("/api/v1/order", rich, switchedNonce), 403, halted)
 	want(t, "fields before e-mail",
-		do("POST", "/api/v1/withdraw", "address=x&amount=0&currency=BTC",
-			signed("bob", nonce, "address=x&amount=0&currency=BTC")), 400,
+		bobs("/api/v1/withdraw", "address=x&amount=0&currency=BTC", switchedNonce), 400,
 		`{"amount":["A number above 0 is required."]}`)
 	want(t, "e-mail before nonce and funds",
-		do("POST", "/api/v1/withdraw", "address=x&amount=1&currency=BTC",
-			signed("bob", 1, "address=x&amount=1&currency=BTC")), 400, detail(api.NoEmail.Detail))
-	unchanged("halted")
+		bobs("/api/v1/withdraw", "address=x&amount=1&currency=BTC", 1), 400,
+		detail(api.NoEmail.Detail))
+	h.unchanged("halted")
 	want(t, "a cancel works, with the nonce that nothing has used",
-		do("POST", "/api/v1/order-cancel", "order=3", signed("bob", nonce, "order=3")), 200,
-		`{"order":3}`)
+		bobs("/api/v1/order-cancel", "order=3", switchedNonce), 200, `{"order":3}`)
 	want(t, "another pair works", h.post("alice", "/api/v1/order",
 		order("sell", "ETH_BTC", "1", "1")), 400, `{"date":T,"error":"Out of balance -1 ETH"}`)
 	want(t, "a cancel of all works", h.post("alice", "/api/v1/order-cancel-all", "all=1"), 200,

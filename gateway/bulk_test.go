@@ -22,6 +22,18 @@ func answered(h *harness, path string) *fasthttp.RequestCtx {
 	return ctx
 }
 
+// sell lets an account sell a little, without a request.
+func (h *harness) sell(account string) {
+	h.t.Helper()
+	c, err := h.engine.Place(h.engine.Key([]byte("key-"+account)), h.nextNonce(account),
+		&actors.OrderRequest{Pair: h.engine.Pairs()[0], Side: trading.Sell, Price: 100e8,
+			Amount: 1e5})
+	if err != nil || c.Outcome() != actors.Accepted {
+		h.t.Fatal(c, err)
+	}
+	c.Free()
+}
+
 // Large answers that wait for clients have one budget. It counts each text once, however many
 // clients wait.
 func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
@@ -33,21 +45,9 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	if _, err := h.deposit("alice", "2", "BTC", "to-alice"); err != nil {
 		t.Fatal(err)
 	}
-	key, nonce := h.engine.Key([]byte("key-alice")), uint64(0)
-	sell := func() {
-		t.Helper()
-		nonce++
-		c, err := h.engine.Place(key, nonce,
-			&actors.OrderRequest{Pair: h.engine.Pairs()[0], Side: trading.Sell, Price: 100e8,
-				Amount: 1e5})
-		if err != nil || c.Outcome() != actors.Accepted {
-			t.Fatal(c, err)
-		}
-		c.Free()
-	}
 	const orders = 1000
 	for range orders {
-		sell()
+		h.sell("alice")
 	}
 	const book = "/api/v1/orderbook/BTC_USDT/"
 	want := func(ctx *fasthttp.RequestCtx, status int) {
@@ -65,7 +65,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	whole := answered(h, book)
 	want(whole, 503) // is a text of its own
 	want(answered(h, book+"?limit_sell=100"), 200)
-	sell() // now the book is another
+	h.sell("alice") // now the book is another
 	want(answered(h, book+"?limit_sell=999"), 503)
 
 	body := first.Response.Body()
@@ -82,13 +82,12 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 		return texts == 0 && bytes == 0
 	}
 	if !nothingWaits() {
-		t.Error("something waits though nobody takes it any more")
+		t.Error("something waits though no client takes it any more")
 	}
 	next := answered(h, book+"?limit_sell=999")
 	want(next, 200)
 
 	next.Response.Reset()
-	h.nonces["alice"] = nonce
 	if a := h.post("alice", "/api/v1/order-cancel-all/", "all=1"); a.status != 200 {
 		t.Errorf("the cancel of all: %d %.200s", a.status, a.body)
 	}

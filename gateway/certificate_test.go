@@ -129,7 +129,8 @@ func (l *listeningClient) say(text string) {
 // hears reads until there is a message with these words.
 func (l *listeningClient) hears(words string) {
 	l.t.Helper()
-	l.c.SetReadDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then reading fails too
+	//nolint:errcheck // then reading fails too
+	l.c.SetReadDeadline(time.Now().Add(20 * time.Second))
 	var heard []string
 	for {
 		_, text, err := l.c.ReadMessage()

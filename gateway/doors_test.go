@@ -38,7 +38,8 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 		if !ok {
 			t.Fatal("there is no place")
 		}
-		go io.WriteString(client, text) //nolint:errcheck // the server hangs up before it has read all
+		//nolint:errcheck // the server hangs up before it has read all
+		go io.WriteString(client, text)
 		ended := make(chan struct{})
 		go func() {
 			g.public.server.ServeConn(c) //nolint:errcheck // writing fails

@@ -37,7 +37,7 @@ func untouched(t *testing.T, h *harness, refused func()) {
 }
 
 // badFieldsOf are the names under which a 400 lists the faults, each with a list of sentences.
-func badFieldsOf(t *testing.T, what string, a answer) []string {
+func badFieldsOf(t testing.TB, what string, a answer) []string {
 	t.Helper()
 	wellFormed(t, what, a)
 	var fields map[string][]string
@@ -387,58 +387,67 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 		".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "-1e11", "1e-9", "%D9%A1", "1%00",
 		strings.Repeat("9", 500)}
 	untouched(t, h, func() {
-		f := func(path string, private bool, bad map[string][]string) {
-			t.Helper()
-			ask := func(query string) answer {
-				if private {
-					return h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
-				}
-				return h.do("GET", path+"?"+query, "", "")
-			}
-			var all, names []string
-			for name, values := range bad {
-				for _, v := range values {
-					for _, query := range []string{name + "=" + v,
-						"unknown=1&" + name + "=1&" + name + "=" + v} {
-						if got := badFieldsOf(t, path+"?"+query, ask(query)); !slices.Equal(got,
-							[]string{name}) {
-							t.Errorf("%s?%s: names %v", path, query, got)
-						}
-					}
-				}
-				all, names = append(all, name+"="+values[0]), append(names, name)
-			}
-			slices.Sort(names)
-			if got := badFieldsOf(t, path, ask(strings.Join(all, "&"))); !slices.Equal(got, names) {
-				t.Errorf("%s: names %v, want all of %v", path, got, names)
-			}
-		}
-		f("/api/v1/pairs/", false, map[string][]string{"currency1": currencies,
+		h.namesEach("/api/v1/pairs/", false, map[string][]string{"currency1": currencies,
 			"currency2": currencies})
-		f("/api/v1/orderbook/BTC_USDT/", false,
+		h.namesEach("/api/v1/orderbook/BTC_USDT/", false,
 			map[string][]string{"limit_sell": counts, "limit_buy": counts,
 				"group": {"", "2", "-1", "true", "01"}})
-		f("/api/v1/orderbook/BTC_USDT/", false,
+		h.namesEach("/api/v1/orderbook/BTC_USDT/", false,
 			map[string][]string{"limit_asks": counts, "limit_bids": counts})
-		f("/api/v1/exchanges/", false,
+		h.namesEach("/api/v1/exchanges/", false,
 			map[string][]string{"pair": pairs, "limit": counts, "offset": offsets, "before": ids,
 				"ordering": orderings})
-		f("/api/v1/ticker/", false, map[string][]string{"pair": pairs})
-		f("/api/charts/BTC_USDT/1/chart", false,
+		h.namesEach("/api/v1/ticker/", false, map[string][]string{"pair": pairs})
+		h.namesEach("/api/charts/BTC_USDT/1/chart", false,
 			map[string][]string{"limit": counts, "since": moments, "until": moments})
-		f("/api/v1/deposits/", true, map[string][]string{"currency_id": currencies, "limit": counts,
-			"offset": offsets, "before": ids})
-		f("/api/v1/withdraws/", true, map[string][]string{"currency_id": currencies,
+		h.namesEach("/api/v1/deposits/", true, map[string][]string{"currency_id": currencies,
+			"limit": counts, "offset": offsets, "before": ids})
+		h.namesEach("/api/v1/withdraws/", true, map[string][]string{"currency_id": currencies,
 			"status": statuses, "limit": counts, "offset": offsets, "before": ids})
-		f("/api/v1/wallets/", true, map[string][]string{"currency_id": currencies})
-		f("/api/v1/orders/own/", true,
+		h.namesEach("/api/v1/wallets/", true, map[string][]string{"currency_id": currencies})
+		h.namesEach("/api/v1/orders/own/", true,
 			map[string][]string{"type": sides, "pair": pairs,
 				"status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets,
 				"before":          ids,
 				"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
-		f("/api/v1/exchanges/own/", true,
+		h.namesEach("/api/v1/exchanges/own/", true,
 			map[string][]string{"type": sides, "my_side": sides, "pair": pairs, "limit": counts,
 				"offset": offsets, "before": ids, "ordering": orderings})
+	})
+}
+
+// namesEach wants a path to name each of its bad parameters, alone and all together.
+func (h *harness) namesEach(path string, private bool, bad map[string][]string) {
+	t := h.t
+	t.Helper()
+	ask := func(query string) answer {
+		if private {
+			return h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
+		}
+		return h.do("GET", path+"?"+query, "", "")
+	}
+	var all, names []string
+	for name, values := range bad {
+		for _, v := range values {
+			for _, query := range []string{name + "=" + v,
+				"unknown=1&" + name + "=1&" + name + "=" + v} {
+				if got := badFieldsOf(t, path+"?"+query, ask(query)); !slices.Equal(got,
+					[]string{name}) {
+					t.Errorf("%s?%s: names %v", path, query, got)
+				}
+			}
+		}
+		all, names = append(all, name+"="+values[0]), append(names, name)
+	}
+	slices.Sort(names)
+	if got := badFieldsOf(t, path, ask(strings.Join(all, "&"))); !slices.Equal(got, names) {
+		t.Errorf("%s: names %v, want all of %v", path, got, names)
+	}
+}
+
+func TestAQueryThatCannotBeParsedIsRefused(t *testing.T) {
+	h := traded(t)
+	untouched(t, h, func() {
 		var many []string
 		for i := range 100 {
 			many = append(many, "p"+strconv.Itoa(i)+"=1")

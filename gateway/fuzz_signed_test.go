@@ -213,30 +213,33 @@ func (b bench) signed(path string, get bool, how byte, text string) {
 	}
 }
 
+// A privateRoute is a path that needs a signature.
+type privateRoute struct {
+	path string
+	get  bool
+}
+
 // For every request with a valid signature, the answer fits the document. A refused client keeps
 // its money, and no money is made or lost. In the end both sides of the engine agree.
 func FuzzSignedRequests(f *testing.F) {
 	b := newBench(f)
-	type route struct {
-		path string
-		get  bool
-	}
-	var routes []route
+	var routes []privateRoute
 	all := b.gateway.public.endpoints
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if e := all[path]; e.Private {
-			routes = append(routes, route{path, e.Method == "GET"})
+			routes = append(routes, privateRoute{path, e.Method == "GET"})
 		}
 	}
 	step := func(path string, how byte, text string) string {
-		i := slices.IndexFunc(routes, func(r route) bool { return r.path == path })
+		i := slices.IndexFunc(routes, func(r privateRoute) bool { return r.path == path })
 		if i < 0 {
 			f.Fatalf("%s is no private route", path)
 		}
 		return string([]byte{byte(i), how}) + text
 	}
 	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
-	const place, cancel, all1, withdraw, confirm = "/api/v1/order", "/api/v1/order-cancel", "/api/v1/order-cancel-all", "/api/v1/withdraw", "/api/v1/withdraw-confirm"
+	const place, cancel, all1 = "/api/v1/order", "/api/v1/order-cancel", "/api/v1/order-cancel-all"
+	const withdraw, confirm = "/api/v1/withdraw", "/api/v1/withdraw-confirm"
 	// Each route alone, with all its parameters.
 	alone := map[string][]string{
 		place: {order("buy", "BTC_USDT", "1", "100"),

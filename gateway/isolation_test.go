@@ -161,7 +161,8 @@ func foreigns(h *harness) map[string][]foreign {
 		// Her money is not there to be spent, and her names for orders are hers alone: neither is
 		// told of.
 		"/api/v1/order": {{"/api/v1/order",
-			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1",
+			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
+				"&user=1",
 			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
 			{"/api/v1/order",
 				"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell", 400,

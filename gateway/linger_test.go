@@ -252,10 +252,8 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 		}
 		if d.places == d.gateway.operators.places { // without the token no body is asked for
 			c := d.dial(t)
-			if _, err := io.WriteString(c,
-				"POST "+d.path+
-					" HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"); err !=
-				nil {
+			if _, err := io.WriteString(c, "POST "+d.path+" HTTP/1.1\r\nHost: x\r\n"+
+				"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 			if text, err := io.ReadAll(c); err != nil ||

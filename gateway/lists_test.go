@@ -59,7 +59,7 @@ func opposite(side string) string {
 	return "buy"
 }
 
-func decode[T any](t *testing.T, a answer) (v T) {
+func decode[T any](t testing.TB, a answer) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil || a.status >= 300 {
 		t.Fatalf("%d %s: %v", a.status, a.body, err)

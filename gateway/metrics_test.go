@@ -562,7 +562,8 @@ func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	line := logged.line("request=" + id)
 	if a.status != 503 || len(id) != 24 ||
 		!strings.Contains(line,
-			"method=POST route=/operator/v1/deposits path=/operator/v1/deposits status=503 took=") ||
+			"method=POST route=/operator/v1/deposits path=/operator/v1/deposits "+
+				"status=503 took=") ||
 		strings.Contains(line, operatorToken) {
 		t.Errorf("%d %s: id %q, log %q", a.status, a.body, id, line)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // asOperator gives a function that asks the operator's listener of a gateway, with the right token.
-func asOperator(t *testing.T, g *Gateway) func(method, path, body string,
+func asOperator(t testing.TB, g *Gateway) func(method, path, body string,
 	headers ...string) answer {
 	l := fasthttputil.NewInmemoryListener()
 	go g.ServeOperator(fromHere{l}) //nolint:errcheck // ends with the listener
@@ -57,7 +57,7 @@ var madeKey = regexp.MustCompile(`"key":"([0-9a-f]{32})","secret":"([0-9a-f]{64}
 
 // says checks an operator's answer as a whole; a key and a secret that were just made are shown as
 // K and S.
-func says(t *testing.T, what string, a answer, status int, body string) {
+func says(t testing.TB, what string, a answer, status int, body string) {
 	t.Helper()
 	if got := string(a.header.ContentType()); got != "application/json" {
 		t.Errorf("%s: Content-Type %s", what, got)
@@ -211,30 +211,6 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 		`{"account":"alice","permissions":["withdraw","read","read"],"allow":["10.0.0.0/8","192.0.2.7","2001:db8::/32","0.0.0.0"]}`,
 		200,
 		`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"]}`)
-	none := refusal("a key needs at least one of the permissions read, trade and withdraw")
-	f(`{"account":"alice"}`, 400, none)
-	f(`{"account":"alice","permissions":[]}`, 400, none)
-	for _, p := range []string{"Read", "", "all", "read,trade"} {
-		f(`{"account":"alice","permissions":["read",`+quote(p)+`]}`, 400,
-			refusal(fmt.Sprintf("there is no permission %q: there are read, trade and withdraw",
-				p)))
-	}
-	for _, cidr := range []string{"", "x", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/", "::/129",
-		"example.org", "10.0.0.1:80"} {
-		f(`{"account":"alice","permissions":["read"],"allow":[`+quote(cidr)+`]}`, 400,
-			refusal(fmt.Sprintf("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
-				cidr)))
-	}
-	for cidr, want := range map[string][2]string{"10.0.0.5/8": {"10.0.0.0/8", "10.0.0.5"},
-		"2001:db8::1/32":      {"2001:db8::/32", "2001:db8::1"},
-		"::ffff:10.0.0.5/104": {"10.0.0.0/8", "10.0.0.5"}} {
-		f(`{"account":"alice","permissions":["read"],"allow":["192.0.2.7",`+quote(cidr)+`]}`, 400,
-			refusal(
-				fmt.Sprintf("%q has bits behind its prefix: write %s, or %s for the one address",
-					cidr, want[0], want[1])))
-	}
-	f(`{"account":"carol","permissions":["read"]}`, 400, refusal(`there is no account "carol"`))
-	f(`{"account":"","permissions":["read"]}`, 400, refusal(`there is no account ""`))
 
 	revoke := func(key string, status int, text string) {
 		t.Helper()
@@ -271,6 +247,40 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	h.start()
 	ask = asOperator(t, h.gateway)
 	list()
+}
+
+func TestAKeyWithABadPermissionOrAddressIsNotMade(t *testing.T) {
+	h := newHarness(t, nil)
+	h.account("alice")
+	ask := asOperator(t, h.gateway)
+	f := func(body string, status int, text string) {
+		t.Helper()
+		says(t, body, ask("POST", "/operator/v1/keys", body), status, text)
+	}
+	none := refusal("a key needs at least one of the permissions read, trade and withdraw")
+	f(`{"account":"alice"}`, 400, none)
+	f(`{"account":"alice","permissions":[]}`, 400, none)
+	for _, p := range []string{"Read", "", "all", "read,trade"} {
+		f(`{"account":"alice","permissions":["read",`+quote(p)+`]}`, 400,
+			refusal(fmt.Sprintf("there is no permission %q: there are read, trade and withdraw",
+				p)))
+	}
+	for _, cidr := range []string{"", "x", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/", "::/129",
+		"example.org", "10.0.0.1:80"} {
+		f(`{"account":"alice","permissions":["read"],"allow":[`+quote(cidr)+`]}`, 400,
+			refusal(fmt.Sprintf("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
+				cidr)))
+	}
+	for cidr, want := range map[string][2]string{"10.0.0.5/8": {"10.0.0.0/8", "10.0.0.5"},
+		"2001:db8::1/32":      {"2001:db8::/32", "2001:db8::1"},
+		"::ffff:10.0.0.5/104": {"10.0.0.0/8", "10.0.0.5"}} {
+		f(`{"account":"alice","permissions":["read"],"allow":["192.0.2.7",`+quote(cidr)+`]}`, 400,
+			refusal(
+				fmt.Sprintf("%q has bits behind its prefix: write %s, or %s for the one address",
+					cidr, want[0], want[1])))
+	}
+	f(`{"account":"carol","permissions":["read"]}`, 400, refusal(`there is no account "carol"`))
+	f(`{"account":"","permissions":["read"]}`, 400, refusal(`there is no account ""`))
 }
 
 func TestAKeyThatWasMadeWorksUntilItIsRevoked(t *testing.T) {

@@ -233,6 +233,19 @@ func (p *planted) Read(ctx context.Context, after uint64, fn func(prev, next uin
 	return p.Store.Read(ctx, after, fn)
 }
 
+// audit wants the operator's audit to find these differences and no others.
+func (h *harness) audit(differences ...string) {
+	h.t.Helper()
+	a := asOperator(h.t, h.gateway)("POST", "/operator/v1/audit", "{}")
+	lines := strings.Split(strings.TrimSpace(a.body), "\n")
+	got := decode[struct {
+		End struct{ Differences []string }
+	}](h.t, answer{a.status, a.header, lines[len(lines)-1]})
+	if !slices.Equal(got.End.Differences, differences) {
+		h.t.Errorf("the audit finds %q, want %q", got.End.Differences, differences)
+	}
+}
+
 func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	p := &planted{}
 	h := newHarness(t, func(o *actors.Options) {
@@ -241,17 +254,6 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	})
 	h.account("alice")
 	h.account("bob")
-	audit := func(differences ...string) {
-		t.Helper()
-		a := asOperator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
-		lines := strings.Split(strings.TrimSpace(a.body), "\n")
-		got := decode[struct {
-			End struct{ Differences []string }
-		}](t, answer{a.status, a.header, lines[len(lines)-1]})
-		if !slices.Equal(got.End.Differences, differences) {
-			t.Errorf("the audit finds %q, want %q", got.End.Differences, differences)
-		}
-	}
 	plant := func(reference string, change func(w *persistence.Wallet)) {
 		t.Helper()
 		spoil := func(w *persistence.Writes) {
@@ -271,28 +273,36 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 		order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	audit()
+	h.audit()
 	plant("2", func(w *persistence.Wallet) {
 		w.Holdings[0].Balance = w.Holdings[0].Balance.Add(money.Amount(1).Balance())
 	})
-	audit("account alice, BTC: projected are 4.00000001 with 1 reserved, committed 4 with 1")
+	h.audit("account alice, BTC: projected are 4.00000001 with 1 reserved, committed 4 with 1")
 	plant("3", func(w *persistence.Wallet) { w.Holdings[0].Reserve = money.Balance{} })
-	audit("account alice, BTC: projected are 6 with 0 reserved, committed 6 with 1")
+	h.audit("account alice, BTC: projected are 6 with 0 reserved, committed 6 with 1")
 	plant("4", func(w *persistence.Wallet) {
 		w.Holdings = append(w.Holdings,
 			persistence.Holding{Currency: "USDT", Balance: money.Amount(5).Balance()})
 	})
-	audit("account alice, USDT: projected are 0.00000005, committed is nothing")
+	h.audit("account alice, USDT: projected are 0.00000005, committed is nothing")
 	plant("5", func(w *persistence.Wallet) { w.Holdings = nil })
-	audit("account alice, BTC: projected are 0 with 0 reserved, committed 10 with 1")
+	h.audit("account alice, BTC: projected are 0 with 0 reserved, committed 10 with 1")
 	plant("6", func(w *persistence.Wallet) { w.Name = "alison" })
-	audit("there is a projected wallet of account 1 alison, which does not exist")
+	h.audit("there is a projected wallet of account 1 alison, which does not exist")
 	h.crash() // the projection was wrong, and a restart does not look at it
 	h.start()
-	audit("there is a projected wallet of account 1 alison, which does not exist")
+	h.audit("there is a projected wallet of account 1 alison, which does not exist")
 	plant("7", func(*persistence.Wallet) {})
-	audit()
+	h.audit()
+}
 
+func TestAnAuditOfABrokenJournalSaysSo(t *testing.T) {
+	p := &planted{}
+	h := newHarness(t, func(o *actors.Options) {
+		p.Store = o.Store
+		o.Store = p
+	})
+	h.account("bob")
 	broken := func() error { return fmt.Errorf("%w: a batch is missing", persistence.ErrCorrupt) }
 	p.read.Store(&broken)
 	a := asOperator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
@@ -301,7 +311,7 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 		t.Errorf("with a journal that cannot be read: %d %s", a.status, a.body)
 	}
 	p.read.Store(nil)
-	audit()
+	h.audit()
 	if a := h.post("bob", "/api/v1/order-cancel-all", "all=1"); a.status != 200 { // it goes on
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -414,6 +424,46 @@ func checkStatement(t *testing.T, h *harness, account string) (causes map[string
 	return causes
 }
 
+// happens lets one thing happen to an account. withdraws counts the withdrawals so far, and i makes
+// references of deposits.
+func (h *harness) happens(random *rand.Rand, owner string, i int, withdraws *int) {
+	h.t.Helper()
+	switch random.IntN(12) {
+	case 0:
+		if _, err := h.deposit(owner, decimal(random, 5), listPairs[0][:3],
+			fmt.Sprint("more ", i)); err != nil {
+			h.t.Fatal(err)
+		}
+	case 1, 2:
+		if owner == directory.FeeAccount {
+			return // without an e-mail address
+		}
+		if a := h.post(owner, "/api/v1/withdraw",
+			"address=x&amount="+decimal(random, 5)+"&currency=USDT"); a.status != 201 {
+			h.t.Fatalf("%d %s", a.status, a.body)
+		}
+		*withdraws++
+		h.post(owner, "/api/v1/withdraw-confirm",
+			fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(*withdraws)), *withdraws))
+		to := []uint8{event.WithdrawApproved, event.WithdrawApproved,
+			event.WithdrawRefused}[random.IntN(3)]
+		c, err := h.engine.MoveWithdraw("test", uint64(*withdraws), to,
+			map[uint8]string{event.WithdrawRefused: "no"}[to])
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		c.Free()
+	default:
+		side := []string{"buy", "sell"}[random.IntN(2)]
+		price := strconv.Itoa(10+random.IntN(3)) + "." + strconv.Itoa(random.IntN(100))
+		if a := h.post(owner, "/api/v1/order",
+			order(side, listPairs[random.IntN(3)], decimal(random, 3), price)); a.status !=
+			201 {
+			h.t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+}
+
 func TestStatementsAddUpToTheBalances(t *testing.T) {
 	random := seeded(t)
 	h := newHarness(t, func(o *actors.Options) {
@@ -436,41 +486,7 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 	}
 	withdraws := 0
 	for i := range 120 {
-		owner := owners[random.IntN(4)]
-		switch random.IntN(12) {
-		case 0:
-			if _, err := h.deposit(owner, decimal(random, 5), listPairs[0][:3],
-				fmt.Sprint("more ", i)); err != nil {
-				t.Fatal(err)
-			}
-		case 1, 2:
-			if owner == directory.FeeAccount {
-				continue // without an e-mail address
-			}
-			if a := h.post(owner, "/api/v1/withdraw",
-				"address=x&amount="+decimal(random, 5)+"&currency=USDT"); a.status != 201 {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
-			withdraws++
-			h.post(owner, "/api/v1/withdraw-confirm",
-				fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(withdraws)), withdraws))
-			to := []uint8{event.WithdrawApproved, event.WithdrawApproved,
-				event.WithdrawRefused}[random.IntN(3)]
-			c, err := h.engine.MoveWithdraw("test", uint64(withdraws), to,
-				map[uint8]string{event.WithdrawRefused: "no"}[to])
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Free()
-		default:
-			side := []string{"buy", "sell"}[random.IntN(2)]
-			price := strconv.Itoa(10+random.IntN(3)) + "." + strconv.Itoa(random.IntN(100))
-			if a := h.post(owner, "/api/v1/order",
-				order(side, listPairs[random.IntN(3)], decimal(random, 3), price)); a.status !=
-				201 {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
-		}
+		h.happens(random, owners[random.IntN(4)], i, &withdraws)
 	}
 	check := func() {
 		t.Helper()

@@ -123,6 +123,52 @@ func withSlowHistory(t *testing.T, reads int) (*harness, *slowHistory) {
 	return h, s
 }
 
+// crowdsTheStore sends so many requests at once. As many as there are places wait for the store.
+// All others are refused at once.
+func (h *harness) crowdsTheStore(store *slowHistory, what string, places, requests int,
+	request func(i int) answer, refused, good func(answer) bool,
+) {
+	t := h.t
+	t.Helper()
+	release := sync.OnceFunc(store.block())
+	defer release()
+	answers := make(chan answer, requests)
+	for i := range requests {
+		go func() { answers <- request(i) }()
+	}
+	eventually(t, "all requests without a place are answered", func() bool {
+		return len(answers) >= requests-places
+	})
+	for range requests - places {
+		if a := <-answers; !refused(a) {
+			t.Errorf("%s: one of too many has %d %s%s", what, a.status, a.header, a.body)
+		}
+	}
+	eventually(t, "the others are in the store", func() bool {
+		now, _, _ := store.queries()
+		return now == places
+	})
+	// an orderly stop waits for these
+	if n := h.engine.Stats().ReadsInFlight; n != int64(places) {
+		t.Errorf("%s: %d reads are in flight, want %d", what, n, places)
+	}
+	if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
+		t.Errorf("%s: what is at hand: %d %s", what, a.status, a.body)
+	}
+	release()
+	for range places {
+		if a := <-answers; !good(a) {
+			t.Errorf("%s: %d %.300s", what, a.status, a.body)
+		}
+	}
+	if _, most, _ := store.queries(); most != places {
+		t.Errorf("%s: %d queries were in the store at once", what, most)
+	}
+	eventually(t, "all places are given back", func() bool {
+		return h.engine.Stats().ReadsInFlight == 0
+	})
+}
+
 func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	const reads, requests = 5, 12
 	h, store := withSlowHistory(t, reads)
@@ -147,49 +193,10 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	operating := func(path string) func(int) answer {
 		return func(int) answer { return ask("GET", path, "") }
 	}
-	// f sends so many requests at once; the first places answers wait for the store, all others are
-	// refused at once.
-	f := func(what string, request func(i int) answer, places int, refused func(answer) bool,
-		good func(answer) bool) {
+	f := func(what string, request func(i int) answer, refused, good func(answer) bool) {
 		t.Helper()
 		nonce++
-		release := sync.OnceFunc(store.block())
-		defer release()
-		answers := make(chan answer, requests)
-		for i := range requests {
-			go func() { answers <- request(i) }()
-		}
-		eventually(t, "all but those who have a place are answered", func() bool {
-			return len(answers) >= requests-places
-		})
-		for range requests - places {
-			if a := <-answers; !refused(a) {
-				t.Errorf("%s: one of too many has %d %s%s", what, a.status, a.header, a.body)
-			}
-		}
-		eventually(t, "the others are in the store", func() bool {
-			now, _, _ := store.queries()
-			return now == places
-		})
-		// an orderly stop waits for these
-		if n := h.engine.Stats().ReadsInFlight; n != int64(places) {
-			t.Errorf("%s: %d reads are in flight, want %d", what, n, places)
-		}
-		if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
-			t.Errorf("%s: what is at hand: %d %s", what, a.status, a.body)
-		}
-		release()
-		for range places {
-			if a := <-answers; !good(a) {
-				t.Errorf("%s: %d %.300s", what, a.status, a.body)
-			}
-		}
-		if _, most, _ := store.queries(); most != places {
-			t.Errorf("%s: %d queries were in the store at once", what, most)
-		}
-		eventually(t, "all places are given back", func() bool {
-			return h.engine.Stats().ReadsInFlight == 0
-		})
+		h.crowdsTheStore(store, what, reads, requests, request, refused, good)
 	}
 	overloaded := func(a answer) bool {
 		return a.status == 503 && a.body == detail(api.Overloaded.Detail) &&
@@ -198,30 +205,30 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	found := func(a answer) bool { return a.status == 200 && a.body != "[]" }
 	for _, path := range []string{"/api/v1/exchanges/?ordering=id",
 		"/api/v1/exchanges/?offset=1000", "/api/charts/BTC_USDT/1/chart?limit=2000"} {
-		f(path, public(path), reads, overloaded, found)
+		f(path, public(path), overloaded, found)
 	}
 	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/exchanges/own/",
 		"/api/v1/deposits/"} {
-		f(path, private(path), reads, overloaded, found)
+		f(path, private(path), overloaded, found)
 	}
-	f("withdraws", private("/api/v1/withdraws/"), reads,
+	f("withdraws", private("/api/v1/withdraws/"),
 		overloaded, func(a answer) bool { return a.status == 200 })
-	f("an order that there is not", private("/api/v1/order/999999/"), reads,
+	f("an order that there is not", private("/api/v1/order/999999/"),
 		overloaded, func(a answer) bool { return a.status == 404 })
 	for _, path := range []string{"/operator/v1/actions", "/operator/v1/withdraws?account=alice"} {
 		busy := func(a answer) bool {
 			return a.status == 503 &&
 				string(a.header.Peek("Retry-After")) == "1"
 		}
-		f(path, operating(path), reads, busy, func(a answer) bool { return a.status == 200 })
+		f(path, operating(path), busy, func(a answer) bool { return a.status == 200 })
 	}
 	// Why a command was refused is told less exactly rather than by one query more.
 	text := func(want string) func(answer) bool {
 		return func(a answer) bool { return a.status == 400 && a.body == want }
 	}
-	f("cancel", post("/api/v1/order-cancel/", "order=999999"), reads,
+	f("cancel", post("/api/v1/order-cancel/", "order=999999"),
 		text(`{"order":["Order is not open"]}`), text(`{"order":["Order not found"]}`))
-	f("withdraw", post("/api/v1/withdraw-cancel/", "withdraw=99"), reads,
+	f("withdraw", post("/api/v1/withdraw-cancel/", "withdraw=99"),
 		text(`{"withdraw":["Withdraw is not pending"]}`),
 		text(`{"withdraw":["Withdraw not found"]}`))
 	if a := h.get("alice", "/api/v1/orders/own/?limit=1"); a.status != 200 {

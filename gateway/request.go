@@ -127,7 +127,8 @@ func (r *request) report(took int64) {
 		return
 	}
 	r.edge.reports.report(r.ctx, r.edge.meter.routes[r.route], r.Status, took,
-		"failure", r.Failure.Name, "address", r.address().String(), "error", r.Cause, "stack", string(r.stack))
+		"failure", r.Failure.Name, "address", r.address().String(),
+		"error", r.Cause, "stack", string(r.stack))
 }
 
 // address returns the client's address. Rate limits, the allow-lists of keys and the log use it.

@@ -14,9 +14,26 @@ import (
 
 // The effect on API keys when the server's key, or one of them, is changed.
 
+// serverKey is one of the server's keys.
+func serverKey(b byte) []byte { return bytes.Repeat([]byte{b}, seal.KeyBytes) }
+
+// keysWork wants the keys of some names to work, and the key of ended, which was revoked, not to.
+func (h *harness) keysWork(what string, names ...string) {
+	t := h.t
+	t.Helper()
+	for _, name := range names {
+		if a := h.get(name, "/api/v1/wallets"); a.status != 200 {
+			t.Errorf("%s: %s is answered with %d %s", what, name, a.status, a.body)
+		}
+	}
+	want(t, what+": ended", h.get("ended", "/api/v1/wallets"), 401, credentials)
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
 func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
-	keyOf := func(b byte) []byte { return bytes.Repeat([]byte{b}, seal.KeyBytes) }
-	server := [][]byte{keyOf(1)}
+	server := [][]byte{serverKey(1)}
 	h := newHarness(t, func(o *actors.Options) {
 		o.Sealer = func(bool) (*seal.Sealer, error) { return seal.New(server...) }
 		o.Limits.KeysPerAccount = 2000
@@ -41,15 +58,7 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	}
 	works := func(what string) {
 		t.Helper()
-		for _, name := range []string{"alice", "many-0", fmt.Sprint("many-", many-1)} {
-			if a := h.get(name, "/api/v1/wallets"); a.status != 200 {
-				t.Errorf("%s: %s is answered with %d %s", what, name, a.status, a.body)
-			}
-		}
-		want(t, what+": ended", h.get("ended", "/api/v1/wallets"), 401, credentials)
-		if err := h.engine.VerifyAtRest(); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		h.keysWork(what, "alice", "many-0", fmt.Sprint("many-", many-1))
 	}
 	confirm := func(id uint64, code string) answer {
 		return h.post("alice", "/api/v1/withdraw-confirm",
@@ -58,7 +67,7 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	works("at first")
 	codes := []string{h.code(1), h.code(2)}
 	h.stop()
-	server = [][]byte{keyOf(2), keyOf(1)}
+	server = [][]byte{serverKey(2), serverKey(1)}
 	h.start()
 	works("with both keys")
 	if a := confirm(1, codes[0]); a.status != 200 {
@@ -72,7 +81,7 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	}
 	works("after a crash")
 	h.crash()
-	server = [][]byte{keyOf(2)}
+	server = [][]byte{serverKey(2)}
 	h.start()
 	works("with the new key alone")
 	want(t, "a code of the key that is gone", confirm(2, codes[1]), 400, `{"code":["Wrong code"]}`)
@@ -84,10 +93,21 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	if err != nil || len(report.Differences) > 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
+}
 
-	// A key too few, and the start is refused; nothing is lost by that.
+// A start without the keys that secrets are sealed by is refused, and nothing is lost by it.
+func TestAStartWithoutTheServersKeyIsRefused(t *testing.T) {
+	server := [][]byte{serverKey(2)}
+	h := newHarness(t, func(o *actors.Options) {
+		o.Sealer = func(bool) (*seal.Sealer, error) { return seal.New(server...) }
+	})
+	h.account("alice")
+	h.key("alice", "ended", event.AllPermissions)
+	if _, err := h.engine.RevokeKey("test", "key-ended"); err != nil {
+		t.Fatal(err)
+	}
 	h.stop()
-	for _, keys := range [][][]byte{{keyOf(1)}, {keyOf(3)}, {keyOf(3), keyOf(1)}} {
+	for _, keys := range [][][]byte{{serverKey(1)}, {serverKey(3)}, {serverKey(3), serverKey(1)}} {
 		server = keys
 		h.store = h.open()
 		if _, err := actors.Start(context.Background(),
@@ -98,9 +118,9 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server = [][]byte{keyOf(3), keyOf(2), keyOf(1)}
+	server = [][]byte{serverKey(3), serverKey(2), serverKey(1)}
 	h.start()
-	works("with a third key")
+	h.keysWork("with a third key", "alice")
 }
 
 func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {

@@ -33,7 +33,7 @@ import (
 //	book [pair=X] [query=Q]     balances NAME     orders NAME [query=Q]     order NAME ID
 //	trades [query=Q]            own-trades NAME [query=Q]     ticker [pair=X]
 //	withdraw NAME AMOUNT CURRENCY [to=ADDRESS]
-//	confirm NAME WITHDRAW [code=C]                    with the code that was mailed last, if it is not given
+//	confirm NAME WITHDRAW [code=C]                    the last mailed code, if it is not given
 //	cancel-withdraw NAME WITHDRAW
 //	withdraws NAME [query=Q]    deposits NAME [query=Q]       fees NAME
 //	mails                       that were sent since the last time

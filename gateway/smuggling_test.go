@@ -62,72 +62,82 @@ func (h *harness) served() string {
 	return l.Addr().String()
 }
 
+// tlsHello begins a handshake of TLS.
+const tlsHello = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"
+
+// The request that hides, and the one behind all others.
+const (
+	hiddenRequest = "GET /api/v1/pairs HTTP/1.1\r\nHost: x\r\n\r\n"
+	lastRequest   = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+)
+
+// framed is a POST with headers about its body.
+func framed(headers, body string) string {
+	return "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+		headers + "\r\n" + body
+}
+
+func probe(headers string) string {
+	return "GET /healthz HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n"
+}
+
+func chunked(body string) string { return framed("Transfer-Encoding: chunked\r\n", body) }
+
 // Behind each request comes another one, which would be seen if the first ended elsewhere than the
 // standard says.
 func TestNoRequestHidesInAnother(t *testing.T) {
 	h := traded(t)
 	address := h.served()
-	const last = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-	hidden := "GET /api/v1/pairs HTTP/1.1\r\nHost: x\r\n\r\n"
-	post := func(headers, body string) string {
-		return "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
-			headers + "\r\n" + body
-	}
-	get := func(headers string) string {
-		return "GET /healthz HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n"
-	}
-	chunks := func(body string) string { return post("Transfer-Encoding: chunked\r\n", body) }
-
 	refused := map[string]string{
-		"a length and chunks": post(
+		"a length and chunks": framed(
 			"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
-		"chunks and a length": post(
+		"chunks and a length": framed(
 			"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
-		"chunks and a longer length": post(
-			fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", 5+len(hidden)),
-			"0\r\n\r\n"+hidden),
-		"a length, and chunks with a request": post(
+		"chunks and a longer length": framed(
+			fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n",
+				5+len(hiddenRequest)), "0\r\n\r\n"+hiddenRequest),
+		"a length, and chunks with a request": framed(
 			"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
-			fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)),
-		"two lengths": post(
+			fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hiddenRequest), hiddenRequest)),
+		"two lengths": framed(
 			"Content-Length: 5\r\nContent-Length: 0\r\n", "hello"),
-		"two lengths, the other way round": post(
+		"two lengths, the other way round": framed(
 			"Content-Length: 0\r\nContent-Length: 5\r\n", "hello"),
-		"the same length twice": post(
+		"the same length twice": framed(
 			"Content-Length: 5\r\nContent-Length: 5\r\n", "hello"),
-		"a list of lengths":       post("Content-Length: 5, 5\r\n", "hello"),
-		"a length with a sign":    post("Content-Length: +5\r\n", "hello"),
-		"a negative length":       post("Content-Length: -5\r\n", "hello"),
-		"a length in hexadecimal": post("Content-Length: 0x5\r\n", "hello"),
-		"a length and something":  post("Content-Length: 5 x\r\n", "hello"),
-		"an empty length":         post("Content-Length: \r\n", "hello"),
-		"a length beyond 64 bits": post(
+		"a list of lengths":       framed("Content-Length: 5, 5\r\n", "hello"),
+		"a length with a sign":    framed("Content-Length: +5\r\n", "hello"),
+		"a negative length":       framed("Content-Length: -5\r\n", "hello"),
+		"a length in hexadecimal": framed("Content-Length: 0x5\r\n", "hello"),
+		"a length and something":  framed("Content-Length: 5 x\r\n", "hello"),
+		"an empty length":         framed("Content-Length: \r\n", "hello"),
+		"a length beyond 64 bits": framed(
 			"Content-Length: 18446744073709551621\r\n", "hello"),
-		"a blank before the colon": post("Content-Length : 5\r\n", "hello"),
-		"a tab before the colon":   post("Content-Length\t: 5\r\n", "hello"),
-		"a blank before the colon of chunks": post("Transfer-Encoding : chunked\r\n",
+		"a blank before the colon": framed("Content-Length : 5\r\n", "hello"),
+		"a tab before the colon":   framed("Content-Length\t: 5\r\n", "hello"),
+		"a blank before the colon of chunks": framed("Transfer-Encoding : chunked\r\n",
 			"0\r\n\r\n"),
-		"another transfer encoding": post("Transfer-Encoding: xchunked\r\n",
+		"another transfer encoding": framed("Transfer-Encoding: xchunked\r\n",
 			"0\r\n\r\n"),
-		"one that was taken back": post("Transfer-Encoding: identity\r\n", ""),
-		"one that was taken back, and a length": post(
+		"one that was taken back": framed("Transfer-Encoding: identity\r\n", ""),
+		"one that was taken back, and a length": framed(
 			"Transfer-Encoding: identity\r\nContent-Length: 5\r\n", "hello"),
-		"two transfer encodings": post("Transfer-Encoding: gzip, chunked\r\n",
+		"two transfer encodings": framed("Transfer-Encoding: gzip, chunked\r\n",
 			"0\r\n\r\n"),
-		"chunks before another": post(
+		"chunks before another": framed(
 			"Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"),
-		"two fields of transfer encodings": post(
+		"two fields of transfer encodings": framed(
 			"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"),
-		"two fields, the other way round": post(
+		"two fields, the other way round": framed(
 			"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
-		"a control character before it": post("Transfer-Encoding: \x0bchunked\r\n",
+		"a control character before it": framed("Transfer-Encoding: \x0bchunked\r\n",
 			"0\r\n\r\n"),
-		"chunks in HTTP/1.0": strings.Replace(chunks("0\r\n\r\n"),
+		"chunks in HTTP/1.0": strings.Replace(chunked("0\r\n\r\n"),
 			"HTTP/1.1", "HTTP/1.0", 1),
-		"a folded transfer encoding": post("Transfer-Encoding:\r\n chunked\r\n",
+		"a folded transfer encoding": framed("Transfer-Encoding:\r\n chunked\r\n",
 			"0\r\n\r\n"),
-		"a folded line":            get("X-A: 1\r\n  Content-Length: 5\r\n"),
-		"a line folded by a tab":   get("X-A: 1\r\n\tContent-Length: 5\r\n"),
+		"a folded line":            probe("X-A: 1\r\n  Content-Length: 5\r\n"),
+		"a line folded by a tab":   probe("X-A: 1\r\n\tContent-Length: 5\r\n"),
 		"a fold in the first line": "GET /healthz HTTP/1.1\r\n Host: x\r\n\r\n",
 		"fields without CR":        "GET /healthz HTTP/1.1\r\nHost: x\nX-A: 1\n\n",
 		"the last field without CR": "GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: " +
@@ -140,47 +150,47 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 		"a version of another protocol": "GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n",
 		"a version before the first":    "GET /healthz HTTP/0.9\r\nHost: x\r\n\r\n",
 		"a version in small letters":    "GET /healthz http/1.1\r\nHost: x\r\n\r\n",
-		"a line in a line":              get("X-A: 1\nContent-Length: 5\r\n"),
-		"an end without CR": strings.TrimSuffix(get("X-A: 1\r\n"),
+		"a line in a line":              probe("X-A: 1\nContent-Length: 5\r\n"),
+		"an end without CR": strings.TrimSuffix(probe("X-A: 1\r\n"),
 			"\r\n") + "\n",
 		"CR alone":                             "GET /healthz HTTP/1.1\rHost: x\r\r",
-		"CR in a value":                        get("X-A: 1\rContent-Length: 5\r\n"),
-		"a zero byte in a value":               get("X-A: 1\x002\r\n"),
-		"a zero byte in a name":                get("X\x00A: 1\r\n"),
-		"a blank in a name":                    get("X A: 1\r\n"),
-		"no name":                              get(": 1\r\n"),
-		"no colon":                             get("broken\r\n"),
-		"two hosts":                            get("Host: y\r\n"),
+		"CR in a value":                        probe("X-A: 1\rContent-Length: 5\r\n"),
+		"a zero byte in a value":               probe("X-A: 1\x002\r\n"),
+		"a zero byte in a name":                probe("X\x00A: 1\r\n"),
+		"a blank in a name":                    probe("X A: 1\r\n"),
+		"no name":                              probe(": 1\r\n"),
+		"no colon":                             probe("broken\r\n"),
+		"two hosts":                            probe("Host: y\r\n"),
 		"no host":                              "GET /healthz HTTP/1.1\r\n\r\n",
 		"two blanks in the first line":         "GET  /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
 		"no version":                           "GET /healthz\r\n\r\n",
 		"a strange version":                    "GET /healthz HTTP/1.1x\r\nHost: x\r\n\r\n",
-		"TLS where there is none":              "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-		"an extension of a chunk that goes on": chunks("5;a\nhello\r\n0\r\n\r\n"),
-		"chunks without CR":                    chunks("5\nhello\n0\n\n"),
-		"a last line without CR behind chunks": chunks("5\r\nhello\r\n0\r\n\n"),
-		"the same behind no body":              chunks("0\r\n\n"),
-		"a chunk beyond 64 bits": chunks(
+		"TLS where there is none":              tlsHello,
+		"an extension of a chunk that goes on": chunked("5;a\nhello\r\n0\r\n\r\n"),
+		"chunks without CR":                    chunked("5\nhello\n0\n\n"),
+		"a last line without CR behind chunks": chunked("5\r\nhello\r\n0\r\n\n"),
+		"the same behind no body":              chunked("0\r\n\n"),
+		"a chunk beyond 64 bits": chunked(
 			"FFFFFFFFFFFFFFFF1\r\nhello\r\n0\r\n\r\n"),
-		"a chunk of 2^63": chunks(
+		"a chunk of 2^63": chunked(
 			"7FFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n"),
-		"a negative chunk":              chunks("-5\r\nhello\r\n0\r\n\r\n"),
-		"a chunk with a sign":           chunks("+5\r\nhello\r\n0\r\n\r\n"),
-		"a chunk with 0x":               chunks("0x5\r\nhello\r\n0\r\n\r\n"),
-		"a blank before a chunk's size": chunks(" 5\r\nhello\r\n0\r\n\r\n"),
-		"a chunk without a size":        chunks("\r\nhello\r\n0\r\n\r\n"),
-		"a chunk that is too short":     chunks("3\r\nhello\r\n0\r\n\r\n"),
-		"a size of many zeros": chunks(
+		"a negative chunk":              chunked("-5\r\nhello\r\n0\r\n\r\n"),
+		"a chunk with a sign":           chunked("+5\r\nhello\r\n0\r\n\r\n"),
+		"a chunk with 0x":               chunked("0x5\r\nhello\r\n0\r\n\r\n"),
+		"a blank before a chunk's size": chunked(" 5\r\nhello\r\n0\r\n\r\n"),
+		"a chunk without a size":        chunked("\r\nhello\r\n0\r\n\r\n"),
+		"a chunk that is too short":     chunked("3\r\nhello\r\n0\r\n\r\n"),
+		"a size of many zeros": chunked(
 			strings.Repeat("0", 100) + "5\r\nhello\r\n0\r\n\r\n"),
-		"a field behind the body": chunks("5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
-		"a length behind the body": chunks(
+		"a field behind the body": chunked("5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
+		"a length behind the body": chunked(
 			"5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n"),
-		"a key behind the body": chunks(
+		"a key behind the body": chunked(
 			"5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
-		"an announced key behind the body": post(
+		"an announced key behind the body": framed(
 			"Transfer-Encoding: chunked\r\nTrailer: X-KEY\r\n",
 			"5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
-		"an address behind the body": post(
+		"an address behind the body": framed(
 			"Transfer-Encoding: chunked\r\nX-Forwarded-For: 192.0.2.1\r\n",
 			"5\r\nhello\r\n0\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n"),
 		"a field behind the body of a read": "GET /healthz HTTP/1.1\r\nHost: " +
@@ -192,55 +202,64 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 	}
 	before := h.hash()
 	for name, text := range refused {
-		statuses, bodies := converse(t, address, text+last+last)
+		statuses, bodies := converse(t, address, text+lastRequest+lastRequest)
 		if len(statuses) != 1 || statuses[0] != 400 ||
 			bodies[0] != detail(api.MalformedRequest.Detail) {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
+	if h.hash() != before {
+		t.Error("the state was changed")
+	}
+}
+
+func TestRequestsWithAClearEndAreAnswered(t *testing.T) {
+	h := traded(t)
+	address, before := h.served(), h.hash()
 	unauthenticated, alive := 401, 200
 	for name, x := range map[string]struct {
 		text     string
 		statuses []int
 	}{
-		"a body": {post("Content-Length: 5\r\n", "hello"),
+		"a body": {framed("Content-Length: 5\r\n", "hello"),
 			[]int{unauthenticated}},
-		"no body": {post("", ""), []int{unauthenticated}},
-		"chunks": {chunks("5\r\nhello\r\n0\r\n\r\n"),
+		"no body": {framed("", ""), []int{unauthenticated}},
+		"chunks": {chunked("5\r\nhello\r\n0\r\n\r\n"),
 			[]int{unauthenticated}},
 		"chunks in other letters": {
-			post("transfer-encoding: CHUNKED\r\n", "5\r\nhello\r\n0\r\n\r\n"),
+			framed("transfer-encoding: CHUNKED\r\n", "5\r\nhello\r\n0\r\n\r\n"),
 			[]int{unauthenticated}},
-		"an extension of a chunk": {chunks("5;a=b\r\nhello\r\n0\r\n\r\n"),
+		"an extension of a chunk": {chunked("5;a=b\r\nhello\r\n0\r\n\r\n"),
 			[]int{unauthenticated}},
-		"a blank behind a chunk's size": {chunks("5 \r\nhello\r\n0 \r\n\r\n"),
+		"a blank behind a chunk's size": {chunked("5 \r\nhello\r\n0 \r\n\r\n"),
 			[]int{unauthenticated}},
 		"a request in a body": {
-			post(fmt.Sprintf("Content-Length: %d\r\n", len(hidden)), hidden),
+			framed(fmt.Sprintf("Content-Length: %d\r\n", len(hiddenRequest)), hiddenRequest),
 			[]int{unauthenticated}},
 		"a request in a chunk": {
-			chunks(fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)),
+			chunked(fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hiddenRequest), hiddenRequest)),
 			[]int{unauthenticated}},
 		"a request in a read's body": {
-			get(fmt.Sprintf("Content-Length: %d\r\n", len(hidden))) + hidden, []int{alive}},
+			probe(fmt.Sprintf("Content-Length: %d\r\n", len(hiddenRequest))) + hiddenRequest,
+			[]int{alive}},
 		"a read with chunks": {
 			"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " +
 				"chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{alive}},
-		"pipelined ones":            {strings.Repeat(get(""), 50), slicesOf(50, alive)},
-		"another name for a length": {post("Content_Length: 5\r\n", ""), []int{unauthenticated}},
+		"pipelined ones":            {strings.Repeat(probe(""), 50), slicesOf(50, alive)},
+		"another name for a length": {framed("Content_Length: 5\r\n", ""), []int{unauthenticated}},
 		"an upgrade to another HTTP": {
-			get(
+			probe(
 				"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: " +
 					"AAMAAABkAARAAAAAAAIAAAAA\r\n"), []int{alive}},
 		"a tunnel": {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", []int{404}},
 		"an echo": {
 			"TRACE /healthz HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\n\r\n", []int{405}},
-		"empty lines before a request": {"\r\n\n" + get(""), []int{alive}},
-		"a first line without CR":      {strings.Replace(get(""), "\r\n", "\n", 1), []int{alive}},
+		"empty lines before a request": {"\r\n\n" + probe(""), []int{alive}},
+		"a first line without CR":      {strings.Replace(probe(""), "\r\n", "\n", 1), []int{alive}},
 		"a path of another host": {"GET http://y/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
 			[]int{alive}},
 	} {
-		statuses, bodies := converse(t, address, x.text+last)
+		statuses, bodies := converse(t, address, x.text+lastRequest)
 		if fmt.Sprint(statuses) != fmt.Sprint(append(x.statuses, 200)) ||
 			bodies[len(bodies)-1] != `{"status":"ready"}` {
 			t.Errorf("%s: %v %q", name, statuses, bodies)

@@ -32,99 +32,127 @@ func (c *closing) Close() error             { c.closed = true; return nil }
 
 func (x *claim) idle() bool { return !x.answering && !x.authenticated && !x.on }
 
-// Against a model: no needed connection is given up, none is refused while one is idle, and the
-// books agree, after any course of connections.
+// A crowd is the model of places and their connections.
+type crowd struct {
+	t    *testing.T
+	r    *rand.Rand
+	p    *Places
+	open []*claim
+	step int
+	seed uint64
+}
+
+// The addresses of a crowd. The last two are trusted proxies.
+var crowdAddresses = []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "127.0.0.1",
+	"10.0.0.1", "127.0.0.2"}
+
+func newCrowd(t *testing.T, seed uint64) *crowd {
+	r := rand.New(rand.NewPCG(seed, 1))
+	return &crowd{t: t, r: r, seed: seed, p: &Places{most: 1 + r.IntN(20), spare: r.IntN(3),
+		perAddress: r.IntN(8), hosts: map[uint64]*host{},
+		trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+			netip.MustParsePrefix("127.0.0.2/32")}}}
+}
+
+func (m *crowd) fail(format string, args ...any) {
+	m.t.Helper()
+	m.t.Fatalf("seed %d, step %d: "+format, append([]any{m.seed, m.step}, args...)...)
+}
+
+// of counts an address's connections.
+func (m *crowd) of(a netip.Addr, such func(*claim) bool) (n int) {
+	for _, x := range m.open {
+		if x.c.Conn.(*closing).from == a && such(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// change lets something happen to an open connection.
+func (m *crowd) change(x *claim) {
+	switch m.r.IntN(8) {
+	case 0:
+		if !x.c.Occupy() {
+			m.fail("an open connection was given up")
+		}
+		x.answering = true
+	case 1, 2, 3:
+		x.c.Read(nil) //nolint:errcheck // it only says that the answer is out
+		x.answering = false
+	case 4:
+		if x.answering && !x.on && m.r.IntN(4) == 0 {
+			Authenticated(x.c)
+			x.authenticated = x.c.host != nil
+		}
+	case 5:
+		if !x.answering {
+			x.on = !x.on
+			m.p.hold(x.c, x.on)
+		}
+	case 6, 7:
+		x.c.Close() //nolint:errcheck
+		m.open = without(m.open, x)
+	}
+}
+
+// enter lets an address open a connection, and wants the right one to lose its place.
+func (m *crowd) enter(from netip.Addr) {
+	p, everyone := m.p, func(*claim) bool { return true }
+	full := len(m.open) >= p.most
+	crowded := p.perAddress > 0 && m.of(from, everyone) >= p.perAddress &&
+		!from.IsLoopback() && from.String() != "10.0.0.1"
+	x := &claim{c: &Conn{Conn: &closing{from: from}, places: p}, waited: m.step, listed: true}
+	loser, ok := p.enter(x.c)
+	if loser != nil {
+		loser.Cut()
+	}
+	free := 0
+	for _, a := range crowdAddresses[:5] {
+		if a := netip.MustParseAddr(a); !crowded || a == from {
+			free += m.of(a, (*claim).idle)
+		}
+	}
+	switch {
+	case !full && !crowded && (!ok || loser != nil), !ok && loser != nil:
+		m.fail("there was a place")
+	case (full || crowded) && ok !=
+		(free > 0 || !crowded && from.IsLoopback() && len(m.open) < p.most+p.spare):
+		m.fail("let in: %v, idle: %d", ok, free)
+	case ok && (loser != nil) != (free > 0) && (full || crowded):
+		m.fail("idle: %d, and %v was given up", free, loser)
+	}
+	if loser != nil {
+		m.open = wasRight(m.t, m.open, loser, m.of, crowdAddresses[:5], crowded)
+	}
+	if ok {
+		m.open = append(m.open, x)
+	}
+}
+
+// Places do as the model after any course of connections: no needed connection is given up, none is
+// refused while one is idle, and the counts agree.
 func TestPlacesGoToTheRightConnections(t *testing.T) {
 	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		p := &Places{most: 1 + r.IntN(20), spare: r.IntN(3), perAddress: r.IntN(8),
-			hosts: map[uint64]*host{},
-			trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
-				netip.MustParsePrefix("127.0.0.2/32")}}
-		addresses := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1",
-			"127.0.0.1", "10.0.0.1", "127.0.0.2"}
-		var open []*claim
-		of := func(key netip.Addr, such func(*claim) bool) (n int) {
-			for _, x := range open {
-				if x.c.Conn.(*closing).from == key && such(x) {
-					n++
-				}
-			}
-			return n
-		}
-		everyone := func(*claim) bool { return true }
-		for step := range 2000 {
-			for _, x := range open {
+		m := newCrowd(t, seed)
+		p := m.p
+		for m.step = range 2000 {
+			for _, x := range m.open {
 				if x.c.listed && !x.listed {
-					x.waited = step
+					x.waited = m.step
 				}
 				x.listed = x.c.listed
 			}
-			if k := len(open); k > 0 && r.IntN(3) > 0 {
-				x := open[r.IntN(k)]
-				switch r.IntN(8) {
-				case 0:
-					if !x.c.Occupy() {
-						t.Fatalf("seed %d, step %d: an open connection was given up", seed, step)
-					}
-					x.answering = true
-				case 1, 2, 3:
-					x.c.Read(nil) //nolint:errcheck // it only says that the answer is out
-					x.answering = false
-				case 4:
-					if x.answering && !x.on && r.IntN(4) == 0 {
-						Authenticated(x.c)
-						x.authenticated = x.c.host != nil
-					}
-				case 5:
-					if !x.answering {
-						x.on = !x.on
-						p.hold(x.c, x.on)
-					}
-				case 6, 7:
-					x.c.Close() //nolint:errcheck
-					open = without(open, x)
-				}
+			if k := len(m.open); k > 0 && m.r.IntN(3) > 0 {
+				m.change(m.open[m.r.IntN(k)])
 			} else {
-				from := netip.MustParseAddr(addresses[r.IntN(len(addresses))])
-				full := len(open) >= p.most
-				crowded := p.perAddress > 0 && of(from, everyone) >= p.perAddress &&
-					!from.IsLoopback() && from.String() != "10.0.0.1"
-				x := &claim{c: &Conn{Conn: &closing{from: from}, places: p},
-					waited: step, listed: true}
-				loser, ok := p.enter(x.c)
-				if loser != nil {
-					loser.Cut()
-				}
-				free := 0
-				for _, a := range addresses[:5] {
-					if a := netip.MustParseAddr(a); !crowded || a == from {
-						free += of(a, (*claim).idle)
-					}
-				}
-				switch {
-				case !full && !crowded && (!ok || loser != nil), !ok && loser != nil:
-					t.Fatalf("seed %d, step %d: there was a place", seed, step)
-				case (full || crowded) && ok !=
-					(free > 0 || !crowded && from.IsLoopback() && len(open) < p.most+p.spare):
-					t.Fatalf("seed %d, step %d: let in: %v, idle: %d", seed, step, ok, free)
-				case ok && (loser != nil) != (free > 0) && (full || crowded):
-					t.Fatalf("seed %d, step %d: idle: %d, and %v was given up", seed,
-						step, free, loser)
-				}
-				if loser != nil {
-					open = wasRight(t, open, loser, of, addresses[:5], crowded)
-				}
-				if ok {
-					open = append(open, x)
-				}
+				m.enter(netip.MustParseAddr(crowdAddresses[m.r.IntN(len(crowdAddresses))]))
 			}
-			if n := len(open); p.open != n || n > p.most+p.spare {
-				t.Fatalf("seed %d, step %d: %d are open, %d counted, of %d", seed, step,
-					n, p.open, p.most)
+			if n := len(m.open); p.open != n || n > p.most+p.spare {
+				m.fail("%d are open, %d counted, of %d", n, p.open, p.most)
 			}
 		}
-		for _, x := range open {
+		for _, x := range m.open {
 			x.c.Close() //nolint:errcheck
 		}
 		if p.open != 0 || len(p.hosts) != 0 || p.ranked.max() != 0 {

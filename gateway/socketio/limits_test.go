@@ -264,7 +264,8 @@ func (r *rig) visit(random *rand.Rand) {
 		}
 		if random.IntN(2) == 0 {
 			text := []string{"1", "41", "bad", "40"}[random.IntN(4)]
-			c.WriteMessage(websocket.TextMessage, []byte(text)) //nolint:errcheck // it may be closed
+			//nolint:errcheck // it may be closed
+			c.WriteMessage(websocket.TextMessage, []byte(text))
 		}
 		c.Close()
 	}
