@@ -505,7 +505,7 @@ func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 	}
 }
 
-// A signature of no parameters is that of every GET of its key. A thief who has seen one changes
+// A signature of no parameters is that of every GET of its key. A thief that has seen one changes
 // nothing with it.
 func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
 	h := traded(t)

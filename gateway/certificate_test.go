@@ -248,7 +248,7 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 		t.Error("a client that knows nothing but HTTP/2 is let in")
 	}
 	if _, err := shake(func(o *tls.Config) { o.RootCAs = x509.NewCertPool() }); err == nil {
-		t.Error("a client that trusts nobody trusts this")
+		t.Error("a client that trusts no authority trusts this")
 	}
 }
 
@@ -273,7 +273,7 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 	}
 	check("at first", 1)
 	a.Write(folder, 2, time.Now().Add(30*aDay))
-	check("before anybody looks", 1)
+	check("before a refresh", 1)
 	c.Refresh(time.Now())
 	check("by its files", 2)
 	a.Write(folder, 3, time.Now().Add(30*aDay))

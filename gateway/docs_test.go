@@ -219,7 +219,7 @@ func TestThePageMayBeSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestACodingIsSentToThoseWhoTakeIt(t *testing.T) {
+func TestACodingIsSentToClientsThatTakeIt(t *testing.T) {
 	for header, want := range map[string]bool{"gzip": true, "br, GZip ": true, "gzip;q=0.1": true,
 		"*": true, "br;q=1, *;q=0.5": true,
 		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000, br": false, "*, gzip;q=0": false,

@@ -234,7 +234,7 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 	// the name of her account stands in no answer of the API, not even her own
 	for _, s := range hers[1:] {
 		if !strings.Contains(strings.Join(before, "\n"), s) {
-			t.Errorf("alice has no %q: it proves nothing that nobody sees it", s)
+			t.Errorf("alice has no %q: that no other client sees it proves nothing", s)
 		}
 	}
 	rules := foreigns(h)
@@ -365,7 +365,7 @@ func TestWhatIsPublicTellsNothingOfAccounts(t *testing.T) {
 		}
 		ask, known := publicRoutes[path]
 		if !known {
-			t.Errorf("%s is public, and nobody has said that it may be", path)
+			t.Errorf("%s is public, and no list says that it may be", path)
 		}
 		if ask == "" { // the document and its page have examples of the API's, not of accounts'
 			continue
@@ -380,7 +380,7 @@ func TestWhatIsPublicTellsNothingOfAccounts(t *testing.T) {
 			}
 		}
 		if e.Method != "GET" {
-			t.Errorf("%s takes changes from anybody", path)
+			t.Errorf("%s takes changes without a key", path)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (d *door) eventuallyFree(t *testing.T) {
 }
 
 // A client that sends all before it reads, as Python's does, learns why nothing was done.
-func TestWhoSendsTooMuchCanReadTheAnswer(t *testing.T) {
+func TestAClientThatSendsTooMuchCanReadTheAnswer(t *testing.T) {
 	body := strings.Repeat("x", tooLong)
 	doors(t, func(t *testing.T, d *door) {
 		for name, x := range map[string]struct {

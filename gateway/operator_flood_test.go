@@ -18,7 +18,7 @@ import (
 
 // Attacks of strangers that reach the operator's listener.
 
-func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
+func TestAClientThatTriesTokensIsLimitedAndKeepsNoOtherOut(t *testing.T) {
 	h, clock := limited(t, func(*Options) {}) // the public API's limits are none of this listener's
 	ask := asOperator(t, h.gateway)
 	as := func(token, address string) answer {
@@ -91,7 +91,7 @@ func TestNoBodyIsReadWithoutTheToken(t *testing.T) {
 }
 
 // Only a client with the token may take an hour for an answer.
-func TestWhoTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
+func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 	g, _ := slowServer(t, func(o *Options) { o.OperatorToken = operatorToken })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -169,7 +169,7 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 }
 
 // Behind one address there may be others than the operator.
-func TestConnectionsWithoutTheTokenKeepNobodyOutOfTheirAddress(t *testing.T) {
+func TestConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut(t *testing.T) {
 	l := reachedFrom(t)
 	other, _ := l.come(t, "192.0.2.2")
 	var silent []net.Conn
@@ -194,7 +194,7 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutOfTheirAddress(t *testing.T) {
 }
 
 // Every user of this machine can open as many connections as the operator's listener has places.
-func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
+func TestConnectionsWithoutTheTokenKeepNoOperatorOut(t *testing.T) {
 	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
 	for name, c := range map[string]*listen.Certificate{"plain": nil, "TLS": c} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			const starting, wrong = 503, 401
 			served := []net.Conn{asked(dial(), operatorToken, starting)}
 			closedAfter(t, asked(dial(), "a guess", wrong))
-			eventually(t, "who guesses has given its place back", func() bool {
+			eventually(t, "the guessing client has given its place back", func() bool {
 				return g.operators.places.Open() == 1
 			})
 			oldest := dialed(t, l.Addr().String())

@@ -600,14 +600,14 @@ func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {
 	}
 }
 
-func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
+func TestActionsAreListedNewestFirstWithTheirOperators(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
 	auth := "Authorization: Bearer " + operatorToken
-	for i, who := range []string{"olga", "o.l-g_a+2@example.org", "", "no blanks",
+	for i, operator := range []string{"olga", "o.l-g_a+2@example.org", "", "no blanks",
 		strings.Repeat("x", 65), "<b>", "ol\u00e9"} {
 		a := ask("POST", "/operator/v1/accounts", fmt.Sprintf(`{"name":"account-%d"}`, i), auth,
-			"X-Operator: "+who)
+			"X-Operator: "+operator)
 		if a.status != 200 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -623,11 +623,11 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 			ask("GET", "/operator/v1/actions"+query, "")).Actions
 	}
 	all := list("")
-	for i, who := range []string{"operator", "operator", "operator", "operator", "operator",
+	for i, operator := range []string{"operator", "operator", "operator", "operator", "operator",
 		"o.l-g_a+2@example.org", "olga"} {
-		if i >= len(all) || all[i].Who != who+" from 127.0.0.1" ||
+		if i >= len(all) || all[i].Who != operator+" from 127.0.0.1" ||
 			all[i].What != fmt.Sprintf("opened account account-%d ()", 6-i) {
-			t.Fatalf("action %d of %+v is not one of %s", i, all, who)
+			t.Fatalf("action %d of %+v is not one of %s", i, all, operator)
 		}
 	}
 	if len(all) != 7 {

@@ -165,7 +165,7 @@ func signedRequest(account string, nonce uint64) string {
 		": " + s[3] + "\r\n" + s[4] + ": " + s[5] + "\r\n\r\n"
 }
 
-func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
+func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 	const places = 64
 	h, address := crowded(t, places)
 	ask := func(c net.Conn, text string) {

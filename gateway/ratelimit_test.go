@@ -580,7 +580,7 @@ func TestTheAllowListOfAKeyGoesByTheClientsAddress(t *testing.T) {
 	h.tune = func(o *Options) { trusting(o); o.TrustedProxies = nil }
 	h.stop()
 	h.start()
-	f("a header of somebody who is no trusted proxy", get(from("198.51.100.7")...), 403)
+	f("a header of a client that is no trusted proxy", get(from("198.51.100.7")...), 403)
 }
 
 func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {

@@ -57,7 +57,7 @@ func drip(c net.Conn) {
 	}
 }
 
-func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
+func TestAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 	g, address := slowServer(t, nil)
 	var all sync.WaitGroup
 	for name, begin := range map[string]string{
@@ -112,7 +112,7 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 		select {
 		case <-slow:
 			if n == 0 {
-				t.Error("nobody was served meanwhile")
+				t.Error("no client was served meanwhile")
 			}
 			eventually(t, "all connections are given back", func() bool {
 				return g.public.places.Open() == 0
@@ -175,7 +175,7 @@ func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
 	}
 }
 
-func TestWhoSendsNothingIsClosed(t *testing.T) {
+func TestAConnectionThatSendsNothingIsClosed(t *testing.T) {
 	g, address := slowServer(t, nil)
 	silent, idle := dialed(t, address), dialed(t, address)
 	if a := talk(t, idle, "GET", alive); a.status != 200 {
@@ -192,7 +192,7 @@ func TestWhoSendsNothingIsClosed(t *testing.T) {
 	})
 }
 
-func TestWhoShakesNoHandIsClosed(t *testing.T) {
+func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 	_, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
 	g, address := slowServer(t, func(o *Options) { o.Certificate = certificate })
 	for name, begin := range map[string]string{"nothing": "",
@@ -210,7 +210,7 @@ func TestWhoShakesNoHandIsClosed(t *testing.T) {
 }
 
 // A client that asks for much and takes none of it does not keep the answers in memory for ever.
-func TestWhoTakesNoAnswersIsClosed(t *testing.T) {
+func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 	g, address := slowServer(t, nil)
 	c := dialed(t, address)
 	request := []byte(strings.Repeat("GET /api/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 100))

@@ -51,9 +51,9 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 		long <- h.do("GET", "/api/v1/orders/own/?status=2", "", "", signed("alice", 1, "")...)
 	}()
 	eventually(t, "the long query waits", func() bool { return committed.LongQueries() == 1 })
-	for _, who := range []string{"0", "bob"} { // of the same account, and of another
+	for _, key := range []string{"0", "bob"} { // of the same account, and of another
 		if a := h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "",
-			signed(who, 1000, "")...); a.status != 200 {
+			signed(key, 1000, "")...); a.status != 200 {
 			t.Errorf("a short query: %d %s", a.status, a.body)
 		}
 	}

@@ -166,7 +166,7 @@ func TestAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
 }
 
 // An error that is no violation ends the session as a fault of ours.
-func TestAnErrorThatNobodyKnowsIsAFaultOfOurs(t *testing.T) {
+func TestAnUnknownErrorIsAFaultOfOurs(t *testing.T) {
 	for err, want := range map[error]Reason{io.EOF: ServerClose, errPacket: ParseError,
 		violation(ClientClose): ClientClose} {
 		if got := reasonOf(err); got != want {

@@ -120,7 +120,7 @@ func TestABucketFillsWithTime(t *testing.T) {
 	}
 }
 
-func TestShutdownTellsEverybodyAndTakesNobody(t *testing.T) {
+func TestShutdownTellsAllClientsAndTakesNoNewOnes(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{}, with...)
 		c := r.ws()
@@ -168,7 +168,7 @@ func TestShutdownTellsEverybodyAndTakesNobody(t *testing.T) {
 	})
 }
 
-func TestShutdownDoesNotWaitForWhoDoesNotRead(t *testing.T) {
+func TestShutdownDoesNotWaitForClientsThatDoNotRead(t *testing.T) {
 	r := echo(t, Options{})
 	_, s := r.idle()
 	fill(t, s)

@@ -58,7 +58,7 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 	c.want("41/custom,")
 	eventually(t, "it is told", func() bool { return r.reasons()[1] == "server disconnect" })
 	if err := r.socket(1).emit("x"); err != ErrGone {
-		t.Errorf("sending to who left: %v", err)
+		t.Errorf("sending to a client that left: %v", err)
 	}
 	r.socket(1).disconnect() // again
 	c.send(`42["message",1]`)

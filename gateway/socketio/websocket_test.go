@@ -305,7 +305,7 @@ func TestTheServerSaysGoodbyeAndThenCloses(t *testing.T) {
 			return strings.Join(r.reasons(), ",") == "server close,client close"
 		})
 		if err := r.socket(0).emit("x"); err != ErrGone {
-			t.Errorf("sending to who is gone: %v", err)
+			t.Errorf("sending to a client that is gone: %v", err)
 		}
 	})
 }
@@ -322,7 +322,7 @@ func TestAConnectionThatBreaksEndsItsSession(t *testing.T) {
 	r.closed(TransportClose, 2)
 }
 
-func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
+func TestTheServerPingsAndClosesClientsThatDoNotAnswer(t *testing.T) {
 	// a client that answers does so in time
 	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: time.Second})
 	start := time.Now()
@@ -354,7 +354,7 @@ func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
 		t.Fatalf("polling: %q", a.body)
 	}
 	if a := p.get(); a.body != "1" {
-		t.Errorf("the poll of who does not answer: %q", a.body)
+		t.Errorf("the poll of a client that does not answer: %q", a.body)
 	}
 	p.gone()
 	r.closed(PingTimeout, 2)

@@ -194,7 +194,7 @@ func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 	}
 }
 
-func TestWhoComesAndGoesCostsTheCommittedSideNothing(t *testing.T) {
+func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = time.Hour
 	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT",
@@ -213,7 +213,7 @@ func TestWhoComesAndGoesCostsTheCommittedSideNothing(t *testing.T) {
 	}
 }
 
-func TestAChannelThatNobodyWantsRestsInTheEnd(t *testing.T) {
+func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
 		l := w.listen()
@@ -229,7 +229,7 @@ func TestAChannelThatNobodyWantsRestsInTheEnd(t *testing.T) {
 }
 
 // A client that comes back begins with a state that has all changes of its absence.
-func TestWhoComesBackMissesNothing(t *testing.T) {
+func TestAClientThatComesBackMissesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 20 * time.Millisecond
 	k := newKeeper(w, "BTC_USDT")
@@ -253,7 +253,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 }
 
 // stop holds a shard up until the returned function is called.
-func (s *shard) stop() (goOn func()) {
+func (s *shard) stop() (unpark func()) {
 	names := s.hub.names
 	held := &client{turn: make(chan struct{}), named: names.newSet(), joining: names.newSet(),
 		member: names.newSet()}
@@ -268,9 +268,9 @@ func (s *shard) stop() (goOn func()) {
 func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 	w := newWorld(t, nil)
 	clients := []*listener{w.listen(), w.listen(), w.listen(), w.listen()}
-	var goOn []func()
+	var unpark []func()
 	for _, s := range w.hub.shards {
-		goOn = append(goOn, s.stop())
+		unpark = append(unpark, s.stop())
 	}
 	for i, l := range clients {
 		for n := range 500 {
@@ -305,7 +305,7 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 		t.Errorf("%d messages wait, want at most %d", waiting, most)
 	}
 	clients[1].conn.Close() // with a hook that waits
-	for _, f := range goOn {
+	for _, f := range unpark {
 		f()
 	}
 	l := clients[0]

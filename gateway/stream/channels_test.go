@@ -210,7 +210,7 @@ func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
 		order))
 }
 
-func TestWhoSaysNothingHearsAllOrders(t *testing.T) {
+func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
 	w := newWorld(t, nil)
 	w.silent = true
 	l := w.listen()
@@ -322,7 +322,7 @@ func TestEachNameBeginsWithTheState(t *testing.T) {
 
 // A client that has heard the orders of all pairs without asking, and then asks for some of them,
 // misses none.
-func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
+func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 	// it may be behind for a while
 	w := newWorld(t, func(o *socketio.Options) {
 		o.QueueBytes, o.StallTimeout = 64<<20, time.Minute
