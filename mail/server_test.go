@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
-	"log"
 	"math/big"
 	"net"
 	"os"
@@ -23,6 +22,8 @@ import (
 
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
+
+	"exchange/mail/mailtest"
 )
 
 const (
@@ -50,7 +51,7 @@ type delivery struct {
 	from, to  string
 	utf8      bool
 	encrypted bool
-	user      string // who authenticated
+	user      string // that authenticated
 	data      string
 }
 
@@ -64,35 +65,20 @@ func (s *server) deliveries() []delivery {
 func (s *server) start(t *testing.T, mode string, cert *certificate,
 	tune func(*gosmtp.Server)) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := gosmtp.NewServer(s)
-	g.Domain = "localhost"
-	g.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are part of the tests
-	g.AllowInsecureAuth = mode == tlsNone
-	if mode != tlsNone {
-		g.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert.pair}}
-	}
-	if mode == tlsImplicit {
-		l = tls.NewListener(l, g.TLSConfig)
-	}
-	if tune != nil {
-		tune(g)
-	}
-	a := l.Addr().(*net.TCPAddr)
-	s.host, s.port = a.IP.String(), a.Port
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = g.Serve(l)
-	}()
-	t.Cleanup(func() {
-		g.Close()
-		l.Close() // Serve may not have begun, and then Close knows nothing of the listener
-		<-done
+	a := mailtest.Serve(t, s, func(g *gosmtp.Server, l net.Listener) net.Listener {
+		g.AllowInsecureAuth = mode == tlsNone
+		if mode != tlsNone {
+			g.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert.pair}}
+		}
+		if mode == tlsImplicit {
+			l = tls.NewListener(l, g.TLSConfig)
+		}
+		if tune != nil {
+			tune(g)
+		}
+		return l
 	})
+	s.host, s.port = a.IP.String(), a.Port
 	return s
 }
 

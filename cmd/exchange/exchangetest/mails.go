@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log"
 	"mime/quotedprintable"
 	"net"
 	netmail "net/mail"
@@ -14,6 +13,8 @@ import (
 	"testing"
 
 	gosmtp "github.com/emersion/go-smtp"
+
+	"exchange/mail/mailtest"
 )
 
 // Mails is a mail server. It keeps the newest code that was mailed for each withdrawal. Its methods
@@ -28,26 +29,9 @@ type Mails struct {
 // newMails serves until the test ends.
 func newMails(t testing.TB) *Mails {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &Mails{address: l.Addr().(*net.TCPAddr), codes: map[uint64]string{}}
-	g := gosmtp.NewServer(gosmtp.BackendFunc(func(*gosmtp.Conn) (gosmtp.Session, error) {
-		return mailSession{m}, nil
-	}))
-	g.Domain = "localhost"
-	g.ErrorLog = log.New(io.Discard, "", 0) // exchanges are killed while they send
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = g.Serve(l)
-	}()
-	t.Cleanup(func() {
-		g.Close()
-		l.Close() // Serve may not have begun, and then Close knows nothing of the listener
-		<-done
-	})
+	m := &Mails{codes: map[uint64]string{}}
+	m.address = mailtest.Serve(t, gosmtp.BackendFunc(
+		func(*gosmtp.Conn) (gosmtp.Session, error) { return mailSession{m}, nil }), nil)
 	return m
 }
 

@@ -1,0 +1,40 @@
+// Package mailtest runs a mail server in the process of a test.
+package mailtest
+
+import (
+	"io"
+	"log"
+	"net"
+	"testing"
+
+	gosmtp "github.com/emersion/go-smtp"
+)
+
+// Serve runs a mail server until the test ends, and returns its address. tune changes the server
+// and its listener before the server begins; nil changes neither.
+func Serve(t testing.TB, b gosmtp.Backend, tune func(*gosmtp.Server, net.Listener) net.Listener,
+) *net.TCPAddr {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gosmtp.NewServer(b)
+	g.Domain = "localhost"
+	// clients break handshakes off, and are killed while they send
+	g.ErrorLog = log.New(io.Discard, "", 0)
+	if tune != nil {
+		l = tune(g, l)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Serve(l)
+	}()
+	t.Cleanup(func() {
+		g.Close()
+		l.Close() // Serve may not have begun, and then Close knows nothing of the listener
+		<-done
+	})
+	return l.Addr().(*net.TCPAddr)
+}
