@@ -42,26 +42,29 @@ type Minute struct {
 // A row gathers the latencies of a Minute.
 type row struct {
 	counters
+	at      float64 // where it ends, as far as it has come
 	pace    generator.Pace
 	latency *hdrhistogram.Histogram
 }
 
 // gather adds the measurements of a second, which ends at that time of the load. A row ends with
-// the second that is nearest to its end.
+// the second that is nearest to its end; a shorter piece behind the last second is its, too.
 func (t *test) gather(at float64, h *hdrhistogram.Histogram, c counters, pace generator.Pace) {
+	end := t.o.Every.Seconds() * float64(len(t.minutes)+1)
+	if t.row.at >= end-0.5 && at > t.row.at+0.5 {
+		t.endRow()
+	}
 	if t.row.latency == nil {
 		t.row.latency = newHistogram()
 	}
 	t.row.latency.Merge(h)
 	t.row.add(c)
 	t.row.pace.Add(pace)
-	if every := t.o.Every.Seconds(); at >= float64(t.rows)*every+every-0.5 {
-		t.endRow(at)
-	}
+	t.row.at = at
 }
 
 // endRow closes the row that is open.
-func (t *test) endRow(at float64) {
+func (t *test) endRow() {
 	r := &t.row
 	if r.latency == nil || r.latency.TotalCount() == 0 {
 		return
@@ -71,21 +74,20 @@ func (t *test) endRow(at float64) {
 	if n := len(t.minutes); n > 0 {
 		from = t.minutes[n-1].To
 	}
-	t.minutes = append(t.minutes, Minute{From: from, To: at, Requests: r.requests,
+	t.minutes = append(t.minutes, Minute{From: from, To: r.at, Requests: r.requests,
 		Errors: r.refused + r.unknown, P50: l.P50, P99: l.P99, P999: l.P999, Max: l.Max,
 		Late: r.pace.Late, Behind: milliseconds(r.pace.Longest.Microseconds())})
-	t.rows++
 	t.pace.Add(r.pace)
 	t.row = row{}
 }
 
-// fill takes what the server told in the row's time.
-func (m *Minute) fill(samples []Sample, marks []Mark) {
+// fill takes what the server told in the row's time, and until a moment behind it.
+func (m *Minute) fill(samples []Sample, marks []Mark, until float64) {
 	var first, last *Sample
 	n := 0.0
 	for i := range samples {
 		s := &samples[i]
-		if s.At < m.From || s.At > m.To+watchEvery.Seconds()/2 {
+		if s.At < m.From || s.At > until {
 			continue
 		}
 		if first == nil {
@@ -216,7 +218,11 @@ func (r *Report) complete(t *test, w *watcher, b *Banker) {
 		r.Unsampled = w.failed
 	}
 	for i := range r.Minutes {
-		r.Minutes[i].fill(r.Samples, r.Marks)
+		until := math.Inf(1)
+		if i < len(r.Minutes)-1 {
+			until = r.Minutes[i].To + watchEvery.Seconds()/2
+		}
+		r.Minutes[i].fill(r.Samples, r.Marks, until)
 	}
 	broken, unjudged := r.judge(t.o)
 	r.Broken, r.Unjudged = append([]string{}, broken...), append([]string{}, unjudged...)

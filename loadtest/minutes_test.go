@@ -107,7 +107,7 @@ func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
 		t.Errorf("%+v", early[1])
 	}
 	m := Minute{From: 0, To: 5}
-	m.fill(samples, marks)
+	m.fill(samples, marks, 5)
 	if m.Snapshots != 2 || m.Bytes != 2e6 || m.StageName != "upload" || m.Stage != 1000 ||
 		m.Open != 7 || m.Placed != 70 || m.Disk != 3e6 || m.RSS != 1.8e9 ||
 		m.ServerCPU != 3/4.5 {

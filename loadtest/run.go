@@ -27,7 +27,6 @@ type test struct {
 	seconds []Second
 	minutes []Minute
 	row     row // of the minutes, as far as it has come
-	rows    int // that have ended
 	pace    generator.Pace
 }
 
@@ -89,6 +88,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.endRow()
 	report.fill(t, sum, took, processTime()-own)
 	report.complete(t, watcher, deposits)
 	report.Interrupted = ctx.Err() != nil
@@ -192,7 +192,6 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 		}
 		last = now
 	}
-	t.endRow((time.Since(t.base) - t.began).Seconds())
 	sum := newStats(len(t.field.pairs))
 	for _, l := range t.senders {
 		sum.merge(l.stats)

@@ -70,7 +70,7 @@ type watcher struct {
 }
 
 const (
-	watchEvery   = time.Second
+	watchEvery   = time.Second // at most; short rows have four samples
 	watchTimeout = 5 * time.Second
 )
 
@@ -82,16 +82,16 @@ func watch(ctx context.Context, r *rest) *watcher {
 	ctx, stop := context.WithCancel(ctx)
 	w := &watcher{rest: r, disk: r.o.Disk, stop: stop}
 	w.wait.Go(func() {
-		tick := time.NewTicker(watchEvery)
+		tick := time.NewTicker(max(min(watchEvery, r.o.Every/4), time.Millisecond))
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			w.sample()
 			select {
 			case <-ctx.Done():
-				w.sample()
 			case <-tick.C:
 			}
 		}
+		w.sample()
 	})
 	return w
 }
