@@ -115,7 +115,7 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 }
 
 // A record that fits and says something else is a difference.
-func TestAnAuditFindsWhatTheJournalSaysOtherwise(t *testing.T) {
+func TestAnAuditFindsWhereTheJournalSaysOtherwise(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()

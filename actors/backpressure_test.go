@@ -18,7 +18,7 @@ import (
 	"exchange/persistence"
 )
 
-// What happens while something is slow: the store, the committed side, or the owner's confirmation.
+// These tests slow something down: the store, the committed side, or the owner's confirmation.
 
 // folded waits until the committed side and the imager have all that was answered.
 func (g *gated) folded() {
@@ -103,7 +103,7 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 		if err := g.e.open(since + int64(g.o.Timing.Stall) + 1); !errors.Is(err, ErrStalled) {
 			t.Errorf("a nanosecond more: %v", err)
 		}
-		// The same for the writer, and for whoever watches over it.
+		// The same holds for the writer and its watchdog.
 		g.mu.Lock()
 		deadline := metrics.At(g.deadline)
 		g.mu.Unlock()
@@ -170,7 +170,7 @@ func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
 	})
 }
 
-func TestAnOutcomeThatComesTooLateIsUnknownAndItsPlaceIsGivenBackAtRelease(t *testing.T) {
+func TestAnOutcomeThatComesTooLateIsUnknownAndItsSlotIsGivenBackAtRelease(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 3, 0, 2
@@ -209,7 +209,7 @@ func TestAnOutcomeThatComesTooLateIsUnknownAndItsPlaceIsGivenBackAtRelease(t *te
 	})
 }
 
-func TestAReadThatIsTooLateGivesItsPlaceBackAtOnce(t *testing.T) {
+func TestAReadThatIsTooLateGivesItsSlotBackAtOnce(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
 		g.set(func() { g.applying = true })
@@ -422,7 +422,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			if got := <-order; got != c.told {
 				t.Errorf("%s: an order in flight is told %q", c.name, got)
 			}
-			// late, the append lands: it happened, and nobody was told
+			// The append lands late: it happened, and no client was told.
 			g.set(func() { g.holding, g.applying = false, false })
 			<-g.e.journal.stopped
 			<-g.e.projector.Finished()

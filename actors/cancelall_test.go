@@ -164,7 +164,7 @@ func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.
 }
 
 // A refusal for a nonce that a cancel-all has taken shows that it has taken it.
-func TestWhatTheNonceOfACancelAllRefusesComesBehindItsFirstRecord(t *testing.T) {
+func TestARefusalForTheNonceOfACancelAllComesBehindItsFirstRecord(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(1e5))
@@ -289,7 +289,7 @@ func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
 		for i := range 3 * accountsAtOnce {
 			accounts = append(accounts, g.resting(fmt.Sprint("account-", i), 0, 3).Account.ID)
 		}
-		g.e.setPatience(0) // nobody else waits
+		g.e.setPatience(0) // no other client waits
 		orders, err := g.e.cancelAllOf(context.Background(), "ops", accounts, nil)
 		g.e.setPatience(g.o.Timing.Request)
 		if err != nil || len(orders) != 9*accountsAtOnce || !slices.IsSorted(orders) {
@@ -334,7 +334,7 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 			t.Errorf("%d orders are cancelled, %v", len(got.orders), got.err)
 		}
 		unblock()
-		eventually(t, "and the rest, whoever waits", func() bool { return g.open("slow") == 0 })
+		eventually(t, "the rest is cancelled in any case", func() bool { return g.open("slow") == 0 })
 		g.end()
 	})
 }

@@ -223,7 +223,7 @@ func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 			return must[*committed.View](t)(g.e.View(kind, pair, 0, -1, sell))
 		}
 		ticker := view(committed.ViewTicker, -1)
-		committed.SetMinute(ticker, time.Now().Unix()/60-1) // nobody else has it
+		committed.SetMinute(ticker, time.Now().Unix()/60-1) // no other reader has it
 		if again := view(committed.ViewTicker, -1); again == ticker || again.Ticker.Sell != 100e8 {
 			t.Errorf("in the next minute the ticker is %+v", again.Ticker)
 		}

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-func TestWhatAnAddressIs(t *testing.T) {
+func TestAnAddressIsOnePlainEmailAddress(t *testing.T) {
 	for _, s := range []string{"a@b", "alice@example.org", "alice+exchange@mail.example.org",
 		"jürgen@bücher.example", "o'hara@example.org",
 		strings.Repeat("a", 64) + "@" + strings.Repeat("b", 60) + ".org"} {
 		if !isEmail(s) {
-			t.Errorf("%q is one", s)
+			t.Errorf("%q is not taken", s)
 		}
 	}
 	for _, s := range []string{"", "a", "@", "a@", "@b", "a b@c", "a@b c", " a@b", "a@b ", "<a@b>",
@@ -19,7 +19,7 @@ func TestWhatAnAddressIs(t *testing.T) {
 		"a@b, c@d", "a@b (c)", "a@b@c", strings.Repeat("a", 65) + "@b",
 		strings.Repeat("a", 64) + "@" + strings.Repeat("b", 190)} {
 		if isEmail(s) {
-			t.Errorf("%q is none", s)
+			t.Errorf("%q is taken", s)
 		}
 	}
 }

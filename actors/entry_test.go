@@ -78,9 +78,9 @@ func (g *gated) hash() [32]byte {
 	return r.Hash
 }
 
-// The journal takes what no client asked for: it is durable before it is settled, it is settled and
-// folded like all else, and nobody is answered.
-func TestAnEntryThatNoClientAskedFor(t *testing.T) {
+// The journal takes an entry that no client asked for. It makes the entry durable before it settles
+// it, settles and folds it like any other, and answers no client.
+func TestAnEntryThatNoClientAskedForIsStoredSettledAndFolded(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		ann, usd := g.key.Account, g.e.CurrencyNumber("USD")

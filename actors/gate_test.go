@@ -48,7 +48,7 @@ func TestNothingIsKnownBeforeItIsDurable(t *testing.T) {
 				t.Errorf("%s: %s, want %s", what, got, c.want)
 			}
 		}
-		// And whoever was answered finds it: the committed side had the batch before the answer
+		// A client that was answered finds it: the committed side had the batch before the answer
 		// went out.
 		if got := g.funds(1, 1); got != "10/9" {
 			t.Errorf("after the answer the wallet has %s BTC", got)
@@ -78,8 +78,8 @@ func TestAClientIDIsFreeWhenTheOrderThatTookItWasRefused(t *testing.T) {
 	})
 }
 
-// Who was not told what became of an order asks for it by its client order id. That there is none
-// is then true for good.
+// A client that lost its answer asks for the order by its client order id, so "no such order" must
+// stay true.
 func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)

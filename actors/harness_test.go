@@ -32,7 +32,7 @@ type scope interface {
 // places makes new and empty places in one kind of store.
 type places func(scope) place
 
-// onBothStores runs a test once on each store: what an engine promises does not depend on which it
+// onBothStores runs a test once on each store: an engine's promises do not depend on which one it
 // has.
 func onBothStores(t *testing.T, test func(t *testing.T, fresh places)) {
 	t.Run("pebble", func(t *testing.T) {
@@ -67,7 +67,7 @@ type gate struct {
 	deaf      bool          // held appends do not look at their context, as an embedded store's
 	appendErr error         // instead of appending
 	lost      int           // so many of the next appends land, and their answers are lost
-	tries     [][]byte      // what was to be appended, try by try
+	tries     [][]byte      // batches of all tries to append
 	applying  bool          // projections are held
 	checkErr  error         // instead of confirming the owner
 	unseen    int           // checks that were answered so
@@ -221,8 +221,8 @@ type gated struct {
 	nonce uint64 // the last that was used
 }
 
-// newGated starts an engine. What a slow machine could meet by itself is out of the way, unless
-// change says otherwise: commands are held for as long as a test likes.
+// newGated starts an engine with bounds that a slow machine does not meet by itself, unless change
+// sets others: a test holds commands for as long as it likes.
 func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	t.Helper()
 	g := &gated{t: t, at: fresh(t)}
@@ -238,8 +238,8 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	return g
 }
 
-// end stops the engine, after a last look at both of its sides: when commands that nobody waited
-// for have come to their end, too.
+// end compares both sides of the engine, when abandoned commands have come to their end, too, and
+// stops the engine.
 func (g *gated) end() {
 	g.t.Helper()
 	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
@@ -266,7 +266,7 @@ func (g *gated) close() {
 	}
 }
 
-// again starts the next engine on what the last one left.
+// again starts the next engine on the store that the last one left.
 func (g *gated) again() {
 	g.t.Helper()
 	g.gate = newGate(g.at())
@@ -419,7 +419,7 @@ func (f *heldCommands) want(what, end string) {
 	}
 }
 
-// funds are what an account has of a currency, as it is committed: "balance/reserve".
+// funds returns an account's committed funds of a currency: "balance/reserve".
 func (g *gated) funds(account uint32, currency uint16) string {
 	g.t.Helper()
 	r := &committed.Wallet{Account: account}

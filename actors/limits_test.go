@@ -17,7 +17,7 @@ import (
 // Each limit is met exactly: what fits is taken, one more is refused, and where something was given
 // back it is taken again.
 
-func TestCommandsInFlightAreLimitedAndTheLastPlacesAreForCancels(t *testing.T) {
+func TestCommandsInFlightAreLimitedAndTheLastSlotsAreForCancels(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3
@@ -75,7 +75,7 @@ func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing
 				other := g.begin(func() (*Command, error) {
 					return g.e.Place(ben, round+1, g.sell(1e5))
 				})
-				g.decided(ben, 1) // nobody else suffers
+				g.decided(ben, 1) // no other account suffers
 				held.want(fmt.Sprintf("at most %d, round %d", c.limit, round), accepted)
 				if got := <-other; got != accepted {
 					t.Errorf("an order of another account: %s", got)
@@ -135,7 +135,7 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 	})
 }
 
-func TestReadsThatNobodyWaitsForAnyMoreDoNotGather(t *testing.T) {
+func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 4 })
 		g.set(func() { g.applying = true })
@@ -148,7 +148,7 @@ func TestReadsThatNobodyWaitsForAnyMoreDoNotGather(t *testing.T) {
 		var kept int
 		g.e.probe(g.e.fold, func() { kept = committed.Waiting(g.e.committed) })
 		if kept > 2*g.o.Limits.Reads {
-			t.Errorf("%d reads are kept, of which nobody waits for any", kept)
+			t.Errorf("%d reads are kept that their handlers have left", kept)
 		}
 		g.e.setPatience(time.Minute)
 		g.end()
@@ -163,7 +163,7 @@ func (g *gated) fills(n int) {
 	}
 }
 
-func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
+func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameEntry(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.MaxFills = 3 })
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
@@ -284,7 +284,7 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 	})
 }
 
-// batches are what was to be appended, and not twice, since the gate began to hold.
+// batches returns the batches that were to be appended since the gate began to hold, each once.
 func (g *gated) batches() (list []event.Batch) {
 	g.t.Helper()
 	g.mu.Lock()
@@ -299,7 +299,7 @@ func (g *gated) batches() (list []event.Batch) {
 	return list
 }
 
-func TestABatchTakesUnitsUpToItsSizeAndNeverAPartOfOne(t *testing.T) {
+func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 	head := len(event.BeginBatch(nil))
 	onBothStores(t, func(t *testing.T, fresh places) {
 		unit := 0 // bytes of an order's record: all are equally long here

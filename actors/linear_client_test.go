@@ -535,7 +535,7 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 	read := map[lineartest.Kind]committed.Question{lineartest.ReadOrder: byID,
 		lineartest.ReadOpen: open, lineartest.ReadWallet: wallet,
 		lineartest.ReadPending: pending}[o.Kind]
-	if o.Kind == lineartest.ReadOrder && order == 0 { // nobody was told its id
+	if o.Kind == lineartest.ReadOrder && order == 0 { // no client was told its id
 		named.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
 		read = named
 	}

@@ -343,10 +343,10 @@ func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	})
 }
 
-// What stays open: a process that is stopped between its last look, whether the store is its own,
-// and the write of an answer answers when it goes on, by what it had seen. By then its client may
-// know more from the other exchange. The answer is as old as its question and no older, so that
-// there is still one order of all operations; a question that comes after the stop is refused.
+// One delay stays possible. A process looks whether the store is its own, and is then stopped before
+// it writes an answer. When it goes on it answers, and by then its client may know more from the
+// other exchange. The answer is as old as its question and no older, so there is still one order
+// of all operations. The process refuses a question that comes after the stop.
 func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	const stale = 200 * time.Millisecond
 	onSharedStores(t, func(t *testing.T, fresh func() place) {

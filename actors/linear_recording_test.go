@@ -67,7 +67,7 @@ func (w *weather) Append(ctx context.Context, tok persistence.Token, prev, next 
 	return nil
 }
 
-// What an append may meet.
+// The ends of an append.
 const (
 	refuses            = iota
 	losesAnswer        // it lands
@@ -303,7 +303,7 @@ func (r *recording) burst(clients []*recordedClient) {
 	r.mu.Unlock()
 	eventually(r.t, "nothing is in flight", func() bool {
 		select {
-		case <-r.crash: // in an append for which nobody has waited
+		case <-r.crash: // in an append that no client has waited for
 			r.restart()
 		default:
 		}

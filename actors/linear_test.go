@@ -11,11 +11,11 @@ import (
 	"exchange/actors/lineartest"
 )
 
-// How many histories are recorded on each store, unless EXCHANGE_LINEAR_HISTORIES says otherwise.
+// histories is the number recorded on each store, unless EXCHANGE_LINEAR_HISTORIES sets another.
 const histories = 8
 
-// Whatever the store does, and through crashes: what clients are told is what one exchange would
-// tell them that does one thing after the other.
+// The store fails and the engine crashes, and clients get the answers of one exchange that does one
+// operation after the other.
 func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 	n, seed := histories, uint64(time.Now().UnixNano())
 	for name, v := range map[string]func(uint64){
@@ -47,12 +47,11 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 	})
 }
 
-// undecidedHistories counts those that the checker does not decide. They show nothing, and others
-// are recorded in their place, as long as they are few.
+// undecidedHistories counts the histories that the checker does not decide. They show nothing, so
+// the test records others in their place, as long as they are few.
 type undecidedHistories struct{ n, most int }
 
-// check reports what is wrong with a history. Of one that is not decided nothing is, unless it is
-// one too many.
+// check returns an error for a wrong history, and for an undecided one that is one too many.
 func (u *undecidedHistories) check(h *lineartest.History) error {
 	err := h.Check()
 	if errors.Is(err, lineartest.ErrUndecided) && u.n <= u.most {
@@ -62,7 +61,7 @@ func (u *undecidedHistories) check(h *lineartest.History) error {
 	return err
 }
 
-// tellings count what histories show.
+// tellings count the operations and outcomes that histories show.
 type tellings struct {
 	operations, faults, crashes int
 	outcomes                    [lineartest.Outcomes]int
@@ -102,8 +101,8 @@ func (a *tellings) haveEverything(t *testing.T) {
 	}
 }
 
-// What is planted into a history of the real engine is found. A wrong history takes longer than a
-// right one: where the checker does not come to an end, another operation is tried.
+// An error that is planted into a history of the real engine is found. A wrong history takes longer
+// than a right one: where the checker does not come to an end, the test tries another operation.
 func TestErrorsPlantedIntoARecordedHistoryAreFound(t *testing.T) {
 	const most = 20
 	onBothStores(t, func(t *testing.T, fresh places) {
@@ -153,7 +152,7 @@ func (r *recording) finds(what string, plant func(all []*lineartest.Recorded,
 	return false
 }
 
-// plants make a right result wrong, whatever overlapped with it, and say whether they could.
+// plants make a right result wrong, whatever overlapped with it. They report whether they could.
 var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded) bool{
 	"a lost order": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
 		if !isLook(all, o, lineartest.ReadOpen) || len(o.Result.Orders) == 0 {

@@ -50,7 +50,7 @@ func (b *teller) outboxIs(n int64) {
 	})
 }
 
-func TestAnAccountWhoseMailsFailKeepsNobodysCodesBack(t *testing.T) {
+func TestAnAccountWhoseMailsFailHoldsBackNoOtherAccountsCodes(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		post := &postman{}

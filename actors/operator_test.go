@@ -259,7 +259,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 	})
 }
 
-func TestMaintenanceThatCouldNotBeginKeepsNobodyOut(t *testing.T) {
+func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		if _, err := g.e.SetMaintenance(context.Background(), "ops", true,
@@ -402,7 +402,7 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 }
 
 // What differs in one of the places that an audit compares is found, and the place is named.
-func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
+func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		one := ledger.Change{Currency: 1, Credit: money.Amount(1).Balance()}
 		f := func(change func(b *teller), want ...string) {

@@ -25,7 +25,7 @@ func (g *gated) blocked() (goOn func()) {
 	}
 }
 
-func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *testing.T) {
+func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2
@@ -78,7 +78,7 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 	})
 }
 
-func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
+func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1
@@ -105,9 +105,9 @@ func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T)
 	})
 }
 
-// A question for an order by its client order id waits in its wallet for the store. When nobody
-// waits for it any more, it takes nobody's place until the store answers.
-func TestAReadThatItsWalletHoldsGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
+// A question for an order by its client order id waits in its wallet for the store. When its
+// handler has left, it holds no slot until the store answers.
+func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.Reads, o.Limits.ReadsPerAccount, o.Timing.Request = 1, 1, 2*time.Second

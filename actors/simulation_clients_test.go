@@ -320,7 +320,7 @@ func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 		case 1:
 			s.say("  it never can be")
 			s.outcomes["mails that never can be sent"]++
-			return fmt.Errorf("nobody is there: %w", ErrNeverMailed)
+			return fmt.Errorf("no such mailbox: %w", ErrNeverMailed)
 		}
 		s.outcomes["mails, sent"]++
 		s.mailed(l, m)

@@ -55,7 +55,7 @@ type sim struct {
 	batches []durableBatch
 	// orders of which somebody was told, after they were sent, that they are not there
 	missing map[namedOrder]bool
-	// bytes of a durable record -> sequences that nobody was told of yet
+	// bytes of a durable record -> sequences that no client was told yet
 	records   map[string][]uint64
 	byNonce   map[simulation.KeyNonce]int
 	reference *state.State    // a fold of what is durable, for snapshots
@@ -239,7 +239,7 @@ func (l *life) turn(w *woken, skew time.Duration) {
 		c.timeUs += skew.Microseconds() // it comes from its handler
 	}
 	more := m.Turn(1)
-	synctest.Wait() // whom it answered is parked, and what it began
+	synctest.Wait() // its caller is parked, and so is all that it began
 	if more && mailbox.Waiting(m) {
 		return
 	}
@@ -275,8 +275,8 @@ func (s *sim) run(n int) {
 	}
 }
 
-// advance lets the clock go on. Who waits for it comes as far as to the store, or to where it
-// parks.
+// advance lets the clock go on. A goroutine that waits for the clock goes on to the store, or to
+// the place where it parks.
 func (s *sim) advance(d time.Duration) {
 	s.handOver()
 	time.Sleep(d)
@@ -371,8 +371,8 @@ func (d lifeDriver) Until(ctx context.Context, dead <-chan struct{}, condition f
 // notSimulated is a fault of the simulation itself.
 const notSimulated = "BUG of the simulation: two began to wait in one step"
 
-// waiter names who waits: in each step at most one begins to, so numbers are always given in the
-// same order.
+// waiter names a goroutine that waits. In each step at most one begins to wait, so a seed gives the
+// same names in each run.
 func (s *sim) waiter(l *life) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

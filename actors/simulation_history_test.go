@@ -18,10 +18,11 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A simulation has several histories: a backup is restored, and what came after it happens anew, as
-// something else, under the same ids. What was mailed before is still in people's hands.
+// A simulation has several histories. After the restore of a backup the exchange gives the ids that
+// came after the backup to other orders and withdrawals. Owners still have the mails of the earlier
+// history.
 
-// A keptBackup is what an operator has kept.
+// A keptBackup is a backup that an operator has kept.
 type keptBackup struct {
 	data      []byte
 	seq       uint64

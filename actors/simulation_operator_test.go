@@ -257,11 +257,11 @@ func (s *sim) maintain(l *life, on bool) {
 
 const unknownOutcome = "unknown"
 
-// simulatedSecret is that of every API key.
+// simulatedSecret is the secret of every API key.
 const simulatedSecret = "secret"
 
-// administered checks an operator's answer. done: it is durable, or it was so already; refusable:
-// what a refusal says is so.
+// administered checks an operator's answer and returns its outcome. done: the change is durable, or
+// it was so before. refusable: the reason of a refusal holds.
 func (s *sim) administered(err error, done, refusable bool) string {
 	switch {
 	case err == nil:
@@ -290,7 +290,7 @@ func (s *sim) administered(err error, done, refusable bool) string {
 	return "turned away: " + err.Error()
 }
 
-// turnedAwayBy says that nothing was done: mostly no actor has seen the command.
+// turnedAwayBy reports that nothing was done: mostly no actor has seen the command.
 func turnedAwayBy(err error) bool {
 	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed, committed.ErrUnanswered},

@@ -491,7 +491,7 @@ func toPlant(list []plantedFault) (faults []plantedtest.Fault) {
 	return faults
 }
 
-// Each planted fault has its place in today's code: this is told at once, and not after a build.
+// A patch without its place in today's code is found at once, and not after a build.
 func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -500,8 +500,7 @@ func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 	plantedtest.Overlay(t, root, t.TempDir(), toPlant(plantedFaults))
 }
 
-// The simulation can fail: each mistake of a long list is found by it, and nothing is when there is
-// none.
+// The simulation can fail: it finds each mistake of a long list, and none where there is none.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -525,9 +524,10 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		_, err := plantedtest.Finding(out, "TestSimulation")
 		switch {
 		case !failed:
-			t.Errorf("%s: nobody has noticed in %d seeds", f.name, plantedSeeds)
+			t.Errorf("%s: %d seeds have not found it", f.name, plantedSeeds)
 		case err != nil || found == nil || bytes.Contains(out, []byte(notSimulated)):
-			t.Errorf("%s: it was not the simulation that has found it (%v):\n%s", f.name, err, out)
+			t.Errorf("%s: something else than the simulation has found it (%v):\n%s", f.name, err,
+				out)
 		default:
 			t.Logf("%s: %s", f.name, found[0])
 		}

@@ -69,9 +69,9 @@ func (s *sim) goesWrong(what, fault string) {
 	s.outcomes["faults of "+what]++
 }
 
-// call makes one call that writes. look is what is looked at on the way, when nobody else runs: the
-// clock may have woken several at once. land is what it does to the store; it may do it when
-// everybody has given it up.
+// call makes one call that writes. look runs on the way, while no other goroutine does, because the
+// clock may have woken several at once. land changes the store, maybe after every caller has given
+// the call up.
 func (k *link) call(what string, look func(), land func(*memory.Store) error) error {
 	s := k.s
 	s.park(k.l, k.name(what), nil)
@@ -206,7 +206,7 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 					k.l.number, last, m.Head.Acknowledged())
 			}
 		}
-		// From here on nobody else appends.
+		// From here on no other owner appends.
 		if last != s.disk.Last() {
 			s.violate("engine %d is told that the journal ends at %d, and %d is durable",
 				k.l.number, last, s.disk.Last())
@@ -357,8 +357,8 @@ func (s *sim) checkImage(l *life, seq uint64, image []byte) {
 	}
 }
 
-// LoadSnapshot has read the image before it answers: whoever reads it gets all of it, its
-// beginning, or what is damaged.
+// LoadSnapshot has read the image before it answers. Its reader gets the whole image, the beginning
+// of it, or a damaged one.
 func (k *link) LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.ReadCloser,
 	err error) {
 	var image []byte

@@ -40,7 +40,7 @@ var (
 // it, so an action that is left out changes no other.
 type script = []uint64
 
-// scriptOf is the script of a seed.
+// scriptOf returns the script of a seed.
 func scriptOf(seed uint64) script {
 	r := rand.New(rand.NewPCG(seed, 1))
 	list := make(script, 40+r.IntN(80))
@@ -50,7 +50,7 @@ func scriptOf(seed uint64) script {
 	return list
 }
 
-// A run is what came of a script.
+// A run is the course of a script.
 type run struct {
 	err      error
 	hash     string // of the trace
@@ -94,7 +94,7 @@ func newSim(seed uint64) *sim {
 	return s
 }
 
-// newOptions are an engine's, with limits that are met.
+// newOptions returns an engine's options, with limits that the clients reach.
 func (s *sim) newOptions(r *rand.Rand) Options {
 	o := testOptions(nil)
 	o.Limits.MaxFills = 2 + r.IntN(4)
@@ -184,8 +184,8 @@ func (s *sim) start() {
 	})
 }
 
-// sealer has all keys of the server; now and then there is a new one, with which the secrets are
-// sealed anew.
+// sealer returns all keys of the server. Now and then it adds a new one, which seals the secrets
+// anew.
 func (s *sim) sealer() func(bool) (*seal.Sealer, error) {
 	if n := len(s.serverKeys); n < seal.MaxKeys && !s.ending && s.rng.IntN(8) == 0 {
 		s.say("  the server has a new key")
@@ -249,7 +249,7 @@ func (s *sim) fund() {
 	}
 }
 
-// reap takes engines away that have come to their end.
+// reap removes engines that have come to their end.
 func (s *sim) reap() {
 	for i := 0; i < len(s.lives); i++ {
 		if l := s.lives[i]; l.over || l.engine != nil && l.engine.Err() != nil {
@@ -259,7 +259,7 @@ func (s *sim) reap() {
 	}
 }
 
-// up is an engine that has started, nil if there is none; the newest one mostly.
+// up returns an engine that has started, mostly the newest, or nil.
 func (s *sim) up(r *rand.Rand) (l *life) {
 	for _, one := range s.lives {
 		if one.ready && (l == nil || r.IntN(4) > 0) {
@@ -391,7 +391,8 @@ func (s *sim) stop(l *life) {
 // restless bounds how long a simulation may take to come to rest.
 const restless = 20_000
 
-// rest lets everything happen that can, and the clock go on a little, until nobody waits any more.
+// rest lets everything happen that can, and the clock go on a little, until no goroutine waits any
+// more.
 func (s *sim) rest() {
 	for n := 0; s.failed() == nil; n++ {
 		s.run(restless)
@@ -464,7 +465,7 @@ func (s *sim) settle() {
 			s.owns(l) {
 			break
 		}
-		s.advance(time.Second) // whoever is fenced finds out
+		s.advance(time.Second) // a fenced engine finds out
 	}
 	if s.failed() != nil {
 		return
@@ -523,7 +524,7 @@ func (s *sim) end() {
 	for _, p := range s.waiting() {
 		s.resume(p, false)
 	}
-	s.advance(time.Hour) // who waited for the clock finds that it is over
+	s.advance(time.Hour) // goroutines that waited for the clock end
 }
 
 // The real engine under random commands, faults of the store, crashes, restarts and takeovers, one

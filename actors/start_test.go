@@ -14,12 +14,12 @@ import (
 
 // A process whose configuration lacks what is traded cannot serve. So it must not end the one that
 // does.
-func TestAStartWithAnotherConfigurationEndsNobody(t *testing.T) {
+func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		if g.Exclusive() {
 			g.end()
-			return // nobody else serves
+			return // no other engine serves
 		}
 		less := g.o
 		less.Pairs = less.Pairs[1:]

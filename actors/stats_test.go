@@ -26,7 +26,7 @@ func counted(list []Count) string {
 }
 
 // Each count is there when the answer is.
-func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
+func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount = 3 })
 		want := func(what, records, refused string, orders, trades, cancels uint64) {
@@ -93,7 +93,7 @@ func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
 	})
 }
 
-func TestWhatIsTurnedAwayIsCountedByReason(t *testing.T) {
+func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.Reads = 2, 1, 0
@@ -131,7 +131,7 @@ func TestWhatIsTurnedAwayIsCountedByReason(t *testing.T) {
 	})
 }
 
-func TestTheStoresStateIsTold(t *testing.T) {
+func TestStatsTellTheStoresState(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.Stall = 20 * time.Millisecond })
 		if s := g.e.Stats(); !s.Ready || s.Stalled || s.AppendWaiting != 0 ||
@@ -141,7 +141,7 @@ func TestTheStoresStateIsTold(t *testing.T) {
 		}
 		g.hold()
 		g.e.setPatience(time.Millisecond)
-		g.ends("an order that nobody hears of in time", g.placing(g.sell(coin)),
+		g.ends("an order that is answered too late", g.placing(g.sell(coin)),
 			committed.ErrTimeout.Error())
 		g.e.setPatience(time.Minute)
 		eventually(t, "it counts as stalled", func() bool {
@@ -174,7 +174,7 @@ func TestTheStoresStateIsTold(t *testing.T) {
 	})
 }
 
-func TestLagsAndSnapshotsAreTold(t *testing.T) {
+func TestStatsTellLagsAndSnapshots(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
@@ -232,7 +232,7 @@ func TestLagsAndSnapshotsAreTold(t *testing.T) {
 	})
 }
 
-// The clock chooses who is traced, so it takes as many orders as it takes.
+// The clock chooses the commands that are traced, so the test sends orders until it chooses some.
 func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 	s := forgetful{openPebble(t, t.TempDir())}
 	defer s.Close()

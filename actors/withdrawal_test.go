@@ -151,7 +151,7 @@ func (b *teller) end() {
 	}
 }
 
-func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
+func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, nil)
@@ -255,7 +255,7 @@ func TestACodeThatIsTooOldIsReplacedByANewOne(t *testing.T) {
 	})
 }
 
-func TestOfTwoChangesOfAWithdrawAtOnceOneWins(t *testing.T) {
+func TestOfTwoChangesOfAWithdrawalAtOnceOneWins(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		for id := uint64(1); id <= 20; id++ {
@@ -290,7 +290,7 @@ func TestOfTwoChangesOfAWithdrawAtOnceOneWins(t *testing.T) {
 	})
 }
 
-func TestPendingWithdrawsAreLimited(t *testing.T) {
+func TestPendingWithdrawalsAreLimited(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) { o.Limits.PendingWithdraws = 2 })
 		b.expect(b.ask(1), "withdraw 1")
@@ -374,7 +374,7 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 	})
 }
 
-func TestTheCodeOfAWithdrawGoesToItsOwnerAlone(t *testing.T) {
+func TestTheCodeOfAWithdrawalGoesToItsOwnerAlone(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		ben := b.customer("ben")
@@ -394,7 +394,7 @@ func TestTheCodeOfAWithdrawGoesToItsOwnerAlone(t *testing.T) {
 }
 
 // Without a mail server no code could reach the owner. What was asked for before goes its way.
-func TestWithoutAMailServerNoWithdrawIsTaken(t *testing.T) {
+func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, nil)
@@ -561,7 +561,7 @@ func TestAFreezeAndApprovalsAtOnceKeepTheirOrder(t *testing.T) {
 	})
 }
 
-func TestAWithdrawThatIsNewCanBeRefused(t *testing.T) {
+func TestAWithdrawalThatIsNewCanBeRefused(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, nil)
