@@ -12,8 +12,8 @@ import (
 	"exchange/persistence"
 )
 
-// A chart is the newest candles of one pair and frame, in memory: what everybody asks for. The
-// store keeps the rest. The committed actor owns it.
+// A chart has the newest candles of one pair and frame in memory, because most clients ask for
+// them. The store keeps the rest. The committed actor owns it.
 type chart struct {
 	list    []market.Candle // oldest first
 	older   bool            // there are older ones, which only the store has
@@ -22,11 +22,11 @@ type chart struct {
 
 type charts [market.FrameCount]chart
 
-// recentCandles is how many candles a chart keeps at least, once there were as many: the default
-// length of an answer. Twice as many are held at most.
+// recentCandles is the least number of candles that a chart keeps once it had as many: the default
+// length of an answer. It holds twice as many at most.
 const recentCandles = 720
 
-// put takes the newest candle, or what has become of it; keep is how many stay at least.
+// put takes the newest candle, or its newest form. At least keep candles stay.
 func (l *chart) put(c market.Candle, keep int) {
 	n := len(l.list)
 	if n > 0 && l.list[n-1].Time == c.Time {
@@ -44,13 +44,13 @@ func (l *chart) put(c market.Candle, keep int) {
 	l.unsaved = min(l.unsaved, n)
 }
 
-// newest is a copy of the newest candles, at most so many.
+// newest returns a copy of the newest candles, at most that many.
 func (l *chart) newest(most int) (list []market.Candle, older bool) {
 	from := max(0, len(l.list)-most)
 	return slices.Clone(l.list[from:]), l.older || from > 0
 }
 
-// noteCandles takes what a record's trades did to the pair's candles.
+// noteCandles takes the candles of a pair that has traded.
 func (c *Side) noteCandles(p *state.Pair) {
 	k := c.charts[p.Number-1]
 	for f := range k {
@@ -60,7 +60,7 @@ func (c *Side) noteCandles(p *state.Pair) {
 	c.traded[p.Number] = struct{}{}
 }
 
-// stepCandles writes what changed since the last step into the rows of this one.
+// stepCandles writes the candles that changed since the last step into the rows of this step.
 func (c *Side) stepCandles(w *persistence.Writes) {
 	for pair := range c.traded {
 		k := c.charts[pair-1]
@@ -75,7 +75,7 @@ func (c *Side) stepCandles(w *persistence.Writes) {
 	clear(c.traded)
 }
 
-// loadCandles takes the newest candles from the history; later ones, and what has become of the
+// loadCandles takes the newest candles from the history. Later candles, and the newest form of the
 // last, were noted while folding.
 func (c *Side) loadCandles(ctx context.Context, history persistence.History) error {
 	for i, k := range c.charts {

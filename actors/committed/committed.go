@@ -16,13 +16,13 @@ import (
 	"exchange/persistence"
 )
 
-// A Side is the committed side: the fold of all released records. One actor owns it. It
-// answers reads, and hands the projector what the store has to know: rows, balances and nonces as
-// of one sequence, and now and then an image of the whole.
+// A Side is the committed side: the fold of all released records. One actor owns it. It answers
+// reads, and gives the projector all that the store has to know: rows, balances and nonces as of
+// one sequence, and now and then an image of the state.
 //
-// Its mailbox has released batches and reads in the order in which they were sent, and the
-// journal's writer sends a batch before it replies to anybody. So a read that is sent after an
-// answer was seen finds the record behind that answer applied.
+// Its mailbox keeps released batches ahead of the reads that were sent later, and the journal's
+// writer sends a batch before it answers any client. So a read that a client sends after an answer
+// finds the record behind that answer applied.
 type Side struct {
 	state    *state.State
 	snapshot SnapshotPolicy
@@ -47,8 +47,8 @@ type Side struct {
 	stepped    uint64              // sequence where the last step ends
 	rows       *persistence.Writes // of the step that is forming
 	spare      *persistence.Writes // nil while it is in use
-	accounts   map[uint32]struct{} // whose wallets differ from the store's
-	nonces     map[uint32]struct{} // keys whose nonces do
+	accounts   map[uint32]struct{} // their wallets differ from the store's
+	nonces     map[uint32]struct{} // keys with nonces that differ from the store's
 	readNonces map[uint32]uint64   // by number of a live key: highest nonce used by a read
 
 	// references are the deposits above the watermark, by reference: the store may not have them
@@ -70,9 +70,10 @@ type Side struct {
 	early   []*Read                  // for a batch that is on its way here
 
 	imagedSeq uint64    // newest snapshot
-	imagedAt  time.Time // when one was last tried
-	imaging   bool      // one is being uploaded
-	// a batch; there is no image in the midst of one, for the journal after it could not be read
+	imagedAt  time.Time // of the newest try
+	imaging   bool      // a snapshot is on its way
+	// A batch is being folded. No image is taken in its midst, because the journal behind that
+	// image could not be read.
 	folding  bool
 	imageDue bool // as soon as the batch ends
 	stepRows int  // size from which on a projection is cut
@@ -129,7 +130,7 @@ func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
 // the actor of this side.
 func (c *Side) Imager() *Imager { return c.imager }
 
-// Spawned says which actor it is. All that was folded until then counts as released.
+// Spawned names the side's actor. All that was folded until then counts as released.
 func (c *Side) Spawned(pid *actor.PID) {
 	c.pid = pid
 	c.released.Store(c.state.Seq())
@@ -156,7 +157,7 @@ func (c *Side) Imaged() uint64 { return c.imager.folded.Load() }
 // Unsaved returns how many rows the store does not have yet.
 func (c *Side) Unsaved() int64 { return c.unsaved.Load() }
 
-// State is what it has folded. It belongs to the actor, once that is spawned.
+// State returns the fold. It belongs to the actor, once that is spawned.
 func (c *Side) State() *state.State { return c.state }
 
 // Receive implements actor.Actor.
@@ -213,7 +214,7 @@ func (c *Side) foldBatch(prev, next uint64, data []byte) error {
 	return c.batches.Batch(prev, next, data)
 }
 
-// applied notes what the store has to know of a record that was folded, and tells the views.
+// applied notes a folded record for the store, and tells the views.
 func (c *Side) applied(r *event.Record, effects *state.Effects) {
 	if c.state.Seq() > c.watermark {
 		c.note(r, effects)
@@ -318,8 +319,7 @@ func (c *Side) noteNonce(key uint32) {
 	}
 }
 
-// read answers a read. One whose handler has left is not worked out any more; its nonce is taken in
-// any case.
+// read answers a read, and takes its nonce. A read that its handler has left gets no answer.
 func (c *Side) read(r *Read) {
 	if r.key != nil {
 		c.noteRead(r.key.Number, r.nonce)
@@ -340,7 +340,7 @@ func (c *Side) read(r *Read) {
 	r.Answer()
 }
 
-// answerEarly answers the reads that have waited for what was folded now; the others wait on.
+// answerEarly answers the reads that have waited for the newest batch; the others wait on.
 func (c *Side) answerEarly() {
 	early := c.early
 	c.early = nil
@@ -349,9 +349,9 @@ func (c *Side) answerEarly() {
 	}
 }
 
-// wait keeps a read until the store's watermark has reached its needs. While the store does not
-// take projections, reads whose handlers have gone are let go before the list grows: the budget of
-// reads in flight bounds the others.
+// wait keeps a read until the store's watermark has reached its needs. It drops reads that their
+// handlers have left before it lets the list grow, because the store may take no projection for
+// long. The slots of reads bound the others.
 func (c *Side) wait(r *Read) {
 	if len(c.waiting) == cap(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, (*Read).left)
@@ -363,13 +363,13 @@ func (c *Side) wait(r *Read) {
 	c.waiting = append(c.waiting, r)
 }
 
-// Nonce is the highest one that a key has used, for commands and for reads; 0 of a revoked one.
+// Nonce returns the highest nonce that a key has used, for commands and for reads; 0: it is revoked.
 func (c *Side) Nonce(key uint32) uint64 {
 	return max(c.state.Keys()[key-1].Nonce, c.readNonces[key])
 }
 
-// noteRead keeps the nonce of a read for the next projection. It is not part of the state: no
-// record says it, and losing the newest ones in a crash is harmless.
+// noteRead keeps the nonce of a read for the next projection. The nonce is no part of the state,
+// because no record has it. A crash may lose the newest of them, which is harmless.
 func (c *Side) noteRead(key uint32, nonce uint64) {
 	c.raiseReadNonce(key, nonce)
 	if c.noteNonce(key); len(c.nonces) >= c.stepRows {
@@ -383,7 +383,7 @@ func (c *Side) raiseReadNonce(key uint32, nonce uint64) {
 	}
 }
 
-// flush starts a projection, unless one is on its way or there is nothing to write.
+// flush starts a projection, unless another is on its way or nothing is to be written.
 func (c *Side) flush() {
 	if c.flushing {
 		return
@@ -398,9 +398,9 @@ func (c *Side) flush() {
 	c.project <- c.steps[0]
 }
 
-// step ends the step that is forming at the state as it is now: balances and nonces are as of this
-// sequence, and so is an image, if one is due. In the midst of a batch the image waits for its end,
-// and during a recovery for the first step of the actor.
+// step ends the forming step at the present state. Its balances and nonces are as of this sequence,
+// and so is its image, if one is due. In the midst of a batch the image waits for the batch's end,
+// and during a recovery for the actor's first step.
 func (c *Side) step() {
 	to := c.state.Seq()
 	w := c.rows

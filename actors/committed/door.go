@@ -34,7 +34,7 @@ type Door struct {
 // ReadLimits bound reads.
 type ReadLimits struct {
 	Reads      int           // in flight
-	PerAccount int           // private ones of one account; 0: as many as there may be
+	PerAccount int           // private ones of one account; 0: no limit
 	Patience   time.Duration // until a read is given up
 }
 
@@ -48,10 +48,10 @@ type ReadHost interface {
 	TurnAway(why Refusal) error
 }
 
-// A Refusal is why a read is not admitted.
+// A Refusal is the reason why a read is not admitted.
 type Refusal uint8
 
-// The refusals.
+// The reasons.
 const (
 	RefusedBusy        Refusal = iota // too many reads are in flight
 	RefusedAccountBusy                // too many of this account
@@ -91,7 +91,7 @@ func (d *Door) readers(followUp bool) *atomic.Int64 {
 	return &d.reading
 }
 
-// ReadsInFlight returns how many reads are in flight.
+// ReadsInFlight returns the number of reads in flight.
 func (d *Door) ReadsInFlight() int64 { return d.reading.Load() + d.completing.Load() }
 
 // accountReads counts the private reads in flight, by account. Few accounts have any at a time.
@@ -100,7 +100,7 @@ type accountReads struct {
 	of map[uint32]int
 }
 
-// begin takes a place; false: the account has as many as it may.
+// begin takes a slot; false: the account has no more.
 func (a *accountReads) begin(account uint32, most int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,41 +12,41 @@ import (
 	"exchange/core/trading"
 )
 
-// Stream channels are actors of the room that sends the stream. They watch a pair: the committed
-// actor tells them what is released, in its order, and what the pair is like at the moment from
-// which on it tells. Both come from one turn of that actor, so nothing is missing in between and
-// nothing is there twice.
+// A stream channel is an actor of the room that sends the stream, and watches a pair. The committed
+// actor first tells it the pair's state, and then each release in order. The state and the first
+// release come from one turn of that actor, so nothing is missing in between and nothing comes
+// twice.
 
 // A BookUpdate is one record that changed the depth of a pair: an accepted order, or a cancel.
 type BookUpdate struct {
-	UpdateID  uint64 // one more than that of the unit before
+	UpdateID  uint64 // one more than that of the update before
 	TimeUs    int64
 	Cancel    bool
 	ID        uint64 // of the order, or of the cancel itself
 	Cancelled uint64 // Cancel: the order
 	Side      trading.Side
 	Price     money.Price
-	Remaining money.Amount  // what rests after the order; of a cancel, what rested until then
+	Remaining money.Amount  // rest of the order; of a cancel, the amount that rested until then
 	Trades    []event.Trade // of the order, oldest first
-	// every level that has another amount now; only if somebody watches them
+	// every level that has another amount now; empty if no channel watches levels
 	Levels []LevelChange
 }
 
-// A LevelChange says what is at a price after a unit; nothing if Amount is 0.
+// A LevelChange is the amount at a price after an update; 0: the level is gone.
 type LevelChange struct {
 	Side   trading.Side
 	Price  money.Price
 	Amount money.Total
 }
 
-// A WatchKind is what a channel watches.
+// A WatchKind says how a channel watches a pair.
 type WatchKind uint8
 
 // The kinds of watching.
 const (
-	// WatchUpdates: the actor gets *BookUpdates with every unit.
+	// WatchUpdates: the actor gets *BookUpdates with every update.
 	WatchUpdates WatchKind = iota
-	// WatchLevels: the units have their Levels, too.
+	// WatchLevels: the updates have their Levels, too.
 	WatchLevels
 	// WatchChanges: the actor gets a Changed when the pair has changed, and no other one until it
 	// asks again.
@@ -66,8 +66,8 @@ type (
 	Changed struct{}
 )
 
-// A WatchedView is what of a pair a channel wants to have when it begins to watch. Unlike other
-// answers it is never a little old.
+// A WatchedView is the view of a pair with which a channel begins. Unlike other answers it is never
+// a little old.
 type WatchedView uint8
 
 // The views of a Watch; 0 is none.
@@ -92,10 +92,10 @@ type Unwatch struct {
 	Pair    uint16
 }
 
-// A feed has who watches a pair. The committed actor owns it.
+// A feed has the watchers of a pair. The committed actor owns it.
 type feed struct {
 	watchers []watcher
-	units    int // watchers that get units
+	updates  int // watchers that get updates
 	levels   int // of these, with levels
 	forming  *BookUpdates
 	touched  bool // since the last round
@@ -139,14 +139,14 @@ func (f *feed) remove(channel *actor.PID) {
 
 func (f *feed) count(kind WatchKind, by int) {
 	if kind != WatchChanges {
-		f.units += by
+		f.updates += by
 	}
 	if kind == WatchLevels {
 		f.levels += by
 	}
 }
 
-// noteUpdate keeps what the record just folded did to its pair.
+// noteUpdate keeps the change that the newest record made to its pair.
 func (c *Side) noteUpdate(r *event.Record) {
 	f := c.feeds[r.Pair-1]
 	if len(f.watchers) == 0 || r.Kind != event.KindOrder && r.Kind != event.KindCancel {
@@ -156,7 +156,7 @@ func (c *Side) noteUpdate(r *event.Record) {
 		f.touched = true
 		c.touched = append(c.touched, f)
 	}
-	if f.units == 0 {
+	if f.updates == 0 {
 		return
 	}
 	p := c.state.Pair(r.Pair)
@@ -185,8 +185,8 @@ func (c *Side) noteUpdate(r *event.Record) {
 	f.forming.List = append(f.forming.List, u)
 }
 
-// changedLevels are the levels of a unit, as they are after it: where it traded, in the order of
-// its trades, and where it rests or rested.
+// changedLevels returns the levels that an update changed, as they are after it: at the prices of
+// its trades, in their order, and at the price where the order rests or rested.
 func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	list := make([]LevelChange, 0, 2)
 	add := func(side trading.Side, price money.Price) {
@@ -204,15 +204,15 @@ func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	return list
 }
 
-// tellWatchers ends a batch: whoever watches its pairs is told.
+// tellWatchers ends a batch: it tells the watchers of the batch's pairs.
 func (c *Side) tellWatchers() {
 	for i, f := range c.touched {
-		units := f.forming
+		updates := f.forming
 		f.forming, f.touched, c.touched[i] = nil, false, nil
 		for j := range f.watchers {
 			switch w := &f.watchers[j]; {
 			case w.kind != WatchChanges:
-				c.out.Tell(w.pid, units)
+				c.out.Tell(w.pid, updates)
 			case !w.told:
 				w.told = true
 				c.out.Tell(w.pid, Changed{})

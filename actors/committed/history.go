@@ -8,7 +8,7 @@ import (
 	"exchange/persistence"
 )
 
-// A watched history counts the reads that end at damage.
+// A watched history counts the queries that end at damage.
 type watched struct {
 	persistence.History
 	meter *metrics.Engine

@@ -20,8 +20,8 @@ type SnapshotPolicy struct {
 	MinInterval time.Duration
 }
 
-// due waits a tenth of the interval in any case, so that a failing store is not tried at once
-// again.
+// Due reports whether a snapshot is due. It waits a tenth of the interval in any case, so that a
+// failing store is not tried again at once.
 func (p SnapshotPolicy) Due(records uint64, age time.Duration) bool {
 	return records >= p.MaxRecords && age >= p.MinInterval/10 ||
 		records >= p.MinRecords && age >= p.MinInterval
@@ -56,8 +56,8 @@ func NewProjector(c *Side, o ProjectorOptions) *Projector {
 }
 
 // A Projector is the goroutine that writes projections, behind the journal and never in its way. It
-// gets one projection at a time and tries until the store has taken it. Snapshots are uploaded by a
-// goroutine of their own, one at a time, so that nobody waits for them.
+// gets one projection at a time and tries until the store has taken it. Another goroutine uploads
+// snapshots, one at a time, so that no projection waits for them.
 type Projector struct {
 	o        ProjectorOptions
 	in       chan projection

@@ -21,8 +21,8 @@ type Question interface {
 // An owned question is about one account. A signed read sets it to the account of its key.
 type owned interface{ of(account uint32) }
 
-// A Read is a question on its way to the committed state and back. Reads are pooled: a read comes
-// from the pool with nothing in it but its reply channel and its timer.
+// A Read is a question on its way to the committed state and back. A read from the pool has nothing
+// in it but its reply channel and its timer.
 type Read struct {
 	trip
 	stage atomic.Uint32
@@ -42,7 +42,7 @@ type trip struct {
 	needs    uint64 // the store's watermark from which on the answer is good
 	door     *Door  // that was asked
 	followUp bool   // it completes the answer to a command
-	place    bool   // it holds one of its account's slots
+	slot     bool   // it holds one of its account's slots
 }
 
 // Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that
@@ -61,7 +61,7 @@ const (
 var (
 	// ErrNonce: the nonce is not above the key's last one. A NonceError says which that is.
 	ErrNonce = errors.New("wrong nonce")
-	// ErrKeyRevoked: the key ended while the request was on its way.
+	// ErrKeyRevoked: the key was revoked while the request was on its way.
 	ErrKeyRevoked = errors.New("the key is revoked")
 	// ErrTimeout: no answer in time, or none any more. Of a command the outcome is unknown.
 	ErrTimeout = errors.New("no answer in time")
@@ -132,7 +132,7 @@ func (r *Read) left() bool { return r.stage.Load() >= readLeft }
 // drop ends a read that its handler has left, and gives back the slots that it still holds.
 func (r *Read) drop() {
 	if r.stage.Load() == readLeft {
-		r.leavePlace()
+		r.leaveSlot()
 		r.door.endRead(r.followUp)
 	}
 }
@@ -151,14 +151,14 @@ func (r *Read) leave() bool {
 	if !r.stage.CompareAndSwap(readWaiting, readForgone) {
 		return false
 	}
-	r.leavePlace()
+	r.leaveSlot()
 	r.question = nil
 	return true
 }
 
-func (r *Read) leavePlace() {
-	if r.place {
-		r.place = false
+func (r *Read) leaveSlot() {
+	if r.slot {
+		r.slot = false
 		r.door.private.end(r.key.Account.ID)
 	}
 }

@@ -24,7 +24,7 @@ func TestAPooledQuestionKeepsNoLongListsAndNothingElse(t *testing.T) {
 	}
 	d := new(Door)
 	r := newRead(d, new(NamedOrder), true)
-	r.Err, r.nonce, r.after, r.needs, r.place = ErrNonce, 1, 2, 3, true
+	r.Err, r.nonce, r.after, r.needs, r.slot = ErrNonce, 1, 2, 3, true
 	if r.free(); r.trip != (trip{}) {
 		t.Errorf("a read keeps %+v", r.trip)
 	}

@@ -6,9 +6,8 @@ import (
 	"exchange/persistence"
 )
 
-// recentOrders are the newest closed orders of all accounts, in memory: what clients ask for most
-// is what has just happened, and the store learns of it a moment later. The committed actor owns
-// it.
+// recentOrders are the newest closed orders of all accounts, in memory. Clients ask most often for
+// orders that have just closed, and the store has them a moment later. The committed actor owns it.
 type recentOrders struct {
 	rows    []persistence.Order // a ring; its length is the limit
 	at      map[uint64]int32    // order id -> place in the ring
@@ -16,8 +15,8 @@ type recentOrders struct {
 	evicted uint64 // ClosedSeq of the newest row that was given up: all later ones are here
 }
 
-// recentLimit is how many closed orders are kept: some seconds of heavy trading, about 15 MB when
-// full.
+// recentLimit is the number of closed orders that are kept: some seconds of heavy trading, about
+// 15 MB when full.
 const recentLimit = 1 << 16
 
 func (r *recentOrders) add(o *persistence.Order) {
@@ -37,7 +36,7 @@ func (r *recentOrders) add(o *persistence.Order) {
 	r.next = (r.next + 1) % recentLimit
 }
 
-// find is a closed order of an account, nil if it is not here.
+// find returns a closed order of an account, nil if it is not here.
 func (r *recentOrders) find(account uint32, id uint64) *persistence.Order {
 	i, ok := r.at[id]
 	if !ok || r.rows[i].Account != account {
@@ -46,21 +45,21 @@ func (r *recentOrders) find(account uint32, id uint64) *persistence.Order {
 	return &r.rows[i]
 }
 
-// recentTrades are the newest trades of one pair, or of all, in memory, so that the list that
-// everybody polls costs the store nothing and is there when the store is not. Ids ascend; the zero
-// value knows nothing and has everything. The committed actor owns it.
+// recentTrades are the newest trades of one pair, or of all, in memory. All clients poll this list,
+// so it costs the store nothing and is there while the store is not. Ids ascend. The zero value is
+// the complete list of a pair without trades. The committed actor owns it.
 type recentTrades struct {
 	rows  []persistence.Trade
-	keep  int  // how many are kept at least; twice as many at most
+	keep  int  // least number of trades that are kept; twice as many at most
 	older bool // there are older trades, which only the store has
 }
 
-// recentTradesLimit is how many are kept at least, once there were as many: some pages of the
-// default length. Twice as many, about 110 kB, are held at most.
+// recentTradesLimit is the least number of trades that a list keeps once it had as many: some pages
+// of the default length. It holds twice as many at most, about 110 kB.
 const recentTradesLimit = 500
 
-// add puts a trade in its place: at the end, but for neighbours of different pairs that swapped
-// places.
+// add inserts a trade by its id: at the end, but for neighbours of different pairs that were
+// released in the other order.
 func (r *recentTrades) add(t *persistence.Trade) {
 	i := len(r.rows)
 	for i > 0 && r.rows[i-1].ID > t.ID {
@@ -70,7 +69,7 @@ func (r *recentTrades) add(t *persistence.Trade) {
 		return
 	}
 	if i == 0 && r.older {
-		return // it is older than what is kept
+		return // it is older than the list
 	}
 	r.rows = slices.Insert(r.rows, i, *t)
 	if len(r.rows) >= 2*r.keep {

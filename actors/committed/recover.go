@@ -26,8 +26,8 @@ type RecoverOptions struct {
 	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
 }
 
-// Recover folds snapshot and journal of a store that is this process's. Nothing is skipped: what
-// does not fit stops it, with an error that says where.
+// Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that
+// do not fit end it, with an error that says where.
 func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
 	states, size, err := newestSnapshot(ctx, o.Store, o.Log, 2)
 	if err != nil {
@@ -141,9 +141,9 @@ func (c *Side) Refolded() uint64 { return c.refolded }
 // Watermark is the store's, as it was recovered. It belongs to the actor, once that is spawned.
 func (c *Side) Watermark() uint64 { return c.watermark }
 
-// checkReferences refuses an index that lacks deposits: their references would be taken again. It
-// counts them, without those above the watermark, of which a crash in the midst of an Apply may
-// have left some.
+// checkReferences refuses an index that lacks deposits, because their references would be taken
+// again. It counts the deposits up to the watermark: of those above, a crash in the midst of an
+// Apply may have left some.
 func (c *Side) checkReferences(ctx context.Context, store persistence.History) error {
 	n, err := store.CountReferences(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *Side) checkReferences(ctx context.Context, store persistence.History) e
 	return nil
 }
 
-// loadTrades takes the newest trades from the history; those that it does not know yet were noted
+// loadTrades takes the newest trades from the history. Trades that are not there yet were noted
 // while folding.
 func (c *Side) loadTrades(ctx context.Context, history persistence.History) error {
 	for pair := range len(c.state.Pairs()) + 1 {

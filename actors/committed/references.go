@@ -13,13 +13,13 @@ import (
 	"exchange/persistence"
 )
 
-// ErrUnanswered: nothing was done, for the store did not say whether a deposit's reference was used
-// before.
+// ErrUnanswered: nothing was done, because the store did not say whether a deposit's reference was
+// used before.
 var ErrUnanswered = errors.New(
 	"the store did not say whether the reference was used before: nothing was done, try again")
 
 // ErrIndexDamaged: nothing was done, because the store's index cannot say whether a deposit's
-// reference was used before. That does not pass by itself.
+// reference was used before. It stays so until a backup is restored.
 var ErrIndexDamaged = errors.New(
 	"the index of references is damaged: nothing was done, and trying again does not help; " +
 		"run exchange audit, restore a backup")
@@ -27,9 +27,9 @@ var ErrIndexDamaged = errors.New(
 // A Lookup asks for the deposit that a reference belongs to, or whether a mail is in the outbox. It
 // is part of its asker's message, which comes back with the answer.
 //
-// The committed side has only the deposits that the store may not have yet. What it does not have
-// goes to the store, in this order: a deposit that leaves its memory between the two looks is in
-// the store.
+// The committed side has only the deposits that the store may not have yet. A lookup that finds
+// nothing there goes on to the store. The order matters: a deposit that leaves the memory between
+// the two looks is in the store.
 type Lookup struct {
 	Reference string // of a deposit
 	Mail      uint64 // 0: the question is for a deposit
@@ -37,7 +37,7 @@ type Lookup struct {
 	ID        uint64 // of the deposit or the mail; 0: there is none
 	Deposit   persistence.Deposit
 	watermark uint64 // up to there the committed side leaves deposits to the store
-	Asked     bool   // the store, too
+	Asked     bool   // the store was asked, too
 	Err       error  // the store did not say
 }
 
@@ -59,10 +59,10 @@ func (l *Lookup) answer(c *Side) {
 	}
 }
 
-// An Index asks the store for deposits by their references, for the registry, which must
-// not wait. At most referenceLooks go on at once, each in a goroutine; the others stand in line,
+// An Index asks the store for deposits by their references on behalf of the registry, which must
+// not wait. At most referenceLooks go on at once, each in a goroutine. The others stand in a line,
 // which the limit of commands in flight bounds. Each lookup goes back to the registry, in any
-// order, with an error if the store has not said by its deadline.
+// order, with an error if the store has not answered by the deadline.
 type Index struct {
 	store    persistence.History
 	patience time.Duration // for each lookup, its time in line included
@@ -103,7 +103,7 @@ func (x *Index) Ask(l Looker) {
 	go x.run(next)
 }
 
-// run looks, and goes on with the line until it is empty.
+// run looks, and then takes the next lookup of the line until the line is empty.
 func (x *Index) run(next lookupInLine) {
 	for more := true; more; {
 		x.look(next.looker.lookup(), next.deadline)
@@ -118,8 +118,8 @@ func (x *Index) run(next lookupInLine) {
 	}
 }
 
-// look asks the store once. Only a store that says so knows that there is no such deposit: any
-// other error leaves it open.
+// look asks the store once. Only ErrNotFound says that there is no such deposit; any other error
+// leaves it open.
 func (x *Index) look(l *Lookup, deadline time.Time) {
 	l.Asked = true
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)

@@ -13,14 +13,14 @@ import (
 // Imaging reports whether a snapshot is on its way: for tests of package actors, on its turn.
 func Imaging(c *Side) bool { return c.imaging }
 
-// Waiting returns how many reads wait for the history: for tests of package actors, on its turn.
+// Waiting returns the number of reads that wait for the history: for tests of package actors, on its turn.
 func Waiting(c *Side) int { return len(c.waiting) }
 
-// References are those of deposits in memory, sorted: for tests of package actors, on its turn.
+// References returns the references of deposits in memory, sorted: for tests of package actors, on its turn.
 func References(c *Side) []string { return slices.Sorted(maps.Keys(c.references)) }
 
-// ReadNonces returns of how many keys reads have used nonces: for tests of package actors, on its
-// turn.
+// ReadNonces returns the number of keys whose nonces reads have used: for tests of package actors,
+// on its turn.
 func ReadNonces(c *Side) int { return len(c.readNonces) }
 
 // SetSnapshots says when snapshots are due: for tests of package actors, on its turn.
@@ -29,7 +29,7 @@ func SetSnapshots(c *Side, p SnapshotPolicy) { c.snapshot = p }
 // SetPatience says for how long reads wait: for tests of package actors.
 func SetPatience(d *Door, patience time.Duration) { d.limits.Patience = patience }
 
-// Reading returns how many reads are in flight that complete no command: for tests of package
+// Reading returns the number of reads in flight that complete no command: for tests of package
 // actors.
 func Reading(d *Door) int64 { return d.reading.Load() }
 
@@ -49,15 +49,15 @@ func SetMinute(v *View, minute int64) { v.minute = minute }
 // SetAge changes when a view was made: for tests of package actors.
 func SetAge(v *View, age time.Duration) { v.at = time.Now().Add(-age) }
 
-// RecentTrades are those in memory of a pair, 0 of all, and whether there are older ones: for tests
-// of package actors, on the committed side's turn.
+// RecentTrades returns the trades of a pair (0: of all) in memory, and whether the store has older
+// ones: for tests of package actors, on the committed side's turn.
 func RecentTrades(c *Side, pair uint16) (list []persistence.Trade, older bool) {
 	r := c.tradesOf(pair)
 	return r.rows, r.older
 }
 
-// RecentCandles are those in memory of a pair's chart, and whether there are older ones: for tests
-// of package actors, on the committed side's turn.
+// RecentCandles returns the candles of a pair's chart in memory, and whether the store has older
+// ones: for tests of package actors, on the committed side's turn.
 func RecentCandles(c *Side, pair uint16, f market.Frame) (list []market.Candle, older bool) {
 	k := &c.charts[pair-1][f]
 	return k.list, k.older
@@ -100,12 +100,12 @@ func BeginFollowUp(d *Door) error { return d.beginRead(true) }
 // OccupyLongQueries takes all turns of long queries of the history, and free gives them back: for
 // tests of package gateway, of which queries wait.
 func OccupyLongQueries() (free func()) {
-	for range cap(longScans.places) {
-		longScans.places <- struct{}{}
+	for range cap(longScans.slots) {
+		longScans.slots <- struct{}{}
 	}
 	return func() {
-		for range cap(longScans.places) {
-			<-longScans.places
+		for range cap(longScans.slots) {
+			<-longScans.slots
 		}
 	}
 }

@@ -10,19 +10,19 @@ import (
 // processors. A long query goes through thousands of rows. Long queries take turns, a piece each,
 // and each account or address has one turn at a time. Short queries take no turn.
 type turns struct {
-	places chan struct{} // an element for each query that works
+	slots chan struct{} // an element for each query that works
 
 	mu     sync.Mutex
 	owners map[client]*ownTurn // accounts and addresses with long queries
 }
 
 type ownTurn struct {
-	place   chan struct{} // capacity 1
-	queries int           // that have the place or wait for it
+	slot    chan struct{} // capacity 1
+	queries int           // that have the slot or wait for it
 }
 
 // longScans are the turns of the process, because its queries share its processors.
-var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+var longScans = turns{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	owners: map[client]*ownTurn{}}
 
 func (t *turns) join(c client) *ownTurn {
@@ -30,7 +30,7 @@ func (t *turns) join(c client) *ownTurn {
 	defer t.mu.Unlock()
 	own := t.owners[c]
 	if own == nil {
-		own = &ownTurn{place: make(chan struct{}, 1)}
+		own = &ownTurn{slot: make(chan struct{}, 1)}
 		t.owners[c] = own
 	}
 	own.queries++
@@ -52,8 +52,8 @@ type scan struct {
 	ctx     context.Context
 	client  client
 	own     *ownTurn // nil: the scan was never long
-	alone   bool     // it has the place of its owner
-	working bool     // it has one of all places
+	alone   bool     // it has the slot of its owner
+	working bool     // it has one of all slots
 }
 
 // goOn waits for the scan's next turn.
@@ -62,38 +62,38 @@ func (s *scan) goOn() error {
 		if s.own == nil {
 			s.own = s.turns.join(s.client)
 		}
-		if err := s.enter(s.own.place); err != nil {
+		if err := s.enter(s.own.slot); err != nil {
 			return err
 		}
 		s.alone = true
 	}
 	if s.working { // the scans that wait go first
 		s.working = false
-		<-s.turns.places
+		<-s.turns.slots
 	}
-	if err := s.enter(s.turns.places); err != nil {
+	if err := s.enter(s.turns.slots); err != nil {
 		return err
 	}
 	s.working = true
 	return nil
 }
 
-func (s *scan) enter(places chan<- struct{}) error {
+func (s *scan) enter(slots chan<- struct{}) error {
 	select {
-	case places <- struct{}{}:
+	case slots <- struct{}{}:
 		return nil
 	case <-s.ctx.Done():
 		return s.ctx.Err()
 	}
 }
 
-// end gives back the places of the scan.
+// end gives back the slots of the scan.
 func (s *scan) end() {
 	if s.working {
-		<-s.turns.places
+		<-s.turns.slots
 	}
 	if s.alone {
-		<-s.own.place
+		<-s.own.slot
 	}
 	if s.own != nil {
 		s.turns.leave(s.client)

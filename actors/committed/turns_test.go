@@ -21,7 +21,7 @@ func eventually(t *testing.T, what string, met func() bool) {
 }
 
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
-	all := &turns{places: make(chan struct{}, 1), owners: map[client]*ownTurn{}}
+	all := &turns{slots: make(chan struct{}, 1), owners: map[client]*ownTurn{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ann, ben := client{account: 1}, client{address: 1}
@@ -35,7 +35,7 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 	if err := <-step(first); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-step(first); err != nil { // no other query wants its place
+	if err := <-step(first); err != nil { // no other query wants its slot
 		t.Fatal(err)
 	}
 	hers := step(second)
@@ -59,7 +59,7 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 	}
 	last.end()
 	second.end()
-	if len(all.owners) != 0 || len(all.places) != 0 {
-		t.Errorf("%d owners and %d places are left", len(all.owners), len(all.places))
+	if len(all.owners) != 0 || len(all.slots) != 0 {
+		t.Errorf("%d owners and %d slots are left", len(all.owners), len(all.slots))
 	}
 }

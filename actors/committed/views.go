@@ -11,23 +11,23 @@ import (
 	"exchange/core/trading"
 )
 
-// What everybody asks for (books, tickers, charts) is answered from views: immutable, shared, made
-// at most once for each state of the pair and only when somebody asks. The JSON of a view is kept
-// beside it. While a view is current, a handler takes it without asking any actor.
+// Books, tickers and charts are answered from views, because all clients ask for them. A view is
+// immutable and shared. It is made at most once for each state of the pair, and only when a client
+// asks. Its JSON is kept beside it. While it is current, a handler takes it and asks no actor.
 
 const (
 	// shownLevels is how deep an answer may reach and is always current.
 	shownLevels = 100
 	// shownOrders is how many orders of a side an answer may have and is always current, also where
 	// they reach deeper; and mostShownOrders bounds those of the levels above, because all of them
-	// are copied for each state of the book that somebody asks for: a fifth of a millisecond. It is
-	// the one exception from what shownLevels promises.
+	// are copied for each state of the book that a client asks for: a fifth of a millisecond. It is
+	// the one exception from the promise of shownLevels.
 	shownOrders, mostShownOrders = 2000, 10_000
 	// deepAge is how old an answer that reaches further may be.
 	deepAge = 100 * time.Millisecond
 )
 
-// A ViewKind is what of a pair a view shows.
+// A ViewKind says which public state of a pair a view shows.
 type ViewKind uint8
 
 // The views of a pair.
@@ -38,8 +38,8 @@ const (
 	ViewCandles                 // its newest candles of a frame
 )
 
-// A ViewOf asks for a view. Of a book, an answer that reaches beyond what is always current may as
-// a whole be a little old.
+// A ViewOf asks for a view. A view that reaches beyond the part of a book that is always current
+// may be a little old as a whole.
 type ViewOf struct {
 	Pair                uint16
 	Kind                ViewKind
@@ -67,15 +67,15 @@ type View struct {
 	Older    bool            // ViewCandles: the history has older ones
 
 	at        time.Time
-	buy, sell reach // Depth: of the book that it is a copy of
-	minute    int64 // ViewTicker: epoch minutes; it is another one in the next
+	buy, sell reach // Depth: how much of the copied book is always current
+	minute    int64 // ViewTicker: epoch minute, after which the view is not current
 
 	keep sync.Once
 	kept any // of the view's reader
 }
 
-// Kept returns what the view's reader keeps beside it, such as its JSON. make makes it for the
-// first caller.
+// Kept returns the value that the view's reader keeps beside it, such as its JSON. make makes the
+// value for the first caller.
 func (v *View) Kept(make func() any) any {
 	v.keep.Do(func() { v.kept = make() })
 	return v.kept
@@ -191,7 +191,7 @@ func (c *Side) newView(q *ViewOf) {
 	q.View = v
 }
 
-// room is an empty list with memory for as much as there was, and a little more.
+// room returns an empty list with memory for as many entries as last has, and a few more.
 func room[T any](last []T) []T {
 	if len(last) == 0 {
 		return nil
@@ -199,7 +199,7 @@ func room[T any](last []T) []T {
 	return make([]T, 0, len(last)+len(last)/32+8)
 }
 
-// copyDepth copies the book, and says which slot the copy is for.
+// copyDepth copies the book, and returns the slot of the copy.
 func (v *View) copyDepth(q *ViewOf, p *state.Pair, b *viewCache) int {
 	slot, deep := slotsOf(q.Kind)
 	v.buy, v.sell = reachOf(q.Kind, p.Book, trading.Buy), reachOf(q.Kind, p.Book, trading.Sell)

@@ -32,7 +32,7 @@ type visit struct {
 	followUp bool // it completes the answer to a command
 	paced    bool // its long queries take turns with those of other clients
 	signed   bool // the nonce is taken, and the account's slot
-	place    bool // the account's slot is held
+	slot     bool // the account's slot is held
 }
 
 // enter begins the visit of a client.
@@ -50,7 +50,7 @@ func (d *Door) enterFollowUp() (visit, error) {
 
 // end gives the slots back.
 func (v *visit) end() {
-	if v.place {
+	if v.slot {
 		v.door.private.end(v.by.Key.Account.ID)
 	}
 	v.door.endRead(v.followUp)
@@ -83,7 +83,7 @@ func (v *visit) ask(q Question) error {
 		}
 		<-r.reply // it came at the last moment
 	}
-	v.place = v.place || r.place
+	v.slot = v.slot || r.slot
 	err := r.Err
 	r.free()
 	return err
@@ -99,7 +99,7 @@ func (v *visit) sign(r *Read) error {
 		if !d.private.begin(key.Account.ID, most) {
 			return d.host.TurnAway(RefusedAccountBusy)
 		}
-		r.place = true
+		r.slot = true
 	}
 	r.key, r.nonce, v.signed = key, v.by.Nonce, true
 	return nil

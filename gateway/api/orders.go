@@ -18,7 +18,7 @@ func (c *Call) placeOrder() {
 		c.FailWith(err)
 		return
 	}
-	w := c.orderWish()
+	w := c.orderRequest()
 	if c.badFields() {
 		return
 	}
@@ -40,8 +40,8 @@ func (c *Call) placeOrder() {
 	cmd.Free()
 }
 
-// orderWish reads and checks the fields of an order. It notes each bad field.
-func (c *Call) orderWish() actors.OrderRequest {
+// orderRequest reads and checks the fields of an order. It notes each bad field.
+func (c *Call) orderRequest() actors.OrderRequest {
 	var w actors.OrderRequest
 	if text, ok := c.field("pair"); ok {
 		if w.Pair = c.engine.Pair(text); w.Pair == nil {
