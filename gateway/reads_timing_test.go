@@ -9,8 +9,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// tradedLately fills the first pair's book with alice's orders and has bob take some of them. It returns
-// alice's key.
+// tradedLately fills the first pair's book with alice's orders and has bob take some of them. It
+// returns alice's key.
 func tradedLately(b *testing.B, h *harness) string {
 	b.Helper()
 	for name, currency := range map[string]string{"alice": "BTC", "bob": "USDT"} {

@@ -363,7 +363,8 @@ func (c *Side) wait(r *Read) {
 	c.waiting = append(c.waiting, r)
 }
 
-// Nonce returns the highest nonce that a key has used, for commands and for reads; 0: it is revoked.
+// Nonce returns the highest nonce that a key has used, for commands and for reads; 0: the key is
+// revoked.
 func (c *Side) Nonce(key uint32) uint64 {
 	return max(c.state.Keys()[key-1].Nonce, c.readNonces[key])
 }

@@ -13,10 +13,12 @@ import (
 // Imaging reports whether a snapshot is on its way: for tests of package actors, on its turn.
 func Imaging(c *Side) bool { return c.imaging }
 
-// Waiting returns the number of reads that wait for the history: for tests of package actors, on its turn.
+// Waiting returns the number of reads that wait for the history: for tests of package actors, on
+// its turn.
 func Waiting(c *Side) int { return len(c.waiting) }
 
-// References returns the references of deposits in memory, sorted: for tests of package actors, on its turn.
+// References returns the references of deposits in memory, sorted: for tests of package actors, on
+// its turn.
 func References(c *Side) []string { return slices.Sorted(maps.Keys(c.references)) }
 
 // ReadNonces returns the number of keys whose nonces reads have used: for tests of package actors,
