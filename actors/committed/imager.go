@@ -81,7 +81,7 @@ func (i *Imager) Making() bool { return i.ordered.Load() > 0 }
 // image makes the image of the state as it is. After each piece it lets others run, because all
 // processors may be busy.
 func (i *Imager) image() *Image {
-	m, begin := &Image{Seq: i.batches.State.Seq()}, time.Now()
+	m, begin := new(Image), time.Now()
 	for piece := range i.batches.State.Image {
 		m.pieces, m.Size = append(m.pieces, piece), m.Size+len(piece)
 		runtime.Gosched()
@@ -92,7 +92,6 @@ func (i *Imager) image() *Image {
 
 // An Image is the whole state at one sequence. It is read once, by one goroutine.
 type Image struct {
-	Seq    uint64
 	Size   int // bytes
 	pieces [][]byte
 	took   time.Duration // to make it

@@ -13,7 +13,6 @@
 //	failure.go     every way to fail, and the failure for an error of the engine
 //	field.go       parameters of questions, texts of bad fields
 //	text.go        large and shared answers: texts, pieces, and their Budget
-//	turns.go       how many long queries of the history work at once
 //	encode.go      rows in JSON, written with encode/
 //	market.go      pairs, currencies, books, trades
 //	ticker.go      tickers and charts
