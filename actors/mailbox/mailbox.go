@@ -43,6 +43,8 @@ type Host struct {
 
 // An Urgent message comes before those of its mailbox that are not, if the mailbox has lanes. The
 // urgent ones keep their order, and so do the others.
+//
+//tidy:keep messages of other rooms have its method
 type Urgent interface {
 	// Urgent reports whether this message is. A sender calls it.
 	Urgent() bool

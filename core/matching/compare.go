@@ -19,7 +19,7 @@ type Comparison struct {
 }
 
 // A Difference is the first place at which two books differ. An order without an id is none.
-type Difference struct{ One, Other trading.Order }
+type Difference struct{ one, other trading.Order }
 
 // Texts returns both orders for a message.
 func (d *Difference) Texts() (one, other string) {
@@ -29,7 +29,7 @@ func (d *Difference) Texts() (one, other string) {
 		}
 		return fmt.Sprintf("%+v", o)
 	}
-	return text(d.One), text(d.Other)
+	return text(d.one), text(d.other)
 }
 
 // Next compares the next n orders, at least one. It reports whether these were the last. A nil
@@ -38,17 +38,17 @@ func (c *Comparison) Next(one, other *Book, n int) (done bool, differ *Differenc
 	if c.side == 0 {
 		c.side = trading.Buy
 	}
-	c.one = one.AppendOrdersAfter(c.one[:0], c.side, c.price, c.id, n)
-	c.other = other.AppendOrdersAfter(c.other[:0], c.side, c.price, c.id, n)
+	c.one = one.appendOrdersAfter(c.one[:0], c.side, c.price, c.id, n)
+	c.other = other.appendOrdersAfter(c.other[:0], c.side, c.price, c.id, n)
 	for i := range max(len(c.one), len(c.other)) {
 		var d Difference
 		if i < len(c.one) {
-			d.One = c.one[i]
+			d.one = c.one[i]
 		}
 		if i < len(c.other) {
-			d.Other = c.other[i]
+			d.other = c.other[i]
 		}
-		if d.One != d.Other {
+		if d.one != d.other {
 			return true, &d
 		}
 	}
@@ -62,11 +62,11 @@ func (c *Comparison) Next(one, other *Book, n int) (done bool, differ *Differenc
 	return done, nil
 }
 
-// AppendOrdersAfter appends the best n orders of a side behind a place to dst, in the order of
+// appendOrdersAfter appends the best n orders of a side behind a place to dst, in the order of
 // Orders: those at price that are younger than the order id, then those at worse prices. The order
 // itself, and its level, need not be there any more. A price of 0 is the place before all. Ids grow
 // within a level, so it costs a search of the level's queue at most.
-func (b *Book) AppendOrdersAfter(dst []trading.Order, side trading.Side, price money.Price,
+func (b *Book) appendOrdersAfter(dst []trading.Order, side trading.Side, price money.Price,
 	id uint64, n int) []trading.Order {
 	best := ^uint64(0)
 	if price > 0 {

@@ -44,7 +44,7 @@ func TestOrdersAfterAPlaceAreTheRestOfTheSide(t *testing.T) {
 		b, _ := drawBook(t)
 		for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 			all := b.AppendOrders(nil, side, -1)
-			if got := b.AppendOrdersAfter(nil, side, 0, 0, len(all)+1); !slices.Equal(got, all) {
+			if got := b.appendOrdersAfter(nil, side, 0, 0, len(all)+1); !slices.Equal(got, all) {
 				t.Fatalf("from the begin there are %d orders, want %d", len(got), len(all))
 			}
 			if len(all) == 0 {
@@ -58,7 +58,7 @@ func TestOrdersAfterAPlaceAreTheRestOfTheSide(t *testing.T) {
 			}
 			want := all[at+1:]
 			want = want[:min(n, len(want))]
-			got := b.AppendOrdersAfter(nil, side, place.Price, place.ID, n)
+			got := b.appendOrdersAfter(nil, side, place.Price, place.ID, n)
 			if !slices.Equal(got, want) {
 				t.Fatalf("%d orders after %+v: %v, want %v", n, place, got, want)
 			}
@@ -85,11 +85,11 @@ func TestAComparisonFindsEachDifference(t *testing.T) {
 		victim := rapid.SampledFrom(orders).Draw(t, "victim")
 		removed, _ := other.Cancel(victim.ID)
 		if _, differ := compared(one, other, n, func() {}); differ == nil ||
-			differ.One != removed {
+			differ.one != removed {
 			t.Fatalf("without %+v: %+v", removed, differ)
 		}
 		if _, differ := compared(other, one, n, func() {}); differ == nil ||
-			differ.Other != removed {
+			differ.other != removed {
 			t.Fatalf("with %+v too many: %+v", removed, differ)
 		}
 	})
