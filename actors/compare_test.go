@@ -86,7 +86,9 @@ func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 		if len(again) != 1 || again[0] != g.key.Account || len(c.found) > 0 {
 			t.Errorf("%d are visited again, found %v", len(again), c.found)
 		}
-		c, done := g.comparing(func(c *comparison) error { return c.walletsAtRest(t.Context(), again) })
+		c, done := g.comparing(func(c *comparison) error {
+			return c.walletsAtRest(t.Context(), again)
+		})
 		eventually(t, "no commands are taken", g.e.paused.Load)
 		g.turnedAway("an order meanwhile", g.placing(g.sell(coin)), ErrPaused)
 		g.letGo()

@@ -72,8 +72,8 @@ const (
 
 func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int,
 	timing *Timing, log *slog.Logger, meter *metrics.Engine, out journalOut) *journal {
-	return &journal{store: store, token: token, last: last, newest: last, limit: limit, timing: timing, log: log,
-		meter: meter, out: out,
+	return &journal{store: store, token: token, last: last, newest: last, limit: limit,
+		timing: timing, log: log, meter: meter, out: out,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 

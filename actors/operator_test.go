@@ -432,11 +432,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 			}
 		}
 		decided := func(change func(w *wallet)) func(*teller) {
-			return func(b *teller) {
-				b.e.probeWallet(b.key.Account, func(w *wallet) {
-					change(w)
-				})
-			}
+			return func(b *teller) { b.e.probeWallet(b.key.Account, change) }
 		}
 		committed := func(change func(s *state.State)) func(*teller) {
 			return func(b *teller) { b.e.probe(b.e.fold, func() { change(b.e.committed.State()) }) }

@@ -116,7 +116,8 @@ type (
 	Finish struct{}
 )
 
-// Urgent implements mailbox.Urgent: folding waits for no read, and neither do stream events.
+// Urgent makes this an urgent message of a mailbox: folding waits for no read, and neither do
+// stream events.
 func (*Released) Urgent() bool { return true }
 
 // Connect names the parts that the committed side tells of things, and the writer of projections.

@@ -113,7 +113,8 @@ func (r *Read) Answer() {
 	r.drop()
 }
 
-// Urgent implements mailbox.Urgent: the answer to a command waits for no other read.
+// Urgent makes this an urgent message of a mailbox: the answer to a command waits for no other
+// read.
 func (r *Read) Urgent() bool { return r.followUp }
 
 // Park says that an actor keeps the read. It changes nothing if the handler has left.

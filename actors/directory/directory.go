@@ -46,7 +46,7 @@ type Currency struct {
 	Sign            string
 	Number          uint16
 	MinimumWithdraw money.Amount
-	// of withdraws, anchored at both ends; nil: every one that ValidAddress takes
+	// form of addresses for withdrawals, anchored at both ends; nil: each that ValidAddress takes
 	Addresses *regexp.Regexp
 }
 
