@@ -334,7 +334,7 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 			t.Errorf("%d orders are cancelled, %v", len(got.orders), got.err)
 		}
 		unblock()
-		eventually(t, "the rest is cancelled in any case", func() bool { return g.open("slow") == 0 })
+		eventually(t, "the rest is cancelled", func() bool { return g.open("slow") == 0 })
 		g.end()
 	})
 }
