@@ -345,8 +345,8 @@ func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 
 // One delay stays possible. A process looks whether the store is its own, and is then stopped
 // before it writes an answer. When it goes on it answers, and by then its client may know more from
-// the other exchange. The answer is as old as its question and no older, so there is still one order
-// of all operations. The process refuses a question that comes after the stop.
+// the other exchange. The answer is as old as its question and no older, so there is still one
+// order of all operations. The process refuses a question that comes after the stop.
 func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	const stale = 200 * time.Millisecond
 	onSharedStores(t, func(t *testing.T, fresh func() place) {

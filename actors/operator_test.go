@@ -401,7 +401,7 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 	})
 }
 
-// What differs in one of the places that an audit compares is found, and the place is named.
+// Each place that an audit compares is changed once, and the audit names it.
 func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		one := ledger.Change{Currency: 1, Credit: money.Amount(1).Balance()}
@@ -451,9 +451,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 		f(decided(func(w *wallet) { w.open.Remove(1) }),
 			"account ann: its wallet has open orders [], committed are [")
 		f(func(b *teller) {
-			b.e.probe(b.e.Pairs()[0].Book, func() {
-				b.e.books[0].orders.Cancel(1)
-			})
+			b.e.probe(b.e.Pairs()[0].Book, func() { b.e.books[0].orders.Cancel(1) })
 		},
 			"BTC_USD: the working book has nothing where the committed one has {ID:1 Account:1 ")
 		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }),
