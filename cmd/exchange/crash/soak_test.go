@@ -11,8 +11,9 @@ import (
 	"exchange/loadtest"
 )
 
-// A short soak of the real program: what scripts/soak runs for longer. Its bounds are so wide that
-// no machine breaks them; the last run has one that each machine breaks.
+// A short soak of the real program: what scripts/soak runs for longer. Its bound is so wide that no
+// machine breaks it; the last run has one that each machine breaks. Growth is not judged here: so
+// few orders have no steady number.
 func TestASoakTellsWhatTheServerDidMeanwhile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "store")
 	s := exchangetest.New(t, "pebble:"+folder)
@@ -25,7 +26,7 @@ func TestASoakTellsWhatTheServerDidMeanwhile(t *testing.T) {
 		"--rate", "200", "--mix", "60,30,10", "--open-orders", "80"}
 	out, errOut, code := s.Command(append(common, "--duration", "8s", "--row", "1s",
 		"--deposits", "20", "--subscribers", "diff=2,trades=2", "--disk", folder, "--stall", "1h",
-		"--growth", "1000", "--json", file, "--plot", plot)...)
+		"--json", file, "--plot", plot)...)
 	if code != 0 || !strings.Contains(out, "No difference was found.") ||
 		!strings.Contains(out, "the audit is clean") || !strings.Contains(out, "longest stage") {
 		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
