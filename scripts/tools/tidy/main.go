@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,16 +17,12 @@ import (
 //go:embed arrows.txt
 var arrowsText string
 
-//go:embed clean.txt
-var cleanText string
-
 func main() {
 	arrows := flag.Bool("arrows", false, "print how the files of packages use each other")
 	figures := flag.Bool("figures", false, "print only how many places break each rule")
-	clean := flag.Bool("clean", false, "look only at the rooms of clean.txt")
 	dir := flag.String("C", ".", "the `folder` of the module")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: tidy [-C folder] [-clean] [-figures]\n"+
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: tidy [-C folder] [-figures]\n"+
 			"       tidy [-C folder] -arrows [package ...]")
 		flag.PrintDefaults()
 	}
@@ -45,9 +40,6 @@ func main() {
 	}
 	found := map[string][]finding{}
 	err = errors.Join(checkFiles(root, found), checkTypes(root, arrowsText, found))
-	if err == nil && *clean {
-		err = onlyClean(root, cleanText, found)
-	}
 	if err != nil {
 		fail(err)
 	}
@@ -74,27 +66,6 @@ func print(w io.Writer, found map[string][]finding) (n int) {
 		}
 	}
 	return n
-}
-
-// onlyClean keeps the findings in the rooms that a list names: a folder a line, or a page.
-func onlyClean(root, text string, found map[string][]finding) error {
-	clean := map[string]bool{}
-	for line := range strings.Lines(text) {
-		name, _, _ := strings.Cut(line, "#")
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-			return fmt.Errorf("clean.txt: %w", err)
-		}
-		clean[name] = true
-	}
-	for rule, list := range found {
-		found[rule] = slices.DeleteFunc(list, func(f finding) bool {
-			return !clean[path.Dir(f.file)] && !clean[f.file]
-		})
-	}
-	return nil
 }
 
 func fail(err error) {

@@ -200,32 +200,6 @@ func TestNamesForTestsAreForTestsAlone(t *testing.T) {
 		"a/testing.go:8: Probe's comment does not say \"for tests of ...\"")
 }
 
-func TestOnlyCleanRoomsCount(t *testing.T) {
-	found := func() map[string][]finding {
-		return map[string][]finding{rules[0]: {{"a/a.go", 1, ""}, {"a/b/b.go", 1, ""},
-			{"p.md", 1, ""},
-			{"b/", 1, ""}}}
-	}
-	root := house(t, map[string]string{"a/a.go": "", "b/b.go": "", "p.md": ""})
-	for text, want := range map[string]string{"": "", "a\n": "a/a.go", "p.md # a page\n": "p.md",
-		"b\na\n": "a/a.go b/"} {
-		list := found()
-		if err := onlyClean(root, text, list); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, f := range list[rules[0]] {
-			got = append(got, f.file)
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q leaves %q", text, got)
-		}
-	}
-	if err := onlyClean(root, "gone\n", found()); err == nil {
-		t.Error("a room that there is not counts as clean")
-	}
-}
-
 func TestArrowsOfARoomAreCountedAndTheFewestClimb(t *testing.T) {
 	root := house(t, map[string]string{
 		"a/a.go": "package a\n\ntype T struct{ field int }\n\nfunc (T) m() { c() }\n",
