@@ -68,13 +68,14 @@ func history(t *testing.T, e *Engine) {
 	ann := e.Key([]byte("key-of-ann"))
 	for i := range 3 {
 		must[*Command](t)(e.Cancel(ann, next(), place("ann", 0, trading.Sell))).Free()
-		withdraw, to := uint64(i+1), uint8(event.WithdrawApproved)
+		withdrawal, to := uint64(i+1), uint8(event.WithdrawalApproved)
 		must[*Command](t)(e.Withdraw(ann, next(), 1, coin, "somewhere")).Free()
-		must[*Command](t)(e.ConfirmWithdraw(ann, next(), withdraw, codeOf(t, e, withdraw))).Free()
+		must[*Command](t)(e.ConfirmWithdrawal(ann, next(), withdrawal, codeOf(t, e,
+			withdrawal))).Free()
 		if i == 1 {
-			to = event.WithdrawRefused
+			to = event.WithdrawalRefused
 		}
-		must[*Command](t)(e.MoveWithdraw("ops", withdraw, to, "")).Free()
+		must[*Command](t)(e.MoveWithdrawal("ops", withdrawal, to, "")).Free()
 	}
 }
 

@@ -62,7 +62,7 @@ func (n *counters) restore(s *state.State) {
 	order, trade, _ := s.LastIDs()
 	n.order.Store(order)
 	n.trade.Store(trade)
-	n.withdrawal.Store(s.LastWithdraw())
+	n.withdrawal.Store(s.LastWithdrawal())
 }
 
 // A clockAlarm logs that the clock went back, at most once a second.

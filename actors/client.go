@@ -64,37 +64,37 @@ func (e *Engine) CancelAll(key *directory.Key, nonce uint64, pair *directory.Pai
 	return e.do(c)
 }
 
-// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. It returns ErrNoMail if
-// the engine has no mail server for the code.
+// Withdraw asks for money to leave; as Place. The record is a KindWithdrawal. It returns
+// ErrNoMail if the engine has no mail server for the code.
 func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
 	address string) (*Command, error) {
 	if err := e.Mails(); err != nil {
 		return nil, err
 	}
-	c := newCommand(event.KindWithdraw)
+	c := newCommand(event.KindWithdrawal)
 	c.key, c.account = key, key.Account
 	c.order.nonce = nonce
 	c.withdrawal = withdrawalRequest{currency: currency, amount: amount, address: address}
 	return e.do(c)
 }
 
-// ConfirmWithdraw confirms a withdrawal with the code that was mailed; as Place. It is refused for
-// RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
-func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdrawal uint64,
+// ConfirmWithdrawal confirms a withdrawal with the code that was mailed; as Place. It is refused
+// for RefusedWithdrawal, RefusedTries, or with a record of KindCodeRefused.
+func (e *Engine) ConfirmWithdrawal(key *directory.Key, nonce, withdrawal uint64,
 	code string) (*Command, error) {
 	return e.moveWithdrawal(key, nonce,
-		withdrawalRequest{id: withdrawal, to: event.WithdrawVerified, code: code})
+		withdrawalRequest{id: withdrawal, to: event.WithdrawalVerified, code: code})
 }
 
-// CancelWithdraw takes a withdrawal back; as Place. It is refused for RefusedWithdraw.
-func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdrawal uint64) (*Command, error) {
+// CancelWithdrawal takes a withdrawal back; as Place. It is refused for RefusedWithdrawal.
+func (e *Engine) CancelWithdrawal(key *directory.Key, nonce, withdrawal uint64) (*Command, error) {
 	return e.moveWithdrawal(key, nonce,
-		withdrawalRequest{id: withdrawal, to: event.WithdrawCancelled})
+		withdrawalRequest{id: withdrawal, to: event.WithdrawalCancelled})
 }
 
 func (e *Engine) moveWithdrawal(key *directory.Key, nonce uint64, w withdrawalRequest) (*Command,
 	error) {
-	c := newCommand(event.KindWithdrawMoved)
+	c := newCommand(event.KindWithdrawalMoved)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.withdrawal = nonce, w
 	return e.do(c)

@@ -83,13 +83,13 @@ type Admin struct {
 // A decision is the actors' answer to a request, beside its record.
 type decision struct {
 	outcome   Outcome
-	ticket    uint64         // the wallet's number for the command, while it is out
-	reserved  reservation    // in the wallet
-	shortfall reservation    // needed - available, when funds were refused
-	lastNonce uint64         // of the key, when its nonce was refused
-	cancelled []uint64       // kindCancelAll: the orders
-	moved     state.Withdraw // KindWithdrawMoved, accepted: as it is after that
-	adminErr  error          // why an operator's request changed nothing
+	ticket    uint64           // the wallet's number for the command, while it is out
+	reserved  reservation      // in the wallet
+	shortfall reservation      // needed - available, when funds were refused
+	lastNonce uint64           // of the key, when its nonce was refused
+	cancelled []uint64         // kindCancelAll: the orders
+	moved     state.Withdrawal // KindWithdrawalMoved, accepted: as it is after that
+	adminErr  error            // why an operator's request changed nothing
 }
 
 // An orderRequest has the fields of a KindOrder or a KindCancel. All kinds use the nonce.
@@ -102,13 +102,13 @@ type orderRequest struct {
 	clientID event.ClientID
 }
 
-// A withdrawalRequest has the fields of a KindWithdraw or a KindWithdrawMoved.
+// A withdrawalRequest has the fields of a KindWithdrawal or a KindWithdrawalMoved.
 type withdrawalRequest struct {
 	id       uint64
 	currency uint16
 	amount   money.Amount
 	address  string
-	to       uint8  // KindWithdrawMoved: the next status
+	to       uint8  // KindWithdrawalMoved: the next status
 	code     string // from its owner, to confirm it
 	details  string // from an operator, when it is refused
 
@@ -175,9 +175,9 @@ func (c *Command) Record() *event.Record { return &c.record }
 // Cancelled returns the orders that a CancelAll cancelled, in order of their ids.
 func (c *Command) Cancelled() []uint64 { return c.cancelled }
 
-// Withdraw returns the withdrawal that a ConfirmWithdraw, CancelWithdraw or MoveWithdraw changed,
-// as it was after that.
-func (c *Command) Withdraw() *state.Withdraw { return &c.moved }
+// Withdrawal returns the withdrawal that a ConfirmWithdrawal, CancelWithdrawal or MoveWithdrawal
+// changed, as it was after that.
+func (c *Command) Withdrawal() *state.Withdrawal { return &c.moved }
 
 // Shortfall returns the missing money when the refusal's reason is RefusedFunds.
 func (c *Command) Shortfall() (currency uint16, missing money.Balance) {

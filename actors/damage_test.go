@@ -79,8 +79,8 @@ func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (strin
 		}
 		note("deposits", store.Deposits(ctx, persistence.DepositQuery{Account: account},
 			writing[persistence.Deposit](&b)))
-		note("withdraws", store.Withdraws(ctx, persistence.WithdrawQuery{Account: account},
-			writing[persistence.Withdraw](&b)))
+		note("withdraws", store.Withdrawals(ctx, persistence.WithdrawalQuery{Account: account},
+			writing[persistence.Withdrawal](&b)))
 	}
 	note("actions", store.Actions(ctx, persistence.ActionQuery{},
 		writing[persistence.Action](&b)))

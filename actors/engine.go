@@ -336,7 +336,7 @@ func (e *Engine) toJournal(n *entry)                         { e.journal.submit(
 func (e *Engine) toCommitted(r *committed.Read)              { e.committed.Send(r) }
 func (e *Engine) lookUp(l *lookup)                           { e.committed.Send(l) }
 func (e *Engine) limits() *Limits                            { return &e.opts.Limits }
-func (e *Engine) withdrawalPolicy() *WithdrawPolicy          { return &e.opts.Withdraw }
+func (e *Engine) withdrawalPolicy() *WithdrawalPolicy        { return &e.opts.Withdrawal }
 func (e *Engine) toWallet(a *directory.Account, message any) { e.root.Send(a.Wallet, message) }
 func (e *Engine) nextWithdrawal() uint64                     { return e.ids.withdrawal.Add(1) }
 func (e *Engine) narrowCancelAll()                           { e.extraCancels.Add(-1) }
@@ -349,9 +349,9 @@ func (e *Engine) widenCancelAll() bool {
 }
 
 // Code returns the code that confirms a withdrawal.
-func (e *Engine) Code(w *state.Withdraw) string { return e.sealer.Code(e.history, w) }
+func (e *Engine) Code(w *state.Withdrawal) string { return e.sealer.Code(e.history, w) }
 
-func (e *Engine) codeFits(w *state.Withdraw, code string) bool {
+func (e *Engine) codeFits(w *state.Withdrawal, code string) bool {
 	return e.sealer.CodeFits(e.history, w, code)
 }
 

@@ -27,7 +27,7 @@ func testOptions(store persistence.Store) Options {
 		panic(err)
 	}
 	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming,
-		Snapshot: DefaultSnapshot, Withdraw: DefaultWithdraw,
+		Snapshot: DefaultSnapshot, Withdrawal: DefaultWithdrawal,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func(secret []byte) any { return string(secret) },
 		Mail:        unsent,

@@ -55,12 +55,12 @@ func (b *teller) restartWithout(at place, head string) {
 	b.key = b.e.Key([]byte("key-of-ann"))
 }
 
-// issued waits for the mail with that issue of withdraw 1's code, in the history of now.
+// issued waits for the mail with that issue of withdrawal 1's code, in the history of now.
 func (b *teller) issued(issue uint32) (code string) {
 	b.t.Helper()
 	eventually(b.t, fmt.Sprint("issue ", issue, " is mailed"), func() bool {
 		for _, m := range b.post.delivered() {
-			if m.Withdraw.ID == 1 && m.Withdraw.Issue == issue && m.history == b.e.history {
+			if m.Withdrawal.ID == 1 && m.Withdrawal.Issue == issue && m.history == b.e.history {
 				code = m.Code
 			}
 		}
@@ -101,13 +101,13 @@ func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
 			t.Fatalf("the start after it goes from history %v to %v", second, b.e.history)
 		}
 		// The code of before costs no try, as often as there are tries in all.
-		for n := range b.o.Withdraw.CodeTries {
+		for n := range b.o.Withdrawal.CodeTries {
 			b.expect(b.confirm(1, code), "code expired")
 			code = b.issued(uint32(n + 2))
 			b.restartWithout(at, head)
 		}
 		b.expect(b.confirm(1, code), "code expired")
-		b.expect(b.confirm(1, b.issued(uint32(b.o.Withdraw.CodeTries+2))), "status 20")
+		b.expect(b.confirm(1, b.issued(uint32(b.o.Withdrawal.CodeTries+2))), "status 20")
 		seen := map[string]Mail{}
 		// one that was sent just before a crash is sent again
 		for _, m := range b.post.delivered() {
@@ -185,7 +185,7 @@ func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 		b.expect(b.confirm(1, before), "code expired")
 		third := func() string {
 			for _, m := range b.post.delivered()[len(old):] {
-				if m.Withdraw.ID == 1 && m.Withdraw.Issue == 2 {
+				if m.Withdrawal.ID == 1 && m.Withdrawal.Issue == 2 {
 					return m.Code
 				}
 			}
@@ -212,7 +212,7 @@ func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 // The code of before, which was mailed after the backup, costs no try.
 func TestACodeThatWaitsOverARestoreIsMailedAnew(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), func(o *Options) { o.Mail, o.Withdraw.CodeTries = unsent, 1 })
+		b := newTeller(t, fresh(t), func(o *Options) { o.Mail, o.Withdrawal.CodeTries = unsent, 1 })
 		for id := uint64(1); id <= 2; id++ {
 			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
 		}
@@ -228,7 +228,7 @@ func TestACodeThatWaitsOverARestoreIsMailedAnew(t *testing.T) {
 		b.code(2)
 		codes := map[uint64]string{}
 		for _, m := range b.post.delivered() {
-			codes[m.Withdraw.ID] = m.Code
+			codes[m.Withdrawal.ID] = m.Code
 		}
 		b.expect(b.confirm(1, codes[1]), "status 20")
 		b.expect(b.confirm(2, before[1]), "code expired")

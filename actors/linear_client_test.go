@@ -139,7 +139,7 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		return o
 	case n == 10:
 		r.drawCount++
-		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, r.drawCount,
+		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdrawal, r.drawCount,
 			c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(8)
 		return o
 	case n < 13:
@@ -309,15 +309,15 @@ func (c *recordedClient) unsigned(e *Engine,
 	move := func(to uint8) func() (lineartest.Result, error) {
 		return func() (lineartest.Result, error) {
 			return r.commanded(e, o, func() (*Command, error) {
-				return e.MoveWithdraw("test", withdrawal, to, "")
+				return e.MoveWithdrawal("test", withdrawal, to, "")
 			})
 		}
 	}
 	switch o.Kind {
 	case lineartest.ApproveWithdrawal:
-		return move(event.WithdrawApproved)
+		return move(event.WithdrawalApproved)
 	case lineartest.RefuseWithdrawal:
-		return move(event.WithdrawRefused)
+		return move(event.WithdrawalRefused)
 	case lineartest.CreateKey:
 		return done(func() (Admin, error) {
 			return e.CreateKey("test", account, keyName(o.Key), "secret",
@@ -365,16 +365,16 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 			pair = e.Pairs()[o.Pair]
 		}
 		return e.CancelAll(key, o.Nonce, pair)
-	case lineartest.Withdraw:
+	case lineartest.Withdrawal:
 		return e.Withdraw(key, o.Nonce, uint16(o.Currency+1), amount, strconv.Itoa(o.Withdrawal))
 	case lineartest.ConfirmWithdrawal:
 		code, err := askCode(e, withdrawal)
 		if err != nil {
 			return nil, err
 		}
-		return e.ConfirmWithdraw(key, o.Nonce, withdrawal, code)
+		return e.ConfirmWithdrawal(key, o.Nonce, withdrawal, code)
 	}
-	return e.CancelWithdraw(key, o.Nonce, withdrawal)
+	return e.CancelWithdrawal(key, o.Nonce, withdrawal)
 }
 
 // commanded is what a command's end says.
@@ -399,7 +399,7 @@ func (r *recording) refusal(e *Engine, o *lineartest.Operation,
 	switch reason := c.Record().Refusal.Reason; reason {
 	case event.RefusedFunds:
 		result.Outcome = lineartest.RefusedFunds
-	case event.RefusedNotOpen, event.RefusedWithdraw, event.RefusedNoOrders:
+	case event.RefusedNotOpen, event.RefusedWithdrawal, event.RefusedNoOrders:
 		result.Outcome = lineartest.RefusedState
 	case event.RefusedKey:
 		result.Outcome = lineartest.RefusedKey
@@ -451,9 +451,9 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 			coins(c.Record().Cancel.Remaining.Balance())
 	case lineartest.CancelAll:
 		result.Cancelled = slices.Clone(c.Cancelled())
-	case lineartest.Withdraw:
+	case lineartest.Withdrawal:
 		r.withdrawals = append(r.withdrawals,
-			known{o.Account, o.Withdrawal, c.Record().Withdraw.ID})
+			known{o.Account, o.Withdrawal, c.Record().Withdrawal.ID})
 	}
 	return result
 }
@@ -580,7 +580,7 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 			return result, err
 		}
 		result.Pending = append(result.Pending,
-			lineartest.Pending{Withdrawal: number, Confirmed: w.Status == event.WithdrawVerified})
+			lineartest.Pending{Withdrawal: number, Confirmed: w.Status == event.WithdrawalVerified})
 	}
 	for _, h := range wallet.Holdings {
 		result.Funds[h.Currency-1] = lineartest.Funds{Balance: units(h.Balance),

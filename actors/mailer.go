@@ -18,13 +18,13 @@ import (
 // A Mail tells an account about one of its withdrawals: the code that confirms it, or that it was
 // refused.
 type Mail struct {
-	id       uint64 // the same for every try in one history
-	history  event.HistoryID
-	To       string // address
-	Currency string // code
-	Code     string // "": the withdrawal was refused
-	Valid    time.Duration
-	Withdraw state.Withdraw
+	id         uint64 // the same for every try in one history
+	history    event.HistoryID
+	To         string // address
+	Currency   string // code
+	Code       string // "": the withdrawal was refused
+	Valid      time.Duration
+	Withdrawal state.Withdrawal
 }
 
 // MessageID returns an id that is the same for every try in one history, and of no other mail of
@@ -65,7 +65,7 @@ type mailer struct {
 type mailerOut interface {
 	FollowUp(q committed.Question) error
 	mailed(id uint64, reason string) error // takes a mail out of the outbox
-	Code(w *state.Withdraw) string
+	Code(w *state.Withdrawal) string
 	CurrencyCode(number uint16) string
 }
 
@@ -250,7 +250,7 @@ func (m *mailer) serve(q *mailQueue) {
 		q.failures = 0
 		m.done(id, "")
 	case errors.Is(err, ErrNeverMailed), now.Sub(time.UnixMicro(mail.TimeUs)) > mailLifetime:
-		m.log.Error("a mail is given up", "mail", id, "withdraw", mail.Withdraw.ID, "error", err)
+		m.log.Error("a mail is given up", "mail", id, "withdraw", mail.Withdrawal.ID, "error", err)
 		m.done(id, err.Error())
 	default:
 		wait := min(mailLeast<<min(q.failures, 16), mailMost)
@@ -259,7 +259,7 @@ func (m *mailer) serve(q *mailQueue) {
 		q.mails = append(q.mails, id) // behind the account's others
 		m.known++
 		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "withdraw",
-			mail.Withdraw.ID, "again_in", wait, "error", err)
+			mail.Withdrawal.ID, "again_in", wait, "error", err)
 	}
 }
 
@@ -284,11 +284,11 @@ func (m *mailer) tell() {
 }
 
 func (m *mailer) compose(mail *state.Mail, to *committed.AccountInfo) *Mail {
-	w := &mail.Withdraw
+	w := &mail.Withdrawal
 	c := &Mail{id: mail.ID, history: m.history, To: to.Email,
-		Currency: m.out.CurrencyCode(w.Currency), Withdraw: *w}
-	if w.Status == event.WithdrawNew {
-		c.Code, c.Valid = m.out.Code(w), m.options.Withdraw.CodeValid
+		Currency: m.out.CurrencyCode(w.Currency), Withdrawal: *w}
+	if w.Status == event.WithdrawalNew {
+		c.Code, c.Valid = m.out.Code(w), m.options.Withdrawal.CodeValid
 	}
 	return c
 }

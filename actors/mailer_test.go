@@ -23,7 +23,7 @@ func (b *teller) customer(name string) *directory.Key {
 	return b.e.Key([]byte("key-of-" + name))
 }
 
-// asks lets an account ask for so many withdraws.
+// asks lets an account ask for so many withdrawals.
 func (b *teller) asks(key *directory.Key, from, n int) {
 	b.t.Helper()
 	for i := range n {
@@ -55,7 +55,7 @@ func TestAnAccountWhoseMailsFailHoldsBackNoOtherAccountsCodes(t *testing.T) {
 		at := fresh(t)
 		post := &postman{}
 		b := newTeller(t, at, func(o *Options) {
-			o.Limits.PendingWithdraws = 3 * mailPage
+			o.Limits.PendingWithdrawals = 3 * mailPage
 			o.Mail = func(ctx context.Context, m *Mail) error {
 				if m.To == "ann@example.org" {
 					return errors.New("come back later")
@@ -135,14 +135,14 @@ func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 		b := newTeller(t, at, func(o *Options) { o.Mail = unsent })
 		for id := uint64(1); id <= 50; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
-			b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), id)), "status 50")
+			b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), id)), "status 50")
 		}
 		b.expect(b.ask(1), "withdraw 51")
 		b.outboxIs(1)
 		b.o.Mail = b.post.send
 		b.restart(at)
 		b.outboxIs(0)
-		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdraw.ID != 51 {
+		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdrawal.ID != 51 {
 			t.Errorf("sent are %+v", mails)
 		}
 		b.end()
@@ -162,7 +162,7 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 		for id := uint64(1); id <= n; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
 			m.learn()
-			b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), id)), "status 50")
+			b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), id)), "status 50")
 			most = max(most, m.known)
 		}
 		if most > mailSlack+10 {
@@ -173,7 +173,7 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 		for q := m.turn(); q != nil; q = m.turn() {
 			m.serve(q)
 		}
-		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdraw.ID != n+1 ||
+		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdrawal.ID != n+1 ||
 			m.known != 0 || len(m.turns) != 0 {
 			t.Errorf("sent are %+v, known are %d", mails, m.known)
 		}

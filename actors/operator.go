@@ -162,19 +162,19 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 	return e.askWallet(c, operator, q.Account)
 }
 
-// MoveWithdraw approves or refuses a withdrawal; its owner is told the details. The caller must
-// Free the command. It is refused for RefusedWithdraw when the status does not allow it, and an
+// MoveWithdrawal approves or refuses a withdrawal; its owner is told the details. The caller must
+// Free the command. It is refused for RefusedWithdrawal when the status does not allow it, and an
 // approval for RefusedFrozen when the account is frozen.
-func (e *Engine) MoveWithdraw(operator string, withdrawal uint64, to uint8,
+func (e *Engine) MoveWithdrawal(operator string, withdrawal uint64, to uint8,
 	details string) (*Command, error) {
 	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal, to: to, details: details})
 }
 
-// ApproveDespiteFreeze approves a withdrawal also of a frozen account; otherwise as MoveWithdraw.
+// ApproveDespiteFreeze approves a withdrawal also of a frozen account; otherwise as MoveWithdrawal.
 // If the account is frozen, the log says so before the approval is sent to the store.
 func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64) (*Command, error) {
 	return e.moveAsOperator(operator,
-		withdrawalRequest{id: withdrawal, to: event.WithdrawApproved, despiteFreeze: true})
+		withdrawalRequest{id: withdrawal, to: event.WithdrawalApproved, despiteFreeze: true})
 }
 
 // insisted logs an approval that its operator wants despite a freeze. The wallet calls it before
@@ -182,12 +182,12 @@ func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64) (*Comm
 // outcome.
 func (e *Engine) insisted(c *Command) {
 	e.log.Warn("a withdraw of a frozen account is approved, as the operator insists", "operator",
-		c.operator, "withdraw", c.record.WithdrawMoved.ID, "account", c.account.Name)
+		c.operator, "withdraw", c.record.WithdrawalMoved.ID, "account", c.account.Name)
 }
 
 func (e *Engine) moveAsOperator(operator string, wish withdrawalRequest) (*Command, error) {
 	switch to := wish.to; {
-	case to != event.WithdrawApproved && to != event.WithdrawRefused:
+	case to != event.WithdrawalApproved && to != event.WithdrawalRefused:
 		return nil, refusef("a withdraw is approved or refused, not given status %d", to)
 	case len(wish.details) > MaxDetails:
 		return nil, refusef("details have at most %d bytes", MaxDetails)
@@ -199,7 +199,7 @@ func (e *Engine) moveAsOperator(operator string, wish withdrawalRequest) (*Comma
 	if !q.Found {
 		return nil, refusef("there is no pending withdraw %d", wish.id)
 	}
-	c := newCommand(event.KindWithdrawMoved)
+	c := newCommand(event.KindWithdrawalMoved)
 	c.withdrawal = wish
 	return e.askWallet(c, operator, q.Withdrawal.Account)
 }

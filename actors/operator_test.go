@@ -223,7 +223,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 				"BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
 			t.Errorf("cancelled are %v", orders)
 		}
-		must[*Command](t)(b.e.MoveWithdraw("eve", 1, event.WithdrawApproved, "")).Free()
+		must[*Command](t)(b.e.MoveWithdrawal("eve", 1, event.WithdrawalApproved, "")).Free()
 		must[Admin](t)(b.e.Halt("eve", "BTC_USD", true))
 		must[Admin](t)(b.e.Freeze("eve", "ann", true))
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", true, ""))

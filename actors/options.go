@@ -32,7 +32,7 @@ type Options struct {
 	Limits     Limits
 	Timing     Timing
 	Snapshot   committed.SnapshotPolicy
-	Withdraw   WithdrawPolicy
+	Withdrawal WithdrawalPolicy
 	// Mail sends one mail of the outbox; nil: mails stay there, and Withdraw returns ErrNoMail. One
 	// goroutine calls it, again after an error that is not ErrNeverMailed, and again after a crash.
 	// It bounds its time, and returns when ctx ends.
@@ -77,7 +77,7 @@ type Limits struct {
 	MaxFills             int // fills of one order; the rest of it is cancelled
 	OpenOrdersPerAccount int
 	OpenOrdersPerBook    int
-	PendingWithdraws     int // pending withdrawals of one account
+	PendingWithdrawals   int // pending withdrawals of one account
 	KeysPerAccount       int // live keys of one account
 	Accounts             int
 	FoldLag              int // records the committed state may be behind
@@ -97,27 +97,27 @@ type Timing struct {
 	Projection time.Duration // between two projections
 }
 
-// A WithdrawPolicy says how withdrawals are confirmed.
-type WithdrawPolicy struct {
+// A WithdrawalPolicy says how withdrawals are confirmed.
+type WithdrawalPolicy struct {
 	CodeValid time.Duration // life of a code; later a new one is mailed
 	CodeTries int           // wrong codes for one withdrawal, until it can only be cancelled
 }
 
-// DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the
+// DefaultLimits, DefaultTiming, DefaultWithdrawal and DefaultSnapshot are those of the
 // configuration's documentation.
 var (
 	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256,
 		Reads: 4_096, ReadsPerAccount: 64, MaxFills: 10_000,
 		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000,
-		OpenOrdersPerAccountAndBook: 5_000, PendingWithdraws: 100, KeysPerAccount: 100,
+		OpenOrdersPerAccountAndBook: 5_000, PendingWithdrawals: 100, KeysPerAccount: 100,
 		Accounts: 1_000_000,
 		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond,
 		StallMax:   time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second,
 		Projection: 200 * time.Millisecond}
-	DefaultWithdraw = WithdrawPolicy{CodeValid: time.Hour, CodeTries: 5}
-	DefaultSnapshot = committed.SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000,
+	DefaultWithdrawal = WithdrawalPolicy{CodeValid: time.Hour, CodeTries: 5}
+	DefaultSnapshot   = committed.SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000,
 		MinInterval: time.Minute}
 )
 

@@ -79,9 +79,9 @@ type player struct {
 	e      *Engine
 	nonces map[string]uint64 // the newest, by account
 
-	mu        sync.Mutex
-	ids       []uint64         // of accepted orders
-	withdraws []event.Withdraw // accepted ones
+	mu          sync.Mutex
+	ids         []uint64           // of accepted orders
+	withdrawals []event.Withdrawal // accepted ones
 }
 
 func (p *player) start() {
@@ -132,8 +132,8 @@ func (p *player) note(c *Command) {
 	defer p.mu.Unlock()
 	if r := c.Record(); c.Outcome() == Accepted && r.Kind == event.KindOrder {
 		p.ids = append(p.ids, r.Order.ID)
-	} else if c.Outcome() == Accepted && r.Kind == event.KindWithdraw {
-		p.withdraws = append(p.withdraws, r.Withdraw)
+	} else if c.Outcome() == Accepted && r.Kind == event.KindWithdrawal {
+		p.withdrawals = append(p.withdrawals, r.Withdrawal)
 	}
 }
 
@@ -161,7 +161,7 @@ func (p *player) draw() func() (*Command, error) {
 			return nil, err
 		})
 	case 4, 5, 6:
-		return p.withdraw(key, nonce)
+		return p.withdrawal(key, nonce)
 	case 7, 8:
 		return p.operate(name)
 	case 9:
@@ -183,10 +183,10 @@ func (p *player) draw() func() (*Command, error) {
 }
 
 // withdraw draws a step in the life of a withdrawal, often one that is not possible.
-func (p *player) withdraw(key *directory.Key, nonce uint64) func() (*Command, error) {
+func (p *player) withdrawal(key *directory.Key, nonce uint64) func() (*Command, error) {
 	step, id := 0, uint64(1)
-	if n := len(p.withdraws); n > 0 {
-		w := &p.withdraws[rapid.IntRange(max(0, n-4), n-1).Draw(p.rt, "withdraw")]
+	if n := len(p.withdrawals); n > 0 {
+		w := &p.withdrawals[rapid.IntRange(max(0, n-4), n-1).Draw(p.rt, "withdraw")]
 		if step, id = rapid.IntRange(0, 8).Draw(p.rt, "step"), w.ID; step > 0 { // mostly its owner
 			key = p.e.Key([]byte("key-of-" + p.e.AccountName(w.Account)))
 			p.nonces[key.Account.Name]++
@@ -197,20 +197,23 @@ func (p *player) withdraw(key *directory.Key, nonce uint64) func() (*Command, er
 	switch step {
 	case 0, 1:
 		amount := money.Amount(rapid.Int64Range(1, 30e8).Draw(p.rt, "amount"))
-		return func() (*Command, error) { return p.e.Withdraw(key, nonce, 2, amount, "somewhere") }
+		return func() (*Command, error) {
+			return p.e.Withdraw(key, nonce, 2, amount,
+				"somewhere")
+		}
 	case 2, 7, 8:
-		return func() (*Command, error) { return p.e.ConfirmWithdraw(key, nonce, id, code) }
+		return func() (*Command, error) { return p.e.ConfirmWithdrawal(key, nonce, id, code) }
 	case 3:
-		return func() (*Command, error) { return p.e.ConfirmWithdraw(key, nonce, id, "wrong") }
+		return func() (*Command, error) { return p.e.ConfirmWithdrawal(key, nonce, id, "wrong") }
 	case 4:
-		return func() (*Command, error) { return p.e.CancelWithdraw(key, nonce, id) }
+		return func() (*Command, error) { return p.e.CancelWithdrawal(key, nonce, id) }
 	case 5:
 		return refusable(func() (*Command, error) {
-			return p.e.MoveWithdraw("test", id, event.WithdrawApproved, "")
+			return p.e.MoveWithdrawal("test", id, event.WithdrawalApproved, "")
 		})
 	}
 	return refusable(func() (*Command, error) {
-		return p.e.MoveWithdraw("test", id, event.WithdrawRefused, "no")
+		return p.e.MoveWithdrawal("test", id, event.WithdrawalRefused, "no")
 	})
 }
 

@@ -155,16 +155,16 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Order == q.order && r.Cancel.Account == q.account &&
 			r.Cancel.Nonce == q.nonce
-	case event.KindWithdraw:
-		w := &r.Withdraw
+	case event.KindWithdrawal:
+		w := &r.Withdrawal
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
 			w.Amount == q.amount
-		s.withdraws = append(s.withdraws, w.ID)
-	case event.KindWithdrawMoved:
-		m := &r.WithdrawMoved
+		s.withdrawals = append(s.withdrawals, w.ID)
+	case event.KindWithdrawalMoved:
+		m := &r.WithdrawalMoved
 		asked = m.ID == q.id && m.To == q.to && (q.key == nil || m.Account == q.account)
 		s.movedAsOperator(q, m)
-		if m.To == event.WithdrawVerified {
+		if m.To == event.WithdrawalVerified {
 			s.checkCode(q, seq)
 		}
 	}
@@ -175,16 +175,16 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 
 // movedAsOperator checks that no money has left an account whose freeze was acknowledged before,
 // unless the operator insisted.
-func (s *sim) movedAsOperator(q *played, m *event.WithdrawMoved) {
+func (s *sim) movedAsOperator(q *played, m *event.WithdrawalMoved) {
 	name := s.model.Accounts[m.Account-1].Name
 	switch {
 	case q.key != nil:
-	case m.To == event.WithdrawApproved && !q.despite &&
+	case m.To == event.WithdrawalApproved && !q.despite &&
 		(m.DespiteFreeze || s.isBarred(name, q.begun)):
 		s.violate("%s: it is approved, and %s is frozen", q.what, name)
 	case m.DespiteFreeze:
 		s.outcomes["withdraws, approved despite a freeze"]++
-	case m.To == event.WithdrawRefused && s.model.Withdrawals[m.ID].Was == event.WithdrawNew:
+	case m.To == event.WithdrawalRefused && s.model.Withdrawals[m.ID].Was == event.WithdrawalNew:
 		s.outcomes["withdraws, refused while new"]++
 	}
 }
@@ -245,20 +245,20 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 				return true
 			}
 		}
-	case event.RefusedWithdraw:
+	case event.RefusedWithdrawal:
 		w := s.model.Withdrawals[q.id]
 		return quiet && w != nil && max(w.Seq, w.Moved) < seq && w.Account == f.Account &&
 			w.MayMove(q.to)
 	case event.RefusedTries:
 		w := s.model.Withdrawals[q.id]
-		return w == nil || w.Tries < s.options.Withdraw.CodeTries
+		return w == nil || w.Tries < s.options.Withdrawal.CodeTries
 	case event.RefusedKey:
 		return !s.model.Keys[f.Key-1].Revoked
 	case event.RefusedFrozen:
 		if q.key == nil {
 			s.outcomes["withdraws, not approved for a freeze"]++
 		}
-		return a.Freezes == 0 || q.key == nil && (q.despite || q.to != event.WithdrawApproved)
+		return a.Freezes == 0 || q.key == nil && (q.despite || q.to != event.WithdrawalApproved)
 	case event.RefusedHalted:
 		return !s.model.Pairs[q.wish.Pair.Number-1].Halted(seq)
 	}
@@ -284,9 +284,9 @@ func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
 	case event.RefusedBookLimit:
 		// The book decides in the order of its records, so it had what the model has there.
 		return !s.isFull(&q.wish, seq)
-	case event.RefusedWithdrawLimit:
+	case event.RefusedWithdrawalLimit:
 		// The wallet had all that was durable when the command began, and maybe more.
-		return a.MostPending(q.seq, seq-1) < limits.PendingWithdraws
+		return a.MostPending(q.seq, seq-1) < limits.PendingWithdrawals
 	}
 	return false
 }
@@ -368,9 +368,9 @@ func (s *sim) withinLimits() {
 			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, a.Name,
 				n, limits.OpenOrdersPerAccount)
 		}
-		if n := a.MostPending(s.model.Seq, s.model.Seq); n > limits.PendingWithdraws {
+		if n := a.MostPending(s.model.Seq, s.model.Seq); n > limits.PendingWithdrawals {
 			s.violate("record %d: %s has %d pending withdraws, and %d are allowed", s.model.Seq,
-				a.Name, n, limits.PendingWithdraws)
+				a.Name, n, limits.PendingWithdrawals)
 		}
 	}
 }
@@ -420,10 +420,10 @@ func (s *sim) recorded(r *event.Record) {
 		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
 	case event.KindRefusal:
 		at = simulation.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
-	case event.KindWithdraw:
-		at = simulation.KeyNonce{Key: r.Withdraw.Key, Nonce: r.Withdraw.Nonce}
-	case event.KindWithdrawMoved:
-		at = simulation.KeyNonce{Key: r.WithdrawMoved.Key, Nonce: r.WithdrawMoved.Nonce}
+	case event.KindWithdrawal:
+		at = simulation.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
+	case event.KindWithdrawalMoved:
+		at = simulation.KeyNonce{Key: r.WithdrawalMoved.Key, Nonce: r.WithdrawalMoved.Nonce}
 	case event.KindCodeRefused:
 		at = simulation.KeyNonce{Key: r.CodeRefused.Key, Nonce: r.CodeRefused.Nonce}
 	case event.KindDeposit:

@@ -17,19 +17,19 @@ import (
 
 // clients are all that send commands and read, and their knowledge from answers.
 type clients struct {
-	names     []string          // of accounts that may be there
-	nonces    map[string]uint64 // the highest that was sent, by key
-	orders    []uint64          // that were accepted
-	withdraws []uint64
-	codes     map[uint64][]mailedCode // that were mailed, by withdrawal, the newest last
-	messages  map[string]Mail         // that were sent, by Message-ID
-	sent      map[simulation.KeyNonce]int
-	reads     map[uint32][]uint64 // nonces of signed reads, by key
-	deposits  map[string]int      // that were sent and not turned away, by reference
-	credits   []credit            // that were sent
-	barred    map[string]*bar     // accounts that are frozen and keys that are revoked, by name
-	restedBy  map[uint64]int      // order -> step in which it was answered that it rests
-	sending   *played             // the command that admission decides on
+	names       []string          // of accounts that may be there
+	nonces      map[string]uint64 // the highest that was sent, by key
+	orders      []uint64          // that were accepted
+	withdrawals []uint64
+	codes       map[uint64][]mailedCode // that were mailed, by withdrawal, the newest last
+	messages    map[string]Mail         // that were sent, by Message-ID
+	sent        map[simulation.KeyNonce]int
+	reads       map[uint32][]uint64 // nonces of signed reads, by key
+	deposits    map[string]int      // that were sent and not turned away, by reference
+	credits     []credit            // that were sent
+	barred      map[string]*bar     // accounts that are frozen and keys that are revoked, by name
+	restedBy    map[uint64]int      // order -> step in which it was answered that it rests
+	sending     *played             // the command that admission decides on
 
 	told     uint64 // highest sequence that any engine has answered with
 	outcomes map[string]int
@@ -85,9 +85,9 @@ func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
 	return newest(r, s.orders)
 }
 
-// withdrawOf is mostly a pending withdraw of the account, or of any (0), and if it can be one of a
-// status.
-func (s *sim) withdrawOf(r *rand.Rand, account uint32, status uint8) uint64 {
+// withdrawalOf is mostly a pending withdrawal of the account, or of any (0), and if it can be one
+// of a status.
+func (s *sim) withdrawalOf(r *rand.Rand, account uint32, status uint8) uint64 {
 	var pending, ripe []uint64
 	for _, id := range slices.Sorted(maps.Keys(s.model.Withdrawals)) {
 		w := s.model.Withdrawals[id]
@@ -105,7 +105,7 @@ func (s *sim) withdrawOf(r *rand.Rand, account uint32, status uint8) uint64 {
 	if len(pending) > 0 && r.IntN(4) > 0 {
 		return pick(r, pending)
 	}
-	return newest(r, s.withdraws)
+	return newest(r, s.withdrawals)
 }
 
 // A played command is one on its way.
@@ -241,16 +241,16 @@ func (s *sim) command(r *rand.Rand, l *life) {
 			return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere")
 		}
 	case n < 43:
-		id := s.withdrawOf(r, q.account, event.WithdrawNew)
-		q.id, q.to = id, event.WithdrawVerified
+		id := s.withdrawalOf(r, q.account, event.WithdrawalNew)
+		q.id, q.to = id, event.WithdrawalVerified
 		q.code = s.codeFor(r, id)
 		q.what = fmt.Sprintf("confirm withdraw %d with %q", id, q.code.text)
-		run = func() (*Command, error) { return e.ConfirmWithdraw(key, q.nonce, id, q.code.text) }
+		run = func() (*Command, error) { return e.ConfirmWithdrawal(key, q.nonce, id, q.code.text) }
 	default:
-		id := s.withdrawOf(r, q.account, event.WithdrawVerified)
-		q.id, q.to = id, event.WithdrawCancelled
+		id := s.withdrawalOf(r, q.account, event.WithdrawalVerified)
+		q.id, q.to = id, event.WithdrawalCancelled
 		q.what = fmt.Sprintf("cancel withdraw %d", id)
-		run = func() (*Command, error) { return e.CancelWithdraw(key, q.nonce, id) }
+		run = func() (*Command, error) { return e.CancelWithdrawal(key, q.nonce, id) }
 	}
 	s.spawn(l, fmt.Sprintf("%d.client %s %d: %s", l.number, key.Public, q.nonce, q.what), func() {
 		s.begin(q)
@@ -306,10 +306,10 @@ func (s *sim) forget(l *life) { clear(l.open) }
 func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 	return func(_ context.Context, m *Mail) error {
 		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.id), nil)
-		w := s.model.Withdrawals[m.Withdraw.ID]
-		if w == nil || w.Account != m.Withdraw.Account || int(m.Withdraw.Issue) > w.Issue {
+		w := s.model.Withdrawals[m.Withdrawal.ID]
+		if w == nil || w.Account != m.Withdrawal.Account || int(m.Withdrawal.Issue) > w.Issue {
 			s.violate("engine %d mails of withdraw %d, which is not durable so", l.number,
-				m.Withdraw.ID)
+				m.Withdrawal.ID)
 			return nil
 		}
 		switch s.rng.IntN(8) {

@@ -132,7 +132,7 @@ func (s *sim) newModel() *simulation.Model {
 		usual[p.Name] = simulation.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}
 	}
 	m := simulation.NewModel(s.options.Limits.MaxFills, usual)
-	m.CodeValid = s.options.Withdraw.CodeValid
+	m.CodeValid = s.options.Withdrawal.CodeValid
 	return m
 }
 
@@ -234,18 +234,18 @@ func (s *sim) rewind(seq uint64) {
 
 // A mailedCode is a code as its reader has it, and all that it was mailed for.
 type mailedCode struct {
-	text     string
-	history  event.HistoryID
-	withdraw uint64
-	issue    int
-	account  uint32
-	currency uint16
-	amount   money.Amount
-	address  string
-	timeUs   int64
+	text       string
+	history    event.HistoryID
+	withdrawal uint64
+	issue      int
+	account    uint32
+	currency   uint16
+	amount     money.Amount
+	address    string
+	timeUs     int64
 }
 
-// codeFor is mostly the newest code of a withdraw; now and then an older one, that of an earlier
+// codeFor is mostly the newest code of a withdrawal; now and then an older one, that of an earlier
 // history too, another one's, or a wrong one.
 func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 	list := s.codes[id]
@@ -255,14 +255,14 @@ func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 	case n == 1:
 		return pick(r, list)
 	case n == 2:
-		if others := s.codes[s.withdrawOf(r, 0, event.WithdrawNew)]; len(others) > 0 {
+		if others := s.codes[s.withdrawalOf(r, 0, event.WithdrawalNew)]; len(others) > 0 {
 			return pick(r, others)
 		}
 	}
 	return list[len(list)-1]
 }
 
-// checkCode wants a withdraw that was just confirmed to be the one that its code was mailed for.
+// checkCode wants a withdrawal that was just confirmed to be the one that its code was mailed for.
 func (s *sim) checkCode(q *played, seq uint64) {
 	w := s.model.Withdrawals[q.id]
 	want := mailedCode{q.code.text, s.model.History, w.ID, w.Issue, w.Account, w.Currency, w.Amount,
@@ -286,7 +286,7 @@ func (s *sim) mailed(l *life, m *Mail) {
 	if m.Code == "" {
 		return
 	}
-	w := &m.Withdraw
+	w := &m.Withdrawal
 	if first := s.model.Withdrawals[w.ID].FirstIssue; m.history == s.model.History &&
 		int(w.Issue) < first {
 		s.violate(
@@ -314,11 +314,11 @@ func (s *sim) mailed(l *life, m *Mail) {
 }
 
 // boundTo is what a code must not fit when it is another.
-var boundTo = map[string]func(*state.Withdraw){
-	"id": func(w *state.Withdraw) { w.ID++ }, "issue": func(w *state.Withdraw) { w.Issue++ },
-	"account":  func(w *state.Withdraw) { w.Account++ },
-	"currency": func(w *state.Withdraw) { w.Currency++ },
-	"amount":   func(w *state.Withdraw) { w.Amount++ },
-	"address":  func(w *state.Withdraw) { w.Address += "x" },
-	"time":     func(w *state.Withdraw) { w.TimeUs++ },
+var boundTo = map[string]func(*state.Withdrawal){
+	"id": func(w *state.Withdrawal) { w.ID++ }, "issue": func(w *state.Withdrawal) { w.Issue++ },
+	"account":  func(w *state.Withdrawal) { w.Account++ },
+	"currency": func(w *state.Withdrawal) { w.Currency++ },
+	"amount":   func(w *state.Withdrawal) { w.Amount++ },
+	"address":  func(w *state.Withdrawal) { w.Address += "x" },
+	"time":     func(w *state.Withdrawal) { w.TimeUs++ },
 }

@@ -49,7 +49,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 			s.maintain(l, r.IntN(2) == 0)
 		}
 	case n < 20:
-		s.decideWithdraw(r, l)
+		s.decideWithdrawal(r, l)
 	case n < 23:
 		id := newest(r, s.orders)
 		q := &played{l: l, what: fmt.Sprintf("cancel %d", id)}
@@ -129,20 +129,20 @@ func (s *sim) cancelAllOf(l *life, a *simulation.Account) {
 	})
 }
 
-// decideWithdraw approves or refuses one, now and then while its account is being frozen, or is
+// decideWithdrawal approves or refuses one, now and then while its account is being frozen, or is
 // frozen.
-func (s *sim) decideWithdraw(r *rand.Rand, l *life) {
-	q := &played{l: l, to: event.WithdrawApproved}
+func (s *sim) decideWithdrawal(r *rand.Rand, l *life) {
+	q := &played{l: l, to: event.WithdrawalApproved}
 	switch r.IntN(8) {
 	case 0:
-		q.to, q.id = event.WithdrawRefused, s.withdrawOf(r, 0, event.WithdrawNew)
+		q.to, q.id = event.WithdrawalRefused, s.withdrawalOf(r, 0, event.WithdrawalNew)
 	case 1, 2:
 		q.despite = true
 	}
 	if q.id == 0 {
-		q.id = s.withdrawOf(r, 0, event.WithdrawVerified)
+		q.id = s.withdrawalOf(r, 0, event.WithdrawalVerified)
 	}
-	if w := s.model.Withdrawals[q.id]; w != nil && w.Status == event.WithdrawVerified &&
+	if w := s.model.Withdrawals[q.id]; w != nil && w.Status == event.WithdrawalVerified &&
 		r.IntN(3) > 0 {
 		s.freeze(l, s.model.Accounts[w.Account-1].Name, true)
 	}
@@ -151,10 +151,10 @@ func (s *sim) decideWithdraw(r *rand.Rand, l *life) {
 		switch {
 		case q.despite:
 			return l.engine.ApproveDespiteFreeze("op", q.id)
-		case q.to == event.WithdrawRefused:
-			return l.engine.MoveWithdraw("op", q.id, q.to, "no")
+		case q.to == event.WithdrawalRefused:
+			return l.engine.MoveWithdrawal("op", q.id, q.to, "no")
 		}
-		return l.engine.MoveWithdraw("op", q.id, q.to, "")
+		return l.engine.MoveWithdrawal("op", q.id, q.to, "")
 	})
 }
 

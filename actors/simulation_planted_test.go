@@ -164,7 +164,7 @@ var plantedFaults = []plantedFault{
 			"held\n"},
 	{"a cancelled withdraw keeps its money reserved", "core/ledger/settle.go",
 		"	c.Unlock = m.Amount.Balance()\n",
-		"	if !FAULT || m.To == event.WithdrawApproved {\n		c.Unlock = " +
+		"	if !FAULT || m.To == event.WithdrawalApproved {\n		c.Unlock = " +
 			"m.Amount.Balance()\n	}\n"},
 	{"what is in flight is not counted", "actors/wallet.go",
 		".Available().Sub(r.amount)\n",
@@ -299,14 +299,14 @@ var plantedFaults = []plantedFault{
 	{"a freeze does not reach its wallet", "actors/registry.go",
 		"		if c.kind == event.KindFreeze {",
 		"		if c.kind == event.KindFreeze && !FAULT {"},
-	{"a withdraw that is new cannot be refused", "core/state/withdraw.go",
-		"	case event.WithdrawRefused, event.WithdrawCancelled:\n",
-		"	case event.WithdrawRefused, event.WithdrawCancelled:\n		if FAULT && to == " +
-			"event.WithdrawRefused {\n			return from == " +
-			"event.WithdrawVerified\n		}\n"},
+	{"a withdraw that is new cannot be refused", "core/state/withdrawal.go",
+		"	case event.WithdrawalRefused, event.WithdrawalCancelled:\n",
+		"	case event.WithdrawalRefused, event.WithdrawalCancelled:\n		if FAULT && to == " +
+			"event.WithdrawalRefused {\n			return from == " +
+			"event.WithdrawalVerified\n		}\n"},
 	{"a withdraw that is refused while new stays pending", "actors/withdrawal.go",
 		"	if !d.Pending() {\n",
-		"	if !d.Pending() && (!FAULT || d.Status != event.WithdrawRefused) {\n"},
+		"	if !d.Pending() && (!FAULT || d.Status != event.WithdrawalRefused) {\n"},
 	{"any code confirms a withdraw", "actors/withdrawal.go",
 		"	case !expired && w.out.codeFits(d, c.withdrawal.code):\n",
 		"	case !expired && (FAULT || w.out.codeFits(d, c.withdrawal.code)):\n"},
@@ -354,8 +354,8 @@ var plantedFaults = []plantedFault{
 	{"no more withdraws are ever taken", "actors/withdrawal.go", "	if len(w.pending) >=",
 		"	if FAULT || len(w.pending) >="},
 	{"pending withdraws are not limited", "actors/withdrawal.go",
-		"w.out.limits().PendingWithdraws {",
-		"w.out.limits().PendingWithdraws && !FAULT {"},
+		"w.out.limits().PendingWithdrawals {",
+		"w.out.limits().PendingWithdrawals && !FAULT {"},
 	{"clients trade during maintenance", "actors/admission.go",
 		"	if a.maintenance.Load() != nil {\n",
 		"	if a.maintenance.Load() != nil && !FAULT {\n"},

@@ -286,8 +286,8 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 	slices.SortFunc(orders, func(a, b persistence.Order) int { return int(a.ID) - int(b.ID) })
 	slices.SortFunc(deposits, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
 	slices.SortFunc(referred, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
-	withdrawals := rowsOf(&errs, func(fn func(*persistence.Withdraw) bool) error {
-		return store.Withdraws(ctx, persistence.WithdrawQuery{}, fn)
+	withdrawals := rowsOf(&errs, func(fn func(*persistence.Withdrawal) bool) error {
+		return store.Withdrawals(ctx, persistence.WithdrawalQuery{}, fn)
 	})
 	slices.Reverse(withdrawals)
 	actions := rowsOf(&errs, func(fn func(*persistence.Action) bool) error {
@@ -310,7 +310,7 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 		sameRows("the index of references", referred,
 			simulation.UpTo(rows.Deposits, at, idOfDeposit)),
 		sameRows("withdrawals", withdrawals, simulation.UpTo(rows.Withdrawals, at,
-			func(w *persistence.Withdraw) uint64 { return w.ID })),
+			func(w *persistence.Withdrawal) uint64 { return w.ID })),
 		sameRows("actions", actions, simulation.UpTo(rows.Actions, at,
 			func(a *persistence.Action) uint64 { return a.Seq })))...)
 }

@@ -304,7 +304,7 @@ func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64
 func copyRows(w *persistence.Writes) *persistence.Writes {
 	return &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces),
 		Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
-		Deposits: slices.Clone(w.Deposits), Withdraws: slices.Clone(w.Withdraws),
+		Deposits: slices.Clone(w.Deposits), Withdrawals: slices.Clone(w.Withdrawals),
 		Candles: slices.Clone(w.Candles), Actions: slices.Clone(w.Actions)}
 }
 

@@ -102,10 +102,10 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Limits.OpenOrdersPerAccountAndBook = 2 + r.IntN(10)
 	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 14+r.IntN(40), 5,
 		8+r.IntN(16)
-	o.Limits.PendingWithdraws, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
+	o.Limits.PendingWithdrawals, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
 	o.Limits.BatchBytes = 100 + r.IntN(1000)
 	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(200)
-	o.Withdraw.CodeTries, o.Withdraw.CodeValid = 1+r.IntN(2),
+	o.Withdrawal.CodeTries, o.Withdrawal.CodeValid = 1+r.IntN(2),
 		pick(r, []time.Duration{time.Second, time.Hour})
 	o.Pairs = append(o.Pairs, directory.PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR",
 		PricePrecision: 8, AmountPrecision: 8, MinimumOrderSize: 1,

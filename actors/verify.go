@@ -129,8 +129,8 @@ func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, readi
 				a.Name, n.taken, n.key, want)
 		}
 	}
-	if pending := a.Withdraws(); len(pending) != len(w.pending) ||
-		slices.ContainsFunc(pending, func(d *state.Withdraw) bool {
+	if pending := a.Withdrawals(); len(pending) != len(w.pending) ||
+		slices.ContainsFunc(pending, func(d *state.Withdrawal) bool {
 			return w.pending[d.ID] == nil || *w.pending[d.ID] != *d
 		}) {
 		return fmt.Errorf("account %s: its wallet has other pending withdraws than are committed",

@@ -42,8 +42,8 @@ type wallet struct {
 	inBook    map[uint16]int // open orders and those on their way, by pair; no entry is 0
 	clientIDs ledger.ClientIDs
 	nonces    []keyNonce
-	pending   map[uint64]*state.Withdraw // withdrawals, also those on their way; nil while unused
-	*flight                              // nil until the first command: most accounts are idle
+	pending   map[uint64]*state.Withdrawal // withdrawals, also those on their way; nil while unused
+	*flight                                // nil until the first command: most accounts are idle
 }
 
 // newWallet makes the wallet of an account as the committed side has it.
@@ -58,9 +58,9 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 			w.nonces = append(w.nonces, keyNonce{n, nonce})
 		}
 	}
-	for _, d := range a.Withdraws() {
+	for _, d := range a.Withdrawals() {
 		if w.pending == nil {
-			w.pending = make(map[uint64]*state.Withdraw)
+			w.pending = make(map[uint64]*state.Withdrawal)
 		}
 		copied := *d
 		w.pending[d.ID] = &copied
@@ -82,12 +82,12 @@ type flight struct {
 // walletOut is where a wallet's decisions go.
 type walletOut interface {
 	limits() *Limits
-	withdrawalPolicy() *WithdrawPolicy
+	withdrawalPolicy() *WithdrawalPolicy
 	nextWithdrawal() uint64
 	// takes a slot for one more cancel of a cancel-all, beside its first; false: none is free
 	widenCancelAll() bool
 	narrowCancelAll() // gives it back
-	codeFits(w *state.Withdraw, code string) bool
+	codeFits(w *state.Withdrawal, code string) bool
 	insisted(c *Command) // logs an approval despite a freeze
 	toBook(c *Command)   // c.record.Pair says which
 	toJournal(n *entry)
@@ -192,9 +192,9 @@ func (w *wallet) act(c *Command) bool {
 			return false
 		}
 		w.beginCancelAll(c)
-	case event.KindWithdraw:
-		w.withdraw(c)
-	case event.KindWithdrawMoved:
+	case event.KindWithdrawal:
+		w.withdrawal(c)
+	case event.KindWithdrawalMoved:
 		w.moveWithdrawal(c)
 	default:
 		if !c.order.clientID.IsZero() {

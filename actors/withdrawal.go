@@ -10,24 +10,24 @@ import (
 // wins, and the refusal of the second is held back until the first is durable.
 
 // withdraw reserves money that is to leave.
-func (w *wallet) withdraw(c *Command) {
+func (w *wallet) withdrawal(c *Command) {
 	wish := &c.withdrawal
-	if len(w.pending) >= w.out.limits().PendingWithdraws {
-		w.refuse(c, event.RefusedWithdrawLimit)
+	if len(w.pending) >= w.out.limits().PendingWithdrawals {
+		w.refuse(c, event.RefusedWithdrawalLimit)
 		return
 	}
 	if !w.reserve(c, wish.currency, wish.amount.Balance()) {
 		return
 	}
 	wish.id = w.out.nextWithdrawal()
-	r := c.begin(event.KindWithdraw, 0)
-	r.Withdraw = event.Withdraw{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
+	r := c.begin(event.KindWithdrawal, 0)
+	r.Withdrawal = event.Withdrawal{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: wish.currency,
 		Amount: wish.amount, Address: wish.address}
 	if w.pending == nil {
-		w.pending = make(map[uint64]*state.Withdraw)
+		w.pending = make(map[uint64]*state.Withdrawal)
 	}
-	w.pending[wish.id] = state.NewWithdraw(r)
+	w.pending[wish.id] = state.NewWithdrawal(r)
 	w.accept(c)
 }
 
@@ -37,13 +37,13 @@ func (w *wallet) moveWithdrawal(c *Command) {
 	wish := &c.withdrawal
 	d := w.pending[wish.id]
 	if d == nil || !state.Follows(d.Status, wish.to) {
-		w.refuse(c, event.RefusedWithdraw)
+		w.refuse(c, event.RefusedWithdrawal)
 		return
 	}
-	if wish.to == event.WithdrawVerified && !w.confirmed(c, d) {
+	if wish.to == event.WithdrawalVerified && !w.confirmed(c, d) {
 		return
 	}
-	despite := w.frozen && wish.to == event.WithdrawApproved
+	despite := w.frozen && wish.to == event.WithdrawalApproved
 	if despite && !wish.despiteFreeze {
 		w.refuse(c, event.RefusedFrozen)
 		return
@@ -53,8 +53,8 @@ func (w *wallet) moveWithdrawal(c *Command) {
 	if !d.Pending() {
 		delete(w.pending, d.ID)
 	}
-	r := c.begin(event.KindWithdrawMoved, 0)
-	r.WithdrawMoved = event.WithdrawMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(),
+	r := c.begin(event.KindWithdrawalMoved, 0)
+	r.WithdrawalMoved = event.WithdrawalMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
 		To: wish.to, Details: wish.details, DespiteFreeze: despite}
 	if despite {
@@ -74,7 +74,7 @@ func (w *wallet) freeze(c *Command) {
 // confirmed checks the code. It returns false if the command is refused. A wrong code is counted. A
 // code that is too old, or of an earlier history, has a new one mailed. Behind a renewed code, the
 // first that does not fit is taken for the code before it.
-func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
+func (w *wallet) confirmed(c *Command, d *state.Withdrawal) bool {
 	policy := w.out.withdrawalPolicy()
 	expired := d.Stale || c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
 	switch {
@@ -91,7 +91,7 @@ func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	}
 	c.outcome = Refused
 	r := c.begin(event.KindCodeRefused, 0)
-	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(),
+	r.CodeRefused = event.CodeRefused{Withdrawal: d.ID, Account: d.Account, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Expired: expired,
 		Tries: d.Tries}
 	// Unlike other refusals this one changes something: later changes of the withdrawal rest on it,

@@ -76,10 +76,10 @@ func outcomeOf(c *Command, err error) string {
 	defer c.Free()
 	r := c.Record()
 	switch {
-	case c.Outcome() == Accepted && r.Kind == event.KindWithdraw:
-		return fmt.Sprint("withdraw ", r.Withdraw.ID)
-	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawMoved:
-		return fmt.Sprint("status ", r.WithdrawMoved.To)
+	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawal:
+		return fmt.Sprint("withdraw ", r.Withdrawal.ID)
+	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawalMoved:
+		return fmt.Sprint("status ", r.WithdrawalMoved.To)
 	case r.Kind == event.KindCodeRefused && r.CodeRefused.Expired:
 		return "code expired"
 	case r.Kind == event.KindCodeRefused:
@@ -97,7 +97,7 @@ func (b *teller) ask(amount money.Amount) string {
 }
 
 func (b *teller) confirm(id uint64, code string) string {
-	return outcomeOf(b.e.ConfirmWithdraw(b.key, b.next(), id, code))
+	return outcomeOf(b.e.ConfirmWithdrawal(b.key, b.next(), id, code))
 }
 
 func (b *teller) expect(got, want string) {
@@ -117,7 +117,7 @@ func (b *teller) balance() string {
 	return r.Holdings[0].Balance.String() + " with " + r.Holdings[0].Reserve.String() + " reserved"
 }
 
-// code waits for the newest mail with a code of a withdraw.
+// code waits for the newest mail with a code of a withdrawal.
 func (b *teller) code(n int) string {
 	b.t.Helper()
 	eventually(b.t, "the mail is sent", func() bool { return len(b.post.delivered()) >= n })
@@ -159,8 +159,8 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		b.expect(b.balance(), "10 with 4 reserved")
 		b.expect(b.ask(7*coin), "refused for 2")
 		code := b.code(1)
-		if m := b.post.delivered()[0]; m.To != "ann@example.org" || m.Withdraw.Amount != 4*coin ||
-			m.Currency != "BTC" || m.Withdraw.Address != "bc1q-somewhere" {
+		if m := b.post.delivered()[0]; m.To != "ann@example.org" || m.Withdrawal.Amount != 4*coin ||
+			m.Currency != "BTC" || m.Withdrawal.Address != "bc1q-somewhere" {
 			t.Errorf("the mail is %+v", m)
 		}
 		b.restart(at)
@@ -169,46 +169,46 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		b.expect(b.confirm(1, code), "refused for 11")
 		b.expect(b.confirm(2, code), "refused for 11")
 		b.restart(at)
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")),
+		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, "")),
 			"status 30")
 		b.expect(b.balance(), "6 with 0 reserved")
-		if _, err := b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, ""); err == nil {
+		if _, err := b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, ""); err == nil {
 			t.Error("it is approved twice")
 		}
-		for _, to := range []uint8{0, event.WithdrawNew, event.WithdrawVerified,
-			event.WithdrawCancelled} {
+		for _, to := range []uint8{0, event.WithdrawalNew, event.WithdrawalVerified,
+			event.WithdrawalCancelled} {
 			b.ask(1)
 			id := b.e.ids.withdrawal.Load()
 			var refused *RequestError
-			if _, err := b.e.MoveWithdraw("moderator", id, to, ""); !errors.As(err, &refused) {
+			if _, err := b.e.MoveWithdrawal("moderator", id, to, ""); !errors.As(err, &refused) {
 				t.Errorf("a moderator gives status %d: %v", to, err)
 			}
-			b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), id)), "status 50")
+			b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), id)), "status 50")
 		}
-		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 1)), "refused for 11")
+		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 1)), "refused for 11")
 
 		b.expect(b.ask(coin), "withdraw 6")
-		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 6)), "status 50")
+		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 6)), "status 50")
 		b.expect(b.balance(), "6 with 0 reserved")
 
 		b.expect(b.ask(coin), "withdraw 7")
 		b.expect(b.confirm(7, codeOf(b.t, b.e, 7)), "status 20")
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 7, event.WithdrawRefused,
+		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 7, event.WithdrawalRefused,
 			"the address is not ours to pay")), "status 40")
 		b.expect(b.balance(), "6 with 0 reserved")
 		eventually(t, "the refusal is mailed", func() bool {
 			mails := b.post.delivered()
 			last := mails[len(mails)-1]
-			return last.Code == "" && last.Withdraw.ID == 7 &&
-				last.Withdraw.Details == "the address is not ours to pay"
+			return last.Code == "" && last.Withdrawal.ID == 7 &&
+				last.Withdrawal.Details == "the address is not ours to pay"
 		})
 		var closed []string
 		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		err := committed.History(b.e.Door).Withdraws(context.Background(),
-			persistence.WithdrawQuery{Account: b.key.Account.ID},
-			func(w *persistence.Withdraw) bool {
+		err := committed.History(b.e.Door).Withdrawals(context.Background(),
+			persistence.WithdrawalQuery{Account: b.key.Account.ID},
+			func(w *persistence.Withdrawal) bool {
 				closed = append(closed, fmt.Sprint(w.ID, " ", w.Status, " ", w.Details))
 				return true
 			})
@@ -223,7 +223,7 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 func TestWrongCodesAreCountedAlsoOverARestart(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Withdraw.CodeTries = 3 })
+		b := newTeller(t, at, func(o *Options) { o.Withdrawal.CodeTries = 3 })
 		b.ask(coin)
 		code := b.code(1)
 		b.expect(b.confirm(1, "1"), "wrong code")
@@ -231,7 +231,7 @@ func TestWrongCodesAreCountedAlsoOverARestart(t *testing.T) {
 		b.restart(at)
 		b.expect(b.confirm(1, "3"), "wrong code")
 		b.expect(b.confirm(1, code), "refused for 12")
-		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 1)), "status 50")
+		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 1)), "status 50")
 		b.expect(b.balance(), "10 with 0 reserved")
 		b.end()
 	})
@@ -240,7 +240,7 @@ func TestWrongCodesAreCountedAlsoOverARestart(t *testing.T) {
 func TestACodeThatIsTooOldIsReplacedByANewOne(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Withdraw.CodeValid = 0 }) // every code is
+		b := newTeller(t, at, func(o *Options) { o.Withdrawal.CodeValid = 0 }) // every code is
 		b.ask(coin)
 		first := b.code(1)
 		b.expect(b.confirm(1, first), "code expired")
@@ -248,7 +248,7 @@ func TestACodeThatIsTooOldIsReplacedByANewOne(t *testing.T) {
 		if first == second {
 			t.Error("the new code is the old one")
 		}
-		b.e.opts.Withdraw.CodeValid = time.Hour // nothing is in flight that could look at it
+		b.e.opts.Withdrawal.CodeValid = time.Hour // nothing is in flight that could look at it
 		b.expect(b.confirm(1, first), "wrong code")
 		b.expect(b.confirm(1, second), "status 20")
 		b.end()
@@ -264,14 +264,14 @@ func TestOfTwoChangesOfAWithdrawalAtOnceOneWins(t *testing.T) {
 			nonce := b.next()
 			var wg sync.WaitGroup
 			ends := make([]string, 3)
-			wg.Go(func() { ends[0] = outcomeOf(b.e.CancelWithdraw(b.key, nonce, id)) })
+			wg.Go(func() { ends[0] = outcomeOf(b.e.CancelWithdrawal(b.key, nonce, id)) })
 			wg.Go(func() {
 				ends[1] = outcomeOf(
-					b.e.MoveWithdraw("one", id, event.WithdrawApproved, ""))
+					b.e.MoveWithdrawal("one", id, event.WithdrawalApproved, ""))
 			})
 			wg.Go(func() {
 				ends[2] = outcomeOf(
-					b.e.MoveWithdraw("two", id, event.WithdrawRefused, "no"))
+					b.e.MoveWithdrawal("two", id, event.WithdrawalRefused, "no"))
 			})
 			wg.Wait()
 			won := 0
@@ -292,11 +292,11 @@ func TestOfTwoChangesOfAWithdrawalAtOnceOneWins(t *testing.T) {
 
 func TestPendingWithdrawalsAreLimited(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), func(o *Options) { o.Limits.PendingWithdraws = 2 })
+		b := newTeller(t, fresh(t), func(o *Options) { o.Limits.PendingWithdrawals = 2 })
 		b.expect(b.ask(1), "withdraw 1")
 		b.expect(b.ask(1), "withdraw 2")
 		b.expect(b.ask(1), "refused for 13")
-		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 1)), "status 50")
+		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 1)), "status 50")
 		b.expect(b.ask(1), "withdraw 3")
 		b.end()
 	})
@@ -382,11 +382,11 @@ func TestTheCodeOfAWithdrawalGoesToItsOwnerAlone(t *testing.T) {
 		code := b.code(1)
 		b.outboxIs(0)
 		if mails := b.post.delivered(); len(mails) != 1 || mails[0].To != "ann@example.org" ||
-			mails[0].Withdraw.ID != 1 {
+			mails[0].Withdrawal.ID != 1 {
 			t.Errorf("the mails are %+v", mails)
 		}
-		b.expect(outcomeOf(b.e.ConfirmWithdraw(ben, 1, 1, code)),
-			fmt.Sprint("refused for ", event.RefusedWithdraw))
+		b.expect(outcomeOf(b.e.ConfirmWithdrawal(ben, 1, 1, code)),
+			fmt.Sprint("refused for ", event.RefusedWithdrawal))
 		b.expect(b.confirm(1, "AAAA-AAAA-AAAA"), "wrong code")
 		b.expect(b.confirm(1, code), "status 20")
 		b.end()
@@ -410,8 +410,8 @@ func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 		}
 		b.nonce-- // it has not used its nonce
 		b.expect(b.confirm(1, first), "status 20")
-		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 2)), "status 50")
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")),
+		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 2)), "status 50")
+		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, "")),
 			"status 30")
 		b.expect(b.balance(), "9 with 0 reserved")
 		b.end()
@@ -424,7 +424,7 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		b := newTeller(t, at, nil)
 		freeze := func(on bool) { must[Admin](t)(b.e.Freeze("olga", "ann", on)) }
 		approve := func(id uint64) string {
-			return outcomeOf(b.e.MoveWithdraw("moderator", id, event.WithdrawApproved, ""))
+			return outcomeOf(b.e.MoveWithdrawal("moderator", id, event.WithdrawalApproved, ""))
 		}
 		for id := uint64(1); id <= 4; id++ {
 			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
@@ -435,7 +435,7 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		b.restart(at)
 		b.expect(approve(1), fmt.Sprint("refused for ", event.RefusedFrozen))
 		b.expect(b.balance(), "10 with 4 reserved")
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 2, event.WithdrawRefused, "no")),
+		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 2, event.WithdrawalRefused, "no")),
 			"status 40")
 		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 3)), "status 30")
 		b.expect(b.balance(), "9 with 2 reserved")
@@ -541,8 +541,8 @@ func TestAFreezeAndApprovalsAtOnceKeepTheirOrder(t *testing.T) {
 			}
 			for next := id; next < id+3; next++ {
 				wg.Go(func() {
-					end := outcomeOf(b.e.MoveWithdraw("moderator", next,
-						event.WithdrawApproved, ""))
+					end := outcomeOf(b.e.MoveWithdrawal("moderator", next,
+						event.WithdrawalApproved, ""))
 					if end != "status 30" && end != fmt.Sprint("refused for ",
 						event.RefusedFrozen) {
 						t.Errorf("an approval ends with %q", end)
@@ -567,12 +567,13 @@ func TestAWithdrawalThatIsNewCanBeRefused(t *testing.T) {
 		b := newTeller(t, at, nil)
 		b.expect(b.ask(4*coin), "withdraw 1")
 		code := b.code(1)
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawRefused, "not to there")),
+		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalRefused,
+			"not to there")),
 			"status 40")
 		b.expect(b.balance(), "10 with 0 reserved")
 		b.expect(b.confirm(1, code), "refused for 11")
 		b.code(2) // the word of the refusal
-		if m := b.post.delivered()[1]; m.Code != "" || m.Withdraw.Details != "not to there" {
+		if m := b.post.delivered()[1]; m.Code != "" || m.Withdrawal.Details != "not to there" {
 			t.Errorf("the second mail is %+v", m)
 		}
 		b.restart(at)

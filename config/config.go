@@ -60,7 +60,7 @@ type Config struct {
 	Pairs      []Pair
 	History    History
 	Stream     Stream
-	Withdraw   Withdraw
+	Withdrawal Withdrawal
 	Limits     Limits
 	Timing     Timing
 	Snapshot   Snapshot
@@ -102,8 +102,8 @@ type Currency struct {
 	Code string // [A-Z0-9]{1,12}
 	Sign string // the symbol shown to people, such as "₿"; may be empty
 
-	MinimumWithdraw money.Amount // least amount of a withdraw; 0: any
-	addressPattern  string       // of a withdraw's address, from ^ to $; "": any printable ASCII
+	MinimumWithdrawal money.Amount // least amount of a withdraw; 0: any
+	addressPattern    string       // of a withdraw's address, from ^ to $; "": any printable ASCII
 }
 
 // Addresses is the pattern of the currency's addresses, nil if it has none. validate has compiled
@@ -173,7 +173,7 @@ type Limits struct {
 	MaxFills              int
 	OpenOrdersPerAccount  int
 	OpenOrdersPerBook     int
-	PendingWithdraws      int
+	PendingWithdrawals    int
 	KeysPerAccount        int
 	Accounts              int
 	FoldLag               int // records
@@ -211,8 +211,8 @@ type Timing struct {
 	WriteTimeoutMs   int
 }
 
-// Withdraw says how withdraws are confirmed.
-type Withdraw struct {
+// Withdrawal says how withdrawals are confirmed.
+type Withdrawal struct {
 	CodeTries int
 }
 

@@ -203,7 +203,7 @@ func readCurrencies(c *Config, n ast.Node) problemList {
 		return []field{
 			{"code", true, setText(&x.Code)},
 			{"sign", false, setText(&x.Sign)},
-			{"minimum_withdraw", false, setAmount(&x.MinimumWithdraw)},
+			{"minimum_withdraw", false, setAmount(&x.MinimumWithdrawal)},
 			{"address_pattern", false, setText(&x.addressPattern)},
 		}
 	})

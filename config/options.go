@@ -378,7 +378,7 @@ var Options = []Option{
 		write: func(c *Config, b *strings.Builder) {
 			for _, x := range c.Currencies {
 				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n    minimum_withdraw: %s\n", x.Code,
-					x.Sign, x.MinimumWithdraw)
+					x.Sign, x.MinimumWithdrawal)
 				fmt.Fprintf(b, "    address_pattern: '%s'\n",
 					strings.ReplaceAll(x.addressPattern, "'", "''"))
 			}
@@ -434,7 +434,7 @@ var Options = []Option{
 		Key: "withdraw.code_tries", Default: "5", min: 1, max: 100,
 		Brief: "wrong codes for one withdraw",
 		Help:  `How often a withdraw may be confirmed with a wrong code. After that it can only be cancelled.`,
-		at:    func(c *Config) any { return &c.Withdraw.CodeTries },
+		at:    func(c *Config) any { return &c.Withdrawal.CodeTries },
 	},
 
 	{
@@ -615,7 +615,7 @@ var Options = []Option{
 		Key: "limits.pending_withdraws", Default: "100", min: 1, max: 10_000,
 		Brief: "pending withdraws of one account",
 		Help:  `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
-		at:    func(c *Config) any { return &c.Limits.PendingWithdraws },
+		at:    func(c *Config) any { return &c.Limits.PendingWithdrawals },
 	},
 	{
 		Key: "limits.keys_per_account", Default: "100", min: 1, max: 10_000,

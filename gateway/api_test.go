@@ -340,7 +340,7 @@ func TestOrdersAreCancelledTogether(t *testing.T) {
 		`[{"currency":"USDT","balance":899.5,"reserve":0}]`)
 }
 
-func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
+func TestWithdrawalsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 	h := traded(t)
 	h.accountAt("carol", "carol@example.org")
 	if _, err := h.deposit("carol", "10", "BTC", "to-carol"); err != nil {
@@ -366,9 +366,9 @@ func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 	f("/api/v1/withdraw-confirm/?format=json", "code="+code(4)+"&withdraw=4", 200,
 		record(4, 20, ""))
 	f("/api/v1/withdraw-cancel/", "withdraw=4", 200, record(4, 50, "")) // verified
-	for id, to := range map[uint64]uint8{1: event.WithdrawApproved, 2: event.WithdrawRefused} {
-		c, err := h.engine.MoveWithdraw("test", id, to,
-			map[uint8]string{event.WithdrawRefused: `no "such" address`}[to])
+	for id, to := range map[uint64]uint8{1: event.WithdrawalApproved, 2: event.WithdrawalRefused} {
+		c, err := h.engine.MoveWithdrawal("test", id, to,
+			map[uint8]string{event.WithdrawalRefused: `no "such" address`}[to])
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatalf("withdraw %d: %v", id, err)
 		}
@@ -782,7 +782,7 @@ func TestTheCatalogueOfFailuresIsConsistent(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 		if retry := f.Status == 503 && f.Code == "" &&
-			f != api.WithdrawsClosed; retry != (f.RetryAfter > 0) {
+			f != api.WithdrawalsClosed; retry != (f.RetryAfter > 0) {
 			t.Errorf("%s: Retry-After %d with status %d", f.Name, f.RetryAfter, f.Status)
 		}
 		names[f.Name] = true

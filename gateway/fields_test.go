@@ -199,8 +199,8 @@ func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
 }
 
 // Texts at the bounds, and strange texts, are taken. The requests are refused only because bob has
-// no e-mail address, and because there is no such withdraw.
-func TestTextsOfAWithdrawMayBeAnyAtTheirBounds(t *testing.T) {
+// no e-mail address, and because there is no such withdrawal.
+func TestTextsOfAWithdrawalMayBeAnyAtTheirBounds(t *testing.T) {
 	h := traded(t)
 	nonce := uint64(fieldsNonce)
 	for _, v := range []string{quote(strings.Repeat("x", 256)), "1.50", `"<b>&"`, `"!~'\"\\"`} {
@@ -214,8 +214,8 @@ func TestTextsOfAWithdrawMayBeAnyAtTheirBounds(t *testing.T) {
 	}
 }
 
-func TestAWithdrawIsAtLeastTheMinimumOfItsCurrency(t *testing.T) {
-	h := newHarness(t, func(o *actors.Options) { o.Currencies[0].MinimumWithdraw = 1e5 })
+func TestAWithdrawalIsAtLeastTheMinimumOfItsCurrency(t *testing.T) {
+	h := newHarness(t, func(o *actors.Options) { o.Currencies[0].MinimumWithdrawal = 1e5 })
 	h.accountAt("bob", "bob@example.org")
 	if _, err := h.deposit("bob", "1", "BTC", "r"); err != nil {
 		t.Fatal(err)

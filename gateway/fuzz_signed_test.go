@@ -239,7 +239,7 @@ func FuzzSignedRequests(f *testing.F) {
 	}
 	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
 	const place, cancel, all1 = "/api/v1/order", "/api/v1/order-cancel", "/api/v1/order-cancel-all"
-	const withdraw, confirm = "/api/v1/withdraw", "/api/v1/withdraw-confirm"
+	const withdrawal, confirm = "/api/v1/withdraw", "/api/v1/withdraw-confirm"
 	// Each route alone, with all its parameters.
 	alone := map[string][]string{
 		place: {order("buy", "BTC_USDT", "1", "100"),
@@ -253,7 +253,7 @@ func FuzzSignedRequests(f *testing.F) {
 		cancel: {"order=1", `{"order":1}`, `{"order":"1"}`, "order=0",
 			"order=99999999999999999999", `{"order":1e0}`},
 		all1: {"", "all=1", "pair=BTC_USDT", `{"pair":"ETH_USDT"}`, "pair=x"},
-		withdraw: {"address=bc1q&amount=1&currency=BTC",
+		withdrawal: {"address=bc1q&amount=1&currency=BTC",
 			`{"address":"\n","amount":0.00000001,"currency":"USDT"}`,
 			"address=%ff&amount=5000&currency=EUR", "address=%C3%A9+x&amount=1e3&currency=BTC",
 			"address=a+b&amount=1&currency=BTC", "address=a%E2%80%AEb&amount=1&currency=BTC",
@@ -296,12 +296,12 @@ func FuzzSignedRequests(f *testing.F) {
 			`{"amount":1,"client_order_id":"x","pair":"BTC_USDT","price":90,"type":"buy"}`),
 		step("/api/v1/orders/own", 0, "client_order_id=x"), step(all1, 0, "pair=BTC_USDT"),
 		step(place, 0, order("buy", "BTC_USDT", "1", "100")))
-	seed(step(withdraw, 0, "address=a&amount=999&currency=BTC"),
+	seed(step(withdrawal, 0, "address=a&amount=999&currency=BTC"),
 		step(place, 0, order("sell", "BTC_USDT", "1", "1")),
 		step(confirm, 0, "code=code-of-2&withdraw=2"),
 		step("/api/v1/withdraw-cancel", asJSON, `{"withdraw":2}`),
 		step("/api/v1/withdraws", 0, "status=50"),
-		step(withdraw, byBob, "address=a&amount=1&currency=BTC"))
+		step(withdrawal, byBob, "address=a&amount=1&currency=BTC"))
 
 	f.Fuzz(func(t *testing.T, input string) {
 		b.fresh(t)
@@ -323,8 +323,8 @@ func FuzzSignedRequests(f *testing.F) {
 }
 
 // For every body of the operator with the token, the answer is JSON of a documented status, and a
-// refusal changes nothing. No money is made or lost but by a deposit or a withdraw. In the end both
-// sides of the engine agree.
+// refusal changes nothing. No money is made or lost but by a deposit or a withdrawal. In the end
+// both sides of the engine agree.
 func FuzzOperatorBodies(f *testing.F) {
 	b := newBench(f)
 	var routes []string

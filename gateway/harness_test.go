@@ -78,7 +78,7 @@ func (h *harness) sealer() *seal.Sealer {
 	return s
 }
 
-// code is the mailed code of a pending withdraw; for any other withdraw it is a code that fits
+// code is the mailed code of a pending withdrawal; for any other withdrawal it is a code that fits
 // nothing.
 func (h *harness) code(id uint64) string {
 	h.t.Helper()
@@ -96,8 +96,8 @@ func (h *harness) options() actors.Options {
 	sealer := h.sealer()
 	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits,
 		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
-		Withdraw: actors.DefaultWithdraw,
-		Sealer:   func(bool) (*seal.Sealer, error) { return sealer, nil },
+		Withdrawal: actors.DefaultWithdrawal,
+		Sealer:     func(bool) (*seal.Sealer, error) { return sealer, nil },
 		Mail: func(context.Context, *actors.Mail) error {
 			return errors.New("the mail server takes nothing")
 		},

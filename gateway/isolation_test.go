@@ -21,7 +21,7 @@ import (
 // router is made from, and the operator's. A route that is not listed here fails them.
 
 // own has alice's data, as she sees them. Her orders 1 to 3 are open, done and cancelled,
-// her withdraws 1 to 4 new, verified, approved and canceled.
+// her withdrawals 1 to 4 new, verified, approved and canceled.
 var own = []string{"/api/v1/wallets", "/api/v1/orders/own", "/api/v1/order/1", "/api/v1/order/2",
 	"/api/v1/order/3", "/api/v1/exchanges/own",
 	"/api/v1/deposits", "/api/v1/withdraws", "/api/v1/fees"}
@@ -51,7 +51,7 @@ func victim(t *testing.T) *harness {
 		return "amount=" + amount + "&client_order_id=" + id + "&pair=BTC_USDT&price=" + price +
 			"&type=sell"
 	}
-	withdraw := "address=bc1-of-hers&amount=0.00123&currency=BTC"
+	withdrawal := "address=bc1-of-hers&amount=0.00123&currency=BTC"
 	for _, x := range []struct {
 		account, path, params string
 		status                int
@@ -61,10 +61,10 @@ func victim(t *testing.T) *harness {
 		{"alice", "/api/v1/order", sell("hers-gone", "3.33333", "998"), 201},
 		{"bob", "/api/v1/order", order("buy", "BTC_USDT", "2.22222", "100"), 201},
 		{"alice", "/api/v1/order-cancel", "order=3", 200},
-		{"alice", "/api/v1/withdraw", withdraw, 201},
-		{"alice", "/api/v1/withdraw", withdraw, 201},
-		{"alice", "/api/v1/withdraw", withdraw, 201},
-		{"alice", "/api/v1/withdraw", withdraw, 201},
+		{"alice", "/api/v1/withdraw", withdrawal, 201},
+		{"alice", "/api/v1/withdraw", withdrawal, 201},
+		{"alice", "/api/v1/withdraw", withdrawal, 201},
+		{"alice", "/api/v1/withdraw", withdrawal, 201},
 		{"alice", "/api/v1/withdraw-confirm", "code=%s&withdraw=2", 200},
 		{"alice", "/api/v1/withdraw-confirm", "code=%s&withdraw=3", 200},
 		{"alice", "/api/v1/withdraw-cancel", "withdraw=4", 200},
@@ -77,7 +77,7 @@ func victim(t *testing.T) *harness {
 			t.Fatalf("%s %s %s: %d %s", x.account, x.path, x.params, a.status, a.body)
 		}
 	}
-	c, err := h.engine.MoveWithdraw("test", 3, event.WithdrawApproved, "")
+	c, err := h.engine.MoveWithdrawal("test", 3, event.WithdrawalApproved, "")
 	if err != nil || c.Outcome() != actors.Accepted {
 		t.Fatal(err)
 	}
@@ -93,9 +93,9 @@ type foreign struct {
 	body   string // of the answer to mallory
 }
 
-// withdrawsOf gives one request for each of alice's withdraws, with the code that would confirm the
-// new withdraw.
-func withdrawsOf(h *harness, path string, code bool) (all []foreign) {
+// withdrawalsOf gives one request for each of alice's withdrawals, with the code that would confirm
+// the new withdrawal.
+func withdrawalsOf(h *harness, path string, code bool) (all []foreign) {
 	for id := uint64(1); id <= 4; id++ {
 		params := "withdraw=" + strconv.FormatUint(id, 10)
 		if code {
@@ -170,8 +170,8 @@ func foreigns(h *harness) map[string][]foreign {
 		"/api/v1/withdraw": {{"/api/v1/withdraw",
 			"account=alice&address=x&amount=1&currency=BTC&user=1", 400,
 			`{"date":T,"error":"Out of balance -1 BTC"}`}},
-		"/api/v1/withdraw-confirm": withdrawsOf(h, "/api/v1/withdraw-confirm", true),
-		"/api/v1/withdraw-cancel":  withdrawsOf(h, "/api/v1/withdraw-cancel", false),
+		"/api/v1/withdraw-confirm": withdrawalsOf(h, "/api/v1/withdraw-confirm", true),
+		"/api/v1/withdraw-cancel":  withdrawalsOf(h, "/api/v1/withdraw-cancel", false),
 	}
 }
 

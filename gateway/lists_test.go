@@ -381,7 +381,7 @@ func (m *model) compare(t *testing.T, q *query, path string, ask func(string) an
 	}
 }
 
-// A listedTransfer is a deposit, or a withdraw, which has a status.
+// A listedTransfer is a deposit, or a withdrawal, which has a status.
 type listedTransfer struct {
 	ID               uint64
 	Timestamp        float64
@@ -392,10 +392,10 @@ type listedTransfer struct {
 	owner            string
 }
 
-// transfers makes deposits and withdraws of two accounts, the latter with every status, and gives
+// transfers makes deposits and withdrawals of two accounts, the latter with every status, and gives
 // both, oldest first.
 func transfers(t *testing.T, h *harness,
-	random *rand.Rand) (deposits, withdraws []*listedTransfer) {
+	random *rand.Rand) (deposits, withdrawals []*listedTransfer) {
 	t.Helper()
 	owners, codes := []string{"alice", "bob"}, []string{"BTC", "ETH", "USDT"}
 	for _, name := range append(owners, "carol") {
@@ -423,9 +423,9 @@ func transfers(t *testing.T, h *harness,
 			t.Fatalf("a withdraw without a time: %+v", got)
 		}
 		x.Timestamp = got.Timestamp
-		withdraws = append(withdraws, x)
+		withdrawals = append(withdrawals, x)
 	}
-	for _, x := range withdraws {
+	for _, x := range withdrawals {
 		step := func(path, params string, status int) {
 			t.Helper()
 			if got := decode[listedTransfer](t,
@@ -446,7 +446,7 @@ func transfers(t *testing.T, h *harness,
 			if end == 1 {
 				x.Details = fmt.Sprint("because ", x.ID)
 			}
-			c, err := h.engine.MoveWithdraw("test", x.ID, uint8(x.Status), x.Details)
+			c, err := h.engine.MoveWithdrawal("test", x.ID, uint8(x.Status), x.Details)
 			if err != nil || c.Outcome() != actors.Accepted {
 				t.Fatalf("withdraw %d: %v", x.ID, err)
 			}
@@ -455,14 +455,14 @@ func transfers(t *testing.T, h *harness,
 			step("/api/v1/withdraw-cancel", fmt.Sprintf("withdraw=%d", x.ID), 50)
 		}
 	}
-	return deposits, withdraws
+	return deposits, withdrawals
 }
 
 func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
 	random := seeded(t)
 	most := 100
-	h := newHarness(t, func(o *actors.Options) { o.Limits.PendingWithdraws = most })
-	deposits, withdraws := transfers(t, h, random)
+	h := newHarness(t, func(o *actors.Options) { o.Limits.PendingWithdrawals = most })
+	deposits, withdrawals := transfers(t, h, random)
 	f := func(owner, path string, all []*listedTransfer, withStatus bool) {
 		t.Helper()
 		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
@@ -505,7 +505,7 @@ func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
 		for range 60 {
 			for _, owner := range []string{"alice", "bob", "carol"} {
 				f(owner, "/api/v1/deposits/", deposits, false)
-				f(owner, "/api/v1/withdraws/", withdraws, true)
+				f(owner, "/api/v1/withdraws/", withdrawals, true)
 			}
 		}
 		if a := h.do("GET", "/api/v1/deposits/?limit=1", "", "",

@@ -250,9 +250,9 @@ func (d *documented) withdrawals() {
 	d.send("alice", "/api/v1/withdraw-confirm/", "code=wrong&withdraw=1", 400)
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=3", 200)
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=33", 400)
-	for id, to := range map[uint64]uint8{1: event.WithdrawApproved, 2: event.WithdrawRefused} {
-		c, err := d.engine.MoveWithdraw("test", id, to,
-			map[bool]string{true: "unknown address"}[to == event.WithdrawRefused])
+	for id, to := range map[uint64]uint8{1: event.WithdrawalApproved, 2: event.WithdrawalRefused} {
+		c, err := d.engine.MoveWithdrawal("test", id, to,
+			map[bool]string{true: "unknown address"}[to == event.WithdrawalRefused])
 		if err != nil {
 			d.t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ var operatorFields = []struct {
 // nothing is a value that is as good as none.
 func nothing(v string) bool { return v == "" || v == "null" || v == `""` }
 
-// moderated is trading with two withdraws of carol's: 1 is new, 2 is verified.
+// moderated is trading with two withdrawals of carol's: 1 is new, 2 is verified.
 func moderated(t *testing.T) *harness {
 	h := traded(t)
 	h.accountAt("carol", "carol@example.org")
@@ -179,7 +179,7 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWithdrawsAreListedForOperators(t *testing.T) {
+func TestWithdrawalsAreListedForOperators(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
 	if a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`); a.status != 200 {
@@ -190,11 +190,11 @@ func TestWithdrawsAreListedForOperators(t *testing.T) {
 	f := func(query string, want ...uint64) {
 		t.Helper()
 		got := decode[struct {
-			Withdraws []struct{ Withdraw uint64 }
+			Withdrawals []struct{ Withdrawal uint64 }
 		}](t, ask("GET", "/operator/v1/withdraws"+query, ""))
 		var ids []uint64
-		for _, w := range got.Withdraws {
-			ids = append(ids, w.Withdraw)
+		for _, w := range got.Withdrawals {
+			ids = append(ids, w.Withdrawal)
 		}
 		if !slices.Equal(ids, want) {
 			t.Errorf("%s: %v, want %v", query, ids, want)
@@ -318,7 +318,7 @@ func TestAnAuditOfABrokenJournalSaysSo(t *testing.T) {
 }
 
 // The wallet's decision is told even while the history stands still.
-func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
+func TestAWithdrawalIsAnsweredWithoutTheHistory(t *testing.T) {
 	p := &planted{}
 	h := newHarness(t, func(o *actors.Options) {
 		p.Store = o.Store
@@ -424,9 +424,9 @@ func checkStatement(t *testing.T, h *harness, account string) (causes map[string
 	return causes
 }
 
-// happens lets one thing happen to an account. withdraws counts the withdrawals so far, and i makes
-// references of deposits.
-func (h *harness) happens(random *rand.Rand, owner string, i int, withdraws *int) {
+// happens lets one thing happen to an account. withdrawals counts the withdrawals so far, and i
+// makes references of deposits.
+func (h *harness) happens(random *rand.Rand, owner string, i int, withdrawals *int) {
 	h.t.Helper()
 	switch random.IntN(12) {
 	case 0:
@@ -442,13 +442,13 @@ func (h *harness) happens(random *rand.Rand, owner string, i int, withdraws *int
 			"address=x&amount="+decimal(random, 5)+"&currency=USDT"); a.status != 201 {
 			h.t.Fatalf("%d %s", a.status, a.body)
 		}
-		*withdraws++
+		*withdrawals++
 		h.post(owner, "/api/v1/withdraw-confirm",
-			fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(*withdraws)), *withdraws))
-		to := []uint8{event.WithdrawApproved, event.WithdrawApproved,
-			event.WithdrawRefused}[random.IntN(3)]
-		c, err := h.engine.MoveWithdraw("test", uint64(*withdraws), to,
-			map[uint8]string{event.WithdrawRefused: "no"}[to])
+			fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(*withdrawals)), *withdrawals))
+		to := []uint8{event.WithdrawalApproved, event.WithdrawalApproved,
+			event.WithdrawalRefused}[random.IntN(3)]
+		c, err := h.engine.MoveWithdrawal("test", uint64(*withdrawals), to,
+			map[uint8]string{event.WithdrawalRefused: "no"}[to])
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -484,9 +484,9 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 			}
 		}
 	}
-	withdraws := 0
+	withdrawals := 0
 	for i := range 120 {
-		h.happens(random, owners[random.IntN(4)], i, &withdraws)
+		h.happens(random, owners[random.IntN(4)], i, &withdrawals)
 	}
 	check := func() {
 		t.Helper()
@@ -672,11 +672,11 @@ func TestAnAccountIsShownWithItsNewestOrders(t *testing.T) {
 			Order      uint64
 			Pair, Type string
 		} `json:"newest_orders"`
-		Withdraws []struct{} `json:"pending_withdraws"`
+		Withdrawals []struct{} `json:"pending_withdraws"`
 	}](t, asOperator(t, h.gateway)("GET", "/operator/v1/account?name=bob", ""))
 	if got.Account != "bob" || got.ID != 2 || got.Frozen || got.Open != 26 ||
 		len(got.Orders) != 20 || got.Orders[0].Order != 28 || got.Orders[19].Order != 9 ||
-		got.Orders[0].Pair != "BTC_USDT" || got.Withdraws == nil {
+		got.Orders[0].Pair != "BTC_USDT" || got.Withdrawals == nil {
 		t.Errorf("%+v", got)
 	}
 	if x := got.Holdings; len(x) != 2 || x[1].Currency != "USDT" || x[1].Balance != "899.5" ||

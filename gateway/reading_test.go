@@ -86,15 +86,15 @@ func (s *slowHistory) Deposits(ctx context.Context, q persistence.DepositQuery,
 	return s.Store.Deposits(context.WithoutCancel(ctx), q, fn)
 }
 
-func (s *slowHistory) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
-	fn func(*persistence.Withdraw) bool) error {
+func (s *slowHistory) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
+	fn func(*persistence.Withdrawal) bool) error {
 	defer s.enter()()
-	return s.Store.Withdraws(context.WithoutCancel(ctx), q, fn)
+	return s.Store.Withdrawals(context.WithoutCancel(ctx), q, fn)
 }
 
-func (s *slowHistory) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
+func (s *slowHistory) Withdrawal(ctx context.Context, id uint64) (persistence.Withdrawal, error) {
 	defer s.enter()()
-	return s.Store.Withdraw(context.WithoutCancel(ctx), id)
+	return s.Store.Withdrawal(context.WithoutCancel(ctx), id)
 }
 
 func (s *slowHistory) Candles(ctx context.Context, q persistence.CandleQuery,

@@ -35,7 +35,7 @@ import (
 //	withdraw NAME AMOUNT CURRENCY [to=ADDRESS]
 //	confirm NAME WITHDRAW [code=C]                    the last mailed code, if it is not given
 //	cancel-withdraw NAME WITHDRAW
-//	withdraws NAME [query=Q]    deposits NAME [query=Q]       fees NAME
+//	withdrawals NAME [query=Q]    deposits NAME [query=Q]       fees NAME
 //	mails                       that were sent since the last time
 //	operator WHAT...            see operate
 //	restart | crash             an orderly stop, or none, and a start on the same store
@@ -118,12 +118,12 @@ func (s script) delivered() []actors.Mail {
 func (s script) mails() string {
 	all, lines := s.delivered(), []string{}
 	for _, m := range all[s.post.shown:] {
-		line := fmt.Sprintf("to %s: withdraw %d of %v %s to %s, ", m.To, m.Withdraw.ID,
-			m.Withdraw.Amount, m.Currency, m.Withdraw.Address)
+		line := fmt.Sprintf("to %s: withdraw %d of %v %s to %s, ", m.To, m.Withdrawal.ID,
+			m.Withdrawal.Amount, m.Currency, m.Withdrawal.Address)
 		if m.Code != "" {
 			line += "a code" // of each run another one
 		} else {
-			line += "refused: " + m.Withdraw.Details
+			line += "refused: " + m.Withdrawal.Details
 		}
 		lines = append(lines, line)
 	}
@@ -131,10 +131,10 @@ func (s script) mails() string {
 	return cmp.Or(strings.Join(lines, "\n"), "none")
 }
 
-// code is the newest code that was mailed for a withdraw.
-func (s script) code(withdraw string) string {
+// code is the newest code that was mailed for a withdrawal.
+func (s script) code(withdrawal string) string {
 	for _, m := range slices.Backward(s.delivered()) {
-		if fmt.Sprint(m.Withdraw.ID) == withdraw && m.Code != "" {
+		if fmt.Sprint(m.Withdrawal.ID) == withdrawal && m.Code != "" {
 			return m.Code
 		}
 	}
@@ -177,11 +177,11 @@ func (s script) limits() func(*actors.Options) {
 			n, _ := strconv.Atoi(a.Vals[0]) // a bad number is 0, and the script fails
 			switch a.Key {
 			case "pending_withdraws":
-				o.Limits.PendingWithdraws = n
+				o.Limits.PendingWithdrawals = n
 			case "code_tries":
-				o.Withdraw.CodeTries = n
+				o.Withdrawal.CodeTries = n
 			case "code_valid_s":
-				o.Withdraw.CodeValid = time.Duration(n) * time.Second
+				o.Withdrawal.CodeValid = time.Duration(n) * time.Second
 			case "fees": // of BTC_USDT: the maker's, the taker's
 				maker, err1 := money.ParseRate(a.Vals[0])
 				taker, err2 := money.ParseRate(a.Vals[1])
@@ -275,7 +275,7 @@ func (s script) run() string {
 //	maintenance on|off [message=M]      halt PAIR on|off      freeze NAME on|off
 //	fees NAME PAIR maker=R taker=R      usual-fees NAME PAIR
 //	cancel ORDER                        cancel-all [account=NAME] [pair=X]
-//	approve WITHDRAW [despite-freeze]   refuse WITHDRAW details=D     withdraws [account=NAME]
+//	approve WITHDRAW [despite-freeze]   refuse WITHDRAW details=D     withdrawals [account=NAME]
 //	account NAME                        statement NAME                actions
 //	trades PAIR                         audit
 func (s script) operate() string {

@@ -18,8 +18,8 @@ import (
 // A partial is a store whose lists end behind a number of rows, or fail there.
 type partial struct {
 	persistence.Store
-	trades, deposits, withdraws int // rows that are there
-	err                         error
+	trades, deposits, withdrawals int // rows that are there
+	err                           error
 }
 
 // some gives n rows of a list to fn.
@@ -51,18 +51,18 @@ func (p *partial) Deposits(ctx context.Context, q persistence.DepositQuery,
 		fn, func(fn func(*persistence.Deposit) bool) error { return p.Store.Deposits(ctx, q, fn) })
 }
 
-func (p *partial) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
-	fn func(*persistence.Withdraw) bool) error {
-	return some(p.withdraws, p.err,
-		fn, func(fn func(*persistence.Withdraw) bool) error {
-			return p.Store.Withdraws(ctx, q, fn)
+func (p *partial) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
+	fn func(*persistence.Withdrawal) bool) error {
+	return some(p.withdrawals, p.err,
+		fn, func(fn func(*persistence.Withdrawal) bool) error {
+			return p.Store.Withdrawals(ctx, q, fn)
 		})
 }
 
 // withPartial is withFees on a store that may end early. Bob has also withdrawn 10 and then 20
 // USDT.
 func withPartial(t *testing.T) (*harness, *partial) {
-	p := &partial{trades: 100, deposits: 100, withdraws: 100}
+	p := &partial{trades: 100, deposits: 100, withdrawals: 100}
 	h := withFees(t, nil)
 	h.stop()
 	open := h.open
@@ -76,7 +76,7 @@ func withPartial(t *testing.T) (*harness, *partial) {
 		h.post("bob", "/api/v1/withdraw", "address=somewhere&amount="+amount+"&currency=USDT")
 		h.post("bob", "/api/v1/withdraw-confirm",
 			"code="+h.code(id)+"&withdraw="+string(rune('0'+id)))
-		c, err := h.engine.MoveWithdraw("test", id, event.WithdrawApproved, "")
+		c, err := h.engine.MoveWithdrawal("test", id, event.WithdrawalApproved, "")
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatalf("withdraw %d: %v", id, err)
 		}
@@ -111,7 +111,7 @@ func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 		"USDT 900 900 brought forward")...)
 	f("bob", 1, append(slices.Clone(bobs[:5]), "BTC 1.996 1.996 brought forward",
 		"USDT 800 800 brought forward")...)
-	// Without any trade nothing can be said of when the withdraws were.
+	// Without any trade nothing can be said of when the withdrawals were.
 	f("bob", 0, "BTC 2.994 2.994 brought forward", "USDT 670 670 brought forward")
 	f(directory.FeeAccount, 1, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income",
 		"BTC 0.004 0.004 brought forward", "USDT 0.2 0.2 brought forward")
@@ -148,12 +148,13 @@ func TestAStatementThatTheStoreDoesNotAnswerSaysSo(t *testing.T) {
 			t.Errorf("%s: %v\n%s", what, err, a.body)
 		}
 	}
-	f := func(what string, trades, deposits, withdraws int) {
+	f := func(what string, trades, deposits, withdrawals int) {
 		t.Helper()
-		p.trades, p.deposits, p.withdraws, p.err = trades, deposits, withdraws,
+		p.trades, p.deposits, p.withdrawals, p.err = trades, deposits, withdrawals,
 			errors.New("the store does not answer")
 		ends(what, p.err.Error(), false)
-		p.trades, p.deposits, p.withdraws, p.err = whole.trades, whole.deposits, whole.withdraws,
+		p.trades, p.deposits, p.withdrawals, p.err = whole.trades, whole.deposits,
+			whole.withdrawals,
 			nil
 	}
 	f("no trade", 0, 100, 100)
@@ -167,7 +168,7 @@ func TestAStatementThatTheStoreDoesNotAnswerSaysSo(t *testing.T) {
 	ends("a deposit that is gone",
 		"the history does not add up: every change is there, and 1000 USDT are left that none of "+
 			"them explains", true)
-	p.deposits, p.withdraws = 100, 1
+	p.deposits, p.withdrawals = 100, 1
 	ends("a withdraw that is gone",
 		"the history does not add up: at "+depositTime(t, h)+
 			" deposit 2 credits 1000 USDT, and there are 990 after it", true)

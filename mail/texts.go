@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Withdraw has the facts of a mail about a withdrawal. Its texts can come from any client. Each
+// Withdrawal has the facts of a mail about a withdrawal. Its texts can come from any client. Each
 // becomes one line of bounded length, so Send takes every mail of Code and Refused.
-type Withdraw struct {
+type Withdrawal struct {
 	Exchange string // the exchange's name, as its users know it
 	To       string // the reader's mail address
 	ID       uint64
@@ -29,7 +29,7 @@ const (
 
 // Code is the mail with the code that confirms the withdrawal, and is good for validFor from now
 // on. The code stands in the text only: many telephones show a subject while they are locked.
-func (w Withdraw) Code(code string, validFor time.Duration) (subject, text string) {
+func (w Withdrawal) Code(code string, validFor time.Duration) (subject, text string) {
 	subject = fmt.Sprintf("%s: please confirm withdrawal %d", line(w.Exchange, maxName), w.ID)
 	return subject, fmt.Sprintf(`Hello,
 
@@ -51,7 +51,7 @@ your account. Please cancel the withdrawal and replace your API keys.
 
 // Refused is the mail that says that the withdrawal was refused, and details why; details may be
 // empty.
-func (w Withdraw) Refused(details string) (subject, text string) {
+func (w Withdrawal) Refused(details string) (subject, text string) {
 	reason := line(details, maxDetails)
 	if reason == "" {
 		reason = "none was given"
@@ -69,12 +69,12 @@ please ask our support and name the number of the withdrawal.
 %s`, line(w.Exchange, maxName), w.table(), reason, w.farewell())
 }
 
-func (w Withdraw) table() string {
+func (w Withdrawal) table() string {
 	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n",
 		w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue), line(w.Address, maxPlace))
 }
 
-func (w Withdraw) farewell() string {
+func (w Withdrawal) farewell() string {
 	return fmt.Sprintf("Kind regards\n%s\n\nThis mail was sent by a program to %s.\n",
 		line(w.Exchange, maxName), line(w.To, maxAddress))
 }

@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-var withdraw = Withdraw{Exchange: "Example Exchange", To: "alice@example.com", ID: 123,
+var withdrawal = Withdrawal{Exchange: "Example Exchange", To: "alice@example.com", ID: 123,
 	Amount: "0.5", Currency: "BTC",
 	Address: "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"}
 
 func TestTheMailWithACode(t *testing.T) {
-	subject, text := withdraw.Code("7K2M-9QXD-04TB", 30*time.Minute)
+	subject, text := withdrawal.Code("7K2M-9QXD-04TB", 30*time.Minute)
 	if want := "Example Exchange: please confirm withdrawal 123"; subject != want {
 		t.Errorf("subject is %q, want %q", subject, want)
 	}
@@ -46,7 +46,7 @@ This mail was sent by a program to alice@example.com.
 }
 
 func TestTheMailOfARefusal(t *testing.T) {
-	subject, text := withdraw.Refused(
+	subject, text := withdrawal.Refused(
 		"The address is on the list of\r\nBcc: x@y\r\nthe tribunal; schönen Gruß")
 	if want := "Example Exchange: withdrawal 123 was refused"; subject != want {
 		t.Errorf("subject is %q, want %q", subject, want)
@@ -71,7 +71,7 @@ This mail was sent by a program to alice@example.com.
 	if text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
-	if _, text := withdraw.Refused(" \n"); !strings.Contains(text,
+	if _, text := withdrawal.Refused(" \n"); !strings.Contains(text,
 		"  Reason      none was given\n") {
 		t.Errorf("without details:\n%s", text)
 	}
@@ -83,7 +83,7 @@ func TestWhateverTheTextsAreMadeOfTheyCanBeSent(t *testing.T) {
 		rapid.SampledFrom([]string{strings.Repeat("ü", 2*maxText),
 			strings.Repeat("a b\r\n", maxDetails)}))
 	rapid.Check(t, func(t *rapid.T) {
-		w := Withdraw{Exchange: anything.Draw(t, "exchange"), To: anything.Draw(t, "to"),
+		w := Withdrawal{Exchange: anything.Draw(t, "exchange"), To: anything.Draw(t, "to"),
 			ID: rapid.Uint64().Draw(t, "id"), Amount: anything.Draw(t, "amount"),
 			Currency: anything.Draw(t, "currency"), Address: anything.Draw(t, "address")}
 		for _, mail := range []func() (string, string){
@@ -124,7 +124,7 @@ func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
 		Fatal(...any)
 		Fatalf(string, ...any)
 	}, address string) {
-		w := withdraw
+		w := withdrawal
 		w.Address = address
 		_, code := w.Code("7K2M-9QXD-04TB", time.Minute)
 		_, refused := w.Refused("no")

@@ -248,9 +248,9 @@ type History interface {
 	// CountReferences is how many deposits that index has. It reads none of them: a start compares
 	// it with the deposits that were made. ErrCorrupt if the store can tell that some are lost.
 	CountReferences(ctx context.Context) (uint64, error)
-	Withdraws(ctx context.Context, q WithdrawQuery, fn func(*Withdraw) bool) error
-	// Withdraw is one closed withdrawal; ErrNotFound.
-	Withdraw(ctx context.Context, id uint64) (Withdraw, error)
+	Withdrawals(ctx context.Context, q WithdrawalQuery, fn func(*Withdrawal) bool) error
+	// Withdrawal is one closed withdrawal; ErrNotFound.
+	Withdrawal(ctx context.Context, id uint64) (Withdrawal, error)
 	Candles(ctx context.Context, q CandleQuery, fn func(*Candle) bool) error
 	Actions(ctx context.Context, q ActionQuery, fn func(*Action) bool) error
 }
@@ -294,12 +294,12 @@ const MaxRows = 100_000
 // Writes are the rows of one Apply. Wallets, nonces and candles are absolute values. The other rows
 // are new: each is in exactly one of the Applies that move the watermark.
 type Writes struct {
-	Wallets   []Wallet
-	Nonces    []Nonce
-	Trades    []Trade
-	Orders    []Order
-	Deposits  []Deposit
-	Withdraws []Withdraw // closed ones; a row that is there already is left as it is
+	Wallets     []Wallet
+	Nonces      []Nonce
+	Trades      []Trade
+	Orders      []Order
+	Deposits    []Deposit
+	Withdrawals []Withdrawal // closed ones; a row that is there already is left as it is
 	// a row replaces the one of the same pair, frame and time; of two here, the later wins
 	Candles []Candle
 	Actions []Action // of operators
@@ -309,7 +309,7 @@ type Writes struct {
 func (w *Writes) Reset() {
 	w.Wallets, w.Nonces, w.Trades, w.Orders, w.Deposits = w.Wallets[:0], w.Nonces[:0], w.Trades[:0],
 		w.Orders[:0], w.Deposits[:0]
-	w.Withdraws, w.Candles, w.Actions = w.Withdraws[:0], w.Candles[:0], w.Actions[:0]
+	w.Withdrawals, w.Candles, w.Actions = w.Withdrawals[:0], w.Candles[:0], w.Actions[:0]
 }
 
 // A Wallet is all holdings of one account, exact for Seq.
@@ -377,19 +377,19 @@ type Deposit struct {
 
 // Statuses of a withdrawal, as the API numbers them.
 const (
-	WithdrawVerified  = 20
-	WithdrawApproved  = 30
-	WithdrawRefused   = 40
-	WithdrawCancelled = 50
+	WithdrawalVerified  = 20
+	WithdrawalApproved  = 30
+	WithdrawalRefused   = 40
+	WithdrawalCancelled = 50
 )
 
 // A Withdraw is one closed withdrawal: approved, refused or cancelled.
-type Withdraw struct {
+type Withdrawal struct {
 	ID        uint64
 	Account   uint32
 	Currency  uint16
 	Amount    money.Amount
-	Status    uint8 // WithdrawApproved, WithdrawRefused or WithdrawCancelled
+	Status    uint8 // WithdrawalApproved, WithdrawalRefused or WithdrawalCancelled
 	TimeUs    int64 // created
 	ClosedUs  int64
 	ClosedSeq uint64 // the record that closed it
@@ -444,8 +444,9 @@ type DepositQuery struct {
 	Offset   int    // leave out that many matching rows first
 }
 
-// A WithdrawQuery selects closed withdrawals, newest (highest id) first. Zero fields do not filter.
-type WithdrawQuery struct {
+// A WithdrawalQuery selects closed withdrawals, newest (highest id) first. Zero fields do not
+// filter.
+type WithdrawalQuery struct {
 	Account  uint32 // 0: of all
 	Currency uint16
 	Status   uint8

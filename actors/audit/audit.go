@@ -21,7 +21,7 @@ type Report struct {
 	Records     uint64 // replayed records
 	Accounts    int
 	OpenOrders  int
-	Withdraws   int           // pending withdrawals
+	Withdrawals int           // pending withdrawals
 	Wallets     int           // stored wallets that were compared
 	Changed     int           // stored wallets that had changed since and were not compared
 	Rows        int           // rows of replayed records that were found in the history
@@ -134,7 +134,7 @@ func begin(subject *Subject) (*audit, error) {
 		return nil, fmt.Errorf("BUG: an image of the state cannot be read: %w", err)
 	}
 	a := &audit{subject: subject, state: s, report: &Report{Sequence: s.Seq(),
-		Accounts: len(s.Accounts()), Withdraws: len(s.Withdraws())}}
+		Accounts: len(s.Accounts()), Withdrawals: len(s.Withdrawals())}}
 	for _, p := range s.Pairs() {
 		a.report.OpenOrders += p.Book.Len()
 	}

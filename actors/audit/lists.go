@@ -17,8 +17,8 @@ const (
 	accountTrades
 	accountOrders // right behind accountTrades: see rowAudit.found
 	accountDeposits
-	allWithdraws
-	accountWithdraws
+	allWithdrawals
+	accountWithdrawals
 	pairCandles // number: pair << 8 | frame
 	allActions
 	rowKinds
@@ -71,11 +71,12 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 				return q
 			}, func(t *persistence.Trade) uint64 { return t.ID }, rowSum)}
 	}
-	withdraws := func(name func(uint32) string) rowList {
+	withdrawals := func(name func(uint32) string) rowList {
 		return rowList{name: name, forever: true,
-			read: reading(store.Withdraws, func(n uint32, before uint64) persistence.WithdrawQuery {
-				return persistence.WithdrawQuery{Account: n, Before: before}
-			}, func(w *persistence.Withdraw) uint64 { return w.ID }, rowSum)}
+			read: reading(store.Withdrawals, func(n uint32,
+				before uint64) persistence.WithdrawalQuery {
+				return persistence.WithdrawalQuery{Account: n, Before: before}
+			}, func(w *persistence.Withdrawal) uint64 { return w.ID }, rowSum)}
 	}
 	h.lists = [rowKinds]rowList{
 		allTrades: trades(nameOf("trades"), func(uint32) persistence.TradeQuery {
@@ -100,8 +101,8 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 					return persistence.DepositQuery{Account: n, Before: before}
 				},
 				func(d *persistence.Deposit) uint64 { return d.ID }, rowSum)},
-		allWithdraws:     withdraws(nameOf("withdraws")),
-		accountWithdraws: withdraws(h.ofAccount("withdraws")),
+		allWithdrawals:     withdrawals(nameOf("withdraws")),
+		accountWithdrawals: withdrawals(h.ofAccount("withdraws")),
 		pairCandles: {name: h.candleName, keep: keep.Candles, earlier: h.earlierCandle,
 			read: reading(store.Candles, func(n uint32, before uint64) persistence.CandleQuery {
 				return persistence.CandleQuery{Pair: uint16(n >> 8), Frame: uint8(n),

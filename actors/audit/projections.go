@@ -11,7 +11,7 @@ import (
 
 // projections compares what the state knows as a whole: wallets, nonces and withdrawals.
 func (a *audit) projections(ctx context.Context) error {
-	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdraws} {
+	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdrawals} {
 		if err := compare(ctx); err != nil {
 			return err
 		}
@@ -91,19 +91,19 @@ func (a *audit) nonces(ctx context.Context) error {
 	return nil
 }
 
-// withdraws compares the sums of ended withdrawals, because the state has only each currency's
+// withdrawals compares the sums of ended withdrawals, because the state has only each currency's
 // total. Each withdrawal is in two lists: that of its account and that of all.
-func (a *audit) withdraws(ctx context.Context) error {
+func (a *audit) withdrawals(ctx context.Context) error {
 	type sums map[uint16]struct { // by currency
 		ended    int
 		approved money.Balance
 	}
-	read := func(account uint32, of func(*persistence.Withdraw) sums) error {
-		q := persistence.WithdrawQuery{Account: account, MaxSeq: a.report.Sequence}
-		err := a.subject.Store.Withdraws(ctx, q, func(w *persistence.Withdraw) bool {
+	read := func(account uint32, of func(*persistence.Withdrawal) sums) error {
+		q := persistence.WithdrawalQuery{Account: account, MaxSeq: a.report.Sequence}
+		err := a.subject.Store.Withdrawals(ctx, q, func(w *persistence.Withdrawal) bool {
 			s := of(w)
 			sum := s[w.Currency]
-			if sum.ended++; w.Status == persistence.WithdrawApproved {
+			if sum.ended++; w.Status == persistence.WithdrawalApproved {
 				sum.approved = sum.approved.Add(w.Amount.Balance())
 			}
 			s[w.Currency] = sum
@@ -115,7 +115,7 @@ func (a *audit) withdraws(ctx context.Context) error {
 		return nil
 	}
 	all := map[uint32]sums{}
-	err := read(0, func(w *persistence.Withdraw) sums {
+	err := read(0, func(w *persistence.Withdrawal) sums {
 		if all[w.Account] == nil {
 			all[w.Account] = sums{}
 		}
@@ -136,7 +136,7 @@ func (a *audit) withdraws(ctx context.Context) error {
 	}
 	return concurrently(maps.Keys(all), func(account uint32) error {
 		own := sums{}
-		if err := read(account, func(*persistence.Withdraw) sums { return own }); err != nil {
+		if err := read(account, func(*persistence.Withdrawal) sums { return own }); err != nil {
 			return err
 		}
 		for i, c := range a.state.Currencies() {

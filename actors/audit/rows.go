@@ -69,11 +69,11 @@ func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) 
 	for i := range w.Deposits {
 		h.add(accountDeposits, w.Deposits[i].Account, w.Deposits[i].ID, rowSum(&w.Deposits[i]))
 	}
-	for i := range w.Withdraws {
-		d := &w.Withdraws[i]
+	for i := range w.Withdrawals {
+		d := &w.Withdrawals[i]
 		sum := rowSum(d)
-		h.add(allWithdraws, 0, d.ID, sum)
-		h.add(accountWithdraws, d.Account, d.ID, sum)
+		h.add(allWithdrawals, 0, d.ID, sum)
+		h.add(accountWithdrawals, d.Account, d.ID, sum)
 	}
 	for i := range w.Actions {
 		h.add(allActions, 0, w.Actions[i].Seq, h.actionSum(&w.Actions[i]))

@@ -107,9 +107,9 @@ type Account struct {
 	Seq         uint64
 	Info        AccountInfo // ID 0: there is no such account
 	Holdings    []ledger.Holding
-	Withdrawals []state.Withdraw // pending ones, newest first
-	Orders      []Order          // newest open ones
-	Open        int              // number of all open orders
+	Withdrawals []state.Withdrawal // pending ones, newest first
+	Orders      []Order            // newest open ones
+	Open        int                // number of all open orders
 }
 
 func (q *Account) from(c *Side) (needs uint64) {
@@ -120,7 +120,7 @@ func (q *Account) from(c *Side) (needs uint64) {
 	}
 	q.Info, q.Open = infoOf(a), a.Open.Len()
 	q.Holdings = append(q.Holdings, a.Wallet.Holdings()...)
-	for _, w := range slices.Backward(a.Withdraws()) {
+	for _, w := range slices.Backward(a.Withdrawals()) {
 		q.Withdrawals = append(q.Withdrawals, *w)
 	}
 	open := OpenOrders{Account: a.ID, Limit: q.Limit}
@@ -220,7 +220,7 @@ func (q *Outbox) from(c *Side) (needs uint64) {
 			break
 		}
 		q.Mails = append(q.Mails, *m)
-		q.Accounts = append(q.Accounts, infoOf(c.state.Account(m.Withdraw.Account)))
+		q.Accounts = append(q.Accounts, infoOf(c.state.Account(m.Withdrawal.Account)))
 	}
 	return 0
 }

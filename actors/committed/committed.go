@@ -275,12 +275,12 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 		c.noteNonce(r.Cancel.Key)
 	case event.KindRefusal:
 		c.noteNonce(r.Refusal.Key)
-	case event.KindWithdraw:
-		c.noteNonce(r.Withdraw.Key)
+	case event.KindWithdrawal:
+		c.noteNonce(r.Withdrawal.Key)
 		c.mailed()
-	case event.KindWithdrawMoved:
-		c.noteNonce(r.WithdrawMoved.Key)
-		if effects.Withdraw != nil {
+	case event.KindWithdrawalMoved:
+		c.noteNonce(r.WithdrawalMoved.Key)
+		if effects.Withdrawal != nil {
 			c.mailed()
 		}
 	case event.KindCodeRefused:

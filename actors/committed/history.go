@@ -41,14 +41,14 @@ func (w watched) Deposits(ctx context.Context, q persistence.DepositQuery,
 	return w.note(metrics.ListDeposits, w.History.Deposits(ctx, q, fn))
 }
 
-func (w watched) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
-	fn func(*persistence.Withdraw) bool) error {
-	return w.note(metrics.ListWithdraws, w.History.Withdraws(ctx, q, fn))
+func (w watched) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
+	fn func(*persistence.Withdrawal) bool) error {
+	return w.note(metrics.ListWithdrawals, w.History.Withdrawals(ctx, q, fn))
 }
 
-func (w watched) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
-	d, err := w.History.Withdraw(ctx, id)
-	return d, w.note(metrics.ListWithdraws, err)
+func (w watched) Withdrawal(ctx context.Context, id uint64) (persistence.Withdrawal, error) {
+	d, err := w.History.Withdrawal(ctx, id)
+	return d, w.note(metrics.ListWithdrawals, err)
 }
 
 func (w watched) Candles(ctx context.Context, q persistence.CandleQuery,

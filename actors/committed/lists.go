@@ -12,7 +12,7 @@ type (
 	Order      = persistence.Order
 	Trade      = persistence.Trade
 	Deposit    = persistence.Deposit
-	Withdrawal = persistence.Withdraw
+	Withdrawal = persistence.Withdrawal
 	Action     = persistence.Action
 )
 

@@ -79,6 +79,6 @@ func (q *Statement) Deposits(ctx context.Context, fn func(*Deposit) bool) error 
 
 // Approved calls fn for the account's approved withdrawals, newest first, until fn returns false.
 func (q *Statement) Approved(ctx context.Context, fn func(*Withdrawal) bool) error {
-	return q.history.Withdraws(ctx, persistence.WithdrawQuery{Account: q.Account,
-		Status: event.WithdrawApproved, MaxSeq: q.seq}, fn)
+	return q.history.Withdrawals(ctx, persistence.WithdrawalQuery{Account: q.Account,
+		Status: event.WithdrawalApproved, MaxSeq: q.seq}, fn)
 }

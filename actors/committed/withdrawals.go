@@ -22,7 +22,7 @@ type WithdrawalQuery struct {
 }
 
 // WithdrawalRow returns a pending withdrawal as a row.
-func WithdrawalRow(w *state.Withdraw) Withdrawal {
+func WithdrawalRow(w *state.Withdrawal) Withdrawal {
 	return Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
 		Status: w.Status, TimeUs: w.TimeUs, Address: w.Address, Details: w.Details}
 }
@@ -44,7 +44,8 @@ func (d *Door) Withdrawals(by Asker, q WithdrawalQuery) (*List[Withdrawal], erro
 	}
 	rows := pending.List
 	if q.Status != 0 {
-		rows = slices.DeleteFunc(rows, func(w state.Withdraw) bool { return w.Status != q.Status })
+		rows = slices.DeleteFunc(rows,
+			func(w state.Withdrawal) bool { return w.Status != q.Status })
 	}
 	list, skip := newList(&withdrawalLists), q.Offset
 	add := func(w *Withdrawal) bool {
@@ -54,24 +55,24 @@ func (d *Door) Withdrawals(by Asker, q WithdrawalQuery) (*List[Withdrawal], erro
 		}
 		return list.add(w, q.Limit)
 	}
-	return finished(list, v.mergeWithdrawals(rows, persistence.WithdrawQuery{
+	return finished(list, v.mergeWithdrawals(rows, persistence.WithdrawalQuery{
 		Account: pending.account, Currency: q.Currency, Status: q.Status, Before: q.Before,
 		MaxSeq: pending.seq}, add))
 }
 
 // mergeWithdrawals gives pending withdrawals and those of the store to add, in order of their ids,
 // until add returns false.
-func (v *visit) mergeWithdrawals(pending []state.Withdraw, ended persistence.WithdrawQuery,
+func (v *visit) mergeWithdrawals(pending []state.Withdrawal, ended persistence.WithdrawalQuery,
 	add func(*Withdrawal) bool) error {
 	more := true
 	next := func() {
 		row := WithdrawalRow(&pending[0])
 		more, pending = add(&row), pending[1:]
 	}
-	if ended.Status == 0 || ended.Status > event.WithdrawVerified {
+	if ended.Status == 0 || ended.Status > event.WithdrawalVerified {
 		ctx, done := v.patience()
 		defer done()
-		err := v.door.history.Withdraws(ctx, ended, func(w *Withdrawal) bool {
+		err := v.door.history.Withdrawals(ctx, ended, func(w *Withdrawal) bool {
 			for more && len(pending) > 0 && pending[0].ID > w.ID {
 				next()
 			}
@@ -114,8 +115,8 @@ func (d *Door) WithdrawalsOf(account uint32, limit int) (*List[Withdrawal], erro
 	}
 	ctx, done := v.patience()
 	defer done()
-	return finished(list, d.history.Withdraws(ctx,
-		persistence.WithdrawQuery{Account: account, MaxSeq: seq},
+	return finished(list, d.history.Withdrawals(ctx,
+		persistence.WithdrawalQuery{Account: account, MaxSeq: seq},
 		func(w *Withdrawal) bool { return list.add(w, limit) }))
 }
 
@@ -148,7 +149,7 @@ func (d *Door) WithdrawalOf(id uint64) (w Withdrawal, found bool, err error) {
 	}
 	ctx, done := v.patience()
 	defer done()
-	w, err = d.history.Withdraw(ctx, id)
+	w, err = d.history.Withdrawal(ctx, id)
 	switch {
 	case errors.Is(err, persistence.ErrNotFound):
 		return w, false, nil
@@ -167,7 +168,7 @@ type PendingWithdrawals struct {
 	Limit    int
 
 	seq  uint64
-	List []state.Withdraw
+	List []state.Withdrawal
 }
 
 func (q *PendingWithdrawals) of(account uint32) { q.account = account }
@@ -177,17 +178,17 @@ func (q *PendingWithdrawals) from(c *Side) (needs uint64) {
 	q.seq = s.Seq()
 	var ids []uint64
 	if q.account == 0 {
-		for id := range s.Withdraws() {
+		for id := range s.Withdrawals() {
 			ids = append(ids, id)
 		}
 	} else {
-		for _, w := range s.Account(q.account).Withdraws() {
+		for _, w := range s.Account(q.account).Withdrawals() {
 			ids = append(ids, w.ID)
 		}
 	}
 	slices.SortFunc(ids, func(a, b uint64) int { return cmp.Compare(b, a) })
 	for _, id := range ids {
-		w := s.Withdraw(id)
+		w := s.Withdrawal(id)
 		if len(q.List) >= q.Limit {
 			break
 		}
@@ -203,12 +204,12 @@ func (q *PendingWithdrawals) from(c *Side) (needs uint64) {
 type PendingWithdrawal struct {
 	ID uint64
 
-	Withdrawal state.Withdraw
+	Withdrawal state.Withdrawal
 	Found      bool
 }
 
 func (q *PendingWithdrawal) from(c *Side) (needs uint64) {
-	w := c.state.Withdraw(q.ID)
+	w := c.state.Withdrawal(q.ID)
 	if w == nil {
 		return c.state.Seq()
 	}

@@ -42,10 +42,10 @@ type PairRules struct {
 
 // A Currency is one currency of the configuration with its number.
 type Currency struct {
-	Code            string
-	Sign            string
-	Number          uint16
-	MinimumWithdraw money.Amount
+	Code              string
+	Sign              string
+	Number            uint16
+	MinimumWithdrawal money.Amount
 	// form of addresses for withdrawals, anchored at both ends; nil: each that ValidAddress takes
 	Addresses *regexp.Regexp
 }

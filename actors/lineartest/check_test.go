@@ -102,9 +102,9 @@ func (s *script) trade() {
 }
 
 func (s *script) payOut() {
-	s.did("withdraw", Operation{Kind: Withdraw, Account: 0, Withdrawal: 1, Currency: 1,
+	s.did("withdraw", Operation{Kind: Withdrawal, Account: 0, Withdrawal: 1, Currency: 1,
 		Amount: 300}, Result{})
-	s.did("withdraw too much", Operation{Kind: Withdraw, Account: 0, Withdrawal: 2, Currency: 1,
+	s.did("withdraw too much", Operation{Kind: Withdrawal, Account: 0, Withdrawal: 2, Currency: 1,
 		Amount: 100}, Result{Outcome: RefusedFunds})
 	s.did("new", Operation{Kind: ReadPending, Account: 0}, Result{Pending: []Pending{{1, false}}})
 	s.did("", Operation{Kind: Freeze, Account: 0, On: true}, Result{})

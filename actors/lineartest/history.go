@@ -35,7 +35,7 @@ const (
 	ReadOpen                      // with a key. Gives Orders, all open ones in any order
 	ReadBook                      // Pair. Gives Levels and UpdateID
 	Deposit                       // Account, Currency, Amount
-	Withdraw                      // with a key: Withdrawal, Currency, Amount
+	Withdrawal                    // with a key: Withdrawal, Currency, Amount
 	ConfirmWithdrawal             // with a key: Withdrawal
 	CancelWithdrawal              // with a key: Withdrawal
 	ApproveWithdrawal             // Account, Withdrawal
@@ -75,7 +75,7 @@ func (k Kind) Needs() uint8 {
 	switch k {
 	case Place, Cancel, CancelAll:
 		return MayTrade
-	case Withdraw, ConfirmWithdrawal, CancelWithdrawal:
+	case Withdrawal, ConfirmWithdrawal, CancelWithdrawal:
 		return MayWithdraw
 	case ReadOrder, ReadOpen, ReadWallet, ReadPending:
 		return MayRead

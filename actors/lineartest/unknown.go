@@ -35,7 +35,7 @@ func (s *span) effect() (e effect, ok bool) {
 		return effect{Cancel, s.o.Order}, true
 	case CancelAll:
 		return effect{Cancel, s.order}, s.order != 0
-	case Withdraw, ConfirmWithdrawal, CancelWithdrawal:
+	case Withdrawal, ConfirmWithdrawal, CancelWithdrawal:
 		return effect{kind, s.o.Withdrawal}, true
 	case ApproveWithdrawal, RefuseWithdrawal:
 		return effect{CancelWithdrawal, s.o.Withdrawal}, true
@@ -110,7 +110,7 @@ func (h *History) seen(e effect, s *span) (so sight) {
 		at := slices.IndexFunc(r.Result.Pending,
 			func(p Pending) bool { return p.Withdrawal == e.number })
 		switch {
-		case e.kind == Withdraw && at < 0:
+		case e.kind == Withdrawal && at < 0:
 			if h.isMoved(e.number) { // and may be at its end
 				return so
 			}
@@ -128,7 +128,7 @@ func (h *History) seen(e effect, s *span) (so sight) {
 // isMoved reports whether a client or the operator sent more about a withdrawal.
 func (h *History) isMoved(number int) bool {
 	return slices.ContainsFunc(h.events, func(r *Recorded) bool {
-		return r.Operation.Withdrawal == number && r.Operation.Kind != Withdraw
+		return r.Operation.Withdrawal == number && r.Operation.Kind != Withdrawal
 	})
 }
 

@@ -19,7 +19,7 @@ const (
 	isClosed                            // it was paid out, cancelled or refused
 )
 
-func (s *market) withdraw(p *part) bool {
+func (s *market) withdrawal(p *part) bool {
 	o, r := p.o, p.r
 	if r.Outcome == RefusedFunds {
 		return s.mayRefuse(p, o.Account, o.Currency, o.Amount*Unit)

@@ -100,7 +100,7 @@ const (
 	ListTrades List = iota
 	ListOrders
 	ListDeposits
-	ListWithdraws
+	ListWithdrawals
 	ListCandles
 	ListActions
 	ListReferences

@@ -41,9 +41,9 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 				Amount: d.Amount,
 				TimeUs: r.TimeUs, Reference: d.Reference})
 	}
-	if k := e.Withdraw; k != nil {
-		w.Withdraws = append(w.Withdraws,
-			persistence.Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency,
+	if k := e.Withdrawal; k != nil {
+		w.Withdrawals = append(w.Withdrawals,
+			persistence.Withdrawal{ID: k.ID, Account: k.Account, Currency: k.Currency,
 				Amount: k.Amount, Status: k.Status,
 				TimeUs: k.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: s.Seq(), Address: k.Address,
 				Details: k.Details})
@@ -57,7 +57,7 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 // Count returns the number of rows in w that Append has added. Wallets, nonces and candles do not
 // count, because each replaces a row in place.
 func Count(w *persistence.Writes) int {
-	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdraws) + len(w.Actions)
+	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdrawals) + len(w.Actions)
 }
 
 // Candle returns a candle of a pair's chart as the store keeps it.

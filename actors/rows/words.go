@@ -40,10 +40,10 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindCancel:
 		return fmt.Sprintf("cancelled order %d of account %s in %s", r.Cancel.Order,
 			name(r.Cancel.Account), pair())
-	case event.KindWithdrawMoved:
-		m := &r.WithdrawMoved
+	case event.KindWithdrawalMoved:
+		m := &r.WithdrawalMoved
 		text := fmt.Sprintf("withdraw %d (%v %s of account %s) is %s", m.ID, m.Amount,
-			code(m.Currency), name(m.Account), event.WithdrawStatusName(m.To))
+			code(m.Currency), name(m.Account), event.WithdrawalStatusName(m.To))
 		if m.Details != "" {
 			text += ": " + m.Details
 		}

@@ -24,13 +24,13 @@ const (
 // 7K2M-9QXD-04TB. It is derived under the server's key from all that the owner confirms, so it is
 // stored nowhere. It is derived from the history's id, too: after a restore, ids and times may be
 // given to other withdrawals.
-func (s *Sealer) Code(history event.HistoryID, w *state.Withdraw) string {
+func (s *Sealer) Code(history event.HistoryID, w *state.Withdrawal) string {
 	code := s.keys[0].code(history, w)
 	return string(code[:codeGroup]) + "-" + string(code[codeGroup:2*codeGroup]) + "-" + string(
 		code[2*codeGroup:])
 }
 
-func (k *cipherKey) code(history event.HistoryID, w *state.Withdraw) []byte {
+func (k *cipherKey) code(history event.HistoryID, w *state.Withdrawal) []byte {
 	mac := hmac.New(sha256.New, k.codes)
 	mac.Write(confirmed(history, w))
 	bits := binary.BigEndian.Uint64(mac.Sum(nil))
@@ -44,7 +44,7 @@ func (k *cipherKey) code(history event.HistoryID, w *state.Withdraw) []byte {
 
 // confirmed returns the bytes that a code is bound to. Each part but the address, which comes last,
 // has a fixed length, so no two withdrawals give the same bytes.
-func confirmed(history event.HistoryID, w *state.Withdraw) []byte {
+func confirmed(history event.HistoryID, w *state.Withdrawal) []byte {
 	b := append([]byte(nil), history[:]...)
 	b = binary.BigEndian.AppendUint64(b, w.ID)
 	b = binary.BigEndian.AppendUint32(b, w.Issue)
@@ -59,7 +59,7 @@ func confirmed(history event.HistoryID, w *state.Withdraw) []byte {
 // before a rotation is good as long as its key is there. So a thief of a key can make codes until
 // no process has that key. Case, blanks and dashes do not matter, nor does O for 0, and I or L for
 // 1. Its time does not tell how much of the text is right.
-func (s *Sealer) CodeFits(history event.HistoryID, w *state.Withdraw, text string) bool {
+func (s *Sealer) CodeFits(history event.HistoryID, w *state.Withdrawal, text string) bool {
 	given, fits := []byte(plainCode.Replace(strings.ToUpper(text))), 0
 	for i := range s.keys {
 		fits |= subtle.ConstantTimeCompare(s.keys[i].code(history, w), given)

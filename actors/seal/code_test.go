@@ -11,18 +11,19 @@ import (
 
 var ofHistory = event.HistoryID{15: 1}
 
-func example(id uint64, issue uint32) *state.Withdraw {
-	return &state.Withdraw{ID: id, Account: 2, Currency: 1, Amount: 5, Status: event.WithdrawNew,
+func example(id uint64, issue uint32) *state.Withdrawal {
+	return &state.Withdrawal{ID: id, Account: 2, Currency: 1, Amount: 5,
+		Status:  event.WithdrawalNew,
 		TimeUs:  1_700_000_000_000_000,
 		Address: "bc1q", Issue: issue, IssuedUs: 1_700_000_000_000_000}
 }
 
-func TestACodeIsOfOneWithdrawIssueAndKey(t *testing.T) {
+func TestACodeIsOfOneWithdrawalIssueAndKey(t *testing.T) {
 	s := sealer(t, serverKey)
 	seen := map[string]bool{}
-	for withdraw := uint64(1); withdraw <= 100; withdraw++ {
+	for withdrawal := uint64(1); withdrawal <= 100; withdrawal++ {
 		for issue := uint32(1); issue <= 100; issue++ {
-			code := s.Code(ofHistory, example(withdraw, issue))
+			code := s.Code(ofHistory, example(withdrawal, issue))
 			if !regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$`).
 				MatchString(code) {
 				t.Fatalf("%q is no code", code)
@@ -31,7 +32,7 @@ func TestACodeIsOfOneWithdrawIssueAndKey(t *testing.T) {
 				t.Fatalf("%s is there twice", code)
 			}
 			seen[code] = true
-			if !s.CodeFits(ofHistory, example(withdraw, issue), code) {
+			if !s.CodeFits(ofHistory, example(withdrawal, issue), code) {
 				t.Fatalf("%s does not fit its own", code)
 			}
 		}
@@ -48,15 +49,15 @@ func TestACodeIsOfOneWithdrawIssueAndKey(t *testing.T) {
 func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
 	s := sealer(t, serverKey)
 	code := s.Code(ofHistory, example(7, 1))
-	for what, change := range map[string]func(w *state.Withdraw){
-		"withdraw":           func(w *state.Withdraw) { w.ID++ },
-		"issue":              func(w *state.Withdraw) { w.Issue++ },
-		"account":            func(w *state.Withdraw) { w.Account++ },
-		"currency":           func(w *state.Withdraw) { w.Currency++ },
-		"amount":             func(w *state.Withdraw) { w.Amount++ },
-		"address":            func(w *state.Withdraw) { w.Address += "x" },
-		"address of nothing": func(w *state.Withdraw) { w.Address = "" },
-		"time":               func(w *state.Withdraw) { w.TimeUs++ },
+	for what, change := range map[string]func(w *state.Withdrawal){
+		"withdraw":           func(w *state.Withdrawal) { w.ID++ },
+		"issue":              func(w *state.Withdrawal) { w.Issue++ },
+		"account":            func(w *state.Withdrawal) { w.Account++ },
+		"currency":           func(w *state.Withdrawal) { w.Currency++ },
+		"amount":             func(w *state.Withdrawal) { w.Amount++ },
+		"address":            func(w *state.Withdrawal) { w.Address += "x" },
+		"address of nothing": func(w *state.Withdrawal) { w.Address = "" },
+		"time":               func(w *state.Withdrawal) { w.TimeUs++ },
 	} {
 		w := example(7, 1)
 		if change(w); s.CodeFits(ofHistory, w, code) {
@@ -69,7 +70,7 @@ func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
 		}
 	}
 	later := example(7, 1)
-	later.Tries, later.IssuedUs, later.Status = 3, later.IssuedUs+1, event.WithdrawVerified
+	later.Tries, later.IssuedUs, later.Status = 3, later.IssuedUs+1, event.WithdrawalVerified
 	if !s.CodeFits(ofHistory, later, code) {
 		t.Error("it does not fit its withdraw after a try")
 	}

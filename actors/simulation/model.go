@@ -114,9 +114,9 @@ func (m *Model) apply(r *event.Record) error {
 	case event.KindRefusal:
 		m.touched = append(m.touched, r.Refusal.Account)
 		return m.applyRefusal(&r.Refusal)
-	case event.KindWithdraw:
+	case event.KindWithdrawal:
 		return m.applyWithdrawal(r)
-	case event.KindWithdrawMoved:
+	case event.KindWithdrawalMoved:
 		return m.applyMove(r)
 	case event.KindCodeRefused:
 		return m.applyRefusedCode(r)

@@ -130,12 +130,12 @@ func TestTheModelRefusesWrongRecords(t *testing.T) {
 		"a reference that was used": {Kind: event.KindDeposit,
 			Deposit: event.Deposit{ID: 5, Account: 1, Currency: 1, Amount: coin,
 				Reference: "ann BTC"}},
-		"a withdrawal of more than is available": {Kind: event.KindWithdraw,
-			Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 3, Currency: 1,
+		"a withdrawal of more than is available": {Kind: event.KindWithdrawal,
+			Withdrawal: event.Withdrawal{ID: 1, Account: 1, Key: 1, Nonce: 3, Currency: 1,
 				Amount: 7 * coin}},
-		"a status of a withdrawal that is not there": {Kind: event.KindWithdrawMoved,
-			WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Currency: 1,
-				Amount: coin, To: event.WithdrawCancelled}},
+		"a status of a withdrawal that is not there": {Kind: event.KindWithdrawalMoved,
+			WithdrawalMoved: event.WithdrawalMoved{ID: 1, Account: 1, Currency: 1,
+				Amount: coin, To: event.WithdrawalCancelled}},
 		"a nonce that is refused and was not used": {Kind: event.KindRefusal,
 			Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 3, Reason: event.RefusedNonce}},
 		"a nonce from before the start": {Kind: event.KindRefusal,
@@ -185,12 +185,12 @@ func TestTheModelRefusesClientsCommandsDuringMaintenance(t *testing.T) {
 func TestACodeIsGoodUpToItsLastMomentOnly(t *testing.T) {
 	const issued, last = 10, 10 + 1_000_000 // us
 	verified := func(timeUs int64) event.Record {
-		return event.Record{Kind: event.KindWithdrawMoved, TimeUs: timeUs,
-			WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 5, Currency: 1,
-				Amount: coin, To: event.WithdrawVerified}}
+		return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: timeUs,
+			WithdrawalMoved: event.WithdrawalMoved{ID: 1, Account: 1, Key: 1, Nonce: 5, Currency: 1,
+				Amount: coin, To: event.WithdrawalVerified}}
 	}
 	refused := func(timeUs int64, expired bool) event.Record {
-		c := event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 4,
+		c := event.CodeRefused{Withdrawal: 1, Account: 1, Key: 1, Nonce: 4,
 			Expired: expired, Tries: 1}
 		if expired {
 			c.Tries = 0
@@ -218,8 +218,8 @@ func TestACodeIsGoodUpToItsLastMomentOnly(t *testing.T) {
 	} {
 		m := begun(t)
 		m.CodeValid = time.Second
-		asked := event.Record{Kind: event.KindWithdraw, TimeUs: issued,
-			Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 3, Currency: 1,
+		asked := event.Record{Kind: event.KindWithdrawal, TimeUs: issued,
+			Withdrawal: event.Withdrawal{ID: 1, Account: 1, Key: 1, Nonce: 3, Currency: 1,
 				Amount: coin}}
 		err := m.Apply(&asked)
 		for i := range one.records {

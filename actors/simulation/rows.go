@@ -22,7 +22,7 @@ type Rows struct {
 	Trades      []Row[persistence.Trade]
 	Orders      []Row[persistence.Order]
 	Deposits    []Row[persistence.Deposit]
-	Withdrawals []Row[persistence.Withdraw]
+	Withdrawals []Row[persistence.Withdrawal]
 	Actions     []Row[persistence.Action] // without their words
 }
 

@@ -11,7 +11,7 @@ import (
 
 // A Withdrawal is an owner's request for money.
 type Withdrawal struct {
-	event.Withdraw
+	event.Withdrawal
 	Seq    uint64 // sequence of its record
 	Status uint8
 	Was    uint8  // the status before
@@ -29,24 +29,24 @@ type Withdrawal struct {
 
 // Pending reports whether its money is reserved.
 func (w *Withdrawal) Pending() bool {
-	return w.Status == event.WithdrawNew || w.Status == event.WithdrawVerified
+	return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 }
 
 // follows has the pairs of statuses that may follow each other.
 var follows = map[[2]uint8]bool{
-	{event.WithdrawNew, event.WithdrawVerified}:       true,
-	{event.WithdrawNew, event.WithdrawCancelled}:      true,
-	{event.WithdrawNew, event.WithdrawRefused}:        true,
-	{event.WithdrawVerified, event.WithdrawApproved}:  true,
-	{event.WithdrawVerified, event.WithdrawRefused}:   true,
-	{event.WithdrawVerified, event.WithdrawCancelled}: true,
+	{event.WithdrawalNew, event.WithdrawalVerified}:       true,
+	{event.WithdrawalNew, event.WithdrawalCancelled}:      true,
+	{event.WithdrawalNew, event.WithdrawalRefused}:        true,
+	{event.WithdrawalVerified, event.WithdrawalApproved}:  true,
+	{event.WithdrawalVerified, event.WithdrawalRefused}:   true,
+	{event.WithdrawalVerified, event.WithdrawalCancelled}: true,
 }
 
 // MayMove reports whether a withdrawal may get a status next.
 func (w *Withdrawal) MayMove(to uint8) bool { return follows[[2]uint8{w.Status, to}] }
 
 func (m *Model) applyWithdrawal(r *event.Record) error {
-	w := r.Withdraw
+	w := r.Withdrawal
 	a := m.Accounts[w.Account-1]
 	if err := m.takeNonce(r.Kind, w.Key, w.Account, w.Nonce); err != nil {
 		return err
@@ -56,7 +56,8 @@ func (m *Model) applyWithdrawal(r *event.Record) error {
 			w.ID, w.Amount, a.lastWithdrawal, a.Name)
 	}
 	a.lastWithdrawal = w.ID
-	m.Withdrawals[w.ID] = &Withdrawal{Withdraw: w, Seq: m.Seq, Status: event.WithdrawNew, Issue: 1,
+	m.Withdrawals[w.ID] = &Withdrawal{Withdrawal: w, Seq: m.Seq, Status: event.WithdrawalNew,
+		Issue:  1,
 		TimeUs: r.TimeUs, issuedUs: r.TimeUs}
 	m.sendCode(m.Withdrawals[w.ID])
 	m.touched = append(m.touched, w.Account)
@@ -64,7 +65,7 @@ func (m *Model) applyWithdrawal(r *event.Record) error {
 }
 
 func (m *Model) applyMove(r *event.Record) error {
-	k := &r.WithdrawMoved
+	k := &r.WithdrawalMoved
 	if err := m.takeNonce(r.Kind, k.Key, k.Account, k.Nonce); err != nil {
 		return err
 	}
@@ -73,30 +74,30 @@ func (m *Model) applyMove(r *event.Record) error {
 		!w.MayMove(k.To) {
 		return fmt.Errorf("withdrawal %d goes to status %d, and is %+v", k.ID, k.To, w)
 	}
-	if k.To == event.WithdrawVerified && m.isExpired(w, r.TimeUs) {
+	if k.To == event.WithdrawalVerified && m.isExpired(w, r.TimeUs) {
 		return fmt.Errorf("withdrawal %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs,
 			w.issuedUs)
 	}
 	if frozen := m.Accounts[w.Account-1].Frozen; k.DespiteFreeze !=
-		(frozen && k.To == event.WithdrawApproved) {
+		(frozen && k.To == event.WithdrawalApproved) {
 		return fmt.Errorf(
 			"withdrawal %d goes to status %d, despite a freeze: %v; its account is frozen: %v",
 			k.ID, k.To, k.DespiteFreeze, frozen)
 	}
 	w.Was, w.Status, w.Moved = w.Status, k.To, m.Seq
 	m.dropMail(w)
-	if k.To == event.WithdrawRefused {
+	if k.To == event.WithdrawalRefused {
 		m.lastMail++ // its owner is told
 	}
-	if k.To == event.WithdrawApproved {
+	if k.To == event.WithdrawalApproved {
 		n := ofAmount(w.Amount)
 		m.Accounts[w.Account-1].debit(w.Currency, n)
 		m.supply[w.Currency-1].Sub(m.supply[w.Currency-1], n)
 	}
 	if !w.Pending() {
 		m.Rows.Withdrawals = append(m.Rows.Withdrawals,
-			Row[persistence.Withdraw]{m.Seq,
-				persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
+			Row[persistence.Withdrawal]{m.Seq,
+				persistence.Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency,
 					Amount: w.Amount, Status: k.To, TimeUs: w.TimeUs, ClosedUs: r.TimeUs,
 					ClosedSeq: m.Seq, Address: w.Address, Details: k.Details}})
 	}
@@ -109,13 +110,13 @@ func (m *Model) applyRefusedCode(r *event.Record) error {
 	if err := m.takeNonce(event.KindCodeRefused, c.Key, c.Account, c.Nonce); err != nil {
 		return err
 	}
-	w := m.Withdrawals[c.Withdraw]
-	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
-		return fmt.Errorf("a code for withdrawal %d, which is %+v", c.Withdraw, w)
+	w := m.Withdrawals[c.Withdrawal]
+	if w == nil || w.Account != c.Account || w.Status != event.WithdrawalNew {
+		return fmt.Errorf("a code for withdrawal %d, which is %+v", c.Withdrawal, w)
 	}
 	if expired := m.isExpired(w, r.TimeUs) || w.renewed; c.Expired != expired {
 		return fmt.Errorf("the code of withdrawal %d, of %d us, has expired at %d us: %v, not %v",
-			c.Withdraw, w.issuedUs, r.TimeUs, c.Expired, expired)
+			c.Withdrawal, w.issuedUs, r.TimeUs, c.Expired, expired)
 	}
 	if c.Expired {
 		m.renewCode(w, r.TimeUs)
@@ -163,7 +164,7 @@ func (m *Model) applyHistory(r *event.Record) error {
 	}
 	m.History, m.HistorySeq = id, m.Seq
 	for _, w := range m.Withdrawals {
-		w.stale, w.renewed = w.Status == event.WithdrawNew, false
+		w.stale, w.renewed = w.Status == event.WithdrawalNew, false
 		w.FirstIssue = w.Issue + 1
 	}
 	m.Renewed = len(m.mails)

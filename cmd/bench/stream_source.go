@@ -164,7 +164,7 @@ func (s *source) start(dir string) error {
 	}
 	o := actors.Options{Store: s.store, Owner: "bench", Limits: actors.DefaultLimits,
 		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
-		Withdraw:    actors.DefaultWithdraw,
+		Withdrawal:  actors.DefaultWithdrawal,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: gateway.KeyMaterial, Log: log, Exit: os.Exit,
 		Currencies: []directory.Currency{{Code: "BTC"}, {Code: "USDT"}},

@@ -23,7 +23,7 @@ import (
 // operatorCommands are all of them.
 func (p *program) operatorCommands() []*cobra.Command {
 	return []*cobra.Command{p.accountCommand(), p.keyCommand(), p.depositCommand(),
-		p.withdrawCommand(),
+		p.withdrawalCommand(),
 		p.orderCommand(), p.pairCommand(), p.feesCommand(), p.maintenanceCommand(),
 		p.actionsCommand(),
 		p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand()}

@@ -30,15 +30,15 @@ type (
 	}
 	// shownAccount is an account at one moment: what the journal has up to Sequence.
 	shownAccount struct {
-		Account   string        `json:"account"`
-		ID        json.Number   `json:"id"`
-		Email     string        `json:"email"`
-		Frozen    *bool         `json:"frozen"`
-		Sequence  json.Number   `json:"sequence"`
-		Holdings  []holdingRow  `json:"holdings"`
-		Open      json.Number   `json:"open_orders"`   // how many there are
-		Newest    []orderRow    `json:"newest_orders"` // the newest of them
-		Withdraws []withdrawRow `json:"pending_withdraws"`
+		Account     string          `json:"account"`
+		ID          json.Number     `json:"id"`
+		Email       string          `json:"email"`
+		Frozen      *bool           `json:"frozen"`
+		Sequence    json.Number     `json:"sequence"`
+		Holdings    []holdingRow    `json:"holdings"`
+		Open        json.Number     `json:"open_orders"`   // how many there are
+		Newest      []orderRow      `json:"newest_orders"` // the newest of them
+		Withdrawals []withdrawalRow `json:"pending_withdraws"`
 	}
 	holdingRow struct {
 		Currency  string      `json:"currency"`
@@ -62,7 +62,7 @@ func (a *accountsAnswer) complete() bool { return a.Accounts != nil }
 func (a *freezeAnswer) complete() bool   { return a.Account != "" && a.On != nil }
 func (a *shownAccount) complete() bool {
 	return a.Account != "" && a.ID != "" && a.Frozen != nil && a.Sequence != "" && a.Open != "" &&
-		a.Holdings != nil && a.Newest != nil && a.Withdraws != nil
+		a.Holdings != nil && a.Newest != nil && a.Withdrawals != nil
 }
 
 func (p *program) accountCommand() *cobra.Command {
@@ -179,7 +179,7 @@ func (a *shownAccount) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "account\t%s\nid\t%s\nemail\t%s\nfrozen\t%s\n", a.Account, a.ID, orDash(a.Email),
 		either(*a.Frozen, "yes", "no"))
 	fmt.Fprintf(w, "open orders\t%s\npending withdraws\t%d\nas of sequence\t%s\n", a.Open,
-		len(a.Withdraws), a.Sequence)
+		len(a.Withdrawals), a.Sequence)
 	if len(a.Holdings) > 0 {
 		fmt.Fprintln(w, "\nCURRENCY\tBALANCE\tRESERVE\tAVAILABLE")
 		for _, x := range a.Holdings {
@@ -196,8 +196,8 @@ func (a *shownAccount) write(w *tabwriter.Writer) {
 			fmt.Fprintf(w, "\nThese are the newest %d of %s open orders.\n", len(a.Newest), a.Open)
 		}
 	}
-	if len(a.Withdraws) > 0 {
+	if len(a.Withdrawals) > 0 {
 		fmt.Fprintln(w)
-		writeWithdraws(w, a.Withdraws)
+		writeWithdrawals(w, a.Withdrawals)
 	}
 }

@@ -19,7 +19,7 @@ type (
 		Records     json.Number  `json:"records"`
 		Accounts    json.Number  `json:"accounts"`
 		OpenOrders  json.Number  `json:"open_orders"`
-		Withdraws   json.Number  `json:"pending_withdraws"`
+		Withdrawals json.Number  `json:"pending_withdraws"`
 		Wallets     json.Number  `json:"projections_compared"`
 		Changed     json.Number  `json:"projections_changed_meanwhile"`
 		Rows        json.Number  `json:"rows_compared"`
@@ -137,7 +137,7 @@ func (a *auditReport) write(w *tabwriter.Writer, archived bool) {
 	fmt.Fprintf(w, "sequence\t%s\nreplayed from\t%s\nrecords replayed\t%s\n", a.Sequence, from,
 		a.Records)
 	fmt.Fprintf(w, "accounts\t%s\nopen orders\t%s\npending withdraws\t%s\n", a.Accounts,
-		a.OpenOrders, a.Withdraws)
+		a.OpenOrders, a.Withdrawals)
 	fmt.Fprintf(w,
 		"stored wallets\t%s compared, %s had changed since\nstored history\t%s rows compared, %s "+
 			"are not kept any more\ncommands paused\t%s ms\n",

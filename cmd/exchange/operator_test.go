@@ -23,19 +23,19 @@ func words(line string) []string {
 }
 
 const (
-	frozen    = `{"account":"alice","on":true}`
-	withdraw7 = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":1,"state":"verified","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
-	withdraw3 = `{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"\u001b[2J\t\u202e","details":"Who is that?","time":"2026-01-01T03:04:05.000006Z"}`
-	approved7 = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
-	frozen7   = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z","frozen":true}`
-	fees      = `{"account":"alice","pair":"BTC_USDT","own":true,"maker":0,"taker":0.0015}`
-	actions   = `{"actions":[{"sequence":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","who":"jane from 127.0.0.1","what":"account alice frozen: true"},` +
+	frozen      = `{"account":"alice","on":true}`
+	withdrawal7 = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":1,"state":"verified","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
+	withdrawal3 = `{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"\u001b[2J\t\u202e","details":"Who is that?","time":"2026-01-01T03:04:05.000006Z"}`
+	approved7   = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
+	frozen7     = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z","frozen":true}`
+	fees        = `{"account":"alice","pair":"BTC_USDT","own":true,"maker":0,"taker":0.0015}`
+	actions     = `{"actions":[{"sequence":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","who":"jane from 127.0.0.1","what":"account alice frozen: true"},` +
 		`{"sequence":9,"time":"2026-01-01T03:04:05.000006Z","who":"","what":"maintenance: true \"a\nb\""}]}`
 	empty = `{"account":"bob","id":2,"email":"","frozen":true,"sequence":0,"holdings":[],"open_orders":0,"newest_orders":[],"pending_withdraws":[]}`
 	shown = `{"account":"alice","id":1,"email":"a@b.c","frozen":false,"sequence":41,` +
 		`"holdings":[{"currency":"BTC","balance":100000000000000000.0000000000000001,"reserve":0.5,"available":99999999999999999.5000000000000001},{"currency":"USDT","balance":1,"reserve":0,"available":1}],` +
 		`"open_orders":3,"newest_orders":[{"order":40,"pair":"BTC_USDT","type":"sell","price":50000,"amount":0.5,"remaining":0.25,"time":"T40"},{"order":9,"pair":"ETH_BTC","type":"buy","price":0.03125,"amount":10,"remaining":10,"time":"T9"}],` +
-		`"pending_withdraws":[` + withdraw7 + `]}`
+		`"pending_withdraws":[` + withdrawal7 + `]}`
 )
 
 const shownText = `account            alice
@@ -143,7 +143,7 @@ func TestWhatOperatorsSendAndSee(t *testing.T) {
 			"No order was open.\n", ""},
 
 		{
-			"withdraw list", `{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`,
+			"withdraw list", `{"withdraws":[` + withdrawal7 + `,` + withdrawal3 + `]}`,
 			`GET /operator/v1/withdraws?limit=1000`,
 			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
 				"DETAILS\n" +
@@ -152,10 +152,10 @@ func TestWhatOperatorsSendAndSee(t *testing.T) {
 				"3         2026-01-01T03:04:05.000006Z  bob      120 USDT        refused   " +
 				"\ufffd[2J\ufffd\ufffd   Who is that?\n",
 			strings.NewReplacer(`\u202e`, "\u202e").Replace(
-				`{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`),
+				`{"withdraws":[` + withdrawal7 + `,` + withdrawal3 + `]}`),
 		},
 		{
-			"withdraw list --account alice --limit 1", `{"withdraws":[` + withdraw7 + `]}`,
+			"withdraw list --account alice --limit 1", `{"withdraws":[` + withdrawal7 + `]}`,
 			`GET /operator/v1/withdraws?account=alice&limit=1`,
 			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
 				"DETAILS\n" +

@@ -16,46 +16,47 @@ import (
 // The operator's commands about withdrawals.
 
 type (
-	withdrawRow struct {
-		Withdraw json.Number `json:"withdraw"`
-		Account  string      `json:"account"`
-		Currency string      `json:"currency"`
-		Amount   json.Number `json:"amount"`
-		Status   json.Number `json:"status"`
-		State    string      `json:"state"` // the status in a word
-		Address  string      `json:"address"`
-		Details  string      `json:"details,omitempty"`
-		Time     string      `json:"time"`             // when it was asked for
-		Frozen   bool        `json:"frozen,omitempty"` // its account is
+	withdrawalRow struct {
+		Withdrawal json.Number `json:"withdraw"`
+		Account    string      `json:"account"`
+		Currency   string      `json:"currency"`
+		Amount     json.Number `json:"amount"`
+		Status     json.Number `json:"status"`
+		State      string      `json:"state"` // the status in a word
+		Address    string      `json:"address"`
+		Details    string      `json:"details,omitempty"`
+		Time       string      `json:"time"`             // when it was asked for
+		Frozen     bool        `json:"frozen,omitempty"` // its account is
 	}
-	withdrawAnswer struct {
-		withdrawRow
+	withdrawalAnswer struct {
+		withdrawalRow
 		Repeated bool `json:"repeated,omitempty"`
 	}
-	withdrawsAnswer struct {
-		Withdraws []withdrawRow `json:"withdraws"`
+	withdrawalsAnswer struct {
+		Withdrawals []withdrawalRow `json:"withdraws"`
 	}
 )
 
 // holder is the account, marked if it is frozen.
-func (r *withdrawRow) holder() string {
+func (r *withdrawalRow) holder() string {
 	if r.Frozen {
 		return r.Account + " (frozen)"
 	}
 	return r.Account
 }
 
-func (a *withdrawAnswer) complete() bool {
-	return a.Withdraw != "" && a.Account != "" && a.Amount != "" && a.Status != "" && a.State != ""
+func (a *withdrawalAnswer) complete() bool {
+	return a.Withdrawal != "" && a.Account != "" && a.Amount != "" && a.Status != "" &&
+		a.State != ""
 }
-func (a *withdrawsAnswer) complete() bool { return a.Withdraws != nil }
+func (a *withdrawalsAnswer) complete() bool { return a.Withdrawals != nil }
 
-func (p *program) withdrawCommand() *cobra.Command {
-	return group("withdraw", "List, approve and refuse withdraws", p.withdrawListCommand(),
-		p.withdrawApproveCommand(), p.withdrawRefuseCommand())
+func (p *program) withdrawalCommand() *cobra.Command {
+	return group("withdraw", "List, approve and refuse withdraws", p.withdrawalListCommand(),
+		p.withdrawalApproveCommand(), p.withdrawalRefuseCommand())
 }
 
-func (p *program) withdrawListCommand() *cobra.Command {
+func (p *program) withdrawalListCommand() *cobra.Command {
 	var account string
 	var limit int
 	c := &cobra.Command{
@@ -79,13 +80,13 @@ func (p *program) withdrawListCommand() *cobra.Command {
 		if err := cmp.Or(err, checkLimit(limit)); err != nil {
 			return err
 		}
-		var a withdrawsAnswer
+		var a withdrawalsAnswer
 		if err := p.ask(ctx, "/operator/v1/withdraws?"+query.Encode(), &a); err != nil {
 			return err
 		}
 		return p.print(&a, func(w *tabwriter.Writer) {
-			writeWithdraws(w, a.Withdraws)
-			if len(a.Withdraws) >= limit && limit < maxList {
+			writeWithdrawals(w, a.Withdrawals)
+			if len(a.Withdrawals) >= limit && limit < maxList {
 				fmt.Fprintln(w, "\nThere may be more: give a larger --limit.")
 			}
 		})
@@ -93,15 +94,16 @@ func (p *program) withdrawListCommand() *cobra.Command {
 	return c
 }
 
-func writeWithdraws(w io.Writer, list []withdrawRow) {
+func writeWithdrawals(w io.Writer, list []withdrawalRow) {
 	fmt.Fprintln(w, "WITHDRAW\tTIME\tACCOUNT\tAMOUNT\tSTATE\tADDRESS\tDETAILS")
 	for _, x := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", x.Withdraw, x.Time, x.holder(), x.Amount,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", x.Withdrawal, x.Time, x.holder(),
+			x.Amount,
 			x.Currency, x.State, orDash(x.Address), orDash(x.Details))
 	}
 }
 
-func (p *program) withdrawApproveCommand() *cobra.Command {
+func (p *program) withdrawalApproveCommand() *cobra.Command {
 	var despiteFreeze bool
 	c := &cobra.Command{
 		Use:   "approve ID",
@@ -123,12 +125,12 @@ func (p *program) withdrawApproveCommand() *cobra.Command {
 		if despiteFreeze {
 			in["despite_freeze"] = true
 		}
-		return p.settleWithdraw(ctx, "/operator/v1/withdraws/approve", in)
+		return p.settleWithdrawal(ctx, "/operator/v1/withdraws/approve", in)
 	})
 	return c
 }
 
-func (p *program) withdrawRefuseCommand() *cobra.Command {
+func (p *program) withdrawalRefuseCommand() *cobra.Command {
 	var details string
 	c := &cobra.Command{
 		Use:   "refuse ID --details TEXT",
@@ -147,22 +149,22 @@ func (p *program) withdrawRefuseCommand() *cobra.Command {
 		if err := cmp.Or(err, checkText("--details", details, maxDetails)); err != nil {
 			return err
 		}
-		return p.settleWithdraw(ctx, "/operator/v1/withdraws/refuse",
+		return p.settleWithdrawal(ctx, "/operator/v1/withdraws/refuse",
 			map[string]any{"withdraw": id, "details": details})
 	})
 	return c
 }
 
-// settleWithdraw approves or refuses, which the server does once however often it is asked.
-func (p *program) settleWithdraw(ctx context.Context, path string, in any) error {
-	var a withdrawAnswer
+// settleWithdrawal approves or refuses, which the server does once however often it is asked.
+func (p *program) settleWithdrawal(ctx context.Context, path string, in any) error {
+	var a withdrawalAnswer
 	repeats, err := p.changeUntilKnown(ctx, path, in, &a, repeatIt)
 	if err != nil {
 		return err
 	}
 	return p.print(&a, func(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "withdraw\t%s\naccount\t%s\namount\t%s %s\naddress\t%s\nstate\t%s\n",
-			a.Withdraw, a.holder(), a.Amount, a.Currency, orDash(a.Address), a.State)
+			a.Withdrawal, a.holder(), a.Amount, a.Currency, orDash(a.Address), a.State)
 		if a.Details != "" {
 			fmt.Fprintf(w, "details\t%s\n", plain(a.Details))
 		}

@@ -359,7 +359,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 
 			OpenOrdersPerAccountAndBook: l.OpenOrdersPerAccountAndBook,
 
-			PendingWithdraws: l.PendingWithdraws, KeysPerAccount: l.KeysPerAccount,
+			PendingWithdrawals: l.PendingWithdrawals, KeysPerAccount: l.KeysPerAccount,
 			Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
 			BatchBytes: l.BatchBytes},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),
@@ -369,8 +369,8 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Snapshot: committed.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords),
 			MaxRecords:  uint64(cfg.Snapshot.MaxRecords),
 			MinInterval: config.Ms(t.SnapshotMinMs)},
-		Withdraw: actors.WithdrawPolicy{CodeValid: config.Ms(t.CodeValidMs),
-			CodeTries: cfg.Withdraw.CodeTries},
+		Withdrawal: actors.WithdrawalPolicy{CodeValid: config.Ms(t.CodeValidMs),
+			CodeTries: cfg.Withdrawal.CodeTries},
 		Sealer: func(sealed bool) (*seal.Sealer, error) {
 			s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, !sealed)
 			if err != nil {
@@ -384,7 +384,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 	}
 	for _, c := range cfg.Currencies {
 		o.Currencies = append(o.Currencies,
-			directory.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdraw: c.MinimumWithdraw,
+			directory.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdrawal: c.MinimumWithdrawal,
 				Addresses: c.Addresses()})
 	}
 	for _, p := range cfg.Pairs {

@@ -43,8 +43,8 @@ func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, err
 func sendMail(exchange string, send func(context.Context, mail.Message) error) func(context.Context,
 	*actors.Mail) error {
 	return func(ctx context.Context, m *actors.Mail) error {
-		d := &m.Withdraw
-		w := mail.Withdraw{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(),
+		d := &m.Withdrawal
+		w := mail.Withdrawal{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(),
 			Currency: m.Currency, Address: d.Address}
 		message := mail.Message{ID: m.MessageID(), To: m.To}
 		if m.Code != "" {

@@ -131,19 +131,19 @@ func (r *Record) Append(dst []byte) []byte {
 // appendMore writes a record of the rare kinds.
 func (r *Record) appendMore(dst []byte) []byte {
 	switch r.Kind {
-	case KindWithdraw:
-		w := &r.Withdraw
+	case KindWithdrawal:
+		w := &r.Withdrawal
 		dst = uv(uv(uv(uv(uv(dst, w.ID), uint64(w.Account)), uint64(w.Key)), w.Nonce),
 			uint64(w.Currency))
 		return text(amount(dst, w.Amount), w.Address)
-	case KindWithdrawMoved:
-		m := &r.WithdrawMoved
+	case KindWithdrawalMoved:
+		m := &r.WithdrawalMoved
 		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce),
 			uint64(m.Currency))
 		return flag(text(append(amount(dst, m.Amount), m.To), m.Details), m.DespiteFreeze)
 	case KindCodeRefused:
 		c := &r.CodeRefused
-		dst = uv(uv(uv(uv(dst, c.Withdraw), uint64(c.Account)), uint64(c.Key)), c.Nonce)
+		dst = uv(uv(uv(uv(dst, c.Withdrawal), uint64(c.Account)), uint64(c.Key)), c.Nonce)
 		return uv(flag(dst, c.Expired), uint64(c.Tries))
 	case KindMailed:
 		return text(uv(dst, r.Mailed.ID), r.Mailed.Error)
@@ -303,15 +303,17 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 // more reads a record of the rare kinds. It returns false for an unknown kind.
 func (d *decoder) more(r *Record) bool {
 	switch r.Kind {
-	case KindWithdraw:
-		r.Withdraw = Withdraw{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+	case KindWithdrawal:
+		r.Withdrawal = Withdrawal{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
 			Currency: d.u16(), Amount: d.amount(), Address: d.text()}
-	case KindWithdrawMoved:
-		r.WithdrawMoved = WithdrawMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+	case KindWithdrawalMoved:
+		r.WithdrawalMoved = WithdrawalMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(),
+			Nonce:    d.uv(),
 			Currency: d.u16(), Amount: d.amount(),
 			To: d.byte(), Details: d.text(), DespiteFreeze: d.flag()}
 	case KindCodeRefused:
-		r.CodeRefused = CodeRefused{Withdraw: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+		r.CodeRefused = CodeRefused{Withdrawal: d.uv(), Account: d.u32(), Key: d.u32(),
+			Nonce:   d.uv(),
 			Expired: d.flag(),
 			Tries:   d.u32()}
 	case KindMailed:

@@ -20,7 +20,7 @@ import (
 
 var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit,
 	KindOrder, KindCancel, KindRefusal,
-	KindWithdraw, KindWithdrawMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
+	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory}
 
 func drawText(t *rapid.T, name string) string {
@@ -109,12 +109,12 @@ func drawRecord(t *rapid.T) Record {
 	case KindRefusal:
 		r.Refusal = Refusal{u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"),
 			rapid.Byte().Draw(t, "reason")}
-	case KindWithdraw:
-		r.Withdraw = Withdraw{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"),
+	case KindWithdrawal:
+		r.Withdrawal = Withdrawal{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"),
 			u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"),
 			drawText(t, "address")}
-	case KindWithdrawMoved:
-		r.WithdrawMoved = WithdrawMoved{u64.Draw(t, "id"), u32.Draw(t, "account"),
+	case KindWithdrawalMoved:
+		r.WithdrawalMoved = WithdrawalMoved{u64.Draw(t, "id"), u32.Draw(t, "account"),
 			u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"),
 			drawAmount(t, "amount"),
 			rapid.Byte().Draw(t, "to"), drawText(t, "details"),
@@ -173,10 +173,10 @@ func part(r *Record) any {
 		h.rest = r.Cancel
 	case KindRefusal:
 		h.rest = r.Refusal
-	case KindWithdraw:
-		h.rest = r.Withdraw
-	case KindWithdrawMoved:
-		h.rest = r.WithdrawMoved
+	case KindWithdrawal:
+		h.rest = r.Withdrawal
+	case KindWithdrawalMoved:
+		h.rest = r.WithdrawalMoved
 	case KindCodeRefused:
 		h.rest = r.CodeRefused
 	case KindMailed:
@@ -594,16 +594,16 @@ var golden = []struct {
 	{Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_009,
 		Refusal: Refusal{Account: 4, Key: 5, Nonce: 7, Reason: RefusedFunds}},
 		"0900000400000009401e18240a060004050702"},
-	{Record{Kind: KindWithdraw, TimeUs: 1_700_000_000_000_010,
-		Withdraw: Withdraw{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
+	{Record{Kind: KindWithdrawal, TimeUs: 1_700_000_000_000_010,
+		Withdrawal: Withdrawal{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
 			Address: "bc1q"}},
 		"0a00000f0000000a401e18240a0600ac02f0a204030802f4030462633171"},
-	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Operator: "ops@127.0.0.1",
-		WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
-			Amount: 500, To: WithdrawApproved, Details: "no", DespiteFreeze: true}},
+	{Record{Kind: KindWithdrawalMoved, TimeUs: 1_700_000_000_000_011, Operator: "ops@127.0.0.1",
+		WithdrawalMoved: WithdrawalMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
+			Amount: 500, To: WithdrawalApproved, Details: "no", DespiteFreeze: true}},
 		"8b00001d0000000b401e18240a0600ac02f0a204030902f4031e026e6f010d6f7073403132372e302e302e31"},
 	{Record{Kind: KindCodeRefused, TimeUs: 1_700_000_000_000_012,
-		CodeRefused: CodeRefused{Withdraw: 300, Account: 70_000, Key: 3, Nonce: 10,
+		CodeRefused: CodeRefused{Withdrawal: 300, Account: 70_000, Key: 3, Nonce: 10,
 			Expired: true, Tries: 300}},
 		"0c00000a0000000c401e18240a0600ac02f0a204030a01ac02"},
 	{Record{Kind: KindMailed, TimeUs: 1_700_000_000_000_013, Mailed: Mailed{ID: 4, Error: "550"}},

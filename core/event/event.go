@@ -24,13 +24,13 @@ const (
 	KindCancel     Kind = 8 // an open order was cancelled by its owner
 	KindRefusal    Kind = 9 // a command was refused after its nonce was taken
 
-	KindWithdraw      Kind = 10 // money is asked for, and reserved
-	KindWithdrawMoved Kind = 11 // a withdrawal gets its next status
-	KindCodeRefused   Kind = 12 // a withdrawal was confirmed with a code that is wrong or too old
-	KindMailed        Kind = 13 // a mail of the outbox was sent, or given up
-	KindHalt          Kind = 14 // trading on a pair is halted or resumed
-	KindFreeze        Kind = 15 // an account is frozen or unfrozen
-	KindMaintenance   Kind = 16 // the exchange goes into maintenance or comes out of it
+	KindWithdrawal      Kind = 10 // money is asked for, and reserved
+	KindWithdrawalMoved Kind = 11 // a withdrawal gets its next status
+	KindCodeRefused     Kind = 12 // a withdrawal was confirmed with a code that is wrong or too old
+	KindMailed          Kind = 13 // a mail of the outbox was sent, or given up
+	KindHalt            Kind = 14 // trading on a pair is halted or resumed
+	KindFreeze          Kind = 15 // an account is frozen or unfrozen
+	KindMaintenance     Kind = 16 // the exchange goes into maintenance or comes out of it
 	// an account gets fees of its own in a pair, or the usual ones again
 	KindFees Kind = 17
 	// the history gets an id: codes and mails of other histories are void
@@ -40,10 +40,11 @@ const (
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
 	KindKey:        "key",
 	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel",
-	KindRefusal:  "refusal",
-	KindWithdraw: "withdraw", KindWithdrawMoved: "withdraw moved", KindCodeRefused: "code refused",
-	KindMailed: "mailed",
-	KindHalt:   "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
+	KindRefusal:    "refusal",
+	KindWithdrawal: "withdraw", KindWithdrawalMoved: "withdraw moved",
+	KindCodeRefused: "code refused",
+	KindMailed:      "mailed",
+	KindHalt:        "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
 	KindHistory: "history"}
 
 func (k Kind) String() string {
@@ -71,15 +72,15 @@ type Record struct {
 	Cancel     Cancel
 	Refusal    Refusal
 
-	Withdraw      Withdraw
-	WithdrawMoved WithdrawMoved
-	CodeRefused   CodeRefused
-	Mailed        Mailed
-	Halt          Halt
-	Freeze        Freeze
-	Maintenance   Maintenance
-	Fees          Fees
-	History       HistoryID
+	Withdrawal      Withdrawal
+	WithdrawalMoved WithdrawalMoved
+	CodeRefused     CodeRefused
+	Mailed          Mailed
+	Halt            Halt
+	Freeze          Freeze
+	Maintenance     Maintenance
+	Fees            Fees
+	History         HistoryID
 }
 
 // Currency gives a currency its number, once and for ever.
@@ -210,9 +211,9 @@ const (
 	RefusedFrozen   uint8 = 9  // account frozen while the command was on its way
 	RefusedNoOrders uint8 = 10 // no orders to cancel
 	// no such withdrawal of the account, or none in a status that allows it
-	RefusedWithdraw      uint8 = 11
-	RefusedTries         uint8 = 12 // too many wrong codes
-	RefusedWithdrawLimit uint8 = 13 // most pending withdrawals of an account reached
+	RefusedWithdrawal      uint8 = 11
+	RefusedTries           uint8 = 12 // too many wrong codes
+	RefusedWithdrawalLimit uint8 = 13 // most pending withdrawals of an account reached
 
 	RefusedAccountBookLimit uint8 = 14 // most open orders of an account in one book reached
 )
@@ -230,7 +231,7 @@ var refusalNames = [...]string{RefusedNonce: "nonce", RefusedFunds: "funds",
 	RefusedClientID: "client_order_id", RefusedNotOpen: "not_open", RefusedKey: "key_revoked",
 	RefusedAccountLimit: "account_limit", RefusedBookLimit: "book_limit",
 	RefusedHalted: "halted", RefusedFrozen: "frozen", RefusedNoOrders: "no_orders",
-	RefusedWithdraw: "withdraw", RefusedTries: "tries", RefusedWithdrawLimit: "withdraw_limit",
+	RefusedWithdrawal: "withdraw", RefusedTries: "tries", RefusedWithdrawalLimit: "withdraw_limit",
 	RefusedAccountBookLimit: "account_book_limit"}
 
 // Refusal is a command that changed nothing but its nonce.
@@ -243,30 +244,30 @@ type Refusal struct {
 
 // Statuses of a withdrawal, as the API numbers them.
 const (
-	WithdrawNew       uint8 = 10 // to be confirmed with the code that was mailed
-	WithdrawVerified  uint8 = 20 // to be approved
-	WithdrawApproved  uint8 = 30
-	WithdrawRefused   uint8 = 40
-	WithdrawCancelled uint8 = 50
+	WithdrawalNew       uint8 = 10 // to be confirmed with the code that was mailed
+	WithdrawalVerified  uint8 = 20 // to be approved
+	WithdrawalApproved  uint8 = 30
+	WithdrawalRefused   uint8 = 40
+	WithdrawalCancelled uint8 = 50
 )
 
-// WithdrawStatusName returns the name of a withdrawal's status, as users read it.
-func WithdrawStatusName(status uint8) string {
+// WithdrawalStatusName returns the name of a withdrawal's status, as users read it.
+func WithdrawalStatusName(status uint8) string {
 	switch status {
-	case WithdrawNew:
+	case WithdrawalNew:
 		return "new"
-	case WithdrawVerified:
+	case WithdrawalVerified:
 		return "verified"
-	case WithdrawApproved:
+	case WithdrawalApproved:
 		return "approved"
-	case WithdrawRefused:
+	case WithdrawalRefused:
 		return "refused"
 	}
 	return "canceled"
 }
 
-// Withdraw asks for money; its amount is reserved, and its code is mailed to the account.
-type Withdraw struct {
+// Withdrawal asks for money; its amount is reserved, and its code is mailed to the account.
+type Withdrawal struct {
 	ID       uint64 // unique; grows within an account
 	Account  uint32
 	Key      uint32
@@ -276,9 +277,9 @@ type Withdraw struct {
 	Address  string // destination of the money, in the words of the currency's network
 }
 
-// WithdrawMoved gives a pending withdrawal its next status. An approved amount leaves the account;
-// a refused or cancelled one is released.
-type WithdrawMoved struct {
+// WithdrawalMoved gives a pending withdrawal its next status. An approved amount leaves the
+// account; a refused or cancelled one is released.
+type WithdrawalMoved struct {
 	ID       uint64
 	Account  uint32
 	Key      uint32 // number of the API key; 0: an operator's change
@@ -295,12 +296,12 @@ type WithdrawMoved struct {
 
 // CodeRefused counts a wrong code, or has a new code mailed because the last one is too old.
 type CodeRefused struct {
-	Withdraw uint64
-	Account  uint32
-	Key      uint32
-	Nonce    uint64
-	Expired  bool
-	Tries    uint32 // wrong codes of the withdrawal so far, this one included
+	Withdrawal uint64
+	Account    uint32
+	Key        uint32
+	Nonce      uint64
+	Expired    bool
+	Tries      uint32 // wrong codes of the withdrawal so far, this one included
 }
 
 // Mailed takes a mail out of the outbox.

@@ -77,25 +77,25 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		t.in(currency).Unlock = held
 	case event.KindRefusal:
 		s.of(r.Refusal.Account)
-	case event.KindWithdraw:
-		w := &r.Withdraw
+	case event.KindWithdrawal:
+		w := &r.Withdrawal
 		s.of(w.Account).in(w.Currency).Lock = w.Amount.Balance()
-	case event.KindWithdrawMoved:
-		s.withdrawMoved(&r.WithdrawMoved)
+	case event.KindWithdrawalMoved:
+		s.withdrawalMoved(&r.WithdrawalMoved)
 	case event.KindCodeRefused:
 		s.of(r.CodeRefused.Account)
 	}
 	return s.list
 }
 
-func (s *Settler) withdrawMoved(m *event.WithdrawMoved) {
+func (s *Settler) withdrawalMoved(m *event.WithdrawalMoved) {
 	t := s.of(m.Account)
-	if m.To == event.WithdrawVerified {
+	if m.To == event.WithdrawalVerified {
 		return
 	}
 	c := t.in(m.Currency)
 	c.Unlock = m.Amount.Balance()
-	if m.To == event.WithdrawApproved {
+	if m.To == event.WithdrawalApproved {
 		c.Debit = m.Amount.Balance()
 	}
 }

@@ -152,9 +152,9 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 			Remaining: amount("3")}}, "4: base unlock 3 closed [7]")
 	f(event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused,
-		CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4}}, "4:")
+		CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused,
-		CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4, Expired: true}}, "4:")
+		CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 4, Expired: true}}, "4:")
 	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount,
 		event.KindKey, event.KindKeyRevoked,
 		event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
@@ -163,46 +163,48 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 	}
 }
 
-func withdraw(account uint32, currency uint16, a money.Amount) *event.Record {
-	return &event.Record{Kind: event.KindWithdraw,
-		Withdraw: event.Withdraw{ID: 1, Account: account, Currency: currency, Amount: a}}
+func withdrawal(account uint32, currency uint16, a money.Amount) *event.Record {
+	return &event.Record{Kind: event.KindWithdrawal,
+		Withdrawal: event.Withdrawal{ID: 1, Account: account, Currency: currency, Amount: a}}
 }
 
 func moved(account uint32, currency uint16, a money.Amount, to uint8) *event.Record {
-	return &event.Record{Kind: event.KindWithdrawMoved,
-		WithdrawMoved: event.WithdrawMoved{ID: 1, Account: account, Currency: currency, Amount: a,
-			To: to}}
+	return &event.Record{Kind: event.KindWithdrawalMoved,
+		WithdrawalMoved: event.WithdrawalMoved{ID: 1, Account: account, Currency: currency,
+			Amount: a,
+			To:     to}}
 }
 
-func TestSettlementsOfAWithdraw(t *testing.T) {
+func TestSettlementsOfAWithdrawal(t *testing.T) {
 	var s Settler
 	f := func(name string, r *event.Record, want string) {
 		t.Helper()
-		// a withdraw is of no pair
+		// a withdrawal is of no pair
 		for _, pair := range [][2]uint16{{0, 0}, {base, quote}, {quote, base}} {
 			if got := text(s.Settle(r, pair[0], pair[1])); !slices.Equal(got, []string{want}) {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 		}
 	}
-	f("asked for, it reserves its amount", withdraw(4, quote, amount("1.5")), "4: quote lock 1.5")
-	f("one unit is reserved exactly", withdraw(4, base, 1), "4: base lock 0.00000001")
-	f("the largest amount is reserved exactly", withdraw(4, base, money.MaxAmount),
+	f("asked for, it reserves its amount", withdrawal(4, quote, amount("1.5")), "4: quote lock 1.5")
+	f("one unit is reserved exactly", withdrawal(4, base, 1), "4: base lock 0.00000001")
+	f("the largest amount is reserved exactly", withdrawal(4, base, money.MaxAmount),
 		"4: base lock 92233720368.54775807")
-	f("verified, it stays reserved", moved(4, quote, amount("1.5"), event.WithdrawVerified), "4:")
+	f("verified, it stays reserved", moved(4, quote, amount("1.5"), event.WithdrawalVerified), "4:")
 	f("approved, it leaves the balance and the reserve at once",
-		moved(4, quote, amount("1.5"), event.WithdrawApproved), "4: quote -1.5 unlock 1.5")
-	f("refused, it is released", moved(4, quote, amount("1.5"), event.WithdrawRefused),
+		moved(4, quote, amount("1.5"), event.WithdrawalApproved), "4: quote -1.5 unlock 1.5")
+	f("refused, it is released", moved(4, quote, amount("1.5"), event.WithdrawalRefused),
 		"4: quote unlock 1.5")
-	f("cancelled, it is released", moved(4, quote, amount("1.5"), event.WithdrawCancelled),
+	f("cancelled, it is released", moved(4, quote, amount("1.5"), event.WithdrawalCancelled),
 		"4: quote unlock 1.5")
-	f("the largest amount leaves exactly", moved(4, base, money.MaxAmount, event.WithdrawApproved),
+	f("the largest amount leaves exactly", moved(4, base, money.MaxAmount,
+		event.WithdrawalApproved),
 		"4: base -92233720368.54775807 unlock 92233720368.54775807")
 }
 
-// TestWithdrawsMoveNoMoneyButOut takes withdraws of several accounts through their lives in any
+// TestWithdrawalsMoveNoMoneyButOut takes withdrawals of several accounts through their lives in any
 // order, beside the obvious sums.
-func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
+func TestWithdrawalsMoveNoMoneyButOut(t *testing.T) {
 	type pending struct {
 		account  uint32
 		currency uint16
@@ -233,7 +235,7 @@ func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 				if p := &open[i]; want(p) && rapid.Bool().Draw(t, "this one") {
 					settle(t, p.account, moved(p.account, p.currency, p.amount, to))
 					gone := *p
-					if to == event.WithdrawVerified {
+					if to == event.WithdrawalVerified {
 						p.verified = true
 					} else {
 						open = slices.Delete(open, i, i+1)
@@ -268,19 +270,19 @@ func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 					t.Skip("nothing to withdraw")
 				}
 				p.amount = money.Amount(rapid.Int64Range(1, available).Draw(t, "amount"))
-				settle(t, p.account, withdraw(p.account, p.currency, p.amount))
+				settle(t, p.account, withdrawal(p.account, p.currency, p.amount))
 				reserve[p.account][p.currency] = reserve[p.account][p.currency].Add(
 					p.amount.Decimal())
 				open = append(open, p)
 			},
 			"verify": func(t *rapid.T) {
 				move(t, func(p *pending) bool { return !p.verified },
-					event.WithdrawVerified)
+					event.WithdrawalVerified)
 			},
-			"refuse": func(t *rapid.T) { release(move(t, verified, event.WithdrawRefused)) },
-			"cancel": func(t *rapid.T) { release(move(t, any, event.WithdrawCancelled)) },
+			"refuse": func(t *rapid.T) { release(move(t, verified, event.WithdrawalRefused)) },
+			"cancel": func(t *rapid.T) { release(move(t, any, event.WithdrawalCancelled)) },
 			"approve": func(t *rapid.T) {
-				p := move(t, verified, event.WithdrawApproved)
+				p := move(t, verified, event.WithdrawalApproved)
 				release(p)
 				balance[p.account][p.currency] = balance[p.account][p.currency].Sub(
 					p.amount.Decimal())
@@ -478,8 +480,8 @@ func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
 	for _, r := range []*event.Record{crossing(0, 1), crossing(3, 3), crossing(500, 100),
 		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: trading.Buy,
 			Price: 2, Remaining: 3}},
-		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}, withdraw(3, 1, 5),
-		moved(3, 1, 5, event.WithdrawApproved),
+		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}, withdrawal(3, 1, 5),
+		moved(3, 1, 5, event.WithdrawalApproved),
 		{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Account: 3}}} {
 		var s Settler
 		s.Settle(r, base, quote)

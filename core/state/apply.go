@@ -14,7 +14,7 @@ import (
 // error the state must not be used any more: the record does not fit, and part of it may be
 // applied.
 func (s *State) Apply(r *event.Record, e *Effects) error {
-	e.Settlements, e.Closed, e.Withdraw = nil, e.Closed[:0], nil
+	e.Settlements, e.Closed, e.Withdrawal = nil, e.Closed[:0], nil
 	if err := s.apply(r, e); err != nil {
 		return fmt.Errorf("record %d (%v): %w", s.seq+1, r.Kind, err)
 	}
@@ -52,10 +52,10 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err = s.cancel(p, r, e)
 	case event.KindRefusal:
 		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)
-	case event.KindWithdraw:
-		err = s.withdraw(r)
-	case event.KindWithdrawMoved:
-		err = s.withdrawMoved(r, e)
+	case event.KindWithdrawal:
+		err = s.withdrawal(r)
+	case event.KindWithdrawalMoved:
+		err = s.withdrawalMoved(r, e)
 	case event.KindCodeRefused:
 		err = s.codeRefused(r)
 	default:

@@ -25,7 +25,7 @@ func (s *State) Check() error {
 			return err
 		}
 	}
-	for id, w := range s.withdraws {
+	for id, w := range s.withdrawals {
 		if err := c.withdrawal(id, w); err != nil {
 			return err
 		}
@@ -35,9 +35,9 @@ func (s *State) Check() error {
 			return err
 		}
 	}
-	if c.listed != len(s.withdraws) {
+	if c.listed != len(s.withdrawals) {
 		return fmt.Errorf("accounts have %d pending withdrawals, there are %d", c.listed,
-			len(s.withdraws))
+			len(s.withdrawals))
 	}
 	return c.currencies()
 }
@@ -84,12 +84,12 @@ func (c *checker) book(p *Pair) error {
 
 // withdrawal checks that a withdrawal is pending and its account's, and notes the money that it
 // holds.
-func (c *checker) withdrawal(id uint64, w *Withdraw) error {
-	if a := c.Account(w.Account); a == nil || id != w.ID || id > c.lastWithdraw ||
-		!slices.Contains(a.Withdraws(), w) {
+func (c *checker) withdrawal(id uint64, w *Withdrawal) error {
+	if a := c.Account(w.Account); a == nil || id != w.ID || id > c.lastWithdrawal ||
+		!slices.Contains(a.Withdrawals(), w) {
 		return fmt.Errorf(
 			"withdrawal %d is not among the pending ones of account %d, or above the counter %d",
-			id, w.Account, c.lastWithdraw)
+			id, w.Account, c.lastWithdrawal)
 	}
 	if !w.Pending() || !c.hold(w.Account, w.Currency, w.Amount.Balance()) {
 		return fmt.Errorf("withdrawal %d has status %d, or all hold more than there can be", w.ID,
@@ -115,7 +115,7 @@ func (c *checker) hold(account uint32, currency uint16, need money.Balance) bool
 // account checks an account's open orders and wallet against the notes of books and withdrawals,
 // and adds its balances to the sums.
 func (c *checker) account(a *Account) error {
-	c.listed += len(a.Withdraws())
+	c.listed += len(a.Withdrawals())
 	if n := a.Open.Len(); n != c.open[a.ID] {
 		return fmt.Errorf("account %s has %d open orders, the books have %d", a.Name, n,
 			c.open[a.ID])

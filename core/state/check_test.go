@@ -134,50 +134,50 @@ func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
 		t.Helper()
 		checkFinds(t, name, plant, text)
 	}
-	unlist := func(s *State, w *Withdraw) { s.unpend(w); s.withdraws[w.ID] = w }
-	f("a withdrawal of a unit more", func(s *State) { s.withdraws[1].Amount++ },
+	unlist := func(s *State, w *Withdrawal) { s.unpend(w); s.withdrawals[w.ID] = w }
+	f("a withdrawal of a unit more", func(s *State) { s.withdrawals[1].Amount++ },
 		"account alice reserves")
-	f("a withdrawal of a unit less", func(s *State) { s.withdraws[1].Amount-- },
+	f("a withdrawal of a unit less", func(s *State) { s.withdrawals[1].Amount-- },
 		"account alice reserves")
-	f("a withdrawal of another currency", func(s *State) { s.withdraws[1].Currency = 2 },
+	f("a withdrawal of another currency", func(s *State) { s.withdrawals[1].Currency = 2 },
 		"account alice reserves")
 	another := func(s *State, currency uint16) {
-		s.lastWithdraw = 3
-		s.pend(s.accounts[0], &Withdraw{ID: 3, Account: 1, Currency: currency, Amount: 1,
-			Status: event.WithdrawNew})
+		s.lastWithdrawal = 3
+		s.pend(s.accounts[0], &Withdrawal{ID: 3, Account: 1, Currency: currency, Amount: 1,
+			Status: event.WithdrawalNew})
 	}
 	f("a withdrawal of a currency that the account never held", func(s *State) { another(s, 3) },
 		"account alice reserves 0 of currency 3")
 	f("a withdrawal of an unknown currency", func(s *State) { another(s, 4) },
 		"account alice reserves 0 of currency 4")
-	f("a withdrawal of another account", func(s *State) { s.withdraws[1].Account = 3 },
+	f("a withdrawal of another account", func(s *State) { s.withdrawals[1].Account = 3 },
 		"withdrawal 1 is not among the pending ones of account 3")
-	f("a withdrawal of an unknown account", func(s *State) { s.withdraws[1].Account = 4 },
+	f("a withdrawal of an unknown account", func(s *State) { s.withdrawals[1].Account = 4 },
 		"withdrawal 1 is not among the pending ones of account 4")
-	f("a withdrawal that is forgotten", func(s *State) { s.unpend(s.withdraws[1]) },
+	f("a withdrawal that is forgotten", func(s *State) { s.unpend(s.withdrawals[1]) },
 		"account alice reserves")
 	f("a withdrawal that only its account knows", func(s *State) {
-		delete(s.withdraws, 1)
+		delete(s.withdrawals, 1)
 		change(s, 1, 1, func(h *ledger.Holding) {
 			h.Reserve = h.Reserve.Sub(money.Amount(2 * coin).Balance())
 		})
 	}, "accounts have 2 pending withdrawals, there are 1")
-	f("a withdrawal that its account does not know", func(s *State) { unlist(s, s.withdraws[1]) },
+	f("a withdrawal that its account does not know", func(s *State) { unlist(s, s.withdrawals[1]) },
 		"withdrawal 1 is not among the pending ones of account 1")
 	f("a withdrawal that another account has", func(s *State) {
-		unlist(s, s.withdraws[1])
-		s.pend(s.accounts[2], s.withdraws[1])
+		unlist(s, s.withdrawals[1])
+		s.pend(s.accounts[2], s.withdrawals[1])
 	}, "withdrawal 1 is not among the pending ones of account 1")
 	f("a withdrawal that its account has twice",
-		func(s *State) { s.pend(s.accounts[0], s.withdraws[1]) },
+		func(s *State) { s.pend(s.accounts[0], s.withdrawals[1]) },
 		"accounts have 3 pending withdrawals, there are 2")
-	f("a withdrawal under another id", func(s *State) { s.withdraws[1].ID = 2 },
+	f("a withdrawal under another id", func(s *State) { s.withdrawals[1].ID = 2 },
 		"withdrawal 1 is not among")
-	f("a withdrawal above the counter", func(s *State) { s.lastWithdraw = 1 },
+	f("a withdrawal above the counter", func(s *State) { s.lastWithdrawal = 1 },
 		"withdrawal 2 is not among the pending ones of account 2, or above the counter 1")
-	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused,
-		event.WithdrawCancelled, 255} {
-		f("a closed withdrawal", func(s *State) { s.withdraws[1].Status = status },
+	for _, status := range []uint8{0, event.WithdrawalApproved, event.WithdrawalRefused,
+		event.WithdrawalCancelled, 255} {
+		f("a closed withdrawal", func(s *State) { s.withdrawals[1].Status = status },
 			fmt.Sprintf("withdrawal 1 has status %d", status))
 	}
 }

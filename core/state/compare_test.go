@@ -47,7 +47,7 @@ func TestAComparisonFindsWhatDiffers(t *testing.T) {
 	f("a sum", func(s *State) { s.currencies[1].Deposited = s.currencies[0].Deposited },
 		"differ in counters")
 	f("a withdrawal", func(s *State) {
-		for _, w := range s.withdraws {
+		for _, w := range s.withdrawals {
 			w.Tries++
 		}
 	}, "withdrawals")

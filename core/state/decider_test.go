@@ -89,7 +89,7 @@ func (d *decider) next() event.Record {
 	case n < 9:
 		return d.cancel(r)
 	case n < 12:
-		return d.withdraw(r)
+		return d.withdrawal(r)
 	case n < 16:
 		return d.move(r)
 	case n < 17:
@@ -201,7 +201,7 @@ func (d *decider) charge(pair uint16, o *event.Order, t *event.Trade) {
 	t.MakerFee = d.world.rates(t.MakerAccount, pair).Maker.FeeRoundedUp(maker)
 }
 
-func (d *decider) withdraw(r event.Record) event.Record {
+func (d *decider) withdrawal(r event.Record) event.Record {
 	account, currency := d.account(), d.currency()
 	most, err := money.AmountFromDecimal(
 		d.s.Account(account).Wallet.Get(currency).Available().Decimal().Truncate(
@@ -210,10 +210,10 @@ func (d *decider) withdraw(r event.Record) event.Record {
 		return d.refusal(r)
 	}
 	amount := []money.Amount{1, most, 1 + most/10, 1 + most/3}[d.pick(4)]
-	r.Kind = event.KindWithdraw
-	r.Withdraw = event.Withdraw{ID: d.drawID(account), Account: account, Currency: currency,
+	r.Kind = event.KindWithdrawal
+	r.Withdrawal = event.Withdrawal{ID: d.drawID(account), Account: account, Currency: currency,
 		Amount: min(amount, most), Address: fmt.Sprint("address ", d.pick(3))}
-	r.Withdraw.Key, r.Withdraw.Nonce = d.key(account)
+	r.Withdrawal.Key, r.Withdrawal.Nonce = d.key(account)
 	return r
 }
 
@@ -234,48 +234,48 @@ func (d *decider) drawID(account uint32) (id uint64) {
 	return id
 }
 
-// move returns the next step of any pending withdraw.
+// move returns the next step of any pending withdrawal.
 func (d *decider) move(r event.Record) event.Record {
-	if len(d.world.withdraws) == 0 {
-		return d.withdraw(r)
+	if len(d.world.withdrawals) == 0 {
+		return d.withdrawal(r)
 	}
-	w := d.world.withdraws[d.pick(len(d.world.withdraws))]
-	to := []uint8{event.WithdrawVerified, event.WithdrawVerified, event.WithdrawCancelled,
-		event.WithdrawRefused}
+	w := d.world.withdrawals[d.pick(len(d.world.withdrawals))]
+	to := []uint8{event.WithdrawalVerified, event.WithdrawalVerified, event.WithdrawalCancelled,
+		event.WithdrawalRefused}
 	switch {
 	case w.Stale:
 		to = to[2:]
-	case w.Status == event.WithdrawVerified:
-		to = []uint8{event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled}
+	case w.Status == event.WithdrawalVerified:
+		to = []uint8{event.WithdrawalApproved, event.WithdrawalRefused, event.WithdrawalCancelled}
 	}
-	r.Kind = event.KindWithdrawMoved
-	r.WithdrawMoved = event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency,
+	r.Kind = event.KindWithdrawalMoved
+	r.WithdrawalMoved = event.WithdrawalMoved{ID: w.ID, Account: w.Account, Currency: w.Currency,
 		Amount: w.Amount, To: to[d.pick(len(to))]}
-	switch m := &r.WithdrawMoved; m.To {
-	case event.WithdrawApproved:
+	switch m := &r.WithdrawalMoved; m.To {
+	case event.WithdrawalApproved:
 		m.DespiteFreeze = d.world.frozen[w.Account]
-	case event.WithdrawRefused:
+	case event.WithdrawalRefused:
 		m.Details = fmt.Sprint("reason ", d.pick(3))
-	case event.WithdrawVerified, event.WithdrawCancelled:
+	case event.WithdrawalVerified, event.WithdrawalCancelled:
 		m.Key, m.Nonce = d.key(w.Account)
 	}
 	return r
 }
 
-// code returns a wrong or an old one, for any withdraw that is to be confirmed.
+// code returns a wrong or an old one, for any withdrawal that is to be confirmed.
 func (d *decider) code(r event.Record) event.Record {
-	var list []Withdraw
-	for _, w := range d.world.withdraws {
-		if w.Status == event.WithdrawNew {
+	var list []Withdrawal
+	for _, w := range d.world.withdrawals {
+		if w.Status == event.WithdrawalNew {
 			list = append(list, w)
 		}
 	}
 	if len(list) == 0 {
-		return d.withdraw(r)
+		return d.withdrawal(r)
 	}
 	w := list[d.pick(len(list))]
 	r.Kind, r.CodeRefused = event.KindCodeRefused,
-		event.CodeRefused{Withdraw: w.ID, Account: w.Account,
+		event.CodeRefused{Withdrawal: w.ID, Account: w.Account,
 			Expired: d.pick(2) == 1 || w.Stale || w.Renewed, Tries: w.Tries}
 	if !r.CodeRefused.Expired {
 		r.CodeRefused.Tries++
@@ -287,7 +287,7 @@ func (d *decider) code(r event.Record) event.Record {
 // mailed returns any mail of the outbox: an older one may be tried again.
 func (d *decider) mailed(r event.Record) event.Record {
 	if len(d.world.mails) == 0 {
-		return d.withdraw(r)
+		return d.withdrawal(r)
 	}
 	r.Kind, r.Mailed = event.KindMailed,
 		event.Mailed{ID: d.world.mails[d.pick(len(d.world.mails))].ID,

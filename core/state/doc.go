@@ -19,7 +19,7 @@
 //	state.go     the types, and look-ups by number and name
 //	fold.go      batches of records onto a state
 //	apply.go     records of accounts, keys, deposits, orders and cancels
-//	withdraw.go  records of withdrawals and their codes
+//	withdrawal.go records of withdrawals and their codes
 //	operate.go   records of operators' decisions
 //	outbox.go    the mails to be sent
 //	history.go   a new history, and how it renews codes

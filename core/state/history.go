@@ -24,11 +24,11 @@ func (s *State) newHistory(r *event.Record) error {
 		return errors.New("a history begins without an id, or with the one that it has")
 	}
 	s.history = r.History
-	for _, w := range s.withdraws {
-		w.Stale, w.Renewed = w.Status == event.WithdrawNew, false
+	for _, w := range s.withdrawals {
+		w.Stale, w.Renewed = w.Status == event.WithdrawalNew, false
 	}
 	for _, id := range slices.Sorted(maps.Values(s.outbox.codes)) {
-		w := s.withdraws[s.Mail(id).Withdraw.ID]
+		w := s.withdrawals[s.Mail(id).Withdrawal.ID]
 		w.Reissue(r.TimeUs)
 		w.Renewed = true
 		s.mail(r.TimeUs, w)

@@ -29,9 +29,9 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 			if what := d.world.differs(s); what != "" {
 				t.Fatalf("after %+v: %s", r, what)
 			}
-			if ended := d.world.ended; (e.Withdraw == nil) != (ended == nil) ||
-				ended != nil && *e.Withdraw != *ended {
-				t.Fatalf("ended is %+v, want %+v", e.Withdraw, ended)
+			if ended := d.world.ended; (e.Withdrawal == nil) != (ended == nil) ||
+				ended != nil && *e.Withdrawal != *ended {
+				t.Fatalf("ended is %+v, want %+v", e.Withdrawal, ended)
 			}
 			for i, book := range d.books {
 				for _, side := range []trading.Side{trading.Buy, trading.Sell} {
@@ -145,9 +145,9 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 
 // inText has all that effects say, and no addresses.
 func inText(e Effects) string {
-	var w Withdraw
-	if e.Withdraw != nil {
-		w, e.Withdraw = *e.Withdraw, nil
+	var w Withdrawal
+	if e.Withdrawal != nil {
+		w, e.Withdrawal = *e.Withdrawal, nil
 	}
 	return fmt.Sprintf("%+v %+v", e, w)
 }
@@ -203,24 +203,24 @@ func TestARecordWithAChangedByteIsRefusedOrKeepsTheInvariants(t *testing.T) {
 }
 
 // The properties above say something about a kind of record only if it is drawn.
-func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdraw(t *testing.T) {
+func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range 10 {
 		rapid.Custom(func(t *rapid.T) int {
 			drawHistory(t, 80, func(s *State, d *decider, r *event.Record, e *Effects) {
 				seen[r.Kind.String()]++
-				if r.Kind == event.KindWithdrawMoved {
-					seen[fmt.Sprint("to ", r.WithdrawMoved.To)]++
+				if r.Kind == event.KindWithdrawalMoved {
+					seen[fmt.Sprint("to ", r.WithdrawalMoved.To)]++
 				}
 				for i := range r.Order.Trades {
 					if tr := &r.Order.Trades[i]; tr.TakerFee.Cmp(tr.MakerFee) != 0 {
 						seen["fees"]++
 					}
 				}
-				if r.Kind == event.KindWithdraw && r.Withdraw.ID < s.LastWithdraw() {
+				if r.Kind == event.KindWithdrawal && r.Withdrawal.ID < s.LastWithdrawal() {
 					seen["an id behind a higher one"]++
 				}
-				if len(s.Withdraws()) > 2 && s.Mails() > 2 {
+				if len(s.Withdrawals()) > 2 && s.Mails() > 2 {
 					seen["several pending"]++
 				}
 			})

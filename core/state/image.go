@@ -74,7 +74,7 @@ func (s *State) write(w *writer) {
 			return
 		}
 	}
-	if w.withdraws(s); w.left {
+	if w.withdrawals(s); w.left {
 		return
 	}
 	w.maintenance(s)
@@ -90,12 +90,12 @@ func (s *State) write(w *writer) {
 // general writes what is no account, key or pair.
 func (w *writer) general(s *State) {
 	w.counters(s)
-	w.withdraws(s)
+	w.withdrawals(s)
 	w.maintenance(s)
 }
 
 func (w *writer) counters(s *State) {
-	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdraw,
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdrawal,
 		s.lastMail, s.trades[0])
 	w.buf = append(w.buf, s.history[:]...)
 	w.uint(uint64(len(s.currencies)))
@@ -202,23 +202,23 @@ func (w *writer) key(k *Key) {
 	w.uint(k.Nonce)
 }
 
-func (w *writer) withdraws(s *State) {
-	w.uint(uint64(len(s.withdraws)))
-	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
-		if w.withdraw(s.withdraws[id]); w.over() {
+func (w *writer) withdrawals(s *State) {
+	w.uint(uint64(len(s.withdrawals)))
+	for _, id := range slices.Sorted(maps.Keys(s.withdrawals)) {
+		if w.withdrawal(s.withdrawals[id]); w.over() {
 			return
 		}
 	}
 	w.uint(uint64(s.Mails()))
 	for m := range s.MailsAfter(0) {
 		w.uint(m.ID, uint64(m.TimeUs))
-		if w.withdraw(&m.Withdraw); w.over() {
+		if w.withdrawal(&m.Withdrawal); w.over() {
 			return
 		}
 	}
 }
 
-func (w *writer) withdraw(d *Withdraw) {
+func (w *writer) withdrawal(d *Withdrawal) {
 	w.uint(d.ID, uint64(d.Account), uint64(d.Currency), uint64(d.Amount), uint64(d.Status),
 		uint64(d.TimeUs))
 	w.text(d.Address)
@@ -272,7 +272,7 @@ func Decode(image []byte) (s *State, err error) {
 	s = New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	s.deposits = r.upTo(s.seq) // each is a record
-	s.lastWithdraw, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
+	s.lastWithdrawal, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
 	copy(s.history[:], r.take(len(s.history)))
 	for range r.entries {
 		r.currency(s)
@@ -283,7 +283,7 @@ func Decode(image []byte) (s *State, err error) {
 	for range r.entries {
 		r.key(s)
 	}
-	r.withdraws(s)
+	r.withdrawals(s)
 	s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
 	open := make([][]openOrder, len(s.accounts))
 	for range r.entries {
@@ -481,16 +481,16 @@ func (r *reader) checkFees(s *State) {
 	}
 }
 
-func (r *reader) withdraws(s *State) {
+func (r *reader) withdrawals(s *State) {
 	var last uint64
 	for range r.entries {
-		w := r.withdraw(s)
-		if r.err != "" || !w.Pending() || w.ID <= last || w.ID > s.lastWithdraw {
+		w := r.withdrawal(s)
+		if r.err != "" || !w.Pending() || w.ID <= last || w.ID > s.lastWithdrawal {
 			r.fail(
 				"a withdraw that is not pending, not in order, or has an id that was not given yet")
 			return
 		}
-		if (w.Stale || w.Renewed) && w.Status != event.WithdrawNew || w.Stale && w.Renewed {
+		if (w.Stale || w.Renewed) && w.Status != event.WithdrawalNew || w.Stale && w.Renewed {
 			r.fail(
 				"a code of an earlier history of a withdraw that needs none, or one that was " +
 					"made anew")
@@ -501,13 +501,14 @@ func (r *reader) withdraws(s *State) {
 	}
 	last = 0
 	for range r.entries {
-		m := &Mail{ID: r.uint(), TimeUs: int64(r.uint()), Withdraw: r.withdraw(s)}
+		m := &Mail{ID: r.uint(), TimeUs: int64(r.uint()), Withdrawal: r.withdrawal(s)}
 		if r.err != "" || m.ID <= last || m.ID > s.lastMail {
 			r.fail("a mail that is not in order, or has an id that was not given yet")
 			return
 		}
-		if w := &m.Withdraw; w.Status != event.WithdrawNew && w.Status != event.WithdrawRefused ||
-			w.ID > s.lastWithdraw {
+		if w := &m.Withdrawal; w.Status != event.WithdrawalNew &&
+			w.Status != event.WithdrawalRefused ||
+			w.ID > s.lastWithdrawal {
 			r.fail("a mail about what none is sent about")
 			return
 		}
@@ -521,21 +522,22 @@ func (r *reader) withdraws(s *State) {
 
 // checkMail checks a mail against the bounds of the outbox.
 func (r *reader) checkMail(s *State, m *Mail) {
-	if m.Withdraw.Status == event.WithdrawRefused {
-		if own := s.Account(m.Withdraw.Account).rare; own != nil && len(own.notices) >= maxNotices {
+	if m.Withdrawal.Status == event.WithdrawalRefused {
+		if own := s.Account(m.Withdrawal.Account).rare; own != nil &&
+			len(own.notices) >= maxNotices {
 			r.fail("more mails of refusals than are kept for an account")
 		}
 		return
 	}
-	w := s.withdraws[m.Withdraw.ID]
-	if w == nil || w.Status != event.WithdrawNew || w.Account != m.Withdraw.Account ||
-		w.Issue != m.Withdraw.Issue || m.Withdraw.Stale || s.outbox.codes[w.ID] != 0 {
+	w := s.withdrawals[m.Withdrawal.ID]
+	if w == nil || w.Status != event.WithdrawalNew || w.Account != m.Withdrawal.Account ||
+		w.Issue != m.Withdrawal.Issue || m.Withdrawal.Stale || s.outbox.codes[w.ID] != 0 {
 		r.fail("a mail with a code that is of no use")
 	}
 }
 
-func (r *reader) withdraw(s *State) Withdraw {
-	w := Withdraw{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(),
+func (r *reader) withdrawal(s *State) Withdrawal {
+	w := Withdrawal{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(),
 		Status: r.u8(), TimeUs: int64(r.uint()),
 		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()),
 		Tries: r.u32(), Stale: r.bool(), Renewed: r.bool()}

@@ -42,35 +42,37 @@ func everything() *State {
 	s := oneOfEach()
 	asks := func(id uint64, account uint32, currency uint16, amount money.Amount, timeUs int64,
 		address string) event.Record {
-		return event.Record{Kind: event.KindWithdraw, TimeUs: timeUs,
-			Withdraw: event.Withdraw{ID: id, Account: account, Currency: currency, Amount: amount,
+		return event.Record{Kind: event.KindWithdrawal, TimeUs: timeUs,
+			Withdrawal: event.Withdrawal{ID: id, Account: account, Currency: currency,
+				Amount:  amount,
 				Address: address}}
 	}
 	moves := func(id uint64, to uint8, timeUs int64) event.Record {
-		r := event.Record{Kind: event.KindWithdrawMoved, TimeUs: timeUs,
-			WithdrawMoved: event.WithdrawMoved{ID: id, Account: 1, Currency: 1, Amount: coin,
+		r := event.Record{Kind: event.KindWithdrawalMoved, TimeUs: timeUs,
+			WithdrawalMoved: event.WithdrawalMoved{ID: id, Account: 1, Currency: 1, Amount: coin,
 				To: to}}
 		if id == 2 || id == 3 {
-			r.WithdrawMoved.Account, r.WithdrawMoved.Currency, r.WithdrawMoved.Amount = 2, 2,
+			r.WithdrawalMoved.Account, r.WithdrawalMoved.Currency, r.WithdrawalMoved.Amount = 2, 2,
 				money.Amount(id)*10*coin
 		}
-		if to == event.WithdrawRefused {
-			r.WithdrawMoved.Details = "no such place"
+		if to == event.WithdrawalRefused {
+			r.WithdrawalMoved.Details = "no such place"
 		}
 		return r
 	}
 	code := func(expired bool, tries uint32, timeUs int64) event.Record {
 		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs,
-			CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Expired: expired, Tries: tries}}
+			CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 1, Expired: expired,
+				Tries: tries}}
 	}
 	apply(must{}, s, asks(1, 1, 1, coin, 1001, "first"), asks(2, 2, 2, 20*coin, 1002, "second"),
 		asks(3, 2, 2, 30*coin, 1003, ""),
 		asks(4, 1, 1, coin, 1004, "4"), asks(5, 1, 1, coin, 1005, "5"),
 		code(false, 1, 1006), code(true, 1, 1007), code(false, 2, 1008),
-		moves(2, event.WithdrawVerified, 1009),
-		moves(3, event.WithdrawVerified, 1010), moves(3, event.WithdrawApproved, 1011),
-		moves(4, event.WithdrawVerified, 1012), moves(4, event.WithdrawRefused, 1013),
-		moves(5, event.WithdrawCancelled, 1014), mailed(1), mailed(3),
+		moves(2, event.WithdrawalVerified, 1009),
+		moves(3, event.WithdrawalVerified, 1010), moves(3, event.WithdrawalApproved, 1011),
+		moves(4, event.WithdrawalVerified, 1012), moves(4, event.WithdrawalRefused, 1013),
+		moves(5, event.WithdrawalCancelled, 1014), mailed(1), mailed(3),
 		event.Record{Kind: event.KindHistory, TimeUs: 1014, History: event.HistoryID{15: 7}},
 		halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate),
 		ownFees(2, 2, 0, 400), maintenance(true, "back at noon"))
@@ -138,7 +140,7 @@ func TestAnImageIsTheSameInPieces(t *testing.T) {
 	for piece := range func(yield func([]byte) bool) { s.image(1, yield) } {
 		pieces = append(pieces, piece)
 	}
-	if entries := len(s.accounts) + len(s.keys) + len(s.withdraws) + s.Mails(); len(pieces) <
+	if entries := len(s.accounts) + len(s.keys) + len(s.withdrawals) + s.Mails(); len(pieces) <
 		entries {
 		t.Errorf("%d pieces, and there are %d entries", len(pieces), entries)
 	}
@@ -221,20 +223,21 @@ func usable(t *testing.T, image []byte) {
 // endEverything ends all that is pending, as far as it fits. After an error a state is not used.
 func endEverything(s *State) {
 	var records []event.Record
-	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
-		w := s.withdraws[id]
-		moves := event.WithdrawMoved{ID: id, Account: w.Account, Currency: w.Currency,
-			Amount: w.Amount, To: event.WithdrawApproved,
+	for _, id := range slices.Sorted(maps.Keys(s.withdrawals)) {
+		w := s.withdrawals[id]
+		moves := event.WithdrawalMoved{ID: id, Account: w.Account, Currency: w.Currency,
+			Amount: w.Amount, To: event.WithdrawalApproved,
 			DespiteFreeze: s.Account(w.Account).Frozen}
-		if w.Status == event.WithdrawNew {
+		if w.Status == event.WithdrawalNew {
 			verify := moves
-			verify.To, verify.DespiteFreeze = event.WithdrawVerified, false
+			verify.To, verify.DespiteFreeze = event.WithdrawalVerified, false
 			records = append(records, event.Record{Kind: event.KindCodeRefused,
-				CodeRefused: event.CodeRefused{Withdraw: id, Account: w.Account, Expired: true,
+				CodeRefused: event.CodeRefused{Withdrawal: id, Account: w.Account, Expired: true,
 					Tries: w.Tries}},
-				event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: verify})
+				event.Record{Kind: event.KindWithdrawalMoved, WithdrawalMoved: verify})
 		}
-		records = append(records, event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: moves})
+		records = append(records, event.Record{Kind: event.KindWithdrawalMoved,
+			WithdrawalMoved: moves})
 	}
 	for m := range s.MailsAfter(0) {
 		records = append(records, mailed(m.ID))
@@ -340,37 +343,38 @@ func TestImpossibleWithdrawalsAreRefused(t *testing.T) {
 		t.Helper()
 		impossible(t, name, everything(), spoil, text)
 	}
-	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused,
-		event.WithdrawCancelled, 255} {
+	for _, status := range []uint8{0, event.WithdrawalApproved, event.WithdrawalRefused,
+		event.WithdrawalCancelled, 255} {
 		f(fmt.Sprint("a pending withdraw of status ", status),
-			func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
+			func(s *State) { s.withdrawals[1].Status = status }, "a withdraw that is not pending")
 	}
-	f("withdraw 0", func(s *State) { s.withdraws[1].ID = 0 }, "not in order")
-	f("a stale code of a verified withdraw", func(s *State) { s.withdraws[2].Stale = true },
+	f("withdraw 0", func(s *State) { s.withdrawals[1].ID = 0 }, "not in order")
+	f("a stale code of a verified withdraw", func(s *State) { s.withdrawals[2].Stale = true },
 		"a code of an earlier history")
-	f("a renewed code of a verified withdraw", func(s *State) { s.withdraws[2].Renewed = true },
+	f("a renewed code of a verified withdraw", func(s *State) { s.withdrawals[2].Renewed = true },
 		"a code of an earlier history")
-	f("a code that is stale and renewed", func(s *State) { s.withdraws[1].Stale = true },
+	f("a code that is stale and renewed", func(s *State) { s.withdrawals[1].Stale = true },
 		"or one that was made anew")
-	f("a mail of a stale code", func(s *State) { s.outbox.mails[8].Withdraw.Stale = true },
+	f("a mail of a stale code", func(s *State) { s.outbox.mails[8].Withdrawal.Stale = true },
 		"a mail with a code that is of no use")
-	f("a withdraw twice", func(s *State) { s.withdraws[1].ID = 2 }, "not in order")
+	f("a withdraw twice", func(s *State) { s.withdrawals[1].ID = 2 }, "not in order")
 	f("withdraws that are not in order",
-		func(s *State) { s.withdraws[1].ID, s.withdraws[2].ID = 2, 1 }, "not in order")
-	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 },
+		func(s *State) { s.withdrawals[1].ID, s.withdrawals[2].ID = 2, 1 }, "not in order")
+	f("a withdraw above the counter", func(s *State) { s.lastWithdrawal = 1 },
 		"an id that was not given yet")
-	f("a withdraw of no account", func(s *State) { s.withdraws[1].Account = 0 },
+	f("a withdraw of no account", func(s *State) { s.withdrawals[1].Account = 0 },
 		"a withdraw of no account")
-	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 },
+	f("a withdraw of an unknown account", func(s *State) { s.withdrawals[1].Account = 4 },
 		"a withdraw of no account")
-	f("a withdraw of no currency", func(s *State) { s.withdraws[1].Currency = 0 },
+	f("a withdraw of no currency", func(s *State) { s.withdrawals[1].Currency = 0 },
 		"a withdraw of no account, currency")
-	f("a withdraw of an unknown currency", func(s *State) { s.withdraws[1].Currency = 4 },
+	f("a withdraw of an unknown currency", func(s *State) { s.withdrawals[1].Currency = 4 },
 		"a withdraw of no account, currency")
-	f("a withdraw of nothing", func(s *State) { s.withdraws[1].Amount = 0 },
+	f("a withdraw of nothing", func(s *State) { s.withdrawals[1].Amount = 0 },
 		"a withdraw of no account, currency, amount")
-	f("a withdraw of a negative amount", func(s *State) { s.withdraws[1].Amount = -1 }, "too large")
-	f("a withdraw without a code", func(s *State) { s.withdraws[1].Issue = 0 }, "amount or code")
+	f("a withdraw of a negative amount", func(s *State) { s.withdrawals[1].Amount = -1 },
+		"too large")
+	f("a withdraw without a code", func(s *State) { s.withdrawals[1].Issue = 0 }, "amount or code")
 }
 
 func TestImpossibleMailsAreRefused(t *testing.T) {
@@ -390,32 +394,33 @@ func TestImpossibleMailsAreRefused(t *testing.T) {
 		"a mail that is not in order")
 	f("a mail above the counter", func(s *State) { s.lastMail = 7 }, "an id that was not given yet")
 	const useless = "a mail with a code that is of no use"
-	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdraw.ID = 4 }),
+	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdrawal.ID = 4 }),
 		useless)
-	f("a code for a withdraw that is verified", mail(func(m *Mail) { m.Withdraw.ID = 2 }), useless)
-	f("a code for another account", mail(func(m *Mail) { m.Withdraw.Account = 2 }), useless)
-	f("an old code", mail(func(m *Mail) { m.Withdraw.Issue = 1 }), useless)
+	f("a code for a withdraw that is verified", mail(func(m *Mail) { m.Withdrawal.ID = 2 }),
+		useless)
+	f("a code for another account", mail(func(m *Mail) { m.Withdrawal.Account = 2 }), useless)
+	f("an old code", mail(func(m *Mail) { m.Withdrawal.Issue = 1 }), useless)
 	f("two mails with one code", notice(func(m *Mail) {
-		m.Withdraw = everything().Mail(8).Withdraw
+		m.Withdrawal = everything().Mail(8).Withdrawal
 	}), useless)
 	f("a notice too many", func(s *State) {
 		for range maxNotices {
 			s.lastMail++
-			s.outbox.put(&Mail{ID: s.lastMail, Withdraw: s.Mail(7).Withdraw})
+			s.outbox.put(&Mail{ID: s.lastMail, Withdrawal: s.Mail(7).Withdrawal})
 		}
 	}, "more mails of refusals than are kept")
-	f("a mail about a withdraw that there never was", notice(func(m *Mail) { m.Withdraw.ID = 6 }),
+	f("a mail about a withdraw that there never was", notice(func(m *Mail) { m.Withdrawal.ID = 6 }),
 		"about what none is sent about")
-	for _, status := range []uint8{0, event.WithdrawVerified, event.WithdrawApproved,
-		event.WithdrawCancelled} {
+	for _, status := range []uint8{0, event.WithdrawalVerified, event.WithdrawalApproved,
+		event.WithdrawalCancelled} {
 		f(fmt.Sprint("a mail about a withdraw of status ", status),
-			notice(func(m *Mail) { m.Withdraw.Status = status }), "about what none is sent about")
+			notice(func(m *Mail) { m.Withdrawal.Status = status }), "about what none is sent about")
 	}
-	f("a mail about no account", mail(func(m *Mail) { m.Withdraw.Account = 0 }),
+	f("a mail about no account", mail(func(m *Mail) { m.Withdrawal.Account = 0 }),
 		"a withdraw of no account")
-	f("a mail about an unknown account", mail(func(m *Mail) { m.Withdraw.Account = 4 }),
+	f("a mail about an unknown account", mail(func(m *Mail) { m.Withdrawal.Account = 4 }),
 		"a withdraw of no account")
-	f("a mail about an unknown currency", mail(func(m *Mail) { m.Withdraw.Currency = 4 }),
+	f("a mail about an unknown currency", mail(func(m *Mail) { m.Withdrawal.Currency = 4 }),
 		"a withdraw of no account, currency")
 }
 
@@ -464,19 +469,19 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	f("a withdraw that is gone", func(s *State) { s.unpend(s.withdraws[1]) },
+	f("a withdraw that is gone", func(s *State) { s.unpend(s.withdrawals[1]) },
 		"account alice reserves 3 ")
 	f("all withdraws that are gone",
-		func(s *State) { s.unpend(s.withdraws[1]); s.unpend(s.withdraws[2]) },
+		func(s *State) { s.unpend(s.withdrawals[1]); s.unpend(s.withdrawals[2]) },
 		"account alice reserves 3 ")
-	f("a withdraw of a unit more", func(s *State) { s.withdraws[2].Amount++ },
+	f("a withdraw of a unit more", func(s *State) { s.withdrawals[2].Amount++ },
 		"account bob reserves 38 ")
-	f("a withdraw of another account", func(s *State) { s.withdraws[2].Account = 1 },
+	f("a withdraw of another account", func(s *State) { s.withdrawals[2].Account = 1 },
 		"account alice reserves")
 	f("a withdraw too many", func(s *State) {
-		s.lastWithdraw++
-		s.pend(s.accounts[2], &Withdraw{ID: s.lastWithdraw, Account: 3, Currency: 1, Amount: 1,
-			Status: event.WithdrawNew, Issue: 1})
+		s.lastWithdrawal++
+		s.pend(s.accounts[2], &Withdrawal{ID: s.lastWithdrawal, Account: 3, Currency: 1, Amount: 1,
+			Status: event.WithdrawalNew, Issue: 1})
 	}, "account house reserves 0 ")
 	f("an approved withdraw that is not counted",
 		func(s *State) { s.currencies[1].Withdrawn = money.Balance{} },
@@ -567,7 +572,7 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	// maintenance, its message, or pairs.
 	for lists := range 8 {
 		w := writer{buf: append([]byte(imageMagic), imageVersion)}
-		// all ids of withdraws and mails are given
+		// all ids of withdrawals and mails are given
 		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0)
 		w.buf = append(w.buf, make([]byte, len(event.HistoryID{}))...) // of no history
 		for range lists {

@@ -207,13 +207,13 @@ func TestWhatOperatorsDecideMovesNoMoneyAndNoOrder(t *testing.T) {
 	}
 	depth := s.Pair(1).Book.AppendOrders(nil, trading.Buy, -1)
 	approve := approve2()
-	if err := s.Apply(&approve, &e); err != nil || e.Withdraw == nil {
+	if err := s.Apply(&approve, &e); err != nil || e.Withdrawal == nil {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	for _, r := range []event.Record{halt(1, true), freeze(1, true), ownFees(1, 1, 1, 1),
 		maintenance(true, "m"), mailed(1)} {
 		if err := s.Apply(&r, &e); err != nil || len(e.Settlements) != 0 || len(e.Closed) != 0 ||
-			e.Withdraw != nil {
+			e.Withdrawal != nil {
 			t.Errorf("%v: %+v, %v", r.Kind, e, err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 // A Mail is a mail to be sent about a withdrawal: with its code, or about its refusal.
 type Mail struct {
-	ID       uint64
-	TimeUs   int64
-	Withdraw Withdraw // the withdrawal when the mail was written
+	ID         uint64
+	TimeUs     int64
+	Withdrawal Withdrawal // the withdrawal when the mail was written
 }
 
 // maxNotices is how many mails about refused withdrawals wait for one account at most. One more
@@ -35,8 +35,8 @@ func (o *outbox) put(m *Mail) {
 	}
 	o.mails[m.ID] = m
 	o.order = append(o.order, m.ID)
-	if m.Withdraw.Status == event.WithdrawNew {
-		o.codes[m.Withdraw.ID] = m.ID
+	if m.Withdrawal.Status == event.WithdrawalNew {
+		o.codes[m.Withdrawal.ID] = m.ID
 	}
 }
 
@@ -47,8 +47,8 @@ func (o *outbox) remove(id uint64) *Mail {
 		return nil
 	}
 	delete(o.mails, id)
-	if m.Withdraw.Status == event.WithdrawNew {
-		delete(o.codes, m.Withdraw.ID)
+	if m.Withdrawal.Status == event.WithdrawalNew {
+		delete(o.codes, m.Withdrawal.ID)
 	}
 	if len(o.order) > 2*len(o.mails)+outboxSlack {
 		o.order = slices.DeleteFunc(o.order, func(id uint64) bool { return o.mails[id] == nil })
@@ -81,18 +81,18 @@ func (s *State) Mail(id uint64) *Mail { return s.outbox.mails[id] }
 func (s *State) MailsAfter(id uint64) iter.Seq[*Mail] { return s.outbox.after(id) }
 
 // mail writes a mail about a withdrawal: its newest code, or its refusal.
-func (s *State) mail(timeUs int64, w *Withdraw) {
+func (s *State) mail(timeUs int64, w *Withdrawal) {
 	s.unmail(s.outbox.codes[w.ID])
 	s.lastMail++
-	s.post(&Mail{ID: s.lastMail, TimeUs: timeUs, Withdraw: *w})
+	s.post(&Mail{ID: s.lastMail, TimeUs: timeUs, Withdrawal: *w})
 }
 
 func (s *State) post(m *Mail) {
 	s.outbox.put(m)
-	if m.Withdraw.Status == event.WithdrawNew {
+	if m.Withdrawal.Status == event.WithdrawalNew {
 		return
 	}
-	own := s.accounts[m.Withdraw.Account-1].own()
+	own := s.accounts[m.Withdrawal.Account-1].own()
 	if own.notices = append(own.notices, m.ID); len(own.notices) > maxNotices {
 		s.unmail(own.notices[0])
 	}
@@ -101,9 +101,9 @@ func (s *State) post(m *Mail) {
 // unmail takes a mail out, because it was sent, given up, or superseded. An unknown id is ignored.
 func (s *State) unmail(id uint64) {
 	m := s.outbox.remove(id)
-	if m == nil || m.Withdraw.Status == event.WithdrawNew {
+	if m == nil || m.Withdrawal.Status == event.WithdrawalNew {
 		return
 	}
-	own := s.accounts[m.Withdraw.Account-1].own()
+	own := s.accounts[m.Withdrawal.Account-1].own()
 	own.notices = slices.DeleteFunc(own.notices, func(n uint64) bool { return n == id })
 }

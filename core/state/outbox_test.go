@@ -7,14 +7,15 @@ import (
 	"exchange/core/money"
 )
 
-// cycle lets bob ask for a withdraw and ends it at once.
+// cycle lets bob ask for a withdrawal and ends it at once.
 func cycle(t *testing.T, s *State, id uint64, ends ...uint8) {
 	t.Helper()
-	apply(t, s, event.Record{Kind: event.KindWithdraw, TimeUs: 50,
-		Withdraw: event.Withdraw{ID: id, Account: 2, Currency: 2, Amount: 1}})
+	apply(t, s, event.Record{Kind: event.KindWithdrawal, TimeUs: 50,
+		Withdrawal: event.Withdrawal{ID: id, Account: 2, Currency: 2, Amount: 1}})
 	for _, to := range ends {
-		apply(t, s, event.Record{Kind: event.KindWithdrawMoved, TimeUs: 51,
-			WithdrawMoved: event.WithdrawMoved{ID: id, Account: 2, Currency: 2, Amount: 1, To: to}})
+		apply(t, s, event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 51,
+			WithdrawalMoved: event.WithdrawalMoved{ID: id, Account: 2, Currency: 2, Amount: 1,
+				To: to}})
 	}
 }
 
@@ -25,17 +26,17 @@ func sameImage(t *testing.T, s *State) {
 		t.Fatalf("its image: %v", err)
 	}
 	for _, any := range []*State{s, back} { // both go on alike
-		cycle(t, any, any.LastWithdraw()+1, event.WithdrawVerified, event.WithdrawRefused)
+		cycle(t, any, any.LastWithdrawal()+1, event.WithdrawalVerified, event.WithdrawalRefused)
 	}
 	if back.Hash() != s.Hash() {
 		t.Error("the decoded state goes on otherwise")
 	}
 }
 
-func TestWithdrawsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
+func TestWithdrawalsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
 	s := small()
 	for id := uint64(1); id <= 5000; id++ {
-		cycle(t, s, id, event.WithdrawCancelled)
+		cycle(t, s, id, event.WithdrawalCancelled)
 	}
 	if s.Mails() != 0 || len(s.outbox.codes) != 0 || len(s.outbox.order) > outboxSlack {
 		t.Errorf("%d mails, %d codes and %d ids", s.Mails(), len(s.outbox.codes),
@@ -48,17 +49,17 @@ func TestOfRefusalsTheNewestAreMailed(t *testing.T) {
 	s := small()
 	const n = maxNotices + 50
 	for id := uint64(1); id <= n; id++ {
-		cycle(t, s, id, event.WithdrawVerified, event.WithdrawRefused)
+		cycle(t, s, id, event.WithdrawalVerified, event.WithdrawalRefused)
 	}
 	out := mailsOf(s)
-	if len(out) != maxNotices || out[0].Withdraw.ID != n-maxNotices+1 ||
-		out[maxNotices-1].Withdraw.ID != n {
-		t.Errorf("%d mails, about %d and so on", len(out), out[0].Withdraw.ID)
+	if len(out) != maxNotices || out[0].Withdrawal.ID != n-maxNotices+1 ||
+		out[maxNotices-1].Withdrawal.ID != n {
+		t.Errorf("%d mails, about %d and so on", len(out), out[0].Withdrawal.ID)
 	}
 	apply(t, s, mailed(out[3].ID))
 	sameImage(t, s) // which refuses one more: in the place of the one that was sent
 	if now := mailsOf(s); len(now) != maxNotices || now[0] != out[0] || now[3] != out[4] {
-		t.Errorf("%d mails, about %d and so on", len(now), now[0].Withdraw.ID)
+		t.Errorf("%d mails, about %d and so on", len(now), now[0].Withdrawal.ID)
 	}
 }
 
@@ -89,11 +90,11 @@ func TestMailsAfterAnIDAreInOrder(t *testing.T) {
 // The cost of a mail does not depend on the number of the others.
 func BenchmarkMailed(b *testing.B) {
 	s := small()
-	ask := event.Record{Kind: event.KindWithdraw, TimeUs: 50,
-		Withdraw: event.Withdraw{Account: 2, Currency: 2, Amount: money.Amount(1)}}
+	ask := event.Record{Kind: event.KindWithdrawal, TimeUs: 50,
+		Withdrawal: event.Withdrawal{Account: 2, Currency: 2, Amount: money.Amount(1)}}
 	var e Effects
 	add := func() {
-		ask.Withdraw.ID++
+		ask.Withdrawal.ID++
 		if err := s.Apply(&ask, &e); err != nil {
 			b.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func BenchmarkMailed(b *testing.B) {
 	}
 	for b.Loop() {
 		add()
-		r := mailed(ask.Withdraw.ID - 50_000)
+		r := mailed(ask.Withdrawal.ID - 50_000)
 		if err := s.Apply(&r, &e); err != nil {
 			b.Fatal(err)
 		}

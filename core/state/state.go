@@ -24,14 +24,14 @@ type State struct {
 	deposits   uint64            // how many were made; the id of the newest
 	trades     []uint64          // count of each account, by id; at index 0: of all accounts
 
-	lastOrder    uint64 // highest id given to an order or a cancel
-	lastTrade    uint64
-	withdraws    map[uint64]*Withdraw // the pending ones, by id
-	lastWithdraw uint64
-	outbox       outbox
-	lastMail     uint64
-	maintenance  event.Maintenance
-	history      event.HistoryID // zero: no record has named this history yet
+	lastOrder      uint64 // highest id given to an order or a cancel
+	lastTrade      uint64
+	withdrawals    map[uint64]*Withdrawal // the pending ones, by id
+	lastWithdrawal uint64
+	outbox         outbox
+	lastMail       uint64
+	maintenance    event.Maintenance
+	history        event.HistoryID // zero: no record has named this history yet
 
 	settler ledger.Settler
 }
@@ -81,9 +81,9 @@ type Account struct {
 
 // rare has the parts of an account that few accounts have.
 type rare struct {
-	withdraws []*Withdraw         // pending withdrawals, by id
-	fees      map[uint16]FeeRates // own fees, by pair
-	notices   []uint64            // ids of mails about refused withdrawals that are to be sent
+	withdrawals []*Withdrawal       // pending withdrawals, by id
+	fees        map[uint16]FeeRates // own fees, by pair
+	notices     []uint64            // ids of mails about refused withdrawals that are to be sent
 }
 
 func (a *Account) own() *rare {
@@ -94,11 +94,11 @@ func (a *Account) own() *rare {
 }
 
 // Withdraws returns the account's pending withdrawals, oldest first. Read only.
-func (a *Account) Withdraws() []*Withdraw {
+func (a *Account) Withdrawals() []*Withdrawal {
 	if a.rare == nil {
 		return nil
 	}
-	return a.rare.withdraws
+	return a.rare.withdrawals
 }
 
 // Fees returns the account's own rates, by pair; nil if it has none. Read only.
@@ -113,12 +113,12 @@ func (a *Account) Fees() map[uint16]FeeRates {
 type FeeRates struct{ Maker, Taker money.Rate }
 
 // A Withdraw is a withdrawal: money on its way out.
-type Withdraw struct {
+type Withdrawal struct {
 	ID       uint64
 	Account  uint32
 	Currency uint16
 	Amount   money.Amount
-	Status   uint8 // event.WithdrawNew or event.WithdrawVerified while it is pending
+	Status   uint8 // event.WithdrawalNew or event.WithdrawalVerified while it is pending
 	TimeUs   int64 // asked for
 	Address  string
 	Details  string // reason of a refusal, for the owner
@@ -134,8 +134,8 @@ type Withdraw struct {
 }
 
 // Pending reports whether the amount is still reserved.
-func (w *Withdraw) Pending() bool {
-	return w.Status == event.WithdrawNew || w.Status == event.WithdrawVerified
+func (w *Withdrawal) Pending() bool {
+	return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 }
 
 // A Key is an API key with its newest nonce. Of a revoked one only number, account and name stay:
@@ -162,13 +162,13 @@ type ClosedOrder struct {
 type Effects struct {
 	Settlements []ledger.Settlement // settlements of the accounts whose wallets may have changed
 	Closed      []ClosedOrder
-	Withdraw    *Withdraw // withdrawal that came to its end; nil: none
+	Withdrawal  *Withdrawal // withdrawal that came to its end; nil: none
 }
 
 // New returns the state before the first record.
 func New() *State {
 	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{},
-		withdraws: map[uint64]*Withdraw{}, trades: []uint64{0}}
+		withdrawals: map[uint64]*Withdrawal{}, trades: []uint64{0}}
 }
 
 // Seq returns the sequence of the last applied record.
@@ -223,14 +223,14 @@ func (s *State) key(number uint32) *Key {
 	return s.keys[number-1]
 }
 
-// Withdraw returns the pending withdrawal with that id, nil if there is none.
-func (s *State) Withdraw(id uint64) *Withdraw { return s.withdraws[id] }
+// Withdrawal returns the pending withdrawal with that id, nil if there is none.
+func (s *State) Withdrawal(id uint64) *Withdrawal { return s.withdrawals[id] }
 
 // Withdraws returns all pending withdrawals. Read only.
-func (s *State) Withdraws() map[uint64]*Withdraw { return s.withdraws }
+func (s *State) Withdrawals() map[uint64]*Withdrawal { return s.withdrawals }
 
-// LastWithdraw returns the highest id given to a withdrawal.
-func (s *State) LastWithdraw() uint64 { return s.lastWithdraw }
+// LastWithdrawal returns the highest id given to a withdrawal.
+func (s *State) LastWithdrawal() uint64 { return s.lastWithdrawal }
 
 // Maintenance reports whether the exchange is in maintenance, with the message for clients.
 func (s *State) Maintenance() event.Maintenance { return s.maintenance }

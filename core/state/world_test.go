@@ -13,20 +13,20 @@ import (
 // A world keeps the effects of records beside orders, in the obvious way: deposits and withdrawals
 // of each currency, nonces, mails, and decisions of operators.
 type world struct {
-	in, out      map[uint16]money.Balance // by currency
-	nonces       map[uint32]uint64        // by key
-	revoked      map[uint32]bool          // keys: their nonces count no more
-	withdraws    []Withdraw               // pending, by id
-	lastWithdraw uint64
-	mails        []Mail // to be sent, by id
-	lastMail     uint64
-	ended        *Withdraw // by the newest record
-	halted       map[uint16]bool
-	frozen       map[uint32]bool
-	maintenance  event.Maintenance
-	history      event.HistoryID
-	own          map[uint32]map[uint16]FeeRates // by account and pair
-	trades       map[uint32]uint64              // by account; 0: all
+	in, out        map[uint16]money.Balance // by currency
+	nonces         map[uint32]uint64        // by key
+	revoked        map[uint32]bool          // keys: their nonces count no more
+	withdrawals    []Withdrawal             // pending, by id
+	lastWithdrawal uint64
+	mails          []Mail // to be sent, by id
+	lastMail       uint64
+	ended          *Withdrawal // by the newest record
+	halted         map[uint16]bool
+	frozen         map[uint32]bool
+	maintenance    event.Maintenance
+	history        event.HistoryID
+	own            map[uint32]map[uint16]FeeRates // by account and pair
+	trades         map[uint32]uint64              // by account; 0: all
 }
 
 func newWorld() *world {
@@ -56,22 +56,22 @@ func (w *world) note(r *event.Record) {
 		w.use(r.Cancel.Key, r.Cancel.Nonce)
 	case event.KindRefusal:
 		w.use(r.Refusal.Key, r.Refusal.Nonce)
-	case event.KindWithdraw:
-		k := &r.Withdraw
+	case event.KindWithdrawal:
+		k := &r.Withdrawal
 		w.use(k.Key, k.Nonce)
-		w.lastWithdraw = max(w.lastWithdraw, k.ID)
-		made := Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount,
-			Status: event.WithdrawNew,
+		w.lastWithdrawal = max(w.lastWithdrawal, k.ID)
+		made := Withdrawal{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount,
+			Status: event.WithdrawalNew,
 			TimeUs: r.TimeUs, Address: k.Address, Issue: 1, IssuedUs: r.TimeUs}
-		w.withdraws = append(w.withdraws, made)
-		slices.SortFunc(w.withdraws, func(a, b Withdraw) int { return cmp.Compare(a.ID, b.ID) })
+		w.withdrawals = append(w.withdrawals, made)
+		slices.SortFunc(w.withdrawals, func(a, b Withdrawal) int { return cmp.Compare(a.ID, b.ID) })
 		w.mail(r.TimeUs, made)
-	case event.KindWithdrawMoved:
-		w.use(r.WithdrawMoved.Key, r.WithdrawMoved.Nonce)
+	case event.KindWithdrawalMoved:
+		w.use(r.WithdrawalMoved.Key, r.WithdrawalMoved.Nonce)
 		w.move(r)
 	case event.KindCodeRefused:
 		w.use(r.CodeRefused.Key, r.CodeRefused.Nonce)
-		k := &w.withdraws[w.at(r.CodeRefused.Withdraw)]
+		k := &w.withdrawals[w.at(r.CodeRefused.Withdrawal)]
 		if !r.CodeRefused.Expired {
 			k.Tries++
 			break
@@ -103,51 +103,51 @@ func (w *world) note(r *event.Record) {
 // begin lets another history begin: codes are stale, but for those whose mails still wait.
 func (w *world) begin(r *event.Record) {
 	w.history = r.History
-	for i := range w.withdraws {
-		k := &w.withdraws[i]
-		k.Stale, k.Renewed = k.Status == event.WithdrawNew, false
+	for i := range w.withdrawals {
+		k := &w.withdrawals[i]
+		k.Stale, k.Renewed = k.Status == event.WithdrawalNew, false
 	}
 	for _, m := range slices.Clone(w.mails) {
-		if m.Withdraw.Status != event.WithdrawNew {
+		if m.Withdrawal.Status != event.WithdrawalNew {
 			continue
 		}
-		k := &w.withdraws[w.at(m.Withdraw.ID)]
+		k := &w.withdrawals[w.at(m.Withdrawal.ID)]
 		k.Issue, k.IssuedUs, k.Stale, k.Renewed = k.Issue+1, r.TimeUs, false, true
 		w.mail(r.TimeUs, *k)
 	}
 }
 
 func (w *world) move(r *event.Record) {
-	m := &r.WithdrawMoved
+	m := &r.WithdrawalMoved
 	i := w.at(m.ID)
-	k := w.withdraws[i]
+	k := w.withdrawals[i]
 	k.Status, k.Details, k.Stale, k.Renewed = m.To, m.Details, false, false
 	w.useless(k.ID)
-	if m.To == event.WithdrawVerified {
-		w.withdraws[i] = k
+	if m.To == event.WithdrawalVerified {
+		w.withdrawals[i] = k
 		return
 	}
-	w.withdraws = slices.Delete(w.withdraws, i, i+1)
+	w.withdrawals = slices.Delete(w.withdrawals, i, i+1)
 	w.ended = &k
 	switch m.To {
-	case event.WithdrawApproved:
+	case event.WithdrawalApproved:
 		w.out[k.Currency] = w.out[k.Currency].Add(k.Amount.Balance())
-	case event.WithdrawRefused:
+	case event.WithdrawalRefused:
 		w.mail(r.TimeUs, k)
 	}
 }
 
 func (w *world) at(id uint64) int {
-	return slices.IndexFunc(w.withdraws, func(k Withdraw) bool { return k.ID == id })
+	return slices.IndexFunc(w.withdrawals, func(k Withdrawal) bool { return k.ID == id })
 }
 
-func (w *world) mail(timeUs int64, k Withdraw) {
+func (w *world) mail(timeUs int64, k Withdrawal) {
 	w.useless(k.ID)
 	w.lastMail++
-	w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs, Withdraw: k})
+	w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs, Withdrawal: k})
 	var notices []uint64
 	for _, m := range w.mails {
-		if m.Withdraw.Account == k.Account && m.Withdraw.Status == event.WithdrawRefused {
+		if m.Withdrawal.Account == k.Account && m.Withdrawal.Status == event.WithdrawalRefused {
 			notices = append(notices, m.ID)
 		}
 	}
@@ -156,10 +156,10 @@ func (w *world) mail(timeUs int64, k Withdraw) {
 	}
 }
 
-// useless takes the mail with the code of a withdraw out.
-func (w *world) useless(withdraw uint64) {
+// useless takes the mail with the code of a withdrawal out.
+func (w *world) useless(withdrawal uint64) {
 	w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool {
-		return m.Withdraw.ID == withdraw && m.Withdraw.Status == event.WithdrawNew
+		return m.Withdrawal.ID == withdrawal && m.Withdrawal.Status == event.WithdrawalNew
 	})
 }
 
@@ -203,13 +203,13 @@ func (w *world) differs(s *State) string {
 				w.nonces[k.Number])
 		}
 	}
-	if len(s.Withdraws()) != len(w.withdraws) || s.LastWithdraw() != w.lastWithdraw {
-		return fmt.Sprintf("%d withdraws up to id %d, want %d up to %d", len(s.Withdraws()),
-			s.LastWithdraw(), len(w.withdraws), w.lastWithdraw)
+	if len(s.Withdrawals()) != len(w.withdrawals) || s.LastWithdrawal() != w.lastWithdrawal {
+		return fmt.Sprintf("%d withdraws up to id %d, want %d up to %d", len(s.Withdrawals()),
+			s.LastWithdrawal(), len(w.withdrawals), w.lastWithdrawal)
 	}
-	of := map[uint32][]Withdraw{}
-	for _, k := range w.withdraws {
-		if got := s.Withdraw(k.ID); got == nil || *got != k || got != s.Withdraws()[k.ID] {
+	of := map[uint32][]Withdrawal{}
+	for _, k := range w.withdrawals {
+		if got := s.Withdrawal(k.ID); got == nil || *got != k || got != s.Withdrawals()[k.ID] {
 			return fmt.Sprintf("withdraw %+v, want %+v", got, k)
 		}
 		of[k.Account] = append(of[k.Account], k)
@@ -238,10 +238,10 @@ func (w *world) differs(s *State) string {
 			return fmt.Sprintf("account %s is frozen: %v, with fees %v, want %v, %v", a.Name,
 				a.Frozen, a.Fees(), w.frozen[a.ID], w.own[a.ID])
 		}
-		var own []Withdraw
-		for _, k := range a.Withdraws() {
+		var own []Withdrawal
+		for _, k := range a.Withdrawals() {
 			own = append(own, *k)
-			if s.Withdraw(k.ID) != k {
+			if s.Withdrawal(k.ID) != k {
 				return fmt.Sprintf("withdraw %d is not what account %s has", k.ID, a.Name)
 			}
 		}

@@ -18,6 +18,6 @@
 //	ticker.go      tickers and charts
 //	account.go     lists of an account's own
 //	orders.go      placing and cancelling
-//	withdraw.go    deposits, withdrawals and fees
+//	withdrawals.go    deposits, withdrawals and fees
 //	testing.go     exports for tests of other packages
 package api

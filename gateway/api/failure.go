@@ -59,7 +59,7 @@ var (
 	BookFull = &Failure{Name: "BookFull", Status: 400,
 		Detail: "The order book of %s holds as many orders as it may."}
 
-	TooManyWithdraws = &Failure{Name: "TooManyWithdraws", Status: 400,
+	TooManyWithdrawals = &Failure{Name: "TooManyWithdraws", Status: 400,
 		Detail: "This account has as many pending withdraws as it may: confirm or cancel some " +
 			"first."}
 	NoEmail = &Failure{Name: "NoEmail", Status: 400,
@@ -95,8 +95,8 @@ var (
 		Detail: "Too many requests are in flight.", RetryAfter: 1}
 	AccountBusy = &Failure{Name: "AccountBusy", Status: 503,
 		Detail: "Too many requests of this account are in flight.", RetryAfter: 1}
-	// WithdrawsClosed has no Retry-After: it lasts until an operator names a mail server.
-	WithdrawsClosed = &Failure{Name: "WithdrawsClosed", Status: 503,
+	// WithdrawalsClosed has no Retry-After: it lasts until an operator names a mail server.
+	WithdrawalsClosed = &Failure{Name: "WithdrawsClosed", Status: 503,
 		Detail: "Withdraws are closed."}
 	// TooManyConnections is said to a connection before it has asked for anything, and it is
 	// closed.
@@ -112,11 +112,11 @@ var (
 
 // Failures is the catalogue as a list, in order of status.
 var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest,
-	TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdraws, NoEmail,
+	TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdrawals, NoEmail,
 	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen,
 	PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
 	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance,
-	Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawsClosed,
+	Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawalsClosed,
 	TooManyConnections, OutcomeUnknown}
 
 // About returns the failure's text about one case, which replaces its %s.
@@ -142,7 +142,7 @@ func FailureOf(err error) *Failure {
 	case errors.Is(err, actors.ErrStopping):
 		return Stopping
 	case errors.Is(err, actors.ErrNoMail):
-		return WithdrawsClosed
+		return WithdrawalsClosed
 	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind),
 		errors.Is(err, actors.ErrNotQuiet):
 		return Overloaded

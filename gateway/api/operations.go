@@ -34,15 +34,15 @@ var Operations = []Operation{
 	read("/api/v1/exchanges/own", (*Call).ownTrades),
 	read("/api/v1/fees", (*Call).fees),
 	read("/api/v1/deposits", (*Call).deposits),
-	read("/api/v1/withdraws", (*Call).withdraws),
+	read("/api/v1/withdraws", (*Call).withdrawals),
 
 	command("/api/v1/order", (*Call).placeOrder, event.PermissionTrade),
 	cancel("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
 	cancel("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
 
-	command("/api/v1/withdraw", (*Call).withdraw, event.PermissionWithdraw),
-	command("/api/v1/withdraw-confirm", (*Call).confirmWithdraw, event.PermissionWithdraw),
-	cancel("/api/v1/withdraw-cancel", (*Call).cancelWithdraw, event.PermissionWithdraw),
+	command("/api/v1/withdraw", (*Call).withdrawal, event.PermissionWithdraw),
+	command("/api/v1/withdraw-confirm", (*Call).confirmWithdrawal, event.PermissionWithdraw),
+	cancel("/api/v1/withdraw-cancel", (*Call).cancelWithdrawal, event.PermissionWithdraw),
 
 	{Method: "GET", Path: "/healthz", Run: (*Call).health, Probe: true, Early: true},
 	{Method: "GET", Path: "/readyz", Run: (*Call).readiness, Probe: true, Early: true},

@@ -182,8 +182,8 @@ func (c *Call) refused(cmd *actors.Command, w *actors.OrderRequest) {
 		c.Fail(PairHalted, w.Pair.Name)
 	case event.RefusedFrozen:
 		c.Fail(AccountFrozen, "")
-	case event.RefusedWithdrawLimit:
-		c.Fail(TooManyWithdraws, "")
+	case event.RefusedWithdrawalLimit:
+		c.Fail(TooManyWithdrawals, "")
 	default:
 		c.Cause = errors.New("BUG: a command was refused for reason " +
 			strconv.Itoa(int(cmd.Record().Refusal.Reason)))

@@ -70,7 +70,7 @@ func accountDescriptions() []description {
 	}
 }
 
-// transferPage has the parameters that pick a page of deposits or withdraws.
+// transferPage has the parameters that pick a page of deposits or withdrawals.
 func transferPage(what string) []parameter {
 	return []parameter{limitParameter("limit", "Most "+what+".", api.DefaultTransfers,
 		api.MaxTransfers),

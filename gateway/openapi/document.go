@@ -52,7 +52,7 @@ type parameter struct {
 func descriptions() []description {
 	var all []description
 	for _, part := range [][]description{marketDescriptions(), accountDescriptions(),
-		orderDescriptions(), withdrawDescriptions(), serviceDescriptions()} {
+		orderDescriptions(), withdrawalDescriptions(), serviceDescriptions()} {
 		all = append(all, part...)
 	}
 	return all

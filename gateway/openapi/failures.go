@@ -119,7 +119,7 @@ func failedResponse(status int, failures []*api.Failure, refusals []refusal) obj
 		text += " With `\"code\":\"outcome_unknown\"` the request may have been carried out, and " +
 			"there is no Retry-After: ask before sending it again."
 	}
-	if slices.Contains(failures, api.WithdrawsClosed) {
+	if slices.Contains(failures, api.WithdrawalsClosed) {
 		text += " While withdraws are closed there is no Retry-After either: nothing was done, " +
 			"and it can last."
 	}

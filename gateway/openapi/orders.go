@@ -46,22 +46,22 @@ func orderDescriptions() []description {
 	}
 }
 
-func withdrawDescriptions() []description {
+func withdrawalDescriptions() []description {
 	unknown := refusal{"UnknownWithdraw", fieldsExample("withdraw", "Withdraw not found")}
 	ended := refusal{"WrongState", fieldsExample("withdraw", "Withdraw is approved")}
 	return []description{
-		{method: "GET", path: "/api/v1/withdraws", id: "listWithdraws", tag: tagWithdraws,
+		{method: "GET", path: "/api/v1/withdraws", id: "listWithdraws", tag: tagWithdrawals,
 			summary: "Withdraws",
 			text:    "The account's withdraws, newest first.",
 			parameters: append([]parameter{
 				currencyParameter("currency_id", "Only in this currency."),
 				queryParameter("status", "Only withdraws in this state.",
-					withdrawStatusSchema("As in the answer."))}, transferPage("withdraws")...),
+					withdrawalStatusSchema("As in the answer."))}, transferPage("withdraws")...),
 			status: 200, success: "The withdraws.", answer: listSchema("Withdraw"),
 			refusals: []refusal{{"UnknownCurrency",
 				fieldsExample("currency_id", api.FieldCurrency)},
 				wrongOffset()}},
-		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdraws,
+		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdrawals,
 			summary: "Ask for a withdraw",
 			text: "Reserves the amount and sends the account's owner an e-mail with a code that " +
 				"confirms it. " +
@@ -74,8 +74,9 @@ func withdrawDescriptions() []description {
 				fieldsExample("currency", api.FieldCurrency, "amount", api.FieldPositive)},
 				anyDuplicate,
 				outOfFunds},
-			failures: []*api.Failure{api.NoEmail, api.TooManyWithdraws, api.WithdrawsClosed}},
-		{method: "POST", path: "/api/v1/withdraw-confirm", id: "confirmWithdraw", tag: tagWithdraws,
+			failures: []*api.Failure{api.NoEmail, api.TooManyWithdrawals, api.WithdrawalsClosed}},
+		{method: "POST", path: "/api/v1/withdraw-confirm", id: "confirmWithdraw",
+			tag:     tagWithdrawals,
 			summary: "Confirm a withdraw",
 			text: "Confirms a new withdraw with its code. After too many wrong codes none is " +
 				"accepted any more.",
@@ -87,7 +88,7 @@ func withdrawDescriptions() []description {
 				{"CodeExpired", fieldsExample("code", "Code expired")},
 				{"TooManyTries", fieldsExample("code", "Too many tries")},
 				unknown, ended, anyDuplicate}},
-		{method: "POST", path: "/api/v1/withdraw-cancel", id: "cancelWithdraw", tag: tagWithdraws,
+		{method: "POST", path: "/api/v1/withdraw-cancel", id: "cancelWithdraw", tag: tagWithdrawals,
 			summary: "Take a withdraw back",
 			text:    "Cancels a withdraw that is new or verified and releases its amount.",
 			body:    "CancelWithdraw", status: 200, success: "The withdraw is cancelled.",

@@ -69,7 +69,7 @@ func tags() []object {
 		tag(tagMarket, "What anybody may see."),
 		tag(tagAccount, "What an account has and did."),
 		tag(tagOrders, "Placing and cancelling."),
-		tag(tagWithdraws,
+		tag(tagWithdrawals,
 			"Money that leaves: asked for, confirmed by its owner with a code from an e-mail, "+
 				"then approved or refused by a moderator."),
 		tag(tagService, "The state of the service, and this document."),
@@ -78,11 +78,11 @@ func tags() []object {
 
 // The groups of operations.
 const (
-	tagMarket    = "Market data"
-	tagAccount   = "Account"
-	tagOrders    = "Orders"
-	tagWithdraws = "Withdraws"
-	tagService   = "Service"
+	tagMarket      = "Market data"
+	tagAccount     = "Account"
+	tagOrders      = "Orders"
+	tagWithdrawals = "Withdraws"
+	tagService     = "Service"
 )
 
 func queryParameter(name, text string, schema object) parameter {

@@ -82,7 +82,8 @@ func clientIDSchema(text string) object {
 // schemas returns the named schemas, those of answers first.
 func schemas() object {
 	all := append(append(marketSchemas(), tradingSchemas()...), accountSchemas()...)
-	return append(append(append(all, withdrawSchemas()...), bodySchemas()...), failureSchemas()...)
+	return append(append(append(all, withdrawalSchemas()...), bodySchemas()...),
+		failureSchemas()...)
 }
 
 func marketSchemas() object {
@@ -247,7 +248,7 @@ func accountSchemas() object {
 	}
 }
 
-func withdrawSchemas() object {
+func withdrawalSchemas() object {
 	return object{
 		{"Deposit", recordSchema("Money that came in.",
 			property{name: "id", schema: idSchema("Id of the deposit.", 12)},
@@ -259,7 +260,7 @@ func withdrawSchemas() object {
 			property{name: "timestamp", schema: timeSchema("When it was asked for.")},
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: numberSchema("Amount.", 0.25)},
-			property{name: "status", schema: withdrawStatusSchema(
+			property{name: "status", schema: withdrawalStatusSchema(
 				"10: new, waits for its code. 20: verified, waits for approval. 30: approved, it " +
 					"has left the balance. 40: refused. 50: cancelled. New and verified ones " +
 					"hold their amount in reserve.")},
@@ -270,9 +271,9 @@ func withdrawSchemas() object {
 	}
 }
 
-func withdrawStatusSchema(text string) object {
-	return choiceSchema("integer", text, event.WithdrawNew, event.WithdrawVerified,
-		event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled)
+func withdrawalStatusSchema(text string) object {
+	return choiceSchema("integer", text, event.WithdrawalNew, event.WithdrawalVerified,
+		event.WithdrawalApproved, event.WithdrawalRefused, event.WithdrawalCancelled)
 }
 
 // bodySchemas are the shapes of the bodies that clients POST.

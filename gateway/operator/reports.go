@@ -70,7 +70,7 @@ type auditAnswer struct {
 	Records     uint64        `json:"records"`
 	Accounts    int           `json:"accounts"`
 	OpenOrders  int           `json:"open_orders"`
-	Withdraws   int           `json:"pending_withdraws"`
+	Withdrawals int           `json:"pending_withdraws"`
 	Wallets     int           `json:"projections_compared"`
 	Changed     int           `json:"projections_changed_meanwhile"`
 	Rows        int           `json:"rows_compared"`
@@ -145,7 +145,7 @@ func (c *call) archive(dir string, authenticated bool) (audit.Archive, error) {
 
 func newAuditAnswer(r *audit.Report) auditAnswer {
 	a := auditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts,
-		OpenOrders: r.OpenOrders, Withdraws: r.Withdraws,
+		OpenOrders: r.OpenOrders, Withdrawals: r.Withdrawals,
 		Wallets: r.Wallets, Changed: r.Changed, Rows: r.Rows, Trimmed: r.Trimmed,
 		PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{},
 		Differences: append([]string{}, r.Differences...)}

@@ -11,21 +11,21 @@ import (
 )
 
 type withdrawalAnswer struct {
-	Withdraw uint64       `json:"withdraw"`
-	Account  string       `json:"account"`
-	Currency string       `json:"currency"`
-	Amount   money.Amount `json:"amount"`
-	Status   uint8        `json:"status"`
-	State    string       `json:"state"`
-	Address  string       `json:"address"`
-	Details  string       `json:"details,omitempty"`
-	Time     string       `json:"time"`
-	Frozen   bool         `json:"frozen,omitempty"` // the account is frozen
+	Withdrawal uint64       `json:"withdraw"`
+	Account    string       `json:"account"`
+	Currency   string       `json:"currency"`
+	Amount     money.Amount `json:"amount"`
+	Status     uint8        `json:"status"`
+	State      string       `json:"state"`
+	Address    string       `json:"address"`
+	Details    string       `json:"details,omitempty"`
+	Time       string       `json:"time"`
+	Frozen     bool         `json:"frozen,omitempty"` // the account is frozen
 }
 
 func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) withdrawalAnswer {
 	return withdrawalAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
-		w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
+		w.Status, event.WithdrawalStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
 		e.AccountFrozen(w.Account)}
 }
 
@@ -58,16 +58,16 @@ func listWithdrawals(c *call) (any, error) {
 }
 
 func approveWithdrawal(c *call) (any, error) {
-	return decideWithdrawal(c, event.WithdrawApproved)
+	return decideWithdrawal(c, event.WithdrawalApproved)
 }
 
 func refuseWithdrawal(c *call) (any, error) {
-	return decideWithdrawal(c, event.WithdrawRefused)
+	return decideWithdrawal(c, event.WithdrawalRefused)
 }
 
 // A decision approves or refuses a withdrawal.
 type decision struct {
-	Withdraw      uint64
+	Withdrawal    uint64
 	Details       string
 	DespiteFreeze bool `json:"despite_freeze"`
 }
@@ -75,11 +75,11 @@ type decision struct {
 // check refuses fields that do not fit the new status.
 func (q *decision) check(to uint8) error {
 	switch {
-	case to == event.WithdrawRefused && q.Details == "":
+	case to == event.WithdrawalRefused && q.Details == "":
 		return &badRequest{"details: say why, the owner is told"}
-	case to == event.WithdrawApproved && q.Details != "":
+	case to == event.WithdrawalApproved && q.Details != "":
 		return &badRequest{"details: only of a refusal"}
-	case to == event.WithdrawRefused && q.DespiteFreeze:
+	case to == event.WithdrawalRefused && q.DespiteFreeze:
 		return &badRequest{"despite_freeze: only of an approval"}
 	case len(q.Details) > actors.MaxDetails:
 		return &badRequest{fmt.Sprintf("details: at most %d bytes", actors.MaxDetails)}
@@ -104,12 +104,12 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 	var command *actors.Command
 	var err error
 	if q.DespiteFreeze {
-		command, err = c.engine.ApproveDespiteFreeze(c.operator, q.Withdraw)
+		command, err = c.engine.ApproveDespiteFreeze(c.operator, q.Withdrawal)
 	} else {
-		command, err = c.engine.MoveWithdraw(c.operator, q.Withdraw, to, q.Details)
+		command, err = c.engine.MoveWithdrawal(c.operator, q.Withdrawal, to, q.Details)
 	}
 	if err == nil {
-		w := committed.WithdrawalRow(command.Withdraw())
+		w := committed.WithdrawalRow(command.Withdrawal())
 		accepted := command.Outcome() == actors.Accepted
 		kind, refusal := command.Record().Kind, command.Record().Refusal
 		switch command.Free(); {
@@ -119,22 +119,22 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 			return nil, &badRequest{fmt.Sprintf(
 				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
 					"account, or approve with despite_freeze (--despite-freeze)",
-				c.engine.AccountName(refusal.Account), q.Withdraw)}
+				c.engine.AccountName(refusal.Account), q.Withdrawal)}
 		}
 	}
 	var request *actors.RequestError
 	if err != nil && !errors.As(err, &request) {
 		return nil, err
 	}
-	w, found, err := c.engine.WithdrawalOf(q.Withdraw)
+	w, found, err := c.engine.WithdrawalOf(q.Withdrawal)
 	switch {
 	case err != nil:
 		return nil, err
 	case !found:
-		return nil, &badRequest{fmt.Sprintf("there is no withdraw %d", q.Withdraw)}
+		return nil, &badRequest{fmt.Sprintf("there is no withdraw %d", q.Withdrawal)}
 	case w.Status != to:
-		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdraw,
-			event.WithdrawStatusName(w.Status))}
+		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdrawal,
+			event.WithdrawalStatusName(w.Status))}
 	}
 	return answer{newWithdrawal(c.engine, &w), true}, nil
 }

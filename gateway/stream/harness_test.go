@@ -87,7 +87,7 @@ func (w *world) start() {
 	}
 	o := actors.Options{Store: store, Owner: "test", Limits: actors.DefaultLimits,
 		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
-		Withdraw:    actors.DefaultWithdraw,
+		Withdrawal:  actors.DefaultWithdrawal,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
 		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}

@@ -17,16 +17,16 @@ const magic = "exchange backup 2\n"
 
 // Letters of the parts.
 const (
-	partInfo     = 'i' // JSON
-	partImage    = 'm' // a piece of the state's image
-	partTrade    = 't'
-	partOrder    = 'o'
-	partDeposit  = 'd'
-	partWithdraw = 'w'
-	partCandle   = 'c'
-	partAction   = 'a'
-	partNonce    = 'n'
-	partEnd      = 'e' // no part: the checksum follows
+	partInfo       = 'i' // JSON
+	partImage      = 'm' // a piece of the state's image
+	partTrade      = 't'
+	partOrder      = 'o'
+	partDeposit    = 'd'
+	partWithdrawal = 'w'
+	partCandle     = 'c'
+	partAction     = 'a'
+	partNonce      = 'n'
+	partEnd        = 'e' // no part: the checksum follows
 )
 
 // Bounds of parts, in bytes.
@@ -212,7 +212,7 @@ func (r *reader) next() (bool, error) {
 }
 
 var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders",
-	partDeposit: "deposits", partWithdraw: "withdraws",
+	partDeposit: "deposits", partWithdrawal: "withdraws",
 	partCandle: "candles", partAction: "actions", partNonce: "nonces"}
 
 // Verify reads a whole backup and returns its description. It holds at most a piece of it in

@@ -192,7 +192,7 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 		s.Fatalf("%d rows were told, %d counted", rows, sum)
 	}
 	counted := map[string]int{"trades": len(want.trades), "closed orders": len(want.orders),
-		"deposits": len(want.deposits), "withdraws": len(want.withdraws),
+		"deposits": len(want.deposits), "withdraws": len(want.withdrawals),
 		"candles": len(want.candles), "actions": len(want.actions), "nonces": len(want.nonces)}
 	maps.DeleteFunc(counted, func(_ string, n int) bool { return n == 0 })
 	if !maps.Equal(info.Rows, counted) {

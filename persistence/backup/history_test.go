@@ -36,12 +36,12 @@ type history struct {
 	s      *state.State
 	books  []*matching.Book // by pair-1, as the state's
 
-	timeUs          int64
-	order, withdraw uint64
-	trade           uint64
+	timeUs            int64
+	order, withdrawal uint64
+	trade             uint64
 	// ids of trades that a pair has drawn and not used: neighbours come swapped
 	kept     map[uint16]uint64
-	moving   []*event.Withdraw // pending withdraws
+	moving   []*event.Withdrawal // pending withdraws
 	verified map[uint64]bool
 	flushed  uint64 // the watermark
 	rows     persistence.Writes
@@ -142,9 +142,9 @@ func (h *history) apply(r event.Record) {
 			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
 				Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference})
 	}
-	if d := e.Withdraw; d != nil {
-		w.Withdraws = append(w.Withdraws,
-			persistence.Withdraw{ID: d.ID, Account: d.Account, Currency: d.Currency,
+	if d := e.Withdrawal; d != nil {
+		w.Withdrawals = append(w.Withdrawals,
+			persistence.Withdrawal{ID: d.ID, Account: d.Account, Currency: d.Currency,
 				Amount: d.Amount, Status: d.Status,
 				TimeUs: d.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: seq, Address: d.Address,
 				Details: d.Details})
@@ -195,7 +195,7 @@ func (h *history) play(n int) {
 			h.deposit(h.account(), uint16(1+h.random.IntN(3)),
 				money.Amount(1+h.random.Int64N(100e8)))
 		case k < 4:
-			h.withdrawStep()
+			h.withdrawalStep()
 		case k < 6:
 			h.apply(event.Record{Kind: event.KindMaintenance, Operator: "jane",
 				Maintenance: event.Maintenance{On: h.random.IntN(2) == 0, Message: "back soon"}})
@@ -276,32 +276,32 @@ func (h *history) cancel() {
 			Remaining: o.Remaining}})
 }
 
-// withdrawStep asks for money, or takes a withdrawal to its next status.
-func (h *history) withdrawStep() {
+// withdrawalStep asks for money, or takes a withdrawal to its next status.
+func (h *history) withdrawalStep() {
 	h.Helper()
 	if len(h.moving) < 3 {
-		h.withdraw++
-		w := &event.Withdraw{ID: h.withdraw, Account: h.account(),
+		h.withdrawal++
+		w := &event.Withdrawal{ID: h.withdrawal, Account: h.account(),
 			Currency: uint16(1 + h.random.IntN(3)), Amount: money.Amount(1 + h.random.Int64N(1e8)),
 			Address: "somewhere"}
 		if h.s.Account(w.Account).Wallet.Get(w.Currency).Available().Cmp(w.Amount.Balance()) < 0 {
 			return
 		}
 		h.moving = append(h.moving, w)
-		h.apply(event.Record{Kind: event.KindWithdraw, Withdraw: *w})
+		h.apply(event.Record{Kind: event.KindWithdrawal, Withdrawal: *w})
 		return
 	}
 	i := h.random.IntN(len(h.moving))
 	w := h.moving[i]
-	m := event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
-		To: event.WithdrawVerified}
+	m := event.WithdrawalMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
+		To: event.WithdrawalVerified}
 	if h.verified[w.ID] {
-		m.To = []uint8{event.WithdrawApproved, event.WithdrawRefused,
-			event.WithdrawCancelled}[h.random.IntN(3)]
+		m.To = []uint8{event.WithdrawalApproved, event.WithdrawalRefused,
+			event.WithdrawalCancelled}[h.random.IntN(3)]
 		h.moving = slices.Delete(h.moving, i, i+1)
 	}
 	h.verified[w.ID] = true
-	h.apply(event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: m})
+	h.apply(event.Record{Kind: event.KindWithdrawalMoved, WithdrawalMoved: m})
 }
 
 // contents is the content of all lists of a store, for the accounts and pairs of a state.
@@ -309,7 +309,7 @@ type contents struct {
 	trades, pairTrades, accountTrades []persistence.Trade
 	orders                            []persistence.Order
 	deposits                          []persistence.Deposit
-	withdraws, accountWithdraws       []persistence.Withdraw
+	withdrawals, accountWithdrawals   []persistence.Withdrawal
 	candles                           []persistence.Candle
 	actions                           []persistence.Action
 	wallets                           []persistence.Wallet // by account, as of sequence 0
@@ -347,7 +347,7 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 	s.Helper()
 	c := &contents{nonces: map[string]uint64{}}
 	c.trades = collect(s, store.Trades, persistence.TradeQuery{})
-	c.withdraws = collect(s, store.Withdraws, persistence.WithdrawQuery{})
+	c.withdrawals = collect(s, store.Withdrawals, persistence.WithdrawalQuery{})
 	c.actions = collect(s, store.Actions, persistence.ActionQuery{})
 	for _, a := range st.Accounts() {
 		c.accountTrades = append(c.accountTrades,
@@ -364,8 +364,8 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 				s.Fatal(fmt.Sprintf("reference %q leads to %+v, %v", want.Reference, got, err))
 			}
 		}
-		c.accountWithdraws = append(c.accountWithdraws,
-			collect(s, store.Withdraws, persistence.WithdrawQuery{Account: a.ID})...)
+		c.accountWithdrawals = append(c.accountWithdrawals,
+			collect(s, store.Withdrawals, persistence.WithdrawalQuery{Account: a.ID})...)
 	}
 	for _, p := range st.Pairs() {
 		c.pairTrades = append(c.pairTrades,

@@ -12,14 +12,14 @@ import (
 // rows has room for one row of each kind. A row's bytes are those of the stores. The parts that
 // stores have in a row's key stand before it, as uvarints.
 type rows struct {
-	kind     byte
-	trade    persistence.Trade
-	order    persistence.Order
-	deposit  persistence.Deposit
-	withdraw persistence.Withdraw
-	candle   persistence.Candle
-	action   persistence.Action
-	nonce    persistence.Nonce
+	kind       byte
+	trade      persistence.Trade
+	order      persistence.Order
+	deposit    persistence.Deposit
+	withdrawal persistence.Withdrawal
+	candle     persistence.Candle
+	action     persistence.Action
+	nonce      persistence.Nonce
 
 	alone persistence.Writes // the one row, for check
 }
@@ -33,8 +33,8 @@ func (r *rows) addTo(w *persistence.Writes) {
 		w.Orders = append(w.Orders, r.order)
 	case partDeposit:
 		w.Deposits = append(w.Deposits, r.deposit)
-	case partWithdraw:
-		w.Withdraws = append(w.Withdraws, r.withdraw)
+	case partWithdrawal:
+		w.Withdrawals = append(w.Withdrawals, r.withdrawal)
 	case partCandle:
 		w.Candles = append(w.Candles, r.candle)
 	case partAction:
@@ -90,9 +90,9 @@ func (r *rows) decode(kind byte, b []byte) error {
 	case partDeposit:
 		account, id := upTo(math.MaxUint32), next()
 		err = codec.DecodeDeposit(b, uint32(account), id, &r.deposit)
-	case partWithdraw:
+	case partWithdrawal:
 		id := next()
-		err = codec.DecodeWithdraw(b, id, &r.withdraw)
+		err = codec.DecodeWithdrawal(b, id, &r.withdrawal)
 	case partCandle:
 		pair, frame, time := upTo(math.MaxUint16), upTo(math.MaxUint8), next()
 		err = codec.DecodeCandle(b, uint16(pair), uint8(frame), time, &r.candle)

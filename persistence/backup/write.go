@@ -45,7 +45,7 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 		out.part(partImage, piece)
 	}
 	b := &writer{ctx: ctx, store: store, state: s, out: out, progress: progress}
-	steps := []func() error{b.trades, b.accounts, b.withdraws, b.candles, b.actions, b.nonces}
+	steps := []func() error{b.trades, b.accounts, b.withdrawals, b.candles, b.actions, b.nonces}
 	if s.Seq() == 0 {
 		steps = nil // nothing has happened
 	}
@@ -132,10 +132,10 @@ func (w *writer) accounts() error {
 	return nil
 }
 
-func (w *writer) withdraws() error {
-	return w.store.Withdraws(w.ctx,
-		persistence.WithdrawQuery{MaxSeq: w.state.Seq()}, func(d *persistence.Withdraw) bool {
-			return w.row(partWithdraw, codec.AppendWithdraw(keys(w.buffer[:0], d.ID), d))
+func (w *writer) withdrawals() error {
+	return w.store.Withdrawals(w.ctx,
+		persistence.WithdrawalQuery{MaxSeq: w.state.Seq()}, func(d *persistence.Withdrawal) bool {
+			return w.row(partWithdrawal, codec.AppendWithdrawal(keys(w.buffer[:0], d.ID), d))
 		})
 }
 

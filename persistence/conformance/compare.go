@@ -66,8 +66,8 @@ func (w *world) wantDrawn(q *questions, m *model) {
 		w.wantDeposits(deposits, m.depositsOf(deposits))
 	}
 	for range 200 {
-		withdraws := q.drawWithdraws()
-		w.wantWithdraws(withdraws, m.withdrawsOf(withdraws))
+		withdrawals := q.drawWithdrawals()
+		w.wantWithdrawals(withdrawals, m.withdrawalsOf(withdrawals))
 	}
 	for range 100 {
 		w.wantCandles(q.drawCandles(), m)
@@ -128,8 +128,8 @@ func (r *questions) drawDeposits() persistence.DepositQuery {
 	return q
 }
 
-func (r *questions) drawWithdraws() persistence.WithdrawQuery {
-	q := persistence.WithdrawQuery{Account: r.Uint32N(accounts + 2),
+func (r *questions) drawWithdrawals() persistence.WithdrawalQuery {
+	q := persistence.WithdrawalQuery{Account: r.Uint32N(accounts + 2),
 		Currency: uint16(r.IntN(currencies + 2)), MaxSeq: r.Uint64N(uint64(r.flushes) + 1)}
 	if r.IntN(2) == 0 {
 		q.Status = uint8(10 * (3 + r.IntN(3)))
@@ -168,10 +168,11 @@ func (w *world) wantListsToStop() {
 	}))
 	w.must(w.s.Deposits(w.ctx, persistence.DepositQuery{Account: 1},
 		func(*persistence.Deposit) bool { seen++; return seen < 15 }))
-	w.must(w.s.Withdraws(w.ctx, persistence.WithdrawQuery{}, func(*persistence.Withdraw) bool {
-		seen++
-		return seen < 20
-	}))
+	w.must(w.s.Withdrawals(w.ctx, persistence.WithdrawalQuery{},
+		func(*persistence.Withdrawal) bool {
+			seen++
+			return seen < 20
+		}))
 	w.must(w.s.Candles(w.ctx, persistence.CandleQuery{Pair: 1}, func(*persistence.Candle) bool {
 		seen++
 		return seen < 23
@@ -199,7 +200,7 @@ func (w *world) wantEverything(m *model) {
 			w.wantCandles(persistence.CandleQuery{Pair: 1 + pair, Frame: frame}, m)
 		}
 	}
-	w.wantWithdraws(persistence.WithdrawQuery{}, m.withdrawsOf(persistence.WithdrawQuery{}))
+	w.wantWithdrawals(persistence.WithdrawalQuery{}, m.withdrawalsOf(persistence.WithdrawalQuery{}))
 	for account := range uint32(accounts + 1) {
 		account++
 		f(persistence.TradeQuery{Account: account})
@@ -208,8 +209,8 @@ func (w *world) wantEverything(m *model) {
 			m.ordersOf(persistence.OrderQuery{Account: account}))
 		w.wantDeposits(persistence.DepositQuery{Account: account},
 			m.depositsOf(persistence.DepositQuery{Account: account}))
-		w.wantWithdraws(persistence.WithdrawQuery{Account: account},
-			m.withdrawsOf(persistence.WithdrawQuery{Account: account}))
+		w.wantWithdrawals(persistence.WithdrawalQuery{Account: account},
+			m.withdrawalsOf(persistence.WithdrawalQuery{Account: account}))
 	}
 	w.wantActions(persistence.ActionQuery{}, m.actionsOf(persistence.ActionQuery{}))
 	w.wantReferences(m)
@@ -247,7 +248,7 @@ func (w *world) anyOrder() {
 					persistence.Deposit{ID: id, Account: uint32(1 + id%2), Currency: 1,
 						Amount:    money.Amount(id),
 						Reference: fmt.Sprint("reference ", id)})
-				writes.Withdraws = append(writes.Withdraws, randomWithdraw(r, id, 1))
+				writes.Withdrawals = append(writes.Withdrawals, randomWithdrawal(r, id, 1))
 				writes.Candles = append(writes.Candles, candle(1, 0, int64(id)))
 				writes.Actions = append(writes.Actions, action(id))
 			}

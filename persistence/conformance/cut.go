@@ -19,9 +19,9 @@ func (w *world) writtenAgain() {
 		// Half of it comes again, with rows that are new and in another order.
 		half := persistence.Writes{
 			Trades: slices.Clone(writes.Trades[20:60]), Orders: slices.Clone(writes.Orders[10:30]),
-			Deposits:  slices.Clone(writes.Deposits[2:6]),
-			Withdraws: slices.Clone(writes.Withdraws[2:6]),
-			Actions:   slices.Clone(writes.Actions[1:]), Candles: slices.Clone(writes.Candles),
+			Deposits:    slices.Clone(writes.Deposits[2:6]),
+			Withdrawals: slices.Clone(writes.Withdrawals[2:6]),
+			Actions:     slices.Clone(writes.Actions[1:]), Candles: slices.Clone(writes.Candles),
 		}
 		id++
 		more := persistence.Writes{Trades: []persistence.Trade{randomTrade(r, id, 1)},

@@ -26,39 +26,39 @@ func (w *world) wantDeposits(q persistence.DepositQuery, want []persistence.Depo
 	}
 }
 
-func (w *world) withdraws(q persistence.WithdrawQuery) []persistence.Withdraw {
+func (w *world) withdrawals(q persistence.WithdrawalQuery) []persistence.Withdrawal {
 	w.Helper()
-	var all []persistence.Withdraw
-	w.must(w.s.Withdraws(w.ctx, q, func(d *persistence.Withdraw) bool {
+	var all []persistence.Withdrawal
+	w.must(w.s.Withdrawals(w.ctx, q, func(d *persistence.Withdrawal) bool {
 		all = append(all, *d)
 		return true
 	}))
 	return all
 }
 
-func (w *world) wantWithdraws(q persistence.WithdrawQuery, want []persistence.Withdraw) {
+func (w *world) wantWithdrawals(q persistence.WithdrawalQuery, want []persistence.Withdrawal) {
 	w.Helper()
-	if got := w.withdraws(q); !slices.Equal(got, want) {
-		w.Fatalf("%+v answers %s, want %s", q, ids(got, withdrawID), ids(want, withdrawID))
+	if got := w.withdrawals(q); !slices.Equal(got, want) {
+		w.Fatalf("%+v answers %s, want %s", q, ids(got, withdrawalID), ids(want, withdrawalID))
 	}
 }
 
 // withdraw returns one with plain values.
-func withdraw(id uint64, account uint32) persistence.Withdraw {
-	return persistence.Withdraw{
+func withdrawal(id uint64, account uint32) persistence.Withdrawal {
+	return persistence.Withdrawal{
 		ID: id, Account: account, Currency: 1, Amount: money.Amount(id * 7),
-		Status: persistence.WithdrawApproved,
+		Status: persistence.WithdrawalApproved,
 		TimeUs: 1_700_000_000_000_000 + int64(id), ClosedUs: 1_700_000_000_500_000 + int64(id),
 		ClosedSeq: id, Address: fmt.Sprintf("address %d", id),
 	}
 }
 
-func randomWithdraw(r *rand.Rand, id, seq uint64) persistence.Withdraw {
-	d := withdraw(id, 1+r.Uint32N(accounts))
+func randomWithdrawal(r *rand.Rand, id, seq uint64) persistence.Withdrawal {
+	d := withdrawal(id, 1+r.Uint32N(accounts))
 	d.Currency = uint16(1 + r.IntN(currencies))
 	d.Status = uint8(10 * (3 + r.IntN(3)))
 	d.ClosedSeq = seq
-	if d.Status == persistence.WithdrawRefused {
+	if d.Status == persistence.WithdrawalRefused {
 		d.Details = fmt.Sprintf("reason %d", id)
 	}
 	return d
@@ -66,38 +66,43 @@ func randomWithdraw(r *rand.Rand, id, seq uint64) persistence.Withdraw {
 
 func (w *world) withdrawnOnce() {
 	w.open(persistence.Retention{})
-	a, b, c := withdraw(10, 1), withdraw(11, 2), withdraw(12, 1)
-	w.apply(1, &persistence.Writes{Withdraws: []persistence.Withdraw{c, b}})
+	a, b, c := withdrawal(10, 1), withdrawal(11, 2), withdrawal(12, 1)
+	w.apply(1, &persistence.Writes{Withdrawals: []persistence.Withdrawal{c, b}})
 	// older, came to its end later
-	w.apply(1, &persistence.Writes{Withdraws: []persistence.Withdraw{a}})
+	w.apply(1, &persistence.Writes{Withdrawals: []persistence.Withdrawal{a}})
 	for round := range 2 {
-		for _, want := range []persistence.Withdraw{a, b, c} {
-			got, err := w.s.Withdraw(w.ctx, want.ID)
+		for _, want := range []persistence.Withdrawal{a, b, c} {
+			got, err := w.s.Withdrawal(w.ctx, want.ID)
 			w.must(err)
 			if got != want {
 				w.Fatalf("withdraw is %+v, want %+v", got, want)
 			}
 		}
 		for _, id := range []uint64{0, 9, 13, 1 << 53, 1<<64 - 1} {
-			_, err := w.s.Withdraw(w.ctx, id)
+			_, err := w.s.Withdrawal(w.ctx, id)
 			w.is(err, persistence.ErrNotFound)
 		}
-		w.wantWithdraws(persistence.WithdrawQuery{}, []persistence.Withdraw{c, b, a})
-		w.wantWithdraws(persistence.WithdrawQuery{Account: 1}, []persistence.Withdraw{c, a})
-		w.wantWithdraws(persistence.WithdrawQuery{Account: 1, Offset: 1}, []persistence.Withdraw{a})
-		w.wantWithdraws(persistence.WithdrawQuery{Before: 12, MaxSeq: 10},
-			[]persistence.Withdraw{a})
+		w.wantWithdrawals(persistence.WithdrawalQuery{}, []persistence.Withdrawal{c, b, a})
+		w.wantWithdrawals(persistence.WithdrawalQuery{Account: 1}, []persistence.Withdrawal{c, a})
+		w.wantWithdrawals(persistence.WithdrawalQuery{Account: 1, Offset: 1},
+			[]persistence.Withdrawal{a})
+		w.wantWithdrawals(persistence.WithdrawalQuery{Before: 12, MaxSeq: 10},
+			[]persistence.Withdrawal{a})
 		if round == 0 {
 			// A row that is there stays, whatever comes again. So does the first of two rows that
 			// come at once.
-			other, first, second := b, withdraw(20, 2), withdraw(20, 2)
-			other.Status, other.Details = persistence.WithdrawRefused, "no"
-			second.Status = persistence.WithdrawCancelled
-			w.apply(1, &persistence.Writes{Withdraws: []persistence.Withdraw{other, first, second}})
-			w.wantWithdraws(persistence.WithdrawQuery{Account: 2}, []persistence.Withdraw{first, b})
+			other, first, second := b, withdrawal(20, 2), withdrawal(20, 2)
+			other.Status, other.Details = persistence.WithdrawalRefused, "no"
+			second.Status = persistence.WithdrawalCancelled
+			w.apply(1, &persistence.Writes{Withdrawals: []persistence.Withdrawal{other, first,
+				second}})
+			w.wantWithdrawals(persistence.WithdrawalQuery{Account: 2},
+				[]persistence.Withdrawal{first, b})
 			w.again(persistence.Retention{})
-			w.wantWithdraws(persistence.WithdrawQuery{Before: 20}, []persistence.Withdraw{c, b, a})
-			w.wantWithdraws(persistence.WithdrawQuery{}, []persistence.Withdraw{first, c, b, a})
+			w.wantWithdrawals(persistence.WithdrawalQuery{Before: 20}, []persistence.Withdrawal{c,
+				b, a})
+			w.wantWithdrawals(persistence.WithdrawalQuery{}, []persistence.Withdrawal{first, c, b,
+				a})
 			return
 		}
 	}

@@ -56,8 +56,8 @@ func (w *world) emptyStore() {
 	w.wantTrades(persistence.TradeQuery{Pair: 1, Offset: 5000, Ascending: true}, nil)
 	w.wantOrders(persistence.OrderQuery{Account: 1}, nil)
 	w.wantDeposits(persistence.DepositQuery{Account: 1}, nil)
-	w.wantWithdraws(persistence.WithdrawQuery{}, nil)
-	w.wantWithdraws(persistence.WithdrawQuery{Account: 1, Offset: 5}, nil)
+	w.wantWithdrawals(persistence.WithdrawalQuery{}, nil)
+	w.wantWithdrawals(persistence.WithdrawalQuery{Account: 1, Offset: 5}, nil)
 	w.wantCandles(persistence.CandleQuery{Pair: 1, Frame: 1}, &model{})
 	w.wantActions(persistence.ActionQuery{}, nil)
 	w.must(w.s.Wallets(w.ctx, func(p *persistence.Wallet) bool {
@@ -66,7 +66,7 @@ func (w *world) emptyStore() {
 	}))
 	_, err = w.s.Order(w.ctx, 1, 1)
 	w.is(err, persistence.ErrNotFound)
-	_, err = w.s.Withdraw(w.ctx, 1)
+	_, err = w.s.Withdrawal(w.ctx, 1)
 	w.is(err, persistence.ErrNotFound)
 	if w.s.String() == "" {
 		w.Fatal("the store has no name")

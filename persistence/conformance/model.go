@@ -16,7 +16,7 @@ func orderID(o persistence.Order) uint64 { return o.ID }
 
 func depositID(p persistence.Deposit) uint64 { return p.ID }
 
-func withdrawID(d persistence.Withdraw) uint64 { return d.ID }
+func withdrawalID(d persistence.Withdrawal) uint64 { return d.ID }
 
 func candleID(c persistence.Candle) uint64 { return uint64(c.Time) }
 
@@ -34,20 +34,20 @@ func ids[T any](rows []T, id func(T) uint64) string {
 
 // model is history as a plain list that keeps everything; retention is applied when it is asked.
 type model struct {
-	trades    []persistence.Trade // by id
-	orders    []persistence.Order
-	deposits  []persistence.Deposit
-	withdraws []persistence.Withdraw
-	candles   []persistence.Candle // by time
-	actions   []persistence.Action
-	keep      persistence.Retention
+	trades      []persistence.Trade // by id
+	orders      []persistence.Order
+	deposits    []persistence.Deposit
+	withdrawals []persistence.Withdrawal
+	candles     []persistence.Candle // by time
+	actions     []persistence.Action
+	keep        persistence.Retention
 }
 
 func (m *model) add(w *persistence.Writes) {
 	m.trades = append(m.trades, w.Trades...)
 	m.orders = append(m.orders, w.Orders...)
 	m.deposits = append(m.deposits, w.Deposits...)
-	m.withdraws = append(m.withdraws, w.Withdraws...)
+	m.withdrawals = append(m.withdrawals, w.Withdrawals...)
 	m.actions = append(m.actions, w.Actions...)
 	for _, c := range w.Candles {
 		m.candles = slices.DeleteFunc(m.candles, func(old persistence.Candle) bool {
@@ -58,7 +58,7 @@ func (m *model) add(w *persistence.Writes) {
 	byID(m.trades, tradeID)
 	byID(m.orders, orderID)
 	byID(m.deposits, depositID)
-	byID(m.withdraws, withdrawID)
+	byID(m.withdrawals, withdrawalID)
 	byID(m.candles, candleID)
 	byID(m.actions, actionID)
 }
@@ -128,9 +128,12 @@ func (m *model) depositsOf(q persistence.DepositQuery) []persistence.Deposit {
 	return out[min(q.Offset, len(out)):]
 }
 
-func (m *model) withdrawsOf(q persistence.WithdrawQuery) []persistence.Withdraw {
-	inList := func(d *persistence.Withdraw) bool { return q.Account == 0 || d.Account == q.Account }
-	out := choose(m.withdraws, 0, inList, func(d *persistence.Withdraw) bool {
+func (m *model) withdrawalsOf(q persistence.WithdrawalQuery) []persistence.Withdrawal {
+	inList := func(d *persistence.Withdrawal) bool {
+		return q.Account == 0 ||
+			d.Account == q.Account
+	}
+	out := choose(m.withdrawals, 0, inList, func(d *persistence.Withdrawal) bool {
 		return (q.Currency == 0 || d.Currency == q.Currency) &&
 			(q.Status == 0 || d.Status == q.Status) &&
 			(q.Before == 0 || d.ID < q.Before) && (q.MaxSeq == 0 || d.ClosedSeq <= q.MaxSeq)
@@ -203,7 +206,7 @@ func flush(r *rand.Rand, id *uint64, seq uint64, n int,
 	for range n / 10 {
 		*id++
 		// a prime: no id twice
-		w.Withdraws = append(w.Withdraws, randomWithdraw(r, 1+*id*7919%1_000_003, seq))
+		w.Withdrawals = append(w.Withdrawals, randomWithdrawal(r, 1+*id*7919%1_000_003, seq))
 	}
 	for range n / 4 {
 		c := candle(uint16(1+r.IntN(2)), uint8(r.IntN(2)), 60*int64(seq)-60*r.Int64N(2))

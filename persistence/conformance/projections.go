@@ -55,12 +55,12 @@ func (w *world) meaningless() {
 	w.invalid("a sequence of 2^53", w.s.Append(w.ctx, w.tok, 0, 1<<53, []byte("x")))
 	w.invalid("an apply that goes back", w.s.Apply(w.ctx, w.tok, 2, 1, &persistence.Writes{}))
 	w.meaninglessRows()
-	w.meaninglessWithdraws()
+	w.meaninglessWithdrawals()
 	w.meaninglessActions()
 	w.rowsWithoutMove()
 	w.invalid("a negative offset of withdrawals",
-		w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Offset: -1},
-			func(*persistence.Withdraw) bool { return true }))
+		w.s.Withdrawals(w.ctx, persistence.WithdrawalQuery{Offset: -1},
+			func(*persistence.Withdrawal) bool { return true }))
 	w.invalid("a negative offset", w.s.Trades(w.ctx,
 		persistence.TradeQuery{Offset: -1}, func(*persistence.Trade) bool { return true }))
 	w.wantWatermark(0)
@@ -105,28 +105,28 @@ func (w *world) meaninglessRows() {
 	const tooMany = persistence.MaxRows + 1
 	w.invalidRows("too many nonces", persistence.Writes{Nonces: make([]persistence.Nonce, tooMany)})
 	w.invalidRows("too many withdrawals",
-		persistence.Writes{Withdraws: make([]persistence.Withdraw, tooMany)})
+		persistence.Writes{Withdrawals: make([]persistence.Withdrawal, tooMany)})
 	w.invalidRows("too many candles",
 		persistence.Writes{Candles: make([]persistence.Candle, tooMany)})
 	w.invalidRows("too many actions",
 		persistence.Writes{Actions: make([]persistence.Action, tooMany)})
 }
 
-func (w *world) meaninglessWithdraws() {
-	invalid := func(name string, change func(*persistence.Withdraw)) {
+func (w *world) meaninglessWithdrawals() {
+	invalid := func(name string, change func(*persistence.Withdrawal)) {
 		w.Helper()
-		d := withdraw(1, 1)
+		d := withdrawal(1, 1)
 		change(&d)
-		w.invalidRows(name, persistence.Writes{Withdraws: []persistence.Withdraw{d}})
+		w.invalidRows(name, persistence.Writes{Withdrawals: []persistence.Withdrawal{d}})
 	}
-	invalid("an open withdrawal", func(d *persistence.Withdraw) {
-		d.Status = persistence.WithdrawVerified
+	invalid("an open withdrawal", func(d *persistence.Withdrawal) {
+		d.Status = persistence.WithdrawalVerified
 	})
-	invalid("a withdrawal without an id", func(d *persistence.Withdraw) { d.ID = 0 })
-	invalid("an address of 257 bytes", func(d *persistence.Withdraw) {
+	invalid("a withdrawal without an id", func(d *persistence.Withdrawal) { d.ID = 0 })
+	invalid("an address of 257 bytes", func(d *persistence.Withdrawal) {
 		d.Address = strings.Repeat("x", 257)
 	})
-	invalid("details of 1025 bytes", func(d *persistence.Withdraw) {
+	invalid("details of 1025 bytes", func(d *persistence.Withdrawal) {
 		d.Details = strings.Repeat("x", 1025)
 	})
 }
@@ -151,7 +151,7 @@ func (w *world) rowsWithoutMove() {
 	invalid("a trade without a move",
 		persistence.Writes{Trades: []persistence.Trade{trade(1, 1, 1, 2)}})
 	invalid("a withdrawal without a move",
-		persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}})
+		persistence.Writes{Withdrawals: []persistence.Withdrawal{withdrawal(1, 1)}})
 	invalid("a candle without a move",
 		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}})
 	invalid("an action without a move",

@@ -17,18 +17,16 @@ func (w *world) fields() {
 	w.open(persistence.Retention{})
 	widest := persistence.Trade{
 		ID: codec.MaxID, Pair: math.MaxUint16, TakerSide: trading.Sell, Price: money.MaxPrice,
-		Amount: money.MaxAmount,
-		TimeUs: math.MaxInt64, Taker: math.MaxUint32, Maker: math.MaxUint32 - 1,
-		TakerOrder: codec.MaxID, MakerOrder: codec.MaxID - 1,
+		Amount: money.MaxAmount, TimeUs: math.MaxInt64, Taker: math.MaxUint32,
+		Maker: math.MaxUint32 - 1, TakerOrder: codec.MaxID, MakerOrder: codec.MaxID - 1,
 		TakerFee: money.BalanceFromBits(math.MaxUint64, math.MaxUint64),
 		MakerFee: money.BalanceFromBits(1, 0),
 	}
 	narrow := persistence.Trade{ID: 1, Pair: 0, TakerSide: trading.Buy, Price: 1, Amount: 1}
 	wideOrder := persistence.Order{
 		ID: codec.MaxID, Account: math.MaxUint32, Pair: math.MaxUint16, Side: trading.Sell,
-		Status: trading.StatusCancelled,
-		Price:  money.MaxPrice, Amount: money.MaxAmount, Remaining: money.MaxAmount,
-		TimeUs: math.MaxInt64, ClosedUs: 1,
+		Status: trading.StatusCancelled, Price: money.MaxPrice, Amount: money.MaxAmount,
+		Remaining: money.MaxAmount, TimeUs: math.MaxInt64, ClosedUs: 1,
 		ClosedSeq: codec.MaxID, ClientID: "abcdefghijklmnopqrstuvwxyz_0123456-A",
 	}
 	narrowOrder := persistence.Order{ID: 1, Account: math.MaxUint32, Side: trading.Buy,
@@ -38,13 +36,14 @@ func (w *world) fields() {
 		TimeUs: math.MaxInt64, Reference: "a\x00 reference\n",
 	}
 	narrowDeposit := persistence.Deposit{ID: 1, Account: math.MaxUint32}
-	wideWithdraw := persistence.Withdraw{
+	wideWithdrawal := persistence.Withdrawal{
 		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount,
-		Status: persistence.WithdrawRefused,
-		TimeUs: math.MaxInt64, ClosedUs: 1, ClosedSeq: codec.MaxID,
-		Address: strings.Repeat("a\x00", 128), Details: strings.Repeat("ü", 512),
+		Status: persistence.WithdrawalRefused, TimeUs: math.MaxInt64, ClosedUs: 1,
+		ClosedSeq: codec.MaxID,
+		Address:   strings.Repeat("a\x00", 128), Details: strings.Repeat("ü", 512),
 	}
-	narrowWithdraw := persistence.Withdraw{ID: 1, Account: 1, Status: persistence.WithdrawCancelled}
+	narrowWithdrawal := persistence.Withdrawal{ID: 1, Account: 1,
+		Status: persistence.WithdrawalCancelled}
 	wideCandle := persistence.Candle{
 		Pair: math.MaxUint16, Frame: math.MaxUint8, Time: codec.MaxID, Open: 0,
 		High: money.MaxPrice, Low: 0, Close: money.MaxPrice,
@@ -60,14 +59,15 @@ func (w *world) fields() {
 		Orders:   []persistence.Order{narrowOrder, wideOrder},
 		Deposits: []persistence.Deposit{narrowDeposit, wideDeposit},
 
-		Withdraws: []persistence.Withdraw{narrowWithdraw, wideWithdraw},
-		Candles:   []persistence.Candle{narrowCandle, wideCandle},
-		Actions:   []persistence.Action{narrowAction, wideAction},
+		Withdrawals: []persistence.Withdrawal{narrowWithdrawal, wideWithdrawal},
+		Candles:     []persistence.Candle{narrowCandle, wideCandle},
+		Actions:     []persistence.Action{narrowAction, wideAction},
 	})
-	w.wantWithdraws(persistence.WithdrawQuery{},
-		[]persistence.Withdraw{wideWithdraw, narrowWithdraw})
-	w.wantWithdraws(persistence.WithdrawQuery{Account: math.MaxUint32, Currency: math.MaxUint16},
-		[]persistence.Withdraw{wideWithdraw})
+	w.wantWithdrawals(persistence.WithdrawalQuery{},
+		[]persistence.Withdrawal{wideWithdrawal, narrowWithdrawal})
+	w.wantWithdrawals(persistence.WithdrawalQuery{Account: math.MaxUint32,
+		Currency: math.MaxUint16},
+		[]persistence.Withdrawal{wideWithdrawal})
 	w.wantCandles(persistence.CandleQuery{Pair: math.MaxUint16, Frame: math.MaxUint8},
 		&model{candles: []persistence.Candle{narrowCandle, wideCandle}})
 	w.wantActions(persistence.ActionQuery{}, []persistence.Action{wideAction, narrowAction})
@@ -130,10 +130,10 @@ func (w *world) stable() {
 			Side: trading.Side(i % 3)}
 		beforeOrders := w.orders(orders)
 		missing(w, beforeOrders, w.orders(orders), orderID)
-		withdraws := persistence.WithdrawQuery{Account: uint32(i % accounts),
+		withdrawals := persistence.WithdrawalQuery{Account: uint32(i % accounts),
 			Currency: uint16(i % currencies)}
-		beforeWithdraws := w.withdraws(withdraws)
-		missing(w, beforeWithdraws, w.withdraws(withdraws), withdrawID)
+		beforeWithdrawals := w.withdrawals(withdrawals)
+		missing(w, beforeWithdrawals, w.withdrawals(withdrawals), withdrawalID)
 		candles := persistence.CandleQuery{Pair: 1}
 		beforeCandles := w.candles(candles)
 		missing(w, beforeCandles, w.candles(candles), candleID)
@@ -200,8 +200,8 @@ func (w *world) concurrent() {
 					func(*persistence.Order) bool { return true }))
 				check(w.s.Deposits(w.ctx, persistence.DepositQuery{Account: 1},
 					func(*persistence.Deposit) bool { return true }))
-				check(w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Currency: 1},
-					func(*persistence.Withdraw) bool { return true }))
+				check(w.s.Withdrawals(w.ctx, persistence.WithdrawalQuery{Currency: 1},
+					func(*persistence.Withdrawal) bool { return true }))
 				check(w.s.Candles(w.ctx, persistence.CandleQuery{Pair: 1},
 					func(*persistence.Candle) bool { return true }))
 				check(w.s.Actions(w.ctx, persistence.ActionQuery{}, func(*persistence.Action) bool {

@@ -45,11 +45,11 @@ type data struct {
 	orders    []persistence.Order
 	deposits  []persistence.Deposit
 	// references are the deposits again, by their references.
-	references map[string]persistence.Deposit
-	newest     map[clientOrder]uint64 // id of the newest closed order
-	withdraws  []persistence.Withdraw
-	candles    map[chart][]persistence.Candle // by time
-	actions    []persistence.Action
+	references  map[string]persistence.Deposit
+	newest      map[clientOrder]uint64 // id of the newest closed order
+	withdrawals []persistence.Withdrawal
+	candles     map[chart][]persistence.Candle // by time
+	actions     []persistence.Action
 }
 
 type stored struct {
@@ -91,7 +91,7 @@ func (d *data) clone() *data {
 		maps.Clone(d.wallets)
 	c.trades, c.orders, c.deposits = slices.Clone(d.trades), slices.Clone(d.orders),
 		slices.Clone(d.deposits)
-	c.withdraws, c.actions = slices.Clone(d.withdraws), slices.Clone(d.actions)
+	c.withdrawals, c.actions = slices.Clone(d.withdrawals), slices.Clone(d.actions)
 	c.candles, c.references = maps.Clone(d.candles), maps.Clone(d.references)
 	c.newest = maps.Clone(d.newest)
 	for k, list := range c.candles {

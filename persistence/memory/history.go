@@ -16,7 +16,7 @@ import (
 func copyOf(w *persistence.Writes) *persistence.Writes {
 	c := &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces),
 		Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
-		Deposits: slices.Clone(w.Deposits), Withdraws: slices.Clone(w.Withdraws),
+		Deposits: slices.Clone(w.Deposits), Withdrawals: slices.Clone(w.Withdrawals),
 		Candles: slices.Clone(w.Candles), Actions: slices.Clone(w.Actions)}
 	for i := range c.Wallets {
 		c.Wallets[i].Holdings = slices.Clone(c.Wallets[i].Holdings)
@@ -45,10 +45,10 @@ func (d *data) apply(to uint64, w *persistence.Writes) {
 		d.references[p.Reference] = p
 	}
 	add(&d.actions, w.Actions, func(a *persistence.Action) uint64 { return a.Seq })
-	for i := range w.Withdraws {
-		if k := &w.Withdraws[i]; !slices.ContainsFunc(d.withdraws,
-			func(o persistence.Withdraw) bool { return o.ID == k.ID }) {
-			add(&d.withdraws, w.Withdraws[i:i+1], func(k *persistence.Withdraw) uint64 {
+	for i := range w.Withdrawals {
+		if k := &w.Withdrawals[i]; !slices.ContainsFunc(d.withdrawals,
+			func(o persistence.Withdrawal) bool { return o.ID == k.ID }) {
+			add(&d.withdrawals, w.Withdrawals[i:i+1], func(k *persistence.Withdrawal) uint64 {
 				return k.ID
 			})
 		}
@@ -245,24 +245,26 @@ func (s *Store) References(_ context.Context, fn func(*persistence.Deposit) bool
 }
 
 // Withdraws answers a list.
-func (s *Store) Withdraws(_ context.Context, q persistence.WithdrawQuery,
-	fn func(*persistence.Withdraw) bool) error {
-	if err := codec.CheckWithdraws(&q); err != nil {
+func (s *Store) Withdrawals(_ context.Context, q persistence.WithdrawalQuery,
+	fn func(*persistence.Withdrawal) bool) error {
+	if err := codec.CheckWithdrawals(&q); err != nil {
 		return err
 	}
-	match := func(k *persistence.Withdraw) bool {
-		return codec.WithdrawMatches(k, &q) && (q.Before == 0 || k.ID < q.Before)
+	match := func(k *persistence.Withdrawal) bool {
+		return codec.WithdrawalMatches(k, &q) && (q.Before == 0 || k.ID < q.Before)
 	}
-	return answer(s, func(d *data) []persistence.Withdraw {
-		return rows(d.withdraws, selection[persistence.Withdraw]{func(*persistence.Withdraw) bool {
-			return true
-		}, 0, match, q.Offset, false})
+	return answer(s, func(d *data) []persistence.Withdrawal {
+		return rows(d.withdrawals,
+			selection[persistence.Withdrawal]{func(*persistence.Withdrawal) bool {
+				return true
+			}, 0, match, q.Offset, false})
 	}, fn)
 }
 
-// Withdraw returns one that came to its end.
-func (s *Store) Withdraw(ctx context.Context, id uint64) (found persistence.Withdraw, err error) {
-	err = s.Withdraws(ctx, persistence.WithdrawQuery{}, func(k *persistence.Withdraw) bool {
+// Withdrawal returns one that came to its end.
+func (s *Store) Withdrawal(ctx context.Context, id uint64) (found persistence.Withdrawal,
+	err error) {
+	err = s.Withdrawals(ctx, persistence.WithdrawalQuery{}, func(k *persistence.Withdrawal) bool {
 		if k.ID == id {
 			found = *k
 		}

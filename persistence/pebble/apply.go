@@ -77,7 +77,7 @@ func (s *Store) project(from, to uint64, w *persistence.Writes) error {
 	a := applier{s: s, b: s.db.NewBatch()}
 	defer a.b.Close()
 	for _, part := range []func(*persistence.Writes) error{
-		a.wallets, a.nonces, a.trades, a.orders, a.deposits, a.withdraws, a.candles, a.actions,
+		a.wallets, a.nonces, a.trades, a.orders, a.deposits, a.withdrawals, a.candles, a.actions,
 	} {
 		if err := part(w); err != nil {
 			return err

@@ -257,20 +257,20 @@ func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persisten
 }
 
 // Withdraws answers from the account's list, or from that of all.
-func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
-	fn func(*persistence.Withdraw) bool) error {
-	if err := codec.CheckWithdraws(&q); err != nil {
+func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
+	fn func(*persistence.Withdrawal) bool) error {
+	if err := codec.CheckWithdrawals(&q); err != nil {
 		return err
 	}
 	return s.view(func(snap *pebble.Snapshot) error {
-		lower, upper := bounds(s.withdraws(q.Account), 0, q.Before)
+		lower, upper := bounds(s.withdrawals(q.Account), 0, q.Before)
 		skip := q.Offset
-		var d persistence.Withdraw
+		var d persistence.Withdrawal
 		return s.scan(ctx, snap, lower, upper, false, func(key, value []byte) (bool, error) {
-			if err := codec.DecodeWithdraw(value, idOf(key), &d); err != nil {
+			if err := codec.DecodeWithdrawal(value, idOf(key), &d); err != nil {
 				return false, fmt.Errorf("%s: %w", s, err)
 			}
-			if !codec.WithdrawMatches(&d, &q) {
+			if !codec.WithdrawalMatches(&d, &q) {
 				return true, nil
 			}
 			if skip > 0 {
@@ -282,17 +282,17 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
 	})
 }
 
-// Withdraw returns one closed withdrawal.
-func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, err error) {
+// Withdrawal returns one closed withdrawal.
+func (s *Store) Withdrawal(_ context.Context, id uint64) (d persistence.Withdrawal, err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
-		v, err := s.row(snap, u64(s.withdraws(0), id))
+		v, err := s.row(snap, u64(s.withdrawals(0), id))
 		if err != nil {
 			return err
 		}
 		if v == nil {
 			return fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
 		}
-		if err := codec.DecodeWithdraw(v, id, &d); err != nil {
+		if err := codec.DecodeWithdrawal(v, id, &d); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 		return nil

@@ -23,8 +23,8 @@ const (
 	kindOrderClient  = 'q' // account, length and bytes of the client id: ids of its orders
 	kindDeposit      = 'd' // account, id: deposit row
 	kindReference    = 'r' // reference: account and id of its deposit, and the row
-	kindWithdraw     = 'u' // id: withdrawal row, over all accounts
-	kindWithdrawOf   = 'v' // account, id: withdrawal row
+	kindWithdrawal   = 'u' // id: withdrawal row, over all accounts
+	kindWithdrawalOf = 'v' // account, id: withdrawal row
 	kindCandle       = 'k' // pair, frame, time: candle row
 	kindAction       = 'l' // sequence: action row
 	kindCount        = 'c' // a trade list's prefix, id/1000: rows by the taker's side
@@ -89,12 +89,12 @@ func (s *Store) reference(reference string) []byte {
 	return append(s.key(kindReference), reference...)
 }
 
-// withdraws returns the list of an account; 0: of all.
-func (s *Store) withdraws(account uint32) []byte {
+// withdrawals returns the list of an account; 0: of all.
+func (s *Store) withdrawals(account uint32) []byte {
 	if account == 0 {
-		return s.key(kindWithdraw)
+		return s.key(kindWithdrawal)
 	}
-	return u32(s.key(kindWithdrawOf), account)
+	return u32(s.key(kindWithdrawalOf), account)
 }
 func (s *Store) candles(pair uint16, frame uint8) []byte {
 	return append(u16(s.key(kindCandle), pair), frame)
@@ -109,8 +109,8 @@ var names = map[byte]string{
 	kindAccountPair: "trade of an account in a pair",
 	kindOrder:       "closed order", kindOrderPair: "closed order of a pair",
 	kindOrderClient: "closed orders of a client id",
-	kindDeposit:     "deposit", kindReference: "reference", kindWithdraw: "withdrawal",
-	kindWithdrawOf: "withdrawal of an account", kindCandle: "candle",
+	kindDeposit:     "deposit", kindReference: "reference", kindWithdrawal: "withdrawal",
+	kindWithdrawalOf: "withdrawal of an account", kindCandle: "candle",
 	kindLink: "link to sequence", kindFlush: "row of flush", kindMeta: "head of the engine",
 	kindChunk:  "piece of a snapshot",
 	kindAction: "action", kindCount: "count of trades", kindList: "counter of a list",

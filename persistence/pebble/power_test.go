@@ -160,7 +160,7 @@ func TestAMessageNamesThePlace(t *testing.T) {
 		{u32(u64(s.key(kindChunk), 17), 1), "piece of a snapshot "},
 		{s.key(kindMeta), "head of the engine"},
 		{u64(s.orders(3), 17), "closed order, list 00000003, id 17"},
-		{u64(s.withdraws(0), 17), "withdrawal 17"},
+		{u64(s.withdrawals(0), 17), "withdrawal 17"},
 	} {
 		if got := s.placeOf(c.key); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%q is called %q, want %q", c.key, got, c.want)

@@ -149,13 +149,13 @@ func (a *applier) deposits(w *persistence.Writes) error {
 	})
 }
 
-// withdraws writes each withdrawal into the list of all and into that of its account. Withdrawals
+// withdrawals writes each withdrawal into the list of all and into that of its account. Withdrawals
 // are rare, so it looks for each first, and leaves one that is already there as it is.
-func (a *applier) withdraws(w *persistence.Writes) error {
+func (a *applier) withdrawals(w *persistence.Writes) error {
 	written := map[uint64]bool{}
-	for i := range w.Withdraws {
-		d := &w.Withdraws[i]
-		key := u64(a.s.withdraws(0), d.ID)
+	for i := range w.Withdrawals {
+		d := &w.Withdrawals[i]
+		key := u64(a.s.withdrawals(0), d.ID)
 		v, err := a.s.get(a.s.db, key)
 		if err != nil {
 			return err
@@ -164,14 +164,14 @@ func (a *applier) withdraws(w *persistence.Writes) error {
 			continue
 		}
 		written[d.ID] = true
-		a.buf = codec.AppendWithdraw(a.buf[:0], d)
+		a.buf = codec.AppendWithdrawal(a.buf[:0], d)
 		if err := a.set(key, a.buf); err != nil {
 			return err
 		}
 		if d.Account == 0 {
 			continue // its list is that of all
 		}
-		if err := a.set(u64(a.s.withdraws(d.Account), d.ID), a.buf); err != nil {
+		if err := a.set(u64(a.s.withdrawals(d.Account), d.ID), a.buf); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ type verifier struct {
 	lists  map[string]*counter // what there is, by list
 	counts map[string]*count   // by the key of a count row
 	// by account, the rows of a list less those of another list that must have as many
-	trades, orders, withdraws map[uint32]int
+	trades, orders, withdrawals map[uint32]int
 	// by account: the exclusive or of checksums of the ids and client ids that the rows of orders
 	// have, and of those that the index has
 	clients map[uint32]uint32
@@ -32,12 +32,12 @@ type verifier struct {
 func (s *Store) Verify(ctx context.Context, wrong func(place string)) (int, error) {
 	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{}, counts: map[string]*count{},
 		trades: map[uint32]int{},
-		orders: map[uint32]int{}, withdraws: map[uint32]int{}, clients: map[uint32]uint32{}}
+		orders: map[uint32]int{}, withdrawals: map[uint32]int{}, clients: map[uint32]uint32{}}
 	err := s.view(func(snap *pebble.Snapshot) error {
 		for _, kind := range []byte{kindWatermark, kindWallet, kindNonce, kindPairTrade, kindTrade,
 			kindAccountTrade,
 			kindAccountPair, kindOrder, kindOrderPair, kindOrderClient, kindDeposit, kindReference,
-			kindWithdraw, kindWithdrawOf, kindCandle,
+			kindWithdrawal, kindWithdrawalOf, kindCandle,
 			kindAction, kindCount, kindList} {
 			if err := v.kind(ctx, snap, kind); err != nil {
 				return err
@@ -101,17 +101,17 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 	case kindOrderPair:
 		v.orders[account()]--
 		return nil
-	case kindWithdraw:
-		var d persistence.Withdraw
-		if err := codec.DecodeWithdraw(value, idOf(key), &d); err != nil {
+	case kindWithdrawal:
+		var d persistence.Withdrawal
+		if err := codec.DecodeWithdrawal(value, idOf(key), &d); err != nil {
 			return err
 		}
 		if d.Account != 0 {
-			v.withdraws[d.Account]++
+			v.withdrawals[d.Account]++
 		}
 		return nil
-	case kindWithdrawOf:
-		v.withdraws[account()]--
+	case kindWithdrawalOf:
+		v.withdrawals[account()]--
 		return nil
 	case kindCount:
 		return v.countRow(key, value)
@@ -215,7 +215,7 @@ func (v *verifier) compare() {
 		more map[uint32]int
 		what string
 	}{{v.trades, "trades, and of them by pair"}, {v.orders, "closed orders, and of them by pair"},
-		{v.withdraws, "withdrawals in the list of all, and of them in its own"}} {
+		{v.withdrawals, "withdrawals in the list of all, and of them in its own"}} {
 		for account, n := range lists.more {
 			if n != 0 {
 				v.wrong(

@@ -61,7 +61,7 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	s.trades(&c, w.Trades)
 	s.closed(&c, w.Orders)
 	s.credits(&c, w.Deposits)
-	s.withdrawn(&c, w.Withdraws)
+	s.withdrawn(&c, w.Withdrawals)
 	s.candles(&c, w.Candles)
 	s.logged(&c, w.Actions)
 	for i := range w.Wallets {

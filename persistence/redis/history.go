@@ -248,18 +248,18 @@ func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery,
 }
 
 // Withdraws answers from the sorted set of the account, or of all, whose score is the id.
-func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
-	fn func(*persistence.Withdraw) bool) error {
-	if err := codec.CheckWithdraws(&q); err != nil {
+func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
+	fn func(*persistence.Withdrawal) bool) error {
+	if err := codec.CheckWithdrawals(&q); err != nil {
 		return err
 	}
-	set, skip := s.withdraws(q.Account), q.Offset
-	var d persistence.Withdraw
+	set, skip := s.withdrawals(q.Account), q.Offset
+	var d persistence.Withdrawal
 	return s.members(ctx, set, q.Before, func(id uint64, row []byte) (bool, error) {
-		if err := codec.DecodeWithdraw(row, id, &d); err != nil {
+		if err := codec.DecodeWithdrawal(row, id, &d); err != nil {
 			return false, fmt.Errorf("%s: %s: %w", s.name, set, err)
 		}
-		if !codec.WithdrawMatches(&d, &q) {
+		if !codec.WithdrawalMatches(&d, &q) {
 			return true, nil
 		}
 		if skip > 0 {
@@ -270,18 +270,18 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
 	})
 }
 
-// Withdraw returns one closed withdrawal.
-func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
-	var d persistence.Withdraw
-	row, err := s.one(ctx, s.withdraws(0), id)
+// Withdrawal returns one closed withdrawal.
+func (s *Store) Withdrawal(ctx context.Context, id uint64) (persistence.Withdrawal, error) {
+	var d persistence.Withdrawal
+	row, err := s.one(ctx, s.withdrawals(0), id)
 	if err != nil {
 		return d, err
 	}
 	if row == nil {
 		return d, fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
 	}
-	if err := codec.DecodeWithdraw(row, id, &d); err != nil {
-		return d, fmt.Errorf("%s: %s: %w", s.name, s.withdraws(0), err)
+	if err := codec.DecodeWithdrawal(row, id, &d); err != nil {
+		return d, fmt.Errorf("%s: %s: %w", s.name, s.withdrawals(0), err)
 	}
 	return d, nil
 }

@@ -125,21 +125,21 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 
 // withdrawn lays out each withdrawal that came to its end for the sorted sets of its account and of
 // all.
-func (s *Store) withdrawn(c *cutter, list []persistence.Withdraw) {
+func (s *Store) withdrawn(c *cutter, list []persistence.Withdrawal) {
 	var all [][]byte
 	accounts := map[uint32][][]byte{}
 	for i := range list {
 		d := &list[i]
-		score, row := []byte(dec(d.ID)), codec.AppendWithdraw(nil, d)
-		all = append(all, score, sealed(s.withdraws(0), d.ID, row))
+		score, row := []byte(dec(d.ID)), codec.AppendWithdrawal(nil, d)
+		all = append(all, score, sealed(s.withdrawals(0), d.ID, row))
 		if d.Account != 0 { // 0 is the list of all
 			accounts[d.Account] = append(accounts[d.Account], score,
-				sealed(s.withdraws(d.Account), d.ID, row))
+				sealed(s.withdrawals(d.Account), d.ID, row))
 		}
 	}
-	c.add('U', s.withdraws(0), 0, 2, all)
+	c.add('U', s.withdrawals(0), 0, 2, all)
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		c.add('U', s.withdraws(account), 0, 2, accounts[account])
+		c.add('U', s.withdrawals(account), 0, 2, accounts[account])
 	}
 }
 

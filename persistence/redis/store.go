@@ -345,8 +345,8 @@ func (s *Store) references() string             { return s.key("references") }
 func (s *Store) witnesses() string              { return s.key("references:witnesses") }
 func (s *Store) actions() string                { return s.key("actions") }
 
-// withdraws returns the key of an account's; 0: of all.
-func (s *Store) withdraws(account uint32) string {
+// withdrawals returns the key of an account's; 0: of all.
+func (s *Store) withdrawals(account uint32) string {
 	if account == 0 {
 		return s.key("withdraws")
 	}

@@ -166,7 +166,7 @@ func outcomeOf(status int, err error) (outcome, error) {
 	return unknown, err
 }
 
-// office is the work beside the trading: deposits, withdraws, keys and freezes.
+// office is the work beside the trading: deposits, withdrawals, keys and freezes.
 func (w *world) office() []func() (bool, error) {
 	return []func() (bool, error){w.payIn, w.banker.act, w.keeper.act}
 }
@@ -182,7 +182,7 @@ func (w *world) done() uint64 {
 	return n
 }
 
-// A banker is one account that withdraws, and the operator that decides on the withdraws. One
+// A banker is one account that withdrawals, and the operator that decides on the withdrawals. One
 // request follows the other, each remembered with its outcome.
 type banker struct {
 	*trader
@@ -202,7 +202,7 @@ type withdrawal struct {
 	expired  string // the code that was refused as one of an earlier history
 }
 
-type withdrawRow struct {
+type withdrawalRow struct {
 	ID      uint64          `json:"id"`
 	Amount  decimal.Decimal `json:"amount"`
 	Status  int             `json:"status"`
@@ -239,7 +239,7 @@ func (b *banker) ask() (bool, error) {
 	case err != nil:
 		return false, nil
 	case status == 201:
-		var row withdrawRow
+		var row withdrawalRow
 		if err := json.Unmarshal([]byte(body), &row); err != nil || row.Status != 10 ||
 			row.Address != d.address || !row.Amount.Equal(d.amount) {
 			return false, fmt.Errorf("a withdraw of %v to %s is answered with %s", d.amount,
@@ -259,7 +259,7 @@ func (b *banker) ask() (bool, error) {
 	return true, nil
 }
 
-// move gives a withdraw its next status, as its owner or as the operator.
+// move gives a withdrawal its next status, as its owner or as the operator.
 func (b *banker) move(d *withdrawal) (bool, error) {
 	if d.status == 20 && b.rand.IntN(3) > 0 || d.status == 10 && b.rand.IntN(8) == 0 {
 		return b.decide(d)
@@ -291,7 +291,7 @@ func (b *banker) move(d *withdrawal) (bool, error) {
 	return true, nil
 }
 
-// decide is the operator's part. A new withdraw can only be refused.
+// decide is the operator's part. A new withdrawal can only be refused.
 func (b *banker) decide(d *withdrawal) (bool, error) {
 	to, path, body := 30, "approve", map[string]any{"withdraw": d.id}
 	if d.status == 10 || b.rand.IntN(3) == 0 {
@@ -313,18 +313,18 @@ func (b *banker) decide(d *withdrawal) (bool, error) {
 	return status != 0, nil
 }
 
-// compare looks at every withdraw that was ever asked for, and adds the sums that were paid out to
-// paid.
+// compare looks at every withdrawal that was ever asked for, and adds the sums that were paid out
+// to paid.
 func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	if err := b.refusesTheLast(); err != nil {
 		return err
 	}
 	rows, err := pages(b.trader, "/api/v1/withdraws/",
-		200, func(r withdrawRow) uint64 { return r.ID })
+		200, func(r withdrawalRow) uint64 { return r.ID })
 	if err != nil {
 		return err
 	}
-	byAddress, err := once("withdraw to", rows, func(r withdrawRow) string { return r.Address })
+	byAddress, err := once("withdraw to", rows, func(r withdrawalRow) string { return r.Address })
 	if err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	return nil
 }
 
-func (d *withdrawal) compare(row withdrawRow, there bool) error {
+func (d *withdrawal) compare(row withdrawalRow, there bool) error {
 	switch {
 	case d.outcome == refused && there:
 		return fmt.Errorf("the withdraw to %s was refused and is there: %+v", d.address, row)
@@ -390,15 +390,15 @@ func (d *withdrawal) compare(row withdrawRow, there bool) error {
 }
 
 // A wrong comparison would never fail.
-func TestTheComparisonOfWithdrawsFindsWhatIsWrong(t *testing.T) {
+func TestTheComparisonOfWithdrawalsFindsWhatIsWrong(t *testing.T) {
 	amount := decimal.New(1, -2)
 	d := withdrawal{address: "a", amount: amount, outcome: acknowledged, id: 1, status: 20,
 		possible: []int{30}}
-	row := withdrawRow{ID: 1, Amount: amount, Status: 30, Address: "a"}
+	row := withdrawalRow{ID: 1, Amount: amount, Status: 30, Address: "a"}
 	if err := d.compare(row, true); err != nil {
 		t.Error(err)
 	}
-	f := func(what string, change func(d *withdrawal, row *withdrawRow, there *bool)) {
+	f := func(what string, change func(d *withdrawal, row *withdrawalRow, there *bool)) {
 		t.Helper()
 		d, row, there := d, row, true
 		change(&d, &row, &there)
@@ -406,15 +406,15 @@ func TestTheComparisonOfWithdrawsFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s is not found", what)
 		}
 	}
-	f("a lost one", func(_ *withdrawal, _ *withdrawRow, there *bool) { *there = false })
-	f("a refused one", func(d *withdrawal, _ *withdrawRow, _ *bool) { d.outcome = refused })
-	f("another amount", func(_ *withdrawal, r *withdrawRow, _ *bool) {
+	f("a lost one", func(_ *withdrawal, _ *withdrawalRow, there *bool) { *there = false })
+	f("a refused one", func(d *withdrawal, _ *withdrawalRow, _ *bool) { d.outcome = refused })
+	f("another amount", func(_ *withdrawal, r *withdrawalRow, _ *bool) {
 		r.Amount = amount.Add(amount)
 	})
-	f("a status that nobody asked for", func(_ *withdrawal, r *withdrawRow, _ *bool) {
+	f("a status that nobody asked for", func(_ *withdrawal, r *withdrawalRow, _ *bool) {
 		r.Status = 40
 	})
-	f("a status that went back", func(d *withdrawal, r *withdrawRow, _ *bool) {
+	f("a status that went back", func(d *withdrawal, r *withdrawalRow, _ *bool) {
 		d.possible, r.Status = nil, 10
 	})
 }

@@ -420,7 +420,7 @@ func (c *chaos) serve(store string) {
 	c.s = exchangetest.New(c.t, store)
 	// so that faults meet them too
 	c.s.Env = append(c.s.Env, manySnapshots...)
-	// codes of withdraws outlive a clock that jumps
+	// codes of withdrawals outlive a clock that jumps
 	c.s.Env = append(c.s.Env, "EXCHANGE_TIMING_CODE_VALID_MS=604800000")
 }
 

@@ -6,7 +6,7 @@
 //	refused           absent
 //	unknown           present as a whole, or absent; never half
 //
-// and over everything: money is conserved, reserves are what open orders and pending withdraws
+// and over everything: money is conserved, reserves are what open orders and pending withdrawals
 // hold, no id is given twice, a request whose nonce was used is refused when its bytes are sent
 // again, so is one by a key that was revoked or of an account that is frozen, and the exchange's
 // own audit finds no difference. So does an exchange that was restored from a backup.

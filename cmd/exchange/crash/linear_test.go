@@ -357,7 +357,7 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		return o
 	case n == 9:
 		h.drawCount++
-		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, h.drawCount,
+		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdrawal, h.drawCount,
 			c.rand.IntN(lineartest.Currencies), 1+c.rand.Int64N(8)
 		return o
 	case n < 12:
@@ -453,7 +453,7 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 		if path, form = "/api/v1/order-cancel-all/", "all=1"; o.Pair != lineartest.AllPairs {
 			form = "pair=" + recordedPairs[o.Pair]
 		}
-	case lineartest.Withdraw:
+	case lineartest.Withdrawal:
 		path, form = "/api/v1/withdraw/",
 			fmt.Sprintf("address=%d&amount=%d&currency=%s", o.Withdrawal, o.Amount,
 				recordedCurrencies[o.Currency])
@@ -652,8 +652,8 @@ func (c *recordedClient) result(o *lineartest.Operation, status int,
 		var answer struct{ Orders []uint64 }
 		err = ok(&answer)
 		r.Cancelled = answer.Orders
-	case lineartest.Withdraw:
-		var row withdrawRow
+	case lineartest.Withdrawal:
+		var row withdrawalRow
 		err = ok(&row)
 		h.withdrawals = append(h.withdrawals, numbered{o.Account, o.Withdrawal, row.ID})
 	case lineartest.ReadOrder, lineartest.ReadOpen:
@@ -682,7 +682,7 @@ func (c *recordedClient) result(o *lineartest.Operation, status int,
 func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.Result) error {
 	switch kind {
 	case lineartest.ReadPending:
-		var list []withdrawRow
+		var list []withdrawalRow
 		err := ok(&list)
 		for _, w := range list {
 			number, convErr := strconv.Atoi(w.Address)

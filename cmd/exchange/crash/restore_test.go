@@ -389,14 +389,14 @@ func (k *keeper) rollBack(m *mark) {
 	}
 }
 
-// A codeOf is a withdraw whose code was mailed before the backup.
+// A codeOf is a withdrawal whose code was mailed before the backup.
 type codeOf struct {
 	*trader
-	withdraw uint64
-	code     string
+	withdrawal uint64
+	code       string
 }
 
-// asksForCode has an account ask for a withdraw, and not confirm it.
+// asksForCode has an account ask for a withdrawal, and not confirm it.
 func (w *world) asksForCode() *codeOf {
 	w.t.Helper()
 	c := &codeOf{trader: w.accountWith("codes", "codes@example.org", []string{"read", "withdraw"},
@@ -407,11 +407,11 @@ func (w *world) asksForCode() *codeOf {
 	c.nonce++
 	status, body, err := c.send("POST", "/api/v1/withdraw/", "address=here&amount=0.5&currency=BTC",
 		c.nonce)
-	var row withdrawRow
+	var row withdrawalRow
 	if err != nil || status != 201 || json.Unmarshal([]byte(body), &row) != nil {
 		w.t.Fatalf("a withdraw is answered with %d %s, %v", status, body, err)
 	}
-	c.withdraw = row.ID
+	c.withdrawal = row.ID
 	exchangetest.Eventually(w.t, "the code is mailed", func() bool {
 		c.code = w.s.Mails.Code(row.ID)
 		return c.code != ""
@@ -419,8 +419,8 @@ func (w *world) asksForCode() *codeOf {
 	return c
 }
 
-// codeHasExpired confirms the withdraw in the history after the restore: not with the earlier code,
-// but with the newly mailed one.
+// codeHasExpired confirms the withdrawal in the history after the restore: not with the earlier
+// code, but with the newly mailed one.
 func (w *world) codeHasExpired(c *codeOf) {
 	w.t.Helper()
 	c.s = w.s
@@ -428,7 +428,7 @@ func (w *world) codeHasExpired(c *codeOf) {
 		w.t.Helper()
 		c.nonce++
 		status, body, err := c.send("POST", "/api/v1/withdraw-confirm/",
-			fmt.Sprintf("code=%s&withdraw=%d", code, c.withdraw), c.nonce)
+			fmt.Sprintf("code=%s&withdraw=%d", code, c.withdrawal), c.nonce)
 		if err != nil || status != want || !strings.Contains(body, word) {
 			w.t.Fatalf(
 				"the confirmation of a withdraw from before the restore is answered with %d %s, "+
@@ -438,7 +438,7 @@ func (w *world) codeHasExpired(c *codeOf) {
 	confirm(c.code, 400, "Code expired")
 	var code string
 	exchangetest.Eventually(w.t, "another code is mailed", func() bool {
-		code = w.s.Mails.Code(c.withdraw)
+		code = w.s.Mails.Code(c.withdrawal)
 		return code != ""
 	})
 	if code == c.code {

@@ -204,8 +204,9 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 	}
 }
 
-// The warnings of a start, and the configuration's rules for withdraws, hold in the served program.
-func TestAStartWarnsAndKeepsToItsConfigurationOfWithdraws(t *testing.T) {
+// The warnings of a start, and the configuration's rules for withdrawals, hold in the served
+// program.
+func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	text := strings.Replace(exchangetest.Settings, "{code: BTC}",
 		"{code: BTC, address_pattern: '^bc1[a-z0-9]+$'}", 1)
@@ -217,7 +218,7 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdraws(t *testing.T) {
 	s.Start()
 	w := &world{t: t, s: s}
 	w.openBanker(newRandom(t))
-	withdraw := func(status int, address, answer string) {
+	withdrawal := func(status int, address, answer string) {
 		t.Helper()
 		var body string
 		exchangetest.Eventually(t, "a withdraw is answered", func() bool {
@@ -236,8 +237,8 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdraws(t *testing.T) {
 		}
 	}
 	const noMail = "there is no mail server"
-	withdraw(400, "elsewhere", "This is not an address of BTC.")
-	withdraw(201, "bc1q0", `"bc1q0"`)
+	withdrawal(400, "elsewhere", "This is not an address of BTC.")
+	withdrawal(201, "bc1q0", `"bc1q0"`)
 	if log := s.Log(); strings.Count(log, "orders of this pair have no minimum value") != 1 ||
 		!strings.Contains(log, "pair=BTC_USDT") || strings.Contains(log, noMail) {
 		t.Errorf("a start with a mail server and a pair without a minimum says:\n%s", log)
@@ -247,7 +248,7 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdraws(t *testing.T) {
 	}
 	s.Env = append(s.Env, "EXCHANGE_MAIL_HOST=", "EXCHANGE_MAIL_PORT=")
 	s.Start()
-	withdraw(503, "bc1q1", "Withdraws are closed.")
+	withdrawal(503, "bc1q1", "Withdraws are closed.")
 	if log := s.Log(); strings.Count(log, noMail) != 1 {
 		t.Errorf("a start without a mail server says:\n%s", log)
 	}

@@ -77,7 +77,7 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 			persistence.ErrInvalid, from, to)
 	}
 	rows := [...]int{len(w.Wallets), len(w.Trades), len(w.Orders), len(w.Deposits),
-		len(w.Withdraws), len(w.Candles), len(w.Actions), len(w.Nonces)}
+		len(w.Withdrawals), len(w.Candles), len(w.Actions), len(w.Nonces)}
 	if from == to && slices.Max(rows[:len(rows)-1]) > 0 {
 		return fmt.Errorf("%w: apply at %d does not move the watermark: it may hold nonces only",
 			persistence.ErrInvalid, from)
@@ -113,8 +113,8 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 			return err
 		}
 	}
-	for i := range w.Withdraws {
-		if err := checkWithdraw(&w.Withdraws[i]); err != nil {
+	for i := range w.Withdrawals {
+		if err := checkWithdrawal(&w.Withdrawals[i]); err != nil {
 			return err
 		}
 	}
@@ -166,9 +166,10 @@ func checkDeposit(p *persistence.Deposit) error {
 	return checkID("deposit", p.ID)
 }
 
-func checkWithdraw(d *persistence.Withdraw) error {
+func checkWithdrawal(d *persistence.Withdrawal) error {
 	switch d.Status {
-	case persistence.WithdrawApproved, persistence.WithdrawRefused, persistence.WithdrawCancelled:
+	case persistence.WithdrawalApproved, persistence.WithdrawalRefused,
+		persistence.WithdrawalCancelled:
 	default:
 		return fmt.Errorf(
 			"%w: withdrawal %d has status %d: only closed ones are history",
@@ -249,8 +250,8 @@ func CheckTrades(q *persistence.TradeQuery) error {
 // CheckDeposits refuses a query that has no meaning.
 func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Offset) }
 
-// CheckWithdraws refuses a query that has no meaning.
-func CheckWithdraws(q *persistence.WithdrawQuery) error { return checkOffset(q.Offset) }
+// CheckWithdrawals refuses a query that has no meaning.
+func CheckWithdrawals(q *persistence.WithdrawalQuery) error { return checkOffset(q.Offset) }
 
 // NoReference returns ErrNotFound for a reference that no deposit up to watermark has, and ErrGap
 // if the store's own watermark is below that.
@@ -311,8 +312,9 @@ func checkOffset(n int) error {
 	return nil
 }
 
-// WithdrawMatches reports whether a withdrawal passes the query's filters (not Before and Offset).
-func WithdrawMatches(d *persistence.Withdraw, q *persistence.WithdrawQuery) bool {
+// WithdrawalMatches reports whether a withdrawal passes the query's filters (not Before and
+// Offset).
+func WithdrawalMatches(d *persistence.Withdrawal, q *persistence.WithdrawalQuery) bool {
 	return (q.Account == 0 || d.Account == q.Account) &&
 		(q.Currency == 0 || d.Currency == q.Currency) &&
 		(q.Status == 0 || d.Status == q.Status) &&

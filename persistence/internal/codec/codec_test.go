@@ -28,7 +28,7 @@ type rowCase struct {
 }
 
 func drawRow(t *rapid.T) rowCase {
-	return rapid.SampledFrom([]func(*rapid.T) rowCase{drawTrade, drawOrder, drawWithdraw,
+	return rapid.SampledFrom([]func(*rapid.T) rowCase{drawTrade, drawOrder, drawWithdrawal,
 		drawCandle, drawAction, drawDeposit}).Draw(t, "kind")(t)
 }
 
@@ -85,8 +85,8 @@ func drawOrder(t *rapid.T) rowCase {
 	}}
 }
 
-func drawWithdraw(t *rapid.T) rowCase {
-	v := persistence.Withdraw{
+func drawWithdrawal(t *rapid.T) rowCase {
+	v := persistence.Withdrawal{
 		ID: drawID(t), Account: rapid.Uint32().Draw(t, "account"),
 		Currency: rapid.Uint16().Draw(t, "currency"), Amount: drawAmount(t),
 		Status: uint8(rapid.IntRange(0, 255).Draw(t, "status")),
@@ -94,9 +94,9 @@ func drawWithdraw(t *rapid.T) rowCase {
 		ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), Address: drawText(t),
 		Details: rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
 	}
-	return rowCase{AppendWithdraw(nil, &v), v, func(b []byte) (any, error) {
-		var got persistence.Withdraw
-		err := DecodeWithdraw(b, v.ID, &got)
+	return rowCase{AppendWithdrawal(nil, &v), v, func(b []byte) (any, error) {
+		var got persistence.Withdrawal
+		err := DecodeWithdrawal(b, v.ID, &got)
 		return got, err
 	}}
 }
@@ -171,7 +171,7 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 		var o persistence.Order
 		var p persistence.Deposit
 		var w persistence.Wallet
-		var d persistence.Withdraw
+		var d persistence.Withdrawal
 		var c persistence.Candle
 		var a persistence.Action
 		TradeSide(b)
@@ -179,7 +179,7 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 		OrderMatches(b, &persistence.OrderQuery{Side: 1, Status: 2, MaxSeq: 3})
 		for _, err := range []error{DecodeTrade(b, 1, &tr), DecodeOrder(b, 1, 1, &o),
 			DecodeDeposit(b, 1, 1, &p), DecodeWallet(b, 1, &w),
-			DecodeWithdraw(b, 1, &d), DecodeCandle(b, 1, 1, 1, &c), DecodeAction(b, 1, &a)} {
+			DecodeWithdrawal(b, 1, &d), DecodeCandle(b, 1, 1, 1, &c), DecodeAction(b, 1, &a)} {
 			if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
 				t.Fatal(err)
 			}

@@ -89,8 +89,8 @@ func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 	return d.close("wallet", uint64(account))
 }
 
-// AppendWithdraw writes everything of d but its id.
-func AppendWithdraw(dst []byte, d *persistence.Withdraw) []byte {
+// AppendWithdrawal writes everything of d but its id.
+func AppendWithdrawal(dst []byte, d *persistence.Withdrawal) []byte {
 	dst = append(dst, Version, d.Status)
 	dst = binary.AppendUvarint(dst, d.ClosedSeq)
 	dst = binary.AppendUvarint(dst, uint64(d.Account))
@@ -102,10 +102,10 @@ func AppendWithdraw(dst []byte, d *persistence.Withdraw) []byte {
 	return appendText(dst, d.Details)
 }
 
-// DecodeWithdraw reads what AppendWithdraw wrote.
-func DecodeWithdraw(row []byte, id uint64, d *persistence.Withdraw) error {
+// DecodeWithdrawal reads what AppendWithdrawal wrote.
+func DecodeWithdrawal(row []byte, id uint64, d *persistence.Withdrawal) error {
 	r := open(row)
-	*d = persistence.Withdraw{
+	*d = persistence.Withdrawal{
 		ID:        id,
 		Status:    r.byte(),
 		ClosedSeq: r.uvarint(),

@@ -33,9 +33,9 @@ var kinds = []func(row []byte) (value any, again []byte, err error){
 		return v, AppendWallet(nil, &v), err
 	},
 	func(row []byte) (any, []byte, error) {
-		var v persistence.Withdraw
-		err := DecodeWithdraw(row, 7, &v)
-		return v, AppendWithdraw(nil, &v), err
+		var v persistence.Withdrawal
+		err := DecodeWithdrawal(row, 7, &v)
+		return v, AppendWithdrawal(nil, &v), err
 	},
 	func(row []byte) (any, []byte, error) {
 		var v persistence.Candle
@@ -63,7 +63,8 @@ func FuzzRows(f *testing.F) {
 			Reference: "paid"}),
 		AppendWallet(nil, &persistence.Wallet{Name: "ann", Seq: 5,
 			Holdings: []persistence.Holding{{Currency: "BTC", Balance: fee}}}),
-		AppendWithdraw(nil, &persistence.Withdraw{Status: persistence.WithdrawRefused, Amount: 5,
+		AppendWithdrawal(nil, &persistence.Withdrawal{Status: persistence.WithdrawalRefused,
+			Amount:  5,
 			Address: "there", Details: "no"}),
 		AppendCandle(nil, &persistence.Candle{Open: 5, High: 9, Low: 1, Close: 4,
 			Volume: money.TotalFromBits(0, 3)}),

@@ -11,49 +11,51 @@ import (
 	"exchange/core/money"
 )
 
-// asked returns small with two pending withdraws: 1 of 2 BTC of alice's is new, 2 of 30 USD of
+// asked returns small with two pending withdrawals: 1 of 2 BTC of alice's is new, 2 of 30 USD of
 // bob's is verified.
 func asked() *State {
 	s := small()
 	apply(must{}, s,
-		event.Record{Kind: event.KindWithdraw, TimeUs: 35,
-			Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 7, Currency: 1,
+		event.Record{Kind: event.KindWithdrawal, TimeUs: 35,
+			Withdrawal: event.Withdrawal{ID: 1, Account: 1, Key: 1, Nonce: 7, Currency: 1,
 				Amount: 2 * coin, Address: "to alice"}},
-		event.Record{Kind: event.KindWithdraw, TimeUs: 36,
-			Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
+		event.Record{Kind: event.KindWithdrawal, TimeUs: 36,
+			Withdrawal: event.Withdrawal{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
 				Address: "to bob"}},
-		event.Record{Kind: event.KindWithdrawMoved, TimeUs: 37,
-			WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
-				To: event.WithdrawVerified}})
+		event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 37,
+			WithdrawalMoved: event.WithdrawalMoved{ID: 2, Account: 2, Currency: 2,
+				Amount: 30 * coin,
+				To: event.WithdrawalVerified}})
 	return s
 }
 
 // ask returns a third withdraw that fits asked, of all that alice has left.
 func ask() event.Record {
-	return event.Record{Kind: event.KindWithdraw, TimeUs: 40,
-		Withdraw: event.Withdraw{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1, Amount: 6 * coin,
+	return event.Record{Kind: event.KindWithdrawal, TimeUs: 40,
+		Withdrawal: event.Withdrawal{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1,
+			Amount: 6 * coin,
 			Address: "to alice"}}
 }
 
-// confirm1 verifies the first withdraw of asked, approve2 approves the second.
+// confirm1 verifies the first withdrawal of asked, approve2 approves the second.
 func confirm1() event.Record {
-	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40,
-		WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 9, Currency: 1,
-			Amount: 2 * coin, To: event.WithdrawVerified}}
+	return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 40,
+		WithdrawalMoved: event.WithdrawalMoved{ID: 1, Account: 1, Key: 1, Nonce: 9, Currency: 1,
+			Amount: 2 * coin, To: event.WithdrawalVerified}}
 }
 
 func approve2() event.Record {
-	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, Operator: "olga",
-		WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
-			To: event.WithdrawApproved}}
+	return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 40, Operator: "olga",
+		WithdrawalMoved: event.WithdrawalMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
+			To: event.WithdrawalApproved}}
 }
 
 func wrongCode1() event.Record {
 	return event.Record{Kind: event.KindCodeRefused, TimeUs: 40,
-		CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 9, Tries: 1}}
+		CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 1, Key: 1, Nonce: 9, Tries: 1}}
 }
 
-func TestTheWithdrawRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
+func TestTheWithdrawalRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
 	for _, r := range []event.Record{ask(), confirm1(), approve2(), wrongCode1()} {
 		s := asked()
 		apply(t, s, r)
@@ -63,14 +65,14 @@ func TestTheWithdrawRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
 	}
 }
 
-func TestApplyRefusesWithdrawsThatDoNotFit(t *testing.T) {
-	f := func(what string, change func(w *event.Withdraw), text string) {
+func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
+	f := func(what string, change func(w *event.Withdrawal), text string) {
 		t.Helper()
 		r := ask()
-		change(&r.Withdraw)
+		change(&r.Withdrawal)
 		refusedBy(t, asked(), what, r, text)
 	}
-	type W = *event.Withdraw
+	type W = *event.Withdrawal
 	f("account 0", func(w W) { w.Account = 0 }, "no account 0")
 	f("an unknown account", func(w W) { w.Account = 4 }, "no account 4")
 	f("no currency", func(w W) { w.Currency = 0 }, "no currency 0")
@@ -96,15 +98,15 @@ func TestApplyRefusesWithdrawsThatDoNotFit(t *testing.T) {
 
 // Wallets draw ids at once: the records of two accounts may come in another order, never those of
 // one.
-func TestIDsOfWithdrawsGrowWithinAnAccount(t *testing.T) {
+func TestIDsOfWithdrawalsGrowWithinAnAccount(t *testing.T) {
 	s := asked()
 	later, earlier := ask(), ask()
-	later.Withdraw.ID, later.Withdraw.Amount = 9, coin
-	w := &earlier.Withdraw
+	later.Withdrawal.ID, later.Withdrawal.Amount = 9, coin
+	w := &earlier.Withdrawal
 	w.ID, w.Account, w.Key, w.Currency, w.Amount = 8, 2, 0, 2, coin
 	apply(t, s, later, earlier)
-	if s.LastWithdraw() != 9 || s.Withdraw(8) == nil || s.Withdraw(9) == nil {
-		t.Errorf("%+v up to %d", s.Withdraws(), s.LastWithdraw())
+	if s.LastWithdrawal() != 9 || s.Withdrawal(8) == nil || s.Withdrawal(9) == nil {
+		t.Errorf("%+v up to %d", s.Withdrawals(), s.LastWithdrawal())
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)
@@ -113,7 +115,7 @@ func TestIDsOfWithdrawsGrowWithinAnAccount(t *testing.T) {
 		t.Errorf("its image: %v", err)
 	}
 	r := ask()
-	r.Withdraw.ID = 7
+	r.Withdrawal.ID = 7
 	refusedBy(t, s, "an id below the account's newest", r,
 		"withdraw 7 is pending already, or comes after one with a higher id of account alice")
 }
@@ -129,9 +131,9 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 		refusedBy(t, s, "the id "+id.String(), begins(id),
 			"without an id, or with the one that it has")
 	}
-	if !s.Withdraw(1).Stale || s.Withdraw(1).Renewed || s.Withdraw(2).Stale ||
+	if !s.Withdrawal(1).Stale || s.Withdrawal(1).Renewed || s.Withdrawal(2).Stale ||
 		s.History() != (event.HistoryID{1}) {
-		t.Errorf("the withdraws are %+v and %+v", s.Withdraw(1), s.Withdraw(2))
+		t.Errorf("the withdraws are %+v and %+v", s.Withdrawal(1), s.Withdrawal(2))
 	}
 	image := s.AppendTo(nil)
 	for what, r := range map[string]event.Record{"a code of before": confirm1(),
@@ -145,7 +147,7 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 	expired := wrongCode1()
 	expired.CodeRefused.Expired, expired.CodeRefused.Tries = true, 0
 	apply(t, s, approve2(), expired, confirm1())
-	if w := s.Withdraw(1); w.Status != event.WithdrawVerified || w.Tries != 0 || w.Issue != 2 {
+	if w := s.Withdrawal(1); w.Status != event.WithdrawalVerified || w.Tries != 0 || w.Issue != 2 {
 		t.Errorf("the withdraw is %+v", w)
 	}
 	s.ForgetHistory()
@@ -163,12 +165,12 @@ func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 		return s
 	}
 	s, before := begun(), asked()
-	want := *before.Withdraw(1)
+	want := *before.Withdrawal(1)
 	want.Issue, want.IssuedUs, want.Renewed = 2, 39, true
-	if w := s.Withdraw(1); *w != want {
+	if w := s.Withdrawal(1); *w != want {
 		t.Errorf("the withdraw is %+v, want %+v", *w, want)
 	}
-	if out := mailsOf(s); !slices.Equal(out, []Mail{{ID: 3, TimeUs: 39, Withdraw: want}}) {
+	if out := mailsOf(s); !slices.Equal(out, []Mail{{ID: 3, TimeUs: 39, Withdrawal: want}}) {
 		t.Errorf("the outbox is %+v", out)
 	}
 	if back, err := Decode(s.AppendTo(nil)); err != nil || back.Hash() != s.Hash() {
@@ -176,7 +178,7 @@ func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 	}
 	refusedBy(t, begun(), "a try of the code before", wrongCode1(), "of an earlier history")
 	apply(t, s, confirm1())
-	if w := s.Withdraw(1); w.Status != event.WithdrawVerified || w.Renewed || s.Mails() != 0 {
+	if w := s.Withdrawal(1); w.Status != event.WithdrawalVerified || w.Renewed || s.Mails() != 0 {
 		t.Errorf("the withdraw is %+v, with %d mails", w, s.Mails())
 	}
 
@@ -184,25 +186,25 @@ func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 	expired, wrong := wrongCode1(), wrongCode1()
 	expired.CodeRefused.Expired, expired.CodeRefused.Tries = true, 0
 	apply(t, s, mailed(1), expired, wrong) // the mail of before is told of late
-	if w := s.Withdraw(1); w.Issue != 3 || w.Tries != 1 || w.Renewed || s.Mails() != 1 {
+	if w := s.Withdrawal(1); w.Issue != 3 || w.Tries != 1 || w.Renewed || s.Mails() != 1 {
 		t.Errorf("the withdraw is %+v, with %d mails", w, s.Mails())
 	}
 }
 
 func TestAnApprovalOfAFrozenAccountSaysSo(t *testing.T) {
 	despite := approve2()
-	despite.WithdrawMoved.DespiteFreeze = true
+	despite.WithdrawalMoved.DespiteFreeze = true
 	frozen := asked()
 	apply(t, frozen, freeze(2, true))
 	refusedBy(t, asked(), "a freeze that is not there", despite,
 		"that its account is frozen is false")
 	refusedBy(t, frozen, "an approval of a frozen account", approve2(),
 		"that its account is frozen is true")
-	for _, to := range []uint8{event.WithdrawRefused, event.WithdrawCancelled} {
+	for _, to := range []uint8{event.WithdrawalRefused, event.WithdrawalCancelled} {
 		frozen := asked()
 		apply(t, frozen, freeze(2, true))
 		r := despite
-		r.WithdrawMoved.To = to
+		r.WithdrawalMoved.To = to
 		refusedBy(t, frozen, "another status", r, "that its account is frozen is true")
 	}
 	frozen = asked()
@@ -212,14 +214,14 @@ func TestAnApprovalOfAFrozenAccountSaysSo(t *testing.T) {
 	}
 }
 
-func TestApplyRefusesMovesOfWithdrawsThatDoNotFit(t *testing.T) {
-	f := func(what string, change func(m *event.WithdrawMoved), text string) {
+func TestApplyRefusesMovesOfWithdrawalsThatDoNotFit(t *testing.T) {
+	f := func(what string, change func(m *event.WithdrawalMoved), text string) {
 		t.Helper()
 		r := approve2()
-		change(&r.WithdrawMoved)
+		change(&r.WithdrawalMoved)
 		refusedBy(t, asked(), what, r, text)
 	}
-	type M = *event.WithdrawMoved
+	type M = *event.WithdrawalMoved
 	f("withdraw 0", func(m M) { m.ID = 0 }, "withdraw 0 of account 2")
 	f("one that there never was", func(m M) { m.ID = 3 }, "withdraw 3 of account 2")
 	f("another account's", func(m M) { m.Account = 1 },
@@ -249,12 +251,12 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 		}
 	}
 	type C = *event.CodeRefused
-	f("no withdraw", func(c C) { c.Withdraw = 0 }, "a code for withdraw 0")
-	f("a withdraw that there never was", func(c C) { c.Withdraw = 3 }, "a code for withdraw 3")
+	f("no withdraw", func(c C) { c.Withdrawal = 0 }, "a code for withdraw 0")
+	f("a withdraw that there never was", func(c C) { c.Withdrawal = 3 }, "a code for withdraw 3")
 	f("another account's withdraw", func(c C) { c.Account, c.Key = 2, 0 },
 		"a code for withdraw 1 of account 2, which is not to be confirmed")
 	f("an unknown account", func(c C) { c.Account = 4 }, "a code for withdraw 1 of account 4")
-	f("a withdraw that is verified", func(c C) { c.Withdraw, c.Account, c.Key = 2, 2, 0 },
+	f("a withdraw that is verified", func(c C) { c.Withdrawal, c.Account, c.Key = 2, 2, 0 },
 		"a code for withdraw 2 of account 2, which is not to be confirmed")
 	f("an unknown key", func(c C) { c.Key = 2 }, "key number 2 is not of account 1")
 
@@ -270,7 +272,7 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 		"which is not to be confirmed")
 	s = asked()
 	r := confirm1()
-	r.WithdrawMoved.To = event.WithdrawCancelled
+	r.WithdrawalMoved.To = event.WithdrawalCancelled
 	apply(t, s, r)
 	refusedBy(t, s, "a withdraw that was cancelled since", wrongCode1(),
 		"which is not to be confirmed")
@@ -280,16 +282,16 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 func movedTo(t *testing.T, s *State, status uint8) error {
 	t.Helper()
 	r := approve2()
-	r.WithdrawMoved.To = status
+	r.WithdrawalMoved.To = status
 	return s.Apply(&r, new(Effects))
 }
 
-// TestAWithdrawHasThisLifeAndNoOther tries every status after every other.
-func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
+// TestAWithdrawalHasThisLifeAndNoOther tries every status after every other.
+func TestAWithdrawalHasThisLifeAndNoOther(t *testing.T) {
 	const (
-		fresh, verified              = event.WithdrawNew, event.WithdrawVerified
-		approved, refused, cancelled = event.WithdrawApproved, event.WithdrawRefused,
-			event.WithdrawCancelled
+		fresh, verified              = event.WithdrawalNew, event.WithdrawalVerified
+		approved, refused, cancelled = event.WithdrawalApproved, event.WithdrawalRefused,
+			event.WithdrawalCancelled
 	)
 	allowed := map[[2]uint8]bool{{fresh, verified}: true, {fresh, refused}: true,
 		{fresh, cancelled}:   true,
@@ -297,8 +299,8 @@ func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
 	for _, from := range []uint8{fresh, verified, approved, refused, cancelled} {
 		for to := range 256 {
 			s := small()
-			apply(t, s, event.Record{Kind: event.KindWithdraw,
-				Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin}})
+			apply(t, s, event.Record{Kind: event.KindWithdrawal,
+				Withdrawal: event.Withdrawal{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin}})
 			if from != fresh && movedTo(t, s, verified) != nil {
 				t.Fatal("a new one cannot be verified")
 			}
@@ -320,14 +322,14 @@ func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWhatEachMoveOfAWithdrawDoes(t *testing.T) {
+func TestWhatEachMoveOfAWithdrawalDoes(t *testing.T) {
 	const details = "the address is not known"
 	f := func(r event.Record, balance, reserve, withdrawn money.Amount, mails ...uint64) {
 		t.Helper()
 		s := asked()
-		m := &r.WithdrawMoved
+		m := &r.WithdrawalMoved
 		m.Details = details
-		before := *s.Withdraw(m.ID)
+		before := *s.Withdrawal(m.ID)
 		e := apply(t, s, r)
 		h := s.Account(m.Account).Wallet.Get(m.Currency)
 		if h.Balance != balance.Balance() || h.Reserve != reserve.Balance() {
@@ -338,14 +340,15 @@ func TestWhatEachMoveOfAWithdrawDoes(t *testing.T) {
 		}
 		after := before
 		after.Status, after.Details = m.To, details
-		if ends := m.To != event.WithdrawVerified; ends {
-			if s.Withdraw(m.ID) != nil || len(s.Account(m.Account).Withdraws()) != 0 ||
-				e.Withdraw == nil || *e.Withdraw != after || e.Withdraw.Pending() {
-				t.Errorf("to %d: pending %+v, ended %+v", m.To, s.Withdraw(m.ID), e.Withdraw)
+		if ends := m.To != event.WithdrawalVerified; ends {
+			if s.Withdrawal(m.ID) != nil || len(s.Account(m.Account).Withdrawals()) != 0 ||
+				e.Withdrawal == nil || *e.Withdrawal != after || e.Withdrawal.Pending() {
+				t.Errorf("to %d: pending %+v, ended %+v", m.To, s.Withdrawal(m.ID), e.Withdrawal)
 			}
-		} else if w := s.Withdraw(m.ID); w == nil || *w != after || !w.Pending() ||
-			e.Withdraw != nil || !slices.Equal(s.Account(m.Account).Withdraws(), []*Withdraw{w}) {
-			t.Errorf("to %d: pending %+v, ended %+v", m.To, w, e.Withdraw)
+		} else if w := s.Withdrawal(m.ID); w == nil || *w != after || !w.Pending() ||
+			e.Withdrawal != nil || !slices.Equal(s.Account(m.Account).Withdrawals(),
+				[]*Withdrawal{w}) {
+			t.Errorf("to %d: pending %+v, ended %+v", m.To, w, e.Withdrawal)
 		}
 		if s.Mails() != len(mails) || slices.ContainsFunc(mails, func(id uint64) bool {
 			return s.Mail(id) == nil
@@ -353,7 +356,7 @@ func TestWhatEachMoveOfAWithdrawDoes(t *testing.T) {
 			t.Errorf("to %d: the outbox is %+v", m.To, mailsOf(s))
 		}
 		if notice := s.Mail(3); notice != nil &&
-			*notice != (Mail{ID: 3, TimeUs: r.TimeUs, Withdraw: after}) {
+			*notice != (Mail{ID: 3, TimeUs: r.TimeUs, Withdrawal: after}) {
 			t.Errorf("to %d: the mail is %+v", m.To, notice)
 		}
 		if len(e.Settlements) != 1 || e.Settlements[0].Account != m.Account || len(e.Closed) != 0 {
@@ -364,62 +367,63 @@ func TestWhatEachMoveOfAWithdrawDoes(t *testing.T) {
 		}
 	}
 	to := func(r event.Record, status uint8) event.Record {
-		r.WithdrawMoved.To = status
+		r.WithdrawalMoved.To = status
 		return r
 	}
 	// alice has 9.5 BTC, of which 1.5 are in orders; bob has 95 USD, of which 18 are in an order.
 	// Mail 1 has the code of alice's, which is of use until it is confirmed or cancelled.
 	f(confirm1(), 9.5*coin, 3.5*coin, 0)
-	f(to(confirm1(), event.WithdrawCancelled), 9.5*coin, 1.5*coin, 0)
-	f(to(confirm1(), event.WithdrawRefused), 9.5*coin, 1.5*coin, 0, 3)
+	f(to(confirm1(), event.WithdrawalCancelled), 9.5*coin, 1.5*coin, 0)
+	f(to(confirm1(), event.WithdrawalRefused), 9.5*coin, 1.5*coin, 0, 3)
 	f(approve2(), 65*coin, 18*coin, 30*coin, 1)
-	f(to(approve2(), event.WithdrawRefused), 95*coin, 18*coin, 0, 1, 3)
-	f(to(approve2(), event.WithdrawCancelled), 95*coin, 18*coin, 0, 1)
+	f(to(approve2(), event.WithdrawalRefused), 95*coin, 18*coin, 0, 1, 3)
+	f(to(approve2(), event.WithdrawalCancelled), 95*coin, 18*coin, 0, 1)
 }
 
-func TestAWithdrawIsReservedAndItsCodeIsMailed(t *testing.T) {
+func TestAWithdrawalIsReservedAndItsCodeIsMailed(t *testing.T) {
 	s := asked()
 	e := apply(t, s, ask())
-	w := s.Withdraw(3)
-	want := Withdraw{ID: 3, Account: 1, Currency: 1, Amount: 6 * coin, Status: event.WithdrawNew,
+	w := s.Withdrawal(3)
+	want := Withdrawal{ID: 3, Account: 1, Currency: 1, Amount: 6 * coin,
+		Status: event.WithdrawalNew,
 		TimeUs: 40, Address: "to alice", Issue: 1, IssuedUs: 40}
-	if w == nil || *w != want || !w.Pending() || s.LastWithdraw() != 3 {
+	if w == nil || *w != want || !w.Pending() || s.LastWithdrawal() != 3 {
 		t.Errorf("%+v, want %+v", w, want)
 	}
 	if h := s.Account(1).Wallet.Get(1); h.Balance != h.Reserve || !h.Available().IsZero() {
 		t.Errorf("alice has %+v", h)
 	}
-	if list := s.Account(1).Withdraws(); len(list) != 2 || list[0].ID != 1 || list[1] != w {
+	if list := s.Account(1).Withdrawals(); len(list) != 2 || list[0].ID != 1 || list[1] != w {
 		t.Errorf("alice has %+v pending", list)
 	}
-	if out := mailsOf(s); len(out) != 2 || out[1] != (Mail{ID: 3, TimeUs: 40, Withdraw: want}) {
+	if out := mailsOf(s); len(out) != 2 || out[1] != (Mail{ID: 3, TimeUs: 40, Withdrawal: want}) {
 		t.Errorf("the outbox is %+v", out)
 	}
-	if e.Withdraw != nil || len(e.Settlements) != 1 || e.Settlements[0].Account != 1 {
+	if e.Withdrawal != nil || len(e.Settlements) != 1 || e.Settlements[0].Account != 1 {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestAWrongCodeIsCountedAndForAnOldOneANewOneIsMailed(t *testing.T) {
 	s := asked()
-	want := *s.Withdraw(1)
+	want := *s.Withdrawal(1)
 	code := func(timeUs int64, expired bool) {
 		t.Helper()
 		r := wrongCode1()
 		r.TimeUs, r.CodeRefused.Expired, r.CodeRefused.Tries = timeUs, expired, want.Tries
 		before := mailsOf(s)
 		e := apply(t, s, r)
-		if w := s.Withdraw(1); *w != want {
+		if w := s.Withdrawal(1); *w != want {
 			t.Errorf("%+v, want %+v", *w, want)
 		}
 		if expired { // the mail with the old code is of no use
-			before = []Mail{{ID: 3, TimeUs: timeUs, Withdraw: want}}
+			before = []Mail{{ID: 3, TimeUs: timeUs, Withdrawal: want}}
 		}
 		if out := mailsOf(s); !slices.Equal(out, before) {
 			t.Errorf("the outbox is %+v, want %+v", out, before)
 		}
 		if len(e.Settlements) != 1 || e.Settlements[0].Account != 1 ||
-			len(e.Settlements[0].Changes()) != 0 || e.Withdraw != nil {
+			len(e.Settlements[0].Changes()) != 0 || e.Withdrawal != nil {
 			t.Errorf("%+v", e)
 		}
 		if err := s.Check(); err != nil {
@@ -434,15 +438,15 @@ func TestAWrongCodeIsCountedAndForAnOldOneANewOneIsMailed(t *testing.T) {
 	code(42, true)
 	want.Tries = 3
 	code(43, false)
-	if m := s.Mail(3); m.Withdraw.Issue != 2 || m.Withdraw.Tries != 2 {
+	if m := s.Mail(3); m.Withdrawal.Issue != 2 || m.Withdrawal.Tries != 2 {
 		t.Errorf("the mail is %+v now", m)
 	}
 }
 
-func TestWithdrawCommandsUseTheirNoncesWhichNeverFall(t *testing.T) {
+func TestWithdrawalCommandsUseTheirNoncesWhichNeverFall(t *testing.T) {
 	for _, nonce := range []struct{ used, want uint64 }{{9, 9}, {7, 7}, {3, 7}} { // it was 7
 		a, c, w := ask(), confirm1(), wrongCode1()
-		a.Withdraw.Nonce, c.WithdrawMoved.Nonce, w.CodeRefused.Nonce = nonce.used, nonce.used,
+		a.Withdrawal.Nonce, c.WithdrawalMoved.Nonce, w.CodeRefused.Nonce = nonce.used, nonce.used,
 			nonce.used
 		for _, r := range []event.Record{a, c, w} {
 			s := asked()
@@ -454,7 +458,7 @@ func TestWithdrawCommandsUseTheirNoncesWhichNeverFall(t *testing.T) {
 	}
 }
 
-func TestAnOperatorMovesAWithdrawWithoutAKey(t *testing.T) {
+func TestAnOperatorMovesAWithdrawalWithoutAKey(t *testing.T) {
 	s := asked()
 	apply(t, s, approve2())
 	if k := s.KeyByName("alice-1"); k.Nonce != 7 {
@@ -462,14 +466,14 @@ func TestAnOperatorMovesAWithdrawWithoutAKey(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotPendingHasNoWithdraw(t *testing.T) {
+func TestWhatIsNotPendingHasNoWithdrawal(t *testing.T) {
 	s := asked()
-	if s.Withdraw(0) != nil || s.Withdraw(3) != nil || len(s.Account(3).Withdraws()) != 0 ||
+	if s.Withdrawal(0) != nil || s.Withdrawal(3) != nil || len(s.Account(3).Withdrawals()) != 0 ||
 		s.Account(3).Fees() != nil {
 		t.Error("something unknown is known")
 	}
 	apply(t, s, approve2())
-	if s.Withdraw(2) != nil || len(s.Withdraws()) != 1 || s.LastWithdraw() != 2 {
-		t.Errorf("%+v up to %d", s.Withdraws(), s.LastWithdraw())
+	if s.Withdrawal(2) != nil || len(s.Withdrawals()) != 1 || s.LastWithdrawal() != 2 {
+		t.Errorf("%+v up to %d", s.Withdrawals(), s.LastWithdrawal())
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"exchange/core/event"
 )
 
-func (s *State) withdraw(r *event.Record) error {
-	w := &r.Withdraw
+func (s *State) withdrawal(r *event.Record) error {
+	w := &r.Withdrawal
 	a := s.Account(w.Account)
 	switch {
 	case a == nil:
 		return fmt.Errorf("there is no account %d", w.Account)
-	case w.ID == 0 || s.withdraws[w.ID] != nil ||
-		len(a.Withdraws()) > 0 && w.ID <= a.Withdraws()[len(a.Withdraws())-1].ID:
+	case w.ID == 0 || s.withdrawals[w.ID] != nil ||
+		len(a.Withdrawals()) > 0 && w.ID <= a.Withdrawals()[len(a.Withdrawals())-1].ID:
 		return fmt.Errorf(
 			"withdraw %d is pending already, or comes after one with a higher id of account %s",
 			w.ID, a.Name)
@@ -23,43 +23,43 @@ func (s *State) withdraw(r *event.Record) error {
 	case w.Amount < 1:
 		return fmt.Errorf("a withdraw of %d units", int64(w.Amount))
 	}
-	s.lastWithdraw = max(s.lastWithdraw, w.ID) // neighbours of two accounts may be swapped
-	made := NewWithdraw(r)
+	s.lastWithdrawal = max(s.lastWithdrawal, w.ID) // neighbours of two accounts may be swapped
+	made := NewWithdrawal(r)
 	s.pend(a, made)
 	s.mail(r.TimeUs, made)
 	return s.useNonce(w.Key, w.Account, w.Nonce)
 }
 
-// NewWithdraw returns the withdrawal of a record that asks for one.
-func NewWithdraw(r *event.Record) *Withdraw {
-	w := &r.Withdraw
-	return &Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
-		Status: event.WithdrawNew, TimeUs: r.TimeUs,
+// NewWithdrawal returns the withdrawal of a record that asks for one.
+func NewWithdrawal(r *event.Record) *Withdrawal {
+	w := &r.Withdrawal
+	return &Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
+		Status: event.WithdrawalNew, TimeUs: r.TimeUs,
 		Address: w.Address, Issue: 1, IssuedUs: r.TimeUs}
 }
 
-func (s *State) pend(a *Account, w *Withdraw) {
-	s.withdraws[w.ID] = w
+func (s *State) pend(a *Account, w *Withdrawal) {
+	s.withdrawals[w.ID] = w
 	own := a.own()
-	own.withdraws = append(own.withdraws, w)
+	own.withdrawals = append(own.withdrawals, w)
 }
 
-// withdrawMoved follows the life cycle: New -> Verified -> Approved, and from the first two also
+// withdrawalMoved follows the life cycle: New -> Verified -> Approved, and from the first two also
 // Refused or Cancelled. The money of a frozen account leaves only when the record allows it.
-func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
-	m := &r.WithdrawMoved
-	w := s.withdraws[m.ID]
+func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
+	m := &r.WithdrawalMoved
+	w := s.withdrawals[m.ID]
 	if w == nil || w.Account != m.Account || w.Currency != m.Currency || w.Amount != m.Amount {
 		return fmt.Errorf("withdraw %d of account %d (%d units of currency %d) is not pending: %+v",
 			m.ID, m.Account, int64(m.Amount), m.Currency, w)
 	}
-	if !Follows(w.Status, m.To) || w.Stale && m.To == event.WithdrawVerified {
+	if !Follows(w.Status, m.To) || w.Stale && m.To == event.WithdrawalVerified {
 		return fmt.Errorf(
 			"withdraw %d goes from status %d to %d (its code is of an earlier history: %v)",
 			m.ID, w.Status, m.To, w.Stale)
 	}
 	if frozen := s.Account(w.Account).Frozen; m.DespiteFreeze !=
-		(frozen && m.To == event.WithdrawApproved) {
+		(frozen && m.To == event.WithdrawalApproved) {
 		return fmt.Errorf(
 			"withdraw %d goes to status %d, despite a freeze: %v; that its account is frozen is %v",
 			m.ID, m.To, m.DespiteFreeze, frozen)
@@ -68,13 +68,13 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 	s.unmail(s.outbox.codes[w.ID]) // it is not to be confirmed any more
 	if !w.Pending() {
 		s.unpend(w)
-		e.Withdraw = w
+		e.Withdrawal = w
 	}
 	switch m.To {
-	case event.WithdrawApproved:
+	case event.WithdrawalApproved:
 		c := &s.currencies[w.Currency-1]
 		c.Withdrawn = c.Withdrawn.Add(w.Amount.Balance())
-	case event.WithdrawRefused:
+	case event.WithdrawalRefused:
 		s.mail(r.TimeUs, w)
 	}
 	return s.useNonce(m.Key, m.Account, m.Nonce)
@@ -83,24 +83,25 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 // Follows reports whether a withdrawal may go from one status to another.
 func Follows(from, to uint8) bool {
 	switch to {
-	case event.WithdrawVerified:
-		return from == event.WithdrawNew
-	case event.WithdrawApproved:
-		return from == event.WithdrawVerified
-	case event.WithdrawRefused, event.WithdrawCancelled:
-		return from == event.WithdrawNew || from == event.WithdrawVerified
+	case event.WithdrawalVerified:
+		return from == event.WithdrawalNew
+	case event.WithdrawalApproved:
+		return from == event.WithdrawalVerified
+	case event.WithdrawalRefused, event.WithdrawalCancelled:
+		return from == event.WithdrawalNew || from == event.WithdrawalVerified
 	}
 	return false
 }
 
-func (s *State) unpend(w *Withdraw) {
-	delete(s.withdraws, w.ID)
+func (s *State) unpend(w *Withdrawal) {
+	delete(s.withdrawals, w.ID)
 	own := s.accounts[w.Account-1].own()
-	own.withdraws = slices.DeleteFunc(own.withdraws, func(o *Withdraw) bool { return o.ID == w.ID })
+	own.withdrawals = slices.DeleteFunc(own.withdrawals,
+		func(o *Withdrawal) bool { return o.ID == w.ID })
 }
 
 // Reissue makes a new code valid from a time on.
-func (w *Withdraw) Reissue(timeUs int64) {
+func (w *Withdrawal) Reissue(timeUs int64) {
 	w.Issue++
 	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, false
 }
@@ -109,10 +110,10 @@ func (w *Withdraw) Reissue(timeUs int64) {
 // an earlier history.
 func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused
-	w := s.withdraws[c.Withdraw]
-	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
+	w := s.withdrawals[c.Withdrawal]
+	if w == nil || w.Account != c.Account || w.Status != event.WithdrawalNew {
 		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v",
-			c.Withdraw, c.Account, w)
+			c.Withdrawal, c.Account, w)
 	}
 	if (w.Stale || w.Renewed) && !c.Expired {
 		return fmt.Errorf(

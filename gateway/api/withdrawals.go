@@ -14,7 +14,7 @@ import (
 	"exchange/gateway/encode"
 )
 
-// Limits of the lists of deposits and withdraws.
+// Limits of the lists of deposits and withdrawals.
 const (
 	DefaultTransfers = 100
 	MaxTransfers     = 1000
@@ -46,9 +46,9 @@ func (c *Call) deposits() {
 	list.Free()
 }
 
-func (c *Call) withdraws() {
+func (c *Call) withdrawals() {
 	q := committed.WithdrawalQuery{Currency: c.currencyNumber("currency_id"),
-		Status: c.withdrawStatus(), Before: c.before(), Offset: c.offset(),
+		Status: c.withdrawalStatus(), Before: c.before(), Offset: c.offset(),
 		Limit: c.limit("limit", DefaultTransfers, MaxTransfers)}
 	if c.badFields() {
 		return
@@ -64,14 +64,14 @@ func (c *Call) withdraws() {
 			b = append(b, ',')
 		}
 		w := &list.Rows[i]
-		b = appendWithdraw(b, w, c.engine.CurrencyCode(w.Currency))
+		b = appendWithdrawal(b, w, c.engine.CurrencyCode(w.Currency))
 	}
 	c.body = append(b, ']')
 	list.Free()
 }
 
-// withdrawStatus returns the parameter status, 0 without it.
-func (c *Call) withdrawStatus() uint8 {
+// withdrawalStatus returns the parameter status, 0 without it.
+func (c *Call) withdrawalStatus() uint8 {
 	p, ok := c.Query.Get("status")
 	if !ok {
 		return 0
@@ -85,8 +85,8 @@ func (c *Call) withdrawStatus() uint8 {
 	return 0
 }
 
-// appendWithdraw writes a Withdraw as all endpoints show it.
-func appendWithdraw(b []byte, w *committed.Withdrawal, currency string) []byte {
+// appendWithdrawal writes a Withdraw as all endpoints show it.
+func appendWithdrawal(b []byte, w *committed.Withdrawal, currency string) []byte {
 	b = strconv.AppendUint(append(b, `{"id":`...), w.ID, 10)
 	b = encode.Seconds(append(b, `,"timestamp":`...), w.TimeUs)
 	b = encode.Text(append(b, `,"currency":`...), currency)
@@ -99,7 +99,7 @@ func appendWithdraw(b []byte, w *committed.Withdrawal, currency string) []byte {
 	return append(b, '}')
 }
 
-func (c *Call) withdraw() {
+func (c *Call) withdrawal() {
 	if err := c.engine.Writable(); err != nil {
 		c.FailWith(err)
 		return
@@ -108,8 +108,8 @@ func (c *Call) withdraw() {
 		c.FailWith(err)
 		return
 	}
-	currency, amount := c.withdrawMoney()
-	address := c.withdrawAddress(&currency)
+	currency, amount := c.withdrawalMoney()
+	address := c.withdrawalAddress(&currency)
 	if c.badFields() {
 		return
 	}
@@ -119,14 +119,14 @@ func (c *Call) withdraw() {
 	}
 	cmd, err := c.engine.Withdraw(c.Key, c.Nonce, currency.Number, amount, address)
 	if err != nil {
-		c.withdrawUnknown(err)
+		c.withdrawalUnknown(err)
 		return
 	}
 	if cmd.Outcome() == actors.Accepted {
-		w := &cmd.Record().Withdraw
+		w := &cmd.Record().Withdrawal
 		c.Status = 201
-		c.body = appendWithdraw(c.body,
-			&committed.Withdrawal{ID: w.ID, Amount: w.Amount, Status: event.WithdrawNew,
+		c.body = appendWithdrawal(c.body,
+			&committed.Withdrawal{ID: w.ID, Amount: w.Amount, Status: event.WithdrawalNew,
 				TimeUs: cmd.Record().TimeUs, Address: w.Address}, currency.Code)
 	} else {
 		c.refused(cmd, nil)
@@ -134,8 +134,8 @@ func (c *Call) withdraw() {
 	cmd.Free()
 }
 
-// withdrawMoney reads the fields currency and amount.
-func (c *Call) withdrawMoney() (currency directory.Currency, amount money.Amount) {
+// withdrawalMoney reads the fields currency and amount.
+func (c *Call) withdrawalMoney() (currency directory.Currency, amount money.Amount) {
 	if text, ok := c.field("currency"); ok {
 		if known := c.engine.Currency(text); known != nil {
 			currency = *known
@@ -151,15 +151,15 @@ func (c *Call) withdrawMoney() (currency directory.Currency, amount money.Amount
 			c.bad("amount", err.Error())
 		case amount == 0:
 			c.bad("amount", FieldPositive)
-		case amount < currency.MinimumWithdraw:
-			c.bad("amount", "The smallest amount is "+currency.MinimumWithdraw.String()+".")
+		case amount < currency.MinimumWithdrawal:
+			c.bad("amount", "The smallest amount is "+currency.MinimumWithdrawal.String()+".")
 		}
 	}
 	return currency, amount
 }
 
-// withdrawAddress reads the field address, for a currency whose code is "" if it is not known.
-func (c *Call) withdrawAddress(currency *directory.Currency) string {
+// withdrawalAddress reads the field address, for a currency whose code is "" if it is not known.
+func (c *Call) withdrawalAddress(currency *directory.Currency) string {
 	b, ok := c.field("address")
 	switch {
 	case !ok:
@@ -191,7 +191,7 @@ func (c *Call) text(name string, most int) string {
 	return string(b)
 }
 
-func (c *Call) withdrawUnknown(err error) {
+func (c *Call) withdrawalUnknown(err error) {
 	if errors.Is(err, committed.ErrTimeout) {
 		c.Fail(OutcomeUnknown, " GET /api/v1/withdraws/ shows what there is.")
 		return
@@ -202,33 +202,33 @@ func (c *Call) withdrawUnknown(err error) {
 // MaxCode bounds the text of a code that is compared.
 const MaxCode = 64
 
-func (c *Call) confirmWithdraw() {
+func (c *Call) confirmWithdrawal() {
 	if err := c.engine.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
-	id, code := c.withdrawID(), c.text("code", MaxCode)
+	id, code := c.withdrawalID(), c.text("code", MaxCode)
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.ConfirmWithdraw(c.Key, c.Nonce, id, code)
-	c.withdrawMoved(id, cmd, err)
+	cmd, err := c.engine.ConfirmWithdrawal(c.Key, c.Nonce, id, code)
+	c.withdrawalMoved(id, cmd, err)
 }
 
-func (c *Call) cancelWithdraw() {
+func (c *Call) cancelWithdrawal() {
 	if err := c.engine.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
-	id := c.withdrawID()
+	id := c.withdrawalID()
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.CancelWithdraw(c.Key, c.Nonce, id)
-	c.withdrawMoved(id, cmd, err)
+	cmd, err := c.engine.CancelWithdrawal(c.Key, c.Nonce, id)
+	c.withdrawalMoved(id, cmd, err)
 }
 
-func (c *Call) withdrawID() (id uint64) {
+func (c *Call) withdrawalID() (id uint64) {
 	if text, ok := c.field("withdraw"); ok {
 		if id, ok = Integer(text); !ok || id == 0 {
 			c.bad("withdraw", FieldInteger)
@@ -237,25 +237,25 @@ func (c *Call) withdrawID() (id uint64) {
 	return id
 }
 
-// withdrawMoved answers with the withdrawal after a change, or tells why it did not change.
-func (c *Call) withdrawMoved(id uint64, cmd *actors.Command, err error) {
+// withdrawalMoved answers with the withdrawal after a change, or tells why it did not change.
+func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
 	if err != nil {
-		c.withdrawUnknown(err)
+		c.withdrawalUnknown(err)
 		return
 	}
 	rec := cmd.Record()
 	switch {
 	case cmd.Outcome() == actors.Accepted:
-		w := committed.WithdrawalRow(cmd.Withdraw())
-		c.body = appendWithdraw(c.body, &w, c.engine.CurrencyCode(w.Currency))
+		w := committed.WithdrawalRow(cmd.Withdrawal())
+		c.body = appendWithdrawal(c.body, &w, c.engine.CurrencyCode(w.Currency))
 	case rec.Kind == event.KindCodeRefused && rec.CodeRefused.Expired:
 		c.refuseField("code", "Code expired")
 	case rec.Kind == event.KindCodeRefused:
 		c.refuseField("code", "Wrong code")
 	case rec.Refusal.Reason == event.RefusedTries:
 		c.refuseField("code", "Too many tries")
-	case rec.Refusal.Reason == event.RefusedWithdraw:
-		c.withdrawNotMoved(id)
+	case rec.Refusal.Reason == event.RefusedWithdrawal:
+		c.withdrawalNotMoved(id)
 	default:
 		c.refused(cmd, nil)
 	}
@@ -267,9 +267,9 @@ func (c *Call) refuseField(name, text string) {
 	c.badFields()
 }
 
-// withdrawNotMoved tells the client why a withdrawal could not be changed. The refusal is durable,
-// so the withdrawal's row has the reason.
-func (c *Call) withdrawNotMoved(id uint64) {
+// withdrawalNotMoved tells the client why a withdrawal could not be changed. The refusal is
+// durable, so the withdrawal's row has the reason.
+func (c *Call) withdrawalNotMoved(id uint64) {
 	w, found, err := c.engine.WithdrawalOf(id)
 	text := "Withdraw is not pending"
 	switch {
@@ -277,7 +277,7 @@ func (c *Call) withdrawNotMoved(id uint64) {
 	case !found || w.Account != c.Key.Account.ID:
 		text = "Withdraw not found"
 	default:
-		text = "Withdraw is " + event.WithdrawStatusName(w.Status)
+		text = "Withdraw is " + event.WithdrawalStatusName(w.Status)
 	}
 	c.refuseField("withdraw", text)
 }

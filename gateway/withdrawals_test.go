@@ -9,9 +9,9 @@ import (
 	"exchange/gateway/api"
 )
 
-// Without a mail server a withdraw is refused before its wallet is asked, so the refusal uses no
+// Without a mail server a withdrawal is refused before its wallet is asked, so the refusal uses no
 // nonce and leaves no record.
-func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
+func TestWithdrawalsAreClosedWithoutAMailServer(t *testing.T) {
 	h := newHarness(t, nil)
 	h.accountAt("alice", "alice@example.com")
 	h.account("bob")
@@ -49,7 +49,7 @@ func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
 	}
 }
 
-func TestWhatAnOperatorSendsToSettleAWithdrawIsChecked(t *testing.T) {
+func TestWhatAnOperatorSendsToSettleAWithdrawalIsChecked(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
 	for body, text := range map[string]string{
