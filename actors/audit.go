@@ -45,14 +45,10 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 }
 
 // rest waits until nothing is in flight.
-func (e *Engine) rest(ctx context.Context) error {
-	err := e.until(ctx, func() bool {
-		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0
+func (c *comparison) rest(ctx context.Context) error {
+	return c.within(ctx, func() bool {
+		return c.commandsInFlight() == 0 && c.journal.pending.Load() == 0
 	})
-	if err != nil && err == ctx.Err() {
-		return committed.ErrTimeout
-	}
-	return err
 }
 
 // A present tells an audit how far a running engine has gone on.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/matching"
 	"exchange/core/state"
@@ -21,7 +22,9 @@ import (
 //     last while no commands are taken.
 //   - the state of the fold with the imager's, which gets the same batches in the same order.
 //
-// No command waits for more than a few milliseconds, however large the state is.
+// A command waits for a part at most: a book, for as long as two appends take. Differences in what
+// a wallet decides ahead count only without commands, because some decisions, such as a freeze,
+// leave nothing in flight that a look could see.
 type comparison struct {
 	*Engine
 	found   []error
@@ -33,6 +36,8 @@ const (
 	ordersCompared  = 2000
 	walletsCompared = 16
 	walletVisits    = 50
+	turnCompared    = 500 * time.Microsecond // of the fold, for wallets
+	imagerBehind    = 1000                   // records for which the fold waits
 )
 
 // run compares all. Its error is that of the engine's end, or of the context.
@@ -75,11 +80,9 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 		c.probe(p.Book, func() {
 			begin := time.Now()
 			to := c.journal.submitted()
-			patience, cancel := context.WithTimeout(ctx, restPatience)
-			defer cancel()
-			err = c.until(patience, func() bool { return c.committed.Folded() >= to })
+			err = c.within(ctx, func() bool { return c.committed.Folded() >= to })
 			if err == nil {
-				c.probe(c.fold, func() {
+				c.probeFold(func() {
 					done, differ = c.verifyOrders(p, c.committed.State().Pair(p.Number), at,
 						ordersCompared)
 				})
@@ -112,21 +115,31 @@ func (c *comparison) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// within waits for a condition, for as long as an audit is patient.
+func (c *comparison) within(ctx context.Context, condition func() bool) error {
+	patience, cancel := context.WithTimeout(ctx, restPatience)
+	defer cancel()
+	err := c.until(patience, condition)
+	if err != nil && err == patience.Err() && ctx.Err() == nil {
+		return committed.ErrTimeout
+	}
+	return err
+}
+
 // wallets compares all wallets.
 func (c *comparison) wallets(ctx context.Context) error {
-	var accounts int
-	c.probe(c.fold, func() { accounts = len(c.committed.State().Accounts()) })
-	left := make([]*directory.Account, accounts)
+	left := make([]*directory.Account, c.dir.Accounts())
 	for i := range left {
 		left[i] = c.dir.Account(uint32(i + 1))
 	}
 	for range walletVisits {
 		var again []*directory.Account
-		for some := range slices.Chunk(left, walletsCompared) {
+		for len(left) > 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			again = append(again, c.someWallets(some, false)...)
+			n, more := c.someWallets(left)
+			left, again = left[n:], append(again, more...)
 		}
 		if left = again; len(left) == 0 {
 			return nil
@@ -136,52 +149,72 @@ func (c *comparison) wallets(ctx context.Context) error {
 		}
 	}
 	for some := range slices.Chunk(left, walletsCompared) {
-		if err := c.walletsAtRest(ctx, some); err != nil {
+		stood, err := c.walletsAtRest(ctx, some)
+		if err == nil {
+			err = c.pause(ctx, 10*stood) // commands go on for most of the time
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// walletsAtRest compares wallets while no commands are taken.
-func (c *comparison) walletsAtRest(ctx context.Context, some []*directory.Account) error {
-	patience, cancel := context.WithTimeout(ctx, restPatience)
-	defer cancel()
-	defer c.stood(time.Now())
+// walletsAtRest compares wallets while no commands are taken. It returns for how long.
+func (c *comparison) walletsAtRest(ctx context.Context, some []*directory.Account) (
+	stood time.Duration, err error) {
+	begin := time.Now()
 	c.paused.Store(true)
-	defer c.paused.Store(false)
-	if err := c.rest(patience); err != nil {
-		return err
+	defer func() {
+		c.paused.Store(false)
+		stood = c.stood(begin)
+	}()
+	if err := c.rest(ctx); err != nil {
+		return 0, err
 	}
-	c.someWallets(some, true)
-	return nil
-}
-
-// someWallets compares wallets in one turn of the fold. It returns those that are to be visited
-// again. At rest it is none.
-func (c *comparison) someWallets(some []*directory.Account,
-	atRest bool) (again []*directory.Account) {
-	c.probe(c.fold, func() {
+	c.probeFold(func() {
 		s := c.committed.State()
 		for _, entry := range some {
 			c.probeWallet(entry, func(w *wallet) {
-				a := s.Account(entry.ID)
-				switch {
-				case !atRest && w.applied > s.Seq():
-					again = append(again, entry) // the fold has yet to come so far
-				case !atRest && w.flight.busy():
-					if err := verifySettled(w, a); err != nil {
-						c.find(err)
-						return
-					}
-					again = append(again, entry)
-				default:
-					c.find(verifyWallet(w, a, c.committed, true))
-				}
+				c.find(verifyWallet(w, s.Account(entry.ID), c.committed, true))
 			})
 		}
 	})
-	return again
+	return 0, nil
+}
+
+// someWallets compares the first wallets of a list in one short turn of the fold. It returns how
+// many it has visited, and which of them are to be visited again.
+func (c *comparison) someWallets(list []*directory.Account) (n int, again []*directory.Account) {
+	c.probe(c.fold, func() {
+		begin := time.Now()
+		for _, entry := range list[:min(walletsCompared, len(list))] {
+			c.probeWallet(entry, func(w *wallet) {
+				if !c.settledEqual(w, entry) {
+					again = append(again, entry)
+				}
+			})
+			if n++; time.Since(begin) > turnCompared {
+				return
+			}
+		}
+	})
+	return n, again
+}
+
+// settledEqual compares a wallet at the fold's sequence. It reports whether that was all, and notes
+// what differs in what is settled.
+func (c *comparison) settledEqual(w *wallet, entry *directory.Account) (all bool) {
+	s := c.committed.State()
+	if int(entry.ID) > len(s.Accounts()) || w.applied > s.Seq() {
+		return false // the fold has yet to come so far
+	}
+	a := s.Account(entry.ID)
+	if err := verifySettled(w, a); err != nil {
+		c.find(err)
+		return true
+	}
+	return !w.flight.busy() && verifyWorking(w, a, c.committed, true) == nil
 }
 
 // states compares the state of the fold with the imager's. While the imager makes an image, the
@@ -192,7 +225,8 @@ func (c *comparison) states(ctx context.Context) error {
 		var differ error
 		c.probe(c.fold, func() {
 			imager := c.committed.Imager()
-			if imager.Making() {
+			if imager.Making() ||
+				behind(c.committed.State().Seq(), c.committed.Imaged()) > imagerBehind {
 				return
 			}
 			c.probe(c.imager, func() {

@@ -3,10 +3,13 @@ package actors
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
+	"exchange/core/event"
 )
 
 // comparing begins a part of an audit's comparison.
@@ -16,11 +19,25 @@ func (g *gated) comparing(part func(c *comparison) error) (*comparison, <-chan e
 	return c, done
 }
 
+// queue returns the mailbox of an actor that there is once.
+func (g *gated) queue(name string) *mailbox.Mailbox {
+	i := slices.IndexFunc(g.e.queues, func(q queue) bool { return q.name == name })
+	return g.e.queues[i].mailbox
+}
+
 // clean fails the test unless a part has ended, and has found nothing.
 func (g *gated) clean(c *comparison, done <-chan error) {
 	g.t.Helper()
-	err := <-done
-	if err = errors.Join(append(c.found, err)...); err != nil {
+	if err := <-done; err != nil {
+		g.t.Error(err)
+	}
+	g.none(c)
+}
+
+// none fails the test if a comparison has found anything.
+func (g *gated) none(c *comparison) {
+	g.t.Helper()
+	if err := errors.Join(c.found...); err != nil {
 		g.t.Error(err)
 	}
 }
@@ -82,12 +99,13 @@ func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		all := []*directory.Account{g.key.Account, ben.Account}
 		c := &comparison{Engine: g.e}
-		again := c.someWallets(all, false)
-		if len(again) != 1 || again[0] != g.key.Account || len(c.found) > 0 {
+		n, again := c.someWallets(all)
+		if n != 2 || len(again) != 1 || again[0] != g.key.Account || len(c.found) > 0 {
 			t.Errorf("%d are visited again, found %v", len(again), c.found)
 		}
 		c, done := g.comparing(func(c *comparison) error {
-			return c.walletsAtRest(t.Context(), again)
+			_, err := c.walletsAtRest(t.Context(), again)
+			return err
 		})
 		eventually(t, "no commands are taken", g.e.paused.Load)
 		g.turnedAway("an order meanwhile", g.placing(g.sell(coin)), ErrPaused)
@@ -120,6 +138,86 @@ func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
 		}
 		g.clean(c, done)
 		g.ends("a cancel", g.cancelling(id), accepted)
+		g.end()
+	})
+}
+
+// A freeze leaves nothing in flight that a look at the wallet could see.
+func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.rest(g.sell(coin))
+		g.hold()
+		frozen := make(chan error, 1)
+		go func() {
+			_, err := g.e.Freeze("test", g.key.Account.Name, true)
+			frozen <- err
+		}()
+		eventually(t, "the freeze is at the store", g.held)
+		c := &comparison{Engine: g.e}
+		_, again := c.someWallets([]*directory.Account{g.key.Account})
+		if len(again) != 1 || len(c.found) > 0 {
+			t.Errorf("%d are visited again, found %v", len(again), c.found)
+		}
+		g.letGo()
+		if err := <-frozen; err != nil {
+			t.Error(err)
+		}
+		if _, again = c.someWallets([]*directory.Account{g.key.Account}); len(again) > 0 {
+			t.Error("a wallet at rest is visited again")
+		}
+		g.none(c)
+		g.end()
+	})
+}
+
+// A new key may read as soon as it is durable, and the fold may come to it later.
+func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		c := &comparison{Engine: g.e}
+		read := make(chan string, 1)
+		unblock := g.blocked() // in its turn, as a comparison
+		must[Admin](t)(g.e.CreateKey("test", g.key.Account.Name, "key-new", "secret",
+			event.AllPermissions, nil))
+		key := g.e.Key([]byte("key-new"))
+		go func() { read <- outcome(g.asking(new(committed.Wallet), key, 1)) }()
+		eventually(t, "the wallet has taken the nonce", func() (taken bool) {
+			g.e.probeWallet(g.key.Account, func(w *wallet) {
+				taken = slices.ContainsFunc(w.nonces,
+					func(n keyNonce) bool { return n.key == key.Number })
+			})
+			return taken
+		})
+		g.e.probeWallet(g.key.Account, func(w *wallet) { c.settledEqual(w, g.key.Account) })
+		unblock()
+		if got := <-read; got != accepted {
+			t.Error(got)
+		}
+		g.none(c)
+		g.end()
+	})
+}
+
+// A book that stands still waits for no read.
+func TestTheLookAtABookOvertakesReads(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.rest(g.sell(coin))
+		g.folded()
+		begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go g.e.probe(g.e.fold, func() { close(begun); <-first })
+		<-begun
+		waiting := func() int { return g.queue("committed").UserMessageCount() }
+		go g.e.probe(g.e.fold, func() { <-second }) // as a long read would
+		eventually(t, "a read waits", func() bool { return waiting() == 1 })
+		c, done := g.comparing(func(c *comparison) error {
+			return c.book(t.Context(), g.e.Pairs()[0])
+		})
+		eventually(t, "the look waits", func() bool { return waiting() == 2 })
+		close(first)
+		g.clean(c, done)
+		close(second)
 		g.end()
 	})
 }

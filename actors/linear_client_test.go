@@ -90,6 +90,9 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 			o.Kind = lineartest.RefuseWithdrawal
 		}
 		w := r.withdrawals[c.random.IntN(len(r.withdrawals))]
+		if n < 3 && len(r.confirmed) > 0 { // one that may still be approved
+			o.Kind, w = lineartest.ApproveWithdrawal, r.confirmed[len(r.confirmed)-1]
+		}
 		o.Account, o.Withdrawal = w.account, w.number
 	case n < 7:
 		o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.random.IntN(lineartest.Currencies),
@@ -454,6 +457,8 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	case lineartest.Withdrawal:
 		r.withdrawals = append(r.withdrawals,
 			known{o.Account, o.Withdrawal, c.Record().Withdrawal.ID})
+	case lineartest.ConfirmWithdrawal:
+		r.confirmed = append(r.confirmed, known{account: o.Account, number: o.Withdrawal})
 	}
 	return result
 }

@@ -117,6 +117,7 @@ type recording struct {
 	up          *sync.Cond     // e is another one
 	orders      []known        // acknowledged
 	withdrawals []known        // acknowledged
+	confirmed   []known        // withdrawals whose confirmation was acknowledged
 	sent        []known        // orders, whatever came of them
 	drawCount   int            // numbers given to withdrawals
 	numbers     map[uint64]int // of orders, by id

@@ -236,8 +236,12 @@ func (s *sim) freeze(l *life, name string, on bool) {
 		l.open[0]--
 		if !on {
 			b.lifting--
-		} else if err == nil && b.lifting == 0 {
-			b.since = s.steps
+		} else if err == nil && b.lifting == 0 && a != nil {
+			// A lift that came later in the records may have been answered first.
+			if b.since = s.steps; !a.Frozen {
+				b.since = 0
+				s.outcomes["freezes, answered after they were undone"]++
+			}
 		}
 		s.say("  %s: %s", what, outcome)
 	})

@@ -40,7 +40,7 @@ type Stats struct {
 	AppendWaiting time.Duration // how long the append in flight has been waiting; 0: none is
 	Confirmed     time.Duration // since the store last confirmed that this process owns it
 
-	FoldLag        uint64 // records that are durable and not in the committed state
+	FoldLag        uint64 // records that are durable and not in both the fold and the imager
 	ProjectionLag  uint64 // records that the store's projections do not have
 	ProjectionRows int64  // rows that they do not have
 	Outbox         int64  // mails
@@ -85,9 +85,10 @@ func (e *Engine) Stats() Stats {
 		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.ReadsInFlight(),
 		Mailboxes: e.mailboxCounts(),
 		Apply:     m.Apply.Read(), Snapshot: m.Snapshot.Read(),
-		AppendWaiting: e.journal.stalledFor(metrics.At(now)),
-		Confirmed:     max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
-		FoldLag:       behind(released, folded), ProjectionLag: behind(released, watermark),
+		AppendWaiting:  e.journal.stalledFor(metrics.At(now)),
+		Confirmed:      max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
+		FoldLag:        behind(released, min(folded, e.committed.Imaged())),
+		ProjectionLag:  behind(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
 		Outbox:         m.Outbox.Load(), SnapshotLag: behind(released, snapshot),
 		SnapshotBytes: m.SnapshotBytes.Load(), OpenOrders: m.Open.Load(),

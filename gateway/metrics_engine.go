@@ -72,8 +72,8 @@ var (
 		"Reads that wait for their answer, the store's included, and look-ups of why a command "+
 			"was refused. Of each kind no more than exchange_limits{limit=\"reads\"} are taken.")
 	foldLag = describe("fold_lag_records",
-		"Durable records that reads do not see yet. Beyond exchange_limits{limit=\"fold_lag\"} "+
-			"commands are refused.")
+		"Durable records that the fold, or the second one for images, does not have yet. Beyond "+
+			"exchange_limits{limit=\"fold_lag\"} commands are refused.")
 	projectionLag = describe("projection_lag_records",
 		"Durable records that the store's history does not have yet.")
 	projectionRows = describe("projection_lag_rows",

@@ -120,6 +120,9 @@ type (
 // stream events.
 func (*Released) Urgent() bool { return true }
 
+// Urgent implements mailbox.Urgent: the projector waits for no read.
+func (*flushed) Urgent() bool { return true }
+
 // Connect names the parts that the committed side tells of things, and the writer of projections.
 func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in

@@ -144,7 +144,9 @@ func (d *Door) Image(ctx context.Context) ([]byte, error) {
 	}
 	select {
 	case image := <-q.made:
-		return io.ReadAll(image)
+		b := make([]byte, image.Size)
+		_, err := io.ReadFull(image, b)
+		return b, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-d.dead:

@@ -244,11 +244,13 @@ func decode(image []byte, seq uint64, copies int) ([]*state.State, error) {
 		all.Go(func() { states[i], errs[i] = state.Decode(image) })
 	}
 	all.Wait()
-	switch s := states[0]; {
-	case errs[0] != nil:
-		return nil, errs[0]
-	case s.Seq() != seq:
-		return nil, fmt.Errorf("it is of sequence %d", s.Seq())
+	for i, err := range errs {
+		if err == nil && states[i].Seq() != seq {
+			err = fmt.Errorf("it is of sequence %d", states[i].Seq())
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return states, nil
 }

@@ -160,6 +160,13 @@ func (d *Directory) AddAccount(a *Account) {
 	d.accounts = append(d.accounts, a)
 }
 
+// Accounts returns how many accounts there are; their ids are 1 to that.
+func (d *Directory) Accounts() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.accounts)
+}
+
 // Account returns the account with that id, which must exist.
 func (d *Directory) Account(id uint32) *Account {
 	d.mu.RLock()

@@ -22,8 +22,9 @@ type Mailbox struct {
 	in, sys []any     // guarded by mu
 	urgent  FIFO[any] // guarded by mu
 
-	spare, rest []any // owned by the goroutine that runs it, like suspended
+	spare, rest []any // owned by the goroutine that runs it, like suspended and overtook
 	suspended   bool
+	overtook    int // urgent messages since the last other one
 
 	users     atomic.Int32 // messages that were sent and not yet taken, the urgent ones too
 	urgents   atomic.Int32
@@ -59,6 +60,8 @@ type Guard interface {
 const (
 	// keepCapacity is the longest slice a mailbox keeps after a burst.
 	keepCapacity = 1 << 14
+	// urgentAtOnce is how many urgent messages come before one of the others is due.
+	urgentAtOnce = 64
 	// turnMessages is how many messages an actor handles before it lets other goroutines run.
 	turnMessages = 1024
 )
@@ -183,16 +186,18 @@ func (m *Mailbox) Turn(most int) (more bool) {
 	return true
 }
 
-// take takes the next message: an urgent one if there is any. nil: nothing is left of what refill
-// has found.
+// take takes the next message: an urgent one if there is any, but for one other message after
+// urgentAtOnce of them. nil: nothing is left of what refill has found.
 func (m *Mailbox) take() (message any) {
-	if m.urgents.Load() > 0 {
+	if m.urgents.Load() > 0 && (m.overtook < urgentAtOnce || !m.swap()) {
+		m.overtook++
 		m.mu.Lock()
 		message = m.urgent.Pop()
 		m.mu.Unlock()
 		m.urgents.Add(-1)
 		return message
 	}
+	m.overtook = 0
 	if len(m.rest) > 0 {
 		message = m.rest[0]
 		m.rest[0] = nil
@@ -201,9 +206,13 @@ func (m *Mailbox) take() (message any) {
 	return message
 }
 
-// refill swaps the queued messages in when the last ones are done; false when there are none.
-func (m *Mailbox) refill() bool {
-	if len(m.rest) > 0 || m.urgents.Load() > 0 {
+// refill reports whether there are messages, and has them ready.
+func (m *Mailbox) refill() bool { return m.urgents.Load() > 0 || m.swap() }
+
+// swap swaps the queued messages in when the last ones are done; false when there are none. The
+// urgent ones do not count.
+func (m *Mailbox) swap() bool {
+	if len(m.rest) > 0 {
 		return true
 	}
 	m.mu.Lock()

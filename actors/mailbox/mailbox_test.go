@@ -70,3 +70,31 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
+	d := &diary{stuck: make(chan struct{})}
+	system := actor.NewActorSystem()
+	spawner := NewSpawner(system.Root, 0, &Host{Scheduler: Runners{}, Guard: noGuard{},
+		Lanes: true})
+	pid, err := spawner.Spawn("diary", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const urgent = 3 * urgentAtOnce
+	d.full.Add(1 + urgent + 2)
+	system.Root.Send(pid, note(-1))
+	for spawner.Newest().UserMessageCount() > 0 {
+		runtime.Gosched() // until it has left the mailbox
+	}
+	for i := range urgent {
+		system.Root.Send(pid, note(-2-i))
+	}
+	system.Root.Send(pid, note(1))
+	system.Root.Send(pid, note(2))
+	close(d.stuck)
+	d.full.Wait()
+	if first, second := slices.Index(d.notes, 1), slices.Index(d.notes, 2); first != urgentAtOnce ||
+		second != 2*urgentAtOnce+1 {
+		t.Errorf("the ordinary messages come %d. and %d.", first, second)
+	}
+}

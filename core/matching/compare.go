@@ -65,7 +65,7 @@ func (c *Comparison) Next(one, other *Book, n int) (done bool, differ *Differenc
 // appendOrdersAfter appends the best n orders of a side behind a place to dst, in the order of
 // Orders: those at price that are younger than the order id, then those at worse prices. The order
 // itself, and its level, need not be there any more. A price of 0 is the place before all. Ids grow
-// within a level, so it costs a search of the level's queue at most.
+// within a level, so an order that is gone costs a search of its level's queue at most.
 func (b *Book) appendOrdersAfter(dst []trading.Order, side trading.Side, price money.Price,
 	id uint64, n int) []trading.Order {
 	best := ^uint64(0)
@@ -74,7 +74,12 @@ func (b *Book) appendOrdersAfter(dst []trading.Order, side trading.Side, price m
 	}
 	for ln := range b.side(side).bestFrom(best) {
 		l := b.levels.at(ln)
-		for at := l.head; at != 0; at = b.orders.at(at).next {
+		first := l.head
+		if n := b.ids.lookup(id, &b.orders); n != 0 && l.price == price &&
+			b.orders.at(n).level == ln {
+			first = b.orders.at(n).next
+		}
+		for at := first; at != 0; at = b.orders.at(at).next {
 			if l.price == price && b.orders.at(at).id <= id {
 				continue
 			}

@@ -31,9 +31,11 @@ const (
 	sections
 )
 
-// entriesAtOnce, ordersAtOnce bound a part: to some hundred microseconds.
+// These bound a part to a millisecond or so: entries, their bytes in an image, and orders. What is
+// no list, with all pending withdrawals and mails, is one part.
 const (
 	entriesAtOnce = 64
+	bytesAtOnce   = 128 << 10
 	ordersAtOnce  = 2000
 )
 
@@ -50,8 +52,11 @@ func (c *Comparison) Next(one, other *State) (done bool, err error) {
 	if c.section == books {
 		err = c.nextOrders(one, other, n)
 	} else {
-		for end := min(c.index+entriesAtOnce, n); c.index < end && err == nil; c.index++ {
+		size := 0
+		for end := min(c.index+entriesAtOnce, n); c.index < end && size < bytesAtOnce &&
+			err == nil; c.index++ {
 			err = c.entry(one, other)
+			size += len(c.one.buf)
 		}
 	}
 	if c.index >= n {

@@ -25,7 +25,7 @@ func asked() *State {
 		event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 37,
 			WithdrawalMoved: event.WithdrawalMoved{ID: 2, Account: 2, Currency: 2,
 				Amount: 30 * coin,
-				To: event.WithdrawalVerified}})
+				To:     event.WithdrawalVerified}})
 	return s
 }
 
@@ -33,7 +33,7 @@ func asked() *State {
 func ask() event.Record {
 	return event.Record{Kind: event.KindWithdrawal, TimeUs: 40,
 		Withdrawal: event.Withdrawal{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1,
-			Amount: 6 * coin,
+			Amount:  6 * coin,
 			Address: "to alice"}}
 }
 
@@ -347,7 +347,7 @@ func TestWhatEachMoveOfAWithdrawalDoes(t *testing.T) {
 			}
 		} else if w := s.Withdrawal(m.ID); w == nil || *w != after || !w.Pending() ||
 			e.Withdrawal != nil || !slices.Equal(s.Account(m.Account).Withdrawals(),
-				[]*Withdrawal{w}) {
+			[]*Withdrawal{w}) {
 			t.Errorf("to %d: pending %+v, ended %+v", m.To, w, e.Withdrawal)
 		}
 		if s.Mails() != len(mails) || slices.ContainsFunc(mails, func(id uint64) bool {

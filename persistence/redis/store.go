@@ -248,14 +248,19 @@ func (s *Store) warn(ctx context.Context) error {
 // await asks until there is nothing to wait for, as long as ctx allows. It logs its reason to wait
 // once.
 func (s *Store) await(ctx context.Context, ask func() (again bool, err error)) error {
-	for said := false; ; said = true {
+	var reason error // of the wait so far
+	for {
 		again, err := ask()
 		if !again {
+			if err != nil && reason != nil && ctx.Err() != nil { // over while it asked
+				err = fmt.Errorf("%w: %w", reason, ctx.Err())
+			}
 			return err
 		}
-		if !said {
+		if reason == nil {
 			s.log.Info("waiting for Redis", "store", s.name, "because", err)
 		}
+		reason = err
 		pause := time.NewTimer(startPause)
 		select {
 		case <-ctx.Done():
