@@ -190,7 +190,9 @@ func TestWithdrawalsAreListedForOperators(t *testing.T) {
 	f := func(query string, want ...uint64) {
 		t.Helper()
 		got := decode[struct {
-			Withdrawals []struct{ Withdrawal uint64 }
+			Withdrawals []struct {
+				Withdrawal uint64 `json:"withdraw"`
+			} `json:"withdraws"`
 		}](t, ask("GET", "/operator/v1/withdraws"+query, ""))
 		var ids []uint64
 		for _, w := range got.Withdrawals {

@@ -67,7 +67,7 @@ func refuseWithdrawal(c *call) (any, error) {
 
 // A decision approves or refuses a withdrawal.
 type decision struct {
-	Withdrawal    uint64
+	Withdrawal    uint64 `json:"withdraw"`
 	Details       string
 	DespiteFreeze bool `json:"despite_freeze"`
 }
