@@ -406,8 +406,7 @@ func (h *secretHunt) searchFiles() {
 		if h.keepers[name] != nil {
 			return
 		}
-		text = bytes.TrimRight(text, "\x00") // logs are allocated ahead
-		h.all.hidden(h.t, name, text)
+		h.all.hidden(h.t, name, bytes.TrimRight(text, "\x00")) // logs are allocated ahead
 		if kind := filepath.Ext(name); kind == ".backup" || kind == ".zst" {
 			packed[kind]++
 			plain, err := unpack.DecodeAll(text, nil)
