@@ -3,7 +3,9 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"exchange/actors/committed"
@@ -218,6 +220,68 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 		close(first)
 		g.clean(c, done)
 		close(second)
+		g.end()
+	})
+}
+
+// What operators do meanwhile comes to wallets, fold and directory at different moments: new
+// accounts and keys, freezes, halts, cancels of all, and the ends of keys.
+func TestAuditsBesideOperatorsAreClean(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		stopping := make(chan struct{})
+		var busy sync.WaitGroup
+		again := func(do func(i int) error) {
+			busy.Go(func() {
+				for i := 1; ; i++ {
+					select {
+					case <-stopping:
+						return
+					default:
+					}
+					if err := do(i); err != nil && !errors.Is(err, ErrPaused) {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		admin := func(_ Admin, err error) error { return err }
+		again(func(i int) error { // accounts, and keys that read at once and end
+			name, key := fmt.Sprint("new-", i), fmt.Sprint("key-new-", i)
+			if err := admin(g.e.CreateAccount("test", name, "")); err != nil {
+				return err
+			}
+			err := admin(g.e.CreateKey("test", name, key, "secret", event.AllPermissions, nil))
+			if err != nil {
+				return err
+			}
+			if err := g.e.Ask(new(committed.Wallet), g.e.Key([]byte(key)), 1); err != nil {
+				return err
+			}
+			return admin(g.e.RevokeKey("test", key))
+		})
+		again(func(i int) error { return admin(g.e.Freeze("test", "ann", i%2 == 1)) })
+		again(func(i int) error { return admin(g.e.Halt("test", "BTC_USD", i%2 == 1)) })
+		again(func(i int) error {
+			_, err := g.e.OperatorCancelAll(t.Context(), "test", "ann", "")
+			return err
+		})
+		nonce := uint64(100)
+		again(func(int) error {
+			nonce++
+			c, err := g.e.Place(g.key, nonce, g.sell(1e5))
+			if err == nil {
+				c.Free()
+			}
+			return err
+		})
+		for range 5 {
+			c, done := g.comparing(func(c *comparison) error { return c.run(t.Context()) })
+			g.clean(c, done)
+		}
+		close(stopping)
+		busy.Wait()
 		g.end()
 	})
 }
