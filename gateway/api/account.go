@@ -55,20 +55,9 @@ func (c *Call) ownOrders() {
 		return
 	}
 	list, err := c.engine.Orders(c.asker(), q)
-	if err != nil {
-		c.readFailed(err)
-		return
-	}
-	b := append(c.body, '[')
-	for i := range list.Rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		o := &list.Rows[i]
-		b = appendOrder(b, o, c.engine.Market(o.Pair).Name)
-	}
-	c.body = append(b, ']')
-	list.Free()
+	answerRows(c, list, err, func(b []byte, o *committed.Order) []byte {
+		return appendOrder(b, o, c.engine.Market(o.Pair).Name)
+	})
 }
 
 // orderStatus returns the parameter status, 0 without it.
@@ -108,16 +97,7 @@ func (c *Call) ownTrades() {
 		return
 	}
 	list, err := c.engine.OwnTrades(c.asker(), taker, own, q)
-	if err != nil {
-		c.readFailed(err)
-		return
-	}
-	b := append(c.body, '[')
-	for i := range list.Rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		t := &list.Rows[i]
+	answerRows(c, list, err, func(b []byte, t *committed.Trade) []byte {
 		mine, fee := t.TakerSide, t.TakerFee
 		if t.Taker != me {
 			mine, fee = t.TakerSide.Opposite(), t.MakerFee
@@ -126,10 +106,8 @@ func (c *Call) ownTrades() {
 		b = encode.Side(append(b, `,"my_side":`...), mine)
 		b = appendBalance(b, "fee", fee)
 		b = encode.Text(append(b, `,"fee_currency":`...), c.received(t.Pair, mine))
-		b = append(b, '}')
-	}
-	c.body = append(b, ']')
-	list.Free()
+		return append(b, '}')
+	})
 }
 
 // received returns the code of the currency that a side of a trade gets.

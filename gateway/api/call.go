@@ -122,6 +122,24 @@ func (c *Call) asker() committed.Asker {
 	return committed.Asker{Key: c.Key, Nonce: c.Nonce, Address: c.Address}
 }
 
+// answerRows answers with the rows of a list, which it frees, or for the list that there is not.
+func answerRows[T any](c *Call, list *committed.List[T], err error,
+	add func(b []byte, row *T) []byte) {
+	if err != nil {
+		c.readFailed(err)
+		return
+	}
+	b := append(c.body, '[')
+	for i := range list.Rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = add(b, &list.Rows[i])
+	}
+	c.body = append(b, ']')
+	list.Free()
+}
+
 // readFailed answers for a list or a question that has no answer.
 func (c *Call) readFailed(err error) {
 	var history *committed.HistoryError

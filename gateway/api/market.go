@@ -143,18 +143,7 @@ func (c *Call) trades() {
 		return
 	}
 	list, err := c.engine.Trades(c.asker(), q)
-	if err != nil {
-		c.readFailed(err)
-		return
-	}
-	b := append(c.body, '[')
-	for i := range list.Rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		t := &list.Rows[i]
-		b = append(appendTrade(b, t, c.engine.Market(t.Pair).Name), '}')
-	}
-	c.body = append(b, ']')
-	list.Free()
+	answerRows(c, list, err, func(b []byte, t *committed.Trade) []byte {
+		return append(appendTrade(b, t, c.engine.Market(t.Pair).Name), '}')
+	})
 }

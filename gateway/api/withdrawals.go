@@ -27,23 +27,12 @@ func (c *Call) deposits() {
 		return
 	}
 	list, err := c.engine.Deposits(c.asker(), q)
-	if err != nil {
-		c.readFailed(err)
-		return
-	}
-	b := append(c.body, '[')
-	for i := range list.Rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		d := &list.Rows[i]
+	answerRows(c, list, err, func(b []byte, d *committed.Deposit) []byte {
 		b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
 		b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
 		b = encode.Text(append(b, `,"currency":`...), c.engine.CurrencyCode(d.Currency))
-		b = append(d.Amount.Append(append(b, `,"amount":`...)), '}')
-	}
-	c.body = append(b, ']')
-	list.Free()
+		return append(d.Amount.Append(append(b, `,"amount":`...)), '}')
+	})
 }
 
 func (c *Call) withdrawals() {
@@ -54,20 +43,9 @@ func (c *Call) withdrawals() {
 		return
 	}
 	list, err := c.engine.Withdrawals(c.asker(), q)
-	if err != nil {
-		c.readFailed(err)
-		return
-	}
-	b := append(c.body, '[')
-	for i := range list.Rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		w := &list.Rows[i]
-		b = appendWithdrawal(b, w, c.engine.CurrencyCode(w.Currency))
-	}
-	c.body = append(b, ']')
-	list.Free()
+	answerRows(c, list, err, func(b []byte, w *committed.Withdrawal) []byte {
+		return appendWithdrawal(b, w, c.engine.CurrencyCode(w.Currency))
+	})
 }
 
 // withdrawalStatus returns the parameter status, 0 without it.
