@@ -80,9 +80,7 @@ func (o *Options) Validate() error {
 	}
 	if len(o.Keys) > 0 {
 		o.Accounts = len(o.Keys)
-		if o.Connections > len(o.Keys) {
-			o.Connections = len(o.Keys) // a key's nonces grow in one connection
-		}
+		o.Connections = min(o.Connections, len(o.Keys)) // a key's nonces grow in one connection
 	}
 	m := o.Mix
 	switch {
@@ -99,6 +97,8 @@ func (o *Options) Validate() error {
 		return usagef("--connections is %d: write 1 to %d", o.Connections, maxConnections)
 	case o.Threads < 1 || o.Threads > 256:
 		return usagef("--threads is %d: write 1 to 256", o.Threads)
+	case o.Disk != "" && !isFolder(o.Disk):
+		return usagef("--disk is %q: write a folder that is on this machine", o.Disk)
 	case o.Duration <= 0:
 		return usagef("--duration is %v: write a time such as 30s", o.Duration)
 	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > maxRate:

@@ -30,6 +30,7 @@ func TestWrongOptionsAreRefusedByTheirNames(t *testing.T) {
 		"--connections":       func(o *Options) { o.Connections = 0 },
 		"--threads":           func(o *Options) { o.Threads = 0 },
 		"--duration":          func(o *Options) { o.Duration = 0 },
+		"--disk":              func(o *Options) { o.Disk = "/no/such/folder" },
 		"--rate":              func(o *Options) { o.Rate = -1 },
 		"--open-orders":       func(o *Options) { o.OpenOrders = -1 },
 		"1 to 4000":           func(o *Options) { o.OpenOrders = 7 },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -161,6 +162,11 @@ func (s *Sample) read(text string) bool {
 		}
 	}
 	return found > 0
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // folderSize is the size of the files in a folder; 0 of "". Files that vanish meanwhile count 0.
