@@ -19,7 +19,7 @@ demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data
 test: ## check the code and run all tests; installs what they need when it may
 	scripts/test
 
-fuzz: ## try what reads from the network and from disks with inputs that nobody thought of; FUZZTIME=1m of each
+fuzz: ## try random inputs on all that reads from the network and from disks; FUZZTIME=1m of each
 	scripts/fuzz
 
 chaos: ## kill, stop and starve the exchange and its Redis hundreds of times, and write docs/reliability.md

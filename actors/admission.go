@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"exchange/core/event"
 	"exchange/core/state"
@@ -27,6 +28,8 @@ type admission struct {
 	// capacity 1: an operator holds it while changing maintenance
 	maintaining chan struct{}
 	paused      atomic.Bool // an audit looks at the deciding side
+	rounds      rounds      // of looks for client order ids
+	clockError  func() time.Duration
 }
 
 // lagging tells how many records the committed side is behind, and how many rows the store is.
@@ -37,12 +40,13 @@ type lagging interface {
 // prepare makes the admission of an engine that is about to start.
 func (a *admission) prepare(o *Options, l *lifetime, owner *ownership) {
 	a.limits, a.timing, a.life, a.owner = &o.Limits, &o.Timing, l, owner
-	a.maintaining = make(chan struct{}, 1)
+	a.maintaining, a.clockError = make(chan struct{}, 1), o.clockError
 }
 
 // connect takes the maintenance of the state, and the parts that may be too far behind.
 func (a *admission) connect(s *state.State, j *journal, fold lagging) {
 	a.journal, a.fold = j, fold
+	a.rounds.begin(s.Seq())
 	if m := s.Maintenance(); m.On {
 		a.maintenance.Store(&m)
 	}
@@ -94,13 +98,8 @@ func (a *admission) writable(now int64) error {
 	return a.open(now)
 }
 
-// MaintenanceMessage returns the text for clients during maintenance; it may be empty.
-func (a *admission) MaintenanceMessage() string {
-	if m := a.maintenance.Load(); m != nil {
-		return m.Message
-	}
-	return ""
-}
+// Maintenance returns the maintenance that clients are told of, nil if there is none. Read only.
+func (a *admission) Maintenance() *event.Maintenance { return a.maintenance.Load() }
 
 // settleMaintenance lets clients' commands in again when maintenance ends, and keeps them out when
 // it begins.
@@ -128,8 +127,10 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 }
 
 // admit takes a slot for a command; giveBack returns it. This is the only place where a client's
-// command is turned away for load, and no actor has seen it yet.
+// command is turned away for load, and no actor has seen it yet. The look for its client order id
+// comes behind, so that the slots bound those looks, too.
 func (a *admission) admit(c *Command) error {
+	a.stamp(c)
 	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
 	if c.kind != event.KindCancel && c.kind != kindCancelAll {
 		most -= int64(a.limits.InFlightCancels)
@@ -154,8 +155,16 @@ func (a *admission) admit(c *Command) error {
 	return nil
 }
 
+// stamp makes the time of a command as wrong as the simulated clock.
+func (a *admission) stamp(c *Command) {
+	if a.clockError != nil {
+		c.timeUs += a.clockError().Microseconds()
+	}
+}
+
 // admitOperator takes a slot for an operator's command.
 func (a *admission) admitOperator(c *Command) error {
+	a.stamp(c)
 	if a.operating.Add(1)+a.inFlight.Load() > int64(a.limits.InFlight) {
 		a.operating.Add(-1)
 		return ErrBusy
@@ -180,6 +189,10 @@ func (a *admission) giveBack(c *Command) {
 		return
 	}
 	c.admitted = false
+	if c.round != 0 {
+		a.rounds.leave(c.round)
+		c.round = 0
+	}
 	if c.key == nil {
 		a.operating.Add(-1)
 		if c.kind == event.KindMaintenance {

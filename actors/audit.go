@@ -25,7 +25,7 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 	defer e.auditing.Store(false)
 	e.meter.Auditing.Begin()
 	defer e.meter.Auditing.End()
-	c := comparison{Engine: e}
+	c := comparison{Engine: e, orders: ordersCompared}
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}

@@ -175,8 +175,8 @@ func (d *damagedHistory) findsARowMissing(row, key string) {
 	d.find(row, key, historyLists[key]+": ", func(key string) error { return take(ctx, key).Err() })
 }
 
-// findsAChangedRow changes the last byte of the oldest row: of a trade its fees, of a deposit or an
-// action its text, of a candle its volume.
+// findsAChangedRow changes the last byte of the oldest row. That byte belongs to a trade's fees, to
+// the text of a deposit or an action, or to a candle's volume.
 func (d *damagedHistory) findsAChangedRow(list string) {
 	d.t.Helper()
 	ctx := d.t.Context()

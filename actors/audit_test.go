@@ -91,11 +91,12 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 				}
 			}
 		}
-		f("another deposit", "deposit 2 after deposit 0", rewritten(t, func(r *event.Record) {
+		skipped := rewritten(t, func(r *event.Record) {
 			if r.Kind == event.KindDeposit {
 				r.Deposit.ID++
 			}
-		}))
+		})
+		f("another deposit", "deposit 2 is not the next after 0", skipped)
 		f("a batch of another place", "comes after 0", func(batch []byte) []byte {
 			b, err := event.OpenBatch(batch)
 			if err != nil {
@@ -140,8 +141,9 @@ func TestAnAuditFindsWhereTheJournalSaysOtherwise(t *testing.T) {
 	})
 }
 
-// An audit begins again if its snapshot was replaced and the journal after it trimmed, with the
-// oldest that is kept then; if that is newer than what it looks at, it can only be asked for again.
+// An audit begins again if its snapshot was replaced and the journal after it trimmed. It takes the
+// oldest kept snapshot then. If that snapshot is newer than the audited state, the caller must ask
+// again.
 func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()

@@ -10,8 +10,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// BenchmarkAudit audits an engine that replays 1,000,000 records and finds all the rows that they
-// gave rise to: some of them in few long lists, or in many short ones.
+// BenchmarkAudit audits an engine: it replays 1,000,000 records and finds all their rows, in a few
+// long lists or in many short ones.
 func BenchmarkAudit(b *testing.B) {
 	for _, kind := range []string{"pebble", "redis"} {
 		for _, accounts := range []int{100, 50_000} {

@@ -62,7 +62,7 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, 
 	wg.Wait()
 }
 
-// backUp is a backup of a running engine, and the state that it is of.
+// backUp returns a backup of a running engine, and the state that the backup has.
 func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 	t.Helper()
 	image := must[[]byte](t)(e.Image(t.Context()))
@@ -266,8 +266,8 @@ func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
 	}
 }
 
-// goOn trades on a restored exchange: its numbers go on from where they were, and what was used
-// stays used.
+// goOn trades on a restored exchange: numbers go on after the last ones, and used names and nonces
+// stay used.
 func goOn(t *testing.T, e *Engine, was *state.State) {
 	t.Helper()
 	key := e.Key([]byte("key-of-account-0"))

@@ -25,6 +25,7 @@ type book struct {
 	orders     *matching.Book
 	halted     bool
 	lastTimeUs int64
+	last       money.Price // of the newest trade, 0 before the first
 	fills      []matching.Fill
 }
 
@@ -40,7 +41,7 @@ type bookShares struct {
 // newBook makes the book of a pair, with the open orders that the state has.
 func newBook(p *directory.Pair, market *state.Pair, shared *bookShares) *book {
 	b := &book{bookShares: shared, pair: p, orders: matching.New(), halted: market.Halted,
-		lastTimeUs: market.LastTimeUs()}
+		lastTimeUs: market.LastTimeUs(), last: market.Market.Last()}
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 		for order := range market.Book.Orders(side) {
 			b.orders.Add(order)
@@ -128,6 +129,12 @@ func (b *book) place(c *Command) {
 		c.refuse(event.RefusedHalted)
 		return
 	}
+	if bound := b.bound(w.side); bound != 0 &&
+		(w.side == trading.Buy && w.price > bound || w.side == trading.Sell && w.price < bound) {
+		c.bound = bound
+		c.refuse(event.RefusedPriceBand)
+		return
+	}
 	// A full book still takes orders that trade: the rest of one takes the place of a maker.
 	if b.orders.Len() >= b.limits.OpenOrdersPerBook && !b.crosses(w.side, w.price) {
 		c.refuse(event.RefusedBookLimit)
@@ -135,10 +142,13 @@ func (b *book) place(c *Command) {
 	}
 	fills, rest, cut := b.orders.Match(w.side, w.price, w.amount, b.limits.MaxFills, b.fills[:0])
 	b.fills = fills
+	if n := len(fills); n > 0 {
+		b.last = fills[n-1].Price
+	}
 	r := c.begin(event.KindOrder, b.pair.Number)
 	trades := r.Order.Trades[:0]
 	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(),
-		Nonce: w.nonce, Side: w.side, MaxFillsReached: cut,
+		Nonce: w.nonce, Side: w.side, RestCancelled: cut,
 		Price: w.price, Amount: w.amount, Remaining: rest, ClientID: w.clientID}
 	for i := range fills {
 		f := &fills[i]
@@ -155,6 +165,23 @@ func (b *book) place(c *Command) {
 	}
 	c.outcome = Accepted
 	c.encode()
+}
+
+// bound returns the worst price that an order may have, for its owner, 0 if it may have any.
+func (b *book) bound(side trading.Side) money.Price {
+	band, tick := b.pair.PriceBand, b.pair.PriceTick
+	switch {
+	case band == 0 || b.last == 0:
+		return 0
+	case side == trading.Buy:
+		bound := b.last.Above(band)
+		return bound - bound%tick
+	}
+	bound := b.last.Below(band)
+	if rest := bound % tick; rest > 0 {
+		bound += min(tick-rest, money.MaxPrice-bound)
+	}
+	return bound
 }
 
 // crosses reports whether an order would trade at once.

@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"exchange/core/event"
+	"exchange/core/ledger"
 )
 
-// A cancelAll is one command to cancel all open orders of an account, or those of one pair, while
-// its wallet carries it out. The wallet sends one cancel for each order, some at a time, and
+// A cancelAll is one command to cancel all open orders of an account that pass a filter, while its
+// wallet carries it out. The wallet sends one cancel for each order, some at a time, and
 // answers once, when the last cancel is released. A wallet runs one cancelAll at a time.
 type cancelAll struct {
 	parent *Command
@@ -28,8 +29,12 @@ type releasedCancel struct{ command *Command }
 // by then, so the list has each earlier order that rests, and no later one.
 func (w *wallet) beginCancelAll(c *Command) {
 	s := &cancelAll{parent: c}
-	for o := range w.open.Newest() {
-		if c.pair == nil || o.Pair == c.pair.Number {
+	f := ledger.OpenFilter{Side: c.order.side}
+	if c.pair != nil {
+		f.Pair = c.pair.Number
+	}
+	for o := range w.open.NewestOf(f) {
+		if w.clientIDs.Of(o.ID).HasPrefix(c.order.clientID) {
 			s.ids = append(s.ids, o.ID)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"exchange/core/money"
 )
 
-// block keeps a pair's book from its next messages until the function it returns is called.
+// block keeps a pair's book from its next messages until the returned function is called.
 func (g *gated) block(pair *directory.Pair) (unblock func()) {
 	blocked, goOn := make(chan struct{}), make(chan struct{})
 	go g.e.probe(pair.Book, func() { close(blocked); <-goOn })
@@ -27,7 +27,7 @@ func (g *gated) cancellingAll() <-chan []uint64 {
 	g.nonce++
 	nonce, done := g.nonce, make(chan []uint64, 1)
 	go func() {
-		c, err := g.e.CancelAll(g.key, nonce, nil)
+		c, err := g.e.CancelAll(g.key, nonce, CancelFilter{})
 		if err != nil {
 			g.t.Error(err)
 			done <- nil
@@ -48,7 +48,7 @@ func (g *gated) queued(n int) {
 	})
 }
 
-// records are those that were appended since the gate began to hold.
+// records returns the records that were appended since the gate began to hold.
 func (g *gated) records() (list []event.Record) {
 	g.t.Helper()
 	for _, b := range g.batches() {
@@ -235,8 +235,7 @@ func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
 	})
 }
 
-// The second finds its wallet with nothing in flight before the first has its answer: it waits all
-// the same.
+// The second waits even when its wallet has nothing in flight, as long as the first has no answer.
 func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -261,7 +260,7 @@ func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
 	})
 }
 
-// resting gives so many orders of a new account, in the pair with that number less 1.
+// resting places n resting orders of a new account, in the pair with the number pair + 1.
 func (g *gated) resting(name string, pair, n int) *directory.Key {
 	g.t.Helper()
 	key := fund(g.t, g.e, name, map[string]money.Amount{"BTC": coin})

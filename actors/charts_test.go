@@ -19,11 +19,11 @@ import (
 	"exchange/persistence"
 )
 
-// Whatever is in memory, on its way to the store or there already, and however often the process
-// ends: the newest candles of a chart and its history are those of all trades. Here a chart keeps
-// few candles, and orders have times of their own.
+// The newest candles of a chart and its history are those of all trades. It does not matter which
+// candles are in memory, on their way to the store, or stored, nor how often the process ends. Here
+// a chart keeps few candles, and orders have times of their own.
 func TestChartsAreThoseOfAllTrades(t *testing.T) {
-	// each run opens stores: see TestRandomCommandsReplayToTheSameState
+	// Each run opens stores: see TestRandomCommandsReplayToTheSameState
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
 		if err := f.Value.Set("8"); err != nil {
@@ -125,7 +125,7 @@ func (p *chartist) place(side trading.Side, price money.Price, amount money.Amou
 	return r
 }
 
-// candles are all of a frame, oldest first.
+// candles returns all candles of a frame, oldest first.
 func (p *chartist) candles(f market.Frame) (list []market.Candle) {
 	for i := range p.trades {
 		r := &p.trades[i]
@@ -174,7 +174,8 @@ func (p *chartist) check(history bool) {
 	}
 }
 
-// A chart in memory shows no more than the store keeps: else a restart would shorten it.
+// A chart in memory shows no more than the store keeps, because otherwise a restart would shorten
+// it.
 func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		for _, keep := range []int{1, 3, 0} { // 0 keeps all
@@ -208,7 +209,7 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 	})
 }
 
-// A view that its state's number does not date is made anew when its time is over.
+// A view whose update id says nothing about its age is made anew when its time is over.
 func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)

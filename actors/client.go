@@ -35,8 +35,8 @@ type OrderRequest struct {
 }
 
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
-// caller must Free the command. Errors are those of admission, and ErrTimeout, after which the
-// order may or may not be in.
+// caller must Free the command. Errors are those of admission and LookUpClientID, and ErrTimeout,
+// after which the order may or may not be in.
 func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
 	c := newCommand(event.KindOrder)
 	c.key, c.account, c.pair = key, key.Account, w.Pair
@@ -54,13 +54,30 @@ func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, erro
 	return e.do(c)
 }
 
-// CancelAll takes all open orders of the key's account back, or those of one pair; as Place.
-// Command.Cancelled returns them. It is refused for RefusedNoOrders when there are none.
-func (e *Engine) CancelAll(key *directory.Key, nonce uint64, pair *directory.Pair) (*Command,
+// CancelNamed takes the open order with a client order id back; as Place. It waits for an order
+// under that id that is on its way. So when it is refused for RefusedNotOpen, no order that the key
+// sent before, with a lower nonce, can still come to rest under the id.
+func (e *Engine) CancelNamed(key *directory.Key, nonce uint64, id event.ClientID) (*Command,
 	error) {
+	c := newCommand(event.KindCancel)
+	c.key, c.account = key, key.Account
+	c.order.nonce, c.order.clientID = nonce, id
+	return e.do(c)
+}
+
+// A CancelFilter says which open orders are to be cancelled; zero fields do not filter.
+type CancelFilter struct {
+	Pair   *directory.Pair
+	Side   trading.Side
+	Prefix event.ClientID // the beginning of client order ids
+}
+
+// CancelAll takes all open orders of the key's account back that pass a filter; as Place.
+// Command.Cancelled returns them. It is refused for RefusedNoOrders when there are none.
+func (e *Engine) CancelAll(key *directory.Key, nonce uint64, f CancelFilter) (*Command, error) {
 	c := newCommand(kindCancelAll)
-	c.key, c.account, c.pair = key, key.Account, pair
-	c.order.nonce = nonce
+	c.key, c.account, c.pair = key, key.Account, f.Pair
+	c.order.nonce, c.order.side, c.order.clientID = nonce, f.Side, f.Prefix
 	return e.do(c)
 }
 
@@ -105,7 +122,13 @@ func (e *Engine) do(c *Command) (*Command, error) {
 		c.Free()
 		return nil, e.turnAway(err)
 	}
-	e.root.Send(c.account.Wallet, c)
+	if c.kind != event.KindOrder || c.order.clientID.IsZero() {
+		e.root.Send(c.account.Wallet, c)
+	} else if err := e.sendNamed(c); err != nil {
+		e.giveBack(c)
+		c.Free()
+		return nil, err
+	}
 	return e.outcome(c)
 }
 

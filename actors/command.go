@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
@@ -37,6 +38,7 @@ type Command struct {
 	decision
 
 	admitted bool          // holds a slot of admission, given back at release
+	round    uint64        // of its look for a client order id, left at release; 0: there was none
 	reply    chan struct{} // capacity 1, so an answer never waits
 	timer    *time.Timer   // of the handler's wait
 }
@@ -86,20 +88,25 @@ type decision struct {
 	ticket    uint64           // the wallet's number for the command, while it is out
 	reserved  reservation      // in the wallet
 	shortfall reservation      // needed - available, when funds were refused
+	bound     money.Price      // of the price, when it was refused for the pair's band
 	lastNonce uint64           // of the key, when its nonce was refused
+	takenBy   uint64           // the order that has its client order id, when that was refused
 	cancelled []uint64         // kindCancelAll: the orders
 	moved     state.Withdrawal // KindWithdrawalMoved, accepted: as it is after that
 	adminErr  error            // why an operator's request changed nothing
 }
 
-// An orderRequest has the fields of a KindOrder or a KindCancel. All kinds use the nonce.
+// An orderRequest has the fields of a KindOrder, a KindCancel or a kindCancelAll. All kinds use the
+// nonce.
 type orderRequest struct {
-	nonce    uint64
-	id       uint64 // KindCancel
-	side     trading.Side
-	price    money.Price
-	amount   money.Amount
+	nonce  uint64
+	id     uint64       // KindCancel; the wallet finds it if the client names clientID
+	side   trading.Side // kindCancelAll: the only one, or 0
+	price  money.Price
+	amount money.Amount
+	// KindCancel: instead of id, if it is not zero; kindCancelAll: the beginning of the ids
 	clientID event.ClientID
+	look     committed.ClientIDLook // for clientID
 }
 
 // A withdrawalRequest has the fields of a KindWithdrawal or a KindWithdrawalMoved.
@@ -184,9 +191,16 @@ func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 	return c.shortfall.currency, c.shortfall.amount
 }
 
+// Bound returns the worst price that was possible when the refusal's reason is RefusedPriceBand.
+func (c *Command) Bound() money.Price { return c.bound }
+
 // LastNonce returns the highest nonce that the key had used when the refusal's reason is
 // RefusedNonce.
 func (c *Command) LastNonce() uint64 { return c.lastNonce }
+
+// TakenBy returns the order that has the client order id when the refusal's reason is
+// RefusedClientID.
+func (c *Command) TakenBy() uint64 { return c.takenBy }
 
 // refuse turns the command into a refusal: its entry is its nonce and the reason.
 func (c *Command) refuse(reason uint8) {

@@ -2,38 +2,39 @@ package actors
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/core/matching"
+	"exchange/core/ledger"
 	"exchange/core/state"
 )
 
 // A comparison is the part of an audit that looks at the deciding side while all goes on. It
-// compares a part at a time, in one turn of each actor that owns the part:
+// compares a part at a time:
 //
-//   - of a book, some orders: the book stands still until the fold has all that it decided. Nothing
-//     else changes the pair's orders.
-//   - a wallet, which has applied what the fold has, and no more: the journal's writer sends
-//     settlements before it sends the batch to the fold. What the wallet decides ahead is compared
-//     when nothing of it is in flight. A wallet that always has something in flight is compared at
-//     last while no commands are taken.
+//   - of a book, some orders: the book copies them, and goes on. The fold compares the copies right
+//     behind the last record that was submitted by then. Nothing else changes the pair's orders.
+//   - a wallet, of which some open orders at a time, which has applied what the fold has, and no
+//     more: the journal's writer sends settlements before it sends the batch to the fold. Decisions
+//     that the wallet has made ahead are compared when nothing of it is in flight. A wallet that
+//     always has something in flight is compared at last while no commands are taken.
 //   - the state of the fold with the imager's, which gets the same batches in the same order.
 //
-// A command waits for a part at most: a book, for as long as two appends take. Differences in what
-// a wallet decides ahead count only without commands, because some decisions, such as a freeze,
-// leave nothing in flight that a look could see.
+// A command waits for the copies of a book, or for a part of a wallet. Differences in what a wallet
+// decides ahead count only without commands, because some decisions, such as a freeze, leave
+// nothing in flight that a look could see.
 type comparison struct {
 	*Engine
+	orders  int // of a part
 	found   []error
 	longest time.Duration // that a book stood still, or all commands
 }
 
-// Bounds of one part, and how often a wallet is visited that has something in flight.
+// Usual bounds of one part, and how often a wallet is visited that has something in flight.
 const (
-	ordersCompared  = 2000
+	ordersCompared  = 2000 // of a book
+	openCompared    = 500  // orders of a wallet, with their client order ids
 	walletsCompared = 16
 	walletVisits    = 50
 	turnCompared    = 500 * time.Microsecond // of the fold, for wallets
@@ -73,32 +74,45 @@ func (c *comparison) stood(since time.Time) time.Duration {
 
 // book compares the book of a pair with the committed one.
 func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
-	at, done := new(matching.Comparison), false
-	for !done {
+	for part := (&bookPart{pair: p}); ; {
 		var stood time.Duration
-		var err, differ error
+		var differ error
+		done, compared := false, make(chan struct{})
 		c.probe(p.Book, func() {
 			begin := time.Now()
-			to := c.journal.submitted()
-			err = c.within(ctx, func() bool { return c.committed.Folded() >= to })
-			if err == nil {
-				c.probeFold(func() {
-					done, differ = c.verifyOrders(p, c.committed.State().Pair(p.Number), at,
-						ordersCompared)
-				})
-			}
+			part.take(c.books[p.Number-1], c.orders)
+			c.committed.LookBehind(c.journal.submitted(), func() {
+				done, differ = part.with(c.committed.State().Pair(p.Number))
+				close(compared)
+			})
 			stood = c.stood(begin)
 		})
-		if err != nil {
+		if err := c.wait(ctx, compared); err != nil {
 			return err
 		}
-		if c.find(differ); !done {
-			if err := c.pause(ctx, stood); err != nil { // the book catches up
-				return err
-			}
+		if c.find(differ); done {
+			return nil
+		}
+		if err := c.pause(ctx, stood); err != nil { // the book catches up
+			return err
 		}
 	}
-	return nil
+}
+
+// wait waits for the end of a look, for as long as an audit is patient.
+func (c *comparison) wait(ctx context.Context, over <-chan struct{}) error {
+	t := time.NewTimer(restPatience)
+	defer t.Stop()
+	select {
+	case <-over:
+		return nil
+	case <-t.C:
+		return committed.ErrTimeout
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.dead:
+		return c.failure
+	}
 }
 
 // pause waits, unless the audit ends.
@@ -126,14 +140,21 @@ func (c *comparison) within(ctx context.Context, condition func() bool) error {
 	return err
 }
 
+// A visit is a wallet that is to be compared, and how far that has come.
+type visit struct {
+	account *directory.Account
+	orders  ledger.Comparison // of its open orders
+	settled bool              // all that settlements change was compared
+}
+
 // wallets compares all wallets.
 func (c *comparison) wallets(ctx context.Context) error {
-	left := make([]*directory.Account, c.dir.Accounts())
+	left := make([]*visit, c.dir.Accounts())
 	for i := range left {
-		left[i] = c.dir.Account(uint32(i + 1))
+		left[i] = &visit{account: c.dir.Account(uint32(i + 1))}
 	}
 	for range walletVisits {
-		var again []*directory.Account
+		var again []*visit
 		for len(left) > 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -148,21 +169,23 @@ func (c *comparison) wallets(ctx context.Context) error {
 			return err
 		}
 	}
-	for some := range slices.Chunk(left, walletsCompared) {
-		stood, err := c.walletsAtRest(ctx, some)
+	for len(left) > 0 {
+		n, stood, err := c.walletsAtRest(ctx, left)
 		if err == nil {
 			err = c.pause(ctx, 10*stood) // commands go on for most of the time
 		}
 		if err != nil {
 			return err
 		}
+		left = left[n:]
 	}
 	return nil
 }
 
-// walletsAtRest compares wallets while no commands are taken. It returns for how long.
-func (c *comparison) walletsAtRest(ctx context.Context, some []*directory.Account) (
-	stood time.Duration, err error) {
+// walletsAtRest compares the first wallets of a list while no commands are taken. It returns how
+// many are done with, and for how long commands stood.
+func (c *comparison) walletsAtRest(ctx context.Context, list []*visit) (n int, stood time.Duration,
+	err error) {
 	begin := time.Now()
 	c.paused.Store(true)
 	defer func() {
@@ -170,51 +193,75 @@ func (c *comparison) walletsAtRest(ctx context.Context, some []*directory.Accoun
 		stood = c.stood(begin)
 	}()
 	if err := c.rest(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	c.probeFold(func() {
-		s := c.committed.State()
-		for _, entry := range some {
-			c.probeWallet(entry, func(w *wallet) {
-				c.find(verifyWallet(w, s.Account(entry.ID), c.committed, true))
-			})
-		}
-	})
-	return 0, nil
+	c.probeFold(func() { n, _ = c.look(list, true) })
+	return n, 0, nil
 }
 
 // someWallets compares the first wallets of a list in one short turn of the fold. It returns how
-// many it has visited, and which of them are to be visited again.
-func (c *comparison) someWallets(list []*directory.Account) (n int, again []*directory.Account) {
-	c.probe(c.fold, func() {
-		begin := time.Now()
-		for _, entry := range list[:min(walletsCompared, len(list))] {
-			c.probeWallet(entry, func(w *wallet) {
-				if !c.settledEqual(w, entry) {
-					again = append(again, entry)
-				}
-			})
-			if n++; time.Since(begin) > turnCompared {
-				return
-			}
-		}
-	})
+// many it is done with for now, and which of them are to be visited again.
+func (c *comparison) someWallets(list []*visit) (n int, again []*visit) {
+	c.probe(c.fold, func() { n, again = c.look(list, false) })
 	return n, again
 }
 
-// settledEqual compares a wallet at the fold's sequence. It reports whether that was all, and notes
-// what differs in what is settled.
-func (c *comparison) settledEqual(w *wallet, entry *directory.Account) (all bool) {
+// look compares the first wallets of a list, on the turn of the fold. It returns how many it is
+// done with for now, and which of them are to be visited again: none at rest.
+func (c *comparison) look(list []*visit, atRest bool) (n int, again []*visit) {
+	begin := time.Now()
+	for _, v := range list[:min(walletsCompared, len(list))] {
+		var got progress
+		c.probeWallet(v.account, func(w *wallet) { got = c.wallet(w, v, atRest) })
+		switch {
+		case got == partly || got == later && atRest:
+			return n, again
+		case got == later:
+			again = append(again, v)
+		}
+		if n++; time.Since(begin) > turnCompared {
+			return n, again
+		}
+	}
+	return n, again
+}
+
+// progress is how far the comparison of a wallet has come.
+type progress int
+
+const (
+	whole  progress = iota // it is done
+	partly                 // the next part can be compared at once
+	later                  // something of the wallet is on its way
+)
+
+// wallet compares a wallet as far as one turn goes.
+func (c *comparison) wallet(w *wallet, v *visit, atRest bool) progress {
 	s := c.committed.State()
-	if int(entry.ID) > len(s.Accounts()) || w.applied > s.Seq() {
-		return false // the fold has yet to come so far
+	if int(v.account.ID) > len(s.Accounts()) || w.applied > s.Seq() {
+		return later // the fold has yet to come so far
 	}
-	a := s.Account(entry.ID)
-	if err := verifySettled(w, a); err != nil {
-		c.find(err)
-		return true
+	a := s.Account(v.account.ID)
+	if !v.settled {
+		var differ error
+		v.settled, differ = verifySettled(w, a, &v.orders, min(c.orders, openCompared))
+		switch {
+		case differ != nil:
+			c.find(differ)
+			return whole
+		case !v.settled:
+			return partly
+		}
 	}
-	return !w.flight.busy() && verifyWorking(w, a, c.committed, true) == nil
+	if !atRest && w.flight.busy() {
+		return later
+	}
+	differ := verifyWorking(w, a, c.committed, true)
+	if differ != nil && !atRest {
+		return later
+	}
+	c.find(differ)
+	return whole
 }
 
 // states compares the state of the fold with the imager's. While the imager makes an image, the

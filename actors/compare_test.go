@@ -9,14 +9,16 @@ import (
 	"testing"
 
 	"exchange/actors/committed"
-	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/core/event"
 )
 
+// comparison returns one whose parts are small.
+func (g *gated) comparison() *comparison { return &comparison{Engine: g.e, orders: 10} }
+
 // comparing begins a part of an audit's comparison.
 func (g *gated) comparing(part func(c *comparison) error) (*comparison, <-chan error) {
-	c, done := &comparison{Engine: g.e}, make(chan error, 1)
+	c, done := g.comparison(), make(chan error, 1)
 	go func() { done <- part(c) }()
 	return c, done
 }
@@ -44,7 +46,16 @@ func (g *gated) none(c *comparison) {
 	}
 }
 
-func TestABookIsComparedWhenAllThatItDecidedIsFolded(t *testing.T) {
+// armed waits until so many looks wait for their records.
+func (g *gated) armed(n int) {
+	g.t.Helper()
+	eventually(g.t, "the look waits", func() (waits bool) {
+		g.e.probeFold(func() { waits = committed.Looks(g.e.committed) == n })
+		return waits
+	})
+}
+
+func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
@@ -54,8 +65,16 @@ func TestABookIsComparedWhenAllThatItDecidedIsFolded(t *testing.T) {
 		c, done := g.comparing(func(c *comparison) error {
 			return c.book(t.Context(), g.e.Pairs()[0])
 		})
+		g.armed(1)
 		second := g.begin(g.placing(g.sell(coin)))
-		silent(t, "an order behind the comparison", second)
+		eventually(t, "the book has decided on the order behind the comparison", func() bool {
+			return g.e.journal.pending.Load() == 2
+		})
+		select {
+		case err := <-done:
+			t.Errorf("the comparison ended before the first order was durable: %v", err)
+		default:
+		}
 		g.letGo()
 		g.clean(c, done)
 		for _, order := range []<-chan string{first, second} {
@@ -67,7 +86,7 @@ func TestABookIsComparedWhenAllThatItDecidedIsFolded(t *testing.T) {
 	})
 }
 
-func TestABookGoesOnWhenItsComparisonIsGivenUp(t *testing.T) {
+func TestAComparisonOfABookIsGivenUp(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
@@ -75,18 +94,60 @@ func TestABookGoesOnWhenItsComparisonIsGivenUp(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		ctx, cancel := context.WithCancel(t.Context())
 		c, done := g.comparing(func(c *comparison) error { return c.book(ctx, g.e.Pairs()[0]) })
+		g.armed(1)
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) || len(c.found) > 0 {
 			t.Errorf("%v, found %v", err, c.found)
 		}
-		second := g.begin(g.placing(g.sell(coin)))
-		g.inMailbox(2)
 		g.letGo()
-		for _, order := range []<-chan string{first, second} {
-			if got := <-order; got != accepted {
-				t.Error(got)
+		if got := <-first; got != accepted {
+			t.Error(got)
+		}
+		g.armed(0)
+		g.ends("an order after it", g.placing(g.sell(coin)), accepted)
+		g.end()
+	})
+}
+
+// A book and a wallet of many orders are compared in parts, between which both go on.
+func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		for range 25 {
+			g.rest(g.sell(coin / 100))
+		}
+		stopping, over := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(over)
+			for {
+				select {
+				case <-stopping:
+					return
+				default:
+					if got := outcome(g.placing(g.sell(1e5))); got != accepted {
+						t.Error(got)
+						return
+					}
+				}
+			}
+		}()
+		c, done := g.comparing(func(c *comparison) error {
+			return c.book(t.Context(), g.e.Pairs()[0])
+		})
+		g.clean(c, done)
+		close(stopping)
+		<-over
+		v := &visit{account: g.key.Account}
+		parts := 1
+		for ; !v.settled; parts++ {
+			if n, again := c.someWallets([]*visit{v}); len(again) != 0 || (n == 1) != v.settled {
+				t.Errorf("part %d: %d, %v, %v", parts, n, again, v.settled)
 			}
 		}
+		if parts < 3 {
+			t.Errorf("the wallet was compared in %d parts", parts)
+		}
+		g.none(c)
 		g.end()
 	})
 }
@@ -99,14 +160,14 @@ func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
 		eventually(t, "the order is at the store", g.held)
-		all := []*directory.Account{g.key.Account, ben.Account}
-		c := &comparison{Engine: g.e}
+		all := []*visit{{account: g.key.Account}, {account: ben.Account}}
+		c := g.comparison()
 		n, again := c.someWallets(all)
-		if n != 2 || len(again) != 1 || again[0] != g.key.Account || len(c.found) > 0 {
+		if n != 2 || len(again) != 1 || again[0] != all[0] || len(c.found) > 0 {
 			t.Errorf("%d are visited again, found %v", len(again), c.found)
 		}
 		c, done := g.comparing(func(c *comparison) error {
-			_, err := c.walletsAtRest(t.Context(), again)
+			_, _, err := c.walletsAtRest(t.Context(), again)
 			return err
 		})
 		eventually(t, "no commands are taken", g.e.paused.Load)
@@ -156,8 +217,8 @@ func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 			frozen <- err
 		}()
 		eventually(t, "the freeze is at the store", g.held)
-		c := &comparison{Engine: g.e}
-		_, again := c.someWallets([]*directory.Account{g.key.Account})
+		c := g.comparison()
+		_, again := c.someWallets([]*visit{{account: g.key.Account}})
 		if len(again) != 1 || len(c.found) > 0 {
 			t.Errorf("%d are visited again, found %v", len(again), c.found)
 		}
@@ -165,7 +226,7 @@ func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 		if err := <-frozen; err != nil {
 			t.Error(err)
 		}
-		if _, again = c.someWallets([]*directory.Account{g.key.Account}); len(again) > 0 {
+		if _, again = c.someWallets([]*visit{{account: g.key.Account}}); len(again) > 0 {
 			t.Error("a wallet at rest is visited again")
 		}
 		g.none(c)
@@ -177,7 +238,7 @@ func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		c := &comparison{Engine: g.e}
+		c := g.comparison()
 		read := make(chan string, 1)
 		unblock := g.blocked() // in its turn, as a comparison
 		must[Admin](t)(g.e.CreateKey("test", g.key.Account.Name, "key-new", "secret",
@@ -191,7 +252,9 @@ func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
 			})
 			return taken
 		})
-		g.e.probeWallet(g.key.Account, func(w *wallet) { c.settledEqual(w, g.key.Account) })
+		g.e.probeWallet(g.key.Account, func(w *wallet) {
+			c.wallet(w, &visit{account: g.key.Account}, false)
+		})
 		unblock()
 		if got := <-read; got != accepted {
 			t.Error(got)
@@ -201,7 +264,7 @@ func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
 	})
 }
 
-// A book that stands still waits for no read.
+// The next part of a book waits for no read.
 func TestTheLookAtABookOvertakesReads(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -212,20 +275,25 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 		<-begun
 		waiting := func() int { return g.queue("committed").UserMessageCount() }
 		go g.e.probe(g.e.fold, func() { <-second }) // as a long read would
-		eventually(t, "a read waits", func() bool { return waiting() == 1 })
-		c, done := g.comparing(func(c *comparison) error {
-			return c.book(t.Context(), g.e.Pairs()[0])
-		})
-		eventually(t, "the look waits", func() bool { return waiting() == 2 })
+		eventually(t, "a read waits", func() bool { return waiting() > 0 })
+		looked := make(chan struct{})
+		g.e.committed.LookBehind(g.e.journal.submitted(), func() { close(looked) })
 		close(first)
-		g.clean(c, done)
+		eventually(t, "the look is done", func() bool {
+			select {
+			case <-looked:
+				return true
+			default:
+				return false
+			}
+		})
 		close(second)
 		g.end()
 	})
 }
 
-// What operators do meanwhile comes to wallets, fold and directory at different moments: new
-// accounts and keys, freezes, halts, cancels of all, and the ends of keys.
+// Operators' commands reach wallets, fold and directory at different moments: new accounts and
+// keys, freezes, halts, cancels of all, and the ends of keys.
 func TestAuditsBesideOperatorsAreClean(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)

@@ -139,7 +139,7 @@ func (f *flippedRedis) open() (persistence.Store, error) {
 	return redis.Open(f.t.Context(), f.server.URL(), o)
 }
 
-// flip starts Redis and an exchange on the file with one bit flipped, and tells what becomes of it.
+// flip starts Redis and an exchange on the file with one bit flipped, and returns the outcome.
 func (f *flippedRedis) flip(what string, bit int) (outcome string) {
 	f.t.Helper()
 	if err := os.RemoveAll(f.folder); err != nil {
@@ -200,8 +200,8 @@ func TestAFlippedBitInEachPartOfACommandIsNoticed(t *testing.T) {
 // A span is some bytes of a file.
 type span struct{ from, length int }
 
-// partsOfCommands finds the arguments of all commands in a file, by what they are: the command, the
-// key without its numbers, and which argument of those.
+// partsOfCommands finds the arguments of all commands in a file. Their names are the command, the
+// key without its numbers, and the argument's position.
 func partsOfCommands(t *testing.T, file []byte) map[string][]span {
 	parts := map[string][]span{}
 	at := 0
@@ -246,8 +246,8 @@ func partsOfCommands(t *testing.T, file []byte) map[string][]span {
 
 var digits = regexp.MustCompile(`[0-9]+(\.[0-9a-f]{8,})*`)
 
-// after is what becomes of a start. wrong says what must not be: another code, a history that is
-// another one and that no check notices, or a deposit that is made twice.
+// after returns the outcome of a start. wrong names an outcome that must not be: another exit code,
+// another history that no check notices, or a deposit that is made twice.
 func (f *flippedRedis) after() (outcome, wrong string) {
 	t := f.t
 	if err := f.server.TryRestart(); err != nil {

@@ -20,6 +20,7 @@
 //	operator_cancelall.go   the operator's cancel-all, over many accounts
 //	admission.go            the way in, and its limits
 //	wallet.go               nonces, reservations, and the order of an account's commands
+//	clientids.go            which client order ids are taken
 //	withdrawal.go           money out
 //	cancelall.go            cancelling all orders of an account
 //	book.go                 matching
@@ -37,6 +38,7 @@
 //	ticker.go               writing behind, and a watch on the append and the clock
 //	options.go              limits, times, and errors of admission
 //	recovery.go             a start on the data in the store
+//	concurrent.go           the work of a start on all processors
 //	owner.go                the store's owner, its beats, and standbys
 //	channels.go             the actors of stream channels
 //	backup.go               a backup of a running engine

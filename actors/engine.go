@@ -55,6 +55,9 @@ type Engine struct {
 	settler  ledger.Settler // the journal's writer's
 	queues   []queue        // for Stats; read only after the start
 
+	remembering remembering
+	filler      *committed.FilterFiller // nil: there is no filter to fill
+
 	lifetime
 	admission
 	// the store's watermark at the start: rows up to there are of earlier runs
@@ -149,11 +152,15 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 // run starts the goroutines that are not actors.
 func (e *Engine) run() {
 	start := e.opts.scheduler.Start
-	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, log: e.log})
+	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
+		log: e.log})
 	start(e.journal)
 	start(e.projector)
 	if e.mailer != nil {
 		start(e.mailer)
+	}
+	if e.filler != nil {
+		start(e.filler)
 	}
 }
 
@@ -164,19 +171,14 @@ func (e *Engine) spawnAll(r *recovered) error {
 	e.Catalogue = directory.NewCatalogue(e.opts.Pairs, e.opts.Currencies, s)
 	e.connect(r)
 	e.admission.connect(s, e.journal, e)
-	if err := e.spawnBooks(s); err != nil {
-		return err
-	}
 	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
 		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
 		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter,
 			outside{e})})
-	for _, a := range s.Accounts() {
-		if err := e.openAccount(g.recoverAccount(a), newWallet(a, r.committed)); err != nil {
-			return err
-		}
+	if err := e.spawnBooks(s); err != nil {
+		return err
 	}
-	if err := g.recoverKeys(s); err != nil {
+	if err := e.openAccounts(g, r.committed); err != nil {
 		return err
 	}
 	registries := e.spawner(16)
@@ -227,6 +229,8 @@ func (e *Engine) connect(r *recovered) {
 	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
 		Patience: o.Timing.Request}
 	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, limits, o.Store)
+	e.filler = committed.NewFilterFiller(e.committed, o.Store, time.Now().UnixMicro(), e.log,
+		e.stop)
 }
 
 // outside hears from the committed side.
@@ -263,16 +267,47 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 	shared := &bookShares{limits: &e.opts.Limits, ids: &e.ids, fees: e.fees, journal: e.journal,
 		clock: &clockAlarm{log: e.log}}
 	e.books = make([]*book, len(s.Pairs()))
+	pairs := e.Pairs()
+	err = atOnce(len(pairs), func(i int) error {
+		p := pairs[i]
+		e.books[p.Number-1] = newBook(p, s.Pair(p.Number), shared)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	books := e.spawner(1024)
-	for _, p := range e.Pairs() {
-		b := newBook(p, s.Pair(p.Number), shared)
-		if p.Book, err = books.Spawn("book/"+p.Name, b); err != nil {
+	for _, p := range pairs {
+		if p.Book, err = books.Spawn("book/"+p.Name, e.books[p.Number-1]); err != nil {
 			return err
 		}
 		e.queues = append(e.queues, queue{"books", books.Newest()})
-		e.books[p.Number-1] = b
 	}
 	return nil
+}
+
+// openAccounts starts the wallets of all accounts, and lets others find the accounts and their
+// keys.
+func (e *Engine) openAccounts(g *registry, side *committed.Side) error {
+	s := side.State()
+	accounts := make([]*directory.Account, len(s.Accounts()))
+	for i, a := range s.Accounts() {
+		accounts[i] = g.recoverAccount(a)
+	}
+	wallets := make([]*wallet, len(accounts))
+	err := atOnce(len(wallets), func(i int) error {
+		wallets[i] = newWallet(s.Accounts()[i], side)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, a := range accounts {
+		if err := e.openAccount(a, wallets[i]); err != nil {
+			return err
+		}
+	}
+	return g.recoverKeys(s.Keys(), accounts)
 }
 
 // openAccount starts an account's wallet, and lets others find the account.
@@ -313,7 +348,7 @@ func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *settled, *releasedCancel, *committed.Released, *releasedCommand, *lookup,
-			*keyEnded:
+			*keyEnded, forgetClosed:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
@@ -364,8 +399,8 @@ func (e *Engine) Authority() persistence.Authority { return e.sealer }
 // Log returns the engine's log.
 func (e *Engine) Log() *slog.Logger { return e.log }
 
-// Ready is nil when the engine takes commands and the store has confirmed lately that this process
-// owns it. Maintenance does not count.
+// Ready returns nil when the engine takes commands and the store has confirmed lately that this
+// process owns it. Maintenance does not count.
 func (e *Engine) Ready() error {
 	now := metrics.Now()
 	if err := e.open(now); err != nil {

@@ -26,7 +26,9 @@ func testOptions(store persistence.Store) Options {
 	if err != nil {
 		panic(err)
 	}
-	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming,
+	limits := DefaultLimits
+	limits.ClientIDFilter = 64 << 10
+	o := Options{Store: store, Owner: "test", Limits: limits, Timing: DefaultTiming,
 		Snapshot: DefaultSnapshot, Withdrawal: DefaultWithdrawal,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func(secret []byte) any { return string(secret) },

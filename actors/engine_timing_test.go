@@ -31,8 +31,8 @@ func (forgetful) SaveSnapshot(context.Context, persistence.Token, uint64, io.Rea
 	return nil
 }
 
-// BenchmarkOrders sends signed-off orders and cancels of many accounts into the engine, past the
-// gateway: 60 % place, 40 % cancel, with as many clients in flight as the name says.
+// BenchmarkOrders sends orders (60 %) and cancels (40 %) of many accounts into the engine, past the
+// gateway. Its name says how many clients have a command in flight.
 func BenchmarkOrders(b *testing.B) {
 	for _, store := range []string{"none", "pebble"} {
 		for _, clients := range []int{1, 64, 256} {

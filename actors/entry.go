@@ -19,7 +19,7 @@ type entry struct {
 // encode makes the record's bytes: the last step before submit.
 func (n *entry) encode() { n.encoded = n.record.Append(n.encoded[:0]) }
 
-// begin gives the record its head. What follows depends on its kind.
+// begin gives the record its head. The next steps depend on its kind.
 func (n *entry) begin(kind event.Kind, pair uint16, timeUs int64, operator string) *event.Record {
 	r := &n.record
 	r.Kind, r.Pair, r.TimeUs, r.Operator = kind, pair, timeUs, operator

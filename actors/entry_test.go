@@ -35,8 +35,7 @@ func (g *gated) expire(order uint64) {
 	})
 }
 
-// trigger makes an order of the account come into its book to rest, as if a stop had been waiting
-// for it.
+// trigger puts a resting order of the account into its book, as a triggered stop would.
 func (g *gated) trigger(w *OrderRequest) (id uint64) {
 	g.t.Helper()
 	g.unasked(event.KindOrder, func(b *book, r *event.Record) {
@@ -78,8 +77,8 @@ func (g *gated) hash() [32]byte {
 	return r.Hash
 }
 
-// The journal takes an entry that no client asked for. It makes the entry durable before it settles
-// it, settles and folds it like any other, and answers no client.
+// The journal takes an entry that no client asked for. The entry is durable before it is settled.
+// It is settled and folded like any other, and answers no client.
 func TestAnEntryThatNoClientAskedForIsStoredSettledAndFolded(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)

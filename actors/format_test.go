@@ -84,7 +84,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	e.Abandon() // and with a journal after it
 }
 
-// summary is what must come out of the data: the state's hash, and what the history has.
+// summary returns the expected reading of the data: the state's hash, and the rows of the history.
 func summary(t *testing.T, store persistence.Store) string {
 	e := start(t, testOptions(store))
 	if err := e.VerifyAtRest(); err != nil {
@@ -134,7 +134,7 @@ func summary(t *testing.T, store persistence.Store) string {
 	return text.String()
 }
 
-// describe writes what a state is about, whatever its encoding.
+// describe writes the contents of a state, independent of its encoding.
 func describe(w *strings.Builder, s *state.State) {
 	order, trade, deposit := s.LastIDs()
 	fmt.Fprintf(w, "sequence %d, newest order %d, trade %d, deposit %d\n", s.Seq(), order, trade,
@@ -144,9 +144,7 @@ func describe(w *strings.Builder, s *state.State) {
 			c.Withdrawn)
 	}
 	for _, a := range s.Accounts() {
-		closed, past := a.ClientIDs.State()
-		fmt.Fprintf(w, "account %d %s %q: %d orders closed, client order ids %v\n", a.ID, a.Name,
-			a.Email, closed, past)
+		fmt.Fprintf(w, "account %d %s %q: %d orders closed\n", a.ID, a.Name, a.Email, a.Closed)
 		for _, h := range a.Wallet.Holdings() {
 			fmt.Fprintf(w, "  %v of currency %d, %v reserved\n", h.Balance, h.Currency, h.Reserve)
 		}

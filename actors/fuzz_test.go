@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An address scope is the network that its text names, without the bits behind its prefix, and is
+// An address scope is the network that its text names, without the bits behind its prefix. It is
 // stored in the one form that reads the same after a restart.
 func FuzzParsePrefix(f *testing.F) {
 	for _, s := range []string{"", "10.0.0.0/8", "10.1.2.3/8", "10.0.0.1", "::1", "2001:db8::/32",

@@ -18,8 +18,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// A place keeps the data of one engine. It opens the store there, which has what was in the one
-// that was closed there before.
+// A place keeps the data of one engine. A call opens the store there, with the data that the
+// previous store had when it was closed.
 type place func() persistence.Store
 
 // A scope is a test, or one run of a property: its places are gone when it ends.
@@ -79,6 +79,10 @@ type gate struct {
 	looking   bool  // looks for references are held
 	heldLooks int   // of them
 	lookErr   error // instead of looking
+	// a look for a client order id takes it out, and waits for its close with the store's answer
+	nextName chan struct{}
+	names    int   // looks for client order ids that have come
+	nameErr  error // instead of looking for a client order id
 }
 
 func newGate(s persistence.Store) *gate {
@@ -181,14 +185,31 @@ func (g *gate) Reference(ctx context.Context, watermark uint64,
 	return g.Store.Reference(ctx, watermark, reference)
 }
 
-// looks is how many looks for references wait at the gate.
+func (g *gate) ClientOrder(ctx context.Context, watermark uint64, account uint32,
+	client string) (persistence.Order, error) {
+	g.mu.Lock()
+	g.names++
+	wait, err := g.nextName, g.nameErr
+	g.nextName = nil
+	g.mu.Unlock()
+	if err != nil {
+		return persistence.Order{}, err
+	}
+	o, err := g.Store.ClientOrder(ctx, watermark, account, client)
+	if wait != nil {
+		<-wait
+	}
+	return o, err
+}
+
+// looks returns the number of looks for references that wait at the gate.
 func (g *gate) looks() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.heldLooks
 }
 
-// held is whether an append waits at the gate.
+// held reports whether an append waits at the gate.
 func (g *gate) held() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,8 +242,8 @@ type gated struct {
 	nonce uint64 // the last that was used
 }
 
-// newGated starts an engine with bounds that a slow machine does not meet by itself, unless change
-// sets others: a test holds commands for as long as it likes.
+// newGated starts an engine whose bounds a slow machine does not reach by itself, unless change
+// sets others. So a test may hold commands as long as it likes.
 func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	t.Helper()
 	g := &gated{t: t, at: fresh(t)}
@@ -296,7 +317,7 @@ func (g *gated) cancelling(order uint64) func() (*Command, error) {
 	return func() (*Command, error) { return g.e.Cancel(g.key, nonce, order) }
 }
 
-// depositing gives ann some BTC, under a new reference each time.
+// depositing returns a deposit of some BTC to ann, under a new reference each time.
 func (g *gated) depositing() func() (*Command, error) {
 	g.nonce++
 	reference := fmt.Sprint("reference ", g.nonce)
@@ -306,7 +327,7 @@ func (g *gated) depositing() func() (*Command, error) {
 	}
 }
 
-// asking is a read; with a key it is signed, with the nonce given.
+// asking returns a read that is signed with the nonce if there is a key.
 func (g *gated) asking(q committed.Question, key *directory.Key, nonce uint64) func() (*Command,
 	error) {
 	return func() (*Command, error) { return nil, g.e.Ask(q, key, nonce) }
@@ -352,8 +373,8 @@ func (g *gated) ends(what string, run func() (*Command, error), want string) {
 	}
 }
 
-// turnedAway wants an error of admission, and that the command has left no trace: it holds no
-// place, and the next command may have its nonce.
+// turnedAway wants an error of admission and no trace of the command: it holds no slot, and its
+// nonce may be sent again.
 func (g *gated) turnedAway(what string, run func() (*Command, error), want error) {
 	g.t.Helper()
 	before, own := g.e.inFlight.Load(), g.key.Account.InFlight.Load()
@@ -382,7 +403,7 @@ func silent(t *testing.T, what string, done <-chan string) {
 	}
 }
 
-// inMailbox waits until the account's wallet has n commands out.
+// inMailbox waits until the account's wallet has n commands in flight.
 func (g *gated) inMailbox(n int) { g.decided(g.key, n) }
 
 func (g *gated) decided(key *directory.Key, n int) {
@@ -434,8 +455,7 @@ func (g *gated) funds(account uint32, currency uint16) string {
 	return "0/0"
 }
 
-// codeOf is the code of a pending withdraw, as it would be mailed; "" if there is none that is
-// pending.
+// codeOf returns the code of a pending withdrawal, as it would be mailed; "" if it is not pending.
 func codeOf(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -459,7 +479,7 @@ func askCode(e *Engine, id uint64) (string, error) {
 	return e.Code(&r.Withdrawal), nil
 }
 
-// setPatience says for how long requests wait from now on.
+// setPatience sets the time for which requests wait from now on.
 func (e *Engine) setPatience(d time.Duration) {
 	e.opts.Timing.Request = d
 	committed.SetPatience(e.Door, d)

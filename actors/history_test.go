@@ -156,12 +156,12 @@ func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
 	})
 }
 
-// What an attacker needs most is a restore: ids are given again, to others.
+// A restore helps an attacker most, because ids are given again, to other withdrawals.
 func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		ben := b.customer("ben")
-		b.ask(coin) // withdraw 1, in the backup
+		b.ask(coin) // withdrawal 1, in the backup
 		before := b.code(1)
 		b.allTold()
 		copied, was := backUp(t, b.e)

@@ -14,8 +14,8 @@ import (
 	"exchange/persistence"
 )
 
-// Each limit is met exactly: what fits is taken, one more is refused, and where something was given
-// back it is taken again.
+// Each limit is met exactly: the last that fits is taken, one more is refused, and after one is
+// given back the next is taken.
 
 func TestCommandsInFlightAreLimitedAndTheLastSlotsAreForCancels(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
@@ -176,9 +176,9 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameEntry(t *testing.T) {
 			c := must[*Command](t)(g.e.Place(ben, nonce, g.buy(100e8, amount)))
 			o := c.Record().Order
 			if c.Outcome() != Accepted || len(o.Trades) != fills || o.Remaining != remaining ||
-				o.MaxFillsReached != cut {
+				o.RestCancelled != cut {
 				t.Errorf("%s: %d trades, %v remaining, cut %v: %+v", what, len(o.Trades),
-					o.Remaining, o.MaxFillsReached, o)
+					o.Remaining, o.RestCancelled, o)
 			}
 			if after := g.e.committed.Released(); after != before+1 {
 				t.Errorf("%s: it took %d records", what, after-before)
@@ -255,9 +255,9 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 		g.set(func() { g.tries = nil })
 		c := must[*Command](t)(g.placing(g.buy(1e8, money.Amount(most+1)*coin))())
 		if o := &c.Record().Order; len(o.Trades) != most || o.Remaining != coin ||
-			!o.MaxFillsReached {
+			!o.RestCancelled {
 			t.Fatalf("%d trades, %v remaining, cut %v", len(o.Trades), o.Remaining,
-				o.MaxFillsReached)
+				o.RestCancelled)
 		}
 		batches := g.batches()
 		if len(batches) != 1 || batches[0].Count != 1 ||
@@ -416,7 +416,7 @@ func TestOpenOrdersOfAnAccountAreLimitedInEachBook(t *testing.T) {
 		g.again()
 		g.ends("after a restart", g.placing(g.sell(1e5)), full)
 		g.nonce++
-		c := must[*Command](t)(g.e.CancelAll(g.key, g.nonce, nil))
+		c := must[*Command](t)(g.e.CancelAll(g.key, g.nonce, CancelFilter{}))
 		c.Free()
 		g.ends("when all are cancelled", g.placing(g.sell(1e5)), accepted)
 		g.end()

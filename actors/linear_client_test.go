@@ -160,7 +160,7 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 	return c.drawOrder(o)
 }
 
-// drawOrder is a new order, or one with the client order id of another.
+// drawOrder returns a new order, or one with the client order id of another.
 func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation {
 	r := c.r
 	number, again := c.pick(r.sent)
@@ -246,8 +246,8 @@ func (c *recordedClient) count(o *lineartest.Operation, result *lineartest.Resul
 	}
 }
 
-// request is the operation as the engine takes it, behind the checks of a gateway; the recording is
-// locked.
+// request returns the operation as the engine takes it, behind the checks of a gateway; the
+// recording is locked.
 func (c *recordedClient) request(e *Engine,
 	o *lineartest.Operation) func() (lineartest.Result, error) {
 	if o.Kind.Needs() == 0 {
@@ -273,7 +273,7 @@ func (c *recordedClient) request(e *Engine,
 	}
 }
 
-// permissions are those of the history as the engine has them.
+// permissions returns a history's permissions as the engine has them.
 func permissions(of uint8) (p uint8) {
 	for from, to := range map[uint8]uint8{lineartest.MayRead: event.PermissionRead,
 		lineartest.MayTrade:    event.PermissionTrade,
@@ -294,7 +294,7 @@ func idOf(list []known, number int) uint64 {
 	return 0
 }
 
-// unsigned is an operator's, or a look at a book.
+// unsigned returns an operator's request, or a look at a book.
 func (c *recordedClient) unsigned(e *Engine,
 	o *lineartest.Operation) func() (lineartest.Result, error) {
 	r := c.r
@@ -367,7 +367,7 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 		if o.Pair != lineartest.AllPairs {
 			pair = e.Pairs()[o.Pair]
 		}
-		return e.CancelAll(key, o.Nonce, pair)
+		return e.CancelAll(key, o.Nonce, CancelFilter{Pair: pair})
 	case lineartest.Withdrawal:
 		return e.Withdraw(key, o.Nonce, uint16(o.Currency+1), amount, strconv.Itoa(o.Withdrawal))
 	case lineartest.ConfirmWithdrawal:
@@ -380,7 +380,7 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 	return e.CancelWithdrawal(key, o.Nonce, withdrawal)
 }
 
-// commanded is what a command's end says.
+// commanded returns the result that a command's end gives.
 func (r *recording) commanded(e *Engine, o *lineartest.Operation,
 	run func() (*Command, error)) (lineartest.Result, error) {
 	c, err := run()
@@ -392,12 +392,12 @@ func (r *recording) commanded(e *Engine, o *lineartest.Operation,
 	}
 	defer c.Free()
 	if c.Outcome() == Refused {
-		return r.refusal(e, o, c)
+		return r.refusal(o, c)
 	}
 	return r.result(o, c), nil
 }
 
-func (r *recording) refusal(e *Engine, o *lineartest.Operation,
+func (r *recording) refusal(o *lineartest.Operation,
 	c *Command) (result lineartest.Result, err error) {
 	switch reason := c.Record().Refusal.Reason; reason {
 	case event.RefusedFunds:
@@ -412,25 +412,15 @@ func (r *recording) refusal(e *Engine, o *lineartest.Operation,
 		result.Outcome, result.LastNonce = lineartest.RefusedNonce, c.LastNonce()
 	case event.RefusedClientID:
 		result.Outcome = lineartest.RefusedRepeated
-		result.ID = holderOf(e, c.Record().Refusal.Account, o.Order)
+		result.ID = c.TakenBy()
 	default:
 		err = errors.New(refusedFor(reason))
 	}
 	return result, err
 }
 
-// holderOf asks which order of an account has a client order id, as a gateway does; 0 if it cannot
-// be told.
-func holderOf(e *Engine, account uint32, number int) uint64 {
-	q := &committed.OrderIDOf{Account: account}
-	q.ClientID, _ = event.NewClientID(strconv.Itoa(number))
-	if e.FollowUp(q) != nil {
-		return 0
-	}
-	return q.ID
-}
-
-// result is what an accepted command did, and makes it known to all clients of the account.
+// result returns the effect of an accepted command, and makes it known to all clients of the
+// account.
 func (r *recording) result(o *lineartest.Operation, c *Command) (result lineartest.Result) {
 	result.Outcome = lineartest.Done
 	r.mu.Lock()
@@ -463,7 +453,7 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	return result
 }
 
-// units is an amount of money as the history has it.
+// units returns an amount of money as the history has it.
 func units(b money.Balance) int64 {
 	d := b.Decimal().Shift(4)
 	if !d.IsInteger() {
@@ -472,7 +462,7 @@ func units(b money.Balance) int64 {
 	return d.IntPart()
 }
 
-// coins is an amount of whole coins.
+// coins returns an amount of whole coins.
 func coins(b money.Balance) int64 {
 	n := units(b)
 	if n%lineartest.Unit != 0 {
@@ -558,7 +548,7 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 		rows = append(rows, byID.Order)
 	}
 	if o.Kind == lineartest.ReadOrder && len(rows) == 0 {
-		rows, err = r.inHistory(e, key.Account.ID, o.Order, order, named.Seq)
+		rows, err = r.inHistory(e, key.Account.ID, o.Order, order, named.Stored)
 		if err != nil {
 			return result, err
 		}
@@ -594,8 +584,8 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 	return result, nil
 }
 
-// inHistory looks an order up that is not in memory, as a handler does: by its id, or if no
-// answer told that, by the name that its client gave it.
+// inHistory looks up an order that is not in memory, as a handler does: by its id, or by its client
+// order id if no answer told the id.
 func (r *recording) inHistory(e *Engine, account uint32, number int, order,
 	upTo uint64) (rows []persistence.Order, err error) {
 	r.reading.RLock()
@@ -604,6 +594,9 @@ func (r *recording) inHistory(e *Engine, account uint32, number int, order,
 		return nil, committed.ErrTimeout
 	}
 	ctx := context.Background()
+	if order == 0 && upTo == 0 {
+		return nil, nil // nothing was projected
+	}
 	if order == 0 {
 		q := persistence.OrderQuery{Account: account, ClientID: strconv.Itoa(number), MaxSeq: upTo}
 		err = committed.History(e.Door).Orders(ctx, q, func(row *persistence.Order) bool {

@@ -20,7 +20,7 @@ import (
 type cutOff struct {
 	persistence.Store
 	*wire
-	lies *atomic.Bool // of its rhythm: it answers reads for longer than it says
+	lies *atomic.Bool // about its rhythm: the owner answers reads for longer than its claim says
 }
 
 func (c *cutOff) Acquire(ctx context.Context,
@@ -39,8 +39,8 @@ type wire struct {
 	cut bool
 }
 
-// set cuts the wire or mends it, when no call is under way: one that came to the store behind the
-// next claim would tell its owner of that.
+// set cuts the wire or mends it, when no call is under way: a call that reached the store after the
+// next claim would tell its owner of that claim.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -343,10 +343,10 @@ func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	})
 }
 
-// One delay stays possible. A process looks whether the store is its own, and is then stopped
-// before it writes an answer. When it goes on it answers, and by then its client may know more from
-// the other exchange. The answer is as old as its question and no older, so there is still one
-// order of all operations. The process refuses a question that comes after the stop.
+// One delay stays possible. A process confirms that it owns the store, and is then stopped before
+// it writes an answer. When it goes on it answers, and by then its client may know more from the
+// other exchange. The answer is as old as its question and no older, so there is still one order of
+// all operations. The process refuses a question that comes after the stop.
 func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	const stale = 200 * time.Millisecond
 	onSharedStores(t, func(t *testing.T, fresh func() place) {
@@ -429,8 +429,8 @@ func (m *inMemory) Acquire(ctx context.Context, c persistence.Claim) (persistenc
 	return tok, last, err
 }
 
-// A start whose claim is made, and meets a first rewrite, waits for its end: it has fenced the
-// owner before.
+// A start that has made its claim and meets a first rewrite waits until the rewrite ends: the claim
+// has fenced the earlier owner.
 func TestAStartWaitsUntilTheStoresFileIsInEffect(t *testing.T) {
 	store := memory.Open(memory.NewDisk(), persistence.Retention{})
 	store.Server = true

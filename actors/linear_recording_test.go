@@ -79,9 +79,9 @@ const (
 	lastFault          = crashesAfter
 )
 
-// Bounds of one history. Clients act in bursts. After each all rest, and one of them looks at
-// everything, so that a check has few orders to look at: it takes longer with each operation that
-// overlaps, and with each outcome that is open.
+// Bounds of one history. Clients act in bursts. After each burst all rest and one reads everything,
+// so a check has few orders of operations to try. A check takes longer with each operation that
+// overlaps, and with each open outcome.
 const (
 	bursts           = 12
 	operationsOfEach = 4 // of a client, in a burst
@@ -118,7 +118,7 @@ type recording struct {
 	orders      []known        // acknowledged
 	withdrawals []known        // acknowledged
 	confirmed   []known        // withdrawals whose confirmation was acknowledged
-	sent        []known        // orders, whatever came of them
+	sent        []known        // orders with any outcome
 	drawCount   int            // numbers given to withdrawals
 	numbers     map[uint64]int // of orders, by id
 	pairOf      map[int]int    // where acknowledged orders are
@@ -140,7 +140,7 @@ type known struct {
 // The accounts of a history, by their numbers.
 var recordedAccounts = []string{"ann", "ben", "cid"}
 
-// accountName is one of the accounts that trade, or the one that gets the fees.
+// accountName returns one of the accounts that trade, or the one that gets the fees.
 func accountName(account int) string {
 	if account == lineartest.FeeAccount {
 		return directory.FeeAccount
@@ -148,7 +148,7 @@ func accountName(account int) string {
 	return recordedAccounts[account]
 }
 
-// ownKey is the number of a key that is never revoked. Each account has two.
+// ownKey returns the number of a key that is never revoked. Each account has two.
 func ownKey(account, client int) int { return 2*account + client + 1 }
 
 func keyName(number int) string { return fmt.Sprint("key-", number) }
@@ -243,7 +243,7 @@ func (r *recording) crashed() error {
 	return errors.New("the engine is dead")
 }
 
-// client is one that acts for an account, or the operator (-1).
+// client returns a client that acts for an account, or for the operator (-1).
 func (r *recording) client(number, account, key int) *recordedClient {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -152,7 +152,8 @@ func (r *recording) finds(what string, plant func(all []*lineartest.Recorded,
 	return false
 }
 
-// plants make a right result wrong, whatever overlapped with it. They report whether they could.
+// Each plant makes a right result wrong, no matter which operations overlapped, and reports whether
+// it could.
 var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded) bool{
 	"a lost order": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
 		if !isLook(all, o, lineartest.ReadOpen) || len(o.Result.Orders) == 0 {

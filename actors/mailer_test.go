@@ -13,7 +13,7 @@ import (
 	"exchange/core/event"
 )
 
-// customer is one more account with an e-mail address and 10 BTC.
+// customer returns one more account with an e-mail address and 10 BTC.
 func (b *teller) customer(name string) *directory.Key {
 	b.t.Helper()
 	must[Admin](b.t)(b.e.CreateAccount("test", name, name+"@example.org"))
@@ -149,7 +149,7 @@ func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 	})
 }
 
-// What leaves the outbox by itself does not gather in the mailer.
+// The mailer keeps nothing of mails that left the outbox by themselves.
 func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) { o.Mail = unsent })

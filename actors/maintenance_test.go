@@ -74,8 +74,8 @@ func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
 	})
 }
 
-// The end of one maintenance is on its way, and its operator waits no longer: it must not let
-// clients in while the next begins.
+// The end of one maintenance is on its way, and its operator waits no longer. That end must not let
+// clients in while the next maintenance begins.
 func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.Request = 2 * time.Second })

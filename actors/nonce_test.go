@@ -35,7 +35,7 @@ func count(ends []string, want string) (n int) {
 	return n
 }
 
-// withNonce are orders, and cancels of the orders given, all with one nonce.
+// withNonce returns orders, and cancels of the given orders, all with one nonce.
 func (g *gated) withNonce(nonce uint64, orders int, cancel []uint64) (runs []func() (*Command,
 	error)) {
 	for range orders {

@@ -61,8 +61,8 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 		if _, err := b.e.Place(b.key, b.next(),
 			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Sell, Price: 100e8,
 				Amount: coin}); !errors.Is(err, ErrMaintenance) ||
-			b.e.MaintenanceMessage() != "back at nine" {
-			t.Errorf("an order is told %v, %q", err, b.e.MaintenanceMessage())
+			b.e.Maintenance().Message != "back at nine" {
+			t.Errorf("an order is told %v, %+v", err, b.e.Maintenance())
 		}
 		if err := b.e.Ask(new(committed.Wallet), b.key, b.next()); err != nil {
 			t.Errorf("a read is told %v", err)
@@ -114,7 +114,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 			must[*Command](t)(g.e.Place(g.key, nonce, w)).Free()
 		}
 		nonce := uint64(1000)
-		one := must[*Command](t)(g.e.CancelAll(g.key, nonce, g.e.Pairs()[0]))
+		one := must[*Command](t)(g.e.CancelAll(g.key, nonce, CancelFilter{Pair: g.e.Pairs()[0]}))
 		if n := len(one.Cancelled()); n != 3*cancelAllWidth/2 || !slices.IsSorted(one.Cancelled()) {
 			t.Errorf("%d orders of one pair are cancelled", n)
 		}
@@ -124,7 +124,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		all := make(chan int, 1)
 		go func() {
-			c, err := g.e.CancelAll(g.key, 1002, nil)
+			c, err := g.e.CancelAll(g.key, 1002, CancelFilter{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -142,7 +142,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 		if n := <-all; n != 3*cancelAllWidth/2+1 {
 			t.Errorf("%d orders are cancelled", n)
 		}
-		none := must[*Command](t)(g.e.CancelAll(g.key, 1003, nil))
+		none := must[*Command](t)(g.e.CancelAll(g.key, 1003, CancelFilter{}))
 		if none.Outcome() != Refused || none.Record().Refusal.Reason != event.RefusedNoOrders {
 			t.Errorf("with nothing open: %+v", none.Record())
 		}
@@ -449,7 +449,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 		f(decided(func(w *wallet) { w.pending[1].Tries++ }),
 			"account ann: its wallet has other pending withdraws than are committed")
 		f(decided(func(w *wallet) { w.open.Remove(1) }),
-			"account ann: its wallet has open orders [], committed are [")
+			"account ann: of its open orders its wallet has nothing where committed is order")
 		f(func(b *teller) {
 			b.e.probe(b.e.Pairs()[0].Book, func() { b.e.books[0].orders.Cancel(1) })
 		},

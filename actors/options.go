@@ -60,6 +60,8 @@ type Options struct {
 	Exit func(code int)
 
 	scheduler mailbox.Scheduler // nil: mailbox.Runners
+	// by which the clock that commands are stamped with is wrong, in a simulation; nil: it is right
+	clockError func() time.Duration
 	// tests set smaller ones; 0: as usual
 	stepRows int // rows of one projection
 	candles  int // candles of a chart in memory
@@ -85,6 +87,12 @@ type Limits struct {
 	BatchBytes           int
 
 	OpenOrdersPerAccountAndBook int
+
+	// ClientIDHold is for how long a client order id is taken after its order was placed, or for as
+	// long as the order is open; 0: for as long as the store keeps the order.
+	ClientIDHold time.Duration
+	// ClientIDFilter is the memory of the filter of such ids, in bytes; 0: there is none.
+	ClientIDFilter int
 }
 
 // Timing has the waits and deadlines of an engine.
@@ -111,7 +119,8 @@ var (
 		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000,
 		OpenOrdersPerAccountAndBook: 5_000, PendingWithdrawals: 100, KeysPerAccount: 100,
 		Accounts: 1_000_000,
-		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
+		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10,
+		ClientIDHold: 24 * time.Hour, ClientIDFilter: 32 << 20}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond,
 		StallMax:   time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second,

@@ -26,9 +26,9 @@ type untrimmed struct{ persistence.Store }
 
 func (untrimmed) Trim(context.Context, persistence.Token, uint64) error { return nil }
 
-// Clients act at random, and the process ends now and then. Money is conserved, the deciding side
-// agrees with the committed side at rest, and the committed state is what replay gives, from the
-// newest snapshot and from the first record.
+// Clients act at random, and the process ends now and then. Money is conserved, and the deciding
+// side agrees with the committed side at rest. Replay gives the committed state, from the newest
+// snapshot and from the first record.
 //
 // Each run opens and closes stores, so there are fewer runs than rapid's hundred on each, unless
 // -rapid.checks says so.
@@ -169,7 +169,9 @@ func (p *player) draw() func() (*Command, error) {
 		if rapid.Bool().Draw(p.rt, "one pair") {
 			pair = p.e.Pairs()[0]
 		}
-		return func() (*Command, error) { return p.e.CancelAll(key, nonce, pair) }
+		return func() (*Command, error) {
+			return p.e.CancelAll(key, nonce, CancelFilter{Pair: pair})
+		}
 	}
 	w := OrderRequest{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
 		Side:   trading.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),

@@ -11,7 +11,7 @@ import (
 	"exchange/core/money"
 )
 
-// blocked keeps the committed side from its mailbox until the function that it returns is called.
+// blocked keeps the committed side from its mailbox until the returned function is called.
 func (g *gated) blocked() (goOn func()) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	go g.e.probe(g.e.fold, func() {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"exchange/actors/rows"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -24,6 +25,7 @@ type scribe struct {
 	sealer  *seal.Sealer
 	state   *state.State
 	effects state.Effects
+	rows    persistence.Writes // of the deposits, which a start counts
 	data    []byte
 	count   uint32
 	last    uint64
@@ -60,6 +62,9 @@ func (s *scribe) add(r event.Record) {
 	}
 	if err := s.state.Apply(&r, &s.effects); err != nil {
 		s.b.Fatal(err)
+	}
+	if r.Kind == event.KindDeposit {
+		rows.Append(&s.rows, s.state, &r, &s.effects)
 	}
 	s.data = r.Append(s.data)
 	if s.count++; s.count == 100 {
@@ -112,7 +117,8 @@ func (s *scribe) order(account int, side trading.Side, price money.Price,
 	return s.orders
 }
 
-// trading writes n records: an order that rests, one that takes it, one that rests, and its cancel.
+// trading writes n records, in turns of four: an order that rests, one that takes it, another that
+// rests, and its cancel.
 func (s *scribe) trading(n, accounts int) {
 	for i := 0; i < n; i += 4 {
 		a, b := 1+i/4%accounts, 1+(i/4+1)%accounts
@@ -132,16 +138,40 @@ func (s *scribe) trading(n, accounts int) {
 	s.flush()
 }
 
-// snapshot publishes an image of the state as it is.
+// snapshot publishes an image of the state as it is, with the rows of the deposits in it.
 func (s *scribe) snapshot() {
 	s.flush()
 	ctx := context.Background()
-	if err := s.store.Apply(ctx, s.token, 0, s.last, &persistence.Writes{}); err != nil {
+	if err := s.store.Apply(ctx, s.token, 0, s.last, &s.rows); err != nil {
 		s.b.Fatal(err)
 	}
+	s.rows = persistence.Writes{}
 	if err := s.store.SaveSnapshot(ctx, s.token, s.last,
 		bytes.NewReader(s.state.AppendTo(nil))); err != nil {
 		s.b.Fatal(err)
+	}
+}
+
+// An engine takes the store of a scribe for one that it wrote itself, with a snapshot and without.
+// Without this test a check of the start could end the benchmarks, which run only when asked.
+func TestAnEngineStartsOnTheStoreOfAScribe(t *testing.T) {
+	for name, end := range map[string]func(*scribe){
+		"journal": (*scribe).flush, "snapshot": (*scribe).snapshot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openPebble(t, t.TempDir())
+			defer store.Close()
+			s := newScribe(t, store)
+			s.accounts(3)
+			s.trading(100, 3)
+			end(s)
+			s.trading(100, 3)
+			e := start(t, testOptions(store))
+			defer e.Abandon()
+			if seq := e.committed.State().Seq(); seq < s.last {
+				t.Errorf("the engine is at sequence %d, and the scribe wrote %d", seq, s.last)
+			}
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ func (g *gated) deposit(reference string, amount money.Amount) func() (*Command,
 	}
 }
 
-// remembered are the references that the committed side has in memory.
+// remembered returns the references that the committed side has in memory.
 func (g *gated) remembered() (list []string) {
 	g.t.Helper()
 	g.e.probe(g.e.fold, func() {
@@ -41,8 +41,8 @@ func (g *gated) projected() {
 	}
 }
 
-// A reference is known while its deposit is in memory only, from when on it is in the store only,
-// and after a crash with and without projections; and nothing of it stays in memory.
+// A reference is known while its deposit is in memory only and when it is in the store only, and
+// after a crash with and without projections. In the end none of it is in memory.
 func TestAReferenceIsKnownForEver(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -114,7 +114,8 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 			t.Errorf("the store is asked %d times", n)
 		}
 		g.set(func() { g.looking = false })
-		// Which of those with one reference came first is not said: of the two amounts one is made.
+		// Two deposits with one reference come at once. Either may be first, so the test takes
+		// either amount.
 		got := []string{<-first, <-second, <-third}
 		refused := slices.IndexFunc(got,
 			func(s string) bool {
@@ -170,8 +171,8 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A deposit that was made before the store's own watermark says so is found neither in memory nor
-// in a store that has lost it: such a store does not count.
+// A store that has lost projections is behind its deposits. A lost deposit is found neither in
+// memory nor there, so the answer of such a store does not count.
 func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	disk := memory.NewDisk()
 	g := newGated(t, func(scope) place {
@@ -325,7 +326,7 @@ func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
 	for i := range 4 {
 		must[Admin](t)(e.Deposit("test", "ann", "BTC", coin, fmt.Sprint("reference ", i)))
 	}
-	stop(t, e) // with a snapshot: what came before is not replayed
+	stop(t, e) // with a snapshot: earlier records are not replayed
 	e = start(t, o)
 	must[Admin](t)(e.Deposit("test", "ann", "BTC", coin, "newest"))
 	const index = "references of deposits: "
@@ -373,8 +374,8 @@ func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
 	stop(t, e)
 }
 
-// A miscounted store has more entries in its index than it has, or less, and one deposit that is
-// there though its Apply did not come to its end.
+// A miscounted store counts more or fewer entries than its index has. It may also have one deposit
+// of an Apply that broke off.
 type miscounted struct {
 	persistence.Store
 	more int
@@ -403,8 +404,8 @@ func (s *miscounted) Apply(ctx context.Context, tok persistence.Token, from, to 
 	return s.Store.Apply(ctx, tok, from, to, w)
 }
 
-// A start refuses an index that has not as many deposits as were made up to its watermark. What a
-// crash has left of an Apply above it is told apart.
+// A start refuses an index that has not as many deposits as were made up to its watermark. Entries
+// above the watermark, left by an Apply that a crash cut off, are not counted.
 func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		s := &miscounted{Store: fresh(t)()}

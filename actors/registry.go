@@ -64,8 +64,10 @@ type registryOut interface {
 // newRegistry makes the registry of a state, still without accounts and keys.
 func newRegistry(s *state.State, tools registryTools) *registry {
 	_, _, deposit := s.LastIDs()
-	g := &registry{registryTools: tools, accounts: map[string]*directory.Account{},
-		revoked: map[string]*directory.Account{}, keysOf: map[uint32]int{}, deposits: deposit,
+	g := &registry{registryTools: tools,
+		accounts: make(map[string]*directory.Account, len(s.Accounts())),
+		revoked:  map[string]*directory.Account{},
+		keysOf:   make(map[uint32]int, len(s.Accounts())), deposits: deposit,
 		lastTimeUs: s.TimeUs(), busy: map[string][]*Command{}, maintenance: s.Maintenance()}
 	for _, c := range s.Currencies() {
 		g.deposited = append(g.deposited, c.Deposited)
@@ -95,19 +97,25 @@ func (g *registry) add(a *directory.Account) {
 }
 
 // recoverKeys adds each key that is live to the directory. Revoked keys stay with the registry.
-func (g *registry) recoverKeys(s *state.State) error {
-	for _, k := range s.Keys() {
+func (g *registry) recoverKeys(keys []*state.Key, accounts []*directory.Account) error {
+	entries := make([]*directory.Key, len(keys))
+	err := atOnce(len(keys), func(i int) (err error) {
+		if k := keys[i]; !k.Revoked {
+			entries[i], err = newKey(&k.Key, accounts[k.Account-1], g.sealer, g.material)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	for i, k := range keys {
 		g.keyNumbers = k.Number
 		if k.Revoked {
-			g.revoked[k.Key.Key] = g.dir.Account(k.Account)
+			g.revoked[k.Key.Key] = accounts[k.Account-1]
 			continue
 		}
-		entry, err := newKey(&k.Key, g.dir.Account(k.Account), g.sealer, g.material)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrConfig, err)
-		}
 		g.keysOf[k.Account]++
-		g.dir.AddKey(entry)
+		g.dir.AddKey(entries[i])
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func (e *Engine) settle(seq uint64, n *entry) {
 		m.seq, m.accepted, m.command = seq, acceptedOrder{}, ownCommand{}
 		t.CopyTo(&m.settlement)
 		if r.Kind == event.KindOrder && t.Account == r.Order.Account {
-			m.accepted = acceptedOrder{r.Order.ID, r.Pair, r.Order.ClientID, r.Order.Rests()}
+			o := &r.Order
+			m.accepted = acceptedOrder{o.ID, r.Pair, o.Side, o.ClientID, r.TimeUs, o.Rests()}
 		}
 		if own {
 			m.command = c.own()

@@ -71,6 +71,10 @@ func (s *sim) notAnswered(q *played, err error) {
 	case errors.Is(err, committed.ErrTimeout):
 		s.outcomes["unknown"]++
 	case turnedAwayBy(err):
+		var history *committed.HistoryError
+		if errors.As(err, &history) {
+			s.outcomes["orders, turned away because the store did not answer"]++
+		}
 		s.outcomes["turned away: "+err.Error()]++
 		q.l.open[q.account]--
 		if q.key != nil {
@@ -84,7 +88,7 @@ func (s *sim) notAnswered(q *played, err error) {
 	s.say("  %s: %v", q.what, err)
 }
 
-// claim is the record that an answer tells of: each is told once.
+// claim returns the sequence of the record that an answer tells. Each record is told once.
 func (s *sim) claim(q *played, record string) uint64 {
 	list := s.records[record]
 	if len(list) == 0 {
@@ -108,9 +112,9 @@ func (s *sim) tookNonce(l *life, key *directory.Key, nonce, before uint64) {
 	l.taken[key.Number] = max(l.taken[key.Number], nonce)
 }
 
-// toldLast checks the last nonce that the refusal of another one tells: it is not below that one,
-// nor below what was answered as taken before, and a client may have sent it: nextNonce goes one
-// above the highest.
+// toldLast checks the last nonce that a refusal names. It is not below the refused nonce, nor below
+// one that was answered as taken before. A client may have sent it: nextNonce goes one above the
+// highest.
 func (s *sim) toldLast(key *directory.Key, nonce, before, last uint64) {
 	if last < nonce || last < before || last > s.nonces[key.Public]+1 {
 		s.violate(
@@ -133,7 +137,7 @@ func (s *sim) mayBeAccepted(q *played) {
 	}
 }
 
-// isBarred says whether an account or a key was barred when something began.
+// isBarred reports whether an account or a key was barred when something began.
 func (s *sim) isBarred(name string, begun int) bool {
 	b := s.barred[name]
 	return b != nil && b.since > 0 && b.since < begun
@@ -151,6 +155,9 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 		s.orders = append(s.orders, o.ID)
 		if o.Rests() {
 			s.restedBy[o.ID] = s.steps
+		}
+		if s.model.Accounts[o.Account-1].Uses(o.ClientID) > 1 {
+			s.outcomes["client order ids, taken again"]++
 		}
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Order == q.order && r.Cancel.Account == q.account &&
@@ -231,7 +238,8 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	case event.RefusedFunds:
 		return s.hasFunds(q, a, seq, c)
 	case event.RefusedClientID:
-		return !a.HasClientID(q.wish.ClientID)
+		return !s.model.IsTaken(a, q.wish.ClientID, q.seq, c.Record().TimeUs) ||
+			!a.HasTaken(q.wish.ClientID, c.TakenBy())
 	case event.RefusedNotOpen:
 		o, _ := s.model.Open(q.order)
 		rested := s.restedBy[q.order]
@@ -265,8 +273,8 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	return false
 }
 
-// isKnown reports whether the model knows what a refusal was decided on: all that the account's
-// wallet knew when the command began, and no record of the account since.
+// isKnown reports whether the model has the state that a refusal was decided on: the account's
+// wallet knew all of the account when the command began, and no record of the account came since.
 func (s *sim) isKnown(q *played, a *simulation.Account, seq uint64) bool {
 	return q.quiet && a.Touched(seq-1) == q.touched
 }
@@ -309,8 +317,8 @@ func (s *sim) hasFunds(q *played, a *simulation.Account, seq uint64, c *Command)
 	return known && lacks.Sign() <= 0
 }
 
-// checkShortfall compares what an answer says is missing with what is: exactly, if the model knows
-// what it was decided on.
+// checkShortfall compares the shortfall that an answer names with the model's: exactly, if the
+// model has the state that the refusal was decided on.
 func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks *big.Int,
 	exact bool) {
 	of, missing := c.Shortfall()
@@ -322,8 +330,8 @@ func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks
 	}
 }
 
-// isFull says whether a book has as many orders as it may after a record, and an order would trade
-// with none of them.
+// isFull reports whether a book has as many orders as it may after a record, and an order would
+// trade with none of them.
 func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
 	sides, orders := s.model.Pairs[w.Pair.Number-1].DepthAt(seq), 0
 	for _, levels := range sides {
@@ -337,7 +345,7 @@ func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
 	return orders >= s.options.Limits.OpenOrdersPerBook && !crosses
 }
 
-// inBook is how many of the open orders are of a pair.
+// inBook returns the number of open orders in a pair.
 func inBook(open map[uint64]simulation.Order, pair uint16) (n int) {
 	for _, o := range open {
 		if o.Pair == pair {
@@ -375,8 +383,7 @@ func (s *sim) withinLimits() {
 	}
 }
 
-// checkInFlight counts the commands that were admitted and have no answer: each of them has its
-// place in the limits.
+// checkInFlight counts the admitted commands without an answer: each holds a slot of the limits.
 func (l *life) checkInFlight(s *sim) {
 	l.admitted = slices.DeleteFunc(l.admitted, func(q *played) bool {
 		return q.told || len(q.reply) > 0
@@ -404,8 +411,8 @@ func (l *life) checkInFlight(s *sim) {
 	}
 }
 
-// recorded counts a durable record for its nonce: there are no more than commands were sent with
-// it.
+// recorded counts a durable record for its nonce: a nonce has no more records than commands that
+// were sent with it.
 func (s *sim) recorded(r *event.Record) {
 	var at simulation.KeyNonce
 	switch r.Kind {

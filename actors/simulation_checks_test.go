@@ -76,8 +76,8 @@ func (l *life) checkWallets(s *sim) {
 	}
 }
 
-// sameWallet checks that a wallet has settled each record of its account once, and what it has
-// after the newest.
+// sameWallet checks that a wallet has settled each record of its account once, and its money after
+// the newest.
 func (s *sim) sameWallet(l *life, w *wallet, before uint64, known bool) error {
 	if int(w.account.ID) > len(s.model.Accounts) || w.applied > s.model.Seq {
 		return fmt.Errorf("durable are %d accounts and %d records", len(s.model.Accounts),
@@ -143,7 +143,7 @@ func (s *sim) sameState(c *state.State) error {
 	return nil
 }
 
-// sameLevels compares a side of a book, or its best part, with what it must be.
+// sameLevels compares a side of a book, or its best part, with the expected levels.
 func sameLevels(got []trading.Level, want []simulation.Level) error {
 	if len(got) > len(want) {
 		return fmt.Errorf("a side has %d levels, not %d", len(got), len(want))

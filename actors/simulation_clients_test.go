@@ -76,7 +76,8 @@ func newest(r *rand.Rand, list []uint64) uint64 {
 	return pick(r, list[max(0, len(list)-8):])
 }
 
-// orderOf is mostly an open order of the account, now and then anybody's, closed or open.
+// orderOf returns mostly an open order of the account, and now and then an open or closed one of
+// any account.
 func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
 	if own := slices.Sorted(maps.Keys(
 		s.model.Accounts[account-1].OpenAt(s.model.Seq))); len(own) > 0 && r.IntN(3) > 0 {
@@ -85,8 +86,8 @@ func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
 	return newest(r, s.orders)
 }
 
-// withdrawalOf is mostly a pending withdrawal of the account, or of any (0), and if it can be one
-// of a status.
+// withdrawalOf returns mostly a pending withdrawal of the account, or of any account (0), if
+// possible in that status.
 func (s *sim) withdrawalOf(r *rand.Rand, account uint32, status uint8) uint64 {
 	var pending, ripe []uint64
 	for _, id := range slices.Sorted(maps.Keys(s.model.Withdrawals)) {
@@ -144,7 +145,7 @@ type played struct {
 // cancels reports whether a share of the limits is kept for the command.
 func (q *played) cancels() bool { return q.all || q.order != 0 }
 
-// amountOf is one of all kinds.
+// amountOf returns an amount: small, usual or at the limit.
 func amountOf(r *rand.Rand) money.Amount {
 	switch r.IntN(12) {
 	case 0:
@@ -159,7 +160,7 @@ func amountOf(r *rand.Rand) money.Amount {
 	return money.Amount(1+r.Int64N(20)) * 1e7
 }
 
-// priceOf is mostly one that trades now and then, or one that waits for others.
+// priceOf returns mostly a price that trades now and then, or one that waits for others.
 func priceOf(r *rand.Rand, side trading.Side) money.Price {
 	switch n := r.IntN(32); {
 	case n == 0:
@@ -178,7 +179,7 @@ func priceOf(r *rand.Rand, side trading.Side) money.Price {
 	return money.Price(97+r.Int64N(7)) * 1e7
 }
 
-// nextNonce is mostly a new one, now and then an equal or an older one.
+// nextNonce returns mostly a new nonce, now and then an equal or an older one.
 func (s *sim) nextNonce(r *rand.Rand, key string) uint64 {
 	n := s.nonces[key]
 	switch r.IntN(14) {
@@ -221,7 +222,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		q.wish = OrderRequest{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
 			Amount: amountOf(r)}
 		if r.IntN(3) == 0 {
-			q.wish.ClientID, _ = event.NewClientID(fmt.Sprint("c", r.IntN(25)))
+			q.wish.ClientID, _ = event.NewClientID(fmt.Sprint("c", r.IntN(8)))
 		}
 		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
 			q.wish.Pair.Name, q.wish.ClientID)
@@ -233,7 +234,9 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	case n < 33:
 		pair := pick(r, append(slices.Clone(e.Pairs()), nil)) // nil: all
 		q.what, q.all, q.pair = "cancel all", true, pair
-		run = func() (*Command, error) { return e.CancelAll(key, q.nonce, pair) }
+		run = func() (*Command, error) {
+			return e.CancelAll(key, q.nonce, CancelFilter{Pair: pair})
+		}
 	case n < 36:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
 		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
@@ -293,7 +296,7 @@ func (s *sim) look(q *played, account uint32) {
 	q.quiet = q.l.open[account] == 0 && q.l.open[0] == 0 && w.applied >= q.touched && !q.l.wakes(w)
 }
 
-// wakes says whether a wallet has messages.
+// wakes reports whether a wallet has messages.
 func (l *life) wakes(w *wallet) bool {
 	name := fmt.Sprintf("%d.wallet/%d", l.number, w.account.ID)
 	return slices.ContainsFunc(l.mailboxes, func(o *woken) bool { return o.name == name })
@@ -302,7 +305,7 @@ func (l *life) wakes(w *wallet) bool {
 // forget ends what an engine had in flight: its outcomes stay unknown.
 func (s *sim) forget(l *life) { clear(l.open) }
 
-// mail is the mail server of an engine.
+// mail returns the mail server of an engine.
 func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 	return func(_ context.Context, m *Mail) error {
 		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.id), nil)

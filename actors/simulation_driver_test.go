@@ -28,10 +28,10 @@ import (
 )
 
 // A sim runs the real engine, one step at a time. It lives in a bubble of testing/synctest, which
-// has a clock of its own; within it the sim's goroutine is the only one that decides. Whatever else
-// there is (handlers, the writer of a journal, a projector, a mailer, calls of the store) is
-// parked, and goes on when it is chosen, until it parks again or waits for the clock; actors get
-// one message at a time. So a list of choices gives the same run again.
+// has a clock of its own, and only the sim's goroutine decides there. All others are parked:
+// handlers, the writer of a journal, a projector, a mailer, calls of the store. A chosen one goes
+// on until it parks again or waits for the clock. Actors get one message at a time. So a list of
+// choices gives the same run again.
 type sim struct {
 	rng   *rand.Rand // of the action that is played
 	steps int
@@ -53,7 +53,7 @@ type sim struct {
 	hosts  []*host
 
 	batches []durableBatch
-	// orders of which somebody was told, after they were sent, that they are not there
+	// orders that an answer called missing after they were sent
 	missing map[namedOrder]bool
 	// bytes of a durable record -> sequences that no client was told yet
 	records   map[string][]uint64
@@ -126,7 +126,7 @@ type life struct {
 	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
 	taken     map[uint32]uint64
 	admitted  []*played // that may have no answer yet
-	changing  bool      // somebody changes maintenance
+	changing  bool      // an operator changes maintenance
 	confirmed time.Time // when the store was asked that last said that it owns it
 	unfit     bool      // the store's last answer was that it may lose what is appended
 	rhythm    persistence.Rhythm
@@ -138,7 +138,7 @@ type woken struct {
 	mailbox *mailbox.Mailbox
 }
 
-// violate notes the first thing that must not be.
+// violate notes the first violation.
 func (s *sim) violate(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *sim) hash() string { return hex.EncodeToString(s.trace.Sum(nil)) }
 
 func newTrace() hash.Hash { return sha256.New() }
 
-// park keeps the goroutine that calls it until it is chosen, which it may be when it is ready. A
+// park keeps the calling goroutine until the sim chooses it; it can be chosen when it is ready. A
 // goroutine of an engine that is gone ends there.
 func (s *sim) park(l *life, name string, ready func() bool) {
 	p := &parked{name: name, life: l, ready: ready, resume: make(chan bool)}
@@ -180,7 +180,7 @@ func (s *sim) park(l *life, name string, ready func() bool) {
 	}
 }
 
-// waiting are all that are parked.
+// waiting returns all parked goroutines.
 func (s *sim) waiting() []*parked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ type choice struct {
 	do   func()
 }
 
-// choices are all that may happen next, in an order that is always the same.
+// choices returns all possible next steps, in an order that is always the same.
 func (s *sim) choices() (list []choice) {
 	for _, p := range s.waiting() {
 		if p.ready == nil || p.ready() {
@@ -216,7 +216,7 @@ func (s *sim) choices() (list []choice) {
 	}
 	for _, l := range s.lives {
 		for _, w := range l.mailboxes {
-			list = append(list, choice{w.name, func() { l.turn(w, s.skew) }})
+			list = append(list, choice{w.name, func() { l.turn(w) }})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b choice) int { return strings.Compare(a.name, b.name) })
@@ -232,12 +232,8 @@ func (s *sim) resume(p *parked, goOn bool) {
 }
 
 // turn gives an actor one message.
-func (l *life) turn(w *woken, skew time.Duration) {
+func (l *life) turn(w *woken) {
 	m := w.mailbox
-	if c, fresh := mailbox.Next(m).(*Command); fresh &&
-		(strings.Contains(w.name, ".wallet/") || strings.HasSuffix(w.name, ".registry")) {
-		c.timeUs += skew.Microseconds() // it comes from its handler
-	}
 	more := m.Turn(1)
 	synctest.Wait() // its caller is parked, and so is all that it began
 	if more && mailbox.Waiting(m) {
@@ -410,12 +406,14 @@ func (d lifeDriver) Start(t mailbox.Task) {
 		go d.guarded("projector", func() { d.projector(t) })
 	case *mailer:
 		go d.guarded("mailer", func() { d.mailer(t) })
+	case *committed.FilterFiller:
+		go d.guarded("filler", func() { d.filler(t) })
 	default:
 		panic(fmt.Sprintf("BUG of the simulation: it cannot drive a %T", t))
 	}
 }
 
-// name is that of a goroutine of the engine's, where it parks.
+// name returns the name under which a goroutine of the engine parks.
 func (d lifeDriver) name(what string) string { return fmt.Sprintf("%d.%s", d.l.number, what) }
 
 func (d lifeDriver) owner(w *ownership) {
@@ -493,6 +491,20 @@ func (d lifeDriver) mailer(m *mailer) {
 	}
 }
 
+func (d lifeDriver) filler(f *committed.FilterFiller) {
+	filled := committed.DriveFiller(f, func(pause time.Duration) (goOn bool) {
+		end := time.Now().Add(pause)
+		stopped := func() bool { return d.l.engine != nil && closed(d.l.engine.stop) }
+		d.s.park(d.l, d.name("filler"), func() bool {
+			return stopped() || !time.Now().Before(end)
+		})
+		return !stopped()
+	})
+	if filled {
+		d.s.outcomes["filters of client order ids, filled"]++
+	}
+}
+
 // guarded makes a violation of a panic.
 func (d lifeDriver) guarded(what string, run func()) {
 	defer func() {
@@ -504,7 +516,7 @@ func (d lifeDriver) guarded(what string, run func()) {
 	run()
 }
 
-// waiting says whether a batch waits.
+// waiting reports whether a batch waits.
 func (j *journal) waiting() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -549,7 +561,7 @@ func (s *sim) durable(prev, next uint64, data []byte) {
 	}
 }
 
-// foldTo is the reference fold after a record.
+// foldTo returns the reference fold after a record.
 func (s *sim) foldTo(seq uint64) (*state.State, error) {
 	if s.reference == nil || s.reference.Seq() > seq {
 		s.reference = state.New()

@@ -29,7 +29,7 @@ type keptBackup struct {
 	serverKey []byte // that its secrets are sealed with
 }
 
-// headAt is the HEAD of a host, or that in the folder of an embedded store.
+// headAt returns the HEAD of a host, or the one in the folder of an embedded store.
 func (s *sim) headAt(h *host) *memory.Head {
 	if s.server {
 		return &h.head
@@ -37,7 +37,7 @@ func (s *sim) headAt(h *host) *memory.Head {
 	return &s.head
 }
 
-// headOf is the HEAD that a life finds. Now and then it was lost, or cannot be read.
+// headOf returns the HEAD that a life finds. Now and then it was lost, or cannot be read.
 func (s *sim) headOf(l *life) *memory.Head {
 	head := s.headAt(l.host)
 	if s.begun == 1 || s.ending { // the last starts have nothing to write
@@ -54,9 +54,10 @@ func (s *sim) headOf(l *life) *memory.Head {
 	return head
 }
 
-// keptOut opens a store with its HEAD, and reports whether that keeps the start out. It must if the
-// file cannot be read, or says more than a store that was restored since has; otherwise it must
-// not, because no crash leaves the file ahead of the journal. Then an operator removes the file.
+// keptOut opens a store with its HEAD, and reports whether that keeps the start out. HEAD must keep
+// it out if the file cannot be read, or says more than a store that was restored since. Otherwise
+// it must not, because no crash leaves the file ahead of the journal. Then an operator removes the
+// file.
 func (s *sim) keptOut(k *link) bool {
 	head, end, err := k.Store.Head, s.disk.Last(), k.Store.Whole()
 	if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
@@ -125,7 +126,7 @@ func (s *sim) cutHeads() {
 	}
 }
 
-// newModel is the exchange before its first record.
+// newModel returns the exchange before its first record.
 func (s *sim) newModel() *simulation.Model {
 	usual := map[string]simulation.Rates{}
 	for _, p := range s.options.Pairs {
@@ -133,6 +134,7 @@ func (s *sim) newModel() *simulation.Model {
 	}
 	m := simulation.NewModel(s.options.Limits.MaxFills, usual)
 	m.CodeValid = s.options.Withdrawal.CodeValid
+	m.ClientIDHold = s.options.Limits.ClientIDHold
 	return m
 }
 
@@ -151,7 +153,7 @@ func (s *sim) backUp(l *life) {
 	s.kept = &keptBackup{b.Bytes(), s.model.Seq, l.serverKey}
 }
 
-// restorable says whether there is a backup whose secrets the server's keys open.
+// restorable reports whether there is a backup whose secrets the server's keys open.
 func (s *sim) restorable() bool {
 	return s.kept != nil && slices.ContainsFunc(s.serverKeys, func(key []byte) bool {
 		return bytes.Equal(key, s.kept.serverKey)
@@ -232,7 +234,7 @@ func (s *sim) rewind(seq uint64) {
 	}
 }
 
-// A mailedCode is a code as its reader has it, and all that it was mailed for.
+// A mailedCode is a code as its reader has it, and all that the code was mailed for.
 type mailedCode struct {
 	text       string
 	history    event.HistoryID
@@ -245,8 +247,8 @@ type mailedCode struct {
 	timeUs     int64
 }
 
-// codeFor is mostly the newest code of a withdrawal; now and then an older one, that of an earlier
-// history too, another one's, or a wrong one.
+// codeFor returns mostly the newest code of a withdrawal. Now and then it returns an older one,
+// also of an earlier history, another withdrawal's, or a wrong one.
 func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 	list := s.codes[id]
 	switch n := r.IntN(6); {

@@ -296,8 +296,10 @@ func (s *sim) administered(err error, done, refusable bool) string {
 
 // turnedAwayBy reports that nothing was done: mostly no actor has seen the command.
 func turnedAwayBy(err error) bool {
-	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
-		ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed, committed.ErrUnanswered},
+	var history *committed.HistoryError // of a look for a client order id
+	return errors.As(err, &history) || slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy,
+		ErrAccountBusy, ErrBehind, ErrNotQuiet,
+		ErrPaused, ErrMaintenance, ErrNotConfirmed, committed.ErrUnanswered},
 		func(known error) bool { return errors.Is(err, known) })
 }
 

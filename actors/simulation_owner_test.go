@@ -56,7 +56,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 			last = h
 		}
 	}
-	if l.host = last; last == nil || !s.ending && s.rng.IntN(4) == 0 {
+	if l.host = last; last == nil || !s.ending && s.rng.IntN(3) == 0 {
 		l.host = pick(s.rng, free)
 	}
 	l.host.life = l
@@ -80,7 +80,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	return ctx
 }
 
-// standby is a life that waits for an owner, nil if there is none.
+// standby returns a life that waits for an owner, nil if there is none.
 func (s *sim) standby() *life {
 	for _, l := range s.lives {
 		if l.standby {
@@ -122,7 +122,7 @@ func (s *sim) pass(d time.Duration) {
 	}
 }
 
-// Beat is what a start looks at before it claims the store.
+// Beat returns the beat that a start looks at before it claims the store.
 func (k *link) Beat(ctx context.Context) (beat persistence.Beat, err error) {
 	err = k.ask("beat", func(func() bool) (err error) {
 		beat, err = k.Store.Beat(ctx)
@@ -138,8 +138,8 @@ func (k *link) Release(ctx context.Context, tok persistence.Token) error {
 	return k.call("release", nil, func(m *memory.Store) error { return m.Release(ctx, tok) })
 }
 
-// mayTake checks a claim that has landed against what the start was told: of an owner that is not
-// its own host's it has seen the same beat for long enough, without a gap, or it insists.
+// mayTake checks a claim that has landed against the beats that the start has seen. If the owner is
+// another host's, the start has seen the same beat for long enough, without a gap, or it insists.
 func (k *link) mayTake(before persistence.Beat) {
 	s, l := k.s, k.l
 	switch {

@@ -48,15 +48,15 @@ var plantedFaults = []plantedFault{
 			"uint32(len(b.entries)))\n		}\n"},
 	{"an entry is split over two batches", "actors/journal.go",
 		"	b.data = append(b.data, n.encoded...)\n",
-		// Two orders, each with a part of the trades, which are right in themselves; what the
-		// answer says is the first.
+		// Two orders, each with a part of the trades, and each right in itself. The answer says the
+		// first.
 		"	if o := &n.record.Order; FAULT && n.record.Kind == event.KindOrder && " +
 			"len(o.Trades) > 1 {\n		rest := &entry{record: n.record}\n" +
 			"		second := &rest.record.Order\n		second.ID, second.Key, second.Nonce, " +
 			"second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
 			"		second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, " +
 			"append([]event.Trade(nil), o.Trades[1:]...)\n		rest.encode()\n" +
-			"		o.Amount, o.Remaining, o.MaxFillsReached, o.Trades = o.Trades[0].Amount, " +
+			"		o.Amount, o.Remaining, o.RestCancelled, o.Trades = o.Trades[0].Amount, " +
 			"0, false, o.Trades[:1]\n		n.encode()\n" +
 			"		next := j.fresh()\n		next.data, next.entries = append(next.data, " +
 			"rest.encoded...), append(next.entries, rest)\n		j.queue.Push(" +
@@ -83,7 +83,7 @@ var plantedFaults = []plantedFault{
 		"InFlight.Add(1) > mostOfAccount {", "InFlight.Add(1) > mostOfAccount && !FAULT {"},
 	{"no share of the limits is kept for cancels", "actors/admission.go",
 		"c.kind != kindCancelAll {", "c.kind != kindCancelAll && !FAULT {"},
-	{"private reads go on when nobody knows whose the store is", "actors/admission.go",
+	{"private reads go on when the owner of the store is not known", "actors/admission.go",
 		"	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) {\n",
 		"	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) && !FAULT {\n"},
 
@@ -158,11 +158,10 @@ var plantedFaults = []plantedFault{
 			"paid\n			}\n			r.amount = r.amount.Sub(spent)\n		} else " +
 			"{\n			r.amount = r.amount.Sub(spent)\n		}\n"},
 	{"a cancel gives back too much", "core/ledger/settle.go",
-		"		t.in(currency).Unlock = held\n",
-		"		if FAULT {\n			held = " +
-			"held.Add(money.Amount(1).Balance())\n		}\n		t.in(currency).Unlock = " +
-			"held\n"},
-	{"a cancelled withdraw keeps its money reserved", "core/ledger/settle.go",
+		"	c.Unlock = c.Unlock.Add(held)\n}",
+		"	if FAULT {\n		held = held.Add(money.Amount(1).Balance())\n	}\n" +
+			"	c.Unlock = c.Unlock.Add(held)\n}"},
+	{"a cancelled withdrawal keeps its money reserved", "core/ledger/settle.go",
 		"	c.Unlock = m.Amount.Balance()\n",
 		"	if !FAULT || m.To == event.WithdrawalApproved {\n		c.Unlock = " +
 			"m.Amount.Balance()\n	}\n"},
@@ -176,8 +175,8 @@ var plantedFaults = []plantedFault{
 		"			s.transfer(seller, o.FeeAccount, quote, sellerFee)\n",
 		"			if !FAULT {\n				s.transfer(seller, o.FeeAccount, quote, " +
 			"sellerFee)\n			}\n"},
-	{"fees are rounded down", "core/money/rate.go", "	if rest > 0 {\n",
-		"	if rest > 0 && !FAULT {\n"},
+	{"fees are rounded down", "core/money/rate.go", "	if rest > 0 {\n		fee =",
+		"	if rest > 0 && !FAULT {\n		fee ="},
 	{"the reference of a deposit that is not projected is forgotten",
 		"actors/committed/committed.go",
 		"		c.references[d.Reference] = *d\n",
@@ -213,8 +212,8 @@ var plantedFaults = []plantedFault{
 		"		o := b.orders.at(n)\n		taken := min(amount, o.remaining)\n",
 		"		if FAULT {\n			n = l.tail\n		}\n		o := " +
 			"b.orders.at(n)\n		taken := min(amount, o.remaining)\n"},
-	{"what is cut off rests", "core/event/event.go", "o.Remaining > 0 && !o.MaxFillsReached }",
-		"o.Remaining > 0 && (!o.MaxFillsReached || FAULT) }"},
+	{"what is cut off rests", "core/event/event.go", "o.Remaining > 0 && !o.RestCancelled }",
+		"o.Remaining > 0 && (!o.RestCancelled || FAULT) }"},
 	{"a cancelled order stays in its book", "actors/book.go",
 		"	o, ok := b.orders.Cancel(c.order.id)\n",
 		"	o, ok := b.orders.Get(c.order.id)\n	if !FAULT {\n		o, ok = " +
@@ -251,10 +250,48 @@ var plantedFaults = []plantedFault{
 		"	slices.Reverse(s.ids) // oldest first\n",
 		"	if slices.Reverse(s.ids); FAULT && len(s.ids) > 1 {\n		s.ids = " +
 			"s.ids[1:]\n	}\n"},
-	{"a client order id is free when its order closes", "core/ledger/orders.go",
-		"		delete(s.open, order)\n",
-		"		delete(s.open, order)\n		if FAULT {\n			delete(s.orders, " +
-			"id)\n		}\n"},
+	{"a client order id is free while its order is open", "actors/clientids.go",
+		"open := w.clientIDs.Order(id); open {", "open := w.clientIDs.Order(id); open && !FAULT {"},
+	{"a client order id is free when its order closes", "actors/committed/clientids.go",
+		"	if placedUs > placedAfterUs {\n", "	if placedUs > placedAfterUs && !FAULT {\n"},
+	{"a client order id is taken for longer than its hours", "actors/clientids.go",
+		"	return timeUs - l.ClientIDHold.Microseconds()\n",
+		"	return timeUs - l.ClientIDHold.Microseconds()*map[bool]int64{false: 1, true: 1000}" +
+			"[FAULT]\n"},
+	{"a wallet forgets a client order id when its order closes", "actors/clientids.go",
+		"	w.closed.newest[id] = o\n",
+		"	if !FAULT {\n		w.closed.newest[id] = o\n	}\n"},
+	{"wallets forget client order ids while a look is slow", "actors/clientids.go",
+		"	if r.inside[(round+1)%2].Load() > 0 {\n",
+		"	if r.inside[(round+1)%2].Load() > 0 && !FAULT {\n"},
+	{"a look for a client order id belongs to no round", "actors/clientids.go",
+		"	c.round = e.rounds.join()\n",
+		"	if !FAULT {\n		c.round = e.rounds.join()\n	}\n"},
+	{"an order whose client order id is looked for is called missing",
+		"actors/committed/visit.go", "	if named, ok := q.(*NamedOrder); ok &&",
+		"	if named, ok := q.(*NamedOrder); ok && !FAULT &&"},
+	{"a client order id is looked for in the store only", "actors/committed/clientids.go",
+		"	if order == 0 {\n		ctx, cancel",
+		"	if order == 0 || FAULT {\n		ctx, cancel"},
+	{"a client order id is looked for in memory only", "actors/committed/clientids.go",
+		"ClientOrder(ctx, watermark, account, name)\n",
+		"ClientOrder(ctx, watermark, account, name)\n		if FAULT {\n			o, err = " +
+			"persistence.Order{}, nil\n		}\n"},
+	{"a closed order leaves the memory before the store has it", "actors/committed/committed.go",
+		"	clear(c.nonces)\n",
+		"	if FAULT {\n		clear(c.named.orders)\n	}\n	clear(c.nonces)\n"},
+	{"a store that does not answer has no such client order id",
+		"actors/committed/clientids.go",
+		"		if err != nil && !errors.Is(err, persistence.ErrNotFound) {\n",
+		"		if err != nil && !errors.Is(err, persistence.ErrNotFound) && !FAULT {\n"},
+	{"a filter excludes a client order id that it was given", "actors/committed/filter.go",
+		"	for n := range b {\n		b[n].Or(",
+		"	for n := range b {\n		if FAULT && n == 7 {\n			break\n		}\n" +
+			"		b[n].Or("},
+	{"a filter of client order ids counts as filled before it is",
+		"actors/committed/clientids.go",
+		"	failing := false\n",
+		"	failing := false\n	if FAULT {\n		f.side.filter.filled(f.fromUs)\n	}\n"},
 	{"an update id is left out", "core/market/market.go",
 		"func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, " +
 			"r.TimeUs }",
@@ -264,7 +301,7 @@ var plantedFaults = []plantedFault{
 		"r.Kind != event.KindOrder && r.Kind != event.KindCancel {",
 		"r.Kind != event.KindOrder && (r.Kind != event.KindCancel || FAULT) {"},
 
-	// who may do what
+	// permissions, freezes and maintenance
 	{"a nonce is forgotten", "actors/wallet.go", "			n.taken = nonce\n",
 		"			if !FAULT {\n				n.taken = nonce\n			}\n"},
 	{"a nonce that was left out is taken later", "actors/wallet.go",
@@ -299,15 +336,15 @@ var plantedFaults = []plantedFault{
 	{"a freeze does not reach its wallet", "actors/registry.go",
 		"		if c.kind == event.KindFreeze {",
 		"		if c.kind == event.KindFreeze && !FAULT {"},
-	{"a withdraw that is new cannot be refused", "core/state/withdrawal.go",
+	{"a withdrawal that is new cannot be refused", "core/state/withdrawal.go",
 		"	case event.WithdrawalRefused, event.WithdrawalCancelled:\n",
 		"	case event.WithdrawalRefused, event.WithdrawalCancelled:\n		if FAULT && to == " +
 			"event.WithdrawalRefused {\n			return from == " +
 			"event.WithdrawalVerified\n		}\n"},
-	{"a withdraw that is refused while new stays pending", "actors/withdrawal.go",
+	{"a withdrawal that is refused while new stays pending", "actors/withdrawal.go",
 		"	if !d.Pending() {\n",
 		"	if !d.Pending() && (!FAULT || d.Status != event.WithdrawalRefused) {\n"},
-	{"any code confirms a withdraw", "actors/withdrawal.go",
+	{"any code confirms a withdrawal", "actors/withdrawal.go",
 		"	case !expired && w.out.codeFits(d, c.withdrawal.code):\n",
 		"	case !expired && (FAULT || w.out.codeFits(d, c.withdrawal.code)):\n"},
 	{"a code is good in every history", "actors/seal/code.go",
@@ -351,9 +388,9 @@ var plantedFaults = []plantedFault{
 		"	case key.Revoked() && !FAULT:\n"},
 	{"a code never expires", "actors/withdrawal.go", "policy.CodeValid.Microseconds()\n",
 		"policy.CodeValid.Microseconds() && !FAULT\n"},
-	{"no more withdraws are ever taken", "actors/withdrawal.go", "	if len(w.pending) >=",
+	{"no more withdrawals are ever taken", "actors/withdrawal.go", "	if len(w.pending) >=",
 		"	if FAULT || len(w.pending) >="},
-	{"pending withdraws are not limited", "actors/withdrawal.go",
+	{"pending withdrawals are not limited", "actors/withdrawal.go",
 		"w.out.limits().PendingWithdrawals {",
 		"w.out.limits().PendingWithdrawals && !FAULT {"},
 	{"clients trade during maintenance", "actors/admission.go",
@@ -376,12 +413,15 @@ var plantedFaults = []plantedFault{
 		"	c.folded.Store(o.Last)\n",
 		"	if c.folded.Store(o.Last); FAULT {\n		clear(c.references)\n	}\n"},
 	{"a restart forgets which keys were revoked", "actors/registry.go",
-		"			g.revoked[k.Key.Key] = g.dir.Account(k.Account)\n",
+		"			g.revoked[k.Key.Key] = accounts[k.Account-1]\n",
 		"			if !FAULT {\n				g.revoked[k.Key.Key] = " +
-			"g.dir.Account(k.Account)\n			}\n"},
-	{"a restart forgets withdraws", "actors/wallet.go", "			w.pending[d.ID] = &copied\n",
+			"accounts[k.Account-1]\n			}\n"},
+	{"a restart forgets the client order ids of open orders", "actors/wallet.go",
+		"clientIDs: a.ClientIDs.Clone()}",
+		"clientIDs: map[bool]ledger.ClientIDs{false: a.ClientIDs.Clone()}[FAULT]}"},
+	{"a restart forgets withdrawals", "actors/wallet.go", "			w.pending[d.ID] = &copied\n",
 		"			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
-	{"a restart forgets who is frozen", "actors/registry.go",
+	{"a restart forgets which accounts are frozen", "actors/registry.go",
 		"		entry.Freeze(a.Frozen)\n",
 		"		entry.Freeze(a.Frozen && !FAULT)\n"},
 	{"a restart lets the money of a frozen account leave", "actors/wallet.go", "frozen: a.Frozen,",

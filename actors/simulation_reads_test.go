@@ -44,7 +44,7 @@ func (s *sim) read(r *rand.Rand, l *life) {
 }
 
 func (s *sim) drawRead(r *rand.Rand, l *life, account *simulation.Account) *playedRead {
-	kind := pick(r, []string{"wallet", "wallet", "orders", "history", "client id", "trades",
+	kind := pick(r, []string{"wallet", "wallet", "orders", "history", "trades",
 		"levels", "hash"})
 	var id event.ClientID
 	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be on its way
@@ -53,9 +53,8 @@ func (s *sim) drawRead(r *rand.Rand, l *life, account *simulation.Account) *play
 	}
 	pair := pick(r, l.engine.Pairs()).Number
 	q := map[string]committed.Question{"wallet": &committed.Wallet{Account: account.ID},
-		"orders":    &committed.OpenOrders{Account: account.ID, Limit: 1000},
-		"history":   new(committed.Written),
-		"client id": &committed.OrderIDOf{Account: account.ID},
+		"orders":  &committed.OpenOrders{Account: account.ID, Limit: 1000},
+		"history": new(committed.Written),
 		"trades": &committed.NewestTrades{TradeQuery: committed.TradeQuery{Pair: pair,
 			Limit: 1000}},
 		"levels": &committed.ViewOf{Pair: pair, Kind: committed.ViewLevels, LimitBuy: 1000,
@@ -120,8 +119,8 @@ func (s *sim) readAnswered(x *playedRead) {
 				l.number, x.kind, x.key.Public)
 		}
 	}
-	if q, ok := x.q.(*committed.NamedOrder); ok && x.key != nil && q.Complete &&
-		len(q.Orders) == 0 && q.ClosedID == 0 {
+	if q, ok := x.q.(*committed.NamedOrder); ok && x.key != nil && s.hasProjected(q.Stored) &&
+		len(q.Orders) == 0 && len(s.stored(q)) == 0 {
 		s.outcomes["no order of a client order id"]++
 		for _, order := range l.named[:x.named] {
 			if order.account == x.owner.ID && order.id == q.ClientID {
@@ -160,8 +159,6 @@ func seqOf(q committed.Question) uint64 {
 		return q.Seq
 	case *committed.Written:
 		return q.Seq
-	case *committed.OrderIDOf:
-		return q.Seq
 	case *committed.NewestTrades:
 		return q.Seq
 	case *committed.ViewOf:
@@ -181,7 +178,7 @@ func (s *sim) checkRead(question committed.Question, a *simulation.Account, afte
 	case *committed.Wallet:
 		return sameFunds(q.Holdings, a.At(q.Seq))
 	case *committed.NamedOrder:
-		return checkNamedOrder(q, a)
+		return s.checkNamedOrder(q, a)
 	case *committed.OpenOrders:
 		return checkOpenOrders(q, a)
 	case *committed.Written:
@@ -213,14 +210,52 @@ func (s *sim) checkRead(question committed.Question, a *simulation.Account, afte
 	return nil
 }
 
-// checkNamedOrder checks the orders of a client order id, which are open or closed.
-func checkNamedOrder(q *committed.NamedOrder, a *simulation.Account) error {
-	want := a.OpenAt(q.Seq)
-	for _, o := range q.Orders {
-		if w, open := want[o.ID]; o.Account != a.ID || o.ClientID != q.ClientID.String() ||
-			open != (o.Status == trading.StatusActive) || open && o.Remaining != w.Remaining {
-			return fmt.Errorf("order %+v is not %+v", o, w)
+// hasProjected reports whether the disk has the history up to a sequence. A disk that has lost some
+// of it is found out by the engine's next projection.
+func (s *sim) hasProjected(seq uint64) bool {
+	at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(context.Background())
+	return err == nil && at >= seq
+}
+
+// stored returns the orders with a client order id that an answer leaves to the store, newest
+// first.
+func (s *sim) stored(q *committed.NamedOrder) (list []persistence.Order) {
+	if q.Stored == 0 {
+		return nil
+	}
+	err := memory.Open(s.disk, persistence.Retention{}).Orders(context.Background(),
+		persistence.OrderQuery{Account: q.Account, ClientID: q.ClientID.String(),
+			MaxSeq: q.Stored}, func(o *persistence.Order) bool {
+			list = append(list, *o)
+			return true
+		})
+	if err != nil {
+		s.violate("the disk does not tell its orders: %w", err)
+	}
+	return list
+}
+
+// checkNamedOrder checks the orders of a client order id: the open one, and all that have closed.
+func (s *sim) checkNamedOrder(q *committed.NamedOrder, a *simulation.Account) error {
+	if !s.hasProjected(q.Stored) {
+		return nil
+	}
+	got := append(slices.Clone(q.Orders), s.stored(q)...)
+	want := simulation.UpTo(s.model.Rows.Orders, q.Seq,
+		func(o *persistence.Order) uint64 { return o.ID })
+	want = slices.DeleteFunc(want, func(o persistence.Order) bool {
+		return o.Account != a.ID || o.ClientID != q.ClientID.String()
+	})
+	for _, o := range a.OpenAt(q.Seq) {
+		if o.ClientID == q.ClientID {
+			want = append(want, persistence.Order{ID: o.ID, Account: a.ID, Pair: o.Pair,
+				Side: o.Side, Status: trading.StatusActive, Price: o.Price, Amount: o.Amount,
+				Remaining: o.Remaining, TimeUs: o.TimeUs, ClientID: o.ClientID.String()})
 		}
+	}
+	slices.Reverse(want)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("orders %+v are not %+v", got, want)
 	}
 	return nil
 }

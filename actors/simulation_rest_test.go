@@ -69,8 +69,8 @@ func (l *life) sameMaintenance(s *sim) error {
 	return nil
 }
 
-// sameKeys compares the committed keys with the model's: of a revoked key only number, account and
-// name are left, and the secret of any other is sealed with the server's newest key.
+// sameKeys compares the committed keys with the model's. Of a revoked key only number, account and
+// name are left. The secret of any other is sealed with the server's newest key.
 func (l *life) sameKeys(s *sim) error {
 	own, err := seal.New(l.serverKey)
 	errs := []error{err}
@@ -119,8 +119,8 @@ func boundToRights(own *seal.Sealer, k event.Key) error {
 	return nil
 }
 
-// sameRecent compares what is kept of the newest trades and candles: all of them, unless it says
-// that the store has older ones.
+// sameRecent compares the newest trades and candles in memory with the model's: all of them, unless
+// the store is said to have older ones.
 func (s *sim) sameRecent(c *committed.Side) error {
 	trades := simulation.UpTo(s.model.Rows.Trades,
 		s.model.Seq, func(t *persistence.Trade) uint64 { return t.ID })

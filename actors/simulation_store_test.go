@@ -35,8 +35,8 @@ type faults struct {
 	late    int // calls that land after they were given up
 }
 
-// What may go wrong with a call. A call that a server never got and one whose answer is lost look
-// the same from here.
+// The errors of calls that fail. A call that never reached the server and one whose answer is lost
+// look the same from here.
 var (
 	errStoreRefuses = errors.New("simulated: the store refuses")
 	errNoAnswer     = errors.New("simulated: no answer")
@@ -124,8 +124,8 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 	return err
 }
 
-// Reads go wrong less often than writes, for a start makes many, and all of them must come to
-// something. But now and then one does while all is well, so that an engine lives on which has
+// Reads go wrong less often than writes, because a start makes many, and all of them must succeed
+// in the end. But now and then one does while all is well, so that an engine lives on which has
 // begun with it.
 const (
 	readsFailLess  = 5
@@ -235,7 +235,7 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 func (k *link) Check(ctx context.Context, tok persistence.Token) error {
 	asked := time.Now()
 	err := k.call("check", nil, func(m *memory.Store) error { return m.Check(ctx, tok) })
-	if err == nil && k.s.server && k.s.rng.IntN(400) < k.s.odds {
+	if err == nil && k.s.server && k.s.rng.IntN(100) < k.s.odds {
 		k.s.say("  engine %d hears that the store is not fit", k.l.number)
 		k.s.outcomes["checks that found the store not fit"]++
 		err = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, persistence.ErrNotInEffect)
@@ -271,8 +271,8 @@ func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uin
 		}))
 }
 
-// at is a place within an append, where the disk may crash: "sync", where the batch is written and
-// not synced, and "head", where it is synced and the HEAD does not say so.
+// at returns a function for a place within an append, where the disk may crash. At "sync" the batch
+// is written and not synced. At "head" it is synced, and the HEAD does not say so.
 func (k *link) at(place string) func() error {
 	return func() error {
 		crashes := k.s.crashes
@@ -428,7 +428,7 @@ func (k *link) Candles(ctx context.Context, q persistence.CandleQuery,
 }
 
 // Reference is on its way for as long as can be, as any other look: other engines may come and go
-// meanwhile. It goes wrong as often as a write does, for nothing else depends on it.
+// meanwhile. It goes wrong as often as a write does, because nothing else depends on it.
 func (k *link) Reference(ctx context.Context, watermark uint64,
 	reference string) (d persistence.Deposit, err error) {
 	s := k.s
@@ -454,6 +454,57 @@ func (k *link) Reference(ctx context.Context, watermark uint64,
 		s.outcomes["references, told to an engine that was overtaken"]++
 	}
 	return d, err
+}
+
+// ClientOrder is on its way for as long as can be, as any other look: the order that it looks for
+// may come and go meanwhile. It goes wrong as often as a write does, because nothing else depends
+// on it.
+func (k *link) ClientOrder(ctx context.Context, watermark uint64, account uint32,
+	client string) (o persistence.Order, err error) {
+	s := k.s
+	const what = "client order"
+	sending := s.sending // other handlers send meanwhile
+	s.sending = nil
+	defer func() { s.sending = sending }()
+	s.park(k.l, k.name(what), nil)
+	if s.rng.IntN(100) < s.odds {
+		s.goesWrong(what, faultRefused)
+		return o, errStoreRefuses
+	}
+	o, err = k.Store.ClientOrder(ctx, watermark, account, client)
+	switch {
+	case err == nil:
+		s.outcomes["client order ids, found in the store"]++
+	case errors.Is(err, persistence.ErrNotFound):
+		s.outcomes["client order ids, not in the store"]++
+	}
+	var until func() bool
+	if s.rng.IntN(3) == 0 { // so long that the wallets would have forgotten what closes meanwhile
+		end := time.Now().Add(time.Duration(s.rng.IntN(3000)) * time.Millisecond)
+		until = func() bool { return !time.Now().Before(end) }
+	}
+	s.park(k.l, k.name(what+" answered"), until)
+	if s.rng.IntN(100) < s.odds {
+		s.goesWrong(what, faultLost)
+		return persistence.Order{}, errNoAnswer
+	}
+	return o, err
+}
+
+// Orders is read by the filler of a filter.
+func (k *link) Orders(ctx context.Context, q persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
+	return k.ask("orders", func(more func() bool) error {
+		broken := false
+		err := k.Store.Orders(ctx, q, func(o *persistence.Order) bool {
+			broken = !more()
+			return !broken && fn(o)
+		})
+		if broken {
+			return errNoAnswer
+		}
+		return err
+	})
 }
 
 func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {

@@ -104,6 +104,9 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 		8+r.IntN(16)
 	o.Limits.PendingWithdrawals, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
 	o.Limits.BatchBytes = 100 + r.IntN(1000)
+	o.Limits.ClientIDHold = pick(r, []time.Duration{0, time.Second, time.Minute, 24 * time.Hour})
+	o.Limits.ClientIDFilter = pick(r, []int{0, 64 << 10})
+	o.clockError = func() time.Duration { return s.skew }
 	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(200)
 	o.Withdrawal.CodeTries, o.Withdrawal.CodeValid = 1+r.IntN(2),
 		pick(r, []time.Duration{time.Second, time.Hour})
@@ -284,7 +287,7 @@ func (s *sim) act(i int, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append",
 			"sync", "head", "answered", "apply", "waiter", "projector", "client", "snapshot",
-			"check", "beat", "acquire"})
+			"check", "beat", "acquire", "client order", "filler"})
 	}
 	l, what := s.up(r), r.IntN(100)
 	switch {
@@ -407,7 +410,7 @@ func (s *sim) rest() {
 	}
 }
 
-// quiet says that no command and no read is on its way.
+// quiet reports whether no command and no read is on its way.
 func (s *sim) quiet() bool {
 	for _, p := range s.waiting() {
 		if p.ready == nil || strings.Contains(p.name, "waiter") {
@@ -426,7 +429,7 @@ func (s *sim) quiet() bool {
 	return true
 }
 
-// behind says whether the engine has work, if the clock goes on.
+// behind reports whether the engine has work, if the clock goes on.
 func (l *life) behind() bool {
 	e := l.engine
 	return e.commandsInFlight() > 0 || e.journal.pending.Load() > 0 ||
@@ -494,14 +497,14 @@ func (s *sim) retire(l *life) {
 	}
 }
 
-// owns says whether the store is an engine's.
+// owns reports whether an engine owns the store.
 func (s *sim) owns(l *life) bool {
 	beat, err := s.openStore().Beat(context.Background())
 	return err == nil && beat.Token == l.engine.journal.token
 }
 
 // end stops the last engine in order, starts another, and compares again: a replay gives the live
-// state. It does so twice, for the first start may have something to write itself.
+// state. It does so twice, because the first start may have something to write itself.
 func (s *sim) end() {
 	s.ending = true
 	for round := 0; round < 2 && s.failed() == nil; round++ {
@@ -527,9 +530,9 @@ func (s *sim) end() {
 	s.advance(time.Hour) // goroutines that waited for the clock end
 }
 
-// The real engine under random commands, faults of the store, crashes, restarts and takeovers, one
-// step at a time: after each of them all is as it must be. A seed that fails is printed with how to
-// play it again, and with the fewest of its actions that still fail.
+// The real engine runs under random commands, faults of the store, crashes, restarts and takeovers.
+// After each single step everything is as it must be. A failing seed is printed with the command
+// that plays it again, and with the fewest of its actions that still fail.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		*simFirst, *simSeeds = *simSeed, 1
@@ -565,8 +568,7 @@ func TestSimulation(t *testing.T) {
 // what is rare.
 const coveringSeeds = 300
 
-// mustHappen are all outcomes and all faults without which the simulation would prove less than it
-// says.
+// mustHappen returns all outcomes and faults that a long run must have had.
 func mustHappen() []string {
 	list := []string{"steps", "records", "trades", "unknown", "code refused",
 		"order, accepted", "cancel, accepted", "cancel all, accepted", "withdraw, accepted",
@@ -596,12 +598,15 @@ func mustHappen() []string {
 		"withdraws, refused while new",
 		"references, found in the store", "references, not in the store",
 		"references, told to an engine that was overtaken",
-		"deposits, turned away because the store did not answer"}
+		"deposits, turned away because the store did not answer",
+		"client order ids, found in the store", "client order ids, not in the store",
+		"client order ids, taken again", "filters of client order ids, filled",
+		"orders, turned away because the store did not answer"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())
 	}
-	for reason := event.RefusedNonce; event.RefusalName(reason) != ""; reason++ {
+	for reason := event.RefusedNonce; reason <= event.RefusedAccountBookLimit; reason++ {
 		list = append(list, "refused for "+event.RefusalName(reason))
 	}
 	for _, fault := range []string{faultRefused, faultLost, faultLate, faultUnanswered,
@@ -610,7 +615,7 @@ func mustHappen() []string {
 	}
 	for _, call := range []string{"acquire", "beat", "check", "release", "append", "apply",
 		"snapshot", "trim", "load snapshot", "watermark", "read", "nonces", "trades", "candles",
-		"reference"} {
+		"reference", "client order", "orders"} {
 		list = append(list, "faults of "+call)
 	}
 	slices.Sort(list)
@@ -620,7 +625,7 @@ func mustHappen() []string {
 // reportLines is how much of the end of a trace is reported.
 const reportLines = 80
 
-// report says what went wrong in a seed, as short as it can be had.
+// report shows the failure of a seed, shortened as far as possible.
 func report(t *testing.T, seed uint64, r run) {
 	t.Helper()
 	if *simShrink == 0 {

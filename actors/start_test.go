@@ -37,9 +37,10 @@ func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 		less.Store = g.o.Store
 		refused("with orders in a snapshot")
 
-		// What a snapshot has may be over. Then the start takes over, and the first one ends.
+		// Orders of a snapshot may be closed since. Then the start takes over, and the first one
+		// ends.
 		g.nonce++
-		must[*Command](t)(g.e.CancelAll(g.key, g.nonce, nil)).Free()
+		must[*Command](t)(g.e.CancelAll(g.key, g.nonce, CancelFilter{})).Free()
 		second, err := Start(context.Background(), less)
 		if err != nil {
 			t.Fatalf("all orders of the pair are cancelled, first of all %d: %v", order, err)
@@ -95,7 +96,7 @@ func TestCancelAllsShareTheirSlots(t *testing.T) {
 		var answers []<-chan string
 		for _, key := range keys {
 			answers = append(answers, g.begin(func() (*Command, error) {
-				return g.e.CancelAll(key, orders+1, nil)
+				return g.e.CancelAll(key, orders+1, CancelFilter{})
 			}))
 		}
 		out := func() (sum int) {

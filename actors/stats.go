@@ -35,6 +35,8 @@ type Stats struct {
 	Append, Apply, Snapshot  metrics.Distribution // calls of the store
 	Failures                 [metrics.Operations]uint64
 	Damaged                  [metrics.Lists]uint64 // reads of the history that ended at damage
+	// looks for client order ids that the filter answered, and the others
+	FilteredLooks, StoreLooks uint64
 
 	Stalled       bool          // the store does not take writes
 	AppendWaiting time.Duration // how long the append in flight has been waiting; 0: none is
@@ -80,7 +82,8 @@ func (e *Engine) Stats() Stats {
 		m.SnapshotSeq.Load()
 	released := e.committed.Released()
 	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil,
-		TurnedAway:      turnedAwayCounts(m),
+		TurnedAway:    turnedAwayCounts(m),
+		FilteredLooks: m.FilteredLooks.Load(), StoreLooks: m.StoreLooks.Load(),
 		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
 		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.ReadsInFlight(),
 		Mailboxes: e.mailboxCounts(),

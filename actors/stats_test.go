@@ -14,7 +14,7 @@ import (
 	"exchange/core/trading"
 )
 
-// counted are the counts that are not 0, as "name n".
+// counted returns the counts that are not 0, as "name n".
 func counted(list []Count) string {
 	var parts []string
 	for _, c := range list {
@@ -62,7 +62,7 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 		}
 		g.ends("one order too many", g.placing(g.sell(coin)), refusedFor(event.RefusedAccountLimit))
 		g.nonce++
-		c := must[*Command](t)(g.e.CancelAll(g.key, g.nonce, nil))
+		c := must[*Command](t)(g.e.CancelAll(g.key, g.nonce, CancelFilter{}))
 		c.Free()
 		want("all cancelled", begin+", order 6, cancel 3, refusal 4",
 			"nonce 1, funds 1, not_open 1, account_limit 1", 6, 2, 3)
@@ -250,8 +250,8 @@ func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 		stages = e.Stats().Stages
 	}
 	for i := range stages {
-		// Nothing else was sent, and a command is counted before it is answered. What funded the
-		// account may be among them.
+		// Nothing else was sent, and a command is counted before it is answered. The account's
+		// deposits may be among them.
 		if c := stages[i].Count(); c < 5 || c > 10 || stages[i].Sum <= 0 {
 			t.Errorf("stage %v: %d commands of %d, %d ns", metrics.Stage(i), c, n, stages[i].Sum)
 		}
@@ -261,7 +261,7 @@ func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 
 func TestEveryReasonHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
-	for reason := event.RefusedNonce; reason <= event.RefusedWithdrawalLimit; reason++ {
+	for reason := event.RefusedNonce; reason <= event.RefusedGTDLimit; reason++ {
 		name := event.RefusalName(reason)
 		if name == "" || seen[name] {
 			t.Errorf("reason %d is named %q", reason, name)

@@ -9,12 +9,13 @@ import (
 	"exchange/actors/metrics"
 )
 
-// A ticker makes the committed side write behind, at every interval. It also watches the append in
-// flight and the clock.
+// A ticker makes the committed side write behind, and wallets forget closed orders, at every
+// interval. It also watches the append in flight and the clock.
 type ticker struct {
 	life      *lifetime
 	journal   *journal
 	committed *committed.Side
+	forget    func() // has wallets forget closed orders
 	log       *slog.Logger
 	clock     clockWatch
 }
@@ -48,6 +49,7 @@ func (k *ticker) tick() {
 		k.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, most))
 	}
 	k.committed.Send(committed.Tick{})
+	k.forget()
 }
 
 // A clockWatch finds jumps of the wall clock by comparing it with the clock of metrics.Now. One

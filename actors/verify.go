@@ -3,13 +3,13 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/core/state"
 )
@@ -78,56 +78,75 @@ func (e *Engine) verify(s *state.State) error {
 
 // verifyBook compares a whole book at rest.
 func (e *Engine) verifyBook(p *directory.Pair, market *state.Pair) error {
-	_, err := e.verifyOrders(p, market, new(matching.Comparison), market.Book.Len()+1)
-	return err
+	part := &bookPart{pair: p}
+	for part.take(e.books[p.Number-1], market.Book.Len()+1); ; {
+		if done, err := part.with(market); done || err != nil {
+			return err
+		}
+		part.take(e.books[p.Number-1], market.Book.Len()+1)
+	}
 }
 
-// verifyOrders compares the next n orders of a book at rest, and whether the pair is halted.
-func (e *Engine) verifyOrders(p *directory.Pair, market *state.Pair, c *matching.Comparison,
-	n int) (done bool, err error) {
-	book := e.books[p.Number-1]
-	if book.halted != market.Halted {
+// A bookPart is some orders of a book, and whether its pair is halted, as the book's actor has it.
+type bookPart struct {
+	pair   *directory.Pair
+	halted bool
+	orders matching.Comparison
+}
+
+// take copies the next n orders, on the turn of the book.
+func (b *bookPart) take(from *book, n int) {
+	b.halted = from.halted
+	b.orders.Take(from.orders, n)
+}
+
+// with compares the copies with the committed book, which has all that the book had decided, and no
+// more. It reports whether these were the last orders.
+func (b *bookPart) with(market *state.Pair) (done bool, err error) {
+	if b.halted != market.Halted {
 		return true, fmt.Errorf("%s: the working book is halted: %v, the committed one: %v",
-			p.Name, book.halted, market.Halted)
+			b.pair.Name, b.halted, market.Halted)
 	}
-	for range 2 { // a step ends with the side
-		done, differ := c.Next(book.orders, market.Book, n)
-		switch {
-		case differ != nil:
-			working, committed := differ.Texts()
-			return true, fmt.Errorf("%s: the working book has %s where the committed one has %s",
-				p.Name, working, committed)
-		case done:
-			return true, nil
-		}
+	done, differ := b.orders.With(market.Book)
+	if differ != nil {
+		working, committed := differ.Texts()
+		return true, fmt.Errorf("%s: the working book has %s where the committed one has %s",
+			b.pair.Name, working, committed)
 	}
-	return false, nil
+	return done, nil
 }
 
 // verifyWallet compares a wallet that has nothing in flight. With reading it allows for reads in
 // flight: the wallet has then taken nonces that the committed side has yet to hear of.
 func verifyWallet(w *wallet, a *state.Account, committed *committed.Side, reading bool) error {
-	if err := verifySettled(w, a); err != nil {
+	if _, err := verifySettled(w, a, new(ledger.Comparison), a.Open.Len()+1); err != nil {
 		return err
 	}
 	return verifyWorking(w, a, committed, reading)
 }
 
-// verifySettled compares what settlements change in a wallet.
-func verifySettled(w *wallet, a *state.Account) error {
+// verifySettled compares what settlements change in a wallet, of the open orders the next n. It
+// reports whether these were the last.
+func verifySettled(w *wallet, a *state.Account, orders *ledger.Comparison, n int) (done bool,
+	err error) {
 	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
-		return fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got, want)
+		return true, fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got,
+			want)
 	}
-	if !w.clientIDs.Equal(&a.ClientIDs) {
-		return fmt.Errorf("account %s: its wallet knows other client order ids than are committed",
-			a.Name)
-	}
-	if working, committed := slices.Collect(w.open.Newest()),
-		slices.Collect(a.Open.Newest()); !slices.Equal(working, committed) {
-		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name,
+	left, differ := orders.Next(ledger.Orders{Open: &w.open, IDs: &w.clientIDs},
+		ledger.Orders{Open: &a.Open, IDs: &a.ClientIDs}, n)
+	if differ != nil {
+		working, committed := differ.Texts()
+		return true, fmt.Errorf(
+			"account %s: of its open orders its wallet has %s where committed is %s", a.Name,
 			working, committed)
 	}
-	return nil
+	if done = left > 0; done && w.clientIDs.Len() != a.ClientIDs.Len() {
+		return true, fmt.Errorf(
+			"account %s: its wallet knows %d client order ids, committed are %d", a.Name,
+			w.clientIDs.Len(), a.ClientIDs.Len())
+	}
+	return done, nil
 }
 
 // verifyWorking compares what decisions change in a wallet, ahead of what is committed.
@@ -158,13 +177,22 @@ func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, readi
 			return err
 		}
 	}
-	books := make(map[uint16]int)
-	for o := range a.Open.Newest() {
-		books[o.Pair]++
+	if a.Open.Len() == 0 && len(w.inBook) == 0 {
+		return nil
 	}
-	if !maps.Equal(w.inBook, books) {
-		return fmt.Errorf("account %s: its wallet counts open orders %v by pair, committed are %v",
-			a.Name, w.inBook, books)
+	pairs, books := 0, make([]int, len(committed.State().Pairs()))
+	a.Open.CountByPair(books)
+	for i, n := range books {
+		if got := w.inBook[uint16(i+1)]; got != n {
+			return fmt.Errorf(
+				"account %s: its wallet counts %d open orders of pair %d, committed are %d",
+				a.Name, got, i+1, n)
+		}
+		pairs += min(n, 1)
+	}
+	if pairs != len(w.inBook) {
+		return fmt.Errorf("account %s: its wallet counts open orders of %d pairs, committed are %d",
+			a.Name, len(w.inBook), pairs)
 	}
 	return nil
 }

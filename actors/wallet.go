@@ -13,6 +13,7 @@ import (
 	"exchange/core/ledger"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // A wallet is the deciding side of one account: it takes nonces, reserves money, and keeps the
@@ -29,8 +30,8 @@ import (
 // such order" must stay true.
 //
 // Some commands cannot be decided yet: a cancel-all, while any command is on its way, and an order
-// with the client order id of another on its way, which may still be refused. Such a command waits,
-// and all later ones wait behind it: the account's commands keep their order.
+// or a cancel with the client order id of an order on its way, which may still be refused. Such a
+// command waits, and all later ones wait behind it: the account's commands keep their order.
 type wallet struct {
 	account *directory.Account
 	out     walletOut
@@ -39,8 +40,10 @@ type wallet struct {
 	frozen    bool   // also while the record that says so is on its way
 	committed ledger.Wallet
 	open      ledger.OpenOrders
-	inBook    map[uint16]int // open orders and those on their way, by pair; no entry is 0
-	clientIDs ledger.ClientIDs
+	inBook    map[uint16]int   // open orders and those on their way, by pair; no entry is 0
+	clientIDs ledger.ClientIDs // of open orders
+	closed    *closedIDs       // nil while there are none
+	forgotten uint64           // up to there it has forgotten closed orders
 	nonces    []keyNonce
 	pending   map[uint64]*state.Withdrawal // withdrawals, also those on their way; nil while unused
 	*flight                                // nil until the first command: most accounts are idle
@@ -89,7 +92,9 @@ type walletOut interface {
 	narrowCancelAll() // gives it back
 	codeFits(w *state.Withdrawal, code string) bool
 	insisted(c *Command) // logs an approval despite a freeze
-	toBook(c *Command)   // c.record.Pair says which
+	// has the account's wallet forget closed orders once each look knows the records up to there
+	remembers(a *directory.Account, upTo uint64)
+	toBook(c *Command) // c.record.Pair says which
 	toJournal(n *entry)
 	toCommitted(r *committed.Read) // a read whose nonce is taken; it is answered from r.after on
 	finish(c *Command, o Outcome)
@@ -131,7 +136,9 @@ type settled struct {
 type acceptedOrder struct {
 	id       uint64 // 0: the record accepts no order of this account
 	pair     uint16
+	side     trading.Side
 	clientID event.ClientID
+	placedUs int64
 	rests    bool // it is in the book
 }
 
@@ -151,6 +158,8 @@ func (w *wallet) Receive(ctx actor.Context) {
 		w.cancelReleased(m.command)
 	case *committed.Read:
 		w.read(m)
+	case forgetClosed:
+		w.forget(m.known)
 	case *keyEnded:
 		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
 	case *probe:
@@ -186,6 +195,9 @@ func (w *wallet) act(c *Command) bool {
 	}
 	switch c.kind {
 	case event.KindCancel:
+		if w.placesUnder(c.order.clientID) {
+			return false
+		}
 		w.cancel(c)
 	case kindCancelAll:
 		if w.cancellingAll != nil || w.tickets.out() > 0 {
@@ -197,14 +209,21 @@ func (w *wallet) act(c *Command) bool {
 	case event.KindWithdrawalMoved:
 		w.moveWithdrawal(c)
 	default:
-		if !c.order.clientID.IsZero() {
-			if _, placing := w.placingIDs[c.order.clientID]; placing {
-				return false
-			}
+		if w.placesUnder(c.order.clientID) {
+			return false
 		}
 		w.place(c)
 	}
 	return true
+}
+
+// placesUnder reports whether an order with a client order id is on its way.
+func (w *wallet) placesUnder(id event.ClientID) bool {
+	if id.IsZero() {
+		return false
+	}
+	_, placing := w.placingIDs[id]
+	return placing
 }
 
 // actOnWaiting decides the commands and reads that wait, up to the first that still must wait.
@@ -220,6 +239,9 @@ func (w *wallet) actOnWaiting() {
 }
 
 func (w *wallet) cancel(c *Command) {
+	if !c.order.clientID.IsZero() {
+		c.order.id, _ = w.clientIDs.Order(c.order.clientID)
+	}
 	pair := w.open.Pair(c.order.id)
 	if pair == 0 {
 		w.refuse(c, event.RefusedNotOpen)
@@ -233,7 +255,7 @@ func (w *wallet) cancel(c *Command) {
 func (w *wallet) place(c *Command) {
 	o := &c.order
 	if !o.clientID.IsZero() {
-		if _, taken := w.clientIDs.Order(o.clientID); taken {
+		if c.takenBy = w.takenBy(c); c.takenBy != 0 {
 			w.refuse(c, event.RefusedClientID)
 			return
 		}
@@ -398,7 +420,9 @@ func (w *wallet) settle(m *settled) {
 	for _, id := range m.settlement.Closed {
 		w.leavesBook(w.open.Pair(id))
 		w.open.Remove(id)
-		w.clientIDs.Close(id)
+		if name, placedUs := w.clientIDs.Close(id); !name.IsZero() {
+			w.remember(name, closedOrder{id, placedUs, m.seq})
+		}
 	}
 	if m.accepted.id != 0 {
 		w.accepted(&m.accepted, own.placed)
@@ -416,12 +440,14 @@ func (w *wallet) settle(m *settled) {
 // accepted takes in an order that a record accepts. If this wallet placed it, its book's count has
 // it already.
 func (w *wallet) accepted(o *acceptedOrder, placed bool) {
-	w.clientIDs.Open(o.id, o.clientID)
 	if !o.rests {
-		w.clientIDs.Close(o.id)
+		if !o.clientID.IsZero() {
+			w.remember(o.clientID, closedOrder{o.id, o.placedUs, w.applied})
+		}
 		return
 	}
-	w.open.Add(o.id, o.pair)
+	w.clientIDs.Open(o.id, o.clientID, o.placedUs)
+	w.open.Add(o.id, o.pair, o.side)
 	if !placed {
 		w.entersBook(o.pair)
 	}

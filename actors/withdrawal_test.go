@@ -68,7 +68,7 @@ func newTeller(t *testing.T, at place, change func(*Options)) *teller {
 	return b
 }
 
-// outcome is how a command ended, in words.
+// outcome returns the end of a command, in words.
 func outcomeOf(c *Command, err error) string {
 	if err != nil {
 		return err.Error()
@@ -107,7 +107,7 @@ func (b *teller) expect(got, want string) {
 	}
 }
 
-// balance is what the account has and reserves of BTC, as committed.
+// balance returns the account's committed balance and reserve of BTC.
 func (b *teller) balance() string {
 	b.t.Helper()
 	r := &committed.Wallet{Account: b.key.Account.ID}
@@ -393,7 +393,8 @@ func TestTheCodeOfAWithdrawalGoesToItsOwnerAlone(t *testing.T) {
 	})
 }
 
-// Without a mail server no code could reach the owner. What was asked for before goes its way.
+// Without a mail server no code could reach the owner. Withdrawals that were asked for before go
+// on.
 func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
@@ -482,8 +483,8 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// An approval despite a freeze is logged before the store has it, so also if its operator does not
-// hear what became of it; one that needed no insisting is not.
+// An approval despite a freeze is logged before the store has it, so also when its operator never
+// gets the outcome. An ordinary approval is not logged.
 func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		var log heard

@@ -11,12 +11,13 @@ import (
 	"exchange/core/money"
 )
 
-// Environment variables that are no options: secrets, which therefore have no key in the file and
-// no flag, and what concerns the operator's commands alone.
+// Environment variables that are no options. Secrets are among them, so that they have no key in
+// the file and no flag. Others concern the operator's commands alone.
 const (
 	// EnvOperatorToken is the bearer token of the operator's listener, in place of the token file.
 	EnvOperatorToken = "EXCHANGE_OPERATOR_TOKEN"
-	// EnvOperatorName is what an operator's commands are logged under, in place of the user's name.
+	// EnvOperatorName is the name that an operator's commands are logged under, in place of the
+	// user's.
 	EnvOperatorName = "EXCHANGE_OPERATOR_NAME"
 	// EnvOperatorCA is the file of authorities that an operator's commands trust, in place of the
 	// system's.
@@ -102,12 +103,12 @@ type Currency struct {
 	Code string // [A-Z0-9]{1,12}
 	Sign string // the symbol shown to people, such as "₿"; may be empty
 
-	MinimumWithdrawal money.Amount // least amount of a withdraw; 0: any
-	addressPattern    string       // of a withdraw's address, from ^ to $; "": any printable ASCII
+	MinimumWithdrawal money.Amount // least amount of a withdrawal; 0: any
+	addressPattern    string       // of a withdrawal address, from ^ to $; "": any printable ASCII
 }
 
-// Addresses is the pattern of the currency's addresses, nil if it has none. validate has compiled
-// it before.
+// Addresses returns the pattern of the currency's addresses, nil if it has none. validate has
+// compiled it before.
 func (c Currency) Addresses() *regexp.Regexp {
 	if c.addressPattern == "" {
 		return nil
@@ -115,8 +116,8 @@ func (c Currency) Addresses() *regexp.Regexp {
 	return regexp.MustCompile(wholeAddress(c.addressPattern))
 }
 
-// wholeAddress is a pattern anchored at both ends of a text, also where the configured one is not:
-// as in ^a|b$.
+// wholeAddress returns a pattern anchored at both ends of a text, also where the configured one is
+// not: as in ^a|b$.
 func wholeAddress(pattern string) string { return `\A(?:` + pattern + `)\z` }
 
 // Pair is a market of two currencies with its rules for orders.
@@ -127,11 +128,14 @@ type Pair struct {
 	MinimumOrderSize  money.Amount
 	MaximumOrderSize  money.Amount
 	MinimumOrderValue money.Balance // of price x amount, in the quote currency
+	PriceTick         money.Price   // of which a price is a multiple; 0: of its last decimal
+	AmountStep        money.Amount  // of which an amount is a multiple; 0: of its last decimal
+	PriceBand         money.Rate    // how far beyond the last trade a price may be; 0: any
 	MakerFee          money.Rate    // of what the side that was in the book receives
 	TakerFee          money.Rate    // of what the other side receives
 }
 
-// Currencies are the two halves of the pair's name, empty if the name is no pair's.
+// Currencies returns the two halves of the pair's name, empty if the name is no pair's.
 func (p Pair) Currencies() (base, quote string) {
 	base, quote, ok := strings.Cut(p.Name, "_")
 	if !ok {
@@ -179,6 +183,8 @@ type Limits struct {
 	FoldLag               int // records
 	ProjectionLag         int // rows
 	BatchBytes            int
+	ClientOrderIDHours    int
+	ClientOrderIDFilterMB int
 
 	OpenOrdersPerAccountAndBook int
 }
@@ -237,7 +243,7 @@ type Mail struct {
 // Ms returns n milliseconds as a duration.
 func Ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// Default is a configuration with every option at its default and nothing to trade. It is not
+// Default returns a configuration with every option at its default and nothing to trade. It is not
 // valid before it has currencies and pairs.
 func Default() *Config {
 	c := &Config{origin: map[string]string{}}
@@ -275,10 +281,10 @@ func (c *Config) Finish() error {
 
 const socketPrefix = "unix:"
 
-// OperatorSocket is the path of the operator's socket, or "" when its listener has an address.
+// OperatorSocket returns the path of the operator's socket, or "" when its listener has an address.
 func (c *Config) OperatorSocket() string { return SocketPath(c.Operator, c.Data) }
 
-// SocketPath is the path that "unix:PATH" names, or "" for any other address. A name without a
+// SocketPath returns the path that "unix:PATH" names, or "" for any other address. A name without a
 // slash is one in the data folder.
 func SocketPath(address, data string) string {
 	path, ok := strings.CutPrefix(address, socketPrefix)
@@ -299,7 +305,7 @@ const (
 	unixScheme   = "unix" // of a Redis behind a socket of this machine
 )
 
-// PebbleFolder is the folder of the embedded store, or "" when the store is a Redis.
+// PebbleFolder returns the folder of the embedded store, or "" when the store is a Redis.
 func (c *Config) PebbleFolder() string {
 	folder, ok := strings.CutPrefix(c.Store, pebblePrefix)
 	if !ok {
@@ -321,7 +327,7 @@ const (
 	redisOrdersPerAccount = 100_000
 )
 
-// Retention is how many of the newest trades a pair keeps and of the newest closed orders an
+// Retention returns how many of the newest trades a pair keeps and of the newest closed orders an
 // account keeps, with the store's defaults put in. 0 is everything.
 func (c *Config) Retention() (tradesPerPair, ordersPerAccount int) {
 	tradesPerPair, ordersPerAccount = c.History.tradesPerPair, c.History.ordersPerAccount

@@ -30,7 +30,8 @@ var other = map[string]string{
 	"log.format":              "json",
 	"currencies":              `[{code: XAU, sign: "Au", minimum_withdraw: 0.5, address_pattern: '^a[^''"]+$'}, {code: EUR}]`,
 	"pairs": `[{name: XAU_EUR, price_precision: 3, amount_precision: 4, minimum_order_size: 0.0001, ` +
-		`maximum_order_size: 1e3, minimum_order_value: 0.0000000000000005, maker_fee: 0.001, taker_fee: 0.0015}]`,
+		`maximum_order_size: 1e3, minimum_order_value: 0.0000000000000005, price_tick: 0.005, amount_step: 0.0001, ` +
+		`price_band: 0.05, maker_fee: 0.001, taker_fee: 0.0015}]`,
 	"trusted_proxies": `[10.0.0.0/8, "2001:db8::1"]`,
 	"mail.host":       "mail.example.org",
 	"mail.tls":        "implicit",
@@ -69,7 +70,7 @@ currencies: [{code: BTC}, {code: USDT}]
 pairs: [{name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000}]
 `
 
-// get is the option's value for comparison, before derived values are filled in.
+// get returns the option's value for comparison, before derived values are filled in.
 func get(o *Option, c *Config) any {
 	switch o.Key {
 	case "currencies":
@@ -206,7 +207,7 @@ func TestTheFileMayBeNamedByTheEnvironmentAndStrayNamesAreReported(t *testing.T)
 	}
 }
 
-func TestWhatIsDerived(t *testing.T) {
+func TestPathsAreDerivedFromTheStore(t *testing.T) {
 	for _, x := range []struct{ store, data, wantData, wantToken, wantKey string }{
 		{"pebble:./data", "", "./data", "data/operator.token", "data/exchange.key"},
 		{"pebble:/data", "", "/data", "/data/operator.token", "/data/exchange.key"},
@@ -321,6 +322,33 @@ pairs:
 	if !strings.HasPrefix(got.Error(), "the configuration has 20 problems:\n  - ") {
 		t.Error(got.Error())
 	}
+}
+
+func TestTicksAndStepsFitTheRestOfAPair(t *testing.T) {
+	f := func(rules string, want ...string) {
+		t.Helper()
+		text := "currencies: [{code: BTC}, {code: EUR}]\npairs:\n" +
+			"  - {name: BTC_EUR, price_precision: 2, amount_precision: 3, " +
+			"minimum_order_size: 0.005, maximum_order_size: 100, " + rules + "}\n"
+		if len(want) == 0 {
+			if _, err := Load(Sources{File: write(t, text)}); err != nil {
+				t.Errorf("%s: %v", rules, err)
+			}
+			return
+		}
+		expect(t, problems(t, Sources{File: write(t, text)}), want...)
+	}
+	f("price_tick: 0.05, amount_step: 0.005")
+	f("price_tick: 0, amount_step: 0")
+	f("price_tick: 0.005", "price_tick of BTC_EUR is 0.005, which has more decimals than its "+
+		"price_precision of 2")
+	f("amount_step: 0.0005", "amount_step of BTC_EUR is 0.0005, which has more decimals than its "+
+		"amount_precision of 3")
+	f("amount_step: 0.002", "minimum_order_size of BTC_EUR is 0.005, which is no multiple of its "+
+		"amount_step, 0.002")
+	f("amount_step: 0.015", "minimum_order_size of BTC_EUR is 0.005",
+		"maximum_order_size of BTC_EUR is 100, which is no multiple of its amount_step, 0.015")
+	f("price_tick: -1", `price_tick is "-1": write a number of at most 8 fractional digits`)
 }
 
 func TestWrongFiles(t *testing.T) {
@@ -723,7 +751,7 @@ func TestAddressPatternsAreChecked(t *testing.T) {
 	}
 }
 
-// Whatever a pattern says, it is the whole address that must match.
+// The whole address must match, even if a pattern matches a part of it.
 func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
 	if (Currency{}).Addresses() != nil {
 		t.Error("a currency without a pattern has one")

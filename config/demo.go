@@ -2,8 +2,9 @@ package config
 
 import "exchange/core/money"
 
-// Demo is the configuration of `serve --demo` before flags and environment: the defaults with the
-// demo's currencies and pairs. validate keeps it on loopback addresses, since its keys are public.
+// Demo returns the configuration of `serve --demo` before flags and environment: the defaults with
+// the demo's currencies and pairs. validate keeps it on loopback addresses, since its keys are
+// public.
 func Demo() *Config {
 	c := Default()
 	c.Demo = true

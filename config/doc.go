@@ -24,7 +24,13 @@
 // mail.password, which is never printed.
 //
 //	config.go      Config, its defaults and what depends on other values
-//	options.go     the table Options
+//	options.go     an option, and the table Options of all of them, which these make up:
+//	               options_server.go   addresses, files, stores, TLS, metrics, log
+//	               options_market.go   currencies, pairs, history, withdrawals
+//	               options_limits.go   limits and rates
+//	               options_stream.go   the event stream
+//	               options_timing.go   timeouts, intervals, snapshots
+//	               options_mail.go     mails
 //	load.go        the sources in their order; file.go reads YAML, redact.go hides passwords
 //	validate.go    the checks
 //	example.go     the sample file, and the help

@@ -19,7 +19,8 @@ const exampleHead = `# Configuration of ` + "`exchange serve --config FILE`" + `
 // exampleWidth is the length of a line of comment in the sample file.
 const exampleWidth = 100
 
-// Example is a sample configuration file with every option, explained, and with the demo's pairs.
+// Example returns a sample configuration file with every option, explained, and with the demo's
+// pairs.
 func Example() string {
 	var b strings.Builder
 	b.WriteString(exampleHead)
@@ -64,7 +65,7 @@ func exampleValue(o *Option) string {
 	return `""`
 }
 
-// where is one sentence with the option's range, its variable and its flag.
+// where returns one sentence with the option's range, its variable and its flag.
 func (o *Option) where() string {
 	s := ""
 	if r := o.valueRange(); r != "" {

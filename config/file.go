@@ -32,8 +32,8 @@ func (l *loader) yaml(name string, data []byte) {
 	}
 }
 
-// parseYAML is the one document in data, nil if it is empty. Its errors begin with the line, and
-// show nothing of the text: a password may stand there.
+// parseYAML returns the one document in data, nil if it is empty. Its errors begin with the line,
+// and show nothing of the text: a password may stand there.
 func parseYAML(data []byte) (ast.Node, error) {
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *loader) node(o *Option, n ast.Node, file string, at int) {
 	l.set(o, text, origin)
 }
 
-// scalar is the text of a plain or quoted value on one line.
+// scalar returns the text of a plain or quoted value on one line.
 func scalar(n ast.Node) (string, error) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
@@ -123,7 +123,7 @@ func scalar(n ast.Node) (string, error) {
 	return "", errors.New("must be one plain or quoted value on one line")
 }
 
-// keysBelow are the keys and section names directly below prefix, in the order of the table.
+// keysBelow returns the keys and section names directly below prefix, in the order of the table.
 func keysBelow(prefix string) (keys []string) {
 	for i := range Options {
 		rest, ok := strings.CutPrefix(Options[i].Key, prefix)
@@ -223,6 +223,9 @@ func readPairs(c *Config, n ast.Node) problemList {
 			{"minimum_order_size", true, setAmount(&x.MinimumOrderSize)},
 			{"maximum_order_size", true, setAmount(&x.MaximumOrderSize)},
 			{"minimum_order_value", false, setBalance(&x.MinimumOrderValue)},
+			{"price_tick", false, setPrice(&x.PriceTick)},
+			{"amount_step", false, setAmount(&x.AmountStep)},
+			{"price_band", false, setRate(&x.PriceBand)},
 			{"maker_fee", false, setRate(&x.MakerFee)},
 			{"taker_fee", false, setRate(&x.TakerFee)},
 		}
@@ -315,11 +318,23 @@ func setRate(at *money.Rate) func(string) error {
 func setAmount(at *money.Amount) func(string) error {
 	return func(s string) (err error) {
 		if *at, err = money.ParseAmount(s); err != nil {
-			return errors.New("write a number of at most 8 fractional digits, below 92,233,720,368")
+			return errFixed
 		}
 		return nil
 	}
 }
+
+func setPrice(at *money.Price) func(string) error {
+	return func(s string) (err error) {
+		if *at, err = money.ParsePrice(s); err != nil {
+			return errFixed
+		}
+		return nil
+	}
+}
+
+var errFixed = errors.New(
+	"write a number of at most 8 fractional digits, below 92,233,720,368")
 
 // maxNumberText bounds the text of a decimal, and maxExponent its exponent, so that a short text
 // such as 1e999999999 cannot ask for gigabytes.

@@ -41,7 +41,7 @@ func FuzzLoad(f *testing.F) {
 			planted.Environ = src.Environ
 			switch name {
 			case "STORE":
-				store = "redis://user:" + value + secret + "@" + value // whatever stands there, too
+				store = "redis://user:" + value + secret + "@" + value // any text, there too
 			case "MAIL_PASSWORD":
 				password += value
 			}
@@ -81,8 +81,8 @@ func load(t *testing.T, src Sources) (shown string) {
 	return err.Error() + strings.Join(problems, "")
 }
 
-// A password is hidden in whatever resembles the address of a Redis, with anything before and
-// behind it.
+// A password is hidden in all that resembles the address of a Redis, with anything before and
+// behind.
 func FuzzRedactURL(f *testing.F) {
 	for _, s := range [][2]string{{"user", "host:1/0"}, {"", "host"}, {"a@b", "c@d"},
 		{"a?b", "host?db=1"}, {"a#/b", "host#"}, {":", "::1"}, {"\xff", "\x00"}} {

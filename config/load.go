@@ -12,7 +12,7 @@ import (
 
 // Sources are the places where Load looks, besides the defaults.
 type Sources struct {
-	File    string            // path of the YAML file; empty: what envConfig names, if anything
+	File    string            // path of the YAML file; empty: the file that envConfig names, if any
 	Environ []string          // NAME=value, as os.Environ gives them
 	Flags   map[string]string // the text of the flags that were given, by key
 }
@@ -119,7 +119,7 @@ func (l *loader) environment(env map[string]string) {
 func (l *loader) set(o *Option, text, origin string) {
 	if err := o.set(l.cfg, text); err != nil {
 		var nested problemList
-		if errors.As(err, &nested) { // a list: each of its entries speaks for itself
+		if errors.As(err, &nested) { // a list: each entry speaks for itself
 			for _, p := range nested {
 				l.problem("%s: %s", origin, p)
 			}

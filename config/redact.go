@@ -15,7 +15,7 @@ func RedactURL(s string) string {
 	} else {
 		scheme, rest = "", s
 	}
-	// The last '@' ends the password, whatever unescaped characters are in it.
+	// The last '@' ends the password, which may have unescaped ones in it.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		rest = "***" + rest[at:]
 	}

@@ -13,7 +13,7 @@ const syntheticQuote = "USDT"
 // maxSynthetic leaves room for other currencies in a wallet.
 const maxSynthetic = 4_000
 
-// syntheticCode is the currency of a synthetic pair, counted from 1.
+// syntheticCode returns the currency of a synthetic pair, counted from 1.
 func syntheticCode(i int) string { return fmt.Sprintf("SYN%04d", i) }
 
 // addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind the

@@ -449,6 +449,9 @@ func (v *validator) pair(x Pair, known map[string]bool) {
 	if x.PricePrecision < 0 || x.PricePrecision > money.FixedDecimals {
 		bad("the price_precision of %s is %d; write 0 to %d", x.Name, x.PricePrecision,
 			money.FixedDecimals)
+	} else if !x.PriceTick.FitsDecimals(x.PricePrecision) {
+		bad("the price_tick of %s is %s, which has more decimals than its price_precision of %d",
+			x.Name, x.PriceTick, x.PricePrecision)
 	}
 	if x.AmountPrecision < 0 || x.AmountPrecision > money.FixedDecimals {
 		bad("the amount_precision of %s is %d; write 0 to %d", x.Name, x.AmountPrecision,
@@ -465,7 +468,14 @@ func (v *validator) pair(x Pair, known map[string]bool) {
 		case !s.value.FitsDecimals(x.AmountPrecision):
 			bad("the %s of %s is %s, which has more decimals than its amount_precision of %d",
 				s.key, x.Name, s.value, x.AmountPrecision)
+		case x.AmountStep > 0 && s.value%x.AmountStep != 0:
+			bad("the %s of %s is %s, which is no multiple of its amount_step, %s", s.key, x.Name,
+				s.value, x.AmountStep)
 		}
+	}
+	if !x.AmountStep.FitsDecimals(x.AmountPrecision) {
+		bad("the amount_step of %s is %s, which has more decimals than its amount_precision of %d",
+			x.Name, x.AmountStep, x.AmountPrecision)
 	}
 	if x.MaximumOrderSize > 0 && x.MinimumOrderSize > x.MaximumOrderSize {
 		bad("the minimum_order_size of %s, %s, is above its maximum_order_size, %s", x.Name,

@@ -309,7 +309,7 @@ func (s *switches) unchanged(what string) {
 	}
 }
 
-func TestWhatMaintenanceRefusesIsRefusedInTheOrderOfChecks(t *testing.T) {
+func TestMaintenanceRefusesInTheOrderOfChecks(t *testing.T) {
 	h := switchable(t)
 	good := order("buy", "BTC_USDT", "1", "1")
 	refused := func(what, path, params string, headers []string) {
@@ -354,7 +354,7 @@ func TestWhatMaintenanceRefusesIsRefusedInTheOrderOfChecks(t *testing.T) {
 	})
 }
 
-func TestWhatAFrozenAccountMayNotDoIsRefusedInTheOrderOfChecks(t *testing.T) {
+func TestFrozenAccountsAreRefusedInTheOrderOfChecks(t *testing.T) {
 	h := switchable(t)
 	h.set(h.engine.SetMaintenance(context.Background(), "test", true, "Back at nine."))
 	h.set(h.engine.Freeze("test", "bob", true))
@@ -386,7 +386,7 @@ func TestWhatAFrozenAccountMayNotDoIsRefusedInTheOrderOfChecks(t *testing.T) {
 	}
 }
 
-func TestWhatAHaltRefusesIsRefusedInTheOrderOfChecks(t *testing.T) {
+func TestHaltsRefuseInTheOrderOfChecks(t *testing.T) {
 	h := switchable(t)
 	h.set(h.engine.Halt("test", "BTC_USDT", true))
 	halted := detail("Trading on BTC_USDT is halted.")

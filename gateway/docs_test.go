@@ -159,7 +159,7 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 	}
 }
 
-// One address gets so many bytes of pages a second, by whatever requests.
+// One address gets so many bytes of pages a second, in all its requests together.
 func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	clock := new(testClock)
 	rate := Rate{PerSecond: 1_000_000, Burst: 3_000_000}

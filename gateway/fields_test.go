@@ -117,13 +117,33 @@ var postFields = []struct {
 		"pair":            slices.Concat(noScalars, strange, noPairs, []string{""}),
 		"type":            slices.Concat(noScalars, strange, noSides, []string{""}),
 		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
+	{"/api/v1/order/", map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1",
+		"type": `"buy"`, "order_type": "", "timeInForce": "", "post_only": "",
+		"selfTradePrevention": "", "trigger_when": "", "cost": ""}, map[string][]string{
+		"amount": noNumbers, "pair": noPairs, "price": noNumbers, "type": noSides,
+		"order_type": slices.Concat(noScalars, strange,
+			[]string{`"market"`, `"Market"`, `"stop"`}),
+		"timeInForce": slices.Concat(noScalars, strange, []string{`"ioc"`, `"PO"`, `"day"`, "1"}),
+		"post_only": slices.Concat([]string{"true", "null", "{}", "[]"}, strange,
+			[]string{"1", `"1"`, `"TRUE"`, `"slide"`, "2", "-0", `"yes"`, "1.0"}),
+		"selfTradePrevention": slices.Concat(noScalars, strange,
+			[]string{`"EXPIRE_TAKER"`, `"cancel_both"`, `"all"`, "0"}),
+		"trigger_when": slices.Concat(noScalars, strange, []string{`"rise"`, `"up"`}),
+		"cost":         slices.Concat(noScalars, strange, []string{"1", "0"})}},
 	{"/api/v1/order-cancel/", map[string]string{"order": "1"},
 		map[string][]string{"order": slices.Concat(noScalars, strange, noNumbers, noIntegers,
 			[]string{""})}},
-	{"/api/v1/order-cancel-all/", map[string]string{"all": "1", "pair": ""}, map[string][]string{
+	{"/api/v1/order-cancel/", map[string]string{"client_order_id": `"x"`}, map[string][]string{
+		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
+	{"/api/v1/order-cancel/", map[string]string{"clientOrderId": `"x"`}, map[string][]string{
+		"clientOrderId": slices.Concat(noScalars, strange, noIDs)}},
+	{"/api/v1/order-cancel-all/", map[string]string{"all": "1", "pair": "", "type": "",
+		"client_order_id_prefix": ""}, map[string][]string{
 		"all": slices.Concat(noScalars, strange,
-			[]string{"0", "2", "1.0", `"01"`, `"true"`, `"all"`, "", `""`}),
-		"pair": slices.Concat(noScalars, strange, noPairs)}},
+			[]string{"0", "2", "1.0", `"01"`, `"true"`, `"all"`, `""`}),
+		"pair":                   slices.Concat(noScalars, strange, noPairs),
+		"type":                   slices.Concat(noScalars, strange, noSides),
+		"client_order_id_prefix": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`},
 		map[string][]string{
 			"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
@@ -185,7 +205,8 @@ func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
 			for path, text := range map[string]string{
 				"/api/v1/order/": `{"pair":` + required + `,"type":` + required +
 					`,"price":` + required + `,"amount":` + required + `}`,
-				"/api/v1/order-cancel/": `{"order":` + required + `}`,
+				"/api/v1/order-cancel/":     `{"order":` + required + `}`,
+				"/api/v1/order-cancel-all/": `{"all":` + required + `}`,
 				"/api/v1/withdraw/": `{"currency":` + required + `,"amount":` + required +
 					`,"address":` + required + `}`,
 				"/api/v1/withdraw-confirm/": `{"withdraw":` + required + `,"code":` + required +
@@ -296,6 +317,9 @@ func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 		f("unknown=1", "all")
 		f("all=", "all")
 		f("all=0&pair=x", "all pair")
+		f("all=1&type=both", "type")
+		f("type=", "type")
+		f("client_order_id_prefix=", "client_order_id_prefix")
 		f("pair=", "pair")
 		f("pair=BTC_USDT&pair=BTC_USDT", "pair")
 	})
@@ -376,6 +400,9 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 	counts := []string{"0", "00", "-1", "1.0", "1e3", "+1", "%201", "", "all",
 		"12345678901234567890", "%D9%A1"}
 	ids := counts
+	afters := slices.DeleteFunc(slices.Clone(counts), func(n string) bool {
+		return n == "0" || n == "00" // from the first on
+	})
 	sides := []string{"", "Buy", "SELL", "1", "buy,sell"}
 	pairs := []string{"", "BTC", "btc_usdt", "BTC_EUR", "%F0%9F%98%80", strings.Repeat("x", 500)}
 	offsets := []string{"-1", "100001", "1e3", "", "x", "12345678901234567890"}
@@ -397,6 +424,11 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 		h.namesEach("/api/v1/exchanges/", false,
 			map[string][]string{"pair": pairs, "limit": counts, "offset": offsets, "before": ids,
 				"ordering": orderings})
+		withoutPair := map[string][]string{"after": {"1"}, "since": {"1"}, "until": {"1"}}
+		h.namesEach("/api/v1/exchanges/", false, withoutPair)
+		h.namesEach("/api/v1/exchanges/own/", true, withoutPair)
+		h.namesEach("/api/v1/exchanges/?pair=BTC_USDT", false,
+			map[string][]string{"after": afters, "since": moments, "until": moments})
 		h.namesEach("/api/v1/ticker/", false, map[string][]string{"pair": pairs})
 		h.namesEach("/api/charts/BTC_USDT/1/chart", false,
 			map[string][]string{"limit": counts, "since": moments, "until": moments})
@@ -410,9 +442,13 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 				"status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets,
 				"before":          ids,
 				"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
+		h.namesEach("/api/v1/orders/own/", true,
+			map[string][]string{"clientOrderId": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
 		h.namesEach("/api/v1/exchanges/own/", true,
 			map[string][]string{"type": sides, "my_side": sides, "pair": pairs, "limit": counts,
 				"offset": offsets, "before": ids, "ordering": orderings})
+		h.namesEach("/api/v1/exchanges/own/?pair=BTC_USDT", true,
+			map[string][]string{"after": afters, "since": moments, "until": moments})
 	})
 }
 
@@ -420,11 +456,15 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 func (h *harness) namesEach(path string, private bool, bad map[string][]string) {
 	t := h.t
 	t.Helper()
+	separator := "?"
+	if strings.Contains(path, separator) {
+		separator = "&"
+	}
 	ask := func(query string) answer {
 		if private {
-			return h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
+			return h.do("GET", path+separator+query, "", "", signed("bob", fieldsNonce, "")...)
 		}
-		return h.do("GET", path+"?"+query, "", "")
+		return h.do("GET", path+separator+query, "", "")
 	}
 	var all, names []string
 	for name, values := range bad {

@@ -48,7 +48,7 @@ func newBench(f *testing.F) bench {
 
 // fresh puts an engine into the gateway in the place of the one before. It has the accounts alice,
 // with an e-mail address, and bob, with 1000 of BTC and of USDT each. Order 1, of alice, rests, and
-// withdraw 1, of alice, is new.
+// withdrawal 1, of alice, is new.
 func (b bench) fresh(t testing.TB) {
 	t.Helper()
 	b.end(t)
@@ -59,7 +59,7 @@ func (b bench) fresh(t testing.TB) {
 		t.Fatal(err)
 	}
 	b.engine = engine
-	b.gateway.api.Store(api.New(engine))
+	b.gateway.api.Store(api.New(engine, api.Rates{}))
 	clear(b.nonces)
 	b.accountAt("alice", "alice@example.com")
 	b.account("bob")
@@ -446,7 +446,7 @@ func (b bench) operate(path, body string) {
 	}
 }
 
-// repeats reports whether a JSON object has a member twice, whatever the case of their names.
+// repeats reports whether a JSON object has a member twice, regardless of the case of their names.
 func repeats(object string) bool {
 	d := json.NewDecoder(strings.NewReader(object))
 	var names []string

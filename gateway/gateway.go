@@ -40,7 +40,9 @@ func New(o Options) *Gateway {
 
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
-	g.api.Store(api.New(e))
+	o := &g.opts
+	g.api.Store(api.New(e, api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
+		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)}))
 	g.stream.sockets.Store(g.stream.newSockets(e))
 }
 

@@ -121,7 +121,7 @@ func foreigns(h *harness) map[string][]foreign {
 	var trades []foreign
 	for _, filter := range []string{"pair=BTC_USDT", "type=sell", "type=buy", "my_side=sell",
 		"my_side=buy", "before=1000", "limit=1000", "offset=1", "ordering=id",
-		"account=alice&user=1"} {
+		"after=0&pair=BTC_USDT", "pair=BTC_USDT&since=1&until=1e10", "account=alice&user=1"} {
 		trades = append(trades, foreign{"/api/v1/exchanges/own", filter, 200, nothing})
 	}
 	var transfers []foreign
@@ -154,9 +154,12 @@ func foreigns(h *harness) map[string][]foreign {
 		"/api/v1/order-cancel": {{"/api/v1/order-cancel", "order=1", 400, noOrder},
 			{"/api/v1/order-cancel", "order=2", 400, noOrder},
 			{"/api/v1/order-cancel", "order=3", 400, noOrder},
+			{"/api/v1/order-cancel", "client_order_id=hers-open", 400,
+				`{"client_order_id":["Order not found"]}`},
 			{"/api/v1/order-cancel", "account=alice&order=1&user=1", 400, noOrder}},
 		"/api/v1/order-cancel-all": {{"/api/v1/order-cancel-all", "all=1", 200, `{"orders":[]}`},
-			{"/api/v1/order-cancel-all", "pair=BTC_USDT", 200, `{"orders":[]}`},
+			{"/api/v1/order-cancel-all", "pair=BTC_USDT&type=sell", 200, `{"orders":[]}`},
+			{"/api/v1/order-cancel-all", "client_order_id_prefix=hers", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "account=alice&all=1&user=1", 200, `{"orders":[]}`}},
 		// Her money is not there to be spent, and her names for orders are hers alone: neither is
 		// told of.
@@ -342,8 +345,11 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	}
 }
 
-// publicRoutes are open to any client, for the reason beside them: nothing there is an account's.
+// publicRoutes are open to any client, because nothing there belongs to an account; each has its
+// reason beside it.
 var publicRoutes = map[string]string{
+	"/api/v1/time":                         "/api/v1/time?account=alice",
+	"/api/v1/exchange-info":                "/api/v1/exchange-info?account=alice",
 	"/api/v1/currencies":                   "/api/v1/currencies",
 	"/api/v1/pairs":                        "/api/v1/pairs",
 	"/api/v1/orderbook/{pair}":             "/api/v1/orderbook/BTC_USDT?group=0&account=alice",
@@ -357,7 +363,7 @@ var publicRoutes = map[string]string{
 	"/readyz":                              "/readyz",
 }
 
-func TestWhatIsPublicTellsNothingOfAccounts(t *testing.T) {
+func TestPublicAnswersTellNothingOfAccounts(t *testing.T) {
 	h := victim(t)
 	for path, e := range h.gateway.public.endpoints {
 		if e.Private {

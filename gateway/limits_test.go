@@ -155,7 +155,7 @@ func refusedForNow(t *testing.T, what string, a answer, f *api.Failure) {
 
 func someOrder(int) string { return order("buy", "BTC_USDT", "1", "1") }
 
-func TestWhatIsOverTheAdmissionLimitsIsRefusedAndCancelsHaveTheirShare(t *testing.T) {
+func TestAdmissionRefusesAboveItsLimitsAndKeepsAShareForCancels(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 24, 6, 16
 		o.Timing.Stall, o.Timing.Request = time.Minute, time.Minute

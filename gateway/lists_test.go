@@ -159,7 +159,8 @@ type query struct {
 	text                    []string
 	pair, side, mine, id    string
 	status, offset, limit   int
-	before                  uint64
+	before, after           uint64
+	since, until            float64
 	ascending               bool
 	random                  *rand.Rand
 	defaultLimit, mostLimit int
@@ -195,6 +196,27 @@ func (q *query) page(last uint64) {
 	if q.flip() {
 		q.before = 1 + q.random.Uint64N(last+2)
 		q.add("before", q.before)
+	}
+}
+
+// follow draws the parameters of a client that follows the trades of a pair. The list ascends if it
+// begins after an id.
+func (q *query) follow(trades []listedTrade) {
+	if q.pair == "" {
+		return
+	}
+	some := trades[q.random.IntN(len(trades))]
+	if q.flip() {
+		q.after, q.ascending = some.ID-uint64(q.random.IntN(2)), true
+		q.add("after", q.after)
+	}
+	if q.flip() {
+		q.since = some.Timestamp
+		q.add("since", strconv.FormatFloat(q.since, 'f', 6, 64))
+	}
+	if q.flip() {
+		q.until = trades[q.random.IntN(len(trades))].Timestamp
+		q.add("until", strconv.FormatFloat(q.until, 'f', 6, 64))
 	}
 }
 
@@ -312,6 +334,7 @@ func (m *model) checkTrades(t *testing.T, h *harness, random *rand.Rand) {
 	for range 80 {
 		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
 		q.common(m.trades[len(m.trades)-1].ID)
+		q.follow(m.trades)
 		m.compare(t, q, "/api/v1/exchanges/",
 			func(path string) answer { return h.do("GET", path, "", "") },
 			func(listedTrade) (string, bool) { return "", true })
@@ -323,6 +346,7 @@ func (m *model) checkOwnTrades(t *testing.T, h *harness, owner string, random *r
 	for range 80 {
 		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
 		q.common(m.trades[len(m.trades)-1].ID)
+		q.follow(m.trades)
 		q.side, q.mine = q.drawSide("type"), q.drawSide("my_side")
 		m.compare(t, q, "/api/v1/exchanges/own/",
 			func(path string) answer { return h.get(owner, path) },
@@ -350,7 +374,8 @@ func (m *model) compare(t *testing.T, q *query, path string, ask func(string) an
 	for _, x := range m.trades {
 		mine, listed := side(x)
 		if !listed || q.pair != "" && x.Pair != q.pair || q.side != "" && x.Type != q.side ||
-			q.before != 0 && x.ID >= q.before {
+			q.before != 0 && x.ID >= q.before || x.ID <= q.after || x.Timestamp < q.since ||
+			q.until != 0 && x.Timestamp > q.until {
 			continue
 		}
 		if x.MySide = mine; mine != "" {
@@ -516,7 +541,7 @@ func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
 	}
 	check()
 	h.crash()
-	most = 1 // pending withdraws stay, and are listed
+	most = 1 // pending withdrawals stay, and are listed
 	h.start()
 	check()
 	h.stop()

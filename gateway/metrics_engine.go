@@ -48,8 +48,13 @@ var (
 	snapshotTime = describe("store_snapshot_duration_seconds",
 		"Uploads of snapshots that succeeded. It grows with the state.")
 	storeFailures = describe("store_failures_total",
-		"Calls of the store that failed and are tried again; of reference by operators, for a "+
-			"deposit was not made. Any growth is worth a look at the log.", "operation")
+		"Calls of the store that failed and are tried again; of reference by operators, because a "+
+			"deposit was not made; of client_order_id by clients, who got a 503. Any growth is "+
+			"worth a look at the log.", "operation")
+	idLooks = describe("client_order_id_looks_total",
+		"Looks for a client order id among closed orders. filter: memory has proved that there "+
+			"is none; store: the store was asked. Many of the latter, long after a start, mean "+
+			"that limits.client_order_id_filter_mb is too small.", "by")
 	rowsDamaged = describe("history_damaged_total",
 		"Reads of the history that ended at a damaged row, by list; the client got 503, and the "+
 			"log names the row. Any is a reason to run exchange audit, and to restore a backup.",
@@ -118,7 +123,7 @@ var (
 var engineFamilies = []family{
 	ordersAccepted, ordersCancelled, tradesDone, refusals, turnedAway, unanswered, records,
 	stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures,
-	rowsDamaged, storeStalled, storeWaiting, storeConfirmed, mailboxes, commands, reading,
+	idLooks, rowsDamaged, storeStalled, storeWaiting, storeConfirmed, mailboxes, commands, reading,
 	foldLag, projectionLag, projectionRows, openOrders, outbox, snapshotAge, snapshotLag,
 	snapshotBytes, snapshotBegin, snapshotEnd, snapshotStages, auditBegin, auditEnd, storeRewriting,
 	recoveryDuration, recoveryRecords, inMaintenance,
@@ -167,6 +172,8 @@ func (s sink) store(e *actors.Stats) {
 	for i, n := range e.Failures {
 		s.counter(storeFailures, n, metrics.Operation(i).String())
 	}
+	s.counter(idLooks, e.FilteredLooks, "filter")
+	s.counter(idLooks, e.StoreLooks, "store")
 	for i, n := range e.Damaged {
 		s.counter(rowsDamaged, n, metrics.List(i).String())
 	}

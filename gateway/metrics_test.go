@@ -253,7 +253,7 @@ func TestStagesAreInTheScrape(t *testing.T) {
 	}
 }
 
-func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
+func TestRoutesArePatternsForAnyPath(t *testing.T) {
 	h := busyExchange(t)
 	scrape := scraping(t, h.gateway)
 	scrape()

@@ -202,14 +202,14 @@ func TestWithdrawalsAreListedForOperators(t *testing.T) {
 			t.Errorf("%s: %v, want %v", query, ids, want)
 		}
 	}
-	f("", 3) // the pending withdraws
+	f("", 3) // the pending withdrawals
 	f("?account=alice")
 	f("?account=carol", 3, 2, 1)
 	f("?account=carol&limit=2", 3, 2)
 	f("?limit=1&account=carol", 3)
 	h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
 	h.post("carol", "/api/v1/withdraw-cancel", "withdraw=4")
-	f("?account=carol", 3, 4, 2, 1) // the pending withdraws come first
+	f("?account=carol", 3, 4, 2, 1) // the pending withdrawals come first
 }
 
 // A planted store changes written or read data behind the engine's back.

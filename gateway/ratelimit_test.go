@@ -126,7 +126,7 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 
 // A path that does not exist, and bytes that are no request, cost the address as much as a good
 // request.
-func TestWhatThereIsNotCountsAsAPublicRequest(t *testing.T) {
+func TestUnknownPathsCountAsPublicRequests(t *testing.T) {
 	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
 	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
 	raw := func(method, text string) func() answer {
@@ -245,7 +245,7 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	throttled(t, "frozen over the limit", cancel("bob", "4"), 4, 4)
 }
 
-func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
+func TestWrongSignaturesCountAgainstTheirAddressAlone(t *testing.T) {
 	h, clock := limited(t, func(o *Options) {
 		every(o, Rate{PerSecond: 1, Burst: 3})
 		o.FailureRate = Rate{PerSecond: 1, Burst: 9}

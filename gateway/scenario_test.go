@@ -28,8 +28,10 @@ import (
 //
 //	open NAME[=EMAIL]...                              accounts with a key each
 //	deposit NAME AMOUNT CURRENCY [reference=R]
-//	place NAME buy|sell amount=A price=P [pair=X] [id=CLIENT_ORDER_ID]
-//	cancel NAME ORDER     cancel-all NAME [pair=X]
+//	place NAME buy|sell amount=A price=P [pair=X] [id=CLIENT_ORDER_ID] [with=FORM]
+//	cancel NAME ORDER|id=CLIENT_ORDER_ID
+//	cancel-all NAME [pair=X] [type=T] [prefix=P]      all, if no filter is given
+//	info
 //	book [pair=X] [query=Q]     balances NAME     orders NAME [query=Q]     order NAME ID
 //	trades [query=Q]            own-trades NAME [query=Q]     ticker [pair=X]
 //	withdraw NAME AMOUNT CURRENCY [to=ADDRESS]
@@ -191,6 +193,24 @@ func (s script) limits() func(*actors.Options) {
 				o.Pairs[0].Fees = state.FeeRates{Maker: maker, Taker: taker}
 			case "max_fills":
 				o.Limits.MaxFills = n
+			case "price_tick": // of BTC_USDT
+				tick, err := money.ParsePrice(a.Vals[0])
+				if err != nil {
+					s.h.t.Fatal(err)
+				}
+				o.Pairs[0].PriceTick = tick
+			case "price_band": // of BTC_USDT
+				band, err := money.ParseRate(a.Vals[0])
+				if err != nil {
+					s.h.t.Fatal(err)
+				}
+				o.Pairs[0].PriceBand = band
+			case "amount_step": // of BTC_USDT
+				step, err := money.ParseAmount(a.Vals[0])
+				if err != nil {
+					s.h.t.Fatal(err)
+				}
+				o.Pairs[0].AmountStep = step
 			case "open_orders_per_account":
 				o.Limits.OpenOrdersPerAccount = n
 			case "open_orders_per_account_and_book":
@@ -214,16 +234,10 @@ func (s script) run() string {
 			return fmt.Sprintf("deposit %d, repeated", a.Deposit)
 		}
 		return fmt.Sprintf("deposit %d", a.Deposit)
-	case "place":
-		form := "amount=" + s.option("amount", "1")
-		if id := s.option("id", ""); id != "" {
-			form += "&client_order_id=" + id
-		}
-		form += "&pair=" + s.option("pair", "BTC_USDT") + "&price=" + s.option("price", "1") +
-			"&type=" + s.arg(1)
-		return show(h.post(s.arg(0), "/api/v1/order/", form))
-	case "cancel":
-		return show(h.post(s.arg(0), "/api/v1/order-cancel/", "order="+s.arg(1)))
+	case "place", "cancel", "cancel-all":
+		return s.trade()
+	case "info":
+		return show(h.do("GET", "/api/v1/exchange-info/", "", ""))
 	case "book":
 		a := h.do("GET", "/api/v1/orderbook/"+s.option("pair", "BTC_USDT")+"/"+s.query(), "", "")
 		out := strings.NewReplacer(`{"sell":[`, "sell: ", `],"buy":[`, "\nbuy:  ", `]}`, "", `},{`,
@@ -239,12 +253,6 @@ func (s script) run() string {
 		return show(h.do("GET", "/api/v1/exchanges/"+s.query(), "", ""))
 	case "own-trades":
 		return show(h.get(s.arg(0), "/api/v1/exchanges/own/"+s.query()))
-	case "cancel-all":
-		form := "all=1"
-		if pair := s.option("pair", ""); pair != "" {
-			form = "pair=" + pair
-		}
-		return show(h.post(s.arg(0), "/api/v1/order-cancel-all/", form))
 	case "ticker":
 		return show(h.do("GET", "/api/v1/ticker/?pair="+s.option("pair", "BTC_USDT"), "", ""))
 	case "withdraw":
@@ -268,6 +276,40 @@ func (s script) run() string {
 	}
 	s.d.Fatalf(h.t.(*testing.T), "unknown command %s", s.d.Cmd)
 	return ""
+}
+
+// trade places or cancels orders.
+func (s script) trade() string {
+	var form []string
+	add := func(name, option, unset string) {
+		if value := s.option(option, unset); value != "" {
+			form = append(form, name+"="+value)
+		}
+	}
+	path := "/api/v1/order-" + s.d.Cmd + "/"
+	switch s.d.Cmd {
+	case "place":
+		path = "/api/v1/order/"
+		add("amount", "amount", "1")
+		add("client_order_id", "id", "")
+		add("pair", "pair", "BTC_USDT")
+		add("price", "price", "1")
+		form = append(form, "type="+s.arg(1))
+		if more := s.option("with", ""); more != "" {
+			form = append(form, more)
+		}
+	case "cancel":
+		if add("client_order_id", "id", ""); form == nil {
+			form = append(form, "order="+s.arg(1))
+		}
+	case "cancel-all":
+		add("client_order_id_prefix", "prefix", "")
+		add("pair", "pair", "")
+		if add("type", "type", ""); form == nil {
+			form = append(form, "all=1")
+		}
+	}
+	return show(s.h.post(s.arg(0), path, strings.Join(form, "&")))
 }
 
 // operate runs a command of the operator olga:
@@ -342,7 +384,7 @@ func (s script) tell(path string, body any) string {
 }
 
 var (
-	times     = regexp.MustCompile(`"(date|timestamp)":[0-9.]+`)
+	times     = regexp.MustCompile(`"(date|timestamp|time)":[0-9.]+`)
 	clocks    = regexp.MustCompile(`"time":"[^"]+"`)
 	sequences = regexp.MustCompile(
 		`"(sequence|records|replayed_from|rows_compared|paused_ms)":[0-9]+`)

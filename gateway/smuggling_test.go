@@ -319,7 +319,7 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 
 // A client behind a proxy that passes on bytes behind a body must not be able to name its own
 // address there.
-func TestWhatComesBehindABodyNamesNoAddress(t *testing.T) {
+func TestBytesBehindABodyNameNoAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) {
 		o.TrustedProxies = []netip.Prefix{

@@ -49,7 +49,7 @@ func TestWithdrawalsAreClosedWithoutAMailServer(t *testing.T) {
 	}
 }
 
-func TestWhatAnOperatorSendsToSettleAWithdrawalIsChecked(t *testing.T) {
+func TestOperatorsDecisionsOnWithdrawalsAreChecked(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
 	for body, text := range map[string]string{

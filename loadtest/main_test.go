@@ -65,7 +65,7 @@ func newSender(t *testing.T, o *Options, portable bool) (*test, *sender) {
 	return x, l
 }
 
-// okAnswer is an answer that a generator has read.
+// okAnswer returns an answer that a generator has read.
 func okAnswer(status int, body string) generator.Answer {
 	return generator.Answer{Status: status, Body: []byte(body)}
 }

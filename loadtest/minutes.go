@@ -12,7 +12,7 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// A Minute is a row of the table over time. What the server tells of itself is 0 where the
+// A Minute is a row of the table over time. Numbers that the server tells of itself are 0 where the
 // operator's address is not known.
 type Minute struct {
 	From     float64 `json:"from"` // seconds since the load began
@@ -266,7 +266,7 @@ var rowHead = []string{"until", "requests", "p50", "p99", "p99.9", "longest", "l
 	"heap MB", "disk MB", "snapshots", "MB", "longest stage", "open orders", "placed",
 	"server CPU", "own CPU"}
 
-// cells are a row's, below rowHead; "-" is not known.
+// cells returns a row's cells, below rowHead; "-" is not known.
 func (m *Minute) cells() []string {
 	known := func(v float64, text string) string {
 		if v == 0 {
@@ -302,7 +302,7 @@ func (r *Report) writeRows(b *strings.Builder) {
 
 func megabytes(v float64) string { return thousands(uint64(v/1e6 + 0.5)) }
 
-// tableRows are the table over time, its head first.
+// tableRows returns the table over time, its head first.
 func (r *Report) tableRows() [][]string {
 	rows := slices.Grow([][]string{rowHead}, len(r.Minutes))
 	for i := range r.Minutes {

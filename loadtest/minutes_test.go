@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// flat is a report of seven rows with the same memory and orders.
+// flat returns a report of seven rows with the same memory and orders.
 func flat() *Report {
 	r := &Report{}
 	for i := range 7 {
@@ -64,7 +64,7 @@ func TestBoundsAreJudged(t *testing.T) {
 	}
 }
 
-// sampled are the samples of a server whose second snapshot is under way for two of them.
+// sampled returns the samples of a server whose second snapshot is under way for two of them.
 func sampled(began time.Time) []Sample {
 	unix := func(s float64) float64 { return float64(began.UnixMicro())/1e6 + s }
 	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }

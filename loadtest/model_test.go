@@ -56,7 +56,7 @@ func TestOrdersFitTheRulesOfTheirPairs(t *testing.T) {
 	}
 }
 
-func TestModelsAreWhatTheirNamesSay(t *testing.T) {
+func TestModelsOfPricesHaveTheirShape(t *testing.T) {
 	pairs := testPairs(t)
 	const n = 20_000
 	count := func(kind string, what func(w, before wish) bool) (k int) {

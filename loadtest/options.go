@@ -173,7 +173,7 @@ func (o *Options) validateCourse() error {
 // token.
 func (o *Options) operated() bool { return o.socket() != "" || o.Token != "" }
 
-// socket is the path of the operator's socket, "" if there is none.
+// socket returns the path of the operator's socket, "" if there is none.
 func (o *Options) socket() string {
 	path, ok := strings.CutPrefix(o.Operator, "unix:")
 	if !ok {

@@ -75,7 +75,7 @@ func (a axis) place(v float64) float64 {
 	return a.at + a.size*(v-a.from)/(a.to-a.from)
 }
 
-// ticks are the values that are written at the axis.
+// ticks returns the values that are written at the axis.
 func (a axis) ticks() (all []float64) {
 	if a.log {
 		for v := a.from; v <= a.to*1.001; v *= 10 {
@@ -192,7 +192,7 @@ text { fill: var(--text); font: 11px system-ui, sans-serif } text.title { font-s
 .snapshot, .rewrite, .audit { fill-opacity: .3 } .snapshot { fill: #bf5700 }
 .rewrite { fill: #8250df } .audit { fill: #1a7f37 }`
 
-// drawTogether is one drawing of several plots, one below the other.
+// drawTogether returns one drawing of several plots, one below the other.
 func drawTogether(plots []plot) string {
 	const head = 22.0
 	var b strings.Builder

@@ -69,8 +69,8 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 	})
 }
 
-// pairsOf are the pairs that an account trades: so many that all are traded, and few enough that
-// accounts can be funded.
+// pairsOf returns the pairs that an account trades: so many that all are traded, and few enough
+// that accounts can be funded.
 func pairsOf(all []*pair, o *Options, i int) []*pair {
 	n := o.PairsPerAccount
 	if n == 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processTime is the CPU time of the program.
+// processTime returns the CPU time of the program.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

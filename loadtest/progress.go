@@ -67,7 +67,7 @@ func (p *progress) clear() {
 	}
 }
 
-// second is the line of one second of the load.
+// second shows the line of one second of the load.
 func (p *progress) second(s *Second, title string, at, of time.Duration) {
 	text := fmt.Sprintf("%s%s/s, %d in flight, p50 %s, p99 %s, %s errors", title,
 		thousands(uint64(s.Rate+0.5)), s.InFlight, ms(s.P50), ms(s.P99), thousands(s.Errors))

@@ -180,7 +180,7 @@ func (r *Report) subscribers(s *subscribers) {
 	}
 }
 
-// distribution is the latency at 1 in 2, 2.5, 3.2, ... requests, as far as there are so many.
+// distribution returns the latency at 1 in 2, 2.5, 3.2, ... requests, as far as there are so many.
 func distribution(h *hdrhistogram.Histogram) []points {
 	var all []points
 	const step = 1.2589254117941673 // ten in a decade

@@ -40,7 +40,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 // shownPairs is how many of the busiest pairs have a bar.
 const shownPairs = 60
 
-// latencyPlot is the latency at 1 in so many requests, of all operations.
+// latencyPlot returns the latency at 1 in so many requests, of all operations.
 func (r *Report) latencyPlot() template.HTML {
 	p := plot{title: "Latency: one request in so many takes longer", xName: "1 in", yName: "ms",
 		xLog: true, yLog: true}

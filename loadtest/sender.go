@@ -76,7 +76,7 @@ func (l *sender) Request(number int) []byte {
 	return l.writer.place(u, &o, w.pair)
 }
 
-// level is how many orders of each account are to rest; 0: as many as the mix leaves.
+// level returns how many orders of each account are to rest; 0: as many as the mix leaves.
 func (l *sender) level() int {
 	if l.o.OpenOrders == 0 {
 		return 0

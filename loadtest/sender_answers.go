@@ -95,7 +95,7 @@ func (l *sender) outcome(c *conn, to outcome) {
 	}
 }
 
-// accepted is false for an answer that is not one of an exchange.
+// accepted returns false for an answer that is not one of an exchange.
 func (l *sender) accepted(c *conn, a generator.Answer) bool {
 	if c.op != opPlace {
 		l.outcome(c, done)

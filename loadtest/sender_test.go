@@ -81,7 +81,7 @@ func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeSentCounts(t *testing.T) {
+func TestRequestsThatCouldNotBeSentCount(t *testing.T) {
 	release := make(chan struct{})
 	address := serve(t, func(ctx *fasthttp.RequestCtx) { <-release })
 	o := good()

@@ -180,7 +180,7 @@ func (s *subscriber) read() error {
 	}
 }
 
-// readAll is io.ReadAll into memory that is there.
+// readAll reads like io.ReadAll, into existing memory.
 func readAll(r io.Reader, b []byte) ([]byte, error) {
 	for {
 		if len(b) == cap(b) {

@@ -15,7 +15,7 @@ const (
 	tradePage = 1000
 )
 
-// orders are all of the account that are newer than the test.
+// orders returns all orders of the account that are newer than the test's beginning.
 func (v *verifier) orders(ctx context.Context, a *account) (map[uint64]*orderRow, error) {
 	rows := map[uint64]*orderRow{}
 	err := v.list(ctx, a, "/api/v1/orders/own/", orderPage,
@@ -32,7 +32,7 @@ func (v *verifier) orders(ctx context.Context, a *account) (map[uint64]*orderRow
 	return rows, err
 }
 
-// trades are all of the account that are newer than the test.
+// trades returns all trades of the account that are newer than the test's beginning.
 func (v *verifier) trades(ctx context.Context, a *account) (map[uint64]*tradeRow, error) {
 	rows := map[uint64]*tradeRow{}
 	err := v.list(ctx, a, "/api/v1/exchanges/own/", tradePage,
@@ -145,7 +145,7 @@ func (v *verifier) readTrade(item []byte) (*tradeRow, error) {
 	return row, nil
 }
 
-// pause is false if ctx ends before.
+// pause returns false if ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -98,7 +98,7 @@ func balance(text string) money.Balance {
 	return b
 }
 
-// stream is a subscriber that was told the book of the honest server.
+// stream returns a subscriber that was told the book of the honest server.
 func stream(t *testing.T) *subscriber {
 	s := &subscriber{channel: "diff", keeps: true, books: map[string]*localBook{},
 		last: map[string]uint64{}}

@@ -169,7 +169,8 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// folderSize is the size of the files in a folder; 0 of "". Files that vanish meanwhile count 0.
+// folderSize returns the size of the files in a folder; 0 of "". Files that vanish meanwhile count
+// 0.
 func folderSize(folder string) (size float64) {
 	if folder == "" {
 		return 0

@@ -10,13 +10,13 @@
 //
 //	s, err := mail.NewSMTP(mail.Options{
 //		Host: "smtp.example.org", From: "exchange@example.org", Timeout: time.Minute})
-//	subject, text := mail.Withdraw{...}.Code("7K2M-9QXD-04TB", 30*time.Minute)
+//	subject, text := mail.Withdrawal{...}.Code("7K2M-9QXD-04TB", 30*time.Minute)
 //	err = s.Send(ctx, mail.Message{
 //		ID: "7", To: "alice@example.org", Subject: subject, Text: text})
 //
 // Everything is bounded: the lengths of a message's parts, the time of a Send, and the length of a
 // server's answers. Nothing in a message can become a header: see Message. No error shows the
-// password, whatever a server answers.
+// password, even if a server's answer does.
 //
 //	texts.go    the words of a mail about a withdrawal
 //	message.go  one message, its bounds, and its form on the wire

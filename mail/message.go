@@ -21,15 +21,15 @@ const (
 	maxText    = 16 << 10
 )
 
-// ErrNever is wrapped by the errors of a Send after which trying again is useless: the message can
-// never be sent, or the server will never take it for its recipient.
+// ErrNever is wrapped by the errors of a Send that is useless to repeat: the message can never be
+// sent, or the server will never take it for this recipient.
 var ErrNever = errors.New("it can never be sent")
 
 // Message is one mail to one reader.
 //
-// Send refuses one that breaks a bound or has control characters, other than newlines and tabs in
-// Text: so no value can begin a header or a command of its own. Such a message will never be sent:
-// ErrNever.
+// Send refuses a message that breaks a bound, or has control characters other than newlines and
+// tabs in Text. So no value can begin a header or a command of its own. Such a message will never
+// be sent: ErrNever.
 type Message struct {
 	// ID is different for each message and the same each time one is sent again: the Message-ID is
 	// made of it and the sender's domain. It has 1 to maxID of a-z and 0-9, with single '.' and '-'

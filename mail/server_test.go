@@ -82,7 +82,7 @@ func (s *server) start(t *testing.T, mode string, cert *certificate,
 	return s
 }
 
-// options are what a sender to this server needs at least.
+// options returns the least options of a sender to this server.
 func (s *server) options(mode string) Options {
 	return Options{Host: s.host, Port: s.port, TLS: mode,
 		From: `Example Börse <exchange@example.org>`, Timeout: time.Minute}
@@ -205,9 +205,9 @@ func newCertificate(t *testing.T, ip string) *certificate {
 	return &certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file}
 }
 
-// script plays a server without TLS that answers as it should until the command `at`, with
-// "greeting" for the connection itself and "." for the end of the message. Then it calls do. It
-// returns what a sender needs.
+// script plays a server without TLS that answers rightly until the command `at`, and then calls do.
+// "greeting" is the connection itself, and "." the end of the message. It returns the options of a
+// sender.
 func script(t *testing.T, at string, do func(net.Conn)) Options {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -308,8 +308,8 @@ func (s *SMTP) clean(text string) string {
 // takes less than a hundredth of it.
 const maxAnswers = 1 << 20
 
-// bounded is a connection that a server cannot fill the memory through: go-mail reads an answer to
-// its end, however long it is.
+// bounded is a connection through which a server cannot fill the memory. Without the bound go-mail
+// would read an answer of any length to its end.
 type bounded struct {
 	net.Conn
 	left int

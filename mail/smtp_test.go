@@ -187,7 +187,7 @@ func TestManyMailsAtOnceDoNotMix(t *testing.T) {
 	}
 }
 
-func TestWhatCouldBecomeAHeaderOrACommandIsRefusedBeforeTheServerIsAsked(t *testing.T) {
+func TestHeadersAndCommandsInAMessageAreRefusedBeforeTheServerIsAsked(t *testing.T) {
 	s := (&server{}).start(t, tlsNone, nil, nil)
 	c, dir := newSMTP(t, s.options(tlsNone)), t.TempDir()
 	files := NewFiles(dir)
@@ -428,7 +428,7 @@ func TestTheTimeoutBoundsASend(t *testing.T) {
 	contains(t, err, "not done after 20ms")
 }
 
-func TestAnEndedContextConnectsToNobody(t *testing.T) {
+func TestAnEndedContextConnectsToNoServer(t *testing.T) {
 	s := (&server{}).start(t, tlsNone, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -448,7 +448,7 @@ func TestAnUnreachableServerIsAnErrorOfConnecting(t *testing.T) {
 	contains(t, fails(t, t.Context(), o, "connecting"), "refused")
 }
 
-func TestAMailThatWasTakenOverIsSentWhateverBecomesOfTheFarewell(t *testing.T) {
+func TestAMailThatTheServerTookIsSentEvenIfTheFarewellFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	for name, do := range map[string]func(net.Conn){
 		"closes": func(net.Conn) {},

@@ -27,8 +27,9 @@ const (
 	maxDetails = 2000
 )
 
-// Code is the mail with the code that confirms the withdrawal, and is good for validFor from now
-// on. The code stands in the text only: many telephones show a subject while they are locked.
+// Code returns the mail with the code that confirms the withdrawal. The code is good for validFor
+// from now on. The code stands in the text only: many telephones show a subject while they are
+// locked.
 func (w Withdrawal) Code(code string, validFor time.Duration) (subject, text string) {
 	subject = fmt.Sprintf("%s: please confirm withdrawal %d", line(w.Exchange, maxName), w.ID)
 	return subject, fmt.Sprintf(`Hello,
@@ -49,8 +50,8 @@ your account. Please cancel the withdrawal and replace your API keys.
 %s`, line(w.Exchange, maxName), w.table(), line(code, maxValue), spoken(validFor), w.farewell())
 }
 
-// Refused is the mail that says that the withdrawal was refused, and details why; details may be
-// empty.
+// Refused returns the mail that says that the withdrawal was refused, and details why; details may
+// be empty.
 func (w Withdrawal) Refused(details string) (subject, text string) {
 	reason := line(details, maxDetails)
 	if reason == "" {

@@ -77,7 +77,7 @@ This mail was sent by a program to alice@example.com.
 	}
 }
 
-func TestWhateverTheTextsAreMadeOfTheyCanBeSent(t *testing.T) {
+func TestMailsOfAnyTextsCanBeSent(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
 		rapid.SampledFrom([]string{strings.Repeat("ü", 2*maxText),
@@ -115,8 +115,8 @@ func TestDurationsInWords(t *testing.T) {
 	}
 }
 
-// What an owner confirms is the address that is stored: each character stands in the mail as it is,
-// and arrives so.
+// An owner confirms the stored address: the mail has each of its characters as it is, and they
+// arrive so.
 func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
 	const longest = 256
 	form := rapid.StringMatching(`[!-~]{1,256}`)

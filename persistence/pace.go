@@ -4,9 +4,10 @@ import "context"
 
 type paceKey struct{}
 
-// WithPace lets goOn hold up a long query. A query of the History with that context calls goOn
-// after each thousand rows or so that it examines, whether they pass its filters or not. An error
-// of goOn ends the query.
+// WithPace lets goOn hold up a long call. A query of the History with that context calls goOn after
+// each thousand rows or so that it examines, whether they pass its filters or not. SaveSnapshot
+// calls it after each chunk of the image, and Trim after each part of the journal. An error of goOn
+// ends the call.
 func WithPace(ctx context.Context, goOn func() error) context.Context {
 	return context.WithValue(ctx, paceKey{}, goOn)
 }

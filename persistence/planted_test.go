@@ -162,11 +162,11 @@ var plantedFaults = []plantedFault{
 	{"a segment that is taken over keeps its salt", "persistence/internal/wal/segment.go",
 		"		s.salt = binary.BigEndian.Uint64(b[:])\n",
 		"		if s.salt = binary.BigEndian.Uint64(b[:]); FAULT {\n			s.salt = " +
-			"1\n		}\n", inWal, "TestWhatIsAppendedIsRead"},
+			"1\n		}\n", inWal, "TestAppendedRecordsAreRead"},
 	{"a trim takes a segment too many", "persistence/internal/wal/log.go",
 		"	gone := slices.Clone(l.segments[:keep])\n",
 		"	if FAULT && keep+1 < len(l.segments) {\n		keep++\n	}\n	gone := " +
-			"slices.Clone(l.segments[:keep])\n", inWal, "TestWhatIsAppendedIsRead"},
+			"slices.Clone(l.segments[:keep])\n", inWal, "TestAppendedRecordsAreRead"},
 	{"a trim frees a segment that is being read", "persistence/internal/wal/log.go",
 		"		if s.refs--; s.refs > 0 {\n", "		if s.refs--; s.refs > 0 && !FAULT {\n",
 		inWal, "TestATrimLeavesWhatIsBeingRead"},
@@ -280,6 +280,14 @@ var plantedFaults = []plantedFault{
 		"	if FAULT {\n		p = 0\n	}\n	return binary.BigEndian.AppendUint32(dst, " +
 			"uint32(p.And(dst[at:])))\n",
 		inCodec, "TestASealedValueIsReadInItsPlaceOnly"},
+	{"the row of an order with instructions has the version of the others",
+		"persistence/internal/codec/rows.go", "		version = versionInstructed\n",
+		"		if !FAULT {\n			version = versionInstructed\n		}\n",
+		inCodec, "TestTheStoredRowsAreStillTheSame"},
+	{"instructions that cannot be read are taken for a row's", "persistence/internal/codec/rows.go",
+		"_, ok := o.Instructed.Open(); !ok || o.Instructed == \"\" {",
+		"_, ok := o.Instructed.Open(); !FAULT && (!ok || o.Instructed == \"\") {",
+		inCodec, "TestAnOrdersInstructionsAreCheckedAsItsRowIsRead"},
 
 	// the index of client ids
 	{"a store that is behind says that a client id is new", "persistence/internal/codec/check.go",
@@ -393,8 +401,8 @@ var plantedFaults = []plantedFault{
 		"if not FAULT then redis.call('HSET', KEYS[1], 'seq', ARGV[3], 'dig', ARGV[4]) end",
 		inRedis, suite + "the journal is read in order from any sequence"},
 	{"a trim takes a batch too many", "persistence/redis/journal.go",
-		"dec(min(upTo, codec.MaxID)+1))",
-		"dec(min(upTo, codec.MaxID)+map[bool]uint64{false: 1, true: 2}[FAULT]))", inRedis,
+		"dec(min(upTo, codec.MaxID)+1),",
+		"dec(min(upTo, codec.MaxID)+map[bool]uint64{false: 1, true: 2}[FAULT]),", inRedis,
 		suite + "a trimmed journal starts above what was trimmed"},
 	{"the watermark moves with the first call of an Apply", "persistence/redis/apply.go",
 		"		if i == len(c.done)-1 && from != to {\n",

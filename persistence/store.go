@@ -133,7 +133,7 @@ type Claim struct {
 	Owner string // text for people
 	// ID is the unique part of the token, 128 random bits in hexadecimal. "": the store makes one.
 	ID string
-	// Rhythm is the claimant's, for those that look at its beats.
+	// Rhythm is the claimant's, for the processes that look at its beats.
 	Rhythm Rhythm
 	// After is the beat that the engine must still have, and its journal must end there or later;
 	// nil: any. It makes two claims at once one owner.
@@ -363,6 +363,8 @@ type Order struct {
 	ClosedUs  int64
 	ClosedSeq uint64 // the record that closed it
 	ClientID  string // client_order_id, "" if none; at most 36 bytes
+	// Instructed has the instructions and what became of them; "" for a plain limit order.
+	Instructed trading.Packed
 }
 
 // A Deposit is one credit from outside.
@@ -383,7 +385,7 @@ const (
 	WithdrawalCancelled = 50
 )
 
-// A Withdraw is one closed withdrawal: approved, refused or cancelled.
+// A Withdrawal is a closed one: approved, refused or cancelled.
 type Withdrawal struct {
 	ID        uint64
 	Account   uint32
@@ -421,6 +423,9 @@ type TradeQuery struct {
 	TakerSide trading.Side // the field `type` of the API
 	MySide    trading.Side // only with Account: its own side; the taker's when it met itself
 	Before    uint64       // only ids below
+	After     uint64       // only ids above
+	SinceUs   int64        // only with Pair: only trades at this time or later
+	UntilUs   int64        // only with Pair: only trades at this time or earlier
 	Offset    int          // leave out that many matching rows first
 	Ascending bool
 }

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// finish looks for the last rows, and for rows that must be there whatever was replayed.
+// finish looks for the last rows, and for rows that must be there even if nothing was replayed.
 func (h *rowAudit) finish(ctx context.Context) error {
 	err := h.look(ctx)
 	if err == nil {
@@ -36,8 +36,7 @@ func (h *rowAudit) begun(ctx context.Context) error {
 		}
 		for _, a := range s.Accounts() {
 			trades := s.TradeCount(a.ID)
-			closed, _ := a.ClientIDs.State()
-			for kind, n := range [len(h.found)]uint64{trades, closed} {
+			for kind, n := range [len(h.found)]uint64{trades, a.Closed} {
 				more = more && (n == 0 || h.found[kind][a.ID] ||
 					yield(uint64(accountTrades+kind)<<32|uint64(a.ID)))
 			}

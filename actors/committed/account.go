@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/state"
 )
@@ -53,20 +52,6 @@ func (q *Fees) of(account uint32) { q.account = account }
 
 func (q *Fees) from(c *Side) (needs uint64) {
 	q.Own = maps.Clone(c.state.Account(q.account).Fees())
-	return 0
-}
-
-// An OrderIDOf asks which order of an account has a client order id; 0: the id is not taken.
-type OrderIDOf struct {
-	Account  uint32
-	ClientID event.ClientID
-
-	Seq, ID uint64
-}
-
-func (q *OrderIDOf) from(c *Side) (needs uint64) {
-	q.Seq = c.state.Seq()
-	q.ID, _ = c.state.Account(q.Account).ClientIDs.Order(q.ClientID)
 	return 0
 }
 

@@ -54,8 +54,11 @@ type Side struct {
 	// references are the deposits above the watermark, by reference: the store may not have them
 	// yet. They are no part of the state, which must not depend on how far projections have come.
 	references map[string]persistence.Deposit
+	named      namedOrders
+	filter     *idFilter // of client order ids; nil: there is none
 
 	caches  []*viewCache        // by pair-1
+	forgot  time.Time           // when old copies of books were forgotten last
 	charts  []*charts           // by pair-1
 	candles int                 // recentCandles, but in tests
 	traded  map[uint16]struct{} // pairs whose candles differ from the store's
@@ -75,10 +78,11 @@ type Side struct {
 	// A batch is being folded. No image is taken in its midst, because the journal behind that
 	// image could not be read.
 	folding  bool
-	imageDue bool // as soon as the batch ends
-	stepRows int  // size from which on a projection is cut
-	keep     int  // trades that a list in memory may have
-	final    bool // the next projection is the last, with an image
+	imageDue bool          // as soon as the batch ends
+	looks    []*lookBehind // that wait for their records
+	stepRows int           // size from which on a projection is cut
+	keep     int           // trades that a list in memory may have
+	final    bool          // the next projection is the last, with an image
 }
 
 // An Outside is the engine, as the committed side tells it of things.
@@ -114,6 +118,11 @@ type (
 	Tick struct{}
 	// Finish asks for a last projection and an image; the projector ends after it.
 	Finish struct{}
+	// lookBehind has the actor call look right behind a record.
+	lookBehind struct {
+		seq  uint64
+		look func()
+	}
 )
 
 // Urgent makes this an urgent message of a mailbox: folding waits for no read, and neither do
@@ -122,6 +131,9 @@ func (*Released) Urgent() bool { return true }
 
 // Urgent implements mailbox.Urgent: the projector waits for no read.
 func (*flushed) Urgent() bool { return true }
+
+// Urgent implements mailbox.Urgent: the record must not come first.
+func (*lookBehind) Urgent() bool { return true }
 
 // Connect names the parts that the committed side tells of things, and the writer of projections.
 func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
@@ -148,6 +160,11 @@ func (c *Side) Release(data []byte, next uint64) {
 	c.root.Send(c.pid, &Released{data: data, next: next})
 	c.released.Store(next)
 }
+
+// LookBehind has its actor call look right behind the record of a sequence, in the midst of that
+// record's batch. If that record is folded already, look is called before any record that is
+// released later. It must be short.
+func (c *Side) LookBehind(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
 
 // Released returns the newest sequence that was released.
 func (c *Side) Released() uint64 { return c.released.Load() }
@@ -182,6 +199,7 @@ func (c *Side) Receive(ctx actor.Context) {
 		m.lookup().answer(c)
 		c.out.Found(m)
 	case Tick:
+		c.forgetDepths(time.Now())
 		c.flush()
 	case Finish:
 		c.final = true
@@ -190,6 +208,9 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.watch(m)
 	case *Unwatch:
 		c.feeds[m.Pair-1].remove(m.Channel)
+	case *lookBehind:
+		c.looks = append(c.looks, m)
+		c.lookNow()
 	case probe:
 		m.Run(c)
 	}
@@ -232,6 +253,20 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.countOpen(r.Pair)
 		c.noteUpdate(r)
 	}
+	if len(c.looks) > 0 {
+		c.lookNow()
+	}
+}
+
+// lookNow calls the looks whose records are folded.
+func (c *Side) lookNow() {
+	c.looks = slices.DeleteFunc(c.looks, func(m *lookBehind) bool {
+		due := m.seq <= c.state.Seq()
+		if due {
+			m.look()
+		}
+		return due
+	})
 }
 
 // countOpen counts the orders in a pair's book anew.
@@ -252,8 +287,8 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 			c.accounts[t.Account] = struct{}{}
 		}
 	}
-	for i := range c.rows.Orders[orders:] {
-		c.recent.add(&c.rows.Orders[orders+i])
+	for i := orders; i < len(c.rows.Orders); i++ {
+		c.closed(i)
 	}
 	for i := range c.rows.Trades[trades:] {
 		t := &c.rows.Trades[trades+i]
@@ -294,6 +329,17 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 	c.unsaved.Add(int64(count - before))
 	if max(count, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
 		c.step()
+	}
+}
+
+// closed notes the row of an order that a record has closed.
+func (c *Side) closed(row int) {
+	o := &c.rows.Orders[row]
+	c.recent.add(o)
+	if o.ClientID != "" {
+		c.named.add(c.rows, row)
+		c.filter.age(c.state.TimeUs())
+		c.filter.add(o.Account, o.ClientID)
 	}
 }
 
@@ -461,6 +507,7 @@ func (c *Side) flushed(m *flushed) {
 	for i := range m.writes.Deposits { // lookups that come from now on leave them to the store
 		delete(c.references, m.writes.Deposits[i].Reference)
 	}
+	c.named.projected(m.to, m.writes)
 	m.writes.Reset()
 	c.spare = m.writes
 	n := 0

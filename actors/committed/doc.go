@@ -22,6 +22,8 @@
 //	imager.go       a second fold, which makes images
 //	projector.go    the writer of projections and snapshots
 //	references.go   which deposit has a reference
+//	clientids.go    which closed order has a client order id
+//	filter.go       a quick answer that none has it
 //	history.go      the store's lists, with damage counted
 //	testing.go      what tests of other rooms need
 package committed

@@ -36,6 +36,12 @@ func (w watched) Order(ctx context.Context, account uint32, id uint64) (persiste
 	return o, w.note(metrics.ListOrders, err)
 }
 
+func (w watched) ClientOrder(ctx context.Context, watermark uint64, account uint32,
+	client string) (persistence.Order, error) {
+	o, err := w.History.ClientOrder(ctx, watermark, account, client)
+	return o, w.note(metrics.ListOrders, err)
+}
+
 func (w watched) Deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
 	return w.note(metrics.ListDeposits, w.History.Deposits(ctx, q, fn))

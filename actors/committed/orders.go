@@ -2,6 +2,7 @@ package committed
 
 import (
 	"errors"
+	"slices"
 
 	"exchange/core/event"
 	"exchange/core/ledger"
@@ -66,8 +67,8 @@ type orderPage struct {
 func (l *orderPage) question() Question {
 	q := &l.query
 	switch {
-	case !q.ClientID.IsZero(): // one order
-		named := namedOrders.get()
+	case !q.ClientID.IsZero():
+		named := namedQuestions.get()
 		named.ClientID = q.ClientID
 		return named
 	case q.Status == trading.StatusActive: // the store has none
@@ -162,33 +163,28 @@ func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
 	return true, nil
 }
 
-// named fills the page with the one order that has a client order id.
+// named fills the page with the orders that have had a client order id.
 func (l *orderPage) named(q *NamedOrder) error {
 	defer q.free()
-	if !q.Complete {
-		open := q.Orders
-		if len(open) > 0 && !l.query.passes(&open[0]) {
-			open = nil
-		}
-		return l.merge(open, q.Seq)
-	}
-	if q.ClosedID != 0 {
-		o, found, err := l.closedOrder(q.Account, q.ClosedID)
-		if err != nil {
-			return err
-		}
-		if found {
-			q.Orders = append(q.Orders, o)
+	newest := slices.DeleteFunc(q.Orders, func(o Order) bool { return !l.query.passes(&o) })
+	if l.query.Status != trading.StatusActive && q.Stored > 0 {
+		ctx, done := l.patience()
+		defer done()
+		// A store that has lost projections does not count as one that has no such order.
+		_, err := l.door.history.ClientOrder(ctx, q.Stored, q.Account, q.ClientID.String())
+		switch {
+		case err == nil:
+			return l.merge(newest, q.Stored)
+		case !errors.Is(err, persistence.ErrNotFound):
+			return &HistoryError{err}
 		}
 	}
-	if len(q.Orders) > 0 && l.query.passes(&q.Orders[0]) {
-		l.add(&q.Orders[0])
-	}
+	l.all(newest)
 	return nil
 }
 
 // merge fills the page with two lists that are both exact at one sequence, in the order of their
-// ids: open orders of the committed state, and closed orders of the store up to that sequence.
+// ids: orders of the committed state, and closed orders of the store up to that sequence.
 func (l *orderPage) merge(open []Order, seq uint64) error {
 	if l.query.Status != trading.StatusActive {
 		ctx, done := l.patience()
@@ -205,12 +201,17 @@ func (l *orderPage) merge(open []Order, seq uint64) error {
 			return &HistoryError{err}
 		}
 	}
-	for i := range open {
-		if !l.add(&open[i]) {
-			break
+	l.all(open)
+	return nil
+}
+
+// all adds rows until the page is full.
+func (l *orderPage) all(list []Order) {
+	for i := range list {
+		if !l.add(&list[i]) {
+			return
 		}
 	}
-	return nil
 }
 
 // add takes a row unless it is before the page. It returns false when the page is full.
@@ -246,6 +247,29 @@ func (d *Door) OrderOf(account uint32, id uint64) (Order, bool, error) {
 	return v.order(account, id)
 }
 
+// OrderNamed returns the newest order of an account with a client order id, to complete the answer
+// to a command; false if there is none, or the history has forgotten it.
+func (d *Door) OrderNamed(account uint32, id event.ClientID) (o Order, found bool, err error) {
+	v, err := d.enterFollowUp()
+	if err != nil {
+		return o, false, err
+	}
+	defer v.end()
+	q := namedQuestions.get()
+	q.Account, q.ClientID = account, id
+	if err := v.ask(q); err != nil {
+		return o, false, err
+	}
+	defer q.free()
+	if len(q.Orders) > 0 {
+		return q.Orders[0], true, nil
+	}
+	ctx, done := v.patience()
+	defer done()
+	o, err = d.history.ClientOrder(ctx, q.Stored, account, id.String())
+	return storedOrder(o, err)
+}
+
 func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error) {
 	q := orders.get()
 	q.Account, q.ID = account, id
@@ -265,7 +289,11 @@ func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error
 func (v *visit) closedOrder(account uint32, id uint64) (o Order, found bool, err error) {
 	ctx, done := v.patience()
 	defer done()
-	o, err = v.door.history.Order(ctx, account, id)
+	return storedOrder(v.door.history.Order(ctx, account, id))
+}
+
+// storedOrder returns the store's answer for one order.
+func storedOrder(o Order, err error) (Order, bool, error) {
 	switch {
 	case errors.Is(err, persistence.ErrNotFound):
 		return o, false, nil
@@ -296,7 +324,8 @@ func (q *OpenOrders) free() {
 
 func (q *OpenOrders) of(account uint32) { q.Account = account }
 
-// from looks up only what it answers: what is skipped or does not pass costs a few nanoseconds.
+// from looks up only the orders that it answers with: one that is skipped or does not pass costs a
+// few nanoseconds.
 func (q *OpenOrders) from(c *Side) (needs uint64) {
 	s, skip := c.state, q.offset
 	q.Seq = s.Seq()
@@ -345,51 +374,35 @@ func (q *openIDs) from(c *Side) (needs uint64) {
 	return q.seq
 }
 
-// A NamedOrder asks for the order of an account that has a client order id. Its wallet answers it
-// behind all that the wallet has in flight.
+// A NamedOrder asks for the orders of an account that have had a client order id, of which at most
+// one is open. Its wallet answers it behind all that the wallet has in flight.
 type NamedOrder struct {
 	Account  uint32
 	ClientID event.ClientID
 
 	Seq    uint64
-	Orders []Order // the one that has it, if it is in memory
-	// Complete: no other order has it but the closed order ClosedID in the store, if that is not 0.
-	// Otherwise the store may have one.
-	Complete bool
-	ClosedID uint64
+	Orders []Order // that are open, or that the store may not have yet; newest first
+	Stored uint64  // the store has the others: those that closed up to this sequence
 }
 
-var namedOrders pool[NamedOrder]
+var namedQuestions pool[NamedOrder]
 
 func (q *NamedOrder) free() {
 	*q = NamedOrder{Orders: kept(q.Orders)}
-	namedOrders.Put(q)
+	namedQuestions.Put(q)
 }
 
 func (q *NamedOrder) of(account uint32) { q.Account = account }
 
-// from answers without a search in the store while the account has not closed more orders than are
-// remembered.
 func (q *NamedOrder) from(c *Side) (needs uint64) {
 	a := c.state.Account(q.Account)
-	q.Seq = c.state.Seq()
-	id, taken := a.ClientIDs.Order(q.ClientID)
+	q.Seq, q.Stored = c.state.Seq(), c.watermark
+	id, _ := a.ClientIDs.Order(q.ClientID)
 	if o, p, ok := c.state.OpenOrder(a, id); ok {
 		q.Orders = append(q.Orders, openRow(a, o, p.Number))
 	}
-	if closed, _ := a.ClientIDs.State(); closed > ledger.RememberedOrders {
-		return q.Seq
-	}
-	q.Complete = true
-	if !taken || len(q.Orders) > 0 {
-		return 0
-	}
-	if row := c.recent.find(a.ID, id); row != nil {
-		q.Orders = append(q.Orders, *row)
-		return 0
-	}
-	q.ClosedID = id
-	return c.recent.evicted
+	q.Orders = c.named.rows(q.Orders, q.Account, q.ClientID.String())
+	return 0
 }
 
 // OneOrder asks for an order of an account that is open or closed of late. If it is not found, the

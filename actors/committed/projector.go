@@ -52,7 +52,7 @@ type ProjectorOptions struct {
 // NewProjector makes the projector of a committed side, which Connect connects it with.
 func NewProjector(c *Side, o ProjectorOptions) *Projector {
 	return &Projector{o: o, in: make(chan projection, 1), newest: c.began,
-		finished: make(chan struct{})}
+		hurry: make(chan struct{}), finished: make(chan struct{})}
 }
 
 // A Projector is the goroutine that writes projections, behind the journal and never in its way. It
@@ -64,6 +64,7 @@ type Projector struct {
 	report   func(any) // to the committed actor; set by its Connect
 	newest   uint64    // sequence of the newest snapshot; the uploader's while one is under way
 	upload   sync.WaitGroup
+	hurry    chan struct{} // closed before the last projection: uploads rest no more
 	finished chan struct{} // closed when the last projection is done, or the store is lost
 	err      error         // of the last snapshot; set before finished is closed
 }
@@ -98,6 +99,7 @@ func (p *Projector) write(w *projection) bool {
 	to, image := w.to, w.image
 	p.report(&flushed{to: to, rows: w.rows, writes: w.writes})
 	if w.last {
+		close(p.hurry)
 		p.upload.Wait()
 		p.err = p.save(to, image)
 		return false
@@ -162,6 +164,9 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
 	defer cancel()
 	start := time.Now()
+	pace := &pace{hurry: p.hurry, stop: p.o.Stop, worked: start,
+		until: start.Add(snapshotTimeout / 2)}
+	ctx = persistence.WithPace(ctx, pace.rest)
 	if err := p.o.Store.SaveSnapshot(ctx, p.o.Token, to, image); err != nil {
 		p.o.Meter.Failures[metrics.OperationSnapshot].Add(1)
 		p.o.Log.Warn("no snapshot was taken, the next one is tried later", "seq", to, "error", err)
@@ -198,5 +203,37 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 			p.o.Fail(err)
 		}
 	}
+	return nil
+}
+
+// A pace holds up an upload between two pieces, so that the store works for others most of the
+// time. One goroutine owns it.
+type pace struct {
+	hurry  <-chan struct{} // closed: it holds up nothing any more
+	stop   <-chan struct{} // the same
+	worked time.Time       // since when the store has worked on the piece
+	until  time.Time       // from then on it holds up nothing: the upload must come to its end
+}
+
+// The rest behind a piece is restFor times as long as the piece took, restMost at most.
+const (
+	restFor  = 9
+	restMost = 25 * time.Millisecond
+)
+
+// rest waits behind a piece.
+func (p *pace) rest() error {
+	now := time.Now()
+	wait := min(restFor*now.Sub(p.worked), restMost)
+	if wait > 0 && now.Before(p.until) {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-p.hurry:
+		case <-p.stop:
+		}
+	}
+	p.worked = time.Now()
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // A Question is one typed read of the committed state: its fields say what is asked for, and the
-// answer is filled in beside them. All of an answer is from one state, which has whatever was
-// released when the question was asked.
+// answer is filled in beside them. All of an answer is from one state, which has everything that
+// was released when the question was asked.
 type Question interface {
-	// from fills in the answer. What the answer lacks is in the store once the store's watermark is
-	// at needs; until then the question waits.
+	// from fills in the answer. The missing part of the answer is in the store once the store's
+	// watermark is at needs. Until then the question waits.
 	from(c *Side) (needs uint64)
 }
 

@@ -44,9 +44,9 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 	a := s.Account(1)
 	for other := uint64(1); other <= 1000; other++ {
 		if other%2 == 0 && other != id {
-			a.Open.AddSide(other, 1, trading.Buy)
+			a.Open.Add(other, 1, trading.Buy)
 		} else if other != id {
-			a.Open.AddSide(other, 2, trading.Sell)
+			a.Open.Add(other, 2, trading.Sell)
 		}
 	}
 	c := &Side{state: s}

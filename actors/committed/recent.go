@@ -81,7 +81,9 @@ func (r *recentTrades) add(t *persistence.Trade) {
 // page fills a question, and reports whether the page is complete. Otherwise the store has to be
 // asked.
 func (r *recentTrades) page(q *NewestTrades) bool {
-	if r.older && q.Ascending {
+	// The first row in memory is not wanted, or no older one exists: memory has all that are.
+	whole := !r.older || r.rows[0].ID <= q.After || r.rows[0].TimeUs < q.SinceUs
+	if q.Ascending && !whole {
 		return false
 	}
 	skip := q.Offset
@@ -91,12 +93,13 @@ func (r *recentTrades) page(q *NewestTrades) bool {
 			t = &r.rows[len(r.rows)-1-i]
 		}
 		switch {
-		case q.Before != 0 && t.ID >= q.Before:
+		case q.Before != 0 && t.ID >= q.Before, t.ID <= q.After, t.TimeUs < q.SinceUs,
+			q.UntilUs != 0 && t.TimeUs > q.UntilUs:
 		case skip > 0:
 			skip--
 		default:
 			q.Trades = append(q.Trades, *t)
 		}
 	}
-	return len(q.Trades) == q.Limit || !r.older
+	return len(q.Trades) == q.Limit || whole
 }

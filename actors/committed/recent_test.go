@@ -16,7 +16,7 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 		var all []persistence.Trade // ascending
 		n := rapid.IntRange(0, 4*recentTradesLimit).Draw(t, "trades")
 		for id := 1; id <= n; id++ {
-			all = append(all, persistence.Trade{ID: uint64(id)})
+			all = append(all, persistence.Trade{ID: uint64(id), TimeUs: timeOf(id)})
 		}
 		order := slices.Clone(all)
 		// neighbours of different pairs may be released in the other order
@@ -37,16 +37,25 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 			q.Offset = rapid.IntRange(0, 700).Draw(t, "offset")
 			q.Before = uint64(rapid.IntRange(0, n+5).Draw(t, "before"))
 			q.Ascending = rapid.Bool().Draw(t, "ascending")
+			q.After = uint64(rapid.IntRange(0, n+5).Draw(t, "after"))
+			if rapid.Bool().Draw(t, "since is given") {
+				q.SinceUs = timeOf(rapid.IntRange(0, n+5).Draw(t, "since"))
+			}
+			if rapid.Bool().Draw(t, "until is given") {
+				q.UntilUs = timeOf(rapid.IntRange(0, n+5).Draw(t, "until"))
+			}
 			if !list.page(q) {
-				if n < recentTradesLimit || !q.Ascending && q.Before == 0 &&
-					q.Offset+q.Limit <= recentTradesLimit {
+				if n < recentTradesLimit || int(q.After) > n-recentTradesLimit ||
+					!q.Ascending && q.Before == 0 && q.UntilUs == 0 &&
+						q.Offset+q.Limit <= recentTradesLimit {
 					t.Fatalf("memory does not answer %+v of %d trades", q, n)
 				}
 				continue
 			}
 			var want []persistence.Trade
 			for _, tr := range all {
-				if q.Before == 0 || tr.ID < q.Before {
+				if (q.Before == 0 || tr.ID < q.Before) && tr.ID > q.After &&
+					tr.TimeUs >= q.SinceUs && (q.UntilUs == 0 || tr.TimeUs <= q.UntilUs) {
 					want = append(want, tr)
 				}
 			}
@@ -62,6 +71,9 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 		}
 	})
 }
+
+// timeOf is the time of a trade, which neighbours may share.
+func timeOf(id int) int64 { return 1_000_000 + int64(id/3) }
 
 func TestClosedOrdersInMemoryAreTheNewest(t *testing.T) {
 	var r recentOrders

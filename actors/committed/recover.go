@@ -22,8 +22,12 @@ type RecoverOptions struct {
 	Meter     *metrics.Engine
 	Snapshot  SnapshotPolicy
 	Retention persistence.Retention // lists in memory do not show more
-	StepRows  int                   // tests cut projections earlier; 0: as usual
-	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
+	// ClientIDHold is for how long a client order id is taken; 0: for good. The filter of such ids
+	// takes FilterBytes; 0: there is none.
+	ClientIDHold time.Duration
+	FilterBytes  int
+	StepRows     int // tests cut projections earlier; 0: as usual
+	Candles      int // tests keep fewer of a chart in memory; 0: as usual
 }
 
 // Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that
@@ -56,27 +60,38 @@ func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
 		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
 			persistence.ErrCorrupt, s.Seq(), o.Last)
 	}
-	if err := s.Check(); err != nil {
+	checked := make(chan error, 1)
+	go func() { checked <- s.Check() }() // it only looks, and so does load
+	err = c.load(ctx, o.Store)
+	if wrong := <-checked; wrong != nil {
 		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt,
-			o.Last, err)
+			o.Last, wrong)
 	}
-	if err := c.checkReferences(ctx, o.Store); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	c.folded.Store(o.Last)
 	c.meter.Outbox.Store(int64(s.Mails()))
-	err = o.Store.Nonces(ctx, func(key string, nonce uint64) {
-		if k := s.KeyByName(key); k != nil && nonce > k.Nonce {
+	return c, nil
+}
+
+// load takes from the store what it keeps beside the state. It does not change the state.
+func (c *Side) load(ctx context.Context, store persistence.Store) error {
+	if err := c.checkReferences(ctx, store); err != nil {
+		return err
+	}
+	err := store.Nonces(ctx, func(key string, nonce uint64) {
+		if k := c.state.KeyByName(key); k != nil && nonce > k.Nonce {
 			c.raiseReadNonce(k.Number, nonce)
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading nonces: %w", err)
+		return fmt.Errorf("reading nonces: %w", err)
 	}
-	if err := c.loadTrades(ctx, o.Store); err != nil {
-		return nil, err
+	if err := c.loadTrades(ctx, store); err != nil {
+		return err
 	}
-	return c, c.loadCandles(ctx, o.Store)
+	return c.loadCandles(ctx, store)
 }
 
 // newSide begins with the state of a snapshot.
@@ -90,6 +105,8 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
 		imagedAt: time.Now()}
 	c.batches = state.Fold{State: s, Note: c.applied}
+	c.named = namedOrders{orders: map[ownName]namedClosed{}, watermark: watermark}
+	c.filter = newFilter(o.FilterBytes, o.ClientIDHold, s.TimeUs())
 	for _, p := range s.Pairs() {
 		b := new(viewCache)
 		b.version.Store(p.Market.UpdateID)

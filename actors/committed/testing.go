@@ -17,9 +17,28 @@ func Imaging(c *Side) bool { return c.imaging }
 // its turn.
 func Waiting(c *Side) int { return len(c.waiting) }
 
+// Looks returns the number of looks that wait for their records: for tests of package actors, on
+// its turn.
+func Looks(c *Side) int { return len(c.looks) }
+
 // References returns the references of deposits in memory, sorted: for tests of package actors, on
 // its turn.
 func References(c *Side) []string { return slices.Sorted(maps.Keys(c.references)) }
+
+// NamedOrders returns the number of closed orders with a client order id in memory: for tests of
+// package actors.
+func NamedOrders(c *Side) int {
+	c.named.mu.Lock()
+	defer c.named.mu.Unlock()
+	return len(c.named.orders)
+}
+
+// Filled reports whether the filter of client order ids is filled: for tests of package actors.
+func Filled(c *Side) bool {
+	c.filter.mu.Lock()
+	defer c.filter.mu.Unlock()
+	return c.filter.whole
+}
 
 // ReadNonces returns the number of keys whose nonces reads have used: for tests of package actors,
 // on its turn.
@@ -87,6 +106,12 @@ func DriveProjector(p *Projector, wait func(until func() bool)) {
 			return
 		}
 	}
+}
+
+// DriveFiller is Run with pauses of another clock: for tests of package actors, whose simulation
+// has one.
+func DriveFiller(f *FilterFiller, pause func(time.Duration) (goOn bool)) (filled bool) {
+	return f.run(pause)
 }
 
 // StepRows is the usual size of a projection: for tests of package actors.

@@ -11,9 +11,18 @@ import (
 type TradeQuery struct {
 	Pair      uint16
 	Before    uint64 // only ids below
+	After     uint64 // only ids above
+	SinceUs   int64  // only with Pair: at this time or later
+	UntilUs   int64  // only with Pair: at this time or earlier
 	Offset    int    // matching rows to leave out first
 	Limit     int
 	Ascending bool // oldest first
+}
+
+// stored returns the query as the store is asked it.
+func (q *TradeQuery) stored() persistence.TradeQuery {
+	return persistence.TradeQuery{Pair: q.Pair, Before: q.Before, After: q.After,
+		SinceUs: q.SinceUs, UntilUs: q.UntilUs, Offset: q.Offset, Ascending: q.Ascending}
 }
 
 var tradeLists pool[List[Trade]]
@@ -39,8 +48,7 @@ func (d *Door) Trades(by Asker, q TradeQuery) (*List[Trade], error) {
 	if complete {
 		return list, nil
 	}
-	return v.trades(list, persistence.TradeQuery{Pair: q.Pair, Before: q.Before, Offset: q.Offset,
-		Ascending: q.Ascending}, q.Limit)
+	return v.trades(list, q.stored(), q.Limit)
 }
 
 // OwnTrades lists trades in which the asker's account took part. takerSide is the side of a trade's
@@ -55,9 +63,9 @@ func (d *Door) OwnTrades(by Asker, takerSide, own trading.Side, q TradeQuery) (*
 	if _, err := v.written(); err != nil {
 		return nil, err
 	}
-	return v.trades(newList(&tradeLists), persistence.TradeQuery{Account: by.Key.Account.ID,
-		Pair: q.Pair, TakerSide: takerSide, MySide: own, Before: q.Before, Offset: q.Offset,
-		Ascending: q.Ascending}, q.Limit)
+	stored := q.stored()
+	stored.Account, stored.TakerSide, stored.MySide = by.Key.Account.ID, takerSide, own
+	return v.trades(newList(&tradeLists), stored, q.Limit)
 }
 
 // trades fills a list from the store.

@@ -25,6 +25,9 @@ const (
 	shownOrders, mostShownOrders = 2000, 10_000
 	// deepAge is how old an answer that reaches further may be.
 	deepAge = 100 * time.Millisecond
+	// depthKept is how long the copy of a book stays that no client asks for, and twice as long at
+	// most. A copy and its JSON take more memory than the book, and the book may be smaller by now.
+	depthKept = 10 * time.Second
 )
 
 // A ViewKind says which public state of a pair a view shows.
@@ -69,6 +72,8 @@ type View struct {
 	at        time.Time
 	buy, sell reach // Depth: how much of the copied book is always current
 	minute    int64 // ViewTicker: epoch minute, after which the view is not current
+
+	asked atomic.Bool // a client was given it since forgetDepths looked
 
 	keep sync.Once
 	kept any // of the view's reader
@@ -118,14 +123,37 @@ func (b *viewCache) find(kind ViewKind, frame market.Frame, limitBuy, limitSell 
 		slot, deep := slotsOf(kind)
 		if v := b.views[slot].Load(); current && v != nil && v.UpdateID == b.version.Load() &&
 			!v.isDeep(limitBuy, limitSell) {
-			return v
+			return v.taken()
 		}
 		if v := b.views[deep].Load(); v != nil && v.isDeep(limitBuy, limitSell) &&
 			(now.Sub(v.at) <= deepAge || current && v.UpdateID == b.version.Load()) {
-			return v
+			return v.taken()
 		}
 	}
 	return nil
+}
+
+// taken notes that a client was given the view.
+func (v *View) taken() *View {
+	if !v.asked.Load() { // a write would take the line from the other processors
+		v.asked.Store(true)
+	}
+	return v
+}
+
+// forgetDepths forgets the copies of books that no client was given since the look before.
+func (c *Side) forgetDepths(now time.Time) {
+	if now.Sub(c.forgot) < depthKept {
+		return
+	}
+	c.forgot = now
+	for _, b := range c.caches {
+		for _, slot := range [...]int{slotLevels, slotDeepLevels, slotOrders, slotDeepOrders} {
+			if v := b.views[slot].Load(); v != nil && !v.asked.Swap(false) {
+				b.views[slot].Store(nil)
+			}
+		}
+	}
 }
 
 // isDeep reports whether an answer reaches beyond what is always current.
@@ -187,7 +215,7 @@ func (c *Side) newView(q *ViewOf) {
 	default:
 		slot = v.copyDepth(q, p, b)
 	}
-	b.views[slot].Store(v)
+	b.views[slot].Store(v.taken())
 	q.View = v
 }
 

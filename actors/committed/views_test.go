@@ -2,6 +2,7 @@ package committed
 
 import (
 	"testing"
+	"time"
 
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -40,4 +41,36 @@ func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
 	f(99, 102, mostShownOrders, true) // the exception
 	f(1, mostShownOrders, mostShownOrders, false)
 	f(1, mostShownOrders+1, mostShownOrders, true)
+}
+
+// The copy of a book, and its JSON, do not outlive the time in which clients ask for it: a burst
+// would leave the copy of its largest book behind in each pair.
+func TestCopiesOfBooksAreForgottenWhenNoClientAsks(t *testing.T) {
+	now := time.Now()
+	depths := []int{slotLevels, slotDeepLevels, slotOrders, slotDeepOrders}
+	others := []int{slotTicker, slotChart}
+	b := new(viewCache)
+	c := &Side{caches: []*viewCache{new(viewCache), b}}
+	there := func(want bool, slots ...int) {
+		t.Helper()
+		for _, slot := range slots {
+			if v := b.views[slot].Load(); (v != nil) != want {
+				t.Errorf("slot %d has %v", slot, v)
+			}
+		}
+	}
+	for _, slot := range append(others, depths...) {
+		b.views[slot].Store(new(View).taken())
+	}
+	c.forgetDepths(now)
+	there(true, append(others, depths...)...)
+	b.views[slotOrders].Load().taken()
+	c.forgetDepths(now.Add(depthKept - 1)) // it has looked just before
+	there(true, append(others, depths...)...)
+	c.forgetDepths(now.Add(depthKept))
+	there(false, slotLevels, slotDeepLevels, slotDeepOrders)
+	there(true, append(others, slotOrders)...)
+	c.forgetDepths(now.Add(2 * depthKept))
+	there(false, depths...)
+	there(true, others...)
 }

@@ -73,6 +73,12 @@ func (v *visit) ask(q Question) error {
 				return err
 			}
 			to = v.by.Key.Account.Wallet
+			if named, ok := q.(*NamedOrder); ok && !d.awaitLooks(named) {
+				v.slot = r.slot
+				r.free()
+				d.meter.UnansweredReads.Add(1)
+				return ErrTimeout
+			}
 		}
 	}
 	d.side.root.Send(to, r)

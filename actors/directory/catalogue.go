@@ -1,6 +1,11 @@
 package directory
 
-import "exchange/core/state"
+import (
+	"cmp"
+
+	"exchange/core/money"
+	"exchange/core/state"
+)
 
 // A Catalogue has the pairs and the currencies. It does not change once it is made.
 type Catalogue struct {
@@ -18,8 +23,8 @@ type MarketName struct {
 	base, quote       uint16
 }
 
-// NewCatalogue has what is configured, with the numbers that the state has given. The pairs have no
-// books yet.
+// NewCatalogue has what is configured, with the numbers that the state has given. A tick or a step
+// that is not configured is one unit of the last digit. The pairs have no books yet.
 func NewCatalogue(pairs []PairRules, currencies []Currency, s *state.State) *Catalogue {
 	c := &Catalogue{byName: map[string]*Pair{}, byNumber: make([]*Pair, len(s.Pairs())),
 		currencies: currencies}
@@ -36,6 +41,8 @@ func NewCatalogue(pairs []PairRules, currencies []Currency, s *state.State) *Cat
 		market := s.Pair(numbers[pairs[i].Name])
 		p := &Pair{PairRules: pairs[i], Number: market.Number, BaseNumber: market.Base,
 			QuoteNumber: market.Quote}
+		p.PriceTick = cmp.Or(p.PriceTick, money.PriceUnit(p.PricePrecision))
+		p.AmountStep = cmp.Or(p.AmountStep, money.AmountUnit(p.AmountPrecision))
 		p.halted.Store(market.Halted)
 		c.pairs = append(c.pairs, p)
 		c.byName[p.Name], c.byNumber[p.Number-1] = p, p

@@ -37,6 +37,9 @@ type PairRules struct {
 	MinimumOrderSize  money.Amount
 	MaximumOrderSize  money.Amount
 	MinimumOrderValue money.Balance // of price x amount
+	PriceTick         money.Price   // of which a price is a multiple; 0: as PricePrecision says
+	AmountStep        money.Amount  // of which an amount is a multiple; 0: as AmountPrecision says
+	PriceBand         money.Rate    // how far beyond the last trade a price may be; 0: any
 	Fees              state.FeeRates
 }
 

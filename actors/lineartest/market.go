@@ -145,8 +145,8 @@ func (s *market) mayRefuse(p *part, account, currency int, need int64) bool {
 }
 
 // noteCredit notes that an operation made money available, until the epoch ends. Credits are sorted
-// by operation, so that markets are equal whatever order led to them. Only what overlaps with a
-// refusal for funds is noted, because mayRefuse asks for nothing else.
+// by operation, so that markets are equal no matter which order led to them. Only what overlaps
+// with a refusal for funds is noted, because mayRefuse asks for nothing else.
 func (s *market) noteCredit(p *part, account, currency int, amount int64) {
 	if amount == 0 || !p.besideRefusal {
 		return

@@ -25,7 +25,7 @@ func (h *History) decidePlace(s *span) {
 // An effect is what at most one operation can do: cancel an order, make a withdrawal, confirm a
 // withdrawal, or end it.
 type effect struct {
-	kind   Kind // Cancel, Withdraw, ConfirmWithdrawal, or CancelWithdrawal for each kind of end
+	kind   Kind // Cancel, Withdrawal, ConfirmWithdrawal, or CancelWithdrawal for each kind of end
 	number int  // of the order or the withdrawal
 }
 

@@ -6,8 +6,8 @@ type FIFO[T any] struct {
 	head int // place of the first
 }
 
-// keepPlaces is the longest memory that an empty FIFO keeps.
-const keepPlaces = 1 << 10
+// keepPlaces is the longest memory that an empty FIFO keeps. Each wallet has two of them.
+const keepPlaces = 1 << 6
 
 // Len returns how many wait.
 func (q *FIFO[T]) Len() int { return len(q.list) - q.head }

@@ -15,13 +15,14 @@ import (
 // It stays closed until Start, so a message that is sent while its actor is being spawned waits
 // instead of being handled before *actor.Started.
 //
-// There is no bound in the mailbox itself: what may be in flight is bounded by admission, before
-// the first actor sees it.
+// The mailbox itself has no bound: admission bounds the commands in flight, before the first actor
+// sees them.
 type Mailbox struct {
 	mu      sync.Mutex
 	in, sys []any     // guarded by mu
 	urgent  FIFO[any] // guarded by mu
 
+	keep        int   // longest slice that stays after a burst
 	spare, rest []any // owned by the goroutine that runs it, like suspended and overtook
 	suspended   bool
 	overtook    int // urgent messages since the last other one
@@ -58,8 +59,10 @@ type Guard interface {
 }
 
 const (
-	// keepCapacity is the longest slice a mailbox keeps after a burst.
-	keepCapacity = 1 << 14
+	// keepTimes is how many times its first room a mailbox keeps after a burst, and keepLeast how
+	// much room each may keep. There are many wallets, which begin without room: what a burst needs
+	// in each of them must not stay.
+	keepTimes, keepLeast = 16, 64
 	// urgentAtOnce is how many urgent messages come before one of the others is due.
 	urgentAtOnce = 64
 	// turnMessages is how many messages an actor handles before it lets other goroutines run.
@@ -68,7 +71,7 @@ const (
 
 // New makes a mailbox with room for initial messages.
 func New(initial int, host *Host) *Mailbox {
-	m := &Mailbox{host: host}
+	m := &Mailbox{host: host, keep: max(keepLeast, keepTimes*initial)}
 	if initial > 0 {
 		m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
 	}
@@ -161,7 +164,7 @@ func (m *Mailbox) Turn(most int) (more bool) {
 	var current any
 	defer func() {
 		if reason := recover(); reason != nil {
-			// whatever the guard does, this run of the actor is over
+			// this run of the actor is over, even if the guard returns
 			m.suspended, more = true, false
 			m.host.Guard.Panicked(m, reason, current)
 		}
@@ -201,7 +204,9 @@ func (m *Mailbox) take() (message any) {
 	if len(m.rest) > 0 {
 		message = m.rest[0]
 		m.rest[0] = nil
-		m.rest = m.rest[1:]
+		if m.rest = m.rest[1:]; len(m.rest) == 0 {
+			m.rest = nil // it would keep the memory of a burst until the next message
+		}
 	}
 	return message
 }
@@ -223,7 +228,7 @@ func (m *Mailbox) swap() bool {
 	m.rest, m.in = m.in, m.spare[:0]
 	m.mu.Unlock()
 	m.spare = m.rest[:0]
-	if cap(m.spare) > keepCapacity {
+	if cap(m.spare) > m.keep {
 		m.spare = nil
 	}
 	return true

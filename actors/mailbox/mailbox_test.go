@@ -98,3 +98,35 @@ func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
 		t.Errorf("the ordinary messages come %d. and %d.", first, second)
 	}
 }
+
+// silent is an actor's side of a mailbox that is run by hand.
+type silent struct{ handled int }
+
+func (s *silent) InvokeSystemMessage(any)     {}
+func (s *silent) InvokeUserMessage(any)       { s.handled++ }
+func (s *silent) EscalateFailure(_, _ any)    {}
+func (s *silent) room(m *Mailbox) (slots int) { return cap(m.in) + cap(m.spare) + cap(m.rest) }
+
+// There may be a million wallets, and each may have had a burst.
+func TestAMailboxDoesNotKeepTheMemoryOfABurst(t *testing.T) {
+	for initial, want := range map[int]int{0: 2 * keepLeast, 16: 2 * keepTimes * 16} {
+		s := new(silent)
+		m := New(initial, &Host{Guard: noGuard{}})
+		m.RegisterHandlers(s, nil)
+		burst := 10 * want
+		for range 2 { // both slices have been that long
+			for i := range burst {
+				m.PostUserMessage(note(i))
+			}
+			for m.Turn(turnMessages) {
+			}
+		}
+		if s.handled != 2*burst {
+			t.Fatalf("%d messages of %d were handled", s.handled, 2*burst)
+		}
+		if got := s.room(m); got > want {
+			t.Errorf("with room for %d at first it keeps room for %d, want %d at most", initial,
+				got, want)
+		}
+	}
+}

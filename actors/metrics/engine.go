@@ -50,18 +50,20 @@ const Reasons = 16
 // An Operation is a call of the store.
 type Operation uint8
 
-// The operations whose failures are counted. The engine tries each again, except the look for a
-// deposit's reference: the operator tries that again.
+// The operations whose failures are counted. The engine tries each again, except the looks for a
+// deposit's reference and for a client order id: the operator and the client try those again.
 const (
 	OperationAppend Operation = iota
 	OperationApply
 	OperationSnapshot
 	OperationTrim // the archive before it included
 	OperationReference
+	OperationClientID
 	Operations
 )
 
-var operationNames = [Operations]string{"append", "apply", "snapshot", "trim", "reference"}
+var operationNames = [Operations]string{"append", "apply", "snapshot", "trim", "reference",
+	"client_order_id"}
 
 func (o Operation) String() string { return operationNames[o] }
 
@@ -142,11 +144,13 @@ type Engine struct {
 	UnknownOutcomes atomic.Uint64 // of commands
 	UnansweredReads atomic.Uint64
 	Damaged         [Lists]atomic.Uint64 // reads of the history that ended at damage
+	FilteredLooks   atomic.Uint64        // for client order ids, answered by the filter
+	StoreLooks      atomic.Uint64        // the others
 
 	_ [64]byte
 
-	// The journal's writer, the projector, the goroutine that uploads a snapshot and the look-ups
-	// of references add, each to its own operation.
+	// The journal's writer, the projector, the goroutine that uploads a snapshot and look-ups add,
+	// each to its own operation.
 	Failures [Operations]atomic.Uint64
 
 	// The projector adds.

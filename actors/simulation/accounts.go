@@ -18,12 +18,37 @@ type Account struct {
 	balances       []*big.Int // by currency-1
 	versions       []version
 	rates          map[uint16][]Rates // by pair, the newest last
-	clientIDs      map[event.ClientID]uint64
+	clientIDs      map[event.ClientID][]named
 	lastWithdrawal uint64
 }
 
-// HasClientID reports whether an order took a client order id.
-func (a *Account) HasClientID(id event.ClientID) bool { return a.clientIDs[id] != 0 }
+// A named order is one with a client order id.
+type named struct {
+	id     uint64
+	seq    uint64 // of the record that placed it
+	timeUs int64
+}
+
+// IsTaken reports whether a client order id of an account was taken at a time: by an order that was
+// open at a sequence or was placed since, or by one that was placed not long ago.
+func (m *Model) IsTaken(a *Account, id event.ClientID, since uint64, timeUs int64) bool {
+	list := a.clientIDs[id]
+	if len(list) == 0 {
+		return false
+	}
+	newest := list[len(list)-1]
+	_, open := a.OpenAt(since)[newest.id]
+	return open || newest.seq > since || m.ClientIDHold == 0 ||
+		newest.timeUs > timeUs-m.ClientIDHold.Microseconds()
+}
+
+// Uses returns how many orders of the account have had a client order id.
+func (a *Account) Uses(id event.ClientID) int { return len(a.clientIDs[id]) }
+
+// HasTaken reports whether an order of the account has had a client order id.
+func (a *Account) HasTaken(id event.ClientID, order uint64) bool {
+	return slices.ContainsFunc(a.clientIDs[id], func(n named) bool { return n.id == order })
+}
 
 // A Key is an API key.
 type Key struct {
@@ -69,7 +94,7 @@ func (m *Model) applyAccount(a *event.Account) error {
 		return fmt.Errorf("account %d, %s, after %d others", a.ID, a.Name, len(m.Accounts))
 	}
 	m.Accounts = append(m.Accounts,
-		&Account{ID: a.ID, Name: a.Name, clientIDs: map[event.ClientID]uint64{}})
+		&Account{ID: a.ID, Name: a.Name, clientIDs: map[event.ClientID][]named{}})
 	if a.Name == "fees" {
 		m.feeAccount = m.Accounts[a.ID-1]
 	}

@@ -27,7 +27,9 @@ type Model struct {
 	HistorySeq uint64          // sequence of the record that began it
 	Renewed    int             // codes that it made anew, because their mails were still to be sent
 
-	CodeValid  time.Duration     // how long the code of a withdrawal is good
+	CodeValid    time.Duration // how long the code of a withdrawal is good
+	ClientIDHold time.Duration // how long a client order id is taken; 0: for good
+
 	CancelAlls map[KeyNonce]bool // commands whose nonce each of many cancels has
 	ReadNonces map[uint32]uint64 // highest that a read may have used, by key: no record has it
 

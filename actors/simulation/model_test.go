@@ -99,7 +99,7 @@ func TestTheModelRefusesWrongRecords(t *testing.T) {
 		"a trade's id that was used":    func(o *event.Order) { o.Trades[1].ID = 1 },
 		"a trade of more than there is": func(o *event.Order) { o.Trades[0].Amount = 3 * coin },
 		"something that remains":        func(o *event.Order) { o.Remaining = coin },
-		"a cut where nothing is cut":    func(o *event.Order) { o.MaxFillsReached = true },
+		"a cut where nothing is cut":    func(o *event.Order) { o.RestCancelled = true },
 		"a fee that no rate asks for": func(o *event.Order) {
 			o.FeeAccount, o.Trades[0].TakerFee = 1, coin.Balance()
 		},

@@ -100,17 +100,17 @@ func (m *Model) applyOrder(r *event.Record) error {
 	switch {
 	case p.Halted(m.Seq):
 		return fmt.Errorf("%s is halted", p.Name)
-	case !o.ClientID.IsZero() && a.clientIDs[o.ClientID] != 0:
-		return fmt.Errorf("client order id %v of %s is taken by order %d", o.ClientID, a.Name,
-			a.clientIDs[o.ClientID])
+	case m.IsTaken(a, o.ClientID, m.Seq-1, r.TimeUs):
+		return fmt.Errorf("client order id %v of %s is taken by an order of %+v", o.ClientID,
+			a.Name, a.clientIDs[o.ClientID])
 	}
 	trades, remaining, cut, done := p.Book.match(o, m.maxFills)
 	if err := sameTrades(o.Trades, trades); err != nil {
 		return fmt.Errorf("order %d, %v %v at %v: %w", o.ID, o.Side, o.Amount, o.Price, err)
 	}
-	if o.Remaining != remaining || o.MaxFillsReached != cut {
+	if o.Remaining != remaining || o.RestCancelled != cut {
 		return fmt.Errorf("order %d has %v remaining, cut: %v, not %v, %v", o.ID, o.Remaining,
-			o.MaxFillsReached, remaining, cut)
+			o.RestCancelled, remaining, cut)
 	}
 	if err := m.applyTrades(p, r); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (m *Model) applyOrder(r *event.Record) error {
 	}
 	m.touched = append(m.touched, o.Account)
 	if !o.ClientID.IsZero() {
-		a.clientIDs[o.ClientID] = o.ID
+		a.clientIDs[o.ClientID] = append(a.clientIDs[o.ClientID], named{o.ID, m.Seq, r.TimeUs})
 	}
 	for _, maker := range done {
 		m.addClosed(p, maker, trading.StatusDone, r.TimeUs)

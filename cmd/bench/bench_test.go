@@ -144,7 +144,7 @@ Redis    not measured  requests/s         no-op           >= 0.30 x       not me
 	}
 }
 
-func TestWhatIsChosenBringsItsYardsticks(t *testing.T) {
+func TestChosenRowsBringTheirYardsticks(t *testing.T) {
 	f := func(only string, want ...string) {
 		t.Helper()
 		o := options{rounds: 1, length: time.Second, connections: 1}

@@ -219,7 +219,7 @@ var (
 	amount = []byte(`"amount":`)
 )
 
-// Request is the next one of a connection.
+// Request returns the next request of a connection.
 func (cl *clients) Request(conn int) []byte { return cl.next(conn) }
 
 // Answered notes the orders that rest.
@@ -250,7 +250,7 @@ func (cl *clients) Broken(_ int, reason string, _ bool, _ time.Duration) error {
 	return errors.New(reason)
 }
 
-// Unsent is of no run: all of them send late.
+// Unsent does nothing, because all runs send late requests.
 func (cl *clients) Unsent(time.Duration) {}
 
 func number(b, name []byte) (n uint64) {
@@ -274,7 +274,7 @@ func (cl *clients) phase(p generator.Phase, next func(conn int) []byte) (result,
 // run keeps one request in flight on each connection for d.
 func (cl *clients) run(d time.Duration) (result, error) { return cl.runOf(len(cl.conns), d) }
 
-// runOf is run with the first n connections only.
+// runOf runs with the first n connections only.
 func (cl *clients) runOf(n int, d time.Duration) (result, error) {
 	return cl.phase(generator.Phase{Length: d}, func(conn int) []byte {
 		if conn >= n {

@@ -13,7 +13,7 @@ import (
 	"exchange/gateway/sign"
 )
 
-// served is a server that answers orders by the handler, and clients of users to it.
+// served returns a server that answers orders by the handler, and clients of users to it.
 func served(t *testing.T, connections, users int, handler http.HandlerFunc) *clients {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

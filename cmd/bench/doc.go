@@ -21,10 +21,12 @@
 //	parts.go      Go benchmarks of the packages
 //	subjects.go   servers under load, and the exchange as one
 //	yardstick.go  the servers that exchanges are compared with
+//	datasync_linux.go, datasync_other.go  how the yardstick makes bytes durable on this system
 //	clients.go    requests and answers of the load, on the load tester's generator
 //	reads.go      public answers, beside fixed bodies of the same lengths
 //	process.go    the exchange's process: allocations, collections, bytes of the journal
 //	tester.go     `exchange loadtest` beside the bare generator
+//	start.go      the start of a large exchange, which large.go makes
 //	open.go       orders in an open loop
 //	overload.go   more orders than the exchange can take
 //	fairness.go   one account that floods, beside many

@@ -95,7 +95,7 @@ func bench(o options) error {
 	if !choose(rowsOf(parts, servers), o.only) {
 		return fmt.Errorf("no row matches %q", o.only)
 	}
-	out, err := jsonFile(o.json) // now: a name that cannot be is not found out minutes later
+	out, err := jsonFile(o.json) // now, so that an impossible name is not found out minutes later
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func rowsOf(parts, servers []subject) (rows []*row) {
 	return rows
 }
 
-// choose marks the rows that match, their yardsticks, and those of these.
+// choose marks the rows that match, their yardsticks, and the yardsticks of these.
 func choose(rows []*row, only *regexp.Regexp) (some bool) {
 	for _, r := range rows {
 		if !only.MatchString(r.subject) {

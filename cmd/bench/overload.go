@@ -149,7 +149,7 @@ func (l *overload) refuseAll() (r load, err error) {
 	return r, operate(l.operator, "maintenance", map[string]any{"on": false}, nil)
 }
 
-// shareOut returns how many orders were accepted in a second, and how many to expect. The expected
+// shareOut returns the orders that were accepted in a second, and the expected number. The expected
 // orders have the CPU time that refusals and the generator leave on the same cores. An order costs
 // as much as in a closed loop, and a refusal as much as when all is refused.
 func shareOut(best, over, refusals load) (accepted, expected float64) {
@@ -186,12 +186,12 @@ func memoryOf(pid int) (int64, error) {
 	return pages * int64(os.Getpagesize()), err
 }
 
-// forgetPeak lets the most that a process has had in memory begin anew.
+// forgetPeak resets the highest memory of a process.
 func forgetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
-// peakOf is the most that a process has had in memory since then, in bytes.
+// peakOf returns the highest memory of a process since then, in bytes.
 func peakOf(pid int) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

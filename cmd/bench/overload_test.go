@@ -10,7 +10,7 @@ import (
 // A closed loop of 1,000 orders a second has a whole core: 600 us of the exchange for each, and 400
 // us of the generator. With 2,000 requests the generator takes 800 ms, and 150 us each for 1,000
 // refusals leave 50 ms: 83 orders.
-func TestWhatRefusalsLeave(t *testing.T) {
+func TestTheCapacityThatRefusalsLeave(t *testing.T) {
 	best := load{result{requests: 1000, took: time.Second}, 600 * time.Millisecond,
 		400 * time.Millisecond}
 	over := load{result{requests: 4000, refused: 2500, away: 2000, took: 2 * time.Second}, 0,

@@ -121,7 +121,7 @@ func otherParts() []subject {
 	}
 }
 
-// packages are those of the parts, each once.
+// packages returns the packages of the parts, each once.
 func packages(parts []subject) (list []string) {
 	seen := map[string]bool{}
 	for _, s := range parts {
@@ -195,7 +195,7 @@ func orOne(v float64) float64 {
 	return v
 }
 
-// pattern is a regular expression for -test.bench that chooses one benchmark.
+// pattern returns a regular expression for -test.bench that chooses one benchmark.
 func pattern(name string) string {
 	elements := strings.Split(name, "/")
 	for i, e := range elements {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// monitored is a server whose monitoring says that text.
+// monitored returns a server whose monitoring says that text.
 func monitored(t *testing.T, text func() string) server {
 	t.Helper()
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

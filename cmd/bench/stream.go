@@ -65,7 +65,7 @@ func (s *streamed) open(address string, each int, groups ...audience) error {
 
 func (s *streamed) close() error { return s.subscribers.ask(wish{Do: "close"}, nil) }
 
-// part is how long one of several measurements takes.
+// part returns how long one of several measurements takes.
 func (s *streamed) part() float64 { return s.options.length.Seconds() / 3 }
 
 // A fanout is the source and its thousand subscribers.
@@ -357,7 +357,7 @@ func (s *streamed) arrived() (at int64, err error) {
 // manyFromHere lets all subscribers come from one address.
 const manyFromHere = "stream: {connections: 20000, connections_per_address: 20000}\n"
 
-// resident is the memory that a process has, as the system counts it.
+// resident returns the memory that a process has, as the system counts it.
 func resident(pid int) (float64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -387,7 +387,7 @@ func memory(s *server) (rss, heap float64, err error) {
 	return rss, heap, err
 }
 
-// metric is one number of the exchange's monitoring.
+// metric returns one number of the exchange's monitoring.
 func metric(s *server, name string) (float64, error) {
 	text, err := s.get("/metrics")
 	if err != nil {

@@ -96,7 +96,7 @@ func answer(v any, err error) {
 	json.NewEncoder(os.Stdout).Encode(e) //nolint:errcheck // the owner is gone: so is the input
 }
 
-// serveQuestions is the main loop of a helper.
+// serveQuestions runs the main loop of a helper.
 func serveQuestions(handle func(line []byte) (any, error)) {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {

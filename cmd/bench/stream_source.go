@@ -111,7 +111,7 @@ func (l *remembering) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// serveSource is the helper's main; dir is for the store.
+// serveSource runs the helper; dir is for the store.
 func serveSource(dir string) {
 	s := &source{}
 	err := syscall.SetNonblock(3, true) // so that waiting has deadlines
@@ -260,7 +260,7 @@ func (s *source) prepare(burst int) error {
 	return err
 }
 
-// trade is one order that meets so many others.
+// trade places one order that meets so many others.
 func (s *source) trade(burst int) error {
 	s.stock -= burst
 	return s.place(s.taker, trading.Buy, ask, lot*money.Amount(burst))

@@ -77,7 +77,7 @@ type subscribers struct {
 // openingAtOnce is how many connections are on their way at once.
 const openingAtOnce = 256
 
-// serveSubscribers is the helper's main loop.
+// serveSubscribers runs the helper's main loop.
 func serveSubscribers() {
 	runtime.LockOSThread()
 	s := &subscribers{pipe: os.NewFile(3, "pipe"), list: make([]*subscriber, 1),
@@ -272,7 +272,7 @@ func (s *subscribers) readable(number int) {
 	}
 }
 
-// lost is called of a connection that the server has closed.
+// lost notes a connection that the server has closed.
 func (s *subscribers) lost(c *subscriber) {
 	s.seen.Closed++
 	if c.awaited > 0 {
@@ -327,7 +327,7 @@ var (
 	eventHead = []byte(`42["`)
 )
 
-// frame is one frame, or its beginning.
+// frame takes one frame, or its beginning.
 func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 	switch {
 	case kind == 0x88 || len(b) == 1 && b[0] == '1' || bytes.HasPrefix(b, []byte("44")) ||
@@ -354,7 +354,7 @@ func masked(dst, payload []byte) []byte {
 	return append(append(dst, 0, 0, 0, 0), payload...)
 }
 
-// monotonic is a clock that all processes have in common, in nanoseconds.
+// monotonic returns the time of a clock that all processes share, in nanoseconds.
 func monotonic() int64 {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) //nolint:errcheck // it never fails

@@ -69,7 +69,7 @@ func allServers(o options) []subject {
 	for _, s := range []*server{pebble, redis} {
 		s.cpu.aim.mostRatio = 2
 	}
-	list := []subject{noop, durable, pebble, wide, few, many, redis, newReads(o)}
+	list := []subject{newStart(o), noop, durable, pebble, wide, few, many, redis, newReads(o)}
 	list = append(list, streamSubjects(o)...)
 	return append(list, newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
 		newFairness(o))
@@ -157,7 +157,7 @@ func (s *server) end() {
 // clockTick is the unit of /proc/PID/stat on Linux.
 const clockTick = 10 * time.Millisecond
 
-// cpuOf is the user and system time that processes have used.
+// cpuOf returns the user and system time that processes have used.
 func cpuOf(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -207,7 +207,7 @@ const token = "token-of-the-benchmark-0123456789"
 
 func await(what string, ready func() bool) error {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
-		20 * time.Millisecond) {
+		5 * time.Millisecond) {
 		if ready() {
 			return nil
 		}
@@ -257,6 +257,21 @@ func startExchange(s *server, dir string, store []string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.launch(dir, store); err != nil {
+		return err
+	}
+	users, err := makeAccounts(s.operator, max(s.accounts, s.options.connections), s.base)
+	if err != nil {
+		return err
+	}
+	s.clients, err = dial(s.address, s.options.connections,
+		users, func(i int) string { return s.base(i) + "_USDT" })
+	return err
+}
+
+// launch starts an exchange in a folder, on the Pebble in its folder "data" when no store is given,
+// and waits until it is ready.
+func (s *server) launch(dir string, store []string) error {
 	address, err1 := freeAddress()
 	operator, err2 := freeAddress()
 	file := filepath.Join(dir, "settings.yaml")
@@ -284,16 +299,10 @@ func startExchange(s *server, dir string, store []string) error {
 		return fmt.Errorf("%w\n%s", err, text)
 	}
 	s.address, s.operator = address, operator
-	users, err := makeAccounts(operator, max(s.accounts, s.options.connections), s.base)
-	if err != nil {
-		return err
-	}
-	s.clients, err = dial(address, s.options.connections,
-		users, func(i int) string { return s.base(i) + "_USDT" })
-	return err
+	return nil
 }
 
-// base is the currency whose pair with USDT an account trades.
+// base returns the currency whose pair with USDT an account trades.
 func (s *server) base(account int) string {
 	if s.pairs == 0 {
 		return "BTC"

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/valyala/fasthttp"
-	"golang.org/x/sys/unix"
 
 	"exchange/gateway/sign"
 )
@@ -179,5 +178,5 @@ func (l *commitLog) append(records []byte) error {
 		return fmt.Errorf("writing the log: %w", err)
 	}
 	l.at += int64(len(records))
-	return unix.Fdatasync(int(l.Fd()))
+	return datasync(l.File)
 }

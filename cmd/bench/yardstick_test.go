@@ -24,7 +24,7 @@ func (d *slowDisk) write(b []byte) error {
 	return <-d.synced
 }
 
-func TestWhatWaitsForASyncIsCommittedTogetherByTheNext(t *testing.T) {
+func TestWaitingCommitsShareTheNextSync(t *testing.T) {
 	const many = 10
 	d := newSlowDisk()
 	c := newCommitter(d.write)

@@ -30,9 +30,9 @@ import (
 const envOperatorName = config.EnvOperatorName
 
 const (
-	// callTimeout bounds one request to the operator's listener. It is longer than the server's own
-	// patience with its store, and with what is in flight when maintenance begins (10 s), so that
-	// the server's word on the outcome arrives.
+	// callTimeout bounds one request to the operator's listener. It is longer than the server
+	// itself waits for its store, and for commands in flight when maintenance begins (10 s). So the
+	// server's word on the outcome arrives.
 	callTimeout = 30 * time.Second
 	// maxAnswer bounds an answer, in bytes: the longest is a list of 100,000 rows.
 	maxAnswer = 1 << 30
@@ -109,8 +109,8 @@ func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
 	return pool, first, nil
 }
 
-// direct is a client without proxies and redirects: the token goes to the address that was named,
-// and nowhere else. trust is for https.
+// direct returns a client without proxies and redirects: the token goes to the address that was
+// named, and nowhere else. trust is for https.
 func direct(trust *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust},

@@ -142,7 +142,7 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 		return withExit(exitUsage, err)
 	}
 	if p.env("GOGC") == "" {
-		// it shares the machine with what it measures, and most of its memory stays
+		// the load test shares the machine with the exchange, and most of its memory stays
 		debug.SetGCPercent(400)
 	}
 	o.Progress, o.Terminal = p.stderr, isTerminal(p.stderr)

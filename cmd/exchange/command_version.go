@@ -154,8 +154,8 @@ func health(ctx context.Context, address, certFile string) error {
 }
 
 // healthTrust returns the trust for a listener that has the certificate of that file, if any. At an
-// address of this machine nothing is verified, because the request has no secret, and the listener
-// may rightly serve an older certificate while the file has a new one or is broken. At any other
+// address of this machine nothing is verified, because the request has no secret. The listener may
+// rightly serve an older certificate, while the file has a new one or is broken. At any other
 // address, which the certificate need not name, the listener must prove the certificate's own name.
 func healthTrust(host, certFile string) (scheme string, trust *tls.Config, err error) {
 	if certFile == "" {

@@ -46,8 +46,8 @@ func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, 
 	}
 }
 
-// onlyDemo is an error for a store that is neither empty nor the demo's: of that the first account
-// is the demo's first.
+// onlyDemo returns an error for a store that is neither empty nor the demo's: of that the first
+// account is the demo's first.
 func onlyDemo(s *state.State, store string) error {
 	if len(s.Accounts()) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func onlyDemo(s *state.State, store string) error {
 		actors.ErrConfig, store, first.Name)
 }
 
-// withoutDemo is an error for a store that has one of the demo's keys: it is served to others.
+// withoutDemo returns an error for a store that has one of the demo's keys: it is served to others.
 func withoutDemo(s *state.State, secret func(*state.Key) ([]byte, error), store string) error {
 	for _, k := range s.Keys() {
 		name, demo := strings.CutPrefix(k.Key.Key, demoKey(""))

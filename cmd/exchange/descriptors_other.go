@@ -4,5 +4,5 @@ package main
 
 import "log/slog"
 
-// affordable is all: this system has no limit of open files.
+// affordable returns all: this system has no limit of open files.
 func affordable(connections int, _ *slog.Logger) (int, error) { return connections, nil }

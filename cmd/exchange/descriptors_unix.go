@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// storeDescriptors is how many file descriptors are kept for the store and the rest of the
-	// program: 400 tables that Pebble keeps open, its logs and the tables that it writes; the
-	// journal's segments and their readers; connections to Redis and to the mail server; listeners,
-	// the metrics' connections, archives and backups.
+	// storeDescriptors is the number of file descriptors kept for the store and the rest of the
+	// program. Pebble has 400 open tables, its logs, and tables being written. The rest is for the
+	// journal's segments and readers, connections to Redis and the mail server, listeners, metrics,
+	// archives and backups.
 	storeDescriptors = 692
 	// keptDescriptors are these, the operator's, and the public listener's spare places. Each
 	// listener accepts one more connection, to refuse it.

@@ -123,7 +123,7 @@ func TestExitCodesAreExplained(t *testing.T) {
 }
 
 // The README is right about limits, the demo and its links.
-func TestTheReadmeSaysWhatIsSo(t *testing.T) {
+func TestTheReadmeIsTrue(t *testing.T) {
 	text := pages(t)["../../README.md"]
 	cfg := config.Demo()
 	if err := cfg.Finish(); err != nil {

@@ -5,9 +5,9 @@ import "errors"
 // The exit codes of the program. Those above 1 are of sysexits.h, so that supervisors can tell
 // whether a restart helps.
 const (
-	// exitDone: what was asked for is done; `serve` has stopped in order.
+	// exitDone: the command is done; `serve` has stopped in order.
 	exitDone = 0
-	// exitBound: a load test has come to its end, and a bound that it was given does not hold.
+	// exitBound: a load test has ended, and one of its given bounds does not hold.
 	exitBound = 1
 	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing
 	// was done, and the same again fails again.
@@ -16,8 +16,8 @@ const (
 	// log before a restart.
 	exitBroken = 70
 	// exitUnavailable (EX_TEMPFAIL): the store or the server cannot be reached, is locked by
-	// another process, or did not say how the request ended; or what it said cannot be written, as
-	// to a full disk. Trying again later is right; deposits are repeated with the same reference.
+	// another process, or did not say how the request ended. Or its answer cannot be written, as to
+	// a full disk. Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
 	// exitFenced (EX_NOPERM): another process has taken over the store. A restart is right: the
 	// process is a standby then, and leaves the one that serves alone.
@@ -46,7 +46,7 @@ func withExit(code int, err error) error {
 	return &exitError{code, err}
 }
 
-// exitCode is the code of err.
+// exitCode returns the code of err.
 func exitCode(err error) int {
 	var e *exitError
 	switch {

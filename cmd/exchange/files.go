@@ -21,7 +21,7 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 		return withExit(exitUsage, fmt.Errorf("nothing can be written in %s: %w",
 			filepath.Clean(folder), err))
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // its other name, if it got one, stays
+	defer os.Remove(f.Name()) //nolint:errcheck // the other name of the file, if it got one, stays
 	name, err := write(f)
 	if err == nil {
 		err = f.Sync()
@@ -55,7 +55,8 @@ func removeLeftovers(folder string, now time.Time) {
 	}
 }
 
-// checkReplaceable is nil if a file can get this name without anything but a file being replaced.
+// checkReplaceable returns nil if a file can get this name without anything but a file being
+// replaced.
 func checkReplaceable(flag, name string) error {
 	info, err := os.Lstat(name)
 	switch {

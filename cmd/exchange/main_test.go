@@ -101,7 +101,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// requests are those since the last call.
+// requests returns the requests since the last call.
 func (f *fakeServer) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +110,7 @@ func (f *fakeServer) requests() []string {
 	return asked
 }
 
-// names are the operators' names of all requests.
+// names returns the operators' names of all requests.
 func (f *fakeServer) names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -355,7 +355,7 @@ func wantJSONError(t *testing.T, r result, code int, text string) {
 	}
 }
 
-func TestWhatTheServerRefuses(t *testing.T) {
+func TestRefusalsOfTheServerHaveTheirExitCodes(t *testing.T) {
 	noPauses(t)
 	for _, x := range []struct {
 		status int

@@ -31,3 +31,28 @@ func TestMemoryIsLimitedByTheEnvironmentElseByTheContainer(t *testing.T) {
 	f("5GiB", memlimit.Limit(10<<30), 5<<30)
 	f("5GiB", none, 5<<30)
 }
+
+func TestAStartCollectsRarelyAndItsEndAsBefore(t *testing.T) {
+	usual := debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetGCPercent(usual) })
+	now := func() int {
+		p := debug.SetGCPercent(100)
+		debug.SetGCPercent(p)
+		return p
+	}
+	f := func(before, within int) {
+		t.Helper()
+		debug.SetGCPercent(before)
+		end := collectRarely()
+		if got := now(); got != within {
+			t.Errorf("with %d %% before, a start has %d %%, want %d %%", before, got, within)
+		}
+		if end(); now() != before {
+			t.Errorf("with %d %% before, after a start there are %d %%", before, now())
+		}
+	}
+	f(100, startPercent)
+	f(50, startPercent)
+	f(800, 800)
+	f(-1, -1)
+}

@@ -20,7 +20,7 @@ import (
 // json.Number: their digits pass through untouched. A required field that may be false is a
 // pointer, so that a command notices an answer without it.
 
-// operatorCommands are all of them.
+// operatorCommands returns all operators' commands.
 func (p *program) operatorCommands() []*cobra.Command {
 	return []*cobra.Command{p.accountCommand(), p.keyCommand(), p.depositCommand(),
 		p.withdrawalCommand(),
@@ -65,7 +65,7 @@ const repeatIt = "run the same command again until it answers"
 // pauses lie between the tries of a request that may be repeated.
 var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
-// changeUntilKnown makes a request that the server carries out once however often it comes, and
+// changeUntilKnown makes a request that the server carries out once, even if it comes again, and
 // repeats it some times while its outcome is unknown. It returns how often it was repeated.
 func (p *program) changeUntilKnown(ctx context.Context, path string, in any, out answer,
 	advice string) (repeats int, err error) {
@@ -98,7 +98,7 @@ func adviseIfUnknown(err error, advice string) error {
 	return err
 }
 
-// wait is false if ctx ends before d has passed.
+// wait returns false if ctx ends before d has passed.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -134,8 +134,8 @@ func orDash(s string) string {
 	return plain(s)
 }
 
-// plain is text of somebody else's for a terminal: what could move its cursor, or the columns, is
-// replaced.
+// plain returns foreign text for a terminal, without characters that could move its cursor or the
+// columns.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -28,7 +28,7 @@ type (
 		On       *bool  `json:"on"`
 		Repeated bool   `json:"repeated,omitempty"`
 	}
-	// shownAccount is an account at one moment: what the journal has up to Sequence.
+	// shownAccount is an account at one moment: after all records up to Sequence.
 	shownAccount struct {
 		Account     string          `json:"account"`
 		ID          json.Number     `json:"id"`

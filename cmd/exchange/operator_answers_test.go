@@ -63,7 +63,7 @@ func TestChangesAreRepeatedUntilTheirOutcomeIsKnown(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierTryMayHaveDoneIsSaid(t *testing.T) {
+func TestTheErrorSaysThatAnEarlierTryMayHaveLanded(t *testing.T) {
 	noPauses(t)
 	for _, x := range []struct {
 		line         string

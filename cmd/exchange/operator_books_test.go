@@ -347,7 +347,7 @@ func TestWrongArgumentsOfLongAnswersAreRefusedBeforeAnythingIsSent(t *testing.T)
 	f.wantAsked()
 }
 
-func TestSomebodyWhoWatchesSeesHowFarItIs(t *testing.T) {
+func TestATerminalShowsTheProgress(t *testing.T) {
 	old := isTerminal
 	t.Cleanup(func() { isTerminal = old })
 	if isTerminal(&bytes.Buffer{}) {
@@ -399,7 +399,7 @@ func zeroKey(t *testing.T) *seal.Sealer {
 	return key
 }
 
-// testBackup is a backup of an exchange with these accounts and a key.
+// testBackup returns a backup of an exchange with these accounts and a key.
 func testBackup(t *testing.T, accounts ...string) []byte {
 	t.Helper()
 	store, err := pebble.Open(t.TempDir(), pebble.Options{})

@@ -90,7 +90,7 @@ func (p *program) setFees(ctx context.Context, in any) error {
 	})
 }
 
-// percent shows a rate both ways, so that an operator who meant 0.5 % and wrote 0.5 sees it.
+// percent shows a rate both ways, so that an operator sees the mistake of 0.5 for 0.5 %.
 func percent(rate json.Number) string {
 	r, err := money.ParseRate(rate.String())
 	if err != nil {

@@ -60,7 +60,7 @@ WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRES
 7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -
 `
 
-func TestWhatOperatorsSendAndSee(t *testing.T) {
+func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 	for _, x := range []struct {
 		line   string
 		answer string

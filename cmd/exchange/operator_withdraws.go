@@ -37,7 +37,7 @@ type (
 	}
 )
 
-// holder is the account, marked if it is frozen.
+// holder returns the account's name, marked if the account is frozen.
 func (r *withdrawalRow) holder() string {
 	if r.Frozen {
 		return r.Account + " (frozen)"

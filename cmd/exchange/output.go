@@ -46,7 +46,8 @@ func flagError(c *cobra.Command, err error) error {
 	return usage("%q is no flag: flags begin with two dashes", given)
 }
 
-// argumentNames are those of a command's usage line: of "refuse ID --details TEXT" it is ID.
+// argumentNames returns the arguments of a command's usage line: of "refuse ID --details TEXT" it
+// is ID.
 func argumentNames(c *cobra.Command) (names []string) {
 	for _, word := range strings.Fields(c.Use)[1:] {
 		if strings.HasPrefix(word, "-") || strings.HasPrefix(word, "[") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestProcessorsAreAddedWhereNobodyHasChosenTheirNumber(t *testing.T) {
+func TestProcessorsAreAddedUnlessTheirNumberIsSet(t *testing.T) {
 	before, cores := runtime.GOMAXPROCS(0), runtime.NumCPU()
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	f := func(environment string, now, want int) {

@@ -9,9 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// restoring is a store that a restore fills. While it does so it leaves beats as an exchange does,
-// so that no standby takes the store from it, and at the end it gives the store back, so that a
-// start need not wait.
+// restoring is a store that a restore fills. Meanwhile it leaves beats as an exchange does, so that
+// no standby takes the store. At the end it gives the store back, so that a start need not wait.
 type restoring struct {
 	persistence.Store
 	rhythm persistence.Rhythm

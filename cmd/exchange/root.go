@@ -144,7 +144,7 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
-// group is a command that only has commands below it.
+// group returns a command that only has commands below it.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	var names []string
 	for _, c := range commands {

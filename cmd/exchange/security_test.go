@@ -32,7 +32,7 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 	// A line names tests, and behind them their package: (gateway), (cmd/exchange/crash: how).
 	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]")
 	lines := 0
-	_, attacks, _ := strings.Cut(page, "\n## Who attacks")
+	_, attacks, _ := strings.Cut(page, "\n## Attackers")
 	attacks, _, _ = strings.Cut(attacks, "\n## What is not defended")
 	for line := range strings.Lines(attacks) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| attack |") {

@@ -137,7 +137,7 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 				"mailed")
 	}
 	options.Check = demoCheck(cfg)
-	engine, err := actors.Start(ctx, options)
+	engine, err := start(ctx, options)
 	if err != nil {
 		return nil, startFailed(ctx, err)
 	}
@@ -148,6 +148,11 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 		}
 	}
 	return engine, nil
+}
+
+func start(ctx context.Context, o actors.Options) (*actors.Engine, error) {
+	defer collectRarely()()
+	return actors.Start(ctx, o)
 }
 
 // holdFolder takes the data folder for this process.
@@ -329,7 +334,7 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	return o
 }
 
-// warnOfDust warns of each pair whose orders may be worth next to nothing: with as many of them as
+// warnOfDust warns of each pair whose orders may be worth next to nothing. With all the orders that
 // an account may have, a few cents hold the memory of a book.
 func warnOfDust(cfg *config.Config, log *slog.Logger) {
 	for _, p := range cfg.Pairs {
@@ -361,7 +366,9 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 
 			PendingWithdrawals: l.PendingWithdrawals, KeysPerAccount: l.KeysPerAccount,
 			Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
-			BatchBytes: l.BatchBytes},
+			BatchBytes:     l.BatchBytes,
+			ClientIDHold:   time.Duration(l.ClientOrderIDHours) * time.Hour,
+			ClientIDFilter: l.ClientOrderIDFilterMB << 20},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),
 			StallMax:   config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs),
@@ -394,6 +401,9 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 			AmountPrecision: p.AmountPrecision, MinimumOrderSize: p.MinimumOrderSize,
 			MaximumOrderSize:  p.MaximumOrderSize,
 			MinimumOrderValue: p.MinimumOrderValue,
+			PriceTick:         p.PriceTick,
+			AmountStep:        p.AmountStep,
+			PriceBand:         p.PriceBand,
 			Fees:              state.FeeRates{Maker: p.MakerFee, Taker: p.TakerFee}})
 	}
 	return o

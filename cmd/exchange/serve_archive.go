@@ -12,8 +12,8 @@ import (
 	"exchange/persistence/archive"
 )
 
-// An auditable is the server's archive, for audits: with the keys that are in the file then, and
-// those that were retired from it.
+// An auditable is the server's archive for audits, read with the server's keys of that moment, and
+// retired ones.
 type auditable struct {
 	*archive.Archive
 	cfg *config.Config
@@ -35,7 +35,7 @@ func (a auditable) Open(authenticated bool) (audit.Archive, error) {
 	return a.Under(keys), nil
 }
 
-// allKeys are the keys that prove what the exchange has written.
+// allKeys returns the keys that prove files to be the exchange's own.
 func allKeys(text string, cfg *config.Config) (*seal.Sealer, error) {
 	return seal.LoadAll(text, cfg.SecretKeyFile)
 }

@@ -58,8 +58,8 @@ func certificates(cfg *config.Config, log *slog.Logger) (s certificateSet, err e
 	return s, nil
 }
 
-// hangups are the signals that ask for a renewal. It is called early: without it they would end the
-// process. In a terminal that is what they are for: it was closed.
+// hangups returns the signals that ask for a renewal. It is called early, because until then such a
+// signal ends the process. In a terminal it keeps that meaning: the terminal was closed.
 func hangups(input *os.File) (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 1)
 	if !terminal(input) {

@@ -7,7 +7,7 @@ import (
 	"exchange/gateway"
 )
 
-func TestMonitoringIsToldWhatThisProgramIs(t *testing.T) {
+func TestMetricsNameTheProgramsVersion(t *testing.T) {
 	cfg := config.Demo()
 	if err := cfg.Finish(); err != nil {
 		t.Fatal(err)

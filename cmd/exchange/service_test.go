@@ -69,7 +69,7 @@ func defaults(t *testing.T) *config.Config {
 	return cfg
 }
 
-// neededFiles is how many open files the defaults of the configuration need.
+// neededFiles returns how many open files the defaults of the configuration need.
 func neededFiles(t *testing.T) int {
 	return defaults(t).Limits.Connections + keptDescriptors
 }

@@ -24,8 +24,8 @@ const (
 )
 
 // lines asks for a long answer and gives each of its lines to fn, but the last: that becomes end.
-// The slice is valid during the call only. An answer that does not come to its end is an error,
-// whatever came before.
+// The slice is valid during the call only. An answer that breaks off is an error, even if its first
+// lines were good.
 func (p *program) lines(ctx context.Context, path string, in any, fn func(line []byte) error,
 	end any) error {
 	c, err := p.client()
@@ -178,5 +178,5 @@ func thousands[N int | int64 | uint64](n N) string {
 	return b.String()
 }
 
-// megabytes is a size for people.
+// megabytes returns a size for people.
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

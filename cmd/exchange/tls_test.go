@@ -13,7 +13,8 @@ import (
 	"exchange/gateway/tlstest"
 )
 
-// newSecureFake is a fakeServer with TLS, and the file of the authority that it is trusted by.
+// newSecureFake returns a fakeServer with TLS, and the file of the authority that signed its
+// certificate.
 func newSecureFake(t *testing.T, status int, body string) (f *fakeServer, authority string) {
 	t.Helper()
 	f = newFake(t, status, body)
@@ -36,7 +37,7 @@ func newSecureFake(t *testing.T, status int, body string) (f *fakeServer, author
 	return f, authority
 }
 
-func TestOperatorsSpeakTLSToWhomTheyTrust(t *testing.T) {
+func TestOperatorsSpeakTLSToTrustedServers(t *testing.T) {
 	f, authority := newSecureFake(t, 200, `{"accounts":[]}`)
 	list := []string{"account", "list"}
 	ok := func(r result) {

@@ -110,10 +110,7 @@ func (r *Record) Append(dst []byte) []byte {
 	case KindOrder:
 		dst = r.Order.append(dst)
 	case KindCancel:
-		c := &r.Cancel
-		dst = uv(uv(uv(uv(uv(dst, c.ID), c.Order), uint64(c.Account)), uint64(c.Key)), c.Nonce)
-		dst = append(dst, side(c.Side))
-		dst = amount(amount(dst, money.Amount(c.Price)), c.Remaining)
+		dst = r.Cancel.append(dst)
 	case KindRefusal:
 		f := &r.Refusal
 		dst = uv(uv(uv(dst, uint64(f.Account)), uint64(f.Key)), f.Nonce)
@@ -159,7 +156,7 @@ func (r *Record) appendMore(dst []byte) []byte {
 	case KindHistory:
 		return append(dst, r.History[:]...)
 	}
-	panic(fmt.Sprintf("BUG: a record of %v is written", r.Kind))
+	return r.appendSpecial(dst)
 }
 
 func rate(dst []byte, r money.Rate) []byte {
@@ -187,18 +184,29 @@ func (k *Key) append(dst []byte) []byte {
 	return append(dst, k.Sealed...)
 }
 
+func (c *Cancel) append(dst []byte) []byte {
+	dst = uv(uv(uv(uv(uv(dst, c.ID), c.Order), uint64(c.Account)), uint64(c.Key)), c.Nonce)
+	dst = append(dst, side(c.Side))
+	return amount(amount(dst, money.Amount(c.Price)), c.Remaining)
+}
+
 const (
-	maxFillsFlag = 0x80 // beside the side, in one byte
-	operatorFlag = 0x80 // beside the kind: the field Operator follows the payload
+	cancelledFlag = 0x80 // beside the side, in one byte: Order.RestCancelled
+	operatorFlag  = 0x80 // beside the kind: the field Operator follows the payload
 )
 
-func (o *Order) append(dst []byte) []byte {
+// appendStart writes who wants to trade: the beginning of every order.
+func (o *Order) appendStart(dst []byte) []byte {
 	dst = uv(uv(uv(uv(dst, o.ID), uint64(o.Account)), uint64(o.Key)), o.Nonce)
 	flags := side(o.Side)
-	if o.MaxFillsReached {
-		flags |= maxFillsFlag
+	if o.RestCancelled {
+		flags |= cancelledFlag
 	}
-	dst = append(dst, flags)
+	return append(dst, flags)
+}
+
+func (o *Order) append(dst []byte) []byte {
+	dst = o.appendStart(dst)
 	dst = amount(amount(amount(dst, money.Amount(o.Price)), o.Amount), o.Remaining)
 	dst = uv(dst, uint64(o.FeeAccount))
 	dst = append(dst, o.ClientID.n)
@@ -275,9 +283,7 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	case KindOrder:
 		d.order(&r.Order)
 	case KindCancel:
-		r.Cancel = Cancel{ID: d.uv(), Order: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
-			Side:  d.side(),
-			Price: money.Price(d.amount()), Remaining: d.amount()}
+		d.cancel(&r.Cancel)
 	case KindRefusal:
 		r.Refusal = Refusal{Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Reason: d.byte()}
 	default:
@@ -330,7 +336,7 @@ func (d *decoder) more(r *Record) bool {
 		r.History = HistoryID{}
 		copy(r.History[:], d.take(len(r.History)))
 	default:
-		return false
+		return d.special(r)
 	}
 	return true
 }
@@ -431,27 +437,41 @@ func (d *decoder) key(k *Key) {
 	k.Sealed = append([]byte(nil), d.bytes(maxText)...)
 }
 
-func (d *decoder) order(o *Order) {
+func (d *decoder) cancel(c *Cancel) {
+	*c = Cancel{ID: d.uv(), Order: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+		Side: d.side(), Price: money.Price(d.amount()), Remaining: d.amount()}
+}
+
+func (d *decoder) orderStart(o *Order) {
 	o.ID, o.Account, o.Key, o.Nonce = d.uv(), d.u32(), d.u32(), d.uv()
 	flags := d.byte()
-	o.MaxFillsReached, o.Side = flags&maxFillsFlag != 0, trading.Side(flags&^maxFillsFlag)
+	o.RestCancelled, o.Side = flags&cancelledFlag != 0, trading.Side(flags&^cancelledFlag)
 	if o.Side != trading.Buy && o.Side != trading.Sell {
 		d.fail()
 	}
+}
+
+func (d *decoder) order(o *Order) {
+	d.orderStart(o)
 	o.Price, o.Amount, o.Remaining, o.FeeAccount = money.Price(d.amount()), d.amount(), d.amount(),
 		d.u32()
-	o.ClientID = ClientID{}
-	if id := d.bytes(MaxClientID); len(id) > 0 {
-		var err error
-		if o.ClientID, err = NewClientID(id); err != nil {
-			d.fail()
-		}
-	}
+	d.clientID(&o.ClientID)
 	o.Trades = o.Trades[:0]
 	for n := d.upTo(maxTrades); n > 0 && !d.bad; n-- {
 		o.Trades = append(o.Trades, Trade{ID: d.uv(), Maker: d.uv(), MakerAccount: d.u32(),
 			Price:  money.Price(d.amount()),
 			Amount: d.amount(), MakerRemaining: d.amount(), TakerFee: d.balance(),
 			MakerFee: d.balance()})
+	}
+}
+
+// clientID reads a client_order_id, or the zero one.
+func (d *decoder) clientID(id *ClientID) {
+	*id = ClientID{}
+	if text := d.bytes(MaxClientID); len(text) > 0 {
+		var err error
+		if *id, err = NewClientID(text); err != nil {
+			d.fail()
+		}
 	}
 }

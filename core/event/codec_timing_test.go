@@ -31,7 +31,11 @@ func shapes() (list []shape) {
 	for _, trades := range []int{100, 1, 0} {
 		list = append(list, shape{fmt.Sprintf("order of %d trades", trades), orderOf(trades)})
 	}
+	ioc := orderOf(1)
+	ioc.Kind, ioc.Order.Remaining, ioc.Order.RestCancelled = KindInstructed, 5, true
+	ioc.Instructions = trading.Instructions{IOC: true, Cancelled: trading.CancelledIOC}
 	return append(list,
+		shape{"ioc of 1 trade", ioc},
 		shape{"cancel", &Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_000,
 			Cancel: Cancel{ID: 1_000_000, Order: 900_000, Account: 1000, Key: 1000,
 				Nonce: 1_700_000_000_000, Side: trading.Buy, Price: 5_000_000_000_000,

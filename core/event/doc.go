@@ -1,4 +1,4 @@
-// Package event defines the records of the journal: what they say and how they are written.
+// Package event defines the records of the journal: their content and their encoding.
 //
 // A record holds the complete effects of one command: the numbers that the command was given, its
 // trades, its unfilled rest. A replay decides nothing, and never asks the clock, randomness or
@@ -17,6 +17,8 @@
 // program could not go on without them. A reader stops loudly at an unknown version, flag or kind,
 // and at bytes left over in a payload. It never skips bytes that it does not understand.
 //
-//	event.go  the kinds of records and their fields, statuses, reasons of refusals
-//	codec.go  batches and records as bytes
+//	event.go               the kinds of records and their fields, statuses, reasons of refusals
+//	codec.go               batches and records as bytes
+//	instructions.go        records of orders with instructions, of switches and of settings
+//	instructions_codec.go  those as bytes
 package event

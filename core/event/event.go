@@ -35,6 +35,17 @@ const (
 	KindFees Kind = 17
 	// the history gets an id: codes and mails of other histories are void
 	KindHistory Kind = 18
+
+	KindStop      Kind = 19 // an order was accepted that waits for its trigger
+	KindTriggered Kind = 20 // an order that waited entered the book, with its trades
+	KindAmended   Kind = 21 // an open order was changed, with its trades
+	KindExpired   Kind = 22 // the time of open orders was up
+	KindSwitch    Kind = 23 // a dead man's switch was armed, disarmed or ended
+	KindSettings  Kind = 24 // an account got other settings for its orders
+	// 25 is kept for keys for parallel use.
+	KindSwept Kind = 26 // a dead man's switch cancelled an open order
+	// an order with instructions was accepted, with its trades
+	KindInstructed Kind = 27
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
@@ -45,7 +56,9 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindCodeRefused: "code refused",
 	KindMailed:      "mailed",
 	KindHalt:        "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
-	KindHistory: "history"}
+	KindHistory: "history", KindStop: "stop", KindTriggered: "triggered", KindAmended: "amended",
+	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings", KindSwept: "swept",
+	KindInstructed: "order with instructions"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -81,6 +94,16 @@ type Record struct {
 	Maintenance     Maintenance
 	Fees            Fees
 	History         HistoryID
+
+	// Beside Order, of KindInstructed, KindStop, KindTriggered and KindAmended:
+	Instructions trading.Instructions
+	Trigger      trading.Trigger // of KindStop; and of KindAmended, if the order still waits for it
+	Triggered    Triggered
+	Amended      Amended
+
+	Expired  []Expired // 1 to MaxExpired
+	Switch   Switch
+	Settings Settings
 }
 
 // Currency gives a currency its number, once and for ever.
@@ -153,22 +176,22 @@ type Deposit struct {
 
 // Order is an accepted order with all its immediate effects.
 type Order struct {
-	ID              uint64
-	Account         uint32
-	Key             uint32 // number of the API key; 0: an operator's order
-	Nonce           uint64
-	Side            trading.Side
-	MaxFillsReached bool // max_fills was reached: the remaining amount was cancelled at once
-	Price           money.Price
-	Amount          money.Amount // amount of the request
-	Remaining       money.Amount // rest after the trades; waits in the book unless MaxFillsReached
-	FeeAccount      uint32       // account that receives the fees; 0: there are no fees
-	ClientID        ClientID
-	Trades          []Trade
+	ID            uint64
+	Account       uint32
+	Key           uint32 // number of the API key; 0: an operator's order
+	Nonce         uint64
+	Side          trading.Side
+	RestCancelled bool // the rest was cancelled at once: at max_fills, or as its instructions say
+	Price         money.Price
+	Amount        money.Amount // amount of the request
+	Remaining     money.Amount // rest after the trades; waits in the book unless RestCancelled
+	FeeAccount    uint32       // account that receives the fees; 0: there are no fees
+	ClientID      ClientID
+	Trades        []Trade
 }
 
 // Rests reports whether the order is in the book after the record.
-func (o *Order) Rests() bool { return o.Remaining > 0 && !o.MaxFillsReached }
+func (o *Order) Rests() bool { return o.Remaining > 0 && !o.RestCancelled }
 
 // Trade is one execution of a resting order by the record's order, at the resting price. It moves
 // Amount of the base currency and Price x Amount of the quote currency between the two accounts. It
@@ -195,6 +218,9 @@ type Cancel struct {
 	Side      trading.Side
 	Price     money.Price
 	Remaining money.Amount // amount that was open and is released
+	// Reason is of KindSwept: CancelledSwitch or CancelledDisconnect. Key is then the key of the
+	// switch, and Nonce 0.
+	Reason trading.Reason
 }
 
 // Reasons of a refusal, by which a command is rejected. The numbers are stored.
@@ -218,6 +244,19 @@ const (
 	RefusedAccountBookLimit uint8 = 14 // most open orders of an account in one book reached
 )
 
+// Reasons by which the book refuses orders with instructions.
+//
+//tidy:keep the book decides by them, once it takes instructions
+const (
+	RefusedWouldTrade   uint8 = 15 // a post-only order that would trade at once
+	RefusedWouldTrigger uint8 = 16 // a trigger that the last price has reached already
+	RefusedPriceBand    uint8 = 17 // a price too far from the last one
+	// most waiting orders of a book, or of an account in it, reached
+	RefusedStopLimit uint8 = 18
+	// most orders with an end of a book, or of an account in it, reached
+	RefusedGTDLimit uint8 = 19
+)
+
 // RefusalName names a reason in the statistics and the log of actions: lower case words, joined by
 // underscores. It is "" for an unknown reason.
 func RefusalName(reason uint8) string {
@@ -232,7 +271,9 @@ var refusalNames = [...]string{RefusedNonce: "nonce", RefusedFunds: "funds",
 	RefusedAccountLimit: "account_limit", RefusedBookLimit: "book_limit",
 	RefusedHalted: "halted", RefusedFrozen: "frozen", RefusedNoOrders: "no_orders",
 	RefusedWithdrawal: "withdraw", RefusedTries: "tries", RefusedWithdrawalLimit: "withdraw_limit",
-	RefusedAccountBookLimit: "account_book_limit"}
+	RefusedAccountBookLimit: "account_book_limit", RefusedWouldTrade: "would_trade",
+	RefusedWouldTrigger: "would_trigger", RefusedPriceBand: "price_band",
+	RefusedStopLimit: "too_many_stops", RefusedGTDLimit: "too_many_gtd"}
 
 // Refusal is a command that changed nothing but its nonce.
 type Refusal struct {
@@ -379,6 +420,11 @@ func NewClientID[T string | []byte](s T) (ClientID, error) {
 
 // IsZero reports whether c is the zero ClientID.
 func (c ClientID) IsZero() bool { return c.n == 0 }
+
+// HasPrefix reports whether the id begins with another one. Each id begins with the zero ClientID.
+func (c ClientID) HasPrefix(p ClientID) bool {
+	return c.n >= p.n && string(c.b[:p.n]) == string(p.b[:p.n])
+}
 
 // Append writes the id as text behind dst.
 func (c *ClientID) Append(dst []byte) []byte { return append(dst, c.b[:c.n]...) }

@@ -9,14 +9,15 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
+	"exchange/core/trading"
 )
 
 // newest returns the orders of a naive map in the order of Newest.
-func newest(naive map[uint64]uint16) (list []OpenOrder) {
+func newest(naive map[uint64]OpenOrder) (list []OpenOrder) {
 	ids := slices.Sorted(maps.Keys(naive))
 	slices.Reverse(ids)
 	for _, id := range ids {
-		list = append(list, OpenOrder{id, naive[id]})
+		list = append(list, naive[id])
 	}
 	return list
 }
@@ -24,16 +25,17 @@ func newest(naive map[uint64]uint16) (list []OpenOrder) {
 func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var o OpenOrders
-		naive := map[uint64]uint16{}
+		naive := map[uint64]OpenOrder{}
 		next := uint64(1)
 		add := func(id uint64) {
 			pair := rapid.Uint16Range(1, 3).Draw(t, "pair")
+			side := trading.Side(rapid.IntRange(1, 2).Draw(t, "side"))
 			_, there := naive[id]
-			if o.Add(id, pair) == there {
+			if o.Add(id, pair, side) == there {
 				t.Fatalf("adding %d, there before: %v", id, there)
 			}
 			if !there {
-				naive[id] = pair
+				naive[id] = OpenOrder{id, pair, side}
 			}
 		}
 		remove := func(id uint64) {
@@ -70,7 +72,7 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 			},
 			"go on with a clone": func(t *rapid.T) {
 				c := o.Clone()
-				o.Add(next+100, 1)
+				o.Add(next+100, 1, trading.Buy)
 				o.Remove(next)
 				o = c
 			},
@@ -83,9 +85,18 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 					t.Fatalf("%v, want %v", got, want)
 				}
 				for id := range next + 2 {
-					if o.Pair(id) != naive[id] {
-						t.Fatalf("the pair of %d is %d, want %d", id, o.Pair(id), naive[id])
+					pair, side := o.Find(id)
+					if got := (OpenOrder{naive[id].ID, pair, side}); got != naive[id] {
+						t.Fatalf("order %d is %+v, want %+v", id, got, naive[id])
 					}
+				}
+				var counts, want [3]int
+				o.CountByPair(counts[:])
+				for _, e := range naive {
+					want[e.Pair-1]++
+				}
+				if counts != want {
+					t.Fatalf("%v orders by pair, want %v", counts, want)
 				}
 			},
 		})
@@ -95,7 +106,7 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 func TestRemovedOrdersGiveTheirMemoryBack(t *testing.T) {
 	var o OpenOrders
 	for id := range uint64(100_000) {
-		o.Add(id+1, 1)
+		o.Add(id+1, 1, trading.Sell)
 	}
 	for id := range uint64(99_990) {
 		o.Remove(id + 1)
@@ -107,8 +118,8 @@ func TestRemovedOrdersGiveTheirMemoryBack(t *testing.T) {
 
 func TestNewestStopsWhenAsked(t *testing.T) {
 	var o OpenOrders
-	o.Add(1, 1)
-	o.Add(2, 1)
+	o.Add(1, 1, trading.Buy)
+	o.Add(2, 1, trading.Buy)
 	for e := range o.Newest() {
 		if e.ID != 2 {
 			t.Fatalf("%+v", e)
@@ -125,71 +136,41 @@ func id(n uint64) event.ClientID {
 	return c
 }
 
-func TestExactlyTheLastClosedOrdersAreRemembered(t *testing.T) {
+func TestAClientIDBelongsToItsOpenOrder(t *testing.T) {
 	var c ClientIDs
-	c.Open(1, id(1))
-	if got := c.Close(1); got != id(1) {
-		t.Fatalf("order 1 closes with %v", got)
-	}
-	for n := range uint64(RememberedOrders - 1) { // orders without an id count as well
-		c.Close(n + 2)
-	}
-	if order, taken := c.Order(id(1)); !taken || order != 1 {
-		t.Fatalf("with %d closed orders the first is forgotten", RememberedOrders)
-	}
-	c.Close(RememberedOrders + 1)
-	if _, taken := c.Order(id(1)); taken {
-		t.Fatalf("with %d closed orders the first is remembered", RememberedOrders+1)
-	}
-	if _, past := c.State(); len(past) != 0 {
-		t.Fatalf("%d ids are kept for nothing", len(past))
-	}
-}
-
-func TestOpenOrdersKeepTheirClientIDHoweverOld(t *testing.T) {
-	var c ClientIDs
-	c.Open(1, id(1))
-	for n := range uint64(3 * RememberedOrders) {
-		c.Close(n + 2)
-	}
+	c.Open(1, id(1), 11)
+	c.Open(2, id(2), 12)
 	if order, taken := c.Order(id(1)); !taken || order != 1 || c.Of(1) != id(1) {
-		t.Fatal("an open order lost its id")
+		t.Fatalf("order 1 is not known by its id: %d, %v, %v", order, taken, c.Of(1))
 	}
-	c.Close(1)
-	if _, taken := c.Order(id(1)); !taken || !c.Of(1).IsZero() {
-		t.Fatal("an order that just closed is forgotten, or still open")
+	if got, placedUs := c.Close(1); got != id(1) || placedUs != 11 {
+		t.Fatalf("order 1 closes with %v, placed at %d", got, placedUs)
 	}
-}
-
-func TestAForgottenClientIDCanBeUsedAgain(t *testing.T) {
-	var c ClientIDs
-	c.Open(1, id(1))
-	c.Close(1)
-	for n := range uint64(RememberedOrders) {
-		c.Close(n + 2)
+	if _, taken := c.Order(id(1)); taken || !c.Of(1).IsZero() {
+		t.Fatal("the id of a closed order is kept")
 	}
-	c.Open(20_000, id(1))
-	for n := range uint64(RememberedOrders + 1) {
-		c.Close(n + 30_000)
+	if got, _ := c.Close(1); !got.IsZero() {
+		t.Fatalf("order 1 closes again with %v", got)
 	}
-	if order, taken := c.Order(id(1)); !taken || order != 20_000 {
-		t.Fatal("forgetting the first use frees the second")
+	c.Open(3, id(1), 13)
+	if order, _ := c.Order(id(1)); order != 3 {
+		t.Fatalf("the id is used again by order %d", order)
+	}
+	if got, _ := c.Close(2); got != id(2) {
+		t.Fatalf("order 2 closes with %v", got)
 	}
 }
 
-func TestClientIDsOfManyOrdersStayBounded(t *testing.T) {
+func TestClosedOrdersCostNothing(t *testing.T) {
 	var c ClientIDs
-	for n := range uint64(3 * RememberedOrders) {
-		c.Open(n, id(n))
+	for n := range uint64(1000) {
+		c.Open(n, id(n), 1)
+	}
+	for n := range uint64(1000) {
 		c.Close(n)
-		if want := min(n+1, RememberedOrders); uint64(len(c.ids.orders)) != want ||
-			len(c.ids.open) != 0 || uint64(len(c.ids.past)) != want {
-			t.Fatalf("after %d orders: %d ids, %d open, %d past", n+1, len(c.ids.orders),
-				len(c.ids.open), len(c.ids.past))
-		}
 	}
-	if cap(c.ids.past) > 3*RememberedOrders {
-		t.Errorf("memory for %d closed orders", cap(c.ids.past))
+	if c.open != nil || c.orders != nil {
+		t.Error("an empty set keeps its memory")
 	}
 }
 
@@ -198,9 +179,9 @@ func TestOrdersWithoutAnIDCostNothing(t *testing.T) {
 	n := uint64(0)
 	if allocs := testing.AllocsPerRun(100, func() {
 		n++
-		c.Open(n, event.ClientID{})
+		c.Open(n, event.ClientID{}, 1)
 		c.Close(n)
-	}); allocs != 0 || c.ids != nil {
+	}); allocs != 0 || c.open != nil {
 		t.Errorf("%v allocations", allocs)
 	}
 	if _, taken := c.Order(event.ClientID{}); taken {
@@ -208,11 +189,11 @@ func TestOrdersWithoutAnIDCostNothing(t *testing.T) {
 	}
 }
 
-// script runs random opens and closes; it returns the ids that were in use.
+// script runs random opens and closes; it returns the last id.
 func script(t *rapid.T, c *ClientIDs, from uint64) (last uint64) {
 	for _, open := range rapid.SliceOfN(rapid.Bool(), 0, 60).Draw(t, "opens") {
 		from++
-		c.Open(from, id(from))
+		c.Open(from, id(from), int64(from))
 		if !open {
 			c.Close(from)
 		}
@@ -220,69 +201,16 @@ func script(t *rapid.T, c *ClientIDs, from uint64) (last uint64) {
 	return from
 }
 
-func remembered(c *ClientIDs) int {
-	_, past := c.State()
-	return len(past)
-}
-
-func TestClientIDsComeBackFromTheirState(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var c ClientIDs
-		last := script(t, &c, 0)
-		closed, past := c.State()
-		var back ClientIDs
-		restore := func() { back.Restore(closed, slices.Clone(past)) }
-		openFirst := rapid.Bool().Draw(t, "open first")
-		if !openFirst {
-			restore()
-		}
-		if c.ids != nil {
-			for order, id := range c.ids.open {
-				back.Open(order, id)
-			}
-		}
-		if openFirst {
-			restore()
-		}
-		if !c.Equal(&back) {
-			t.Fatalf("%+v came back as %+v", c, back)
-		}
-		for n := range uint64(RememberedOrders) { // and it forgets at the same moments
-			c.Close(last + n + 1)
-			back.Close(last + n + 1)
-			if remembered(&c) != remembered(&back) {
-				t.Fatalf("%d and %d are remembered", remembered(&c), remembered(&back))
-			}
-		}
-		if !c.Equal(&back) {
-			t.Fatal("they differ later")
-		}
-	})
-}
-
-func TestTwoClonesDoNotShareTheMemoryThatTheyGrowInto(t *testing.T) {
-	var c ClientIDs
-	for n := range uint64(5) { // an odd number leaves room behind the slice
-		c.Open(n, id(n))
-		c.Close(n)
-	}
-	clone := c.Clone()
-	for n, set := range []*ClientIDs{&c, &clone} {
-		set.Open(uint64(100+n), id(uint64(100+n)))
-		set.Close(uint64(100 + n))
-	}
-	if c.ids.past[5].Order != 100 || clone.ids.past[5].Order != 101 {
-		t.Errorf("%v and %v", c.ids.past[5], clone.ids.past[5])
-	}
+func sameIDs(c, d *ClientIDs) bool {
+	return maps.Equal(c.open, d.open) && maps.Equal(c.orders, d.orders)
 }
 
 func TestACloneOfClientIDsIsIndependent(t *testing.T) {
 	// frozen is the content of a set, in memory of its own.
 	frozen := func(c *ClientIDs) *ClientIDs {
-		f := &ClientIDs{closed: c.closed}
-		if c.ids != nil {
-			f.ids = &idSet{orders: maps.Clone(c.ids.orders), open: maps.Clone(c.ids.open),
-				past: slices.Clone(c.ids.past)}
+		f := new(ClientIDs)
+		for order, o := range c.open {
+			f.Open(order, o.id, o.placedUs)
 		}
 		return f
 	}
@@ -290,13 +218,16 @@ func TestACloneOfClientIDsIsIndependent(t *testing.T) {
 		var c ClientIDs
 		last := script(t, &c, 0)
 		clone, was := c.Clone(), frozen(&c)
+		if !sameIDs(&c, was) {
+			t.Fatal("a set differs from one with the same orders")
+		}
 		last = script(t, &c, last)
-		if !clone.Equal(was) {
+		if !sameIDs(&clone, was) {
 			t.Fatal("changing the first changes the clone")
 		}
 		was = frozen(&c)
 		script(t, &clone, last)
-		if !c.Equal(was) {
+		if !sameIDs(&c, was) {
 			t.Fatal("changing the clone changes the first")
 		}
 	})

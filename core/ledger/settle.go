@@ -69,12 +69,9 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		c.Credit = r.Deposit.Amount.Balance()
 	case event.KindOrder:
 		s.order(&r.Order, base, quote)
-	case event.KindCancel:
+	case event.KindCancel, event.KindSwept:
 		k := &r.Cancel
-		t := s.of(k.Account)
-		t.Closed = append(t.Closed, k.Order)
-		currency, held := Need(k.Side, k.Price, k.Remaining, base, quote)
-		t.in(currency).Unlock = held
+		s.cancel(k.Account, k.Order, k.Side, k.Price, k.Remaining, base, quote)
 	case event.KindRefusal:
 		s.of(r.Refusal.Account)
 	case event.KindWithdrawal:
@@ -84,8 +81,24 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		s.withdrawalMoved(&r.WithdrawalMoved)
 	case event.KindCodeRefused:
 		s.of(r.CodeRefused.Account)
+	case event.KindSwitch:
+		s.of(r.Switch.Account)
+	case event.KindSettings:
+		s.of(r.Settings.Account)
+	default:
+		s.special(r, base, quote)
 	}
 	return s.list
+}
+
+// cancel settles an order that leaves the book, or its wait, with that amount open.
+func (s *Settler) cancel(account uint32, order uint64, side trading.Side, price money.Price,
+	open money.Amount, base, quote uint16) {
+	t := s.of(account)
+	t.Closed = append(t.Closed, order)
+	currency, held := Need(side, price, open, base, quote)
+	c := t.in(currency)
+	c.Unlock = c.Unlock.Add(held)
 }
 
 func (s *Settler) withdrawalMoved(m *event.WithdrawalMoved) {

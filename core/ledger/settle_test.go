@@ -125,7 +125,7 @@ func TestSettlementsOfOrders(t *testing.T) {
 		"1: base +4 -0.04 quote -8", "2: base +0.04 -4 unlock 4 quote +8.08 -0.08 closed [7]")
 
 	o := event.Order{ID: 100, Account: 1, Side: buy, Price: price("3"), Amount: amount("4"),
-		Remaining: amount("3"), MaxFillsReached: true,
+		Remaining: amount("3"), RestCancelled: true,
 		Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
 	want := []string{"1: base +1 quote -3", "2: base -1 unlock 1 quote +3 closed [7]"}
 	if got := text(s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base,
@@ -342,7 +342,7 @@ func drawOrder(t *rapid.T) event.Order {
 	units := rapid.OneOf(rapid.Int64Range(1, 1e12), rapid.Int64Range(1, 10))
 	sides := rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell})
 	o := event.Order{Account: accounts.Draw(t, "taker"), Side: sides.Draw(t, "side"),
-		MaxFillsReached: rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")),
+		RestCancelled: rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")),
 		Remaining: money.Amount(units.Draw(t, "rest") - 1)}
 	if rapid.Bool().Draw(t, "fees") {
 		o.FeeAccount = accounts.Draw(t, "fee account")
@@ -365,7 +365,7 @@ func drawOrder(t *rapid.T) event.Order {
 // obvious returns the sums of an order's settlements, and the makers' orders that it closes.
 func obvious(o *event.Order) (want oracle, closed map[uint32][]uint64) {
 	want, closed = oracle{}, map[uint32][]uint64{}
-	if o.Remaining > 0 && !o.MaxFillsReached {
+	if o.Remaining > 0 && !o.RestCancelled {
 		currency, held := base, o.Remaining.Decimal()
 		if o.Side == trading.Buy {
 			currency, held = quote, held.Mul(o.Price.Decimal())

@@ -36,7 +36,12 @@ func (w *Wallet) Get(currency uint16) Holding {
 	return Holding{Currency: currency}
 }
 
-// Put sets a holding, for decoding a snapshot.
+// NewWallet returns a wallet with a copy of the holdings, which are sorted by their currencies.
+func NewWallet(holdings []Holding) Wallet {
+	return Wallet{append([]Holding(nil), holdings...)}
+}
+
+// Put sets a holding.
 func (w *Wallet) Put(h Holding) { *w.at(h.Currency) = h }
 
 // Clone returns a copy that shares nothing.

@@ -95,7 +95,7 @@ func TestATradeIsInOneCandleOfEachFrame(t *testing.T) {
 		c(86_400, 6, 9, 4, 9, 4))
 }
 
-func TestWhatNoTradeCanBePanics(t *testing.T) {
+func TestAnImpossibleTradePanics(t *testing.T) {
 	m := marketOf(trade{10, 1, 1})
 	f := func(name string, call func()) {
 		t.Helper()

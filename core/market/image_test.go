@@ -59,7 +59,7 @@ func TestAnImageThatIsCutIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatNoTradesLeadToIsRefused(t *testing.T) {
+func TestImagesThatNoTradesLeadToAreRefused(t *testing.T) {
 	const us, window = 2000 * minuteUs, windowMinutes
 	head := []uint64{1, us, 4, 6, us} // update id, its time, buy, sell, their time
 	minute := func(age, open, high, low, last uint64) []uint64 {

@@ -38,12 +38,15 @@ func (m *Market) Best(timeUs int64, buy, sell money.Price) {
 // crossed reports best prices that would have traded with each other.
 func crossed(buy, sell money.Price) bool { return sell != 0 && buy >= sell }
 
+// Last returns the price of the last trade ever, 0 before the first.
+func (m *Market) Last() money.Price { return m.candles[Minute].Close }
+
 // Ticker returns the public summary at a moment, in microseconds since the epoch. A moment before
 // the newest trade or best-price change counts as the time of that trade or change.
 func (m *Market) Ticker(nowUs int64) Ticker {
 	happened := max(m.tradeUs, m.bestUs)
 	minute := Minute.Start(max(nowUs, happened))
-	t := Ticker{TimeUs: max(happened, minute*usPerSecond), Last: m.candles[Minute].Close,
+	t := Ticker{TimeUs: max(happened, minute*usPerSecond), Last: m.Last(),
 		Buy: m.buy, Sell: m.sell}
 	if !m.traded() {
 		return t

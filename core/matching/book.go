@@ -17,6 +17,9 @@ type Book struct {
 
 	freeOrder uint32 // first unused order record, linked by next
 	freeLevel uint32 // first unused level record, linked by head
+
+	icebergs map[uint32]Iceberg // hidden parts, by order record; none hides nothing
+	parts    []hiddenPart       // of one Fillable
 }
 
 // Most orders come to a price that has a level already. A hint is the number of the level that was
@@ -28,7 +31,7 @@ const hintBits = 10
 type order struct {
 	id        uint64
 	amount    money.Amount
-	remaining money.Amount
+	remaining money.Amount // displayed
 	timeUs    int64
 	account   uint32
 	level     uint32
@@ -39,7 +42,7 @@ type order struct {
 // A level is the record of a price level, a queue of orders.
 type level struct {
 	price  money.Price
-	amount money.Total // sum of its orders' remaining amounts
+	amount money.Total // sum of its orders' remaining amounts, without hidden parts
 	head   uint32      // oldest order: trades first
 	tail   uint32      // youngest order
 	count  uint32      // orders
@@ -59,6 +62,9 @@ func (b *Book) Match(side trading.Side, limit money.Price, amount money.Amount, 
 	if limit < 1 || amount < 0 || maxFills < 0 {
 		panic(fmt.Sprintf("BUG: match of amount %d at limit %d with at most %d fills",
 			int64(amount), int64(limit), maxFills))
+	}
+	if len(b.icebergs) > 0 && amount > 0 {
+		return b.matchIcebergs(side, limit, amount, maxFills, dst)
 	}
 	makers := b.side(side.Opposite())
 	worst := keyOf(side.Opposite(), limit)
@@ -137,8 +143,8 @@ func (b *Book) Add(o trading.Order) {
 	l.amount = l.amount.Add(o.Remaining)
 }
 
-// Cancel takes an order out of the book and returns it as it was. ok is false when the order is not
-// in the book.
+// Cancel takes an order out of the book and returns it as it was, its hidden part included. ok is
+// false when the order is not in the book.
 func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 	if b.ids.count == 0 {
 		return trading.Order{}, false
@@ -148,12 +154,15 @@ func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 		return trading.Order{}, false
 	}
 	n := uint32(b.ids.entries[entry])
-	o = b.order(n)
+	o = b.displayed(n)
 	ln := b.orders.at(n).level
 	l := b.levels.at(ln)
 	b.ids.remove(entry)
 	b.unlink(l, n)
 	l.amount = l.amount.Sub(o.Remaining)
+	if len(b.icebergs) > 0 {
+		o.Remaining += b.uncover(n)
+	}
 	if l.head == 0 {
 		own := b.side(o.Side)
 		at, _ := own.find(keyOf(o.Side, o.Price))
@@ -162,7 +171,8 @@ func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 	return o, true
 }
 
-// Get returns a copy of a resting order; the second result is false when it is not there.
+// Get returns a copy of a resting order, its hidden part included; the second result is false when
+// it is not there.
 func (b *Book) Get(id uint64) (trading.Order, bool) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
@@ -172,9 +182,10 @@ func (b *Book) Get(id uint64) (trading.Order, bool) {
 }
 
 // Fill applies a recorded fill: amount of the maker id at price. The maker must be the order that
-// Match would take next from its side: the oldest of the best level. It returns the order as it is
-// after the fill; with nothing remaining it has left the book. When the fill does not fit, the
-// error says why and the book is unchanged.
+// Match would take next from its side: the oldest of the best level. The amount is at most what the
+// order displays. Fill returns the order as it is after the fill, its hidden part included; with
+// nothing remaining it has left the book. When the fill does not fit, the error says why and the
+// book is unchanged.
 func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (trading.Order, error) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
@@ -199,6 +210,10 @@ func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (trading.
 	}
 	after := b.order(n)
 	after.Remaining -= amount
+	if len(b.icebergs) > 0 {
+		b.fillHead(makers, amount)
+		return after, nil
+	}
 	var fill [1]Fill
 	b.matchLevel(makers, amount, 1, fill[:0])
 	return after, nil
@@ -215,8 +230,17 @@ func (b *Book) side(s trading.Side) *ladder {
 	panic(fmt.Sprintf("BUG: side %d is neither buy nor sell", s))
 }
 
-// order returns a copy of a record for the outside.
+// order returns a copy of a record for the outside, its hidden part included.
 func (b *Book) order(n uint32) trading.Order {
+	o := b.displayed(n)
+	if len(b.icebergs) > 0 {
+		o.Remaining += b.icebergs[n].Hidden
+	}
+	return o
+}
+
+// displayed returns a copy of a record for the public.
+func (b *Book) displayed(n uint32) trading.Order {
 	o := b.orders.at(n)
 	l := b.levels.at(o.level)
 	return trading.Order{

@@ -3,7 +3,6 @@ package matching
 import (
 	"fmt"
 
-	"exchange/core/money"
 	"exchange/core/trading"
 )
 
@@ -11,35 +10,56 @@ import (
 // the order of Orders. Between two steps both books may change, if they change alike. An order that
 // comes to a place behind which the comparison is already is not compared.
 type Comparison struct {
-	side  trading.Side // none: nothing was compared yet
-	price money.Price  // of the last order compared; 0: none of this side was
-	id    uint64
+	side trading.Side // none: nothing was compared yet
 
-	one, other []trading.Order // of the last step
+	n          int     // orders of a step
+	one, other []whole // of the last step
+	before     []whole // of the step before, on the same side
+}
+
+// A whole order is one with its hidden part, which its remaining amount includes.
+type whole struct {
+	trading.Order
+	Iceberg
 }
 
 // A Difference is the first place at which two books differ. An order without an id is none.
-type Difference struct{ one, other trading.Order }
+type Difference struct{ one, other whole }
 
 // Texts returns both orders for a message.
-func (d *Difference) Texts() (one, other string) {
-	text := func(o trading.Order) string {
-		if o.ID == 0 {
-			return "nothing"
-		}
-		return fmt.Sprintf("%+v", o)
+func (d *Difference) Texts() (one, other string) { return d.one.text(), d.other.text() }
+
+func (w whole) text() string {
+	switch {
+	case w.ID == 0:
+		return "nothing"
+	case w.Hidden == 0:
+		return fmt.Sprintf("%+v", w.Order)
 	}
-	return text(d.one), text(d.other)
+	return fmt.Sprintf("%+v, %+v", w.Order, w.Iceberg)
 }
 
 // Next compares the next n orders, at least one. It reports whether these were the last. A nil
 // difference means that they are equal.
 func (c *Comparison) Next(one, other *Book, n int) (done bool, differ *Difference) {
+	c.Take(one, n)
+	return c.With(other)
+}
+
+// Take is the first half of Next: it copies the next n orders of one book.
+func (c *Comparison) Take(one *Book, n int) {
 	if c.side == 0 {
 		c.side = trading.Buy
 	}
-	c.one = one.appendOrdersAfter(c.one[:0], c.side, c.price, c.id, n)
-	c.other = other.appendOrdersAfter(c.other[:0], c.side, c.price, c.id, n)
+	c.n = n
+	c.before, c.one = c.one, c.before
+	c.one = one.appendAfter(c.one[:0], c.side, c.before, n)
+}
+
+// With is the second half of Next: it compares the copies with the other book as it was when they
+// were taken.
+func (c *Comparison) With(other *Book) (done bool, differ *Difference) {
+	c.other = other.appendAfter(c.other[:0], c.side, c.before, c.n)
 	for i := range max(len(c.one), len(c.other)) {
 		var d Difference
 		if i < len(c.one) {
@@ -52,45 +72,51 @@ func (c *Comparison) Next(one, other *Book, n int) (done bool, differ *Differenc
 			return true, &d
 		}
 	}
-	if len(c.one) == n {
-		last := c.one[n-1]
-		c.price, c.id = last.Price, last.ID
+	if len(c.one) == c.n {
 		return false, nil
 	}
 	done = c.side == trading.Sell
-	c.side, c.price, c.id = trading.Sell, 0, 0
+	c.side, c.one = trading.Sell, c.one[:0]
 	return done, nil
 }
 
-// appendOrdersAfter appends the best n orders of a side behind a place to dst, in the order of
-// Orders: those at price that are younger than the order id, then those at worse prices. The order
-// itself, and its level, need not be there any more. A price of 0 is the place before all. Ids grow
-// within a level, so an order that is gone costs a search of its level's queue at most.
-func (b *Book) appendOrdersAfter(dst []trading.Order, side trading.Side, price money.Price,
-	id uint64, n int) []trading.Order {
-	best := ^uint64(0)
-	if price > 0 {
-		best = keyOf(side, price)
+// appendAfter appends n orders of a side to dst, in the order of Orders: those behind the last of
+// the orders before, the best ones of the side when there is none before.
+func (b *Book) appendAfter(dst []whole, side trading.Side, before []whole, n int) []whole {
+	best, first := ^uint64(0), uint32(0)
+	if last := len(before) - 1; last >= 0 {
+		best = keyOf(side, before[last].Price)
+		first = b.lastInPlace(before)
 	}
 	for ln := range b.side(side).bestFrom(best) {
-		l := b.levels.at(ln)
-		first := l.head
-		if n := b.ids.lookup(id, &b.orders); n != 0 && l.price == price &&
-			b.orders.at(n).level == ln {
-			first = b.orders.at(n).next
+		at := b.levels.at(ln).head
+		if first != 0 {
+			at, first = b.orders.at(first).next, 0
 		}
-		for at := first; at != 0; at = b.orders.at(at).next {
-			if l.price == price && b.orders.at(at).id <= id {
-				continue
-			}
+		for ; at != 0; at = b.orders.at(at).next {
 			if n == 0 {
 				return dst
 			}
-			dst = append(dst, b.order(at))
+			dst = append(dst, whole{b.order(at), b.icebergs[at]})
 			n--
 		}
 	}
 	return dst
+}
+
+// lastInPlace returns the record of the last of the orders that still is what and where it was, as
+// far as they are at the price of the last. It returns 0 when none of these is: then the comparison
+// looks at the rest of their level again, and there are fewer orders to come. An order that a taker
+// has moved back in its level, or its owner in the book, is another one than it was.
+func (b *Book) lastInPlace(orders []whole) uint32 {
+	last := len(orders) - 1
+	for i := last; i >= 0 && orders[i].Price == orders[last].Price; i-- {
+		o := &orders[i]
+		if n := b.ids.lookup(o.ID, &b.orders); n != 0 && b.order(n) == o.Order {
+			return n
+		}
+	}
+	return 0
 }
 
 // bestFrom yields the numbers of the levels whose keys are at most key, best first.

@@ -39,12 +39,20 @@ func compared(one, other *Book, n int, between func()) (steps int, differ *Diffe
 	return steps, differ
 }
 
+// orders returns the orders of a list that hides nothing.
+func orders(list []whole) (orders []trading.Order) {
+	for _, w := range list {
+		orders = append(orders, w.Order)
+	}
+	return orders
+}
+
 func TestOrdersAfterAPlaceAreTheRestOfTheSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawBook(t)
 		for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 			all := b.AppendOrders(nil, side, -1)
-			if got := b.appendOrdersAfter(nil, side, 0, 0, len(all)+1); !slices.Equal(got, all) {
+			if got := b.appendAfter(nil, side, nil, len(all)+1); !slices.Equal(orders(got), all) {
 				t.Fatalf("from the begin there are %d orders, want %d", len(got), len(all))
 			}
 			if len(all) == 0 {
@@ -52,15 +60,20 @@ func TestOrdersAfterAPlaceAreTheRestOfTheSide(t *testing.T) {
 			}
 			at := rapid.IntRange(0, len(all)-1).Draw(t, "at")
 			n := rapid.IntRange(0, len(all)).Draw(t, "n")
-			place := all[at]
-			if rapid.Bool().Draw(t, "gone") {
-				b.Cancel(place.ID)
+			var before []whole
+			for _, o := range all[:at+1] {
+				before = append(before, whole{Order: o})
+			}
+			for range rapid.IntRange(0, at+1).Draw(t, "gone") {
+				b.Cancel(all[at].ID)
+				all = slices.Delete(all, at, at+1)
+				at--
 			}
 			want := all[at+1:]
 			want = want[:min(n, len(want))]
-			got := b.appendOrdersAfter(nil, side, place.Price, place.ID, n)
+			got := orders(b.appendAfter(nil, side, before, n))
 			if !slices.Equal(got, want) {
-				t.Fatalf("%d orders after %+v: %v, want %v", n, place, got, want)
+				t.Fatalf("%d orders after %+v: %v, want %v", n, before, got, want)
 			}
 		}
 	})
@@ -85,11 +98,11 @@ func TestAComparisonFindsEachDifference(t *testing.T) {
 		victim := rapid.SampledFrom(orders).Draw(t, "victim")
 		removed, _ := other.Cancel(victim.ID)
 		if _, differ := compared(one, other, n, func() {}); differ == nil ||
-			differ.one != removed {
+			differ.one.Order != removed {
 			t.Fatalf("without %+v: %+v", removed, differ)
 		}
 		if _, differ := compared(other, one, n, func() {}); differ == nil ||
-			differ.other != removed {
+			differ.other.Order != removed {
 			t.Fatalf("with %+v too many: %+v", removed, differ)
 		}
 	})
@@ -121,6 +134,43 @@ func TestAComparisonGoesOnWhileBothBooksChangeAlike(t *testing.T) {
 		})
 		if differ != nil {
 			t.Fatalf("books that change alike differ: %+v", differ)
+		}
+	})
+}
+
+// Ids do not ascend within a level of which orders go back, or come with an old id.
+func TestAComparisonMissesNothingWhenOrdersMoveBackInTheirLevel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const count = 60
+		one, other := New(), New()
+		victim := uint64(rapid.IntRange(1, count).Draw(t, "victim"))
+		for id := uint64(count); id > 0; id-- {
+			o := trading.Order{ID: id, Account: 1, Side: trading.Sell, Price: 10, Amount: 1000,
+				Remaining: 1000}
+			i := Iceberg{Display: 2, Hidden: 998}
+			one.AddIceberg(o, i)
+			if id == victim {
+				i.Hidden = 997
+			}
+			other.AddIceberg(o, i)
+		}
+		n := rapid.IntRange(1, 40).Draw(t, "n")
+		_, differ := compared(one, other, n, func() {
+			for range rapid.IntRange(0, 3).Draw(t, "moves") {
+				o, _ := one.Next(trading.Sell)
+				if o.ID == victim {
+					break // it would be another one in either book
+				}
+				amount := money.Amount(rapid.IntRange(1, 2).Draw(t, "amount"))
+				one.Match(trading.Buy, 10, amount, 1, nil)
+				other.Match(trading.Buy, 10, amount, 1, nil)
+			}
+		})
+		if differ == nil || differ.one.ID != victim || differ.other.ID != victim {
+			t.Fatalf("order %d hides another amount: %+v", victim, differ)
+		}
+		if one, other := differ.Texts(); one == other {
+			t.Fatalf("both are told as %s", one)
 		}
 	})
 }

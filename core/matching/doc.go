@@ -23,8 +23,33 @@
 // then Add for the recorded rest, and Cancel. Fill returns an error when the record does not fit
 // the book, so a replay that went astray is noticed at its first wrong step.
 //
-// A snapshot is Orders of both sides. Adding them to a new book, each side in the order of Orders,
-// makes an equal book. Its methods give the same answers, now and after any further calls.
+// A snapshot is Open of both sides. Adding its orders to a new book with AddIceberg, each side in
+// the order of Open, makes an equal book. Its methods give the same answers, now and after any
+// further calls.
+//
+// # Instructions
+//
+// Match and Add are all that a plain order needs, and what runs for it: icebergs in the book cost
+// it one comparison while there are none. An order with instructions needs one of these besides:
+//
+//   - ioc, market: Match, and no Add
+//   - fok: Fillable first, which changes nothing
+//   - self-trade prevention, a quote amount: MatchWith
+//   - post-only: Crosses or Slide instead of Match
+//   - iceberg: AddIceberg instead of Add. Orders and Levels have what the book displays; Get, Next,
+//     Cancel and Fill speak of all that is open
+//   - amend: Amend where the order keeps its place, otherwise Cancel, Match and Add
+//
+// Stops has the orders of a pair that wait for a trade at a price, and the queue of those that were
+// triggered. Both sides call Trade once for each record with trades, after the orders that the
+// record closes were removed, and derive the same queue. An order that rests in the book and waits
+// at once (one-cancels-other) is in both.
+//
+// Stops at one trigger price trigger by id, not by age: an amended stop has an old id. So they are
+// in lists that are sorted by price and id, and not in levels with queues.
+//
+// A Schedule orders ids by a time. It is here, and not beside the actor that expires orders,
+// because it is the list that stops are sorted by.
 //
 // # Rules
 //
@@ -33,14 +58,18 @@
 // book never rests crossed: Add refuses an order that Match would have filled.
 //
 // The book has no clock, no randomness, no I/O and no goroutine, and it ranges over no map. So the
-// same calls give the same results, everywhere and always. It knows accounts as plain numbers and
-// lets an account trade with itself.
+// same calls give the same results, everywhere and always. It knows accounts as plain numbers. An
+// account trades with itself, unless the taker says otherwise.
+//
+// A part of an iceberg that is used up is followed by the next one, behind all other orders at its
+// price and within the same match. So the fills of one match may name it more than once, and ids do
+// not ascend within a level.
 //
 // # Ownership
 //
-// A Book belongs to one goroutine at a time; nothing in it locks, reads included. Orders, fills and
-// levels are handed out as copies. The sequences of Orders and Levels read the book as they go:
-// finish one before changing the book.
+// A Book belongs to one goroutine at a time; nothing in it locks, reads included. So do Stops and a
+// Schedule. Orders, fills and levels are handed out as copies. The sequences of Orders, Open,
+// Levels and All read as they go: finish one before changing the book or the stops.
 //
 // A broken promise of the caller panics with "BUG:" before anything has changed.
 //
@@ -48,12 +77,17 @@
 //
 // With n resting orders and m price levels on a side:
 //
-//	Match         O(1) for each fill
+//	Match         O(1) for each fill, and for each prevented order
+//	Fillable      O(1) for each fill that it counts
 //	Add           O(log m); O(1) at the best price, mostly O(1) at a price that has a level
 //	Cancel        O(1); O(log m) when it empties its level
 //	Get, Fill     O(1)
+//	Amend         O(1)
 //	Best, Len     O(1)
 //	AppendLevels  O(1) for each level
+//
+// With n stops Add and Remove take O(log n). Trade takes two comparisons when it triggers nothing,
+// otherwise O(log n) for each stop that it queues.
 //
 // O(log m) is the search for a price. A new level also moves at most 254 others by one
 // position, in one cache-friendly copy, and now and then splits their run (see the type ladder).
@@ -70,11 +104,17 @@
 // next peak: to shrink a book, restore it into a new one. An empty book is 4 kB; the first order on
 // each side brings the blocks, about 50 kB in all.
 //
-//	book.go    matching, resting, cancelling, filling
-//	types.go   Fill, one execution
-//	read.go    best prices, levels and orders for readers
-//	levels.go  the ladder: price levels of one side
-//	index.go   the table of ids
-//	compare.go two books, some orders at a time
-//	slab.go    blocks of records
+//	book.go           matching, resting, cancelling, filling
+//	types.go          Fill, one execution
+//	special.go        MatchWith, Fillable, and the prices of post-only orders
+//	iceberg.go        hidden parts, and amends that keep an order's place
+//	stops.go          orders that wait for a price, and the queue of triggered ones
+//	schedule.go       ids by time
+//	read.go           best prices, levels and orders for readers
+//	levels.go         the ladder: price levels of one side
+//	sorted.go         the sorted list behind stops and schedules
+//	index.go          the table of ids
+//	compare.go        two books, some orders at a time
+//	compare_stops.go  the stops of two sides, some at a time
+//	slab.go           blocks of records
 package matching

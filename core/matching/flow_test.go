@@ -62,8 +62,8 @@ func mixed(resting int, depth float64) shape {
 		crossing: 1. / 11, trend: []float64{1, 1}, run: 1}
 }
 
-// markets is a costly flow: of 100 orders about 95 end by a cancel. It takes run new orders until a
-// price has moved as far as the name says.
+// markets returns a costly flow: of 100 orders about 95 end by a cancel. It takes run new orders
+// until a price has moved as far as the name says.
 func markets(run int) []shape {
 	list := []shape{
 		{name: "quiet book", resting: 200, away: powerLaw(2), walk: 0.05, trend: []float64{1, 1}},
@@ -167,7 +167,7 @@ func (f *flow) newOrder() (m message, crosses bool) {
 	return f.order(f.away(f.rng)), false
 }
 
-// order is one of a random side and amount, so far away on its side of the mid price.
+// order returns an order of a random side and amount, so far away on its side of the mid price.
 func (f *flow) order(away float64) message {
 	f.id += 1 + f.rng.Uint64N(5)
 	f.walked += f.walk * f.rng.NormFloat64()
@@ -247,7 +247,7 @@ func play(b *Book, m message, fills []Fill) ([]Fill, bool) {
 	return fills, true
 }
 
-func TestMarketsAreWhatTheySay(t *testing.T) {
+func TestFlowsHaveTheShapeOfTheirMarket(t *testing.T) {
 	f := func(s shape, first, last float64) {
 		t.Helper()
 		s.resting = min(s.resting, 1000)

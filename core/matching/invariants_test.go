@@ -39,6 +39,9 @@ func checkInvariants(b *Book) error {
 	if buy, sell := b.sides[0].best, b.sides[1].best; buy != 0 && sell != 0 && buy >= ^sell {
 		return fmt.Errorf("the book is crossed: buy %d, sell %d", buy, ^sell)
 	}
+	if err := checkIcebergs(b); err != nil {
+		return err
+	}
 	entries := 0
 	for _, e := range b.ids.entries {
 		if e != 0 {
@@ -48,6 +51,18 @@ func checkInvariants(b *Book) error {
 	if entries != b.ids.count || 4*entries > 3*len(b.ids.entries) {
 		return fmt.Errorf("%d entries of %d in the id table, want %d", entries, len(b.ids.entries),
 			b.ids.count)
+	}
+	return nil
+}
+
+// checkIcebergs looks whether each hidden part belongs to an order, and fits it.
+func checkIcebergs(b *Book) error {
+	for n, i := range b.icebergs {
+		o := b.orders.at(n)
+		if b.ids.lookup(o.id, &b.orders) != n || i.Hidden < 1 || i.Display < 1 ||
+			i.Hidden > o.amount-o.remaining {
+			return fmt.Errorf("iceberg %+v of order record %+v is wrong", i, *o)
+		}
 	}
 	return nil
 }

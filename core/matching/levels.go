@@ -50,7 +50,8 @@ func (l *ladder) bestLevel() uint32 {
 	return r.levels[r.n-1]
 }
 
-// find returns the level of a key, 0 when there is none, and its place, or where it belongs.
+// find returns the level of a key, 0 when there is none, and the place of the key, where a new
+// level belongs too.
 func (l *ladder) find(key uint64) (at place, level uint32) {
 	if len(l.runs) == 0 {
 		return place{}, 0
@@ -124,8 +125,9 @@ func (l *ladder) remove(at place) {
 	switch {
 	case r.n == 0:
 		l.dropRun(at.run)
-	case r.n < runCap/4:
+	case r.n < runCap/4 && len(l.runs) > 1:
 		l.firsts[at.run] = r.keys[0]
+		l.merge(at.run)
 		l.merge(max(at.run-1, 0))
 	default:
 		l.firsts[at.run] = r.keys[0]

@@ -84,23 +84,29 @@ func compareLadder(t *testing.T, l *ladder, keys []uint64) {
 
 func TestLadderStaysDenseWhenItThinsOut(t *testing.T) {
 	const n = 100_000
-	var l ladder
-	for key := uint64(1); key <= n; key++ {
-		at, _ := l.find(key)
-		l.insert(at, key, uint32(key))
-	}
-	for key := uint64(1); key <= n; key++ {
-		if key%50 != 0 {
+	f := func(leaves func(i uint64) (key uint64)) {
+		t.Helper()
+		var l ladder
+		for key := uint64(1); key <= n; key++ {
 			at, _ := l.find(key)
-			l.remove(at)
+			l.insert(at, key, uint32(key))
+		}
+		for i := uint64(1); i <= n; i++ {
+			if key := leaves(i); key%50 != 0 {
+				at, _ := l.find(key)
+				l.remove(at)
+			}
+		}
+		if err := checkLadder(&l); err != nil {
+			t.Fatal(err)
+		}
+		// Of two neighbors together more than half a run is used, or one of them was not touched
+		// lately.
+		if most := 8 * (n / 50) / runCap; l.count != n/50 || len(l.runs) > most {
+			t.Errorf("%d levels are in %d runs, at most %d expected", l.count, len(l.runs), most)
 		}
 	}
-	if err := checkLadder(&l); err != nil {
-		t.Fatal(err)
-	}
-	// Of two neighbors together more than half a run is used, or one of them was not touched
-	// lately.
-	if most := 8 * (n / 50) / runCap; l.count != n/50 || len(l.runs) > most {
-		t.Errorf("%d levels are in %d runs, at most %d expected", l.count, len(l.runs), most)
-	}
+	f(func(i uint64) uint64 { return i })
+	f(func(i uint64) uint64 { return n + 1 - i })
+	f(func(i uint64) uint64 { return 1 + i*7919%n })
 }

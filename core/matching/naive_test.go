@@ -16,9 +16,22 @@ import (
 
 // A naive book is the obvious implementation. Each side is a slice of orders, best first and oldest
 // first at a price, with plain loops over it.
-type naive struct{ buys, sells []trading.Order }
+type naive struct{ buys, sells []kept }
 
-func (b *naive) side(s trading.Side) *[]trading.Order {
+// A kept order has what it displays as its remaining amount.
+type kept struct {
+	trading.Order
+	hidden, display money.Amount
+}
+
+// whole returns the order with its hidden part.
+func (k *kept) whole() trading.Order {
+	o := k.Order
+	o.Remaining += k.hidden
+	return o
+}
+
+func (b *naive) side(s trading.Side) *[]kept {
 	if s == trading.Buy {
 		return &b.buys
 	}
@@ -40,20 +53,37 @@ func (b *naive) match(side trading.Side, limit money.Price, amount money.Amount,
 		if len(fills) == maxFills {
 			return fills, amount, true
 		}
-		o := &(*makers)[0]
-		taken := min(amount, o.Remaining)
+		taken := min(amount, (*makers)[0].Remaining)
 		amount -= taken
-		o.Remaining -= taken
-		fills = append(fills, Fill{Maker: o.ID, MakerAccount: o.Account, Price: o.Price,
-			Amount: taken, MakerRemaining: o.Remaining})
-		if o.Remaining == 0 {
-			*makers = slices.Delete(*makers, 0, 1)
-		}
+		fills = append(fills, b.trade(side.Opposite(), taken))
 	}
 	return fills, amount, false
 }
 
-func (b *naive) add(o trading.Order) {
+// trade takes an amount of the first order of a side.
+func (b *naive) trade(side trading.Side, taken money.Amount) Fill {
+	own := b.side(side)
+	o := (*own)[0]
+	o.Remaining -= taken
+	f := Fill{Maker: o.ID, MakerAccount: o.Account, Price: o.Price, Amount: taken,
+		MakerRemaining: o.Remaining + o.hidden}
+	if o.Remaining > 0 {
+		(*own)[0] = o
+		return f
+	}
+	*own = slices.Delete(*own, 0, 1)
+	if o.hidden > 0 {
+		o.Remaining = min(o.display, o.hidden)
+		o.hidden -= o.Remaining
+		b.insert(o)
+	}
+	return f
+}
+
+func (b *naive) add(o trading.Order) { b.insert(kept{Order: o}) }
+
+// insert puts an order behind all others at its price.
+func (b *naive) insert(o kept) {
 	own := b.side(o.Side)
 	i := 0
 	for i < len(*own) && !better(o.Side, o.Price, (*own)[i].Price) {
@@ -63,21 +93,28 @@ func (b *naive) add(o trading.Order) {
 }
 
 func (b *naive) get(id uint64) (trading.Order, bool) {
-	for _, own := range []*[]trading.Order{&b.buys, &b.sells} {
-		for i := range *own {
-			if (*own)[i].ID == id {
-				return (*own)[i], true
+	if k := b.find(id); k != nil {
+		return k.whole(), true
+	}
+	return trading.Order{}, false
+}
+
+func (b *naive) find(id uint64) *kept {
+	for _, own := range [...][]kept{b.buys, b.sells} {
+		for i := range own {
+			if own[i].ID == id {
+				return &own[i]
 			}
 		}
 	}
-	return trading.Order{}, false
+	return nil
 }
 
 func (b *naive) cancel(id uint64) (trading.Order, bool) {
 	o, ok := b.get(id)
 	if ok {
 		own := b.side(o.Side)
-		*own = slices.DeleteFunc(*own, func(o trading.Order) bool { return o.ID == id })
+		*own = slices.DeleteFunc(*own, func(o kept) bool { return o.ID == id })
 	}
 	return o, ok
 }
@@ -380,29 +417,52 @@ func (d *differential) compareTops() error {
 }
 
 func (d *differential) compareAll() error {
+	return errors.Join(sameBook("the book", d.fast, &d.slow),
+		sameBook("the replaying book", d.replay, &d.slow))
+}
+
+// sameBook compares a whole book with the naive one, and checks its own invariants.
+func sameBook(name string, b *Book, slow *naive) error {
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		levels, orders := d.slow.levels(side, -1), *d.slow.side(side)
-		if got := d.fast.AppendLevels(nil, side, -1); !slices.Equal(got, levels) ||
-			d.fast.LevelCount(side) != len(levels) {
-			return fmt.Errorf("%d levels of %v: %+v\nwant %+v", d.fast.LevelCount(side), side, got,
-				levels)
+		levels := slow.levels(side, -1)
+		if got := b.AppendLevels(nil, side, -1); !slices.Equal(got, levels) ||
+			b.LevelCount(side) != len(levels) {
+			return fmt.Errorf("%s has %d levels of %v: %+v\nwant %+v", name, b.LevelCount(side),
+				side, got, levels)
 		}
-		if got := d.fast.AppendOrders(nil, side, -1); !slices.Equal(got, orders) {
-			return fmt.Errorf("orders of %v: %+v\nwant %+v", side, got, orders)
+		var displayed []trading.Order
+		var all, got []kept
+		for _, k := range *slow.side(side) {
+			displayed = append(displayed, k.Order)
+			if k.hidden == 0 {
+				k.display = 0
+			}
+			all = append(all, k)
 		}
-		if got := d.replay.AppendOrders(nil, side, -1); !slices.Equal(got, orders) {
-			return fmt.Errorf("replayed orders of %v: %+v\nwant %+v", side, got, orders)
+		if got := b.AppendOrders(nil, side, -1); !slices.Equal(got, displayed) {
+			return fmt.Errorf("%s displays of %v: %+v\nwant %+v", name, side, got, displayed)
+		}
+		for o, i := range b.Open(side) {
+			o.Remaining -= i.Hidden
+			got = append(got, kept{o, i.Hidden, i.Display})
+			if b.Iceberg(o.ID) != i {
+				return fmt.Errorf("%s hides %+v of order %d, want %+v", name, b.Iceberg(o.ID), o.ID,
+					i)
+			}
+		}
+		if !slices.Equal(got, all) {
+			return fmt.Errorf("%s has of %v: %+v\nwant %+v", name, side, got, all)
 		}
 	}
-	return errors.Join(checkInvariants(d.fast), checkInvariants(d.replay))
+	return checkInvariants(b)
 }
 
 // restored returns a new book made of the orders of another.
 func restored(b *Book) *Book {
 	r := New()
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		for o := range b.Orders(side) {
-			r.Add(o)
+		for o, i := range b.Open(side) {
+			r.AddIceberg(o, i)
 		}
 	}
 	return r

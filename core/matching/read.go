@@ -33,14 +33,14 @@ func (b *Book) Len() int { return b.ids.count }
 // LevelCount returns the number of price levels of a side.
 func (b *Book) LevelCount(side trading.Side) int { return b.side(side).count }
 
-// Orders yields the orders of a side, best price first, oldest first at a price. The book must not
-// change meanwhile.
+// Orders yields what the orders of a side display, best price first, oldest first at a price. The
+// remaining amounts are without hidden parts: Open has all. The book must not change meanwhile.
 func (b *Book) Orders(side trading.Side) iter.Seq[trading.Order] {
 	ladder := b.side(side)
 	return func(yield func(trading.Order) bool) {
 		for ln := range ladder.bestFirst {
 			for n := b.levels.at(ln).head; n != 0; n = b.orders.at(n).next {
-				if !yield(b.order(n)) {
+				if !yield(b.displayed(n)) {
 					return
 				}
 			}
@@ -83,7 +83,7 @@ func (b *Book) AppendOrders(dst []trading.Order, side trading.Side, n int) []tra
 	}
 	for ln := range b.side(side).bestFirst {
 		for at := b.levels.at(ln).head; at != 0; at = b.orders.at(at).next {
-			dst = append(dst, b.order(at))
+			dst = append(dst, b.displayed(at))
 			if n--; n == 0 {
 				return dst
 			}

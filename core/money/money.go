@@ -74,6 +74,12 @@ func (p Price) FitsDecimals(n int) bool { return fits(int64(p), n) }
 // FitsDecimals reports whether the amount can be written with that many fractional digits.
 func (a Amount) FitsDecimals(n int) bool { return fits(int64(a), n) }
 
+// PriceUnit returns one unit of the last of that many fractional digits.
+func PriceUnit(decimals int) Price { return Price(pow10[FixedDecimals-decimals]) }
+
+// AmountUnit returns one unit of the last of that many fractional digits.
+func AmountUnit(decimals int) Amount { return Amount(pow10[FixedDecimals-decimals]) }
+
 func fits(v int64, decimals int) bool {
 	if decimals >= FixedDecimals {
 		return true
@@ -92,6 +98,22 @@ func (b Balance) Sub(c Balance) Balance { return Balance{b.u.sub(c.u)} }
 
 // Cmp returns -1, 0 or 1 as b is below, equal to or above c.
 func (b Balance) Cmp(c Balance) int { return b.u.cmp(c.u) }
+
+// Average returns the average price of trades that have moved b of the quote currency for an amount
+// of the base currency, which is at least 1. Digits behind the eighth are cut off: the price is
+// only shown, and no money moves by it.
+//
+//tidy:keep answers about orders with instructions show it
+func (b Balance) Average(amount Amount) Price {
+	if amount < 1 || b.u.hi >= uint64(amount) {
+		panic("BUG: an average price of no amount, or above all prices")
+	}
+	p, _ := bits.Div64(b.u.hi, b.u.lo, uint64(amount))
+	if p > uint64(MaxPrice) {
+		panic("BUG: an average price above all prices")
+	}
+	return Price(p)
+}
 
 // IsZero reports whether the balance is 0.
 func (b Balance) IsZero() bool { return b.u == uint128{} }

@@ -182,3 +182,58 @@ func BenchmarkParseAppend(b *testing.B) {
 		buf = p.Append(buf[:0])
 	}
 }
+
+func TestABandIsExactToTheEdgesOfPrices(t *testing.T) {
+	for _, p := range []Price{0, 1, 3, 99, 1e8, 52_500_12345678, MaxPrice - 1, MaxPrice} {
+		for _, r := range []Rate{0, 1, 5_000_000, 33_333_333, MaxRate - 1, MaxRate} {
+			price, rate := decimal.New(int64(p), 0), decimal.New(int64(r), -8)
+			one := decimal.New(1, 0)
+			above := decimal.Min(price.Mul(one.Add(rate)).Floor(), decimal.New(int64(MaxPrice), 0))
+			below := price.Mul(one.Sub(rate)).Ceil()
+			if got := p.Above(r); int64(got) != above.IntPart() {
+				t.Errorf("%d above by %v: %d, want %v", int64(p), r, int64(got), above)
+			}
+			if got := p.Below(r); int64(got) != below.IntPart() {
+				t.Errorf("%d below by %v: %d, want %v", int64(p), r, int64(got), below)
+			}
+		}
+	}
+}
+
+// The average price is between the prices of the trades, and times the amount it is at most a unit
+// for each unit of the amount below the value.
+func TestAveragePricesAreCutOff(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.OneOf(rapid.Int64Range(1, 1<<61), rapid.Int64Range(1, 100))
+		low, high := MaxPrice, Price(0)
+		var value Balance
+		var amount Amount
+		for range rapid.IntRange(1, 3).Draw(t, "trades") {
+			p, a := Price(n.Draw(t, "price")), Amount(n.Draw(t, "amount"))
+			value, amount = value.Add(p.Times(a).Balance()), amount+a
+			low, high = min(low, p), max(high, p)
+		}
+		got := value.Average(amount)
+		if got < low || got > high || got.Times(amount).Balance().Cmp(value) > 0 ||
+			(got+1).Times(amount).Balance().Cmp(value) <= 0 {
+			t.Fatalf("%v for %v is on average %v, with prices from %v to %v", value, amount, got,
+				low, high)
+		}
+	})
+	if got := MaxPrice.Times(MaxAmount).Balance().Average(MaxAmount); got != MaxPrice {
+		t.Errorf("the largest price is on average %v", got)
+	}
+	for _, c := range []struct {
+		value  Balance
+		amount Amount
+	}{{Balance{}, 0}, {BalanceFromBits(1, 0), 1}, {BalanceFromBits(0, 1<<63), 1}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v for %v units has an average price", c.value, int64(c.amount))
+				}
+			}()
+			c.value.Average(c.amount)
+		}()
+	}
+}

@@ -1,4 +1,5 @@
-// Package plantedtest builds tests of the exchange with mistakes in it, to show that they can fail.
+// Package plantedtest builds tests of the exchange with mistakes planted in its code, to show that
+// the tests can fail.
 //
 // A mistake is planted in a copy of a file (go build -overlay), so the exchange itself has no
 // switches for it. All mistakes of a list are in one build, each asleep until the environment

@@ -59,7 +59,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindCodeRefused:
 		err = s.codeRefused(r)
 	default:
-		err = fmt.Errorf("unknown kind")
+		err = fmt.Errorf("this program does not know records of this kind")
 	}
 	if err != nil {
 		return err
@@ -90,8 +90,8 @@ func (s *State) currency(c *event.Currency) error {
 		slices.ContainsFunc(s.currencies, func(known Currency) bool {
 			return known.Code == c.Code
 		}) {
-		return fmt.Errorf("currency %s has number %d after %d currencies, or exists", c.Code,
-			c.Number, len(s.currencies))
+		return fmt.Errorf("currency %s exists already, or its number %d is not the next after %d",
+			c.Code, c.Number, len(s.currencies))
 	}
 	s.currencies = append(s.currencies, Currency{Code: c.Code})
 	return nil
@@ -99,8 +99,8 @@ func (s *State) currency(c *event.Currency) error {
 
 func (s *State) account(a *event.Account) error {
 	if int(a.ID) != len(s.accounts)+1 || s.names[a.Name] != 0 {
-		return fmt.Errorf("account %q has id %d after %d accounts, or its name is taken", a.Name,
-			a.ID, len(s.accounts))
+		return fmt.Errorf("account %q exists already, or its id %d is not the next after %d",
+			a.Name, a.ID, len(s.accounts))
 	}
 	s.accounts = append(s.accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email})
 	s.names[a.Name] = a.ID
@@ -111,13 +111,14 @@ func (s *State) account(a *event.Account) error {
 func (s *State) pair(p *event.Pair) error {
 	switch {
 	case int(p.Number) != len(s.pairs)+1:
-		return fmt.Errorf("pair %s has number %d after %d pairs", p.Name, p.Number, len(s.pairs))
+		return fmt.Errorf("pair %s has number %d, which is not the next after %d", p.Name, p.Number,
+			len(s.pairs))
 	case slices.ContainsFunc(s.pairs, func(known *Pair) bool { return known.Name == p.Name }):
-		return fmt.Errorf("pair %s exists", p.Name)
+		return fmt.Errorf("pair %s exists already", p.Name)
 	case p.Base == 0 || p.Quote == 0 || p.Base == p.Quote ||
 		int(max(p.Base, p.Quote)) > len(s.currencies):
-		return fmt.Errorf("pair %s is of currencies %d and %d of %d", p.Name, p.Base, p.Quote,
-			len(s.currencies))
+		return fmt.Errorf("pair %s trades currency %d for %d: it needs two of the %d that exist",
+			p.Name, p.Base, p.Quote, len(s.currencies))
 	}
 	s.pairs = append(s.pairs, &Pair{Number: p.Number, Name: p.Name, Base: p.Base, Quote: p.Quote,
 		Book: matching.New()})
@@ -136,8 +137,8 @@ func (s *State) newKey(k *event.Key) error {
 	a := s.Account(k.Account)
 	if a == nil || int(k.Number) != len(s.keys)+1 || s.keyNames[k.Key] != 0 {
 		return fmt.Errorf(
-			"key %q of account %d has number %d after %d keys, or exists, or its account does not",
-			k.Key, k.Account, k.Number, len(s.keys))
+			"key %q exists already, or its account %d does not, or its number %d is not the next "+
+				"after %d", k.Key, k.Account, k.Number, len(s.keys))
 	}
 	s.keys = append(s.keys, &Key{Key: *k})
 	s.keyNames[k.Key] = k.Number
@@ -149,7 +150,7 @@ func (s *State) newKey(k *event.Key) error {
 func (s *State) revoke(number uint32) error {
 	k := s.key(number)
 	if k == nil || k.Revoked {
-		return fmt.Errorf("key number %d is not alive", number)
+		return fmt.Errorf("key number %d does not exist, or was revoked already", number)
 	}
 	*k = Key{Key: event.Key{Number: k.Number, Account: k.Account, Key: k.Key.Key}, Revoked: true}
 	return nil
@@ -160,18 +161,19 @@ func (s *State) revoke(number uint32) error {
 func (s *State) deposit(d *event.Deposit) error {
 	switch {
 	case d.ID != s.deposits+1:
-		return fmt.Errorf("deposit %d after deposit %d", d.ID, s.deposits)
+		return fmt.Errorf("deposit %d is not the next after %d", d.ID, s.deposits)
 	case d.Reference == "":
 		return fmt.Errorf("deposit %d has no reference", d.ID)
 	case d.Currency == 0 || int(d.Currency) > len(s.currencies):
 		return fmt.Errorf("there is no currency %d", d.Currency)
 	case d.Amount < 1:
-		return fmt.Errorf("a deposit of %d units", int64(d.Amount))
+		return fmt.Errorf("deposit %d is of %d units: it must be of at least 1", d.ID,
+			int64(d.Amount))
 	}
 	c := &s.currencies[d.Currency-1]
 	total := c.Deposited.Add(d.Amount.Balance())
 	if total.Cmp(money.MaxSupply) >= 0 {
-		return fmt.Errorf("%v %s would be deposited in all, the most is below %v", total, c.Code,
+		return fmt.Errorf("all deposits of %s would be %v: they must stay below %v", c.Code, total,
 			money.MaxSupply)
 	}
 	c.Deposited = total
@@ -185,13 +187,14 @@ func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32,
 	a := s.Account(account)
 	switch {
 	case p == nil:
-		return nil, fmt.Errorf("there is no such pair")
+		return nil, fmt.Errorf("its pair does not exist")
 	case a == nil:
 		return nil, fmt.Errorf("there is no account %d", account)
 	case id <= p.lastOrder:
-		return nil, fmt.Errorf("id %d after id %d of %s", id, p.lastOrder, p.Name)
+		return nil, fmt.Errorf("id %d is not above %d, the last of %s", id, p.lastOrder, p.Name)
 	case timeUs < p.timeUs:
-		return nil, fmt.Errorf("time %d us after %d us of %s", timeUs, p.timeUs, p.Name)
+		return nil, fmt.Errorf("its time %d us is before %d us, the last of %s", timeUs, p.timeUs,
+			p.Name)
 	}
 	p.lastOrder, p.timeUs = id, timeUs
 	s.lastOrder = max(s.lastOrder, id)
@@ -206,7 +209,7 @@ func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	}
 	k := s.key(key)
 	if k == nil || k.Account != account {
-		return fmt.Errorf("key number %d is not of account %d", key, account)
+		return fmt.Errorf("key number %d does not belong to account %d", key, account)
 	}
 	if !k.Revoked {
 		k.Nonce = max(k.Nonce, nonce)
@@ -221,10 +224,10 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		return err
 	}
 	if p.Halted {
-		return fmt.Errorf("an order is accepted while trading on %s is halted", p.Name)
+		return fmt.Errorf("an order was accepted while trading on %s was halted", p.Name)
 	}
 	if _, taken := taker.ClientIDs.Order(o.ClientID); taken {
-		return fmt.Errorf("client order id %v of account %s is used twice", o.ClientID, taker.Name)
+		return fmt.Errorf("an open order of account %s has id %v", taker.Name, o.ClientID)
 	}
 	if err := s.possible(o); err != nil {
 		return err
@@ -233,11 +236,11 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	for i := range o.Trades {
 		t := &o.Trades[i]
 		if t.ID <= p.lastTrade || t.Amount > open {
-			return fmt.Errorf("trade %d of %d units after trade %d, with %v open", t.ID,
+			return fmt.Errorf("trade %d of %d units must be above trade %d, and %v is open", t.ID,
 				int64(t.Amount), p.lastTrade, open)
 		}
 		if outside(o.Side, t.Price, o.Price) {
-			return fmt.Errorf("trade %d at %d units is beyond the order's limit of %v", t.ID,
+			return fmt.Errorf("trade %d at %d units is beyond the order's limit price of %v", t.ID,
 				int64(t.Price), o.Price)
 		}
 		p.lastTrade = t.ID
@@ -248,7 +251,8 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		}
 		if maker.Account != t.MakerAccount || maker.Remaining != t.MakerRemaining ||
 			maker.Side == o.Side {
-			return fmt.Errorf("trade %d: order %d in the book is %+v", t.ID, t.Maker, maker)
+			return fmt.Errorf("trade %d is of order %d, but the book has this order as %+v", t.ID,
+				t.Maker, maker)
 		}
 		if err := checkFees(o, t); err != nil {
 			return err
@@ -261,23 +265,23 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	}
 	s.lastTrade = max(s.lastTrade, p.lastTrade)
 	if open != o.Remaining {
-		return fmt.Errorf("%v remains after the trades, the record says %d units", open,
+		return fmt.Errorf("%v remains after the trades, but the record says %d units", open,
 			int64(o.Remaining))
 	}
-	taker.ClientIDs.Open(o.ID, o.ClientID)
+	taker.ClientIDs.Open(o.ID, o.ClientID, r.TimeUs)
 	resting := trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
 		Amount: o.Amount, Remaining: o.Remaining, TimeUs: r.TimeUs}
 	if o.Rests() {
 		if best, any := p.Book.Best(o.Side.Opposite()); any && !outside(o.Side, best, o.Price) {
-			return fmt.Errorf("order %d rests at %v and crosses the book, where the best is %v",
+			return fmt.Errorf("order %d would rest at %v, which crosses the best price, %v",
 				o.ID, o.Price, best)
 		}
-		if !taker.Open.AddSide(o.ID, p.Number, o.Side) {
+		if !taker.Open.Add(o.ID, p.Number, o.Side) {
 			return fmt.Errorf("account %s has an open order %d in another pair", taker.Name, o.ID)
 		}
 		p.Book.Add(resting)
 	} else {
-		s.close(p, resting, o.MaxFillsReached, r.TimeUs, e)
+		s.close(p, resting, o.RestCancelled, r.TimeUs, e)
 	}
 	p.Market.Order(r)
 	p.noteBest(r.TimeUs)
@@ -288,13 +292,14 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 func (s *State) possible(o *event.Order) error {
 	switch {
 	case o.Price < 1 || o.Amount < 1 || o.Side != trading.Buy && o.Side != trading.Sell:
-		return fmt.Errorf("an order of side %d for %d units at %d units", o.Side, int64(o.Amount),
-			int64(o.Price))
-	case o.MaxFillsReached && (o.Remaining == 0 || len(o.Trades) == 0):
-		return fmt.Errorf("%d trades leave %d units, and the record says that the rest is cut",
+		return fmt.Errorf("order %d cannot be of side %d, for %d units, at %d units", o.ID, o.Side,
+			int64(o.Amount), int64(o.Price))
+	case o.RestCancelled && (o.Remaining == 0 || len(o.Trades) == 0):
+		return fmt.Errorf(
+			"the record says that the limit of fills cut off the rest, but %d trades leave %d",
 			len(o.Trades), int64(o.Remaining))
 	case o.FeeAccount != 0 && s.Account(o.FeeAccount) == nil:
-		return fmt.Errorf("there is no account %d for the fees", o.FeeAccount)
+		return fmt.Errorf("the account for fees, %d, does not exist", o.FeeAccount)
 	}
 	return nil
 }
@@ -318,7 +323,8 @@ func checkFees(o *event.Order, t *event.Trade) error {
 		taker, maker = maker, taker
 	}
 	if o.FeeAccount == 0 || t.TakerFee.Cmp(taker) > 0 || t.MakerFee.Cmp(maker) > 0 {
-		return fmt.Errorf("trade %d: fees of %v of %v and %v of %v for account %d", t.ID,
+		return fmt.Errorf("trade %d has fees of %v of %v (taker) and %v of %v (maker) for account "+
+			"%d: they must not be above what a side receives, and need an account", t.ID,
 			t.TakerFee, taker, t.MakerFee, maker, o.FeeAccount)
 	}
 	return nil
@@ -333,8 +339,8 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 	if !ok || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price ||
 		o.Remaining != c.Remaining {
 		return fmt.Errorf(
-			"cancel of order %d (%v %d units of account %d at %d units): the book has %+v", c.Order,
-			c.Side, int64(c.Remaining), c.Account, int64(c.Price), o)
+			"cancel of order %d (%v %d units of account %d at %d units), but the book has %+v",
+			c.Order, c.Side, int64(c.Remaining), c.Account, int64(c.Price), o)
 	}
 	s.close(p, o, true, r.TimeUs, e)
 	p.Market.Cancel(r)
@@ -353,7 +359,8 @@ func (p *Pair) noteBest(timeUs int64) {
 func (s *State) close(p *Pair, o trading.Order, cancelled bool, timeUs int64, e *Effects) {
 	a := s.accounts[o.Account-1]
 	a.Open.Remove(o.ID)
-	id := a.ClientIDs.Close(o.ID)
+	a.Closed++
+	id, _ := a.ClientIDs.Close(o.ID)
 	e.Closed = append(e.Closed, ClosedOrder{Order: o, Pair: p.Number, Cancelled: cancelled,
 		ClosedUs: timeUs, ClientID: id})
 }

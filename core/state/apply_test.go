@@ -121,50 +121,62 @@ func refusedOrder(t *testing.T, name string, change spoiler, text string) {
 	refused(t, name, r, text)
 }
 
+// Configuration says for how long the id of a closed order is taken, and no replay depends on that.
+func TestTheClientOrderIDOfAClosedOrderMayBeUsedAgain(t *testing.T) {
+	s, r := small(), buy()
+	r.Order.ClientID, _ = event.NewClientID("past")
+	apply(t, s, r)
+	bob := s.Account(2)
+	if id, taken := bob.ClientIDs.Order(r.Order.ClientID); !taken || id != r.Order.ID {
+		t.Errorf("the id belongs to order %d", id)
+	}
+	if bob.Closed != 1 || s.Account(1).Closed != 1 {
+		t.Errorf("%d and %d orders have closed, want one of each account", s.Account(1).Closed,
+			bob.Closed)
+	}
+}
+
 func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 	f := func(name string, change spoiler, text string) {
 		t.Helper()
 		refusedOrder(t, name, change, text)
 	}
-	f("no pair", func(r R, o O, t T) { r.Pair = 0 }, "no such pair")
-	f("an unknown pair", func(r R, o O, t T) { r.Pair = 3 }, "no such pair")
+	f("no pair", func(r R, o O, t T) { r.Pair = 0 }, "its pair does not exist")
+	f("an unknown pair", func(r R, o O, t T) { r.Pair = 3 }, "its pair does not exist")
 	f("account 0", func(r R, o O, t T) { o.Account = 0 }, "no account 0")
 	f("an unknown account", func(r R, o O, t T) { o.Account = 4 }, "no account 4")
 	f("an unknown key", func(r R, o O, t T) { o.Key = 2 }, "key number 2")
 	f("another account's key", func(r R, o O, t T) { o.Key = 1 },
-		"key number 1 is not of account 2")
-	f("an id that does not grow", func(r R, o O, t T) { o.ID = 4 }, "id 4 after id 4")
-	f("time that goes back", func(r R, o O, t T) { r.TimeUs = 32 }, "time 32 us after 33 us")
+		"key number 1 does not belong to account 2")
+	f("an id that does not grow", func(r R, o O, t T) { o.ID = 4 }, "id 4 is not above 4")
+	f("time that goes back", func(r R, o O, t T) { r.TimeUs = 32 }, "time 32 us is before 33 us")
 	f("a client order id used by an open order",
 		func(r R, o O, t T) { o.Account = 1; o.ClientID, _ = event.NewClientID("first") },
-		"first of account alice is used twice")
-	f("a client order id used by a closed order",
-		func(r R, o O, t T) { o.ClientID, _ = event.NewClientID("past") },
-		"past of account bob is used twice")
-	f("no price", func(r R, o O, t T) { o.Price = 0 }, "an order of side 1")
+		"an open order of account alice has id first")
+	f("no price", func(r R, o O, t T) { o.Price = 0 }, "cannot be of side 1")
 	f("a negative price", func(r R, o O, t T) { o.Price = -1 }, "at -1 units")
 	f("no amount", func(r R, o O, t T) { o.Amount, o.Remaining, o.Trades = 0, 0, nil },
 		"for 0 units")
 	f("a negative amount", func(r R, o O, t T) { o.Amount = -1 }, "for -1 units")
-	f("no side", func(r R, o O, t T) { o.Side = 0 }, "an order of side 0")
-	f("a side of neither", func(r R, o O, t T) { o.Side = 3 }, "an order of side 3")
+	f("no side", func(r R, o O, t T) { o.Side = 0 }, "cannot be of side 0")
+	f("a side of neither", func(r R, o O, t T) { o.Side = 3 }, "cannot be of side 3")
 	f("more remaining than is left", func(r R, o O, t T) { o.Remaining++ },
 		"remains after the trades")
 	f("less remaining than is left", func(r R, o O, t T) { o.Remaining-- },
 		"remains after the trades")
 	f("a negative rest", func(r R, o O, t T) { o.Remaining = -1 }, "remains after the trades")
 	f("a cut of nothing",
-		func(r R, o O, t T) { o.Amount, o.Remaining, o.MaxFillsReached = coin/2, 0, true },
-		"rest is cut")
+		func(r R, o O, t T) { o.Amount, o.Remaining, o.RestCancelled = coin/2, 0, true },
+		"cut off the rest")
 	f("a cut without a trade", func(r R, o O, t T) {
-		o.Remaining, o.Trades, o.MaxFillsReached = coin, nil, true
-	}, "rest is cut")
+		o.Remaining, o.Trades, o.RestCancelled = coin, nil, true
+	}, "cut off the rest")
 	f("a rest that crosses the book", func(r R, o O, t T) { o.Trades, o.Remaining = nil, coin },
-		"crosses the book, where the best is 10")
+		"crosses the best price, 10")
 	f("a sell whose rest crosses the book", func(r R, o O, t T) {
 		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9 * coin, Amount: coin,
 			Remaining: coin}
-	}, "crosses the book, where the best is 9")
+	}, "crosses the best price, 9")
 	f("an order above what its account has", func(r R, o O, t T) {
 		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin, Amount: 9 * coin,
 			Remaining: 9 * coin}
@@ -190,7 +202,7 @@ func TestApplyRefusesTradesThatDoNotFit(t *testing.T) {
 		refusedOrder(t, name, change, text)
 	}
 	f("a trade id that does not grow", func(r R, o O, t T) { t.ID = 1 },
-		"trade 1 of 50000000 units after trade 1")
+		"trade 1 of 50000000 units must be above trade 1")
 	f("a trade of more than the order", func(r R, o O, t T) { o.Amount, o.Remaining = coin/4, 0 },
 		"open")
 	f("a trade of nothing", func(r R, o O, t T) { t.Amount = 0 }, "fill of order 1 by 0")
@@ -205,19 +217,19 @@ func TestApplyRefusesTradesThatDoNotFit(t *testing.T) {
 		"its price is 1000000000")
 	f("a price of nothing", func(r R, o O, t T) { t.Price = 0 }, "its price is 1000000000")
 	f("a buy at a price above its limit", func(r R, o O, t T) { o.Price = 10*coin - 1 },
-		"beyond the order's limit")
+		"beyond the order's limit price")
 	f("a maker of another account", func(r R, o O, t T) { t.MakerAccount = 3 },
-		"order 1 in the book is")
+		"order 1, but the book has")
 	f("a maker with another rest", func(r R, o O, t T) { t.MakerRemaining = 1 },
-		"order 1 in the book is")
+		"order 1, but the book has")
 	f("a maker of the same side", func(r R, o O, t T) {
 		t.Maker, t.MakerAccount, t.Price, t.MakerRemaining = 3, 2, 9*coin, 3*coin/2
-	}, "order 3 in the book is")
+	}, "order 3, but the book has")
 	f("a sell at a price below its limit", func(r R, o O, t T) {
 		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9*coin + 1, Amount: coin,
 			Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2, Price: 9 * coin, Amount: coin,
 				MakerRemaining: coin}}}
-	}, "beyond the order's limit")
+	}, "beyond the order's limit price")
 	f("a trade above what its account has",
 		func(r R, o O, t T) { o.Account = 3; o.Amount, o.Remaining = coin/2, 0 }, "account house: ")
 }
@@ -228,7 +240,7 @@ func TestApplyRefusesFeesThatDoNotFit(t *testing.T) {
 		refusedOrder(t, name, change, text)
 	}
 	f("an unknown fee account", func(r R, o O, t T) { o.FeeAccount = 4 },
-		"no account 4 for the fees")
+		"fees, 4, does not exist")
 	f("a taker fee for no account", func(r R, o O, t T) {
 		o.FeeAccount, t.TakerFee = 0, money.Amount(1).Balance()
 	}, "for account 0")
@@ -271,17 +283,17 @@ func TestApplyRefusesCancelsThatDoNotFit(t *testing.T) {
 		change(&r, &r.Cancel)
 		refused(t, what, r, text)
 	}
-	f("no pair", func(r *event.Record, c *event.Cancel) { r.Pair = 0 }, "no such pair")
+	f("no pair", func(r *event.Record, c *event.Cancel) { r.Pair = 0 }, "its pair does not exist")
 	f("another pair", func(r *event.Record, c *event.Cancel) { r.Pair = 2 }, "the book has")
 	f("an unknown account", func(r *event.Record, c *event.Cancel) { c.Account = 4 },
 		"no account 4")
 	f("another account", func(r *event.Record, c *event.Cancel) { c.Account, c.Key = 2, 0 },
 		"the book has")
 	f("another account's key", func(r *event.Record, c *event.Cancel) { c.Account = 2 },
-		"key number 1 is not of account 2")
+		"key number 1 does not belong to account 2")
 	f("an unknown key", func(r *event.Record, c *event.Cancel) { c.Key = 2 }, "key number 2")
 	f("an id that does not grow", func(r *event.Record, c *event.Cancel) { c.ID = 4 },
-		"id 4 after id 4")
+		"id 4 is not above 4")
 	f("time that goes back", func(r *event.Record, c *event.Cancel) { r.TimeUs = 32 }, "time 32 us")
 	f("an order that is not open", func(r *event.Record, c *event.Cancel) { c.Order = 4 },
 		"the book has")
@@ -301,9 +313,10 @@ func TestApplyRefusesDepositsThatDoNotFit(t *testing.T) {
 		change(&r.Deposit)
 		refused(t, name, r, text)
 	}
-	f("a deposit id twice", func(d *event.Deposit) { d.ID = 2 }, "deposit 2 after deposit 2")
+	f("a deposit id twice", func(d *event.Deposit) { d.ID = 2 },
+		"deposit 2 is not the next after 2")
 	f("a deposit id that is not the next", func(d *event.Deposit) { d.ID = 4 },
-		"deposit 4 after deposit 2")
+		"deposit 4 is not the next after 2")
 	f("no reference", func(d *event.Deposit) { d.Reference = "" }, "has no reference")
 	f("a deposit of no currency", func(d *event.Deposit) { d.Currency = 0 }, "no currency 0")
 	f("a deposit of an unknown currency", func(d *event.Deposit) { d.Currency = 4 },
@@ -311,8 +324,8 @@ func TestApplyRefusesDepositsThatDoNotFit(t *testing.T) {
 	f("a deposit to no account", func(d *event.Deposit) { d.Account = 0 }, "no account 0")
 	f("a deposit to an unknown account", func(d *event.Deposit) { d.Account = 4 },
 		"no account 4")
-	f("a deposit of nothing", func(d *event.Deposit) { d.Amount = 0 }, "a deposit of 0 units")
-	f("a negative deposit", func(d *event.Deposit) { d.Amount = -1 }, "a deposit of -1 units")
+	f("a deposit of nothing", func(d *event.Deposit) { d.Amount = 0 }, "deposit 3 is of 0 units")
+	f("a negative deposit", func(d *event.Deposit) { d.Amount = -1 }, "deposit 3 is of -1 units")
 }
 
 func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
@@ -324,49 +337,51 @@ func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
 		R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1, Key: 2}}, "key number 2")
 	f("a refusal of another account's key",
 		R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 2, Key: 1}},
-		"key number 1 is not of account 2")
+		"key number 1 does not belong to account 2")
 	f("a currency number twice", R{Kind: event.KindCurrency,
-		Currency: event.Currency{Number: 3, Code: "LTC"}}, "number 3 after 3")
+		Currency: event.Currency{Number: 3, Code: "LTC"}}, "number 3 is not the next after 3")
 	f("a currency number that is not the next",
 		R{Kind: event.KindCurrency, Currency: event.Currency{Number: 5, Code: "LTC"}},
-		"number 5 after 3")
+		"number 5 is not the next after 3")
 	f("a currency code twice", R{Kind: event.KindCurrency,
-		Currency: event.Currency{Number: 4, Code: "BTC"}}, "or exists")
+		Currency: event.Currency{Number: 4, Code: "BTC"}}, "BTC exists already")
 	f("a pair number twice", R{Kind: event.KindPair,
-		NewPair: event.Pair{Number: 2, Name: "BTC_ETH", Base: 1, Quote: 3}}, "number 2 after 2")
+		NewPair: event.Pair{Number: 2, Name: "BTC_ETH", Base: 1, Quote: 3}},
+		"number 2, which is not the next after 2")
 	f("a pair name twice", R{Kind: event.KindPair,
 		NewPair: event.Pair{Number: 3, Name: "BTC_USD", Base: 1, Quote: 3}}, "exists")
 	f("a pair of one currency", R{Kind: event.KindPair,
-		NewPair: event.Pair{Number: 3, Name: "BTC_BTC", Base: 1, Quote: 1}}, "currencies 1 and 1")
+		NewPair: event.Pair{Number: 3, Name: "BTC_BTC", Base: 1, Quote: 1}}, "currency 1 for 1")
 	f("a pair without a base", R{Kind: event.KindPair,
-		NewPair: event.Pair{Number: 3, Name: "X_BTC", Quote: 1}}, "currencies 0 and 1")
+		NewPair: event.Pair{Number: 3, Name: "X_BTC", Quote: 1}}, "currency 0 for 1")
 	f("a pair without a quote", R{Kind: event.KindPair,
-		NewPair: event.Pair{Number: 3, Name: "BTC_X", Base: 1}}, "currencies 1 and 0")
+		NewPair: event.Pair{Number: 3, Name: "BTC_X", Base: 1}}, "currency 1 for 0")
 	f("a pair of an unknown currency",
 		R{Kind: event.KindPair, NewPair: event.Pair{Number: 3, Name: "BTC_X", Base: 1, Quote: 4}},
-		"currencies 1 and 4 of 3")
+		"currency 1 for 4: it needs two of the 3")
 	f("an account id twice", R{Kind: event.KindAccount,
-		Account: event.Account{ID: 3, Name: "carol"}}, "id 3 after 3")
+		Account: event.Account{ID: 3, Name: "carol"}}, "id 3 is not the next after 3")
 	f("an account id that is not the next",
-		R{Kind: event.KindAccount, Account: event.Account{ID: 5, Name: "carol"}}, "id 5 after 3")
+		R{Kind: event.KindAccount, Account: event.Account{ID: 5, Name: "carol"}},
+		"id 5 is not the next after 3")
 	f("an account name twice", R{Kind: event.KindAccount,
-		Account: event.Account{ID: 4, Name: "alice"}}, "name is taken")
+		Account: event.Account{ID: 4, Name: "alice"}}, "exists already")
 	f("a key number twice", R{Kind: event.KindKey,
-		Key: event.Key{Number: 1, Account: 1, Key: "new"}}, "number 1 after 1")
+		Key: event.Key{Number: 1, Account: 1, Key: "new"}}, "number 1 is not the next after 1")
 	f("a key twice", R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 1, Key: "alice-1"}},
-		"or exists")
+		"exists already")
 	f("a key of an unknown account",
 		R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 4, Key: "new"}},
-		"account does not")
+		"account 4 does not")
 	f("the end of an unknown key",
 		R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 2}},
-		"key number 2 is not alive")
-	f("an unknown kind", R{Kind: 100}, "unknown kind")
+		"key number 2 does not exist")
+	f("an unknown kind", R{Kind: 100}, "does not know records of this kind")
 
 	s := small()
 	apply(t, s, R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})
 	if err := s.Apply(&R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}},
-		new(Effects)); err == nil || !strings.Contains(err.Error(), "not alive") {
+		new(Effects)); err == nil || !strings.Contains(err.Error(), "was revoked already") {
 		t.Errorf("a key that ends twice: %v", err)
 	}
 }
@@ -392,7 +407,7 @@ func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
 		r := anew()
 		change(&r.Key)
 		if err := s.Apply(&r, new(Effects)); err == nil ||
-			!strings.Contains(err.Error(), "after 1 keys, or exists") {
+			!strings.Contains(err.Error(), "exists already, or its account") {
 			t.Errorf("%s: %v", what, err)
 		}
 		if got := s.KeyByName("alice-1"); !reflect.DeepEqual(*got, was) {
@@ -423,7 +438,7 @@ func TestApplyRefusesDepositsThatReachTheSupply(t *testing.T) {
 	r.Deposit.ID = 1
 	s.currencies[0].Deposited = money.MaxSupply.Sub(r.Deposit.Amount.Balance())
 	if err := s.Apply(&r, new(Effects)); err == nil ||
-		!strings.Contains(err.Error(), "would be deposited in all") {
+		!strings.Contains(err.Error(), "all deposits of BTC would be") {
 		t.Error(err)
 	}
 	s.currencies[0].Deposited = money.MaxSupply.Sub((r.Deposit.Amount + 1).Balance())
@@ -450,7 +465,7 @@ func TestTheNonceOfARevokedKeyCountsNoMore(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownHasNoEntry(t *testing.T) {
+func TestUnknownNamesHaveNoEntry(t *testing.T) {
 	s := small()
 	if s.Pair(0) != nil || s.Pair(3) != nil || s.Account(0) != nil || s.Account(4) != nil ||
 		s.AccountByName("carol") != nil || s.KeyByName("x") != nil {

@@ -18,8 +18,7 @@ import (
 //   - an account's withdrawals are exactly its pending ones
 func (s *State) Check() error {
 	c := checker{State: s, sums: make([]money.Balance, len(s.currencies)),
-		held: make(map[uint32]*ledger.Wallet, len(s.accounts)),
-		open: make(map[uint32]int, len(s.accounts))}
+		held: make([]ledger.Wallet, len(s.accounts)), open: make([]int, len(s.accounts))}
 	for _, p := range s.pairs {
 		if err := c.book(p); err != nil {
 			return err
@@ -36,8 +35,8 @@ func (s *State) Check() error {
 		}
 	}
 	if c.listed != len(s.withdrawals) {
-		return fmt.Errorf("accounts have %d pending withdrawals, there are %d", c.listed,
-			len(s.withdrawals))
+		return fmt.Errorf("the accounts have %d pending withdrawals, but the state has %d",
+			c.listed, len(s.withdrawals))
 	}
 	return c.currencies()
 }
@@ -45,10 +44,10 @@ func (s *State) Check() error {
 // A checker has the sums that one Check derives.
 type checker struct {
 	*State
-	sums   []money.Balance           // balances of all accounts, by currency-1
-	held   map[uint32]*ledger.Wallet // money that books and withdrawals hold, by account
-	open   map[uint32]int            // orders in the books, by account
-	listed int                       // pending withdrawals in the accounts' lists
+	sums   []money.Balance // balances of all accounts, by currency-1
+	held   []ledger.Wallet // money that books and withdrawals hold, by account-1
+	open   []int           // orders in the books, by account-1
+	listed int             // pending withdrawals in the accounts' lists
 }
 
 // book checks a pair's book against the open orders of accounts, and notes the money that its
@@ -57,29 +56,36 @@ func (c *checker) book(p *Pair) error {
 	bid, hasBid := p.Book.Best(trading.Buy)
 	ask, hasAsk := p.Book.Best(trading.Sell)
 	if hasBid && hasAsk && bid >= ask {
-		return fmt.Errorf("the book of %s is crossed: buy %v, sell %v", p.Name, bid, ask)
+		return fmt.Errorf("the book of %s is crossed: its best prices are buy %v and sell %v",
+			p.Name, bid, ask)
 	}
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 		for o := range p.Book.Orders(side) {
 			a := c.Account(o.Account)
-			if a == nil || a.Open.Pair(o.ID) != p.Number || a.Open.Side(o.ID) != o.Side {
+			if a == nil || !isOpen(a, p, &o) {
 				return fmt.Errorf(
 					"order %d in the book of %s is not among the open orders of account %d",
 					o.ID, p.Name, o.Account)
 			}
 			if o.ID > p.lastOrder {
-				return fmt.Errorf("order %d of %s is above its counter %d", o.ID, p.Name,
-					p.lastOrder)
+				return fmt.Errorf("order %d of %s is above the last id given there, %d", o.ID,
+					p.Name, p.lastOrder)
 			}
-			c.open[a.ID]++
+			c.open[a.ID-1]++
 			currency, need := ledger.Need(o.Side, o.Price, o.Remaining, p.Base, p.Quote)
 			if !c.hold(a.ID, currency, need) {
-				return fmt.Errorf("the open orders of account %s hold more than there can be",
+				return fmt.Errorf("the open orders of account %s hold more money than can exist",
 					a.Name)
 			}
 		}
 	}
 	return nil
+}
+
+// isOpen reports whether an order of a pair's book is among the open orders of an account.
+func isOpen(a *Account, p *Pair, o *trading.Order) bool {
+	pair, side := a.Open.Find(o.ID)
+	return pair == p.Number && side == o.Side
 }
 
 // withdrawal checks that a withdrawal is pending and its account's, and notes the money that it
@@ -88,12 +94,12 @@ func (c *checker) withdrawal(id uint64, w *Withdrawal) error {
 	if a := c.Account(w.Account); a == nil || id != w.ID || id > c.lastWithdrawal ||
 		!slices.Contains(a.Withdrawals(), w) {
 		return fmt.Errorf(
-			"withdrawal %d is not among the pending ones of account %d, or above the counter %d",
+			"withdrawal %d is not pending for account %d, or above the last id given, %d",
 			id, w.Account, c.lastWithdrawal)
 	}
 	if !w.Pending() || !c.hold(w.Account, w.Currency, w.Amount.Balance()) {
-		return fmt.Errorf("withdrawal %d has status %d, or all hold more than there can be", w.ID,
-			w.Status)
+		return fmt.Errorf("withdrawal %d has status %d, or with it its account's orders and "+
+			"withdrawals hold more money than can exist", w.ID, w.Status)
 	}
 	return nil
 }
@@ -101,11 +107,7 @@ func (c *checker) withdrawal(id uint64, w *Withdrawal) error {
 // hold adds to the money that an account's orders and withdrawals hold. It returns false on an
 // impossible sum.
 func (c *checker) hold(account uint32, currency uint16, need money.Balance) bool {
-	w := c.held[account]
-	if w == nil {
-		w = new(ledger.Wallet)
-		c.held[account] = w
-	}
+	w := &c.held[account-1]
 	h := w.Get(currency)
 	h.Balance = h.Balance.Add(need)
 	w.Put(h)
@@ -116,18 +118,15 @@ func (c *checker) hold(account uint32, currency uint16, need money.Balance) bool
 // and adds its balances to the sums.
 func (c *checker) account(a *Account) error {
 	c.listed += len(a.Withdrawals())
-	if n := a.Open.Len(); n != c.open[a.ID] {
-		return fmt.Errorf("account %s has %d open orders, the books have %d", a.Name, n,
-			c.open[a.ID])
+	if n := a.Open.Len(); n != c.open[a.ID-1] {
+		return fmt.Errorf("account %s has %d open orders, but the books have %d of them", a.Name, n,
+			c.open[a.ID-1])
 	}
-	held := c.held[a.ID]
-	if held == nil {
-		held = new(ledger.Wallet)
-	}
+	held := &c.held[a.ID-1]
 	for _, h := range held.Holdings() { // also of currencies that the account's wallet lacks
 		if reserve := a.Wallet.Get(h.Currency).Reserve; reserve != h.Balance {
 			return fmt.Errorf(
-				"account %s reserves %v of currency %d, its open orders and withdrawals hold %v",
+				"account %s reserves %v of currency %d, but its orders and withdrawals hold %v",
 				a.Name, reserve, h.Currency, h.Balance)
 		}
 	}
@@ -142,22 +141,23 @@ func (c *checker) account(a *Account) error {
 // holding checks one currency of an account, of which its orders and withdrawals hold held.
 func (c *checker) holding(a *Account, h ledger.Holding, held money.Balance) error {
 	if h.Currency == 0 || int(h.Currency) > len(c.sums) {
-		return fmt.Errorf("account %s holds currency %d", a.Name, h.Currency)
+		return fmt.Errorf("account %s holds currency %d, which does not exist", a.Name, h.Currency)
 	}
 	code := c.State.currencies[h.Currency-1].Code
 	if h.Reserve != held {
-		return fmt.Errorf("account %s reserves %v %s, its open orders and withdrawals hold %v",
+		return fmt.Errorf("account %s reserves %v %s, but its orders and withdrawals hold %v",
 			a.Name, h.Reserve, code, held)
 	}
 	if h.Reserve.Cmp(h.Balance) > 0 {
-		return fmt.Errorf("account %s reserves %v of %v %s", a.Name, h.Reserve, h.Balance, code)
+		return fmt.Errorf("account %s reserves %v of only %v %s", a.Name, h.Reserve, h.Balance,
+			code)
 	}
 	if h.Balance.Cmp(money.MaxSupply) > 0 {
-		return fmt.Errorf("account %s has %v %s, more than there can be", a.Name, h.Balance, code)
+		return fmt.Errorf("account %s has %v %s, more than can exist", a.Name, h.Balance, code)
 	}
 	sum := &c.sums[h.Currency-1]
 	if *sum = sum.Add(h.Balance); sum.Cmp(money.MaxSupply) > 0 {
-		return fmt.Errorf("all balances of %s are above %v", code, money.MaxSupply)
+		return fmt.Errorf("all balances of %s together are above %v", code, money.MaxSupply)
 	}
 	return nil
 }
@@ -167,11 +167,11 @@ func (c *checker) currencies() error {
 	for i, currency := range c.State.currencies {
 		code, in, out := currency.Code, currency.Deposited, currency.Withdrawn
 		if out.Cmp(in) > 0 {
-			return fmt.Errorf("%v %s were withdrawn of %v deposited", out, code, in)
+			return fmt.Errorf("%v %s were withdrawn, but only %v deposited", out, code, in)
 		}
 		if got, want := c.sums[i], in.Sub(out); got != want {
-			return fmt.Errorf("all balances of %s are %v, deposits - withdrawals are %v", code, got,
-				want)
+			return fmt.Errorf("all balances of %s are %v, but deposits - withdrawals are %v", code,
+				got, want)
 		}
 	}
 	return nil

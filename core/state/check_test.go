@@ -45,15 +45,15 @@ func TestCheckFindsWrongBalances(t *testing.T) {
 	}, "all balances of USD")
 	f("the largest balance", func(s *State) {
 		change(s, 1, 1, func(h *ledger.Holding) { h.Balance = most })
-	}, "more than there can be")
+	}, "more than can exist")
 	f("two balances that are too large together", func(s *State) {
 		for a := range uint32(2) {
 			change(s, a+1, 1, func(h *ledger.Holding) { h.Balance = money.MaxSupply })
 		}
-	}, "all balances of BTC are above")
+	}, "all balances of BTC together are above")
 	f("a balance below its reserve", func(s *State) {
 		change(s, 2, 2, func(h *ledger.Holding) { h.Balance = h.Reserve.Sub(unit) })
-	}, "account bob reserves 48 of 47.9")
+	}, "account bob reserves 48 of only 47.9")
 	f("a reserve with a unit more", func(s *State) {
 		change(s, 1, 1, func(h *ledger.Holding) { h.Reserve = h.Reserve.Add(unit) })
 	}, "account alice reserves")
@@ -62,7 +62,7 @@ func TestCheckFindsWrongBalances(t *testing.T) {
 	}, "account bob reserves")
 	f("a reserve for no order", func(s *State) {
 		change(s, 3, 1, func(h *ledger.Holding) { h.Reserve = unit })
-	}, "its open orders and withdrawals hold 0")
+	}, "its orders and withdrawals hold 0")
 	f("a reserve without a balance", func(s *State) {
 		s.Account(3).Wallet.Put(ledger.Holding{Currency: 3, Reserve: unit})
 	}, "account house reserves")
@@ -84,16 +84,19 @@ func TestCheckFindsWrongOpenOrders(t *testing.T) {
 	}
 	f("an open order that is forgotten", func(s *State) { s.Account(1).Open.Remove(2) },
 		"order 2 in the book of BTC_USD")
-	f("an open order that is nowhere", func(s *State) { s.Account(1).Open.Add(9, 1) },
-		"3 open orders, the books have 2")
+	f("an open order that is nowhere", func(s *State) { s.Account(1).Open.Add(9, 1, trading.Buy) },
+		"3 open orders, but the books have 2")
 	f("an open order in another pair",
-		func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 2) },
+		func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 2, trading.Buy) },
 		"order 2 in the book of BTC_USD")
-	f("an open order without its side",
-		func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 1) },
+	f("an open order of another side", func(s *State) {
+		_, side := s.Account(1).Open.Find(2)
+		s.Account(1).Open.Remove(2)
+		s.Account(1).Open.Add(2, 1, side.Opposite())
+	},
 		"order 2 in the book of BTC_USD")
 	f("a book without an order", func(s *State) { s.pairs[0].Book.Cancel(2) },
-		"2 open orders, the books have 1")
+		"2 open orders, but the books have 1")
 	f("a book with a smaller order", func(s *State) {
 		o, _ := s.pairs[0].Book.Cancel(2)
 		o.Remaining--
@@ -110,12 +113,12 @@ func TestCheckFindsWrongOpenOrders(t *testing.T) {
 		s.pairs[0].Book.Add(o)
 	}, "account 4")
 	f("an order above its pair's counter", func(s *State) { s.pairs[0].lastOrder = 2 },
-		"order 3 of BTC_USD is above its counter 2")
+		"order 3 of BTC_USD is above the last id given there, 2")
 	add := func(s *State, o trading.Order) {
 		o.Remaining = o.Amount
 		s.pairs[1].Book.Add(o)
 		s.pairs[1].lastOrder = o.ID
-		s.Account(o.Account).Open.AddSide(o.ID, 2, o.Side)
+		s.Account(o.Account).Open.Add(o.ID, 2, o.Side)
 	}
 	// alice holds BTC and USD: an order that sells ETH is found though she never touched ETH.
 	f("an order of a currency that the account never held", func(s *State) {
@@ -126,7 +129,7 @@ func TestCheckFindsWrongOpenOrders(t *testing.T) {
 			add(s, trading.Order{ID: 10 + id, Account: 1, Side: trading.Buy,
 				Price: money.MaxPrice, Amount: money.MaxAmount})
 		}
-	}, "hold more than there can be")
+	}, "hold more money than can exist")
 }
 
 func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
@@ -151,9 +154,9 @@ func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
 	f("a withdrawal of an unknown currency", func(s *State) { another(s, 4) },
 		"account alice reserves 0 of currency 4")
 	f("a withdrawal of another account", func(s *State) { s.withdrawals[1].Account = 3 },
-		"withdrawal 1 is not among the pending ones of account 3")
+		"withdrawal 1 is not pending for account 3")
 	f("a withdrawal of an unknown account", func(s *State) { s.withdrawals[1].Account = 4 },
-		"withdrawal 1 is not among the pending ones of account 4")
+		"withdrawal 1 is not pending for account 4")
 	f("a withdrawal that is forgotten", func(s *State) { s.unpend(s.withdrawals[1]) },
 		"account alice reserves")
 	f("a withdrawal that only its account knows", func(s *State) {
@@ -161,20 +164,20 @@ func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
 		change(s, 1, 1, func(h *ledger.Holding) {
 			h.Reserve = h.Reserve.Sub(money.Amount(2 * coin).Balance())
 		})
-	}, "accounts have 2 pending withdrawals, there are 1")
+	}, "accounts have 2 pending withdrawals, but the state has 1")
 	f("a withdrawal that its account does not know", func(s *State) { unlist(s, s.withdrawals[1]) },
-		"withdrawal 1 is not among the pending ones of account 1")
+		"withdrawal 1 is not pending for account 1")
 	f("a withdrawal that another account has", func(s *State) {
 		unlist(s, s.withdrawals[1])
 		s.pend(s.accounts[2], s.withdrawals[1])
-	}, "withdrawal 1 is not among the pending ones of account 1")
+	}, "withdrawal 1 is not pending for account 1")
 	f("a withdrawal that its account has twice",
 		func(s *State) { s.pend(s.accounts[0], s.withdrawals[1]) },
-		"accounts have 3 pending withdrawals, there are 2")
+		"accounts have 3 pending withdrawals, but the state has 2")
 	f("a withdrawal under another id", func(s *State) { s.withdrawals[1].ID = 2 },
-		"withdrawal 1 is not among")
+		"withdrawal 1 is not pending")
 	f("a withdrawal above the counter", func(s *State) { s.lastWithdrawal = 1 },
-		"withdrawal 2 is not among the pending ones of account 2, or above the counter 1")
+		"withdrawal 2 is not pending for account 2, or above the last id given, 1")
 	for _, status := range []uint8{0, event.WithdrawalApproved, event.WithdrawalRefused,
 		event.WithdrawalCancelled, 255} {
 		f("a closed withdrawal", func(s *State) { s.withdrawals[1].Status = status },
@@ -190,17 +193,17 @@ func TestCheckFindsWrongApprovals(t *testing.T) {
 	f("an approved withdrawal that is not counted", func(s *State) {
 		apply(t, s, approve2())
 		s.currencies[1].Withdrawn = money.Balance{}
-	}, "all balances of USD are 70, deposits - withdrawals are 100")
+	}, "all balances of USD are 70, but deposits - withdrawals are 100")
 	f("an approved withdrawal that did not leave", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) {
 			h.Balance = h.Balance.Add(money.Amount(30 * coin).Balance())
 		})
-	}, "all balances of USD are 100, deposits - withdrawals are 70")
+	}, "all balances of USD are 100, but deposits - withdrawals are 70")
 	f("an approved withdrawal that is still reserved", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) {
 			h.Reserve = h.Reserve.Add(money.Amount(30 * coin).Balance())
 		})
-	}, "account bob reserves 48 of currency 2, its open orders and withdrawals hold 18")
+	}, "account bob reserves 48 of currency 2, but its orders and withdrawals hold 18")
 }

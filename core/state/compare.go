@@ -6,37 +6,41 @@ import (
 	"fmt"
 	"math"
 
+	"exchange/core/ledger"
 	"exchange/core/matching"
 )
 
-// A Comparison goes through two states side by side, a part at a time, so that neither stands
-// still for long. Between two parts both states may go on, if they are at the same sequence again
-// at the next. What was compared once is not looked at again.
+// A Comparison goes through two states side by side, a part at a time, so that neither stands still
+// for long. Between two parts both states may go on, if they are at the same sequence again at the
+// next. A compared part is not looked at again.
 type Comparison struct {
 	section    section
 	index      int // of the next entry of the section's list
 	book       *matching.Comparison
+	open       ledger.Comparison
 	one, other writer
 }
 
-// A section of a state is a list, or what is no list.
+// A section of a state is one of its lists, or the rest.
 type section int
 
 const (
-	general section = iota // counters, currencies, pending withdrawals, mails, maintenance
-	accounts
+	general  section = iota // counters, currencies, maintenance
+	accounts                // with their pending withdrawals and mails
+	open                    // orders of each account
 	keys
 	pairs
 	books
 	sections
 )
 
-// These bound a part to a millisecond or so: entries, their bytes in an image, and orders. What is
-// no list, with all pending withdrawals and mails, is one part.
+// These bound a part to a millisecond or so: entries, their bytes in an image, and orders. All that
+// is in no list is one part.
 const (
 	entriesAtOnce = 64
 	bytesAtOnce   = 128 << 10
-	ordersAtOnce  = 2000
+	ordersAtOnce  = 2000 // of a book
+	openAtOnce    = 500  // orders of accounts, with their client order ids
 )
 
 // Next compares the next part. It reports whether that was the last. The error names the first
@@ -47,11 +51,14 @@ func (c *Comparison) Next(one, other *State) (done bool, err error) {
 	}
 	n := c.length(one)
 	if o := c.length(other); o != n {
-		return true, fmt.Errorf("the states have %d and %d %v", n, o, c.section)
+		return true, fmt.Errorf("the states differ in the number of %v: %d and %d", c.section, n, o)
 	}
-	if c.section == books {
+	switch c.section {
+	case open:
+		err = c.nextOpen(one, other, n)
+	case books:
 		err = c.nextOrders(one, other, n)
-	} else {
+	default:
 		size := 0
 		for end := min(c.index+entriesAtOnce, n); c.index < end && size < bytesAtOnce &&
 			err == nil; c.index++ {
@@ -67,7 +74,7 @@ func (c *Comparison) Next(one, other *State) (done bool, err error) {
 
 func (c *Comparison) length(s *State) int {
 	switch c.section {
-	case accounts:
+	case accounts, open:
 		return len(s.accounts)
 	case keys:
 		return len(s.keys)
@@ -92,8 +99,7 @@ func (c *Comparison) entry(one, other *State) error {
 	case pairs:
 		return fmt.Errorf("the states differ in the market of %s", one.pairs[c.index].Name)
 	}
-	return errors.New("the states differ in counters, currencies, withdrawals, mails or " +
-		"maintenance")
+	return errors.New("the states differ in counters, currencies or maintenance")
 }
 
 func (c *Comparison) write(w *writer, s *State) {
@@ -104,11 +110,63 @@ func (c *Comparison) write(w *writer, s *State) {
 	case accounts:
 		w.account(s.accounts[c.index])
 		w.uint(s.trades[s.accounts[c.index].ID])
+		w.outstanding(s, s.accounts[c.index])
 	case keys:
 		w.key(s.keys[c.index])
 	case pairs:
 		w.market(s.pairs[c.index])
 	}
+}
+
+// general writes what is no account, key or pair, and the numbers of what accounts have.
+func (w *writer) general(s *State) {
+	w.counters(s)
+	w.uint(uint64(len(s.withdrawals)), uint64(s.Mails()))
+	w.maintenance(s)
+}
+
+// outstanding writes an account's pending withdrawals, and the mails about these and about refused
+// ones. There are no other mails.
+func (w *writer) outstanding(s *State, a *Account) {
+	mail := func(id uint64) {
+		if m := s.outbox.mails[id]; m != nil {
+			w.uint(m.ID, uint64(m.TimeUs))
+			w.withdrawal(&m.Withdrawal)
+		} else {
+			w.uint(0)
+		}
+	}
+	for _, d := range a.Withdrawals() {
+		w.withdrawal(d)
+		mail(s.outbox.codes[d.ID])
+	}
+	if a.rare != nil {
+		for _, id := range a.rare.notices {
+			mail(id)
+		}
+	}
+}
+
+// nextOpen compares some open orders of the next accounts. An account without any counts as one.
+func (c *Comparison) nextOpen(one, other *State, n int) error {
+	for left := openAtOnce; c.index < n; c.index++ {
+		a, b := one.accounts[c.index], other.accounts[c.index]
+		var differ *ledger.Difference
+		left, differ = c.open.Next(ledger.Orders{Open: &a.Open, IDs: &a.ClientIDs},
+			ledger.Orders{Open: &b.Open, IDs: &b.ClientIDs}, left)
+		if differ != nil {
+			text, otherText := differ.Texts()
+			return fmt.Errorf(
+				"the states differ in the open orders of account %s: one has %s where the other "+
+					"has %s", a.Name, text, otherText)
+		}
+		if left == 0 {
+			return nil
+		}
+		c.open = ledger.Comparison{}
+		left--
+	}
+	return nil
 }
 
 // nextOrders compares some orders of the next book.
@@ -135,5 +193,5 @@ func (c *Comparison) nextOrders(one, other *State, n int) error {
 
 // String returns the section's list, as errors name it.
 func (s section) String() string {
-	return [...]string{"parts", "accounts", "keys", "pairs", "books"}[s]
+	return [...]string{"parts", "accounts", "accounts", "keys", "pairs", "books"}[s]
 }

@@ -50,7 +50,30 @@ func TestAComparisonFindsWhatDiffers(t *testing.T) {
 		for _, w := range s.withdrawals {
 			w.Tries++
 		}
-	}, "withdrawals")
+	}, "in account")
+	f("a withdrawal too many", func(s *State) { s.withdrawals[1<<40] = new(Withdrawal) },
+		"differ in counters")
+	f("a mail", func(s *State) {
+		for _, m := range s.outbox.mails {
+			m.TimeUs++
+			break
+		}
+	}, "in account")
+	f("a mail too many", func(s *State) { s.outbox.mails[1<<40] = new(Mail) },
+		"differ in counters")
+	f("an open order", func(s *State) {
+		for o := range s.accounts[1].Open.Newest() {
+			s.accounts[1].Open.Remove(o.ID)
+			break
+		}
+	}, "in the open orders of account bob")
+	f("an open order's side", func(s *State) {
+		for o := range s.accounts[1].Open.Newest() {
+			s.accounts[1].Open.Remove(o.ID)
+			s.accounts[1].Open.Add(o.ID, o.Pair, o.Side.Opposite())
+			break
+		}
+	}, "in the open orders of account bob")
 	f("maintenance", func(s *State) { s.maintenance.Message += "!" }, "maintenance")
 	f("an account", func(s *State) { s.accounts[1].Email += "x" }, "in account bob")
 	f("a count of trades", func(s *State) { s.trades[2]++ }, "in account bob")

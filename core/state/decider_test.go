@@ -24,9 +24,9 @@ type decider struct {
 	ids    uint64
 	trades uint64
 	names  int
-	drawn  uint64            // the newest id of a withdraw
+	drawn  uint64            // the newest id of a withdrawal
 	behind []uint64          // ids of withdrawals whose records come later than those of higher ids
-	newest map[uint32]uint64 // the newest id of a withdraw by account
+	newest map[uint32]uint64 // the newest id of a withdrawal by account
 }
 
 func newDecider(s *State, pick func(n int) int) *decider {
@@ -111,7 +111,8 @@ func (d *decider) account() uint32  { return uint32(1 + d.pick(len(d.s.accounts)
 func (d *decider) currency() uint16 { return uint16(1 + d.pick(len(d.s.currencies))) }
 func (d *decider) pair() *Pair      { return d.s.pairs[d.pick(len(d.s.pairs))] }
 
-// key is one of the account's keys, 0 if it has none, and a nonce that need not be above its last.
+// key returns one of the account's keys, 0 if it has none, and a nonce that need not be above its
+// last.
 func (d *decider) key(account uint32) (key uint32, nonce uint64) {
 	if keys := d.s.Account(account).Keys; len(keys) > 0 {
 		return keys[d.pick(len(keys))], uint64(d.pick(1000))
@@ -151,7 +152,8 @@ func (d *decider) cancel(r event.Record) event.Record {
 	return r
 }
 
-// order is one of any account, a frozen one too: it was on its way then.
+// order returns an order of any account, also of a frozen one: the order was on its way at the
+// freeze.
 func (d *decider) order(r event.Record) event.Record {
 	a := d.s.Account(d.account())
 	p := d.pair()
@@ -165,7 +167,7 @@ func (d *decider) order(r event.Record) event.Record {
 	d.ids++
 	book := d.books[p.Number-1]
 	fills, rest, cut := book.Match(side, price, amount, 1+d.pick(4), nil)
-	o := event.Order{ID: d.ids, Account: a.ID, Side: side, MaxFillsReached: cut, Price: price,
+	o := event.Order{ID: d.ids, Account: a.ID, Side: side, RestCancelled: cut, Price: price,
 		Amount: amount, Remaining: rest}
 	o.Key, o.Nonce = d.key(a.ID)
 	if d.pick(2) == 0 {

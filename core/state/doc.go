@@ -25,6 +25,7 @@
 //	history.go   a new history, and how it renews codes
 //	trades.go    the count of each account's trades
 //	check.go     the money invariants
-//	image.go     a state as bytes
+//	image_encode.go a state as bytes
+//	image_decode.go a state from bytes
 //	compare.go   two states, a part at a time
 package state

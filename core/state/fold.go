@@ -27,7 +27,7 @@ func (f *Fold) Batch(prev, next uint64, data []byte) error {
 	}
 	if b.Prev != prev || b.Prev+uint64(b.Count) != next || prev != f.State.Seq() {
 		return fmt.Errorf(
-			"a batch says it is (%d, %d], it is stored as (%d, %d], and comes after %d",
+			"a batch says that it is (%d, %d], but it is stored as (%d, %d], and comes after %d",
 			b.Prev, b.Prev+uint64(b.Count), prev, next, f.State.Seq())
 	}
 	for rest := b.Records; len(rest) > 0; {
@@ -42,7 +42,7 @@ func (f *Fold) Batch(prev, next uint64, data []byte) error {
 		}
 	}
 	if f.State.Seq() != next {
-		return fmt.Errorf("a batch to sequence %d ends at %d", next, f.State.Seq())
+		return fmt.Errorf("the records of a batch to sequence %d end at %d", next, f.State.Seq())
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (s *State) ForgetHistory() { s.history = event.HistoryID{} }
 // mail. By then the code of the earlier history would be void.
 func (s *State) newHistory(r *event.Record) error {
 	if r.History.IsZero() || r.History == s.history {
-		return errors.New("a history begins without an id, or with the one that it has")
+		return errors.New("the new history has no id, or the id of the current one")
 	}
 	s.history = r.History
 	for _, w := range s.withdrawals {

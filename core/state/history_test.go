@@ -84,7 +84,7 @@ func closedBy(r *event.Record) (closed []ClosedOrder) {
 		if !r.Order.Rests() {
 			closed = append(closed, ClosedOrder{
 				Order:     trading.Order{ID: r.Order.ID, Remaining: r.Order.Remaining},
-				Cancelled: r.Order.MaxFillsReached, ClientID: r.Order.ClientID})
+				Cancelled: r.Order.RestCancelled, ClientID: r.Order.ClientID})
 		}
 	case event.KindCancel:
 		closed = append(closed, ClosedOrder{

@@ -320,18 +320,12 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("an order counter above the engine's", func(s *State) { s.pairs[0].lastOrder = 99 })
 	f("a trade counter above the engine's", func(s *State) { s.pairs[0].lastTrade = 99 })
 	f("an account of more trades than there were", func(s *State) { s.trades[1] = s.trades[0] + 1 })
+	f("an account of more closed orders than there were",
+		func(s *State) { s.accounts[0].Closed = s.lastOrder + 1 })
 	f("an order in two books", func(s *State) {
 		o, _ := s.pairs[0].Book.Get(2)
 		s.pairs[1].Book.Add(o)
 		s.pairs[1].lastOrder = 2
-	})
-	f("a closed order of the future", func(s *State) {
-		_, past := s.accounts[1].ClientIDs.State()
-		past[0].At = 99
-	})
-	f("a closed order without an id", func(s *State) {
-		_, past := s.accounts[1].ClientIDs.State()
-		past[0].ID = event.ClientID{}
 	})
 }
 
@@ -345,36 +339,37 @@ func TestImpossibleWithdrawalsAreRefused(t *testing.T) {
 	}
 	for _, status := range []uint8{0, event.WithdrawalApproved, event.WithdrawalRefused,
 		event.WithdrawalCancelled, 255} {
-		f(fmt.Sprint("a pending withdraw of status ", status),
-			func(s *State) { s.withdrawals[1].Status = status }, "a withdraw that is not pending")
+		f(fmt.Sprint("a pending withdrawal of status ", status),
+			func(s *State) { s.withdrawals[1].Status = status }, "a withdrawal is not pending")
 	}
-	f("withdraw 0", func(s *State) { s.withdrawals[1].ID = 0 }, "not in order")
-	f("a stale code of a verified withdraw", func(s *State) { s.withdrawals[2].Stale = true },
-		"a code of an earlier history")
-	f("a renewed code of a verified withdraw", func(s *State) { s.withdrawals[2].Renewed = true },
-		"a code of an earlier history")
+	f("withdrawal 0", func(s *State) { s.withdrawals[1].ID = 0 }, "not in order")
+	f("a stale code of a verified withdrawal", func(s *State) { s.withdrawals[2].Stale = true },
+		"a withdrawal that needs no code")
+	f("a renewed code of a verified withdrawal", func(s *State) { s.withdrawals[2].Renewed = true },
+		"a withdrawal that needs no code")
 	f("a code that is stale and renewed", func(s *State) { s.withdrawals[1].Stale = true },
-		"or one that was made anew")
+		"or its code is both")
 	f("a mail of a stale code", func(s *State) { s.outbox.mails[8].Withdrawal.Stale = true },
-		"a mail with a code that is of no use")
-	f("a withdraw twice", func(s *State) { s.withdrawals[1].ID = 2 }, "not in order")
-	f("withdraws that are not in order",
+		"a mail has a code that confirms nothing")
+	f("a withdrawal twice", func(s *State) { s.withdrawals[1].ID = 2 }, "not in order")
+	f("withdrawals that are not in order",
 		func(s *State) { s.withdrawals[1].ID, s.withdrawals[2].ID = 2, 1 }, "not in order")
-	f("a withdraw above the counter", func(s *State) { s.lastWithdrawal = 1 },
-		"an id that was not given yet")
-	f("a withdraw of no account", func(s *State) { s.withdrawals[1].Account = 0 },
-		"a withdraw of no account")
-	f("a withdraw of an unknown account", func(s *State) { s.withdrawals[1].Account = 4 },
-		"a withdraw of no account")
-	f("a withdraw of no currency", func(s *State) { s.withdrawals[1].Currency = 0 },
-		"a withdraw of no account, currency")
-	f("a withdraw of an unknown currency", func(s *State) { s.withdrawals[1].Currency = 4 },
-		"a withdraw of no account, currency")
-	f("a withdraw of nothing", func(s *State) { s.withdrawals[1].Amount = 0 },
-		"a withdraw of no account, currency, amount")
-	f("a withdraw of a negative amount", func(s *State) { s.withdrawals[1].Amount = -1 },
+	f("a withdrawal above the counter", func(s *State) { s.lastWithdrawal = 1 },
+		"above the last id given")
+	f("a withdrawal of no account", func(s *State) { s.withdrawals[1].Account = 0 },
+		"a withdrawal has no account")
+	f("a withdrawal of an unknown account", func(s *State) { s.withdrawals[1].Account = 4 },
+		"a withdrawal has no account")
+	f("a withdrawal of no currency", func(s *State) { s.withdrawals[1].Currency = 0 },
+		"a withdrawal has no account, currency")
+	f("a withdrawal of an unknown currency", func(s *State) { s.withdrawals[1].Currency = 4 },
+		"a withdrawal has no account, currency")
+	f("a withdrawal of nothing", func(s *State) { s.withdrawals[1].Amount = 0 },
+		"a withdrawal has no account, currency, amount")
+	f("a withdrawal of a negative amount", func(s *State) { s.withdrawals[1].Amount = -1 },
 		"too large")
-	f("a withdraw without a code", func(s *State) { s.withdrawals[1].Issue = 0 }, "amount or code")
+	f("a withdrawal without a code", func(s *State) { s.withdrawals[1].Issue = 0 },
+		"amount or code")
 }
 
 func TestImpossibleMailsAreRefused(t *testing.T) {
@@ -388,15 +383,15 @@ func TestImpossibleMailsAreRefused(t *testing.T) {
 	notice := func(change func(m *Mail)) func(s *State) {
 		return func(s *State) { change(s.Mail(7)) }
 	}
-	f("mail 0", mail(func(m *Mail) { m.ID = 0 }), "a mail that is not in order")
-	f("a mail twice", mail(func(m *Mail) { m.ID = 7 }), "a mail that is not in order")
+	f("mail 0", mail(func(m *Mail) { m.ID = 0 }), "a mail is not in order")
+	f("a mail twice", mail(func(m *Mail) { m.ID = 7 }), "a mail is not in order")
 	f("mails that are not in order", mail(func(m *Mail) { m.ID = 5 }),
-		"a mail that is not in order")
-	f("a mail above the counter", func(s *State) { s.lastMail = 7 }, "an id that was not given yet")
-	const useless = "a mail with a code that is of no use"
-	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdrawal.ID = 4 }),
+		"a mail is not in order")
+	f("a mail above the counter", func(s *State) { s.lastMail = 7 }, "above the last id given")
+	const useless = "a mail has a code that confirms nothing"
+	f("a code for a withdrawal that is not pending", mail(func(m *Mail) { m.Withdrawal.ID = 4 }),
 		useless)
-	f("a code for a withdraw that is verified", mail(func(m *Mail) { m.Withdrawal.ID = 2 }),
+	f("a code for a withdrawal that is verified", mail(func(m *Mail) { m.Withdrawal.ID = 2 }),
 		useless)
 	f("a code for another account", mail(func(m *Mail) { m.Withdrawal.Account = 2 }), useless)
 	f("an old code", mail(func(m *Mail) { m.Withdrawal.Issue = 1 }), useless)
@@ -408,20 +403,20 @@ func TestImpossibleMailsAreRefused(t *testing.T) {
 			s.lastMail++
 			s.outbox.put(&Mail{ID: s.lastMail, Withdrawal: s.Mail(7).Withdrawal})
 		}
-	}, "more mails of refusals than are kept")
-	f("a mail about a withdraw that there never was", notice(func(m *Mail) { m.Withdrawal.ID = 6 }),
-		"about what none is sent about")
+	}, "an account has more mails of refusals")
+	f("a mail about an unknown withdrawal", notice(func(m *Mail) { m.Withdrawal.ID = 6 }),
+		"in a status without mails")
 	for _, status := range []uint8{0, event.WithdrawalVerified, event.WithdrawalApproved,
 		event.WithdrawalCancelled} {
-		f(fmt.Sprint("a mail about a withdraw of status ", status),
-			notice(func(m *Mail) { m.Withdrawal.Status = status }), "about what none is sent about")
+		f(fmt.Sprint("a mail about a withdrawal of status ", status),
+			notice(func(m *Mail) { m.Withdrawal.Status = status }), "in a status without mails")
 	}
 	f("a mail about no account", mail(func(m *Mail) { m.Withdrawal.Account = 0 }),
-		"a withdraw of no account")
+		"a withdrawal has no account")
 	f("a mail about an unknown account", mail(func(m *Mail) { m.Withdrawal.Account = 4 }),
-		"a withdraw of no account")
+		"a withdrawal has no account")
 	f("a mail about an unknown currency", mail(func(m *Mail) { m.Withdrawal.Currency = 4 }),
-		"a withdraw of no account, currency")
+		"a withdrawal has no account, currency")
 }
 
 func TestImpossibleFeesAreRefused(t *testing.T) {
@@ -430,10 +425,10 @@ func TestImpossibleFeesAreRefused(t *testing.T) {
 		impossible(t, name, everything(), spoil, text)
 	}
 	f("fees in pair 0", func(s *State) { s.accounts[0].rare.fees[0] = FeeRates{} },
-		"fees that are not in order of account alice")
+		"the fees of account alice are not in order")
 	f("fees in a pair that is not there",
 		func(s *State) { s.accounts[0].rare.fees[3] = FeeRates{} },
-		"fees of account alice in a pair that is not there")
+		"account alice has fees in a pair that does not exist")
 	f("a maker's rate above 1", func(s *State) {
 		s.accounts[0].rare.fees[1] = FeeRates{Maker: money.MaxRate + 1}
 	}, "too large")
@@ -449,7 +444,7 @@ func TestImpossibleFeesAreRefused(t *testing.T) {
 		t.Fatal("the fees are not where they were")
 	}
 	if _, err := Decode(bytes.Replace(image, own.buf, swapped.buf, 1)); !errors.Is(err, ErrImage) ||
-		!strings.Contains(err.Error(), "fees that are not in order") {
+		!strings.Contains(err.Error(), "the fees of account alice are not in order") {
 		t.Errorf("fees that are not in order: %v", err)
 	}
 }
@@ -459,7 +454,7 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 	f := func(what string, spoil func(s *State), text string) {
 		t.Helper()
 		s := everything()
-		s.unmail(8) // of withdraw 1
+		s.unmail(8) // of withdrawal 1
 		spoil(s)
 		back, err := Decode(s.AppendTo(nil))
 		if err != nil {
@@ -469,23 +464,23 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	f("a withdraw that is gone", func(s *State) { s.unpend(s.withdrawals[1]) },
+	f("a withdrawal that is gone", func(s *State) { s.unpend(s.withdrawals[1]) },
 		"account alice reserves 3 ")
-	f("all withdraws that are gone",
+	f("all withdrawals that are gone",
 		func(s *State) { s.unpend(s.withdrawals[1]); s.unpend(s.withdrawals[2]) },
 		"account alice reserves 3 ")
-	f("a withdraw of a unit more", func(s *State) { s.withdrawals[2].Amount++ },
+	f("a withdrawal of a unit more", func(s *State) { s.withdrawals[2].Amount++ },
 		"account bob reserves 38 ")
-	f("a withdraw of another account", func(s *State) { s.withdrawals[2].Account = 1 },
+	f("a withdrawal of another account", func(s *State) { s.withdrawals[2].Account = 1 },
 		"account alice reserves")
-	f("a withdraw too many", func(s *State) {
+	f("a withdrawal too many", func(s *State) {
 		s.lastWithdrawal++
 		s.pend(s.accounts[2], &Withdrawal{ID: s.lastWithdrawal, Account: 3, Currency: 1, Amount: 1,
 			Status: event.WithdrawalNew, Issue: 1})
 	}, "account house reserves 0 ")
-	f("an approved withdraw that is not counted",
+	f("an approved withdrawal that is not counted",
 		func(s *State) { s.currencies[1].Withdrawn = money.Balance{} },
-		"all balances of USD are 70, ")
+		"all balances of USD are 70, but ")
 }
 
 // Objects that come and go leave next to nothing behind. A deposit leaves the width of a number,
@@ -539,7 +534,7 @@ func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
 		Key: event.Key{Number: 3, Account: 2, Key: "alice-1", Permissions: 1}}
 	for range 2 {
 		if err := s.Apply(&again, new(Effects)); err == nil ||
-			!strings.Contains(err.Error(), "or exists") {
+			!strings.Contains(err.Error(), "exists already") {
 			t.Error(err)
 		}
 		var err error

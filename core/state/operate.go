@@ -15,17 +15,18 @@ func (s *State) operate(r *event.Record) error {
 	case event.KindHalt:
 		p := s.Pair(r.Pair)
 		if p == nil || p.Halted == r.Halt.Halted {
-			return fmt.Errorf("pair %d is not there, or its halt is %v already", r.Pair,
+			return fmt.Errorf("pair %d does not exist, or its halt already is %v", r.Pair,
 				r.Halt.Halted)
 		}
 		if r.TimeUs < p.timeUs {
-			return fmt.Errorf("time %d us after %d us of %s", r.TimeUs, p.timeUs, p.Name)
+			return fmt.Errorf("its time %d us is before %d us, the last of %s", r.TimeUs, p.timeUs,
+				p.Name)
 		}
 		p.Halted, p.timeUs = r.Halt.Halted, r.TimeUs
 	case event.KindFreeze:
 		a := s.Account(r.Freeze.Account)
 		if a == nil || a.Frozen == r.Freeze.Frozen {
-			return fmt.Errorf("account %d is not there, or that it is frozen is %v already",
+			return fmt.Errorf("account %d does not exist, or its freeze already is %v",
 				r.Freeze.Account, r.Freeze.Frozen)
 		}
 		a.Frozen = r.Freeze.Frozen
@@ -41,10 +42,11 @@ func (s *State) fees(r *event.Record) error {
 	f := &r.Fees
 	a := s.Account(f.Account)
 	if a == nil || s.Pair(r.Pair) == nil {
-		return fmt.Errorf("there is no account %d or no pair %d", f.Account, r.Pair)
+		return fmt.Errorf("account %d or pair %d does not exist", f.Account, r.Pair)
 	}
 	if max(f.Maker, f.Taker) > money.MaxRate { // no image could hold them
-		return fmt.Errorf("fees of %v and %v", f.Maker, f.Taker)
+		return fmt.Errorf("fees of %v (maker) and %v (taker): the most is %v", f.Maker, f.Taker,
+			money.MaxRate)
 	}
 	own := a.own()
 	if !f.Own {

@@ -47,31 +47,34 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 		apply(t, s, before...)
 		refusedBy(t, s, what, r, text)
 	}
-	f("a halt of no pair", halt(0, true), "pair 0 is not there")
-	f("a halt of an unknown pair", halt(3, true), "pair 3 is not there")
-	f("a halt twice", halt(1, true), "or its halt is true already", halt(1, true))
-	f("a pair resumed that is not halted", halt(1, false), "or its halt is false already")
-	f("a pair resumed twice", halt(1, false), "or its halt is false already", halt(1, true),
+	f("a halt of no pair", halt(0, true), "pair 0 does not exist")
+	f("a halt of an unknown pair", halt(3, true), "pair 3 does not exist")
+	f("a halt twice", halt(1, true), "or its halt already is true", halt(1, true))
+	f("a pair resumed that is not halted", halt(1, false), "or its halt already is false")
+	f("a pair resumed twice", halt(1, false), "or its halt already is false", halt(1, true),
 		halt(1, false))
 	early := halt(1, true)
 	early.TimeUs = 32
-	f("a halt before what the pair did last", early, "time 32 us after 33 us of BTC_USD")
+	f("a halt before what the pair did last", early,
+		"time 32 us is before 33 us, the last of BTC_USD")
 
-	f("a freeze of no account", freeze(0, true), "account 0 is not there")
-	f("a freeze of an unknown account", freeze(4, true), "account 4 is not there")
-	f("a freeze twice", freeze(2, true), "or that it is frozen is true already", freeze(2, true))
-	f("the end of no freeze", freeze(2, false), "or that it is frozen is false already")
-	f("the end of a freeze twice", freeze(2, false), "or that it is frozen is false already",
+	f("a freeze of no account", freeze(0, true), "account 0 does not exist")
+	f("a freeze of an unknown account", freeze(4, true), "account 4 does not exist")
+	f("a freeze twice", freeze(2, true), "or its freeze already is true", freeze(2, true))
+	f("the end of no freeze", freeze(2, false), "or its freeze already is false")
+	f("the end of a freeze twice", freeze(2, false), "or its freeze already is false",
 		freeze(2, true), freeze(2, false))
 
-	f("fees of no account", ownFees(1, 0, 1, 1), "no account 0 or no pair 1")
-	f("fees of an unknown account", ownFees(1, 4, 1, 1), "no account 4 or no pair 1")
-	f("fees in no pair", ownFees(0, 1, 1, 1), "no account 1 or no pair 0")
-	f("fees in an unknown pair", ownFees(3, 1, 1, 1), "no account 1 or no pair 3")
-	f("usual fees of an unknown account", usualFees(1, 4), "no account 4 or no pair 1")
-	f("usual fees in an unknown pair", usualFees(3, 1), "no account 1 or no pair 3")
-	f("a maker's rate above 1", ownFees(1, 1, money.MaxRate+1, 0), "fees of 1.00000001 and 0")
-	f("a taker's rate above 1", ownFees(1, 1, 0, money.MaxRate+1), "fees of 0 and 1.00000001")
+	f("fees of no account", ownFees(1, 0, 1, 1), "account 0 or pair 1 does not exist")
+	f("fees of an unknown account", ownFees(1, 4, 1, 1), "account 4 or pair 1 does not exist")
+	f("fees in no pair", ownFees(0, 1, 1, 1), "account 1 or pair 0 does not exist")
+	f("fees in an unknown pair", ownFees(3, 1, 1, 1), "account 1 or pair 3 does not exist")
+	f("usual fees of an unknown account", usualFees(1, 4), "account 4 or pair 1 does not exist")
+	f("usual fees in an unknown pair", usualFees(3, 1), "account 1 or pair 3 does not exist")
+	f("a maker's rate above 1", ownFees(1, 1, money.MaxRate+1, 0),
+		"fees of 1.00000001 (maker) and 0")
+	f("a taker's rate above 1", ownFees(1, 1, 0, money.MaxRate+1),
+		"fees of 0 (maker) and 1.00000001")
 }
 
 func TestOnAHaltedPairOrdersAreCancelledAndNoneIsAccepted(t *testing.T) {
@@ -80,7 +83,7 @@ func TestOnAHaltedPairOrdersAreCancelledAndNoneIsAccepted(t *testing.T) {
 	if !s.Pair(1).Halted || s.Pair(2).Halted {
 		t.Error("another pair is halted")
 	}
-	refusedBy(t, s, "an order", buy(), "trading on BTC_USD is halted")
+	refusedBy(t, s, "an order", buy(), "trading on BTC_USD was halted")
 
 	s = small()
 	apply(t, s, halt(1, true), cancelOf1(), halt(1, false))
@@ -106,10 +109,11 @@ func TestAHaltIsAMomentOfItsPair(t *testing.T) {
 	}
 	r := cancelOf1()
 	r.TimeUs = 39
-	refusedBy(t, s, "a cancel before the halt", r, "time 39 us after 40 us of BTC_USD")
+	refusedBy(t, s, "a cancel before the halt", r,
+		"time 39 us is before 40 us, the last of BTC_USD")
 }
 
-func TestWhatAFrozenAccountHadOnItsWayStillFits(t *testing.T) {
+func TestRecordsOnTheirWayAtAFreezeStillFit(t *testing.T) {
 	for _, r := range []event.Record{ask(), confirm1(), wrongCode1(), buy(), cancelOf1()} {
 		s := asked()
 		apply(t, s, freeze(1, true), freeze(2, true))
@@ -154,7 +158,7 @@ func TestFeesOfOnesOwnAreOfOnePairUntilTheUsualOnesCountAgain(t *testing.T) {
 	}
 }
 
-func TestMaintenanceIsWhatTheNewestRecordSays(t *testing.T) {
+func TestTheNewestRecordSetsMaintenance(t *testing.T) {
 	s := small()
 	for _, m := range []event.Maintenance{{On: true, Message: "back at noon"},
 		{On: true, Message: "back at one"}, {On: true}, {}, {}} {
@@ -198,7 +202,7 @@ func TestMailsLeaveTheOutboxInAnyOrderAndTheirIDsAreNotGivenAgain(t *testing.T) 
 }
 
 // Values of an earlier record in e must not show.
-func TestWhatOperatorsDecideMovesNoMoneyAndNoOrder(t *testing.T) {
+func TestOperatorsDecisionsMoveNoMoneyAndNoOrder(t *testing.T) {
 	s := asked()
 	var e Effects
 	take := buy()

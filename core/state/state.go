@@ -66,7 +66,7 @@ func (p *Pair) LastTimeUs() int64 { return p.timeUs }
 // LastTrade returns the id of the pair's newest trade, 0 before the first.
 func (p *Pair) LastTrade() uint64 { return p.lastTrade }
 
-// An Account has a wallet, open orders, and the client_order_ids it has used.
+// An Account has a wallet, and open orders with their client_order_ids.
 type Account struct {
 	ID        uint32
 	Frozen    bool
@@ -75,6 +75,7 @@ type Account struct {
 	Wallet    ledger.Wallet
 	Open      ledger.OpenOrders
 	ClientIDs ledger.ClientIDs
+	Closed    uint64   // count of its orders that have closed
 	Keys      []uint32 // numbers, in the order they were made
 	rare      *rare    // nil for most: there are many accounts
 }
@@ -93,7 +94,7 @@ func (a *Account) own() *rare {
 	return a.rare
 }
 
-// Withdraws returns the account's pending withdrawals, oldest first. Read only.
+// Withdrawals returns the account's pending withdrawals, oldest first. Read only.
 func (a *Account) Withdrawals() []*Withdrawal {
 	if a.rare == nil {
 		return nil
@@ -112,7 +113,7 @@ func (a *Account) Fees() map[uint16]FeeRates {
 // FeeRates are the rates that the two sides of a trade pay on the money that they receive.
 type FeeRates struct{ Maker, Taker money.Rate }
 
-// A Withdraw is a withdrawal: money on its way out.
+// A Withdrawal is money on its way out.
 type Withdrawal struct {
 	ID       uint64
 	Account  uint32
@@ -226,7 +227,7 @@ func (s *State) key(number uint32) *Key {
 // Withdrawal returns the pending withdrawal with that id, nil if there is none.
 func (s *State) Withdrawal(id uint64) *Withdrawal { return s.withdrawals[id] }
 
-// Withdraws returns all pending withdrawals. Read only.
+// Withdrawals returns all pending withdrawals. Read only.
 func (s *State) Withdrawals() map[uint64]*Withdrawal { return s.withdrawals }
 
 // LastWithdrawal returns the highest id given to a withdrawal.

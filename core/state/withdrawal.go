@@ -16,12 +16,13 @@ func (s *State) withdrawal(r *event.Record) error {
 	case w.ID == 0 || s.withdrawals[w.ID] != nil ||
 		len(a.Withdrawals()) > 0 && w.ID <= a.Withdrawals()[len(a.Withdrawals())-1].ID:
 		return fmt.Errorf(
-			"withdraw %d is pending already, or comes after one with a higher id of account %s",
+			"withdrawal %d is pending already, or is not above the last pending id of account %s",
 			w.ID, a.Name)
 	case w.Currency == 0 || int(w.Currency) > len(s.currencies):
 		return fmt.Errorf("there is no currency %d", w.Currency)
 	case w.Amount < 1:
-		return fmt.Errorf("a withdraw of %d units", int64(w.Amount))
+		return fmt.Errorf("withdrawal %d is of %d units: it must be of at least 1", w.ID,
+			int64(w.Amount))
 	}
 	s.lastWithdrawal = max(s.lastWithdrawal, w.ID) // neighbours of two accounts may be swapped
 	made := NewWithdrawal(r)
@@ -50,18 +51,19 @@ func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
 	m := &r.WithdrawalMoved
 	w := s.withdrawals[m.ID]
 	if w == nil || w.Account != m.Account || w.Currency != m.Currency || w.Amount != m.Amount {
-		return fmt.Errorf("withdraw %d of account %d (%d units of currency %d) is not pending: %+v",
+		return fmt.Errorf(
+			"withdrawal %d of account %d (%d units of currency %d) is not pending: there is %+v",
 			m.ID, m.Account, int64(m.Amount), m.Currency, w)
 	}
 	if !Follows(w.Status, m.To) || w.Stale && m.To == event.WithdrawalVerified {
 		return fmt.Errorf(
-			"withdraw %d goes from status %d to %d (its code is of an earlier history: %v)",
+			"withdrawal %d cannot go from status %d to %d (its code is of an earlier history: %v)",
 			m.ID, w.Status, m.To, w.Stale)
 	}
 	if frozen := s.Account(w.Account).Frozen; m.DespiteFreeze !=
 		(frozen && m.To == event.WithdrawalApproved) {
 		return fmt.Errorf(
-			"withdraw %d goes to status %d, despite a freeze: %v; that its account is frozen is %v",
+			"withdrawal %d goes to status %d, despite a freeze: %v, but its account is frozen: %v",
 			m.ID, m.To, m.DespiteFreeze, frozen)
 	}
 	w.Status, w.Details, w.Stale, w.Renewed = m.To, m.Details, false, false
@@ -112,19 +114,19 @@ func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused
 	w := s.withdrawals[c.Withdrawal]
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawalNew {
-		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v",
+		return fmt.Errorf("a code for withdrawal %d of account %d, which waits for none: %+v",
 			c.Withdrawal, c.Account, w)
 	}
 	if (w.Stale || w.Renewed) && !c.Expired {
 		return fmt.Errorf(
-			"a try is counted for withdraw %d, and the code may be of an earlier history", w.ID)
+			"a try is counted for withdrawal %d, but the code may be of an earlier history", w.ID)
 	}
 	tries := w.Tries
 	if !c.Expired {
 		tries++
 	}
 	if c.Tries != tries {
-		return fmt.Errorf("withdraw %d has had %d wrong codes, and the record counts %d",
+		return fmt.Errorf("withdrawal %d has had %d wrong codes, but the record counts %d",
 			w.ID, tries, c.Tries)
 	}
 	if w.Tries = tries; c.Expired {

@@ -29,7 +29,7 @@ func asked() *State {
 	return s
 }
 
-// ask returns a third withdraw that fits asked, of all that alice has left.
+// ask returns a third withdrawal that fits asked, of all that alice has left.
 func ask() event.Record {
 	return event.Record{Kind: event.KindWithdrawal, TimeUs: 40,
 		Withdrawal: event.Withdrawal{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1,
@@ -77,20 +77,20 @@ func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
 	f("an unknown account", func(w W) { w.Account = 4 }, "no account 4")
 	f("no currency", func(w W) { w.Currency = 0 }, "no currency 0")
 	f("an unknown currency", func(w W) { w.Currency = 4 }, "no currency 4")
-	f("an amount of nothing", func(w W) { w.Amount = 0 }, "a withdraw of 0 units")
-	f("a negative amount", func(w W) { w.Amount = -1 }, "a withdraw of -1 units")
+	f("an amount of nothing", func(w W) { w.Amount = 0 }, "withdrawal 3 is of 0 units")
+	f("a negative amount", func(w W) { w.Amount = -1 }, "withdrawal 3 is of -1 units")
 	f("the most negative amount", func(w W) { w.Amount = math.MinInt64 },
-		"a withdraw of -9223372036854775808 units")
+		"withdrawal 3 is of -9223372036854775808 units")
 	f("id 0", func(w W) { w.ID = 0 },
-		"withdraw 0 is pending already, or comes after one with a higher id of account alice")
+		"withdrawal 0 is pending already, or is not above the last pending id of account alice")
 	f("id 0 of an account that has none", func(w W) { w.ID, w.Account, w.Key = 0, 3, 0 },
-		"withdraw 0 is pending already")
-	f("an id twice", func(w W) { w.ID = 1 }, "withdraw 1 is pending already")
+		"withdrawal 0 is pending already")
+	f("an id twice", func(w W) { w.ID = 1 }, "withdrawal 1 is pending already")
 	f("an id that another account's pending one has", func(w W) { w.ID = 2 },
-		"withdraw 2 is pending already")
-	f("an unknown key", func(w W) { w.Key = 2 }, "key number 2 is not of account 1")
+		"withdrawal 2 is pending already")
+	f("an unknown key", func(w W) { w.Key = 2 }, "key number 2 does not belong to account 1")
 	f("another account's key", func(w W) { w.Account, w.Currency, w.Amount = 2, 2, coin },
-		"key number 1 is not of account 2")
+		"key number 1 does not belong to account 2")
 	f("a unit above what is available", func(w W) { w.Amount++ }, "account alice: ")
 	f("the largest amount", func(w W) { w.Amount = money.MaxAmount }, "account alice: ")
 	f("a currency that the account never had", func(w W) { w.Currency = 3 }, "account alice: ")
@@ -117,7 +117,7 @@ func TestIDsOfWithdrawalsGrowWithinAnAccount(t *testing.T) {
 	r := ask()
 	r.Withdrawal.ID = 7
 	refusedBy(t, s, "an id below the account's newest", r,
-		"withdraw 7 is pending already, or comes after one with a higher id of account alice")
+		"withdrawal 7 is pending already, or is not above the last pending id of account alice")
 }
 
 // A code of an earlier history confirms nothing and costs no try; the next one counts.
@@ -129,11 +129,11 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 	apply(t, s, mailed(1), begins(event.HistoryID{1}))
 	for _, id := range []event.HistoryID{{}, {1}} {
 		refusedBy(t, s, "the id "+id.String(), begins(id),
-			"without an id, or with the one that it has")
+			"no id, or the id of the current one")
 	}
 	if !s.Withdrawal(1).Stale || s.Withdrawal(1).Renewed || s.Withdrawal(2).Stale ||
 		s.History() != (event.HistoryID{1}) {
-		t.Errorf("the withdraws are %+v and %+v", s.Withdrawal(1), s.Withdrawal(2))
+		t.Errorf("the withdrawals are %+v and %+v", s.Withdrawal(1), s.Withdrawal(2))
 	}
 	image := s.AppendTo(nil)
 	for what, r := range map[string]event.Record{"a code of before": confirm1(),
@@ -148,7 +148,7 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 	expired.CodeRefused.Expired, expired.CodeRefused.Tries = true, 0
 	apply(t, s, approve2(), expired, confirm1())
 	if w := s.Withdrawal(1); w.Status != event.WithdrawalVerified || w.Tries != 0 || w.Issue != 2 {
-		t.Errorf("the withdraw is %+v", w)
+		t.Errorf("the withdrawal is %+v", w)
 	}
 	s.ForgetHistory()
 	if back, err := Decode(s.AppendTo(nil)); err != nil || !back.History().IsZero() {
@@ -168,7 +168,7 @@ func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 	want := *before.Withdrawal(1)
 	want.Issue, want.IssuedUs, want.Renewed = 2, 39, true
 	if w := s.Withdrawal(1); *w != want {
-		t.Errorf("the withdraw is %+v, want %+v", *w, want)
+		t.Errorf("the withdrawal is %+v, want %+v", *w, want)
 	}
 	if out := mailsOf(s); !slices.Equal(out, []Mail{{ID: 3, TimeUs: 39, Withdrawal: want}}) {
 		t.Errorf("the outbox is %+v", out)
@@ -179,7 +179,7 @@ func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 	refusedBy(t, begun(), "a try of the code before", wrongCode1(), "of an earlier history")
 	apply(t, s, confirm1())
 	if w := s.Withdrawal(1); w.Status != event.WithdrawalVerified || w.Renewed || s.Mails() != 0 {
-		t.Errorf("the withdraw is %+v, with %d mails", w, s.Mails())
+		t.Errorf("the withdrawal is %+v, with %d mails", w, s.Mails())
 	}
 
 	s = begun()
@@ -187,7 +187,7 @@ func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 	expired.CodeRefused.Expired, expired.CodeRefused.Tries = true, 0
 	apply(t, s, mailed(1), expired, wrong) // the mail of before is told of late
 	if w := s.Withdrawal(1); w.Issue != 3 || w.Tries != 1 || w.Renewed || s.Mails() != 1 {
-		t.Errorf("the withdraw is %+v, with %d mails", w, s.Mails())
+		t.Errorf("the withdrawal is %+v, with %d mails", w, s.Mails())
 	}
 }
 
@@ -197,15 +197,15 @@ func TestAnApprovalOfAFrozenAccountSaysSo(t *testing.T) {
 	frozen := asked()
 	apply(t, frozen, freeze(2, true))
 	refusedBy(t, asked(), "a freeze that is not there", despite,
-		"that its account is frozen is false")
+		"its account is frozen: false")
 	refusedBy(t, frozen, "an approval of a frozen account", approve2(),
-		"that its account is frozen is true")
+		"its account is frozen: true")
 	for _, to := range []uint8{event.WithdrawalRefused, event.WithdrawalCancelled} {
 		frozen := asked()
 		apply(t, frozen, freeze(2, true))
 		r := despite
 		r.WithdrawalMoved.To = to
-		refusedBy(t, frozen, "another status", r, "that its account is frozen is true")
+		refusedBy(t, frozen, "another status", r, "its account is frozen: true")
 	}
 	frozen = asked()
 	apply(t, frozen, freeze(2, true), despite)
@@ -222,20 +222,20 @@ func TestApplyRefusesMovesOfWithdrawalsThatDoNotFit(t *testing.T) {
 		refusedBy(t, asked(), what, r, text)
 	}
 	type M = *event.WithdrawalMoved
-	f("withdraw 0", func(m M) { m.ID = 0 }, "withdraw 0 of account 2")
-	f("one that there never was", func(m M) { m.ID = 3 }, "withdraw 3 of account 2")
+	f("id 0", func(m M) { m.ID = 0 }, "withdrawal 0 of account 2")
+	f("one that there never was", func(m M) { m.ID = 3 }, "withdrawal 3 of account 2")
 	f("another account's", func(m M) { m.Account = 1 },
-		"withdraw 2 of account 1 (3000000000 units of currency 2) is not pending")
-	f("no account", func(m M) { m.Account = 0 }, "withdraw 2 of account 0")
-	f("an unknown account", func(m M) { m.Account = 4 }, "withdraw 2 of account 4")
+		"withdrawal 2 of account 1 (3000000000 units of currency 2) is not pending")
+	f("no account", func(m M) { m.Account = 0 }, "withdrawal 2 of account 0")
+	f("an unknown account", func(m M) { m.Account = 4 }, "withdrawal 2 of account 4")
 	f("another currency", func(m M) { m.Currency = 1 }, "units of currency 1) is not pending")
 	f("an unknown currency", func(m M) { m.Currency = 4 }, "units of currency 4) is not pending")
 	f("a unit more", func(m M) { m.Amount++ }, "(3000000001 units")
 	f("a unit less", func(m M) { m.Amount-- }, "(2999999999 units")
 	f("nothing", func(m M) { m.Amount = 0 }, "(0 units")
 	f("a negative amount", func(m M) { m.Amount = -1 }, "(-1 units")
-	f("an unknown key", func(m M) { m.Key = 2 }, "key number 2 is not of account 2")
-	f("another account's key", func(m M) { m.Key = 1 }, "key number 1 is not of account 2")
+	f("an unknown key", func(m M) { m.Key = 2 }, "key number 2 does not belong to account 2")
+	f("another account's key", func(m M) { m.Key = 1 }, "key number 1 does not belong to account 2")
 }
 
 func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
@@ -251,34 +251,35 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 		}
 	}
 	type C = *event.CodeRefused
-	f("no withdraw", func(c C) { c.Withdrawal = 0 }, "a code for withdraw 0")
-	f("a withdraw that there never was", func(c C) { c.Withdrawal = 3 }, "a code for withdraw 3")
-	f("another account's withdraw", func(c C) { c.Account, c.Key = 2, 0 },
-		"a code for withdraw 1 of account 2, which is not to be confirmed")
-	f("an unknown account", func(c C) { c.Account = 4 }, "a code for withdraw 1 of account 4")
-	f("a withdraw that is verified", func(c C) { c.Withdrawal, c.Account, c.Key = 2, 2, 0 },
-		"a code for withdraw 2 of account 2, which is not to be confirmed")
-	f("an unknown key", func(c C) { c.Key = 2 }, "key number 2 is not of account 1")
+	f("no withdrawal", func(c C) { c.Withdrawal = 0 }, "a code for withdrawal 0")
+	f("a withdrawal that there never was", func(c C) { c.Withdrawal = 3 },
+		"a code for withdrawal 3")
+	f("another account's withdrawal", func(c C) { c.Account, c.Key = 2, 0 },
+		"a code for withdrawal 1 of account 2, which waits for none")
+	f("an unknown account", func(c C) { c.Account = 4 }, "a code for withdrawal 1 of account 4")
+	f("a withdrawal that is verified", func(c C) { c.Withdrawal, c.Account, c.Key = 2, 2, 0 },
+		"a code for withdrawal 2 of account 2, which waits for none")
+	f("an unknown key", func(c C) { c.Key = 2 }, "key number 2 does not belong to account 1")
 
 	for tries, expired := range map[uint32]bool{0: false, 2: false, 1: true} {
 		r := wrongCode1()
 		r.CodeRefused.Expired, r.CodeRefused.Tries = expired, tries
 		refusedBy(t, asked(), fmt.Sprint(tries, " tries, expired: ", expired), r,
-			fmt.Sprintf("and the record counts %d", tries))
+			fmt.Sprintf("but the record counts %d", tries))
 	}
 	s := asked()
 	apply(t, s, confirm1())
-	refusedBy(t, s, "a withdraw that was verified since", wrongCode1(),
-		"which is not to be confirmed")
+	refusedBy(t, s, "a withdrawal that was verified since", wrongCode1(),
+		"which waits for none")
 	s = asked()
 	r := confirm1()
 	r.WithdrawalMoved.To = event.WithdrawalCancelled
 	apply(t, s, r)
-	refusedBy(t, s, "a withdraw that was cancelled since", wrongCode1(),
-		"which is not to be confirmed")
+	refusedBy(t, s, "a withdrawal that was cancelled since", wrongCode1(),
+		"which waits for none")
 }
 
-// movedTo gives bob's withdraw 2 its next status.
+// movedTo gives bob's withdrawal 2 its next status.
 func movedTo(t *testing.T, s *State, status uint8) error {
 	t.Helper()
 	r := approve2()
@@ -322,7 +323,7 @@ func TestAWithdrawalHasThisLifeAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWhatEachMoveOfAWithdrawalDoes(t *testing.T) {
+func TestTheEffectOfEachMoveOfAWithdrawal(t *testing.T) {
 	const details = "the address is not known"
 	f := func(r event.Record, balance, reserve, withdrawn money.Amount, mails ...uint64) {
 		t.Helper()
@@ -466,7 +467,7 @@ func TestAnOperatorMovesAWithdrawalWithoutAKey(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotPendingHasNoWithdrawal(t *testing.T) {
+func TestOnlyPendingWithdrawalsAreFound(t *testing.T) {
 	s := asked()
 	if s.Withdrawal(0) != nil || s.Withdrawal(3) != nil || len(s.Account(3).Withdrawals()) != 0 ||
 		s.Account(3).Fees() != nil {

@@ -59,7 +59,7 @@ export class LocalBook {
 		return [...this.#sides[side]].sort(side === "sell" ? (a, b) => a[0] - b[0] : (a, b) => b[0] - a[0]);
 	}
 
-	// The best price of a side, undefined if nobody offers.
+	// The best price of a side, undefined if the side is empty.
 	best(side) {
 		const prices = this.#sides[side].keys();
 		let best;

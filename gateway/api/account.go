@@ -91,9 +91,7 @@ func (c *Call) ownTrades() {
 	me := c.Key.Account.ID
 	q := committed.TradeQuery{Pair: c.pair()}
 	taker, own := c.side("type"), c.side("my_side")
-	q.Before, q.Offset, q.Ascending = c.before(), c.offset(), c.ascending()
-	q.Limit = c.limit("limit", DefaultTrades, MaxTrades)
-	if c.badFields() {
+	if c.tradePage(&q); c.badFields() {
 		return
 	}
 	list, err := c.engine.OwnTrades(c.asker(), taker, own, q)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"sync/atomic"
 
 	"exchange/actors"
@@ -11,15 +10,17 @@ import (
 // An API answers calls from one engine.
 type API struct {
 	engine *actors.Engine
-	// What follows from the configuration alone, encoded once.
+	// Answers that follow from the configuration alone, encoded once.
 	currencies []byte
 	pairs      [][]byte // an object each, in order
+	rules      [][]byte // as exchange-info shows them, up to the status
+	limits     []byte
 	tickers    atomic.Pointer[tickerList]
 }
 
-// New makes the API of an engine.
-func New(e *actors.Engine) *API {
-	a := &API{engine: e}
+// New makes the API of an engine, for an edge with these rates.
+func New(e *actors.Engine, r Rates) *API {
+	a := &API{engine: e, limits: appendLimits(nil, &r, e.Limits())}
 	b := []byte{'['}
 	for i, c := range e.Currencies() {
 		if i > 0 {
@@ -31,15 +32,8 @@ func New(e *actors.Engine) *API {
 	}
 	a.currencies = append(b, ']')
 	for _, p := range e.Pairs() {
-		b := encode.Text([]byte(`{"name":`), p.Name)
-		b = encode.Text(append(b, `,"currency1":`...), p.Base)
-		b = encode.Text(append(b, `,"currency2":`...), p.Quote)
-		b = p.MinimumOrderSize.Append(append(b, `,"minimum_order_size":`...))
-		b = p.MaximumOrderSize.Append(append(b, `,"maximum_order_size":`...))
-		b = p.MinimumOrderValue.Append(append(b, `,"minimum_order_value":`...))
-		b = strconv.AppendInt(append(b, `,"price_precision":`...), int64(p.PricePrecision), 10)
-		b = strconv.AppendInt(append(b, `,"amount_precision":`...), int64(p.AmountPrecision), 10)
-		a.pairs = append(a.pairs, append(b, '}'))
+		a.pairs = append(a.pairs, appendPair(nil, p))
+		a.rules = append(a.rules, appendAllRules(nil, p))
 	}
 	return a
 }

@@ -90,8 +90,8 @@ func (c *Call) FailWith(err error) {
 	f, about := FailureOf(err), ""
 	if f != Maintenance {
 		c.Cause = err
-	} else if text := c.engine.MaintenanceMessage(); text != "" {
-		about = " " + text
+	} else if m := c.engine.Maintenance(); m != nil && m.Message != "" {
+		about = " " + m.Message
 	}
 	c.Fail(f, about)
 }

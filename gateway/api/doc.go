@@ -14,10 +14,12 @@
 //	field.go       parameters of questions, texts of bad fields
 //	text.go        large and shared answers: texts, pieces, and their Budget
 //	encode.go      rows in JSON, written with encode/
+//	info.go        the time, and all rules and limits that hold
 //	market.go      pairs, currencies, books, trades
 //	ticker.go      tickers and charts
 //	account.go     lists of an account's own
 //	orders.go      placing and cancelling
+//	instructions.go  parameters that would make an order more than a plain one
 //	withdrawals.go    deposits, withdrawals and fees
 //	testing.go     exports for tests of other packages
 package api

@@ -39,15 +39,17 @@ func PermissionName(p uint8) string {
 
 // Texts of bad fields. They stand in a list under the name of the field.
 const (
-	FieldRequired  = "This field is required."
-	fieldNotScalar = "A number or a string is required."
-	FieldDuplicate = "This field appears more than once."
-	FieldPositive  = "A number above 0 is required."
-	FieldChoice    = "Not a valid choice."
-	FieldPair      = "Unknown pair."
-	FieldCurrency  = "Unknown currency."
-	FieldInteger   = "A valid integer is required."
-	FieldAddress   = "1 to 256 printable ASCII characters without blanks are required."
+	FieldRequired   = "This field is required."
+	fieldNotScalar  = "A number or a string is required."
+	FieldDuplicate  = "This field appears more than once."
+	FieldPositive   = "A number above 0 is required."
+	FieldChoice     = "Not a valid choice."
+	FieldPair       = "Unknown pair."
+	FieldNeedsPair  = "Not possible without pair."
+	FieldCurrency   = "Unknown currency."
+	FieldNotOffered = "Not offered."
+	FieldInteger    = "A valid integer is required."
+	FieldAddress    = "1 to 256 printable ASCII characters without blanks are required."
 )
 
 // A fieldError is one bad field. A call reports all its bad fields at once.
@@ -121,6 +123,19 @@ func (c *Call) before() uint64 {
 	return n
 }
 
+// after returns the exclusive lower bound of ids, 0 without it.
+func (c *Call) after() uint64 {
+	p, ok := c.Query.Get("after")
+	if !ok {
+		return 0
+	}
+	n, ok := Integer(p.Value)
+	if !ok {
+		c.bad("after", FieldInteger)
+	}
+	return n
+}
+
 // side returns buy or sell, 0 without the parameter.
 func (c *Call) side(name string) trading.Side {
 	p, ok := c.Query.Get(name)
@@ -169,10 +184,15 @@ func (c *Call) currencyNumber(name string) uint16 {
 	return 0
 }
 
-// ascending returns true for ordering=id, false for -id and without the parameter.
+// ascending returns true for ordering=id, false for -id. Without the parameter a list ascends if it
+// begins after an id.
 func (c *Call) ascending() bool {
 	p, ok := c.Query.Get("ordering")
-	if !ok || string(p.Value) == "-id" {
+	if !ok {
+		_, after := c.Query.Get("after")
+		return after
+	}
+	if string(p.Value) == "-id" {
 		return false
 	}
 	if string(p.Value) != "id" {
@@ -181,22 +201,44 @@ func (c *Call) ascending() bool {
 	return true
 }
 
-// clientID returns the parameter client_order_id of the query or the body, zero without it.
+// Names of a client's own name for an order.
+const (
+	clientIDName  = "client_order_id"
+	clientIDAlias = "clientOrderId"
+)
+
+// clientID returns the parameter client_order_id of the query or the body, or its alias, zero
+// without both.
 func (c *Call) clientID(from *params.Set) event.ClientID {
-	p, ok := from.Get("client_order_id")
-	if !ok {
+	name := clientIDName
+	p, ok := from.Get(name)
+	if alias, also := from.Get(clientIDAlias); also {
+		if ok {
+			c.bad(clientIDName, givenTwice(clientIDAlias))
+			return event.ClientID{}
+		}
+		name, p = clientIDAlias, alias
+	} else if !ok {
 		return event.ClientID{}
 	}
+	return c.clientIDIn(name, p)
+}
+
+// clientIDIn returns a client order id, or the beginning of one.
+func (c *Call) clientIDIn(name string, p *params.Param) event.ClientID {
 	var id event.ClientID
 	err := error(event.ErrClientID)
 	if isScalar(p) {
 		id, err = event.NewClientID(p.Value)
 	}
 	if err != nil {
-		c.bad("client_order_id", "A text of 1 to 36 of A-Z, a-z, 0-9, _ and - is required.")
+		c.bad(name, "A text of 1 to 36 of A-Z, a-z, 0-9, _ and - is required.")
 	}
 	return id
 }
+
+// givenTwice is the text for a parameter that is given under another name, too.
+func givenTwice(also string) string { return "Given twice, also as " + also + "." }
 
 func sideOf(text []byte) trading.Side {
 	switch string(text) {

@@ -136,10 +136,26 @@ const (
 	MaxTrades     = 1000
 )
 
+// tradePage reads the parameters of a page of trades, but for the pair.
+func (c *Call) tradePage(q *committed.TradeQuery) {
+	q.Before, q.Offset, q.Ascending = c.before(), c.offset(), c.ascending()
+	q.Limit = c.limit("limit", DefaultTrades, MaxTrades)
+	if _, one := c.Query.Get("pair"); one {
+		q.After = c.after()
+		q.SinceUs, q.UntilUs = c.momentUs("since", true), c.momentUs("until", false)
+		return
+	}
+	// Ids and times ascend together, and in the order of commits, within a pair only.
+	for _, name := range [...]string{"after", "since", "until"} {
+		if _, ok := c.Query.Get(name); ok {
+			c.bad(name, FieldNeedsPair)
+		}
+	}
+}
+
 func (c *Call) trades() {
-	q := committed.TradeQuery{Pair: c.pair(), Before: c.before(), Offset: c.offset(),
-		Ascending: c.ascending()}
-	if q.Limit = c.limit("limit", DefaultTrades, MaxTrades); c.badFields() {
+	q := committed.TradeQuery{Pair: c.pair()}
+	if c.tradePage(&q); c.badFields() {
 		return
 	}
 	list, err := c.engine.Trades(c.asker(), q)

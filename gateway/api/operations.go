@@ -21,6 +21,8 @@ type Operation struct {
 
 // Operations is the table of all operations.
 var Operations = []Operation{
+	{Method: "GET", Path: "/api/v1/time", Run: (*Call).time},
+	{Method: "GET", Path: "/api/v1/exchange-info", Run: (*Call).exchangeInfo},
 	{Method: "GET", Path: "/api/v1/currencies", Run: (*Call).currencies},
 	{Method: "GET", Path: "/api/v1/pairs", Run: (*Call).pairs},
 	{Method: "GET", Path: "/api/v1/orderbook/{pair}", Run: (*Call).orderBook},

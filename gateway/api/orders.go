@@ -6,7 +6,6 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/committed"
-	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -48,47 +47,72 @@ func (c *Call) orderRequest() actors.OrderRequest {
 			c.bad("pair", FieldPair)
 		}
 	}
+	w.Side = c.orderSide()
+	c.price(&w)
+	c.amount(&w)
+	w.ClientID = c.clientID(&c.Form)
+	c.instructions()
+	return w
+}
+
+// orderSide reads what an order does. It notes a bad side.
+func (c *Call) orderSide() (side trading.Side) {
 	if text, ok := c.field("type"); ok {
-		if w.Side = sideOf(text); w.Side == 0 {
+		if side = sideOf(text); side == 0 {
 			c.bad("type", FieldChoice+" It must be buy or sell.")
 		}
 	}
-	if text, ok := c.field("price"); ok {
-		p, err := money.ParsePrice(text)
-		switch {
-		case err != nil:
-			c.bad("price", err.Error())
-		case p == 0:
-			c.bad("price", FieldPositive)
-		case w.Pair != nil && !p.FitsDecimals(w.Pair.PricePrecision):
-			c.bad("price", "At most "+strconv.Itoa(w.Pair.PricePrecision)+
-				" fractional digits are possible.")
-		}
-		w.Price = p
+	return side
+}
+
+// price reads the price of an order. It notes one that the pair does not take.
+func (c *Call) price(w *actors.OrderRequest) {
+	text, ok := c.field("price")
+	if !ok {
+		return
 	}
-	if text, ok := c.field("amount"); ok {
-		a, err := money.ParseAmount(text)
-		switch {
-		case err != nil:
-			c.bad("amount", err.Error())
-		case a == 0:
-			c.bad("amount", FieldPositive)
-		case w.Pair == nil:
-		case !a.FitsDecimals(w.Pair.AmountPrecision):
-			c.bad("amount", "At most "+strconv.Itoa(w.Pair.AmountPrecision)+
-				" fractional digits are possible.")
-		case a < w.Pair.MinimumOrderSize:
-			c.bad("amount", "The smallest amount is "+w.Pair.MinimumOrderSize.String()+".")
-		case a > w.Pair.MaximumOrderSize:
-			c.bad("amount", "The largest amount is "+w.Pair.MaximumOrderSize.String()+".")
-		case w.Price > 0 && w.Price.Times(a).Balance().Cmp(w.Pair.MinimumOrderValue) < 0:
-			c.bad("amount", "price x amount must be at least "+w.Pair.MinimumOrderValue.String()+
-				".")
-		}
-		w.Amount = a
+	p, err := money.ParsePrice(text)
+	switch {
+	case err != nil:
+		c.bad("price", err.Error())
+	case p == 0:
+		c.bad("price", FieldPositive)
+	case w.Pair == nil:
+	case !p.FitsDecimals(w.Pair.PricePrecision):
+		c.bad("price", "At most "+strconv.Itoa(w.Pair.PricePrecision)+
+			" fractional digits are possible.")
+	case p%w.Pair.PriceTick != 0:
+		c.bad("price", "A multiple of "+w.Pair.PriceTick.String()+" is required.")
 	}
-	w.ClientID = c.clientID(&c.Form)
-	return w
+	w.Price = p
+}
+
+// amount reads the amount of an order, behind its price. It notes one that the pair does not take.
+func (c *Call) amount(w *actors.OrderRequest) {
+	text, ok := c.field("amount")
+	if !ok {
+		return
+	}
+	a, err := money.ParseAmount(text)
+	switch {
+	case err != nil:
+		c.bad("amount", err.Error())
+	case a == 0:
+		c.bad("amount", FieldPositive)
+	case w.Pair == nil:
+	case !a.FitsDecimals(w.Pair.AmountPrecision):
+		c.bad("amount", "At most "+strconv.Itoa(w.Pair.AmountPrecision)+
+			" fractional digits are possible.")
+	case a%w.Pair.AmountStep != 0:
+		c.bad("amount", "A multiple of "+w.Pair.AmountStep.String()+" is required.")
+	case a < w.Pair.MinimumOrderSize:
+		c.bad("amount", "The smallest amount is "+w.Pair.MinimumOrderSize.String()+".")
+	case a > w.Pair.MaximumOrderSize:
+		c.bad("amount", "The largest amount is "+w.Pair.MaximumOrderSize.String()+".")
+	case w.Price > 0 && w.Price.Times(a).Balance().Cmp(w.Pair.MinimumOrderValue) < 0:
+		c.bad("amount", "price x amount must be at least "+w.Pair.MinimumOrderValue.String()+".")
+	}
+	w.Amount = a
 }
 
 // field returns the text of a required parameter of the body. It notes a parameter that is missing
@@ -109,7 +133,7 @@ func (c *Call) field(name string) ([]byte, bool) {
 // commandFailed answers for a command that has no outcome.
 func (c *Call) commandFailed(err error, id event.ClientID) {
 	if !errors.Is(err, committed.ErrTimeout) {
-		c.FailWith(err)
+		c.readFailed(err) // the look for a client order id is a read
 		return
 	}
 	hint := " GET /api/v1/orders/own/ shows what there is."
@@ -124,7 +148,7 @@ func (c *Call) commandFailed(err error, id event.ClientID) {
 func appendPlaced(b []byte, rec *event.Record) []byte {
 	o := &rec.Order
 	remaining := o.Remaining
-	if o.MaxFillsReached {
+	if o.RestCancelled {
 		remaining = 0
 	}
 	b = encode.Side(append(b, `{"success":true,"type":`...), o.Side)
@@ -134,7 +158,7 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 	b = remaining.Append(append(b, `,"amount":`...))
 	b = (o.Amount - o.Remaining).Append(append(b, `,"amount_filled":`...))
 	b = o.Amount.Append(append(b, `,"amount_original":`...))
-	if o.MaxFillsReached { // it met as many orders as one order may, so the rest was cancelled
+	if o.RestCancelled { // it met as many orders as one order may, so the rest was cancelled
 		b = o.Remaining.Append(append(b, `,"amount_cancelled":`...))
 	}
 	if !o.ClientID.IsZero() {
@@ -170,8 +194,12 @@ func (c *Call) refused(cmd *actors.Command, w *actors.OrderRequest) {
 		b = missing.Append(append(b, `,"error":"Out of balance -`...))
 		b = append(append(append(b, ' '), c.engine.CurrencyCode(currency)...), `"}`...)
 		c.Status, c.body = 400, b
+	case event.RefusedPriceBand:
+		c.outOfBand(cmd, w.Side)
 	case event.RefusedClientID:
-		c.clientIDTaken(w.ClientID)
+		c.bad("client_order_id", "Already used by order "+
+			strconv.FormatUint(cmd.TakenBy(), 10))
+		c.badFields()
 	case event.RefusedAccountLimit:
 		c.Fail(TooManyOpenOrders, "")
 	case event.RefusedAccountBookLimit:
@@ -191,35 +219,37 @@ func (c *Call) refused(cmd *actors.Command, w *actors.OrderRequest) {
 	}
 }
 
-// clientIDTaken tells the client which order has the id. The refusal is durable, so the answer
-// never asks for a repeat, even when this look-up fails.
-func (c *Call) clientIDTaken(id event.ClientID) {
-	q := &committed.OrderIDOf{Account: c.Key.Account.ID, ClientID: id}
-	text := "Already used by another order."
-	if c.engine.FollowUp(q) == nil && q.ID != 0 {
-		text = "Already used by order " + strconv.FormatUint(q.ID, 10)
+// outOfBand tells the client which price would have been possible.
+func (c *Call) outOfBand(cmd *actors.Command, side trading.Side) {
+	most := "most "
+	if side == trading.Sell {
+		most = "least "
 	}
-	c.bad("client_order_id", text)
-	c.badFields()
+	b := encode.Seconds(append(c.body, `{"date":`...), cmd.Record().TimeUs)
+	b = append(append(b, `,"error":"The price must be at `...), most...)
+	b = append(cmd.Bound().Append(b), `","code":"price_band"}`...)
+	c.Status, c.body = 400, b
 }
 
+// cancelOrder cancels an open order by its id, or by the client's own name for it.
 func (c *Call) cancelOrder() {
 	if err := c.engine.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
-	var id uint64
-	if text, ok := c.field("order"); ok {
-		if id, ok = Integer(text); !ok || id == 0 {
-			c.bad("order", FieldInteger)
-		}
-	}
+	id, name := c.whichOrder()
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.Cancel(c.Key, c.Nonce, id)
+	var cmd *actors.Command
+	var err error
+	if id != 0 {
+		cmd, err = c.engine.Cancel(c.Key, c.Nonce, id)
+	} else {
+		cmd, err = c.engine.CancelNamed(c.Key, c.Nonce, name)
+	}
 	if err != nil {
-		c.commandFailed(err, event.ClientID{})
+		c.commandFailed(err, name)
 		return
 	}
 	rec := cmd.Record()
@@ -227,18 +257,40 @@ func (c *Call) cancelOrder() {
 	case cmd.Outcome() == actors.Accepted:
 		c.body = append(strconv.AppendUint(append(c.body, `{"order":`...), rec.Cancel.Order, 10),
 			'}')
-	case rec.Refusal.Reason == event.RefusedNotOpen:
-		c.notCancelled(id)
-	default:
+	case rec.Refusal.Reason != event.RefusedNotOpen:
 		c.refused(cmd, nil)
+	case id != 0:
+		c.notCancelled(id, "order")
+	default:
+		c.notCancelledNamed(name)
 	}
 	cmd.Free()
 }
 
-// notCancelled tells the client why an order could not be cancelled. The refusal is durable, so the
-// order's row has the reason.
-func (c *Call) notCancelled(id uint64) {
+// whichOrder reads the order that a command is about: its id, or without one the client's own name
+// for it. It notes a bad one.
+func (c *Call) whichOrder() (id uint64, name event.ClientID) {
+	if _, ok := c.Form.Get("order"); !ok {
+		if name = c.clientID(&c.Form); !name.IsZero() || len(c.fields) > 0 {
+			return 0, name
+		}
+	}
+	if text, ok := c.field("order"); ok {
+		if id, ok = Integer(text); !ok || id == 0 {
+			c.bad("order", FieldInteger)
+		}
+	}
+	return id, event.ClientID{}
+}
+
+// notCancelled tells the client why an order could not be cancelled, on the field that named it.
+// The refusal is durable, so the order's row has the reason.
+func (c *Call) notCancelled(id uint64, field string) {
 	o, found, err := c.engine.OrderOf(c.Key.Account.ID, id)
+	c.notOpen(&o, found, err, field)
+}
+
+func (c *Call) notOpen(o *committed.Order, found bool, err error, field string) {
 	text := "Order not found"
 	switch {
 	case err != nil:
@@ -249,35 +301,33 @@ func (c *Call) notCancelled(id uint64) {
 	case o.Status == trading.StatusCancelled:
 		text = "Order already cancelled"
 	}
-	c.bad("order", text)
+	c.bad(field, text)
 	c.badFields()
 }
 
-// cancelAllOrders cancels all open orders of the account, or of one pair. The client must say
+// notCancelledNamed is notCancelled for the client's own name of an order. No order under it can
+// still come from what this key sent before.
+func (c *Call) notCancelledNamed(name event.ClientID) {
+	field := clientIDName
+	if _, ok := c.Form.Get(field); !ok {
+		field = clientIDAlias
+	}
+	o, found, err := c.engine.OrderNamed(c.Key.Account.ID, name)
+	c.notOpen(&o, found, err, field)
+}
+
+// cancelAllOrders cancels all open orders of the account that pass the filters. The client must say
 // which, because a signature without any parameter is the signature of each GET of the key.
 func (c *Call) cancelAllOrders() {
 	if err := c.engine.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
-	var pair *directory.Pair
-	_, one := c.Form.Get("pair")
-	if _, all := c.Form.Get("all"); all || !one {
-		if text, ok := c.field("all"); ok && string(text) != "1" {
-			c.bad("all", FieldChoice+" It must be 1.")
-		}
-	}
-	if one {
-		if text, ok := c.field("pair"); ok {
-			if pair = c.engine.Pair(text); pair == nil {
-				c.bad("pair", FieldPair)
-			}
-		}
-	}
+	f := c.cancelFilter()
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.CancelAll(c.Key, c.Nonce, pair)
+	cmd, err := c.engine.CancelAll(c.Key, c.Nonce, f)
 	switch {
 	case err != nil:
 		c.commandFailed(err, event.ClientID{})
@@ -296,3 +346,32 @@ func (c *Call) cancelAllOrders() {
 	}
 	cmd.Free()
 }
+
+// cancelFilter reads which orders are to be cancelled. It notes a bad filter, and that there is
+// none.
+func (c *Call) cancelFilter() (f actors.CancelFilter) {
+	_, pair := c.Form.Get("pair")
+	_, side := c.Form.Get("type")
+	prefix, named := c.Form.Get(clientIDPrefix)
+	if _, all := c.Form.Get("all"); all || !pair && !side && !named {
+		if text, ok := c.field("all"); ok && string(text) != "1" {
+			c.bad("all", FieldChoice+" It must be 1.")
+		}
+	}
+	if pair {
+		if text, ok := c.field("pair"); ok {
+			if f.Pair = c.engine.Pair(text); f.Pair == nil {
+				c.bad("pair", FieldPair)
+			}
+		}
+	}
+	if side {
+		f.Side = c.orderSide()
+	}
+	if named {
+		f.Prefix = c.clientIDIn(clientIDPrefix, prefix)
+	}
+	return f
+}
+
+const clientIDPrefix = "client_order_id_prefix"

@@ -127,20 +127,45 @@ func (c *Call) moment(name string, up bool, unset int64) int64 {
 	if !ok {
 		return unset
 	}
-	v, err := money.ParsePrice(p.Value)
-	if errors.Is(err, money.ErrRange) { // clients send milliseconds, too
+	n, ok := c.instant(name, p.Value, second, up)
+	if !ok {
 		return unset
+	}
+	return n
+}
+
+// momentUs returns a time in microseconds, rounded as moment rounds, 0 without the parameter or for
+// a time too large for a number. The beginning of 1970 is 1, because no trade is that old.
+func (c *Call) momentUs(name string, up bool) int64 {
+	p, ok := c.Query.Get(name)
+	if !ok {
+		return 0
+	}
+	us, ok := c.instant(name, p.Value, second/1_000_000, up)
+	if !ok {
+		return 0
+	}
+	return max(us, 1)
+}
+
+// second is a second in the units of a parsed number.
+const second = int64(money.MaxRate)
+
+// instant parses seconds since 1970 as a number of units, rounded up or down. False: the time is
+// bad, which it notes, or too large for a number.
+func (c *Call) instant(name string, text []byte, unit int64, up bool) (n int64, ok bool) {
+	v, err := money.ParsePrice(text)
+	if errors.Is(err, money.ErrRange) { // clients send milliseconds, too
+		return 0, false
 	}
 	if err != nil {
 		c.bad(name, err.Error()+" It is a time in seconds since 1970.")
-		return unset
+		return 0, false
 	}
-	const second = money.Price(money.MaxRate)
-	n, rest := int64(v/second), v%second
-	if up && rest > 0 {
+	if n = int64(v) / unit; up && int64(v)%unit > 0 {
 		n++
 	}
-	return n
+	return n, true
 }
 
 // appendCandles writes candles, newest first.

@@ -63,7 +63,7 @@ func (c *Call) withdrawalStatus() uint8 {
 	return 0
 }
 
-// appendWithdrawal writes a Withdraw as all endpoints show it.
+// appendWithdrawal writes a withdrawal as all endpoints show it.
 func appendWithdrawal(b []byte, w *committed.Withdrawal, currency string) []byte {
 	b = strconv.AppendUint(append(b, `{"id":`...), w.ID, 10)
 	b = encode.Seconds(append(b, `,"timestamp":`...), w.TimeUs)

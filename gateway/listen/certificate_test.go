@@ -18,7 +18,7 @@ const aDay = 24 * time.Hour
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestWhatCannotBeServedIsRefusedAtTheStart(t *testing.T) {
+func TestAStartRefusesACertificateThatItCannotServe(t *testing.T) {
 	a, folder := tlstest.New(t), t.TempDir()
 	certFile, keyFile, _ := tlstest.Files(folder)
 	if _, err := LoadCertificate(certFile, keyFile, quiet()); !errors.Is(err, os.ErrNotExist) {

@@ -9,6 +9,7 @@
 //
 //	document.go    the document, with guide.md first; JSON objects whose members keep their order
 //	market.go, account.go, orders.go, service.go   the operations
+//	info.go        shapes of rules and limits
 //	parameters.go  parameters, headers, and how a request is signed
 //	schemas.go     shapes of bodies and answers
 //	failures.go    failures of an operation, and their examples

@@ -69,7 +69,7 @@ func marketDescriptions() []description {
 			parameters: append([]parameter{pairParameter()}, tradePage()...),
 			status:     200, success: "The trades.", answer: listSchema("Trade"),
 			refusals: []refusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
-				wrongOffset()},
+				needsPair(), wrongOffset()},
 			failures: engineFailures},
 	}
 }
@@ -81,5 +81,17 @@ func secondsSchema() object {
 // tradePage has the parameters that pick a page of trades.
 func tradePage() []parameter {
 	return []parameter{limitParameter("limit", "Most trades.", api.DefaultTrades, api.MaxTrades),
-		offsetParameter(), beforeParameter(), orderingParameter()}
+		offsetParameter(), beforeParameter(),
+		inQuery("after", "Only those with a greater id, oldest first unless ordering says "+
+			"otherwise: the next page, with the last id of this one. Within a pair no trade comes "+
+			"twice and none is left out. Needs pair.", int64Format, notNegative),
+		queryParameter("since", "Only trades at this time or later: seconds since 1970, fractions "+
+			"are possible. Needs pair.", secondsSchema()),
+		queryParameter("until", "Only trades at this time or earlier. Needs pair.",
+			secondsSchema()),
+		orderingParameter()}
+}
+
+func needsPair() refusal {
+	return refusal{"NoPair", fieldsExample("after", api.FieldNeedsPair)}
 }

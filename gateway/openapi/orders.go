@@ -11,7 +11,9 @@ func orderDescriptions() []description {
 		{method: "POST", path: "/api/v1/order", id: "placeOrder", tag: tagOrders,
 			summary: "Place an order",
 			text: "A limit order. It trades at once with what the book has at its price or " +
-				"better; the rest stays in the book.\n\n" +
+				"better; the rest stays in the book. Other types of orders are not offered: an " +
+				"instruction such as `post_only=1`, `time_in_force=ioc` or `trigger_price` is " +
+				"refused by name, because a plain order would not do what it asks for.\n\n" +
 				"The answer comes when the order is durable. An order without an answer may be " +
 				"in all the same: give it a `client_order_id`, and ask for that before sending " +
 				"it again.",
@@ -22,23 +24,29 @@ func orderDescriptions() []description {
 					"At most 2 fractional digits are possible.")},
 				{"ClientOrderIDTaken", fieldsExample("client_order_id",
 					"Already used by order 78")},
-				anyDuplicate, outOfFunds},
+				{"NotOffered", fieldsExample("post_only", api.FieldNotOffered)},
+				anyDuplicate, outOfFunds, outOfBand},
 			failures: []*api.Failure{api.PairHalted, api.TooManyOpenOrders, api.TooManyInBook,
 				api.BookFull}},
 		{method: "POST", path: "/api/v1/order-cancel", id: "cancelOrder", tag: tagOrders,
 			summary: "Cancel an order",
-			text:    "Takes back what is left of an order. It works on a halted pair too.",
-			body:    "CancelOrder", status: 200, success: "The order is cancelled.",
+			text: "Takes back what is left of an order, named by its id or, without `order`, by " +
+				"its `client_order_id`. It works on a halted pair too.\n\n" +
+				"By `client_order_id` it waits for an order under that name which is on its way. " +
+				"So \"Order not found\" is final for all that the key sent before, with a lower " +
+				"nonce: an order whose answer was lost is not in, and never will be.",
+			body: "CancelOrder", status: 200, success: "The order is cancelled.",
 			answer: reference("schemas", "CancelledOrder"),
 			refusals: []refusal{
 				{"AlreadyDone", fieldsExample("order", "Order already done")},
 				{"AlreadyCancelled", fieldsExample("order", "Order already cancelled")},
 				{"UnknownOrder", fieldsExample("order", "Order not found")},
+				{"UnknownClientOrderID", fieldsExample("client_order_id", "Order not found")},
 				anyDuplicate}},
 		{method: "POST", path: "/api/v1/order-cancel-all", id: "cancelAllOrders", tag: tagOrders,
-			summary: "Cancel all orders",
-			text: "Takes back all open orders of the account, with `all=1`, or those of one " +
-				"pair, with `pair`. One of both is needed.",
+			summary: "Cancel all or some orders",
+			text: "Takes back all open orders of the account, with `all=1`, or those that pass " +
+				"each of the filters. One of them, or `all`, is needed.",
 			body: "CancelAllOrders", status: 200, success: "They are cancelled.",
 			answer: reference("schemas", "CancelledOrders"),
 			refusals: []refusal{{"Nothing", fieldsExample("all", api.FieldRequired)},

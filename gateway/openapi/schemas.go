@@ -81,7 +81,8 @@ func clientIDSchema(text string) object {
 
 // schemas returns the named schemas, those of answers first.
 func schemas() object {
-	all := append(append(marketSchemas(), tradingSchemas()...), accountSchemas()...)
+	all := append(append(marketSchemas(), infoSchemas()...), tradingSchemas()...)
+	all = append(all, accountSchemas()...)
 	return append(append(append(all, withdrawalSchemas()...), bodySchemas()...),
 		failureSchemas()...)
 }
@@ -91,22 +92,7 @@ func marketSchemas() object {
 		{"Currency", recordSchema("A currency of the exchange.",
 			property{name: "sign", schema: valueSchema("string", "Its symbol.", "₿")},
 			property{name: "short_name", schema: currencySchema("Its code.", "BTC")})},
-		{"Pair", recordSchema("A market, with the rules of its orders.",
-			property{name: "name", schema: pairSchema()},
-			property{name: "currency1", schema: currencySchema("What is traded: amounts are in it.",
-				"BTC")},
-			property{name: "currency2", schema: currencySchema("What is paid: prices are in it.",
-				"USDT")},
-			property{name: "minimum_order_size",
-				schema: numberSchema("Smallest amount of an order.", 0.0001)},
-			property{name: "maximum_order_size",
-				schema: numberSchema("Largest amount of an order.", 1000)},
-			property{name: "minimum_order_value",
-				schema: numberSchema("Least price x amount of an order.", 10)},
-			property{name: "price_precision",
-				schema: valueSchema("integer", "Most decimals of a price.", 2, notNegative)},
-			property{name: "amount_precision",
-				schema: valueSchema("integer", "Most decimals of an amount.", 8, notNegative)})},
+		{"Pair", recordSchema("A market, with the rules of its orders.", pairProperties()...)},
 		{"Ticker",
 			recordSchema("A pair's last 24 hours: the current UTC minute and the 1,439 before it.",
 				property{name: "timestamp", schema: timeSchema("When this state was made.")},
@@ -290,18 +276,31 @@ func bodySchemas() object {
 					"amount is at least its minimum_order_value.", "50000")},
 			property{name: "client_order_id",
 				schema: clientIDSchema(
-					"A name of the client's own, which no other of its open and its last 10,000 " +
-						"orders has. With it the order can be found when its answer was lost."),
+					"A name of the client's own. No other open order of the account may have it, " +
+						"and none that it placed in the last hours (24, unless the exchange " +
+						"is configured otherwise). With it the order can be found when its " +
+						"answer was lost."),
 				optional: true})},
-		{"CancelOrder", recordSchema("Which order to cancel.",
-			property{name: "order", schema: idInputSchema("Id of the order.", 78)})},
+		{"CancelOrder", append(recordSchema("Which order to cancel.",
+			property{name: "order", schema: idInputSchema("Id of the order.", 78), optional: true},
+			property{name: "client_order_id",
+				schema:   clientIDSchema("The client's own name for it; ignored beside order."),
+				optional: true}),
+			member{"anyOf", []object{{{"required", []string{"order"}}},
+				{{"required", []string{"client_order_id"}}}}})},
 		{"CancelAllOrders", append(recordSchema("Which orders to cancel.",
 			property{name: "all", schema: object{
-				{"description", "1: all orders; with a pair, all of that pair."},
+				{"description", "1: all orders that pass the filters."},
 				{"enum", []any{1, "1"}}}, optional: true},
-			property{name: "pair", schema: pairSchema(), optional: true}),
+			property{name: "pair", schema: pairSchema(), optional: true},
+			property{name: "type", schema: sideSchema("Only orders that do this."),
+				optional: true},
+			property{name: "client_order_id_prefix",
+				schema:   clientIDSchema("Only orders whose client_order_id begins so."),
+				optional: true}),
 			member{"anyOf", []object{{{"required", []string{"all"}}},
-				{{"required", []string{"pair"}}}}})},
+				{{"required", []string{"pair"}}}, {{"required", []string{"type"}}},
+				{{"required", []string{"client_order_id_prefix"}}}}})},
 		{"NewWithdraw", recordSchema("What is to leave.",
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: decimalSchema(
@@ -350,11 +349,14 @@ func failureSchemas() object {
 				{"items", object{{"type", "string"}}}}},
 			{"examples", []any{fieldsExample("amount", api.FieldPositive, "pair",
 				api.FieldPair)}}}},
-		{"FundsError", recordSchema("The account cannot pay for it.",
+		{"FundsError", recordSchema("The account cannot pay for it, or the market forbids it.",
 			property{name: "date", schema: timeSchema("When it was refused.")},
 			property{name: "error", schema: valueSchema("string",
-				"What is available less what is needed, and the currency.",
-				"Out of balance -9.99243661 BTC")})},
+				"What is available less what is needed, and the currency; with code, the reason.",
+				"Out of balance -9.99243661 BTC")},
+			property{name: "code", schema: choiceSchema("string",
+				"The reason, if not funds. price_band: the price is too far from the last one.",
+				"price_band"), optional: true})},
 		{"Status", recordSchema("The state of the service.",
 			property{name: "status", schema: choiceSchema("string", "The state.", "alive",
 				"ready")})},

@@ -27,6 +27,18 @@ func serviceDescriptions() []description {
 				"says of every POST that it is in maintenance.",
 			status: 200, success: "It is.", answer: reference("schemas", "Status"),
 			failures: append([]*api.Failure{api.Starting, api.Paused}, engineFailures...)},
+		{method: "GET", path: "/api/v1/time", id: "getTime", tag: tagService,
+			summary: "The exchange's time",
+			text: "For a client that compares its clock. No request needs the right time: a " +
+				"nonce only has to grow.",
+			status: 200, success: "The time.", answer: reference("schemas", "Time")},
+		{method: "GET", path: "/api/v1/exchange-info", id: "getExchangeInfo", tag: tagService,
+			summary: "Rules and limits",
+			text: "All that a client should know before its first order: the rules of each pair " +
+				"and whether it trades, the limits that hold for each client, and whether there " +
+				"is maintenance.",
+			status: 200, success: "Rules and limits.",
+			answer: reference("schemas", "ExchangeInfo")},
 		{method: "GET", path: "/api/openapi.json", id: "getDocument", tag: tagService,
 			summary: "This document",
 			text:    "The OpenAPI document of the API.",

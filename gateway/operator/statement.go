@@ -27,7 +27,7 @@ type statementLine struct {
 	Balance  money.Balance `json:"balance"`
 	// deposit, withdraw, trade, fee, fee income, or brought forward: the balance before the history
 	Cause string `json:"cause"`
-	ID    uint64 `json:"id"` // of the deposit, the withdraw or the trade
+	ID    uint64 `json:"id"` // of the deposit, the withdrawal or the trade
 	Pair  string `json:"pair,omitempty"`
 }
 
@@ -167,7 +167,7 @@ func (s *statementSource) possible(c *change) bool {
 }
 
 // newestFirst merges lists, each newest first. If the clock was set back, times do not tell the
-// order: so a possible change comes before an impossible one, whatever their times.
+// order. So a possible change comes before an impossible one, even against their times.
 func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		type head struct {

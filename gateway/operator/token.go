@@ -47,8 +47,8 @@ func (s *Server) SetToken(token string) { s.token.Set(token) }
 // ShowsToken reports whether a request carries the operator's token.
 func (s *Server) ShowsToken(h *fasthttp.RequestHeader) bool { return s.token.Shown(h) }
 
-// Limits on wrong tokens of one address, whatever the limits of the public API are, and the number
-// of addresses that are counted.
+// Limits on wrong tokens of one address, independent of the public API's limits, and the number of
+// addresses that are counted.
 const (
 	guessesPerSecond  = 1
 	guessesAtOnce     = 10

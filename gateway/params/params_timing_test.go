@@ -14,8 +14,8 @@ const (
 	nestedJSON  = `{"type":"buy","legs":[{"pair":"BTC_USD","amount":1.5},{"pair":"ETH_USD","amount":2}],"n":null}`
 )
 
-// manyJSON is the worst order for sorted insertion: MaxParams names, each before all those already
-// there.
+// manyJSON returns the worst order for sorted insertion: MaxParams names, each before all those
+// already there.
 func manyJSON() []byte {
 	var b bytes.Buffer
 	for i := range MaxParams {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// newRandom is a source whose seed is printed, and taken from SEED to replay a failure.
+// newRandom returns a source whose seed is printed, and taken from SEED to replay a failure.
 func newRandom(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	if s := os.Getenv("SEED"); s != "" {
@@ -28,7 +28,7 @@ func newRandom(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// buckets is how many are in use.
+// buckets returns the number of buckets in use.
 func (l *Limiter) buckets() (n int) {
 	for i := range l.shards {
 		n += len(l.shards[i].buckets)
@@ -114,7 +114,7 @@ func (m *model) answer(c *big.Rat) Answer {
 	return a
 }
 
-// secondsUntil is the time in which c grows to target, in whole seconds rounded up.
+// secondsUntil returns the time in which c grows to target, in whole seconds rounded up.
 func (m *model) secondsUntil(c, target *big.Rat) int {
 	wait := new(big.Rat).Sub(target, c)
 	wait.Quo(wait, new(big.Rat).Mul(m.perNs, big.NewRat(1_000_000_000, 1)))
@@ -234,7 +234,7 @@ func TestTheNumberOfBucketsIsNeverAboveTheLimit(t *testing.T) {
 
 // One client is at the limit and others come for the first time. Meanwhile a million addresses come
 // by so fast that every bucket in memory owes something.
-func TestAFloodOfAddressesNeitherLocksOutAnybodyNorForgetsWhoIsAtTheLimit(t *testing.T) {
+func TestAFloodOfAddressesLocksOutNoneAndForgetsNoneAtTheLimit(t *testing.T) {
 	const most, flood, burst = 10_000, 1_000_000, 5
 	// two kinds of client; those of the flood are small numbers
 	const greedy, honest = 1 << 40, 1 << 41
@@ -271,7 +271,7 @@ func TestAFloodOfAddressesNeitherLocksOutAnybodyNorForgetsWhoIsAtTheLimit(t *tes
 	}
 }
 
-func TestWhatManyTakeAtOnceIsExactlyABurst(t *testing.T) {
+func TestManyGoroutinesTakeExactlyOneBurst(t *testing.T) {
 	const clients, burst, workers = 20, 500, 8
 	l := New(1, burst, clients)
 	var taken [clients]atomic.Int64

@@ -8,7 +8,7 @@ import (
 
 const many = 100_000 // buckets
 
-// filled is a limiter whose buckets are all in use at the time 0.
+// filled returns a limiter whose buckets are all in use at the time 0.
 func filled(rate, burst int) *Limiter {
 	l := New(rate, burst, many)
 	for client := range uint64(2 * many) {

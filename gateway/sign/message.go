@@ -28,8 +28,8 @@ var encoded = func() (t [256]style) {
 	return t
 }()
 
-// AppendMessage appends the text that is signed: the key and the sorted parameters, with the
-// unreserved characters of RFC 3986 bare and a space as %20 or as '+'. p may be nil.
+// AppendMessage appends the text that is signed: the key and the sorted parameters. The unreserved
+// characters of RFC 3986 stay bare, and a space is %20 or '+'. p may be nil.
 func AppendMessage(dst []byte, key []byte, p *params.Set, plus bool) []byte {
 	s := strict
 	if plus {

@@ -23,7 +23,7 @@ const (
 	orderText  = `demo-aliceamount=0.12345678&pair=BTC_USD&price=50000.12&type=buy`
 )
 
-// signature is the reference: the standard library's HMAC.
+// signature returns the reference: the standard library's HMAC.
 func signature(secret, message string) []byte {
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte(message))
@@ -382,7 +382,8 @@ func TestVerifyAllocatesNothing(t *testing.T) {
 	f(asQuery, `b=(x+y)&a=1`, "wrong", false)
 }
 
-// texts are all messages that fit a request, made with net/url instead of this package's encoder.
+// texts returns all messages that fit a request, made with net/url instead of this package's
+// encoder.
 func texts(r string, key string, p *params.Set, raw []byte) []string {
 	var pairs []string
 	for _, q := range p.All() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A poll that crosses the close of its session is answered as if it had come before it.
+// A poll that crosses the close of its session is answered as if it had come before the close.
 func TestAPollThatCrossesACloseIsAnswered(t *testing.T) {
 	r := echo(t, Options{crossingTime: time.Hour})
 	for _, held := range []bool{true, false} {

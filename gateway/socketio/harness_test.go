@@ -120,7 +120,7 @@ func echo(t testing.TB, o Options, with ...func(net.Listener) net.Listener) *rig
 	return r
 }
 
-// newServer is a server with the namespaces.
+// newServer returns a server with the namespaces.
 func (r *rig) newServer() *Server {
 	server := New(r.options)
 	hooks := Namespace{Connect: r.connect, Event: r.event, Disconnect: r.disconnect}
@@ -208,7 +208,7 @@ func (r *rig) connect(s *Socket, auth json.RawMessage) error {
 	return nil
 }
 
-// arguments are an event's, with its attachments in their places.
+// arguments returns an event's arguments, with the attachments in their places.
 func arguments(e *Event) []any {
 	list := []any{}
 	for i, a := range e.Args {
@@ -256,7 +256,7 @@ func (r *rig) disconnect(s *Socket, reason Reason) {
 	r.left[s] = reason
 }
 
-// reasons are why the sockets left, in the order of joining; "" for a socket that has not left.
+// reasons returns why the sockets left, in the order of joining; "" for a socket that has not left.
 func (r *rig) reasons() (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -453,7 +453,7 @@ func (r *rig) open() (socket, opening) {
 	return c, r.opening(c.text())
 }
 
-// ws is a session on a websocket that has joined the main namespace.
+// ws returns a session on a websocket that has joined the main namespace.
 func (r *rig) ws() socket {
 	r.t.Helper()
 	c, _ := r.open()
@@ -484,7 +484,7 @@ func (c socket) sendBinary(b string) {
 	}
 }
 
-// text is the next message, which is text.
+// text returns the next message, which is text.
 func (c socket) text() string {
 	c.rig.t.Helper()
 	kind, b, err := c.ReadMessage()
@@ -530,7 +530,7 @@ func (c socket) closedWith(code int) {
 	}
 }
 
-// masked is a frame of a client with a mask of zeros.
+// masked returns a frame of a client with a mask of zeros.
 func masked(kind byte, payload string) []byte {
 	b := appendHeader(nil, kind, len(payload))
 	b[1] |= 0x80

@@ -175,7 +175,7 @@ func TestAnUnknownErrorIsAFaultOfOurs(t *testing.T) {
 	}
 }
 
-func TestWhatAPacketMakesTheOwnerDoCounts(t *testing.T) {
+func TestTheOwnersWorkForAPacketCounts(t *testing.T) {
 	r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 1000})
 	var spent atomic.Int32
 	r.server.Namespace("/spend", Namespace{Event: func(s *Socket, e *Event) {
@@ -212,7 +212,7 @@ func TestWhatAPacketMakesTheOwnerDoCounts(t *testing.T) {
 	f(60_000, 100_000, 3)
 }
 
-func TestWhatAClientSendsCountsByItsSizeToo(t *testing.T) {
+func TestMessagesCountByTheirSizeToo(t *testing.T) {
 	t.Run("empty fragments", func(t *testing.T) {
 		r := echo(t, Options{MessagesPerSecond: 10})
 		c := r.ws()
@@ -395,7 +395,7 @@ func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 }
 
 // One event may be larger than the limit of waiting bytes: a client that reads is not to blame.
-func TestWhatIsSentAtOnceMayBeLargerThanTheQueue(t *testing.T) {
+func TestAnEventSentAtOnceMayBeLargerThanTheQueue(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{QueueBytes: 64 << 10}, with...)
 		c, s := r.idle()

@@ -179,7 +179,7 @@ func TestShutdownDoesNotWaitForClientsThatDoNotRead(t *testing.T) {
 	}
 }
 
-// All actions at once, for the race detector and for the check that nothing is left.
+// All actions run at once, so that the race detector sees them, and in the end nothing may be left.
 func TestManyThatEmitDeliverCloseAndComeAgainAtOnceLeaveNothing(t *testing.T) {
 	random := newRandom(t)
 	seeds := make([]uint64, 8)

@@ -155,8 +155,8 @@ var (
 )
 
 // Elements returns the elements of a JSON array. If the array has more than most elements, it
-// returns the first ones and errTooMany, and looks no further: a client's message must not cost
-// more than the elements that count.
+// returns the first ones and errTooMany, and looks no further: a message must not cost more than
+// the elements that count.
 func Elements(array []byte, most int) (list []json.RawMessage, err error) {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if start, err := d.Token(); err != nil || start != json.Delim('[') {

@@ -172,8 +172,8 @@ func has(list []uint32, tag uint32) bool {
 	return false
 }
 
-// pieces appends waiting frames to list, up to most pieces and about limit bytes, and gives them to
-// the writer: until advance, none of them is dropped or replaced.
+// pieces appends waiting frames to list, up to most pieces and about limit bytes, and lends them to
+// the writer. Until advance none of them is dropped or replaced.
 func (q *outbox) pieces(list [][]byte, most, limit int) [][]byte {
 	for i := q.head; i < len(q.entries) && len(list) < most && limit > 0; i++ {
 		b := q.entries[i].Frames
@@ -225,7 +225,7 @@ func (q *outbox) pop() {
 }
 
 // poll appends waiting packets to a polling body of at most limit bytes. The first packet goes
-// whatever its length is.
+// regardless of its length.
 func (q *outbox) poll(body []byte, limit int) []byte {
 	for !q.empty() {
 		e := &q.entries[q.head]

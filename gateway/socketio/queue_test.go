@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// newRandom is a source whose seed is printed, and taken from SEED to replay a failure.
+// newRandom returns a source whose seed is printed, and taken from SEED to replay a failure.
 func newRandom(t testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	if s := os.Getenv("SEED"); s != "" {
@@ -24,7 +24,7 @@ func newRandom(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// text is a delivery whose frame has a text.
+// text returns a delivery whose frame has a text.
 func text(tag uint32, p Policy, s string) Delivery {
 	return Delivery{Tag: tag, Policy: p, Frames: appendFrame(nil, textFrame, []byte(s))}
 }
@@ -34,7 +34,7 @@ func shared(d Delivery) Delivery {
 	return d
 }
 
-// waiting is the content of an outbox, as polling would have it.
+// waiting returns the content of an outbox, as polling would have it.
 func (q *outbox) waiting() string {
 	var body []byte
 	for _, e := range q.entries[q.head:] {
@@ -86,7 +86,7 @@ func TestPoliciesOfWhatWaits(t *testing.T) {
 	}
 }
 
-func TestWhatHasBegunIsNotTouched(t *testing.T) {
+func TestAFrameThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 	var q outbox
 	for _, d := range []Delivery{text(1, Latest, "t1"), text(2, Latest, "u1"),
 		text(3, Resync, "r1"), text(1, Latest, "t2")} {

@@ -14,8 +14,8 @@ import (
 )
 
 // A Server has the sessions of one path and their goroutines: one keeps time, one reads each
-// websocket, one writes to each client for which something waits, and short ones end sessions.
-// Shutdown ends them all.
+// websocket, one writes to each client with waiting frames, and short ones end sessions. Shutdown
+// ends them all.
 type Server struct {
 	opts       Options
 	namespaces map[string]*Namespace
@@ -47,7 +47,7 @@ func New(o Options) *Server {
 // Namespace sets the hooks of a namespace, before the first Handle. The main namespace is "/".
 func (s *Server) Namespace(name string, n Namespace) { s.namespaces[name] = &n }
 
-// now is the clock of the package: nanoseconds since the start, at least 1.
+// now returns the time of the package's clock: nanoseconds since the start, at least 1.
 func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
 
 // open makes a session, or returns the failure. A nil link is polling.
@@ -106,7 +106,7 @@ func (s *Server) all() []*session {
 	return s.list()
 }
 
-// list is all with mu held.
+// list does the same as all, with mu held.
 func (s *Server) list() []*session {
 	list := make([]*session, 0, len(s.sessions))
 	for _, x := range s.sessions {

@@ -13,7 +13,7 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// numbered is a delivery of an event ["n", number, size bytes of padding].
+// numbered returns a delivery of an event ["n", number, size bytes of padding].
 func numbered(tag uint32, p Policy, n, size int) Delivery {
 	payload := fmt.Sprintf(`%d,"%s"`, n, strings.Repeat("x", size))
 	return Delivery{Tag: tag, Policy: p, Frames: AppendFrame(nil, "/", "n", []byte(payload))}
@@ -29,8 +29,8 @@ func number(t testing.TB, text string) (string, int) {
 	return list[0].(string), int(list[1].(float64))
 }
 
-// idle is a client in the main namespace whose system buffers little and that reads only when told
-// to.
+// idle returns a client in the main namespace whose system buffers little and that reads only when
+// told to.
 func (r *rig) idle() (socket, *Socket) {
 	r.t.Helper()
 	dialer := websocket.Dialer{NetDial: func(network, address string) (net.Conn, error) {

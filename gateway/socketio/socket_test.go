@@ -194,7 +194,7 @@ func TestAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentDuringConnectComesAfterTheAnswer(t *testing.T) {
+func TestEventsSentDuringConnectComeAfterTheAnswer(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})
 	r.server.Namespace("/early", Namespace{Connect: func(s *Socket, auth json.RawMessage) error {
 		s.emit("one") //nolint:errcheck // read below

@@ -115,7 +115,7 @@ func (s *subscribers) shards(bytes int, f func(*Socket)) {
 	<-s.all
 }
 
-// processor is the processor time that this process has used.
+// processor returns the processor time of this process.
 func processor() time.Duration {
 	var u unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &u) //nolint:errcheck // of oneself it never fails

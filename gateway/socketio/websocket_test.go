@@ -64,7 +64,7 @@ func TestFragmentsAreOneMessageAndPingsAreAnsweredBetweenThem(t *testing.T) {
 	}
 }
 
-func TestWhatComesRightAfterTheHandshakeIsRead(t *testing.T) {
+func TestFramesRightAfterTheHandshakeAreRead(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{}, with...)
 		c, err := net.Dial("tcp", r.address)

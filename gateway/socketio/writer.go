@@ -174,7 +174,7 @@ func (x *session) flush() {
 	}
 }
 
-// write is the writer's goroutine. It ends when nothing waits.
+// write runs in the writer's goroutine. It ends when nothing waits.
 func (x *session) write() {
 	a := acquireAttempt()
 	defer a.release()

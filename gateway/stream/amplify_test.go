@@ -26,8 +26,8 @@ func (d deaf) Receive(ctx actor.Context) {
 	}
 }
 
-// deafShard is a shard whose messages are handled by the test, with a client in it, and channels
-// that let no client in.
+// deafShard returns a shard whose messages are handled by the test, with a client in it, and
+// channels that let no client in.
 func deafShard(w *world) (*shard, *client, chan struct{}) {
 	h := &Hub{engine: w.engine, names: newNames(w.engine.Pairs())}
 	joins := make(chan struct{}, 100_000)

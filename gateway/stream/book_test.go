@@ -76,7 +76,7 @@ func (b *localBook) text() string {
 	return out
 }
 
-// shownBook is the book as REST answers have it, at its X-Update-Id.
+// shownBook returns the book as REST answers have it, at its X-Update-Id.
 func shownBook(w *world, pair string) (uint64, string) {
 	w.t.Helper()
 	v, err := w.engine.View(committed.ViewLevels, w.pair(pair), 0, -1, -1)

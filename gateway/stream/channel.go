@@ -260,8 +260,8 @@ func (c *channel) schedule() {
 // began is the time of the first beat.
 var began = time.Now()
 
-// nextBeat returns the time at which a state may follow a state of now: at least an interval later,
-// and together with the states of all other channels that change all the time. So a subscriber of
+// nextBeat returns the time at which the next state may follow one of now. It is at least an
+// interval later, and the same for all channels that change all the time. So a subscriber of
 // several channels gets them in one write.
 func nextBeat(now time.Time, interval time.Duration) time.Time {
 	const lateness = 8 // a timer that is late by 1/8 of an interval keeps the beat
@@ -273,7 +273,7 @@ func nextBeat(now time.Time, interval time.Duration) time.Time {
 	return began.Add((beat + 2) * period) // the timer did not cause this state
 }
 
-// look is one turn of the timer. Its task may be done already.
+// look does one turn of the timer, whose task may be done already.
 func (c *channel) look() {
 	if c.watching && c.family == ticker && time.Now().Unix()/60 > c.minute {
 		c.dirty = true

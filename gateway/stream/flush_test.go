@@ -63,7 +63,7 @@ func TestAShardIsWokenForStatesToo(t *testing.T) {
 	<-s.wake
 }
 
-func TestWhatIsJoinedIsNotMuchAtOnce(t *testing.T) {
+func TestJoinedPiecesAreBounded(t *testing.T) {
 	f := func(sizes, want []int) {
 		t.Helper()
 		var pieces [][]byte

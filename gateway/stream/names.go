@@ -30,7 +30,7 @@ var plainNames = [families]string{ticker: "ticker", diff: "diff", trades: "trade
 // bookPrefix and a pair are the name of the channel and of its events.
 const bookPrefix = "book_"
 
-// events are the names of events; those of book have the names of their channels.
+// events are the names of events. Events of book have the names of their channels.
 var events = [families]string{ticker: "ticker", diff: "depth.diff", trades: "trades",
 	top: "orderbook.20"}
 

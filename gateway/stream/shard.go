@@ -109,7 +109,7 @@ func (s *shard) stir() {
 	}
 }
 
-// postSoon is post for a message without hurry: it may wait for others, as long as a short pause.
+// postSoon posts a message without hurry: it may wait for others, as long as a short pause.
 func (s *shard) postSoon(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -253,7 +253,7 @@ func (s *shard) take(t topic) {
 	}
 }
 
-// flushOne is the flush of one channel.
+// flushOne flushes one channel.
 func (s *shard) flushOne(t topic) {
 	s.take(t)
 	a := &s.topics[t]
@@ -490,13 +490,13 @@ func (s *shard) unkeep(c *client, t topic) {
 	}
 }
 
-// forget is part without the list.
+// forget does the same as part, without the list.
 func (s *shard) forget(c *client, t topic) {
 	s.strike(c, t)
 	s.leave(t)
 }
 
-// strike is forget without a message to the channel.
+// strike does the same as forget, without a message to the channel.
 func (s *shard) strike(c *client, t topic) {
 	c.member.remove(t)
 	s.topics[t].alive--
@@ -543,5 +543,5 @@ func (s *shard) fail(t topic) {
 	s.topics[t].list = nil
 }
 
-// now is the time of answers, in microseconds since the Unix epoch.
+// now returns the time of answers, in microseconds since the Unix epoch.
 func now() int64 { return time.Now().UnixMicro() }

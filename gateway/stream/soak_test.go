@@ -94,7 +94,7 @@ func (w *world) measure(t *testing.T) (goroutines int, heap uint64) {
 	return runtime.NumGoroutine(), m.HeapAlloc
 }
 
-// misbehave is one client's life.
+// misbehave lives the life of one client.
 func (w *world) misbehave(r *rand.Rand) {
 	if r.IntN(6) == 0 { // a connection that never becomes one
 		c, err := net.Dial("tcp", w.addr)

@@ -1,7 +1,7 @@
 // Package generator sends the requests of a Client over HTTP/1.1, on many connections from one
 // thread. A connection has at most one request in flight. In a closed loop it sends the next one
-// when it has its answer; in an open loop requests are due at a rate, whatever the server does,
-// and a latency counts from the moment at which its request was due.
+// when it has its answer. In an open loop requests are due at a fixed rate, however slow the server
+// is, and a latency counts from the moment its request was due.
 //
 //	client.go       what a generator asks of its client, and the phases of a load
 //	generator.go    the loop: when a connection sends, and how long the loop waits

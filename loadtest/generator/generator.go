@@ -178,7 +178,7 @@ func (g *Generator) sending(now time.Duration) bool {
 	return (now < g.end || late) && g.spent < len(g.conns) && !g.stopped.Load()
 }
 
-// due is how many requests of an open loop were due at a moment.
+// due returns the number of requests of an open loop that were due at a moment.
 func (g *Generator) due(at time.Duration) uint64 {
 	if g.phase.Rate == 0 {
 		return g.next
@@ -186,7 +186,7 @@ func (g *Generator) due(at time.Duration) uint64 {
 	return uint64((at-g.begin).Seconds()*g.phase.Rate) + 1
 }
 
-// dueAt is when a request of an open loop is due.
+// dueAt returns the time at which a request of an open loop is due.
 func (g *Generator) dueAt(k uint64) time.Duration {
 	return g.begin + time.Duration(float64(k)/g.phase.Rate*float64(time.Second))
 }
@@ -231,7 +231,7 @@ func (g *Generator) keptPace(delay time.Duration) {
 	}
 }
 
-// patience is how long to wait for answers.
+// patience returns the time to wait for answers.
 func (g *Generator) patience(now time.Duration, sending bool) time.Duration {
 	d := lookEvery
 	if !sending {

@@ -276,8 +276,7 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 	})
 }
 
-// Whatever the batches are, and whenever it is saved, trimmed and opened: the archive is the
-// journal.
+// The archive is the journal, for any batches, and any order of saving, trimming and opening.
 func TestAnArchiveIsTheJournal(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default

@@ -13,9 +13,8 @@
 // archive's last batch. An archive is only continued from a journal that has the very same batch,
 // byte by byte.
 //
-// An archive may begin late, for a store that has forgotten its first records, or never had them
-// because it was restored from a backup. It then begins with a base: the image of the older
-// snapshot's state.
+// An archive may begin late: its store has forgotten its first records, or was restored from a
+// backup and never had them. It then begins with a base: the image of the older snapshot's state.
 //
 // A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written
 // beside its name, synced, and then renamed, so a file with such a name is whole. It has the form

@@ -46,7 +46,7 @@ func (w *world) put(files map[string][]byte) {
 	}
 }
 
-// repacked is a part with other content, compressed and proven under a key.
+// repacked returns a part with other content, compressed and proven under a key.
 func repacked(t *testing.T, part []byte, by keyring, change func(raw []byte) []byte) []byte {
 	t.Helper()
 	in, err := zstd.NewReader(nil)
@@ -65,7 +65,7 @@ func repacked(t *testing.T, part []byte, by keyring, change func(raw []byte) []b
 	return proven(t, out.EncodeAll(change(raw), nil), by)
 }
 
-// underTheName is a part with a proof that names the right key, and was made with another.
+// underTheName returns a part with a proof that names the right key, and was made with another.
 func underTheName(part []byte) []byte {
 	b := bytes.Clone(part)
 	b[len(b)-33] = 1 // the last byte of the key's id, before the HMAC

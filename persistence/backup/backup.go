@@ -235,8 +235,9 @@ func Verify(r io.Reader, by persistence.Authority) (*Info, error) {
 	return &b.info, nil
 }
 
-// Authenticate reads all of a backup, unpacks nothing, and is nil if it was written under a key
-// that by has, and not changed since. An error wraps ErrDamaged, or persistence.ErrNoKey.
+// Authenticate reads all of a backup and unpacks nothing. It returns nil if the backup was written
+// under a key that by has, and not changed since. An error wraps ErrDamaged, or
+// persistence.ErrNoKey.
 func Authenticate(r io.Reader, by persistence.Authority) error {
 	return damaged(packed.Authenticate(r, by))
 }

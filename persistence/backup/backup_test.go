@@ -121,8 +121,8 @@ func write(s scope, store persistence.Store, image []byte) []byte {
 	return b.Bytes()
 }
 
-// Whatever happened before and after the image, a store of the other kind has exactly the history
-// up to the image.
+// A store of the other kind gets exactly the history up to the image, whether rows came before or
+// after it.
 func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
@@ -367,7 +367,7 @@ func crafted(s scope, fill func(*sink)) []byte {
 	return b.Bytes()
 }
 
-func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+func TestImpossibleBackupsAreRefused(t *testing.T) {
 	h := newHistory(t, inPebble(t, persistence.Retention{}), 5)
 	h.play(50)
 	h.flush()

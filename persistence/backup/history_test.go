@@ -41,7 +41,7 @@ type history struct {
 	trade             uint64
 	// ids of trades that a pair has drawn and not used: neighbours come swapped
 	kept     map[uint16]uint64
-	moving   []*event.Withdrawal // pending withdraws
+	moving   []*event.Withdrawal // pending withdrawals
 	verified map[uint64]bool
 	flushed  uint64 // the watermark
 	rows     persistence.Writes
@@ -228,7 +228,7 @@ func (h *history) place() {
 	fills, rest, cut := book.Match(side, price, amount, 3, nil)
 	h.order++
 	o := event.Order{ID: h.order, Account: a.ID, Key: a.Keys[0], Nonce: h.order, Side: side,
-		MaxFillsReached: cut, Price: price, Amount: amount, Remaining: rest, FeeAccount: 3}
+		RestCancelled: cut, Price: price, Amount: amount, Remaining: rest, FeeAccount: 3}
 	if h.random.IntN(2) == 0 {
 		o.ClientID, _ = event.NewClientID(fmt.Sprint("order-", o.ID))
 	}

@@ -30,7 +30,8 @@ func (w *world) wantClientOrders(m *model) {
 	}
 }
 
-// clientOrders are those with the highest ids, in whichever order and account they were closed.
+// clientOrders checks that the newest order of a client id has the highest id, in any order of
+// closing and any account.
 func (w *world) clientOrders() {
 	w.open(persistence.Retention{})
 	long := strings.Repeat("x", 36)
@@ -75,7 +76,7 @@ func (w *world) clientOrders() {
 	}
 }
 
-// clientOrdersTrimmed go with their rows.
+// clientOrdersTrimmed checks that client ids are forgotten with their orders' rows.
 func (w *world) clientOrdersTrimmed() {
 	keep := persistence.Retention{Orders: 3}
 	w.open(keep)

@@ -93,6 +93,15 @@ func (r *questions) drawTrades() persistence.TradeQuery {
 	if r.IntN(2) == 0 {
 		q.Before = 1 + r.Uint64N(r.top)
 	}
+	if r.IntN(3) == 0 {
+		q.After = r.Uint64N(r.top)
+	}
+	if q.Pair != 0 && r.IntN(2) == 0 {
+		q.SinceUs = tradeTime(r.Uint64N(r.top), q.Pair)
+	}
+	if q.Pair != 0 && r.IntN(2) == 0 {
+		q.UntilUs = tradeTime(r.Uint64N(r.top), q.Pair)
+	}
 	if r.IntN(2) == 0 {
 		q.Offset = r.IntN(r.trades / 2)
 	}

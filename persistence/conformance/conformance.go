@@ -46,6 +46,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f("a snapshot of a fenced owner is refused", (*world).fencedSnapshot)
 	f("snapshots of every size come back whole", (*world).snapshotSizes)
 	f("a torn upload is never visible", (*world).tornSnapshot)
+	f("an upload is held up behind each chunk", (*world).pacedSnapshot)
 	f("a damaged snapshot is found", (*world).damagedSnapshot)
 	f("the watermark moves once for one apply", (*world).watermark)
 	f("nonces only grow", (*world).nonces)
@@ -172,5 +173,5 @@ func newRand(t *testing.T, stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream))
 }
 
-// readerOf reads that many zeros.
+// readerOf returns a reader of that many zeros.
 func readerOf(n int) io.Reader { return bytes.NewReader(make([]byte, n)) }

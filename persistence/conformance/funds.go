@@ -43,7 +43,7 @@ func (w *world) wantWithdrawals(q persistence.WithdrawalQuery, want []persistenc
 	}
 }
 
-// withdraw returns one with plain values.
+// withdrawal returns one with plain values.
 func withdrawal(id uint64, account uint32) persistence.Withdrawal {
 	return persistence.Withdrawal{
 		ID: id, Account: account, Currency: 1, Amount: money.Amount(id * 7),
@@ -89,8 +89,8 @@ func (w *world) withdrawnOnce() {
 		w.wantWithdrawals(persistence.WithdrawalQuery{Before: 12, MaxSeq: 10},
 			[]persistence.Withdrawal{a})
 		if round == 0 {
-			// A row that is there stays, whatever comes again. So does the first of two rows that
-			// come at once.
+			// A row that is there stays as it is, even if another one comes under its id. So does
+			// the first of two rows that come at once.
 			other, first, second := b, withdrawal(20, 2), withdrawal(20, 2)
 			other.Status, other.Details = persistence.WithdrawalRefused, "no"
 			second.Status = persistence.WithdrawalCancelled

@@ -102,7 +102,8 @@ func (m *model) tradesOf(q persistence.TradeQuery) []persistence.Trade {
 		}
 		return (q.Pair == 0 || t.Pair == q.Pair) &&
 			(q.TakerSide == 0 || q.TakerSide == t.TakerSide) &&
-			(q.MySide == 0 || q.MySide == mine) && (q.Before == 0 || t.ID < q.Before)
+			(q.MySide == 0 || q.MySide == mine) && (q.Before == 0 || t.ID < q.Before) &&
+			t.ID > q.After && t.TimeUs >= q.SinceUs && (q.UntilUs == 0 || t.TimeUs <= q.UntilUs)
 	})
 	if q.Ascending {
 		slices.Reverse(out)

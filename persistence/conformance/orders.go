@@ -38,6 +38,11 @@ func randomOrder(r *rand.Rand, id, seq uint64) persistence.Order {
 	if r.IntN(2) == 0 {
 		o.ClientID = clientID(r.IntN(clientIDs)) // used again and again
 	}
+	if r.IntN(3) == 0 {
+		o.Instructed = (&trading.Instructed{Instructions: trading.Instructions{IOC: true,
+			Quote: money.Amount(1 + r.IntN(1000)), Cancelled: trading.CancelledIOC},
+			Value: money.BalanceFromBits(r.Uint64(), r.Uint64())}).Pack()
+	}
 	return o
 }
 

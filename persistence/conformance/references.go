@@ -35,7 +35,8 @@ func (w *world) wantReferences(m *model) {
 	}
 }
 
-// references are found by all of their bytes, and retention does not trim them.
+// references checks that a reference is found by all of its bytes, and that retention does not trim
+// it.
 func (w *world) references() {
 	keep := persistence.Retention{Trades: 1, Orders: 1, Candles: 1}
 	w.open(keep)

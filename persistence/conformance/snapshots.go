@@ -101,6 +101,28 @@ func (w *world) fencedSnapshot() {
 	w.wantSnapshot(1, 1, []byte("one"))
 }
 
+// pacedSnapshot counts the rests of an upload, and ends another by an error of one.
+func (w *world) pacedSnapshot() {
+	w.open(persistence.Retention{})
+	w.append(10, []byte("ten records"))
+	w.apply(10, nil)
+	data := bytes.Repeat([]byte("paced"), 100_000)
+	rests := 0
+	ctx := persistence.WithPace(w.ctx, func() error {
+		rests++
+		return nil
+	})
+	w.must(w.s.SaveSnapshot(ctx, w.tok, 1, bytes.NewReader(data)))
+	w.wantSnapshot(0, 1, data)
+	if least := len(data) / (128 << 10); rests < least {
+		w.Fatalf("%d rests of an upload of %d bytes, want %d at least", rests, len(data), least)
+	}
+	over := errors.New("over")
+	ctx = persistence.WithPace(w.ctx, func() error { return over })
+	w.is(w.s.SaveSnapshot(ctx, w.tok, 2, bytes.NewReader(data)), over)
+	w.wantSnapshot(0, 1, data)
+}
+
 type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

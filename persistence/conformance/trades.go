@@ -19,9 +19,16 @@ func trade(id uint64, pair uint16, taker, maker uint32) persistence.Trade {
 	}
 }
 
+// tradeTime is a time that ascends with ids within a pair, and over all pairs does not. Neighbours
+// may have the same.
+func tradeTime(id uint64, pair uint16) int64 {
+	return 1_700_000_000_000_000 + int64(id/3) + 40*int64(pair%3)
+}
+
 func randomTrade(r *rand.Rand, id uint64, pair uint16) persistence.Trade {
 	t := trade(id, pair, 1+r.Uint32N(accounts), 1+r.Uint32N(accounts))
 	t.TakerSide = trading.Side(1 + r.IntN(2))
+	t.TimeUs = tradeTime(id, pair)
 	if r.IntN(3) == 0 {
 		t.TakerFee = money.BalanceFromBits(r.Uint64N(1<<56), r.Uint64())
 		t.MakerFee = money.BalanceFromBits(0, r.Uint64N(100))

@@ -139,7 +139,8 @@ func (s *Store) Trades(_ context.Context, q persistence.TradeQuery,
 		return (q.Pair == 0 || t.Pair == q.Pair) &&
 			(q.TakerSide == 0 || t.TakerSide == q.TakerSide) &&
 			(q.MySide == 0 || mine == q.MySide) &&
-			(q.Before == 0 || t.ID < q.Before)
+			(q.Before == 0 || t.ID < q.Before) && t.ID > q.After &&
+			t.TimeUs >= q.SinceUs && (q.UntilUs == 0 || t.TimeUs <= q.UntilUs)
 	}
 	return answer(s, func(d *data) []persistence.Trade {
 		return rows(d.trades, selection[persistence.Trade]{of, s.keep.Trades, match, q.Offset,
@@ -244,7 +245,7 @@ func (s *Store) References(_ context.Context, fn func(*persistence.Deposit) bool
 	}, fn)
 }
 
-// Withdraws answers a list.
+// Withdrawals answers a list.
 func (s *Store) Withdrawals(_ context.Context, q persistence.WithdrawalQuery,
 	fn func(*persistence.Withdrawal) bool) error {
 	if err := codec.CheckWithdrawals(&q); err != nil {

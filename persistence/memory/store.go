@@ -291,8 +291,8 @@ func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	return chain.Done()
 }
 
-// Trim forgets batches that end at or below upTo. It is durable with the next sync of the journal,
-// whatever has become of the projections.
+// Trim forgets batches that end at or below upTo. The trim is durable with the next sync of the
+// journal, even if projections are lost.
 func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) error {
 	if err := s.lock(); err != nil {
 		return err
@@ -339,7 +339,7 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	img := image{name: codec.NewSnapshot(seq, tok.Epoch()), there: true}
 	err := img.name.Upload(r, func(_ uint32, chunk []byte) error {
 		img.chunks = append(img.chunks, slices.Clone(chunk))
-		return ctx.Err()
+		return persistence.GoOn(ctx)
 	})
 	if err != nil {
 		return err

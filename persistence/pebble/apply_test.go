@@ -13,7 +13,7 @@ import (
 )
 
 // The known values of an Apply are those of the folder, however many of them were forgotten.
-func TestWhatIsKnownIsWhatTheFolderHas(t *testing.T) {
+func TestKnownCountersAreThoseOfTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	keep := persistence.Retention{Trades: 30, Orders: 20, Candles: 10}
 	s, tok, _ := mustOpen(t, dir, Options{Retention: keep})

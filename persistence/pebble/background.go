@@ -36,7 +36,7 @@ const (
 )
 
 // A background watches the flushes and compactions of Pebble. It logs once that they fail, slows
-// down their tries, and ends the process when one kind has not succeeded for long. During a start
+// down further tries, and ends the process when one kind has not succeeded for long. During a start
 // no success counts, so a start that cannot succeed ends, too. Other errors, such as those of
 // reading statistics or the free room on the disk, are logged and end nothing. Pebble calls a
 // background from any goroutine, mostly with a lock of its own held.

@@ -70,9 +70,9 @@ func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
 	}
 }
 
-// Errors that are neither of flushes nor of compactions end no healthy exchange, whatever ended
-// before them. Pebble reports errors of its statistics, and of a disk whose free room it cannot ask
-// for.
+// Errors that are neither of flushes nor of compactions end no healthy exchange, no matter which
+// events came before. Pebble reports errors of its statistics, and of a disk whose free room it
+// cannot ask for.
 func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
 	for name, before := range map[string]func(l *pebble.EventListener){
 		"nothing": func(*pebble.EventListener) {},

@@ -107,18 +107,76 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 // oldest id.
 func (s *Store) tradeList(ctx context.Context, snap *pebble.Snapshot, list, owner []byte,
 	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
-	c, err := s.counter(snap, owner)
-	if err != nil || c.rows == 0 {
+	ids, err := s.tradeIDs(ctx, snap, list, owner, q)
+	if err != nil {
 		return err
 	}
-	lower, upper := bounds(list, c.oldest, q.Before)
+	lower, upper := bounds(list, ids.lowest, ids.before)
 	return s.tradeRange(ctx, snap, lower, upper, q, fn)
+}
+
+// idRange has the ids [lowest, before) of a list.
+type idRange struct{ lowest, before uint64 }
+
+// tradeIDs returns the ids that a query wants of a list, whatever its other filters. The end of the
+// range is never 0.
+func (s *Store) tradeIDs(ctx context.Context, snap *pebble.Snapshot, list, owner []byte,
+	q *persistence.TradeQuery) (ids idRange, err error) {
+	c, err := s.counter(snap, owner)
+	if err != nil || c.rows == 0 || q.After >= c.newest {
+		return idRange{1, 1}, err
+	}
+	ids = idRange{max(c.oldest, q.After+1), c.newest + 1}
+	if q.Before != 0 {
+		ids.before = min(ids.before, q.Before)
+	}
+	if q.SinceUs != 0 {
+		if ids.lowest, err = s.firstTrade(ctx, snap, list, ids, q.SinceUs); err != nil {
+			return ids, err
+		}
+	}
+	if q.UntilUs != 0 {
+		ids.before, err = s.firstTrade(ctx, snap, list, ids, q.UntilUs+1)
+	}
+	return ids, err
+}
+
+// firstTrade returns the first of some ids from which on the trades of a pair's list are at a time
+// or later, and the end of the ids if none is. Within a pair times ascend with ids, so it halves
+// the ids.
+func (s *Store) firstTrade(ctx context.Context, snap *pebble.Snapshot, list []byte, ids idRange,
+	us int64) (uint64, error) {
+	for ids.lowest < ids.before {
+		middle := ids.lowest + (ids.before-ids.lowest)/2
+		lower, upper := bounds(list, middle, ids.before)
+		earlier := uint64(0) // the first trade from the middle on, if it is before the time
+		err := s.scan(ctx, snap, lower, upper, true, func(key, value []byte) (bool, error) {
+			at, ok := codec.TradeTime(value)
+			if !ok {
+				return false, fmt.Errorf("%s: %w: trade %d", s, persistence.ErrCorrupt, idOf(key))
+			}
+			if at < us {
+				earlier = idOf(key)
+			}
+			return false, nil
+		})
+		switch {
+		case err != nil:
+			return 0, err
+		case earlier != 0:
+			ids.lowest = earlier + 1
+		default:
+			ids.before = middle
+		}
+	}
+	return ids.lowest, nil
 }
 
 // tradeRange is tradeList for a range of keys.
 func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, upper []byte,
 	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
-	skip, filtered := q.Offset, q.TakerSide != 0 || q.MySide != 0 // the list itself is of the pair
+	// The list itself is of the pair, and the range of the times.
+	skip, filtered := q.Offset, q.TakerSide != 0 || q.MySide != 0
 	var t persistence.Trade
 	return s.scan(ctx, snap, lower, upper, q.Ascending, func(key, value []byte) (bool, error) {
 		if filtered && !codec.TradeMatches(value, q) {
@@ -137,30 +195,26 @@ func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, up
 
 // counted reads a list that has count rows. It skips most of an offset by whole buckets. It skips
 // rows one by one up to the next bucket, then whole count rows while they fit into the offset, then
-// rows again.
+// rows again. Skipping may also count rows behind the last that the query wants. That does no harm,
+// because no row is then left to answer.
 func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	if q.Offset < 2*bucketIDs {
 		return s.tradeList(ctx, snap, list, list, q, fn)
 	}
-	c, err := s.counter(snap, list)
-	if err != nil || c.rows == 0 {
+	ids, err := s.tradeIDs(ctx, snap, list, list, q)
+	if err != nil || ids.lowest >= ids.before {
 		return err
 	}
 	rest := *q
-	lower, upper := bounds(list, c.oldest, q.Before)
-	// Whole buckets are skipped behind edge, in the direction of reading. Upwards, skipping also
-	// counts rows at or above Before. That does no harm, because no row is then left to answer.
-	var edge uint64
+	var lower, upper []byte
+	var edge uint64 // whole buckets are skipped behind it, in the direction of reading
 	if q.Ascending {
-		edge = (c.oldest + bucketIDs - 1) / bucketIDs * bucketIDs
-		upper = with(nil, list, edge)
+		edge = (ids.lowest + bucketIDs - 1) / bucketIDs * bucketIDs
+		lower, upper = bounds(list, ids.lowest, max(edge, 1))
 	} else {
-		if edge = c.newest + 1; q.Before != 0 {
-			edge = min(edge, q.Before)
-		}
-		edge = edge / bucketIDs * bucketIDs
-		lower = with(nil, list, max(edge, c.oldest))
+		edge = ids.before / bucketIDs * bucketIDs
+		lower, upper = bounds(list, max(edge, ids.lowest), ids.before)
 	}
 	err = s.scan(ctx, snap, lower, upper, q.Ascending, func(_, value []byte) (bool, error) {
 		if q.TakerSide == 0 || codec.TradeSide(value) == q.TakerSide {
@@ -197,9 +251,9 @@ func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 		return err
 	}
 	if q.Ascending {
-		lower, upper = bounds(list, max(edge, c.oldest), q.Before)
+		lower, upper = bounds(list, max(edge, ids.lowest), ids.before)
 	} else {
-		lower, upper = bounds(list, c.oldest, max(edge, 1))
+		lower, upper = bounds(list, ids.lowest, max(edge, 1))
 	}
 	return s.tradeRange(ctx, snap, lower, upper, &rest, fn)
 }
@@ -256,7 +310,7 @@ func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persisten
 	return o, err
 }
 
-// Withdraws answers from the account's list, or from that of all.
+// Withdrawals answers from the account's list, or from that of all.
 func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
 	fn func(*persistence.Withdrawal) bool) error {
 	if err := codec.CheckWithdrawals(&q); err != nil {

@@ -202,7 +202,7 @@ func child(t *testing.T, dir string, env ...string) (*exec.Cmd, *bufio.Scanner, 
 	return cmd, lines, in
 }
 
-func TestASecondProcessIsToldWhoHoldsTheFolder(t *testing.T) {
+func TestASecondProcessIsToldTheHolderOfTheFolder(t *testing.T) {
 	dir := t.TempDir() + "/data"
 	cmd, lines, _ := child(t, dir)
 	if lines.Text() != "open" {

@@ -51,15 +51,15 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	img := codec.NewSnapshot(seq, tok.Epoch())
 	keys := s.chunks(img)
 	err := img.Upload(r, func(i uint32, chunk []byte) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		b := s.db.NewBatch()
 		defer b.Close()
 		if err := b.Set(u32(bytes.Clone(keys), i), chunk, nil); err != nil {
 			return err
 		}
-		return s.write("write a snapshot", b, pebble.NoSync)
+		if err := s.write("write a snapshot", b, pebble.NoSync); err != nil {
+			return err
+		}
+		return persistence.GoOn(ctx)
 	})
 	if err == nil {
 		err = s.publish(tok, img)

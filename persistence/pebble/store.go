@@ -480,7 +480,7 @@ func (s *Store) exit(err error) {
 	}
 	// A promised write could not be made, and the content of the disk is unknown.
 	s.logger.Error("FATAL: the store cannot be written", "store", s.String(), "error", err.Error())
-	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; what was acknowledged is safe
+	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; acknowledged records are safe
 }
 
 // logger passes Pebble's lines on. Fatalf ends the process, as Pebble demands. The guard has caught

@@ -57,14 +57,14 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), o)
 	appendTo(t, s, tok, 0, 20, "batch ")
 	cut(t, s, 15, "batch ")
-	// The running one sees it at its next append, and ends.
+	// The running exchange sees the loss at its next append, and ends.
 	if err := s.Append(t.Context(), tok, 20, 21, []byte("next")); !errors.Is(err,
 		persistence.ErrGap) {
 		t.Fatalf("error is %v, want ErrGap", err)
 	}
 	s.Close()
 	epoch := server.Client().HGet(t.Context(), s.head(), "epoch").Val()
-	for range 2 { // and whoever starts it again is told
+	for range 2 { // each later start is told, too
 		_, err := Open(t.Context(), server.URL(), o)
 		if !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("error is %v, want ErrCorrupt", err)

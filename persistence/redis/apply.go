@@ -11,9 +11,9 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// callBytes is about how much one call of an Apply writes: a few milliseconds of Redis's time,
+// callBytes is about how much one call of an Apply writes: a millisecond or so of Redis's time,
 // which an append may have to wait for.
-const callBytes = 256 << 10
+const callBytes = 32 << 10
 
 // opBytes is the cost of an operation or a row beside its bytes.
 const opBytes = 16

@@ -21,7 +21,7 @@ import (
 // clientIDs ends the key of an index, behind that of its orders.
 const clientIDs = ":ids"
 
-// clientID is how all entries of a client id begin.
+// clientID returns the bytes that all entries of a client id begin with.
 func clientID(client string) []byte { return append([]byte{byte(len(client))}, client...) }
 
 // clientEntry returns the entry of a closed order, nil if it has no client id.
@@ -50,8 +50,8 @@ func (s *Store) checkClientEntry(key, entry string) error {
 	return nil
 }
 
-// clientRange is the range of the entries of a client id with orders below an id (0: all), newest
-// first.
+// clientRange returns the range of the entries of a client id with orders below an id (0: all),
+// newest first.
 func (s *Store) clientRange(account uint32, client string, before uint64,
 	many int) redis.ZRangeArgs {
 	if before == 0 || before > codec.MaxID {

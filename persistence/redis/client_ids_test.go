@@ -69,7 +69,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	}
 }
 
-// verified is what Verify finds.
+// verified returns the findings of Verify.
 func verified(t *testing.T, s *Store) string {
 	t.Helper()
 	var wrong []string

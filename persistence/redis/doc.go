@@ -5,7 +5,7 @@
 // change follows, and writes only then. Redis runs a script alone and logs it as one transaction.
 // All keys of an engine carry the hash tag {engine}.
 //
-// An Apply is cut into calls of about 256 kB, so that no call holds up an append for long. Each
+// An Apply is cut into calls of about 32 kB, so that no call holds up an append for long. Each
 // call checks that the watermark is still where the Apply starts, and only the last moves it. The
 // calls before it can be made again without harm. Rows go to the place of their id and are left out
 // if they are there, wallets and candles are absolute, nonces only grow. A call that arrives late
@@ -30,5 +30,6 @@
 //	references.go    the index of deposits' references
 //	wallets.go       wallets and nonces
 //	snapshot.go      images
+//	rewrite.go       when Redis rewrites its append-only file
 //	verify.go        checks of all rows
 package redis

@@ -32,7 +32,7 @@ type ground struct {
 	run         string // the process
 	replication string // changes with each full synchronisation and each promotion
 	sets        int64  // calls of CONFIG SET; on Redis 6, of every CONFIG
-	own         int64  // of these, what the look itself adds behind its question
+	own         int64  // of these, the calls of the look itself, counted after its question
 	resets      int64  // calls of CONFIG RESETSTAT, which begins the counts anew
 	commands    int64  // in all: fewer than before tell of a reset, too
 }

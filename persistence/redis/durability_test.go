@@ -49,7 +49,7 @@ func goesOn(t *testing.T, s *Store, tok persistence.Token, seq *uint64) {
 	}
 }
 
-// Somebody changes a setting while the exchange runs.
+// An administrator changes a setting while the exchange runs.
 func TestASettingThatIsChangedLaterIsSeen(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -136,7 +136,7 @@ func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
 }
 
 // A Redis that was accepted at the start is accepted later.
-func TestWhatWasAcceptedIsNotAskedAgain(t *testing.T) {
+func TestAnAcceptedDurabilityIsNotAskedForAgain(t *testing.T) {
 	server := redistest.Start(t, "appendfsync", "everysec")
 	s, tok, seq := mustOpen(t, server.URL(),
 		Options{AcceptDurability: true, recheck: time.Nanosecond})

@@ -122,6 +122,9 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	if err := codec.CheckTrades(&q); err != nil {
 		return err
 	}
+	if any, err := s.timesToIDs(ctx, &q); !any || err != nil {
+		return err
+	}
 	list, filtered := s.allTrades(), q.TakerSide != 0 || q.MySide != 0
 	switch {
 	case q.Account != 0:
@@ -129,7 +132,7 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	case q.Pair != 0:
 		list = s.pairTrades(q.Pair)
 	}
-	var at place
+	at := place{cursor: q.After}
 	if !q.Ascending {
 		at = below(q.Before)
 	}
@@ -137,6 +140,7 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	switch {
 	case !filtered:
 		skip, at.ahead = 0, q.Offset // every row counts: Redis skips them by itself
+	case q.SinceUs != 0 || q.UntilUs != 0: // of which marks know nothing
 	case skip > pageRows:
 		var err error
 		if skip, at, err = s.leap(ctx, list, at, &q); err != nil {
@@ -145,7 +149,7 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	}
 	var t persistence.Trade
 	return s.rows(ctx, list, at, q.Ascending, func(id uint64, row []byte) (bool, error) {
-		if q.Ascending && q.Before != 0 && id >= q.Before {
+		if q.Ascending && q.Before != 0 && id >= q.Before || !q.Ascending && id <= q.After {
 			return false, nil
 		}
 		if filtered && !codec.TradeMatches(row, &q) {
@@ -160,6 +164,53 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 		}
 		return fn(&t), nil
 	})
+}
+
+// timesToIDs narrows the ids of a query to those that its times allow, as far as the list of its
+// pair reaches. The list of an account may reach further back, so its rows are looked at, too.
+// False: no trade can be in the query's list.
+func (s *Store) timesToIDs(ctx context.Context, q *persistence.TradeQuery) (any bool, err error) {
+	if q.After >= codec.MaxID {
+		return false, nil
+	}
+	if q.SinceUs != 0 {
+		earlier, _, err := s.tradesAround(ctx, q.Pair, q.SinceUs)
+		if err != nil {
+			return false, err
+		}
+		q.After = max(q.After, earlier)
+	}
+	if q.UntilUs == 0 {
+		return true, nil
+	}
+	earlier, later, err := s.tradesAround(ctx, q.Pair, q.UntilUs+1)
+	if err != nil || earlier == 0 && later == 0 {
+		return false, err
+	}
+	if later == 0 { // trades that come from now on are later
+		later = earlier + 1
+	}
+	if q.Before == 0 || later < q.Before {
+		q.Before = later
+	}
+	return true, nil
+}
+
+// tradesAround returns the ids of the last trade of a pair before a time, and of the first at it or
+// later; 0: there is none.
+func (s *Store) tradesAround(ctx context.Context, pair uint16, us int64) (earlier, later uint64,
+	err error) {
+	list := s.pairTrades(pair)
+	answer, err := timesScript.Run(ctx, s.history, []string{list}, us).Slice()
+	if err != nil {
+		return 0, 0, s.fault("look for a time in a list", err)
+	}
+	if len(answer) != 2 {
+		return 0, 0, s.fault("look for a time in a list",
+			fmt.Errorf("the script answered %d parts", len(answer)))
+	}
+	ids, err := s.ids(list, answer)
+	return ids[0], ids[1], err
 }
 
 // leap returns where a query with a long offset and a filter starts to read rows, and how many
@@ -247,7 +298,7 @@ func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery,
 	})
 }
 
-// Withdraws answers from the sorted set of the account, or of all, whose score is the id.
+// Withdrawals answers from the sorted set of the account, or of all, whose score is the id.
 func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
 	fn func(*persistence.Withdrawal) bool) error {
 	if err := codec.CheckWithdrawals(&q); err != nil {

@@ -378,10 +378,25 @@ func (s *Store) entry(id string, values map[string]any) (prev, next, sum uint64,
 	return prev, next, sum, []byte(b), nil
 }
 
-// Trim forgets batches that end at or below upTo.
+// trimEntries is the usual number of the journal's entries that one call trims: half a millisecond
+// of Redis.
+const trimEntries = 500
+
+// Trim forgets batches that end at or below upTo. It then has Redis rewrite its file, if that has
+// grown: the image before the last is gone too, and no upload is under way.
 func (s *Store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	_, _, err := s.run(ctx, s.projections, trimScript, "trim the journal",
-		[]string{s.head(), s.stream()},
-		string(tok), dec(min(upTo, codec.MaxID)+1))
-	return err
+	for more := true; more; {
+		code, _, err := s.run(ctx, s.projections, trimScript, "trim the journal",
+			[]string{s.head(), s.stream()},
+			string(tok), dec(min(upTo, codec.MaxID)+1), s.trimEntries)
+		if err != nil {
+			return err
+		}
+		if err := persistence.GoOn(ctx); err != nil {
+			return err
+		}
+		more = code == codeMore
+	}
+	s.rewrite(ctx)
+	return nil
 }

@@ -140,8 +140,8 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	}
 }
 
-// The marks beside a list of trades are those of its newest trades, one each, in their order, in
-// whatever order the trades came. They are at most twice as many as the trades.
+// The marks beside a list of trades are of its newest trades, one each, in the order of ids, even
+// if the trades came in another order. They are at most twice as many as the trades.
 func TestMarksFollowTheirTrades(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client()

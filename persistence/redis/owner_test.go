@@ -140,8 +140,7 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 	}
 }
 
-// A key that has another type than the exchange gave it does not mend itself: to try again helps
-// nothing.
+// A key of another type than the exchange's does not mend itself: trying again does not help.
 func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})

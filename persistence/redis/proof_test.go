@@ -132,7 +132,7 @@ func (s *scripted) answer(words []string) string {
 
 // WAITAOF's answer counts only behind a write of the owner's, and only for a file that is switched
 // on. Where it proves nothing, INFO alone must do.
-func TestWhatWaitaofProves(t *testing.T) {
+func TestWaitaofProvesTheFile(t *testing.T) {
 	fenced, refusedBeat := "*2\r\n:-1\r\n"+bulk("another"),
 		"-READONLY You can't write against a read only replica.\r\n"
 	yes, no := "*2\r\n:1\r\n:0\r\n", "*2\r\n:0\r\n:0\r\n"

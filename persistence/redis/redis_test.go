@@ -224,7 +224,7 @@ func TestThePasswordIsNeverShown(t *testing.T) {
 	_, err := s.Watermark(t.Context())
 	texts = append(texts, fmt.Sprint(err))
 	for _, url := range []string{
-		"redis://user:" + secret + "@" + server.Addr() + "/0", // nobody listens
+		"redis://user:" + secret + "@" + server.Addr() + "/0", // no process listens
 		"redis://user:" + secret + "@%zz/0",
 		"redis://user:" + secret + "@host:port/0",
 		"http://user:" + secret + "@host/",

@@ -91,7 +91,7 @@ func sorted(rows [][]byte) [][]byte {
 func rowID(row []byte) uint64 { return binary.BigEndian.Uint64(row) }
 
 // closed lays out each closed order for the sorted set of its account, with its entry in the index
-// of client ids, which is empty for an order without one.
+// of client ids. The entry of an order without a client id is empty.
 func (s *Store) closed(c *cutter, list []persistence.Order) {
 	accounts := map[uint32][][]byte{}
 	for i := range list {

@@ -29,11 +29,13 @@ var (
 	//go:embed lua/apply.lua
 	applyLua string
 	//go:embed lua/rows.lua
-	rowsLua string // before marks and page
+	rowsLua string // before marks, page and times
 	//go:embed lua/marks.lua
 	marksLua string
 	//go:embed lua/page.lua
 	pageLua string
+	//go:embed lua/times.lua
+	timesLua string
 
 	acquireScript = redis.NewScript(endsLua + acquireLua)
 	beatScript    = redis.NewScript(endsLua + beatLua)
@@ -46,6 +48,7 @@ var (
 	applyScript   = redis.NewScript(endsLua + applyLua)
 	marksScript   = redis.NewScript(rowsLua + marksLua)
 	pageScript    = redis.NewScript(rowsLua + pageLua)
+	timesScript   = redis.NewScript(rowsLua + timesLua)
 )
 
 // Codes of the scripts' answers.
@@ -55,10 +58,11 @@ const (
 	codeFenced = -1 // text: the owner
 	codeGap    = -2 // append, apply, beat; text: the stored sequence or watermark
 
+	codeMore           = 2  // trim: not all is done
 	codeHeld           = -3 // acquire; text: the owner
-	codeCut            = -4 // acquire; text: what an owner missed
+	codeCut            = -4 // acquire; text: the loss that an owner found
 	codeShort          = -5 // acquire, apply; text: the stored sequence, and of acquire the digest
-	codeNotEmpty       = -3 // begin; text: what there is
+	codeNotEmpty       = -3 // begin; text: the store's content
 	codeBelowWatermark = -3 // publish; text: the watermark
 	codeOlder          = -4 // publish; text: the newest image's sequence
 	codeLate           = -3 // apply; text: the list

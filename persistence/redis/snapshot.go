@@ -30,7 +30,10 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		_, _, err := s.run(ctx, s.projections, chunkScript, "write a snapshot",
 			[]string{s.head(), s.images(), key},
 			string(tok), img.ID(), i, chunk)
-		return err
+		if err != nil {
+			return err
+		}
+		return persistence.GoOn(ctx)
 	})
 	if err != nil {
 		// The set of images names it, so the next publication removes the chunks that this call

@@ -38,7 +38,9 @@ type Options struct {
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
 
-	recheck time.Duration // tests look more often; 0: recheckEvery
+	recheck      time.Duration // tests look more often; 0: recheckEvery
+	rewriteLeast int64         // tests have small files; 0: the usual one
+	trimEntries  int           // tests have short journals; 0: the usual number
 }
 
 const (
@@ -88,7 +90,7 @@ type Store struct {
 	own     atomic.Pointer[owned]
 
 	acknowledged *head.File // up to where appends were acknowledged; nil: no mark is kept
-	fill         bool       // it is being filled, whatever was acknowledged before
+	fill         bool       // it is being filled, even if appends were acknowledged before
 	accept       bool       // its role and settings may be wrong
 	recheck      time.Duration
 	born         time.Time
@@ -98,7 +100,10 @@ type Store struct {
 	waits  bool // it has WAITAOF
 	proven atomic.Pointer[ground]
 	// Redis rewrote its append-only file at the newest look
-	rewriting atomic.Bool
+	rewriting    atomic.Bool
+	trimEntries  int
+	rewriteLeast int64       // bytes of the file below which it is not rewritten
+	refused      atomic.Bool // Redis does not let this user rewrite it, and the log says so
 }
 
 var _ persistence.Store = (*Store)(nil)
@@ -125,17 +130,19 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 					"socket")
 	}
 	s := &Store{
-		name:        name(base),
-		engine:      opts.Engine,
-		retention:   opts.Retention,
-		log:         opts.Logger,
-		projections: client(base, otherTimeout, projectionConns, nil),
-		history:     client(base, otherTimeout, historyConns, nil),
-		uploads:     make(chan struct{}, 1),
-		fill:        opts.Fill,
-		accept:      opts.AcceptDurability,
-		recheck:     cmp.Or(opts.recheck, recheckEvery),
-		born:        time.Now(),
+		name:         name(base),
+		engine:       opts.Engine,
+		retention:    opts.Retention,
+		log:          opts.Logger,
+		projections:  client(base, otherTimeout, projectionConns, nil),
+		history:      client(base, otherTimeout, historyConns, nil),
+		uploads:      make(chan struct{}, 1),
+		fill:         opts.Fill,
+		accept:       opts.AcceptDurability,
+		recheck:      cmp.Or(opts.recheck, recheckEvery),
+		rewriteLeast: cmp.Or(opts.rewriteLeast, rewriteLeast),
+		trimEntries:  cmp.Or(opts.trimEntries, trimEntries),
+		born:         time.Now(),
 	}
 	s.proven.Store(&ground{})
 	s.own.Store(&owned{})

@@ -106,7 +106,7 @@ var version = sync.OnceValues(func() (string, error) {
 })
 
 // Version returns the version of the redis-server under the tests. A Redis's answers about its
-// append-only file depend on it, so the report of the tests and that of the campaign name it.
+// append-only file depend on its version, so the reports of the tests and of the campaign name it.
 func Version(t testing.TB) string {
 	t.Helper()
 	v, err := version()

@@ -168,7 +168,7 @@ func TestNothingIsWrittenUnlessAllDigestsAreThere(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnImageAndWhereItIs(t *testing.T) {
+func TestNamesOfImagesAndTheirRegistries(t *testing.T) {
 	r := newRegistry("")
 	for image, want := range map[string]string{
 		"redis:7":                "https://registry-1.docker.io/v2/library/redis/manifests/7",

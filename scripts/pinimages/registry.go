@@ -19,7 +19,7 @@ const (
 	tokenBytes    = 64 << 10
 )
 
-// What a registry may answer with: a list for several architectures is preferred.
+// The types of a registry's answers: a list for several architectures is preferred.
 const manifestTypes = "application/vnd.oci.image.index.v1+json, " +
 	"application/vnd.docker.distribution.manifest.list.v2+json, " +
 	"application/vnd.oci.image.manifest.v1+json, " +

@@ -67,11 +67,35 @@ const closed = await bob.fetchClosedOrders(symbol);
 assert.deepEqual(closed.map((o) => o.id), [buy.id]);
 assert.equal((await alice.fetchOrders(symbol)).length, 2);
 
+// The client's own name for an order, as ccxt calls it, and cancels by it.
+const named = await alice.createOrder(symbol, 'limit', 'sell', 0.1, 61000, { clientOrderId: 'grid-1' });
+const find = { clientOrderId: 'grid-1' };
+assert.deepEqual((await alice.fetchOrders(symbol, undefined, undefined, find)).map((o) => o.id), [named.id]);
+const gone = await alice.request('order-cancel/', 'private', 'POST', find);
+assert.equal(String(gone.order), named.id);
+await assert.rejects(alice.request('order-cancel/', 'private', 'POST', find), /already cancelled/);
+await alice.createOrder(symbol, 'limit', 'sell', 0.1, 61000);
+const swept = await alice.request('order-cancel-all/', 'private', 'POST', { type: 'buy' });
+assert.deepEqual(swept.orders, []);
+assert.equal((await alice.fetchOpenOrders(symbol)).length, 2);
+assert.equal((await alice.request('order-cancel-all/', 'private', 'POST', { type: 'sell', pair: 'BTC_USDT' })).orders.length, 2);
+
+// What is not offered is refused, and nothing is in the book. A plain order may say that it is one.
+for (const params of [{ postOnly: true }, { timeInForce: 'IOC' }, { triggerPrice: 1 }, { stopLossPrice: 1 },
+  { takeProfitPrice: 1 }, { trailingPercent: 1 }, { cost: 1 }]) {
+  await assert.rejects(alice.createOrder(symbol, 'limit', 'sell', 1, 62000, params), /Not offered/);
+}
+assert.equal((await alice.fetchOpenOrders(symbol)).length, 0);
+const usual = await alice.createOrder(symbol, 'limit', 'sell', 0.1, 62000, { postOnly: false, timeInForce: 'GTC' });
+await alice.cancelOrder(usual.id, symbol);
+
 // Trades: the public ones, and each account's own with its own side.
 const trades = await alice.fetchTrades(symbol);
 assert.equal(trades.length, 1);
 assert.deepEqual([trades[0].side, trades[0].price, trades[0].amount], ['buy', 50000.25, 1.5]);
 assert.equal((await alice.fetchMyTrades(symbol))[0].side, 'sell');
+assert.deepEqual((await alice.fetchTrades(symbol, undefined, undefined, { after: 0 })).map((x) => x.id), [trades[0].id]);
+assert.deepEqual(await alice.fetchTrades(symbol, undefined, undefined, { after: trades[0].id }), []);
 assert.equal((await bob.fetchMyTrades(symbol))[0].side, 'buy');
 
 // Errors are those that ccxt knows.

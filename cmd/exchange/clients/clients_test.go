@@ -1,4 +1,4 @@
-// Package clients uses the running exchange with clients that nobody here wrote.
+// Package clients uses the running exchange with clients of other makers.
 package clients
 
 import (

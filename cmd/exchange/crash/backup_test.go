@@ -140,7 +140,7 @@ func (w *world) statementOf(t *trader, wallet []walletRow) {
 	}
 }
 
-// changed is a copy of a file with its last byte changed: a part of its authentication.
+// changed returns a copy of a file with its last byte changed: a part of its authentication.
 func changed(t *testing.T, file, to string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)

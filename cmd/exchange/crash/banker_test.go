@@ -138,8 +138,8 @@ func (p *payment) compare(row depositRow, there, told bool) error {
 	return nil
 }
 
-// turnedAway says of an operator's request that it has certainly done nothing: no actor has seen
-// it. Of another 503 that is not known.
+// turnedAway reports whether an operator's request has certainly done nothing: no actor has seen
+// it. The outcome of any other 503 is not known.
 func turnedAway(status int, err error) bool {
 	for _, reason := range []string{api.Starting.Detail, actors.ErrStopping.Error(),
 		actors.ErrStalled.Error(), actors.ErrBusy.Error(), actors.ErrBehind.Error(),
@@ -188,7 +188,7 @@ type banker struct {
 	*trader
 	asked []*withdrawal
 	done  uint64            // steps that were acknowledged
-	lost  map[uint64]string // codes of withdraws that are lost perhaps: others get their ids
+	lost  map[uint64]string // codes of withdrawals that are lost perhaps: others get their ids
 }
 
 // A withdrawal is one that was asked for. Its address names it: the answer may have been lost.
@@ -198,7 +198,7 @@ type withdrawal struct {
 	outcome  outcome
 	id       uint64
 	status   int    // newest acknowledged
-	possible []int  // further withdraws, of requests without an outcome
+	possible []int  // further withdrawals, of requests without an outcome
 	expired  string // the code that was refused as one of an earlier history
 }
 
@@ -291,7 +291,7 @@ func (b *banker) move(d *withdrawal) (bool, error) {
 	return true, nil
 }
 
-// decide is the operator's part. A new withdrawal can only be refused.
+// decide acts as the operator. A new withdrawal can only be refused.
 func (b *banker) decide(d *withdrawal) (bool, error) {
 	to, path, body := 30, "approve", map[string]any{"withdraw": d.id}
 	if d.status == 10 || b.rand.IntN(3) == 0 {
@@ -313,8 +313,7 @@ func (b *banker) decide(d *withdrawal) (bool, error) {
 	return status != 0, nil
 }
 
-// compare looks at every withdrawal that was ever asked for, and adds the sums that were paid out
-// to paid.
+// compare looks at every withdrawal that was ever asked for, and adds the paid sums to paid.
 func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	if err := b.refusesTheLast(); err != nil {
 		return err

@@ -185,7 +185,7 @@ type tally struct {
 	orders    uint64 // acknowledged, and verified
 	cancels   uint64
 	trades    uint64
-	office    uint64 // deposits, steps of withdraws, keys, freezes and nonces
+	office    uint64 // deposits, steps of withdrawals, keys, freezes and nonces
 	in, out   uint64 // orders without an outcome that are in, and that are not
 	took      time.Duration
 }
@@ -403,7 +403,7 @@ func (l *load) end() verification {
 	return *v
 }
 
-// accepted is how many orders the running process has accepted; 0 if it cannot be asked.
+// accepted returns how many orders the running process has accepted; 0 if it cannot be asked.
 func (c *chaos) accepted() uint64 {
 	var sum float64
 	for name, value := range metrics(c.t, c.s) {
@@ -503,7 +503,7 @@ func (c *chaos) terminate() {
 	c.s.Start()
 }
 
-// stopExchange lets it stand still for longer than it may go without looking at its store.
+// stopExchange lets the exchange stand still for longer than it may go without a look at its store.
 func (c *chaos) stopExchange() {
 	c.s.Signal(syscall.SIGSTOP)
 	<-time.After(time.Duration(c.random.IntN(3000)) * time.Millisecond)
@@ -954,7 +954,7 @@ func (c *chaos) givesWay(s *exchangetest.Server) {
 	}
 }
 
-// other is a new account beside those of the load test, and its client.
+// other returns a new account beside those of the load test, and its client.
 func (c *chaos) other(s *exchangetest.Server) *trader {
 	c.t.Helper()
 	if c.others == nil {

@@ -17,7 +17,7 @@ import (
 	"exchange/cmd/exchange/exchangetest"
 )
 
-// clockProgram is the exchange with a wall clock that signals move: SIGUSR1 an hour forward,
+// clockProgram returns the exchange with a wall clock that signals move: SIGUSR1 an hour forward,
 // SIGUSR2 an hour back. Its code is the product's. The standard library's time.Now and one file
 // beside main, with the build tag clockjump, are laid over it (go build -overlay). The monotonic
 // clock stays as it is, as when an administrator sets a machine's clock.
@@ -99,7 +99,7 @@ func withClock(c *chaos) {
 
 // jump moves the clock an hour forward, until orders are of that time, and back. The clock goes
 // back by the death of the process, whose follower has the right clock and records of the future.
-// Or it goes back by hand, and then as far behind. Each time the exchange must say so.
+// Or it goes back by hand, and then is as far behind. Each time the exchange must say so.
 func (c *chaos) jump() {
 	ahead := float64(time.Now().Add(time.Hour).UnixMicro()) / 1e6
 	c.s.Signal(syscall.SIGUSR1)

@@ -61,7 +61,7 @@ func TestKillOfExchangeAndRedisLosesNothing(t *testing.T) {
 	})
 }
 
-// newRandom is seeded by the clock, or by EXCHANGE_CRASH_SEED to have a run again.
+// newRandom returns a source seeded by the clock, or by EXCHANGE_CRASH_SEED to repeat a run.
 func newRandom(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())

@@ -124,8 +124,8 @@ func (c *chaos) afterFlipInRedis(what, want string) string {
 	return c.afterFlip(c.onRedis(), what, want)
 }
 
-// onRedis prepares an exchange with a copy of the data folder. That says up to where appends were
-// acknowledged, and that the last owner was this one.
+// onRedis prepares an exchange with a copy of the data folder. The folder says up to where appends
+// were acknowledged, and that the last owner was this exchange.
 func (c *chaos) onRedis() *exchangetest.Server {
 	c.t.Helper()
 	s := c.second()
@@ -271,7 +271,7 @@ func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	return err.Error()
 }
 
-// firstChanged is the first line that is not the same.
+// firstChanged returns the first line that is not the same.
 func firstChanged(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range min(len(w), len(g)) {

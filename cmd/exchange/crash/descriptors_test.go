@@ -25,8 +25,8 @@ func allows(t *testing.T, s *exchangetest.Server, files int) {
 	s.Use(script)
 }
 
-// crowd opens connections, and new ones for those that are closed, until it is stopped. It opens as
-// many as it can get, and sends nothing on them.
+// crowd opens as many connections as it can get, and new ones for closed ones, until it is stopped.
+// It sends nothing on them.
 func crowd(t *testing.T, address string, most int) (stop func()) {
 	t.Helper()
 	stopped := make(chan struct{})

@@ -1,6 +1,7 @@
-// Package crash proves on the real program that what was acknowledged survives: its tests run the
+// Package crash proves on the real program that acknowledged changes survive. Its tests run the
 // exchange as a child process under signed load from many clients, end it with kill -9 at a random
-// moment, start it again, and compare the outcome of every single request with what is there.
+// moment, and start it again. Then they compare the outcome of each request with the exchange's
+// state.
 //
 //	acknowledged      present, with at least what was acknowledged
 //	refused           absent
@@ -12,8 +13,9 @@
 // own audit finds no difference. So does an exchange that was restored from a backup.
 //
 // chaos_test.go is the campaign of `make chaos`: hundreds of faults of many kinds, of the exchange,
-// of its Redis and of what is between them, each while `exchange loadtest` drives and verifies, and
-// while money and keys come and go beside it. It writes docs/reliability.md. linear_test.go records
-// what clients are told through kills, and has it checked by actors/lineartest.
-// loadtest_test.go runs the load tester itself against the program, soak_test.go a short soak.
+// of its Redis and of the network between them. During each fault `exchange loadtest` drives and
+// verifies, while money and keys come and go beside it. It writes docs/reliability.md.
+// linear_test.go records what clients are told through kills, and has it checked by
+// actors/lineartest. loadtest_test.go runs the load tester itself against the program, soak_test.go
+// a short soak.
 package crash

@@ -98,7 +98,7 @@ func (c *chaos) appendsNothing() {
 	c.killRedis()
 }
 
-// journalEnd is the last sequence of the journal in Redis.
+// journalEnd returns the last sequence of the journal in Redis.
 func (c *chaos) journalEnd() string {
 	c.t.Helper()
 	end, err := c.redis.Client().HGet(c.t.Context(), "{main}:m", "seq").Result()
@@ -203,7 +203,7 @@ func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 	w.compare()
 }
 
-// end is journalEnd as a number.
+// end returns journalEnd as a number.
 func (c *chaos) end() uint64 {
 	c.t.Helper()
 	n, err := strconv.ParseUint(c.journalEnd(), 10, 64)

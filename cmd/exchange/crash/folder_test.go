@@ -78,8 +78,8 @@ func (c *chaos) twoLogs() (before string) {
 	return ""
 }
 
-// logBefore is the log before the newest one, if that is behind all tables. Pebble numbers all its
-// files in one sequence.
+// logBefore returns the log before the newest one, if that is behind all tables. Pebble numbers all
+// its files in one sequence.
 func (c *chaos) logBefore() string {
 	c.t.Helper()
 	var logs, all []string
@@ -99,7 +99,7 @@ func (c *chaos) logBefore() string {
 	return logs[len(logs)-2]
 }
 
-// files are the names of all files in the exchange's folder.
+// files returns the names of all files in the exchange's folder.
 func (c *chaos) files() (names []string) {
 	c.t.Helper()
 	err := filepath.WalkDir(c.folder, func(path string, d os.DirEntry, err error) error {
@@ -156,8 +156,8 @@ func onFullPebble(c *chaos) {
 }
 
 // startFull kills the exchange, and starts it on a disk without room, or with files that may not
-// grow. It says so in a few lines and ends. On a disk it may also be ready, because it has found
-// files of its own that it could remove.
+// grow. It says so in a few lines and ends. On a disk the exchange may also be ready, because it
+// has found files of its own to remove.
 func (c *chaos) startFull() {
 	c.t.Helper()
 	c.s.Kill()

@@ -25,8 +25,8 @@ type keeper struct {
 	done     uint64
 }
 
-// A madeKey is one that was asked for. One of the addresses it may be used from names it: the
-// answer may have been lost, and its secret with it.
+// A madeKey is one that was asked for. One address of its allow-list names the key, because the
+// answer may have been lost, and the secret with it.
 type madeKey struct {
 	*trader     // nil: its secret is not known
 	public      string
@@ -143,8 +143,8 @@ func (k *keeper) use(m *madeKey) (bool, error) {
 	return true, nil
 }
 
-// mayAnswer says whether a key's request may be answered so, by the changes of key and freeze that
-// were acknowledged before it was sent.
+// mayAnswer reports whether a key's request may be answered so, by the changes of key and freeze
+// that were acknowledged before it was sent.
 func (k *keeper) mayAnswer(m *madeKey, status int, body string) bool {
 	switch {
 	case status == 401 && strings.Contains(body, "Incorrect authentication credentials"):

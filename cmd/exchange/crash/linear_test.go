@@ -295,7 +295,7 @@ func (c *recordedClient) draw() lineartest.Operation {
 	return o
 }
 
-// newest is one of the account's newest.
+// newest returns one of the account's newest ids.
 func (c *recordedClient) newest(list []numbered) (int, bool) {
 	for i := len(list) - 1 - c.rand.IntN(4); i >= 0; i-- {
 		if list[i].account == c.account {
@@ -480,7 +480,7 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 	return key.send(method, path, form, o.Nonce)
 }
 
-// unsigned is an operator's request, or a look at a book.
+// unsigned returns an operator's request, or a look at a book.
 func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 	key *trader) (int, string, error) {
 	name := c.h.name(o.Account)
@@ -524,7 +524,7 @@ func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 
 var allPermissions = []string{"read", "trade", "withdraw"}
 
-// permissionNames are those of a history's permissions, whose bits are in the same order.
+// permissionNames returns the names of a history's permissions, whose bits are in the same order.
 func permissionNames(of uint8) (names []string) {
 	for i, name := range allPermissions {
 		if of&(1<<i) != 0 {

@@ -12,7 +12,7 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// owners are two exchanges on one Redis, each with a data folder of its own, of which the first
+// owners returns two exchanges on one Redis, each with a data folder of its own, of which the first
 // serves.
 func owners(t *testing.T) (c *chaos, second *exchangetest.Server, w *world) {
 	t.Helper()
@@ -207,8 +207,8 @@ func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	w.compare()
 }
 
-// A standby does not begin a new exchange on a store that was emptied while it waited. A backup
-// that one host restores is less than it has seen, and is taken all the same.
+// A standby does not begin a new exchange on a store that was emptied while it waited. A backup has
+// less than its host has seen. When that host restores it, the exchange takes it all the same.
 func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
 	c, second, w := owners(t)
 	backups := t.TempDir()

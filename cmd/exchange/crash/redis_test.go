@@ -33,9 +33,9 @@ func refusesLostTail(t *testing.T, s *exchangetest.Server) {
 	}
 }
 
-// A Redis comes back from an older copy of its files: it is whole, and lacks the newest orders.
-// Whoever has told of them must not go on without them, until somebody says so or has restored a
-// backup.
+// A Redis comes back from an older copy of its files: whole, but without the newest orders. An
+// exchange that has acknowledged these must not go on, until an operator accepts the loss or
+// restores a backup.
 func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())

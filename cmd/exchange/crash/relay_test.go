@@ -51,7 +51,7 @@ func (l *line) take(bytes int) time.Duration {
 	return l.free.Sub(now)
 }
 
-// What a relay does with passing bytes.
+// The ways in which a relay treats passing bytes.
 const (
 	pass        int32 = iota
 	delay             // every piece waits
@@ -185,8 +185,8 @@ func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
 	return true
 }
 
-// metrics are the metrics of the running process, by name and labels; none if the process cannot be
-// asked.
+// metrics returns the metrics of the running process, by name and labels; none if the process
+// cannot be asked.
 func metrics(t *testing.T, s *exchangetest.Server) map[string]float64 {
 	t.Helper()
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -215,7 +215,7 @@ func metrics(t *testing.T, s *exchangetest.Server) map[string]float64 {
 	return all
 }
 
-// slower is how many appends took longer than a bound of the histogram, in seconds.
+// slower returns how many appends took longer than a bound of the histogram, in seconds.
 func slower(m map[string]float64, bound string) float64 {
 	return m["exchange_store_append_duration_seconds_count"] -
 		m[`exchange_store_append_duration_seconds_bucket{le="`+bound+`"}`]

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// reliability is docs/reliability.md: the course of the campaign, and its limits. commit is the
-// commit of the program, "" if that is not known, and redis is the version that was killed and cut
-// off.
+// reliability returns docs/reliability.md: the course of the campaign, and its limits. commit is
+// the commit of the program, "" if that is not known, and redis is the version that was killed and
+// cut off.
 func reliability(tallies []*tally, seed, commit, redis string) []byte {
 	var b bytes.Buffer
 	b.WriteString(reliabilityHead)

@@ -22,7 +22,8 @@ import (
 // Changes while the exchange runs, or between two of its starts: certificates, the operator's
 // token, the server's key.
 
-// withoutToken takes the operator's token out of the server's environment: then it is in its file.
+// withoutToken takes the operator's token out of the server's environment, so the server reads the
+// token's file.
 func withoutToken(s *exchangetest.Server) {
 	s.Env = slices.DeleteFunc(s.Env, func(e string) bool {
 		return strings.HasPrefix(e, "EXCHANGE_OPERATOR_TOKEN=")

@@ -49,7 +49,7 @@ func toRedis(t *testing.T) *target {
 	}}
 }
 
-// restore is the command that fills the target from a folder of backups.
+// restore returns the command that fills the target from a folder of backups.
 func (g *target) restore(backups string) []string {
 	return append([]string{"restore", backups}, g.Args[1:]...)
 }
@@ -160,8 +160,8 @@ func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 	g.Start()
 }
 
-// killed starts a restore and kills it at any moment of the time that one takes; false if it was
-// faster.
+// killed starts a restore and kills it at a random moment of its usual duration. It returns false
+// if the restore was faster.
 func (g *target) killed(t *testing.T, random *rand.Rand, backups string, takes time.Duration) bool {
 	t.Helper()
 	cmd := exec.Command(g.Program(), g.restore(backups)...)
@@ -298,7 +298,7 @@ func (c *chaos) wholeBackups(folder string) int {
 
 // A mark is the acknowledged state of the office at a moment without a request under way.
 type mark struct {
-	statuses []int          // of withdraws
+	statuses []int          // of withdrawals
 	last     *sentRequest   // of the banker
 	revoked  []bool         // keys
 	lastOf   []*sentRequest // of keys

@@ -29,7 +29,7 @@ import (
 // The program's output and files: no secret, nothing for other users, and nothing anywhere but in
 // its folders.
 
-// forms are how a secret may appear in text or in a file.
+// forms returns the forms in which a secret may appear in text or in a file.
 func forms(secret string) map[string]string {
 	all := map[string]string{"itself": secret, "as hexadecimal": hex.EncodeToString([]byte(secret)),
 		"in an address": url.QueryEscape(secret)}

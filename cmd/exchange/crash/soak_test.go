@@ -11,9 +11,9 @@ import (
 	"exchange/loadtest"
 )
 
-// A short soak of the real program: what scripts/soak runs for longer. Its bound is so wide that no
-// machine breaks it; the last run has one that each machine breaks. Growth is not judged here: so
-// few orders have no steady number.
+// A short soak of the real program. scripts/soak runs the same for longer. Its bound is so wide
+// that no machine breaks it; the last run has one that each machine breaks. Growth is not judged
+// here: so few orders have no steady number.
 func TestASoakTellsWhatTheServerDidMeanwhile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "store")
 	s := exchangetest.New(t, "pebble:"+folder)

@@ -40,7 +40,7 @@ type sentRequest struct {
 	nonce      uint64
 }
 
-// outcome of a request, as its client knows it.
+// The outcome of a request, as its client knows it.
 type outcome int
 
 const (
@@ -96,7 +96,7 @@ func (t *trader) send(method, path, form string, nonce uint64) (int, string, err
 	return resp.StatusCode(), string(resp.Body()), nil
 }
 
-// demoSecret is the documented secret of a demo account.
+// demoSecret returns the documented secret of a demo account.
 func demoSecret(name string) *sign.Keyed { return sign.New([]byte("demo-" + name + "-secret")) }
 
 // act sends one random request. False: the exchange is gone.

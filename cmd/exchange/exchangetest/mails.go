@@ -43,7 +43,7 @@ func (m *Mails) Env() []string {
 		"EXCHANGE_MAIL_USERNAME=", "EXCHANGE_MAIL_PASSWORD="}
 }
 
-// Code is the newest code that was mailed for a withdrawal; "" if there is none yet.
+// Code returns the newest code that was mailed for a withdrawal; "" if there is none yet.
 func (m *Mails) Code(withdrawal uint64) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

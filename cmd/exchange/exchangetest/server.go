@@ -1,5 +1,5 @@
 // Package exchangetest runs the real program as a child process, for tests that look at it from
-// outside: that kill it, start it wrongly, or use it with clients of other makers.
+// outside. They kill the program, start it wrongly, or use it with clients of other makers.
 package exchangetest
 
 import (
@@ -218,16 +218,16 @@ func (s *Server) Terminate() int {
 	return s.process.ProcessState.ExitCode()
 }
 
-// Program is the path of the program; Use has the next start run another one.
+// Program returns the path of the program; Use has the next start run another one.
 func (s *Server) Program() string { return s.binary }
 
-// Token is the operator's.
+// Token returns the operator's token.
 func (s *Server) Token() string { return s.token }
 
 // Use has the next start run another program.
 func (s *Server) Use(program string) { s.binary = program }
 
-// Pid is the number of the running process.
+// Pid returns the number of the running process.
 func (s *Server) Pid() int { return s.process.Process.Pid }
 
 // Signal sends the process a signal.
@@ -331,10 +331,11 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Exited is closed when the process has ended; ExitCode is valid from then on.
+// Exited returns a channel that is closed when the process has ended. From then on ExitCode is
+// valid.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
-// ExitCode is how the process ended.
+// ExitCode returns the exit code of the process.
 func (s *Server) ExitCode() int { return s.process.ProcessState.ExitCode() }
 
 // Ends runs the program until it ends by itself, and returns the exit code and the output.
@@ -371,7 +372,7 @@ func (s *Server) Refuses(code int, words ...string) {
 	}
 }
 
-// Data is a file in the server's data folder.
+// Data returns a file in the server's data folder.
 func (s *Server) Data(name string) string {
 	for i, a := range s.Args {
 		if a == "--data" {

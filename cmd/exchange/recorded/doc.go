@@ -5,6 +5,8 @@
 //   - commands.txt: commands, arguments, flags with their defaults, exit codes
 //   - configuration.txt: the options with their defaults, and the variables of the environment
 //   - session.txt: requests and commands with their answers: status, headers, body, text, JSON, CSV
+//   - plain.txt: requests about plain limit orders with their answers, and the stream's events of
+//     them, to the byte but for times
 //   - metrics.txt: each metric with its type, its help and its labels
 //   - stream.txt: events and the members of each
 //   - files.txt: the files of a data folder, a backup and an archive
@@ -18,4 +20,6 @@
 // anew, read what differs, and tell users:
 //
 //	go test ./cmd/exchange/recorded -record
+//
+// plain.txt is never written anew: a request that asks for nothing new keeps its answer for good.
 package recorded

@@ -36,6 +36,7 @@ type session struct {
 	keys  map[string]string      // of each account
 	signs map[string]*sign.Keyed // by the same
 	nonce uint64
+	plain bool // the list has no headers
 }
 
 func newSession(t *testing.T, store string, more ...string) *session {
@@ -141,6 +142,10 @@ func (s *session) request(line string) {
 		s.t.Fatalf("%s: %v", line, err)
 	}
 	fmt.Fprintf(&s.list, "%s\n%d\n", line, resp.StatusCode())
+	if s.plain {
+		fmt.Fprintf(&s.list, "%s\n\n", masked(strings.TrimSpace(string(resp.Body()))))
+		return
+	}
 	var headers []string
 	for name, value := range resp.Header.All() {
 		if n := string(name); n != "Date" && n != "Content-Length" {
@@ -362,7 +367,7 @@ func keysOf(t *testing.T, url string) string {
 	return strings.Join(slices.Compact(keys), "\n") + "\n"
 }
 
-// get is the body of an answer.
+// get returns the body of an answer.
 func (s *session) get(address, path string, headers ...string) []byte {
 	s.t.Helper()
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()

@@ -93,8 +93,8 @@ func (s *source) addLog(c *ast.CallExpr) {
 	s.logs[message] = names
 }
 
-// constantText is the value of a text that stands in the source, in one piece or in several that
-// are added.
+// constantText returns the value of a text that stands in the source, in one piece or in several
+// that are added.
 func constantText(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -138,7 +138,7 @@ func TestTextsThatOthersLookForAreInTheSource(t *testing.T) {
 	compare(t, "source.txt", list.String())
 }
 
-// line is the line of a text in source.txt.
+// line returns the line of a text in source.txt.
 func (s *source) line(text string) string {
 	if !slices.ContainsFunc(s.texts, func(t string) bool { return strings.Contains(t, text) }) {
 		return fmt.Sprintf("%q is in no text of the source\n", text)

@@ -15,48 +15,20 @@ import (
 func TestTheEventsOfTheStreamAreThoseRecorded(t *testing.T) {
 	s := newSession(t, "pebble:"+t.TempDir())
 	s.play(opening)
-	c, _, err := websocket.DefaultDialer.Dial(
-		"ws://"+s.s.Listen+"/socket.v2/?EIO=4&transport=websocket", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
 	var list strings.Builder
-	send := func(text string) {
-		t.Helper()
-		if err := c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	receive := func() string {
-		t.Helper()
-		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-		_, text, err := c.ReadMessage()
-		if err != nil {
-			t.Fatalf("%v, after\n%s", err, list.String())
-		}
-		return string(text)
-	}
-	fmt.Fprintln(&list, "opened", shape(t, receive()[1:]))
-	send("40")
-	fmt.Fprintln(&list, "connected", shape(t, receive()[2:]))
-	send(`420["subscribe","ticker","orderbook.20.BTC_USDT","diff","trades","book_BTC_USDT","x"]`)
+	c := dial(t, s)
+	fmt.Fprintln(&list, "opened", shape(t, c.receive()[1:]))
+	c.send("40")
+	fmt.Fprintln(&list, "connected", shape(t, c.receive()[2:]))
+	c.send(`420["subscribe","ticker","orderbook.20.BTC_USDT","diff","trades","book_BTC_USDT","x"]`)
 	seen := map[string]bool{}
 	await := func(n int) {
 		t.Helper()
 		for len(seen) < n {
-			switch text := receive(); {
-			case text == "2":
-				send("3")
-			case strings.HasPrefix(text, "42"):
-				var event []json.RawMessage
-				if err := json.Unmarshal([]byte(text[2:]), &event); err != nil || len(event) < 2 {
-					t.Fatal(text, err)
-				}
-				seen["event "+string(event[0])+" "+shape(t, string(event[1]))] = true
-			default:
+			text := c.receive()
+			if name, body := event(t, text); name != "" {
+				seen["event \""+name+"\" "+shape(t, body)] = true
+			} else {
 				seen["acknowledgement "+text[:3]+" "+shape(t, text[3:])] = true
 			}
 		}
@@ -76,7 +48,67 @@ func TestTheEventsOfTheStreamAreThoseRecorded(t *testing.T) {
 	compare(t, "stream.txt", list.String())
 }
 
-// shape is the names of a JSON object's members, and of those within.
+// A subscriber is a client of the stream.
+type subscriber struct {
+	t *testing.T
+	c *websocket.Conn
+}
+
+// dial opens a socket that ends with the test.
+func dial(t *testing.T, s *session) subscriber {
+	t.Helper()
+	c, _, err := websocket.DefaultDialer.Dial(
+		"ws://"+s.s.Listen+"/socket.v2/?EIO=4&transport=websocket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return subscriber{t, c}
+}
+
+func (s subscriber) send(text string) {
+	s.t.Helper()
+	if err := s.c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// receive returns the next packet. It answers heartbeats.
+func (s subscriber) receive() string {
+	s.t.Helper()
+	for {
+		if err := s.c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			s.t.Fatal(err)
+		}
+		_, text, err := s.c.ReadMessage()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if string(text) != "2" {
+			return string(text)
+		}
+		s.send("3")
+	}
+}
+
+// event returns the name and the payload of a packet; "": it is no event.
+func event(t *testing.T, packet string) (name, body string) {
+	t.Helper()
+	text, ok := strings.CutPrefix(packet, "42")
+	if !ok {
+		return "", ""
+	}
+	var parts []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &parts); err != nil || len(parts) < 2 {
+		t.Fatal(packet, err)
+	}
+	if err := json.Unmarshal(parts[0], &name); err != nil {
+		t.Fatal(packet, err)
+	}
+	return name, string(parts[1])
+}
+
+// shape returns the names of a JSON object's members, and of the members within.
 func shape(t *testing.T, text string) string {
 	t.Helper()
 	var v any
@@ -86,7 +118,7 @@ func shape(t *testing.T, text string) string {
 	return shapeOf(v, false)
 }
 
-// shapeOf is the shape of a decoded value; deep, lists are as their first entries.
+// shapeOf returns the shape of a decoded value; deep, lists are as their first entries.
 func shapeOf(v any, deep bool) string {
 	switch v := v.(type) {
 	case map[string]any:

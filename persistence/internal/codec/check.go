@@ -155,6 +155,10 @@ func checkOrder(o *persistence.Order) error {
 		return fmt.Errorf("%w: order %d: client_order_id of %d bytes, at most %d are possible",
 			persistence.ErrInvalid, o.ID, len(o.ClientID), MaxClientID)
 	}
+	if _, ok := o.Instructed.Open(); !ok {
+		return fmt.Errorf("%w: order %d: its instructions of %d bytes cannot be read",
+			persistence.ErrInvalid, o.ID, len(o.Instructed))
+	}
 	return checkID("order", o.ID)
 }
 
@@ -243,6 +247,9 @@ func CheckTrades(q *persistence.TradeQuery) error {
 	if q.MySide != 0 && q.Account == 0 {
 		return fmt.Errorf("%w: a trade query for one's own side needs an account",
 			persistence.ErrInvalid)
+	}
+	if (q.SinceUs != 0 || q.UntilUs != 0) && q.Pair == 0 {
+		return fmt.Errorf("%w: a trade query for a time needs a pair", persistence.ErrInvalid)
 	}
 	return checkOffset(q.Offset)
 }

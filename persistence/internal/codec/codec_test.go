@@ -77,12 +77,32 @@ func drawOrder(t *rapid.T) rowCase {
 		Price:  drawPrice(t, "price"), Amount: amount, Remaining: amount / 2,
 		TimeUs: rapid.Int64().Draw(t, "time"), ClosedUs: rapid.Int64().Draw(t, "closed"),
 		ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), ClientID: drawText(t),
+		Instructed: drawInstructed(t),
 	}
 	return rowCase{AppendOrder(nil, &v), v, func(b []byte) (any, error) {
 		var got persistence.Order
 		err := DecodeOrder(b, v.Account, v.ID, &got)
 		return got, err
 	}}
+}
+
+// drawInstructed draws the instructions of an order: none, some or many.
+func drawInstructed(t *rapid.T) trading.Packed {
+	if rapid.Bool().Draw(t, "plain") {
+		return ""
+	}
+	x := trading.Instructed{Instructions: trading.Instructions{PostOnly: true,
+		Asked:     drawPrice(t, "asked"),
+		Cancelled: trading.Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))},
+		Value: drawBalance(t, "value")}
+	for range rapid.SampledFrom([]int{0, 2, trading.KeptPrevented}).Draw(t, "prevented") {
+		x.Prevented = append(x.Prevented, trading.Prevented{Order: drawID(t),
+			Amount: drawAmount(t)})
+	}
+	if rapid.Bool().Draw(t, "stop") {
+		x.Trigger = trading.Trigger{Price: 1 + drawPrice(t, "trigger")/2, When: trading.Fall}
+	}
+	return x.Pack()
 }
 
 func drawWithdrawal(t *rapid.T) rowCase {
@@ -154,18 +174,34 @@ func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
 			t.Fatalf("a byte more: error is %v", err)
 		}
 		other := bytes.Clone(c.row)
-		other[0] = Version + 1
+		other[0] = versionInstructed + 1
 		if _, err := c.decode(other); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("an unknown version: error is %v", err)
 		}
 	})
 }
 
+func TestAnOrdersInstructionsAreCheckedAsItsRowIsRead(t *testing.T) {
+	o := persistence.Order{ID: 7, Account: 3, Side: trading.Buy, Status: trading.StatusDone}
+	for _, wrong := range []trading.Packed{"\x00\x03\x05\x00\x00", "\xff\xff\x01"} {
+		o.Instructed = wrong
+		var got persistence.Order
+		if err := DecodeOrder(AppendOrder(nil, &o), 3, 7, &got); !errors.Is(err,
+			persistence.ErrCorrupt) {
+			t.Errorf("instructions %x are read: %v", string(wrong), err)
+		}
+		w := persistence.Writes{Orders: []persistence.Order{o}}
+		if err := CheckWrites(1, 2, &w); !errors.Is(err, persistence.ErrInvalid) {
+			t.Errorf("instructions %x are written: %v", string(wrong), err)
+		}
+	}
+}
+
 func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
 		if len(b) > 0 && rapid.Bool().Draw(t, "right version") {
-			b[0] = Version
+			b[0] = rapid.SampledFrom([]byte{Version, versionInstructed}).Draw(t, "version")
 		}
 		var tr persistence.Trade
 		var o persistence.Order
@@ -193,6 +229,7 @@ func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
 			ID: 1, Side: trading.Side(rapid.IntRange(1, 2).Draw(t, "side")),
 			Status:    uint8(rapid.IntRange(2, 3).Draw(t, "status")),
 			ClosedSeq: rapid.Uint64Range(0, 300).Draw(t, "sequence"), ClientID: "x",
+			Instructed: drawInstructed(t),
 		}
 		q := persistence.OrderQuery{
 			Side:   trading.Side(rapid.IntRange(0, 2).Draw(t, "want side")),

@@ -21,9 +21,10 @@ func appendBalance(dst []byte, b money.Balance) []byte {
 
 // decoder reads a row; after the first fault it yields zeros and close reports it.
 type decoder struct {
-	rest    []byte
-	bad     bool
-	version byte
+	rest       []byte
+	bad        bool
+	version    byte
+	instructed bool // the row of an order with instructions: one of versionInstructed
 }
 
 func open(row []byte) decoder {
@@ -32,6 +33,14 @@ func open(row []byte) decoder {
 		d.bad = true
 	}
 	return d
+}
+
+// openOrder is open for an order, which may have instructions.
+func openOrder(row []byte) decoder {
+	if len(row) == 0 || row[0] != versionInstructed {
+		return open(row)
+	}
+	return decoder{rest: row[1:], version: Version, instructed: true}
 }
 
 func (d *decoder) byte() byte {

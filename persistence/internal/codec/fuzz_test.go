@@ -73,6 +73,12 @@ func FuzzRows(f *testing.F) {
 		f.Add(byte(i), row)
 		f.Add(byte(i), row[:len(row)-1])
 	}
+	stop := trading.Instructed{Instructions: trading.Instructions{IOC: true,
+		Cancelled: trading.CancelledIOC}, Trigger: trading.Trigger{Price: 9, When: trading.Rise},
+		Triggered: true, Value: money.BalanceFromBits(0, 30)}
+	f.Add(byte(1), AppendOrder(nil, &persistence.Order{Side: trading.Buy,
+		Status: trading.StatusCancelled, Pair: 1, Price: 5, Amount: 6, Remaining: 1,
+		Instructed: stop.Pack()}))
 	f.Fuzz(func(t *testing.T, kind byte, row []byte) {
 		read := kinds[int(kind)%len(kinds)]
 		value, again, err := read(row)

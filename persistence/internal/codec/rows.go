@@ -13,6 +13,10 @@ import (
 // journal and its images.
 const Version = 3
 
+// versionInstructed is the first byte of the row of an order with instructions. All other rows keep
+// Version. The next version of both is 5.
+const versionInstructed = Version + 1
+
 // IDSize is the length of the big-endian id in front of a row.
 const IDSize = 8
 
@@ -61,7 +65,7 @@ func TradeSide(row []byte) trading.Side {
 }
 
 // TradeMatches reports whether an encoded trade of the query's list (of its account, or its pair)
-// passes the other filters, Before and Offset left aside. It reads no more of the row than it must,
+// passes the other filters, ids and Offset left aside. It reads no more of the row than it must,
 // because a long offset passes many rows. A damaged row passes the filters, so decoding it reports
 // the damage.
 func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
@@ -79,16 +83,36 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 	if pair := d.uvarint(); q.Pair != 0 && pair != uint64(q.Pair) && !d.bad {
 		return false
 	}
-	if q.MySide == 0 {
+	if q.MySide == 0 && q.SinceUs == 0 && q.UntilUs == 0 {
 		return true
 	}
 	d.uvarint() // price
 	d.uvarint() // amount
-	d.uvarint() // time
+	time := int64(d.uvarint())
+	if !d.bad && (q.SinceUs != 0 && time < q.SinceUs || q.UntilUs != 0 && time > q.UntilUs) {
+		return false
+	}
+	if q.MySide == 0 {
+		return true
+	}
 	if taker := d.uvarint(); taker != uint64(q.Account) {
 		side = side.Opposite()
 	}
 	return d.bad || side == q.MySide
+}
+
+// TradeTime returns the time of an encoded trade, without decoding the rest. A row is damaged if ok
+// is false.
+func TradeTime(row []byte) (us int64, ok bool) {
+	if len(row) < 2 || row[0] != Version {
+		return 0, false
+	}
+	d := decoder{rest: row[2:]}
+	d.uvarint() // pair
+	d.uvarint() // price
+	d.uvarint() // amount
+	us = int64(d.uvarint())
+	return us, !d.bad
 }
 
 // MarkSize is the length of a mark with its checksum.
@@ -114,7 +138,7 @@ func CheckMark(marks Place, mark string) error {
 	return nil
 }
 
-// MarkMatches is TradeMatches for a mark.
+// MarkMatches does the same as TradeMatches, for a mark.
 func MarkMatches(mark string, q *persistence.TradeQuery) bool {
 	return (q.TakerSide == 0 || trading.Side(mark[0]&sideMask) == q.TakerSide) &&
 		(q.MySide == 0 || trading.Side(mark[0]>>2&sideMask) == q.MySide) &&
@@ -150,7 +174,11 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	if o.ClientID != "" {
 		flags |= orderHasClient
 	}
-	dst = append(dst, Version, flags)
+	version := byte(Version)
+	if o.Instructed != "" {
+		version = versionInstructed
+	}
+	dst = append(dst, version, flags)
 	dst = binary.AppendUvarint(dst, o.ClosedSeq)
 	dst = binary.AppendUvarint(dst, uint64(o.Pair))
 	dst = binary.AppendUvarint(dst, uint64(o.Price))
@@ -161,13 +189,16 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	if o.ClientID != "" {
 		dst = appendText(dst, o.ClientID)
 	}
+	if o.Instructed != "" {
+		dst = appendText(dst, string(o.Instructed))
+	}
 	return dst
 }
 
 // OrderMatches reports whether an encoded order passes the filters on side, status and sequence. A
 // damaged order passes the filters, so decoding it reports the damage.
 func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
-	if len(row) < 3 || row[0] != Version {
+	if len(row) < 3 || row[0] != Version && row[0] != versionInstructed {
 		return true
 	}
 	flags := row[1]
@@ -194,7 +225,7 @@ func ClientOrderMatches(o *persistence.Order, q *persistence.OrderQuery) bool {
 
 // DecodeOrder reads what AppendOrder wrote.
 func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) error {
-	d := open(row)
+	d := openOrder(row)
 	flags := d.byte()
 	*o = persistence.Order{
 		ID:        id,
@@ -211,6 +242,12 @@ func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) er
 	o.ClosedUs = o.TimeUs + d.varint()
 	if flags&orderHasClient != 0 {
 		o.ClientID = d.text()
+	}
+	if d.instructed {
+		o.Instructed = trading.Packed(d.text())
+		if _, ok := o.Instructed.Open(); !ok || o.Instructed == "" {
+			d.bad = true
+		}
 	}
 	return d.close("order", id)
 }

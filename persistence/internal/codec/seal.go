@@ -10,7 +10,7 @@ import (
 )
 
 // A Place is where a value is stored: the checksum of its key, or of its list and its id. A value's
-// own checksum goes on from it, so that one which stands in another place is found to be wrong.
+// own checksum goes on from that of its place, so a value in another place is found to be wrong.
 type Place uint32
 
 // At returns the place of a key.
@@ -22,8 +22,8 @@ func (p Place) And(b []byte) Place { return Place(crc32.Update(uint32(p), castag
 // SumSize is the length of the checksum behind a value.
 const SumSize = 4
 
-// Seal appends a value and its checksum to dst. The value must begin with Version, because Open
-// checks that.
+// Seal appends a value and its checksum to dst. The value must begin with Version, or be the row of
+// an order with instructions, because Open checks that.
 func (p Place) Seal(dst, value []byte) []byte {
 	at := len(dst)
 	dst = append(dst, value...)
@@ -42,8 +42,9 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 	if Sum(sealed) != uint32(p.And(value)) {
 		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
 	}
-	if value[0] != Version { // the checksum covers it: it was written so, and is not damaged
-		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(value[0]))
+	// the checksum covers the version: it was written so, and is not damaged
+	if v := value[0]; v != Version && v != versionInstructed {
+		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(v))
 	}
 	return value, nil
 }

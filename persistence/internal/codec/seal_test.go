@@ -55,7 +55,9 @@ func TestARowOfAnotherVersionIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawRow(t)
 		row := c.row
-		row[0] = rapid.Byte().Filter(func(v byte) bool { return v != Version }).Draw(t, "version")
+		row[0] = rapid.Byte().Filter(func(v byte) bool {
+			return v != Version && v != versionInstructed
+		}).Draw(t, "version")
 		want := fmt.Sprintf("it is of version %d and this program reads version %d", row[0],
 			Version)
 		_, err := At("list").Open(At("list").Seal(nil, row))
@@ -64,6 +66,21 @@ func TestARowOfAnotherVersionIsNamed(t *testing.T) {
 			if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), want) {
 				t.Fatalf("error is %v, want one that says %q", err, want)
 			}
+		}
+	})
+}
+
+// Only orders have the version of rows with instructions.
+func TestOtherRowsHaveNoInstructions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawRow(t)
+		if _, order := c.value.(persistence.Order); order {
+			t.Skip("an order")
+		}
+		c.row[0] = versionInstructed
+		if _, err := c.decode(c.row); !errors.Is(err, persistence.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "it is of version 4") {
+			t.Fatalf("error is %v", err)
 		}
 	})
 }

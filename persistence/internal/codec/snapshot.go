@@ -14,11 +14,12 @@ import (
 	"exchange/persistence"
 )
 
-// chunkSize is how many bytes of an image go into one chunk; the last has fewer.
-const chunkSize = 256 << 10
+// chunkSize is how many bytes of an image go into one chunk; the last has fewer. An append may wait
+// for a chunk, which takes Redis less than a millisecond.
+const chunkSize = 64 << 10
 
 // maxChunks bounds an image to 16 GiB.
-const maxChunks = 1 << 16
+const maxChunks = 1 << 18
 
 // chunkHead is the crc32c in front of a chunk's bytes.
 const chunkHead = 4
@@ -114,6 +115,9 @@ type reader struct {
 	rest []byte
 	err  error
 }
+
+// Size returns the image's length in bytes, as far as its chunks can have as many.
+func (r *reader) Size() int { return int(min(r.s.Size, uint64(r.s.Chunks)*chunkSize)) }
 
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 && r.err == nil {

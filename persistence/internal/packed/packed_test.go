@@ -52,7 +52,7 @@ func read(r io.Reader, size int) ([]byte, error) {
 	return content, in.Done()
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestAWrittenStreamIsRead(t *testing.T) {
 	for _, size := range []int{0, 1, 100, 1 << 20} {
 		packed, content := stream(t, size)
 		if got, err := read(bytes.NewReader(packed), size); err != nil ||

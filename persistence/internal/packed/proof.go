@@ -13,7 +13,7 @@ import (
 )
 
 // A proof is the last frame of a stream. It has a line of text, the SHA-256 of all bytes before the
-// frame, the id of the server's key, and the HMAC under that key over the three.
+// frame, and the id of the server's key. Then comes the HMAC under that key over these three.
 const (
 	proofLine = "exchange proof\n"
 	macSize   = sha256.Size
@@ -65,7 +65,7 @@ func (b *below) proven(by persistence.Authority) (mac []byte, err error) {
 	return proof[macAt:], nil
 }
 
-// Authenticate reads a whole file, unpacks nothing of it, and is nil if its proof is right.
+// Authenticate reads a whole file, unpacks nothing, and returns nil if the proof is right.
 func Authenticate(r io.Reader, by persistence.Authority) error {
 	b := newBelow(r)
 	if _, err := io.Copy(io.Discard, b); err != nil {

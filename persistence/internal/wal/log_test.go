@@ -133,7 +133,7 @@ func (w *world) size() int {
 	return 1 + w.rng.IntN(4000)
 }
 
-func TestWhatIsAppendedIsRead(t *testing.T) {
+func TestAppendedRecordsAreRead(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	w.wantAfter(0)
 	trimmed := uint64(0)

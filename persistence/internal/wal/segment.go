@@ -33,7 +33,8 @@ type segment struct {
 	name   string
 	size   int64
 	salt   uint64 // 0: its head cannot be read
-	// the sequence that its first record follows on, once it has one; unreadable if that is damaged
+	// the sequence that the first record follows on, once there is one; unreadable if the record is
+	// damaged
 	first uint64
 
 	refs int // the log's, and one of each read in progress; guarded by Log.mu, like first

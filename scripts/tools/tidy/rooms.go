@@ -50,7 +50,8 @@ func unnamed(root string, files []string) (list []finding, err error) {
 }
 
 // An arrow list says for each package which others of the module it may import. In the file a line
-// has a package, "->", and those; "#" begins a comment. What a package imports stands above it.
+// has a package, "->", and those; "#" begins a comment. The packages that a package imports stand
+// above it.
 type arrowList map[string]map[string]bool
 
 const arrowsFile = "scripts/tools/tidy/arrows.txt"

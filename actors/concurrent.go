@@ -1,0 +1,36 @@
+package actors
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// atOnceStep is how many numbers a goroutine of atOnce takes at a time, at most.
+const atOnceStep = 64
+
+// atOnce calls do with each number below n, on all processors, and returns one of the errors. A
+// start makes the parts of many accounts with it, before there are actors.
+func atOnce(n int, do func(i int) error) error {
+	var next atomic.Int64
+	workers := min(runtime.GOMAXPROCS(0), n)
+	step := max(1, min(atOnceStep, n/(4*max(1, workers))))
+	errs := make(chan error, workers)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for from := int(next.Add(int64(step))) - step; from < n; from = int(
+				next.Add(int64(step))) - step {
+				for i := from; i < min(from+step, n); i++ {
+					if err := do(i); err != nil {
+						errs <- err
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(errs)
+	return <-errs
+}

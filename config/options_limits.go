@@ -1,0 +1,246 @@
+package config
+
+// limitOptions bound how much there may be at once, and how often clients may ask.
+var limitOptions = []Option{
+	{
+		Key: "limits.in_flight", Default: "20000", min: 16, max: 1_000_000,
+		Brief: "commands in flight",
+		Help: `How many commands (orders, cancels) may be on their way at once: taken in and not yet durable. Beyond it the
+			answer is 503. More lets a burst through at the price of memory and of latency: the last one waits for all before
+			it. There is no "unlimited".`,
+		at: func(c *Config) any { return &c.Limits.InFlight },
+	},
+	{
+		Key: "limits.in_flight_per_account", Default: "256", min: 1, max: 1_000_000,
+		Brief: "commands in flight per account",
+		Help: `The share of one account in limits.in_flight, so that one client cannot take it all. Beyond it the answer is 503
+			for that account alone. An eighth of it is kept for the account's cancels.`,
+		at: func(c *Config) any { return &c.Limits.InFlightPerAccount },
+	},
+	{
+		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000,
+		Brief: "part of the commands in flight kept for cancels",
+		Help: `The part of limits.in_flight that only cancels may use, so a client can still reduce its risk when new orders
+			are refused. Must be below limits.in_flight. 0: cancels have no advantage except
+			the eighth of limits.in_flight_per_account.`,
+		at: func(c *Config) any { return &c.Limits.InFlightCancels },
+	},
+	{
+		Key: "limits.reads", Default: "4096", min: 1, max: 1_000_000,
+		Brief: "reads in flight",
+		Help: `How many read requests may be worked on at once, from the question until the store, if it is asked, has answered.
+			Beyond it the answer is 503. It has nothing to do with limits.in_flight: reading cannot keep anyone from trading. It
+			bounds the queries of a slow store, and the memory that long lists take while they are made. What says why a command
+			was refused has as many places of its own. Statements, exports, backups and audits of operators do not count while they
+			are written.`,
+		at: func(c *Config) any { return &c.Limits.Reads },
+	},
+	{
+		Key: "limits.reads_per_account", Default: "64", min: 0, max: 1_000_000,
+		Brief: "private reads in flight per account",
+		Help: `The share of one account in limits.reads, so that one client cannot take it all: private reads, from the question until
+			the store has answered. Beyond it the answer is 503 for that account alone. 0: one account may have all.`,
+		at: func(c *Config) any { return &c.Limits.ReadsPerAccount },
+	},
+	{
+		Key: "limits.connections", Default: "65536", min: 1, max: 4_000_000,
+		Brief: "open connections",
+		Help: `How many connections the public listener holds at once. For one more, an idle one is closed that never sent a
+			request with a right signature and has no subscription of the stream: the oldest of the
+			address that has most connections without a right signature, idle or not. If none is
+			idle, the new one is answered 503 and closed. Each takes a file descriptor,
+			and while it is in use buffers of limits.header_bytes and the length of the answer. Where the system allows too few
+			open files (ulimit -n) the start warns and holds fewer: 766 are kept for the store and the operator.`,
+		at: func(c *Config) any { return &c.Limits.Connections },
+	},
+	{
+		Key: "limits.connections_per_address", Default: "512", min: 0, max: 4_000_000,
+		Brief: "open connections of one client address",
+		Help: `How many of them one address may have. For one more, the address loses its oldest idle one, as above, or the new
+			one is answered 503 and closed. An IPv6 address counts by its /56 network. Addresses of this machine may have all.
+			Connections of trusted_proxies count for no address and are never given up, because behind a proxy there are many
+			clients: a proxy has to bound its clients itself. 0: one address may have all.`,
+		at: func(c *Config) any { return &c.Limits.ConnectionsPerAddress },
+	},
+	{
+		Key: "limits.public_rate", Default: "100", min: 0, max: 1_000_000,
+		Brief: "public requests a second of one client address",
+		Help: `How many public requests a client address may make a second in the long run; up to limits.public_burst of them may
+			come at once. Requests for a path, a method or a format that there is not count too, and so do heads that are no
+			HTTP, browsers' preflights, and handshakes of the stream. Beyond it the answer is 429, which says when to come back. An IPv6 address counts
+			by its /56 network. Behind a proxy this needs trusted_proxies. 0: public requests are not limited.`,
+		at: func(c *Config) any { return &c.Limits.PublicRate },
+	},
+	burst("public", "public requests of one client address at once", func(c *Config) any {
+		return &c.Limits.PublicBurst
+	}),
+	{
+		Key: "limits.read_rate", Default: "100", min: 0, max: 1_000_000,
+		Brief: "private reads a second of one key",
+		Help: `How many private GETs may be made with one key a second in the long run. Requests that are refused because the key
+			lacks the permission, or because the account is frozen, count here too, whatever they ask for. 0: they are not
+			limited.`,
+		at: func(c *Config) any { return &c.Limits.ReadRate },
+	},
+	burst("read", "private reads of one key at once", func(c *Config) any {
+		return &c.Limits.ReadBurst
+	}),
+	{
+		Key: "limits.command_rate", Default: "100", min: 0, max: 1_000_000,
+		Brief: "orders and other commands a second of one account",
+		Help: `How many orders, withdraws and confirmations of withdraws an account may send a second in the long run, over all its
+			keys. 0: they are not limited.`,
+		at: func(c *Config) any { return &c.Limits.CommandRate },
+	},
+	burst("command", "commands of one account at once", func(c *Config) any {
+		return &c.Limits.CommandBurst
+	}),
+	{
+		Key: "limits.cancel_rate", Default: "100", min: 0, max: 1_000_000,
+		Brief: "cancels a second of one account",
+		Help: `How many cancels of orders and withdraws an account may send a second in the long run, over all its keys. They are
+			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
+		at: func(c *Config) any { return &c.Limits.CancelRate },
+	},
+	burst("cancel", "cancels of one account at once", func(c *Config) any {
+		return &c.Limits.CancelBurst
+	}),
+	{
+		Key: "limits.failure_rate", Default: "100", min: 0, max: 1_000_000,
+		Brief: "private requests a second of one client address that are not signed right",
+		Help: `How many private requests of a client address may end a second, in the long run, before their signature was found
+			right. Beyond it such a request gets 429 and its connection is closed. Requests that are signed right are not
+			counted here and are never refused for it. An IPv6 address counts by its /56 network. 0: the guessing of signatures
+			is not limited.`,
+		at: func(c *Config) any { return &c.Limits.FailureRate },
+	},
+	burst("failure", "private requests of one client address at once that are not signed right",
+		func(c *Config) any { return &c.Limits.FailureBurst }),
+	{
+		Key: "limits.rate_entries", Default: "100000", min: 1024, max: 10_000_000,
+		Brief: "clients of each kind whose requests are counted at once",
+		Help: `How many clients are remembered with the requests that are counted against them, for each of the limits above: keys,
+			accounts, or addresses. Each takes about 45 bytes. One that is not counted back to 0 yet is only forgotten when all are so, and then the one that is
+			nearest to it. More matters only when more clients than this come within the time in which one request is
+			counted back, 10 ms at 100 a second.`,
+		at: func(c *Config) any { return &c.Limits.RateEntries },
+	},
+	{
+		Key: "limits.body_bytes", Default: "65536", min: 1024, max: 16 << 20,
+		Brief: "length of a request's body, in bytes",
+		Help: `The longest body of a request, in bytes. Beyond it the answer is 413. An order takes about 100. A connection that announces
+			so much has it in memory until it has come, or for timing.read_timeout_ms: that, limits.header_bytes and an answer are what
+			each of limits.connections may take.`,
+		at: func(c *Config) any { return &c.Limits.BodyBytes },
+	},
+	{
+		Key: "limits.answers_bytes", Default: "268435456", min: 1 << 20, max: 1 << 40,
+		Brief: "memory of large answers, in bytes",
+		Help: `How much memory answers above 64 KB (deep books, long lists) may take in all until their clients have taken them. What
+			several answers share counts once, for the address that caused it, and one address has a quarter of it. Beyond it such an answer is 503, but for what a command has done.`,
+		at: func(c *Config) any { return &c.Limits.AnswersBytes },
+	},
+	{
+		Key: "limits.header_bytes", Default: "8192", min: 1024, max: 1 << 20,
+		Brief: "length of a request's headers, in bytes",
+		Help: `The longest request line with all headers, in bytes. Beyond it the connection is closed with 431. Every connection
+			in use holds a buffer of this size.`,
+		at: func(c *Config) any { return &c.Limits.HeaderBytes },
+	},
+	{
+		Key: "limits.max_fills", Default: "10000", min: 1, max: 50_000,
+		Brief: "trades of one order at once",
+		Help: `How many trades one order may make at the moment it arrives. What remains of it then is cancelled in the same step,
+			and the answer says so. An order is one step that is never split, so a larger number lets one order hold up the
+			others for longer, and makes a batch of the journal larger: 10,000 trades are some hundred kilobytes.`,
+		at: func(c *Config) any { return &c.Limits.MaxFills },
+	},
+	{
+		Key: "limits.open_orders_per_account", Default: "100000", min: 1, max: 10_000_000,
+		Brief: "open orders of one account",
+		Help: `How many open orders one account may have over all pairs. Beyond it new orders of the account are refused. Open
+			orders are kept in memory.`,
+		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccount },
+	},
+	{
+		Key: "limits.open_orders_per_book", Default: "5000000", min: 1, max: 50_000_000,
+		Brief: "open orders of one pair",
+		Help:  `How many open orders one pair may have. Beyond it new orders for the pair are refused. Open orders are kept in memory.`,
+		at:    func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
+	},
+	{
+		Key: "limits.open_orders_per_account_and_book", Default: "5000", min: 1, max: 10_000_000,
+		Brief: "open orders of one account in one pair",
+		Help: `How many open orders one account may have in one pair. Beyond it new orders of the account
+			for the pair are refused. It keeps a single account from filling a book with tiny orders,
+			together with the minimum_order_value of each pair.`,
+		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccountAndBook },
+	},
+	{
+		Key: "limits.client_order_id_hours", Default: "24", min: 0, max: 87_600,
+		Brief: "how long a client_order_id is taken, in hours",
+		Help: `For how many hours after an order was placed no other order of the account may have its
+			client_order_id. The id of an open order is taken in any case. 0: for as long as the history has
+			the order; history.orders_per_account bounds that, and frees an id also before its hours are over.`,
+		at: func(c *Config) any { return &c.Limits.ClientOrderIDHours },
+	},
+	{
+		Key: "limits.client_order_id_filter_mb", Default: "32", min: 0, max: 65_536,
+		Brief: "memory of the filter of client_order_ids, in MB",
+		Help: `Each order with a client_order_id needs a look for that id among the account's closed orders. A
+			filter in memory answers nearly all of these looks, and saves the question to the store. It has the
+			ids of twice client_order_id_hours. About 13 million orders with an id in client_order_id_hours fit
+			into 32 MB; with more it still answers right, but less often. After a start it is filled in the
+			background. 0: each look goes to the store, which halves the throughput on Redis.`,
+		at: func(c *Config) any { return &c.Limits.ClientOrderIDFilterMB },
+	},
+	{
+		Key: "limits.pending_withdraws", Default: "100", min: 1, max: 10_000,
+		Brief: "pending withdraws of one account",
+		Help:  `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
+		at:    func(c *Config) any { return &c.Limits.PendingWithdrawals },
+	},
+	{
+		Key: "limits.keys_per_account", Default: "100", min: 1, max: 10_000,
+		Brief: "API keys of one account",
+		Help:  `How many API keys one account may have that are not revoked. Beyond it making one fails.`,
+		at:    func(c *Config) any { return &c.Limits.KeysPerAccount },
+	},
+	{
+		Key: "limits.accounts", Default: "1000000", min: 1, max: 10_000_000,
+		Brief: "accounts",
+		Help:  `How many accounts there may be. Beyond it making one fails. An account at rest takes about 2 KB of memory.`,
+		at:    func(c *Config) any { return &c.Limits.Accounts },
+	},
+	{
+		Key: "limits.fold_lag", Default: "200000", min: 1000, max: 10_000_000,
+		Brief: "records the committed state may be behind",
+		Help: `How many records the committed state, which reads are answered from, may be behind the journal before new orders
+			are refused with 503. More rides out longer bursts; then a read after a write waits longer, since it waits for that write.`,
+		at: func(c *Config) any { return &c.Limits.FoldLag },
+	},
+	{
+		Key: "limits.projection_lag", Default: "500000", min: 1000, max: 10_000_000,
+		Brief: "rows waiting to be written to the store",
+		Help: `How many rows (wallets, trades, closed orders) may wait to be written to the store before new orders are refused
+			with 503. Rows wait in memory, and are made again by a recovery.`,
+		at: func(c *Config) any { return &c.Limits.ProjectionLag },
+	},
+	{
+		Key: "limits.batch_bytes", Default: "262144", min: 4096, max: 16 << 20,
+		Brief: "length of one write to the journal, in bytes",
+		Help: `The journal writes what has come in while the last write was on its way as one batch, of about this many bytes. A
+			single longer command makes a batch of its own. More gives throughput on a slow disk; less gives an even latency.`,
+		at: func(c *Config) any { return &c.Limits.BatchBytes },
+	},
+}
+
+// burst returns the option beside limits.KIND_rate.
+func burst(kind, brief string, at func(*Config) any) Option {
+	return Option{
+		Key: "limits." + kind + "_burst", Default: "200", min: 1, max: 1_000_000, Brief: brief,
+		Help: "How many such requests may come at once after a pause. They are counted back at " +
+			"limits." + kind + "_rate a second.",
+		at: at,
+	}
+}

@@ -1,0 +1,62 @@
+package config
+
+// streamOptions bound the event stream.
+var streamOptions = []Option{
+	{
+		Key: "stream.connections", Default: "20000", min: 1, max: 1_000_000,
+		Brief: "subscribers at once",
+		Help: `How many clients the event stream serves at once. Beyond it a handshake is refused. Each takes a file descriptor, about 16 KB,
+			and, if it is slow, up to stream.queue_bytes. They count towards limits.connections too.`,
+		at: func(c *Config) any { return &c.Stream.Connections },
+	},
+	{
+		Key: "stream.connections_per_address", Default: "1000", min: 1, max: 1_000_000,
+		Brief: "subscribers of one client address at once",
+		Help: `How many of them one client address may have, an IPv6 address by its /56 network. Behind a proxy this needs
+			trusted_proxies. Handshakes count towards limits.public_rate. Websockets that come without a proxy are
+			connections, too: of these an address has limits.connections_per_address (512) at most.`,
+		at: func(c *Config) any { return &c.Stream.ConnectionsPerAddress },
+	},
+	{
+		Key: "stream.messages_per_second", Default: "100", min: 1, max: 1_000_000,
+		Brief: "messages a second of one subscriber",
+		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
+			one more, limits.body_bytes as half of those at most, and so does what a packet asks for: a name that stands for all pairs counts for
+			each of them, up to half of those at once. A subscriber that sends more is disconnected.`,
+		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
+	},
+	{
+		Key: "stream.queue_bytes", Default: "1048576", min: 4096, max: 1 << 30,
+		Brief: "what may wait for one subscriber, in bytes",
+		Help: `How much may wait for a subscriber that does not keep up. Of ticker and orderbook.20 only the newest waits anyway. Of diff
+			a whole book takes the place of what does not fit. Of trades and book_ nothing is ever left out: a subscriber with more than
+			this waiting is disconnected. Events that are sent at once while nothing waits do not count.`,
+		at: func(c *Config) any { return &c.Stream.QueueBytes },
+	},
+	{
+		Key: "stream.stall_ms", Default: "10000", min: 100, max: 600_000,
+		Brief: "how long a subscriber may take nothing, in ms",
+		Help:  `A subscriber that takes nothing for so long, while something waits for it, is disconnected. In milliseconds.`,
+		at:    func(c *Config) any { return &c.Stream.StallMs },
+	},
+	{
+		Key: "stream.interval_ms", Default: "100", min: 1, max: 60_000,
+		Brief: "least time between two states of a pair, in ms",
+		Help: `How often ticker and orderbook.20 tell of one pair at most, in milliseconds. diff, trades and book_ tell of everything, as
+			soon as it is durable.`,
+		at: func(c *Config) any { return &c.Stream.IntervalMs },
+	},
+	{
+		Key: "stream.ping_interval_ms", Default: "25000", min: 100, max: 600_000,
+		Brief: "how often subscribers are pinged, in ms",
+		Help: `How often the server asks a subscriber whether it is still there, in milliseconds. Proxies in between must allow
+			connections that are silent for as long.`,
+		at: func(c *Config) any { return &c.Stream.PingIntervalMs },
+	},
+	{
+		Key: "stream.ping_timeout_ms", Default: "20000", min: 100, max: 600_000,
+		Brief: "how long the answer to a ping may take, in ms",
+		Help:  `After that a subscriber is taken for gone. In milliseconds.`,
+		at:    func(c *Config) any { return &c.Stream.PingTimeoutMs },
+	},
+}

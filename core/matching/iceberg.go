@@ -1,0 +1,190 @@
+package matching
+
+import (
+	"fmt"
+	"iter"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// An Iceberg is the part of a resting order that the book does not display. When the displayed part
+// is used up, the next one follows it behind all other orders at its price. The zero Iceberg hides
+// nothing.
+//
+//tidy:keep for actors/book.go and core/state, once there are such orders
+type Iceberg struct {
+	Display money.Amount // most that a next part displays
+	Hidden  money.Amount
+}
+
+// next takes the next part to display from the hidden one.
+func (i *Iceberg) next() money.Amount {
+	part := min(i.Display, i.Hidden)
+	i.Hidden -= part
+	return part
+}
+
+// hiddenPart is the hidden part of an order that Fillable has met.
+type hiddenPart struct {
+	account uint32
+	Iceberg
+}
+
+// AddIceberg is Add for an order of which a part is hidden. The order's remaining amount includes
+// that part. With a zero Iceberg it is Add.
+//
+//tidy:keep for actors/book.go and core/state, once there are such orders
+func (b *Book) AddIceberg(o trading.Order, i Iceberg) {
+	if i.Hidden == 0 {
+		b.Add(o)
+		return
+	}
+	if i.Display < 1 || i.Hidden < 0 || i.Hidden >= o.Remaining || o.Remaining > o.Amount {
+		panic(fmt.Sprintf("BUG: order %d added with %d remaining of %d, %d hidden, %d displayed",
+			o.ID, int64(o.Remaining), int64(o.Amount), int64(i.Hidden), int64(i.Display)))
+	}
+	o.Remaining -= i.Hidden
+	b.Add(o)
+	if b.icebergs == nil {
+		b.icebergs = map[uint32]Iceberg{}
+	}
+	b.icebergs[b.ids.lookup(o.ID, &b.orders)] = i
+}
+
+// Iceberg returns the hidden part of an order, the zero Iceberg when it has none or is not in the
+// book.
+//
+//tidy:keep for actors/book.go and core/state, once there are such orders
+func (b *Book) Iceberg(id uint64) Iceberg {
+	if len(b.icebergs) == 0 {
+		return Iceberg{}
+	}
+	return b.icebergs[b.ids.lookup(id, &b.orders)]
+}
+
+// Open yields the orders of a side in the order of Orders, whole: the remaining amounts include the
+// hidden parts. Adding them to a new book with AddIceberg makes an equal book. The book must not
+// change meanwhile.
+//
+//tidy:keep for actors/book.go and core/state, once there are such orders
+func (b *Book) Open(side trading.Side) iter.Seq2[trading.Order, Iceberg] {
+	ladder := b.side(side)
+	return func(yield func(trading.Order, Iceberg) bool) {
+		for ln := range ladder.bestFirst {
+			for n := b.levels.at(ln).head; n != 0; n = b.orders.at(n).next {
+				if !yield(b.order(n), b.icebergs[n]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Next returns the order of a side that trades next; false when the side is empty.
+//
+//tidy:keep for core/state, which checks prevented orders
+func (b *Book) Next(side trading.Side) (trading.Order, bool) {
+	l := b.side(side)
+	if l.count == 0 {
+		return trading.Order{}, false
+	}
+	return b.order(b.levels.at(l.bestLevel()).head), true
+}
+
+// Amend changes an order that keeps its place, and returns it as it is then; false when it is not
+// in the book. amount becomes the amount of the request: it is at most the one before, and above
+// the amount that is filled. The hidden part shrinks first. display is the most that its next parts
+// display; 0 leaves that, and an order without a hidden part has none.
+//
+//tidy:keep for actors/book.go and core/state, once there are such orders
+func (b *Book) Amend(id uint64, amount, display money.Amount) (trading.Order, bool) {
+	n := b.ids.lookup(id, &b.orders)
+	if n == 0 {
+		return trading.Order{}, false
+	}
+	o := b.orders.at(n)
+	iceberg := b.icebergs[n]
+	filled := o.amount - o.remaining - iceberg.Hidden
+	if amount > o.amount || amount <= filled || display < 0 {
+		panic(fmt.Sprintf("BUG: order %d amended to amount %d and display %d, with %d filled of %d",
+			id, int64(amount), int64(display), int64(filled), int64(o.amount)))
+	}
+	less := o.amount - amount
+	o.amount = amount
+	if iceberg.Hidden > 0 {
+		hidden := min(less, iceberg.Hidden)
+		less -= hidden
+		iceberg.Hidden -= hidden
+		if display > 0 {
+			iceberg.Display = display
+		}
+		b.hide(n, iceberg)
+	}
+	o.remaining -= less
+	l := b.levels.at(o.level)
+	l.amount = l.amount.Sub(less)
+	return b.order(n), true
+}
+
+// fillHead takes an amount of the order that trades next, at most what it displays, and puts its
+// next part behind its level.
+func (b *Book) fillHead(makers *ladder, taken money.Amount) Fill {
+	ln := makers.bestLevel()
+	l := b.levels.at(ln)
+	n := l.head
+	o := b.orders.at(n)
+	iceberg := b.icebergs[n]
+	o.remaining -= taken
+	l.amount = l.amount.Sub(taken)
+	f := Fill{Maker: o.id, MakerAccount: o.account, Price: l.price, Amount: taken,
+		MakerRemaining: o.remaining + iceberg.Hidden}
+	switch {
+	case o.remaining > 0:
+	case iceberg.Hidden > 0:
+		o.remaining = iceberg.next()
+		l.amount = l.amount.Add(o.remaining)
+		b.hide(n, iceberg)
+		b.toTail(l, n)
+	default:
+		at, _ := b.ids.find(o.id, &b.orders)
+		b.ids.remove(at)
+		b.unlink(l, n)
+		if l.head == 0 {
+			b.dropLevel(makers, makers.bestPlace(), ln)
+		}
+	}
+	return f
+}
+
+// hide notes the hidden part of an order record.
+func (b *Book) hide(n uint32, i Iceberg) {
+	if i.Hidden == 0 {
+		delete(b.icebergs, n)
+	} else {
+		b.icebergs[n] = i
+	}
+}
+
+// uncover forgets the hidden part of an order record, and returns its amount. It is not inlined, so
+// that Cancel stays small.
+//
+//go:noinline
+func (b *Book) uncover(n uint32) money.Amount {
+	hidden := b.icebergs[n].Hidden
+	delete(b.icebergs, n)
+	return hidden
+}
+
+// toTail puts the oldest order of a level behind the youngest one.
+func (b *Book) toTail(l *level, n uint32) {
+	if l.tail == n {
+		return
+	}
+	o := b.orders.at(n)
+	l.head = o.next
+	b.orders.at(l.head).prev = 0
+	o.prev, o.next = l.tail, 0
+	b.orders.at(l.tail).next = n
+	l.tail = n
+}

@@ -1,0 +1,374 @@
+package matching
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// stop returns an order that waits for a price.
+func stop(id uint64, when trading.Direction, trigger int64) Stop {
+	return Stop{Trigger: trading.Trigger{Price: money.Price(trigger), When: when},
+		Order: trading.Order{ID: id, Account: 1, Side: trading.Buy, Price: 5, Amount: 2,
+			Remaining: 2}}
+}
+
+// queued returns the ids of the queue in order, and empties it.
+func queued(s *Stops) (ids []uint64) {
+	for s.Queued() > 0 {
+		head, _ := s.Head()
+		ids = append(ids, head.Order.ID)
+		if removed, ok := s.Remove(head.Order.ID); !ok || removed != head || !head.Queued {
+			panic(fmt.Sprintf("the head is %+v, removed was %+v", head, removed))
+		}
+	}
+	return ids
+}
+
+// waitFor makes stops: three rise and three fall at 100 to 102, ids 1 to 6 from there outwards.
+func waitFor() *Stops {
+	s := NewStops()
+	for i := range int64(3) {
+		s.Add(stop(uint64(1+i), trading.Rise, 100+i))
+		s.Add(stop(uint64(4+i), trading.Fall, 102-i))
+	}
+	return s
+}
+
+func TestTradesQueueTheStopsThatTheyReach(t *testing.T) {
+	f := func(low, high int64, taker trading.Side, want ...uint64) {
+		t.Helper()
+		s := waitFor()
+		n := s.Trade(money.Price(low), money.Price(high), taker)
+		left := s.Len() - n
+		if got := queued(s); !slices.Equal(got, want) || n != len(want) || s.Len() != left {
+			t.Errorf("trades of %d to %d queued %v, want %v; %d are left of %d", low, high, got,
+				want, s.Len(), left)
+		}
+	}
+	f(101, 101, trading.Buy, 1, 2, 4, 5)
+	f(101, 101, trading.Sell, 4, 5, 1, 2)
+	f(100, 102, trading.Buy, 1, 2, 3, 4, 5, 6)
+	f(100, 102, trading.Sell, 4, 5, 6, 1, 2, 3)
+	f(103, 200, trading.Buy, 1, 2, 3)
+	f(1, 99, trading.Sell, 4, 5, 6)
+	f(1, math.MaxInt64, trading.Buy, 1, 2, 3, 4, 5, 6)
+	f(100, 100, trading.Buy, 1, 4, 5, 6)
+	f(102, 102, trading.Buy, 1, 2, 3, 4)
+}
+
+func TestPricesAtTheExtremesTrigger(t *testing.T) {
+	s := NewStops()
+	if s.Trade(1, math.MaxInt64, trading.Buy) != 0 {
+		t.Error("nothing waits, and is triggered")
+	}
+	s.Add(stop(1, trading.Rise, math.MaxInt64))
+	s.Add(stop(2, trading.Fall, 1))
+	if n := s.Trade(2, math.MaxInt64-1, trading.Buy); n != 0 {
+		t.Errorf("%d stops beyond the prices are triggered", n)
+	}
+	if s.Trade(math.MaxInt64, math.MaxInt64, trading.Buy); !slices.Equal(queued(s), []uint64{1}) {
+		t.Error("the highest price does not trigger")
+	}
+	if s.Trade(1, 1, trading.Buy); !slices.Equal(queued(s), []uint64{2}) {
+		t.Error("the lowest price does not trigger")
+	}
+}
+
+func TestAQueueKeepsItsOrderOverTradesAndRemovals(t *testing.T) {
+	s := waitFor()
+	s.Add(stop(9, trading.Rise, 100)) // the youngest id at its price
+	s.Add(stop(0, trading.Rise, 100)) // an amended one has an old id
+	s.Trade(100, 100, trading.Sell)
+	s.Trade(102, 102, trading.Buy)
+	if got, ok := s.Get(5); !ok || !got.Queued || got.Trigger.Price != 101 {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	if _, ok := s.Remove(5); !ok {
+		t.Error("a queued stop cannot be removed")
+	}
+	if _, ok := s.Remove(5); ok {
+		t.Error("a stop is removed twice")
+	}
+	s.Add(stop(5, trading.Fall, 101)) // amended: it waits again
+	if got := queued(s); !slices.Equal(got, []uint64{4, 6, 0, 1, 9, 2, 3}) {
+		t.Errorf("the queue is %v", got)
+	}
+	if s.Trade(101, 101, trading.Buy); !slices.Equal(queued(s), []uint64{5}) || s.Len() != 0 {
+		t.Error("the amended stop is not triggered")
+	}
+	if _, ok := s.Head(); ok {
+		t.Error("an empty queue has a head")
+	}
+}
+
+func TestStopsThatCannotBeAreRefused(t *testing.T) {
+	s := waitFor()
+	before := slices.Collect(s.All())
+	f := func(want string, change func(s *Stop)) {
+		t.Helper()
+		defer func() {
+			t.Helper()
+			if text, _ := recover().(string); !strings.HasPrefix(text, "BUG: ") ||
+				!strings.Contains(text, want) {
+				t.Errorf("panic %q, want one with %q", text, want)
+			}
+			if !slices.Equal(slices.Collect(s.All()), before) {
+				t.Error("a stop that was refused changed something")
+			}
+		}()
+		impossible := stop(20, trading.Rise, 100)
+		change(&impossible)
+		s.Add(impossible)
+	}
+	f("added twice", func(s *Stop) { s.Order.ID = 3 })
+	f("trigger", func(s *Stop) { s.Trigger.Price = 0 })
+	f("trigger", func(s *Stop) { s.Trigger.When = 3 })
+	f("neither buy nor sell", func(s *Stop) { s.Order.Side = 0 })
+	f("price 0", func(s *Stop) { s.Order.Price = 0 })
+	f("0 remaining", func(s *Stop) { s.Order.Remaining = 0 })
+	f("3 remaining of 2", func(s *Stop) { s.Order.Remaining = 3 })
+	f("rests: true", func(s *Stop) { s.Rests = true })
+}
+
+// naiveStops are the obvious implementation: a list of all stops, and one of those queued.
+type naiveStops struct{ waiting, queue []Stop }
+
+func (n *naiveStops) add(s Stop) { n.waiting = append(n.waiting, s) }
+
+func (n *naiveStops) remove(id uint64) (removed Stop, ok bool) {
+	for _, list := range [...]*[]Stop{&n.waiting, &n.queue} {
+		*list = slices.DeleteFunc(*list, func(s Stop) bool {
+			if s.Order.ID != id {
+				return false
+			}
+			removed, ok = s, true
+			return true
+		})
+	}
+	return removed, ok
+}
+
+// trade looks at all stops.
+func (n *naiveStops) trade(low, high money.Price, taker trading.Side) {
+	var rising, falling, rest []Stop
+	for _, s := range n.waiting {
+		switch {
+		case s.Trigger.When == trading.Rise && high >= s.Trigger.Price:
+			rising = append(rising, s)
+		case s.Trigger.When == trading.Fall && low <= s.Trigger.Price:
+			falling = append(falling, s)
+		default:
+			rest = append(rest, s)
+		}
+	}
+	n.waiting = rest
+	slices.SortFunc(rising, func(a, b Stop) int {
+		return cmp.Or(cmp.Compare(a.Trigger.Price, b.Trigger.Price),
+			cmp.Compare(a.Order.ID, b.Order.ID))
+	})
+	slices.SortFunc(falling, func(a, b Stop) int {
+		return cmp.Or(cmp.Compare(b.Trigger.Price, a.Trigger.Price),
+			cmp.Compare(a.Order.ID, b.Order.ID))
+	})
+	triggered := slices.Concat(rising, falling)
+	if taker == trading.Sell {
+		triggered = slices.Concat(falling, rising)
+	}
+	for _, s := range triggered {
+		s.Queued = true
+		n.queue = append(n.queue, s)
+	}
+}
+
+// compare compares stops with the naive ones, as sets and in the order of their queues.
+func (n *naiveStops) compare(s *Stops) error {
+	var waiting, queue []Stop
+	for w := range s.All() {
+		if got, ok := s.Get(w.Order.ID); !ok || got != w {
+			return fmt.Errorf("stop %d is %+v, %v; listed was %+v", w.Order.ID, got, ok, w)
+		}
+		if w.Queued {
+			queue = append(queue, w)
+		} else {
+			waiting = append(waiting, w)
+		}
+	}
+	byID := func(list []Stop) []Stop {
+		return slices.SortedFunc(slices.Values(list), func(a, b Stop) int {
+			return cmp.Compare(a.Order.ID, b.Order.ID)
+		})
+	}
+	if !slices.Equal(byID(waiting), byID(n.waiting)) {
+		return fmt.Errorf("waiting are %+v\nwant %+v", byID(waiting), byID(n.waiting))
+	}
+	if !slices.Equal(queue, n.queue) {
+		return fmt.Errorf("the queue is %+v\nwant %+v", queue, n.queue)
+	}
+	if s.Len() != len(waiting)+len(queue) || s.Queued() != len(queue) {
+		return fmt.Errorf("%d stops, %d queued; want %d and %d", s.Len(), s.Queued(),
+			len(waiting)+len(queue), len(queue))
+	}
+	return nil
+}
+
+// restoredStops returns new stops made of others.
+func restoredStops(s *Stops) *Stops {
+	r := NewStops()
+	for stop := range s.All() {
+		r.Add(stop)
+	}
+	return r
+}
+
+// TestStopsAgreeWithALoopOverAll plays random stops, removals and trades, and compares the stops
+// with a list that is searched as a whole. Now and then the stops are restored from themselves.
+func TestStopsAgreeWithALoopOverAll(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		s, slow := NewStops(), naiveStops{}
+		price := func() int64 {
+			switch rng.IntN(20) {
+			case 0:
+				return 1 + rng.Int64N(2)
+			case 1:
+				return math.MaxInt64 - rng.Int64N(2)
+			}
+			return 1000 + rng.Int64N(60)
+		}
+		for step := range 3000 {
+			switch k := rng.IntN(20); {
+			case k < 13:
+				id := uint64(step)
+				if rng.IntN(10) == 0 {
+					id = 1<<40 - uint64(step)
+				}
+				w := stop(id, trading.Rise+trading.Direction(rng.IntN(2)), price())
+				if w.Rests = rng.IntN(5) == 0; w.Rests {
+					w.Order = trading.Order{ID: id, Account: 1, Side: trading.Sell}
+				}
+				s.Add(w)
+				slow.add(w)
+			case k < 17:
+				id := uint64(rng.IntN(step + 1))
+				got, ok := s.Remove(id)
+				if want, wantOK := slow.remove(id); got != want || ok != wantOK {
+					t.Fatalf("removed %+v, %v; want %+v, %v", got, ok, want, wantOK)
+				}
+			case k < 19:
+				low := money.Price(price())
+				high := max(low, money.Price(price()))
+				if rng.IntN(2) == 0 {
+					high = low
+				}
+				taker := trading.Buy + trading.Side(rng.IntN(2))
+				s.Trade(low, high, taker)
+				slow.trade(low, high, taker)
+			default:
+				head, ok := s.Head()
+				if ok != (len(slow.queue) > 0) || ok && head != slow.queue[0] {
+					t.Fatalf("the head is %+v, %v; want %+v", head, ok, slow.queue)
+				}
+				s.Remove(head.Order.ID)
+				slow.remove(head.Order.ID)
+			}
+			if step%500 == 499 {
+				s = restoredStops(s)
+			}
+			if step%50 == 49 {
+				if err := slow.compare(s); err != nil {
+					t.Fatalf("seed %d, step %d: %v", seed, step, err)
+				}
+			}
+		}
+	}
+}
+
+// A comparison finds the one stop that differs, while stops are triggered and executed between its
+// steps, and the turns of both sides differ.
+func TestAComparisonOfStopsFindsEachDifference(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		one, other := NewStops(), NewStops()
+		const count = 200
+		victim := uint64(1 + rng.IntN(2*count)) // in half of all cases none
+		for i := range uint64(rng.IntN(50)) {
+			one.Add(stop(1000+i, trading.Rise, 1)) // turns that the other side never had
+		}
+		one.Trade(1, 1, trading.Buy)
+		queued(one)
+		for id := uint64(1); id <= count; id++ {
+			w := stop(id, trading.Rise+trading.Direction(id%2), 100+rng.Int64N(9))
+			w.Queued = rng.IntN(4) == 0
+			one.Add(w)
+			if id == victim {
+				w.Order.Account = 7
+			}
+			other.Add(w)
+		}
+		var c StopComparison
+		var differ *StopDifference
+		n := 1 + rng.IntN(50)
+		for done := false; !done; {
+			if done, differ = c.Next(one, other, n); done || rng.IntN(3) > 0 {
+				continue
+			}
+			price := money.Price(100 + rng.IntN(9))
+			one.Trade(price, price, trading.Sell)
+			other.Trade(price, price, trading.Sell)
+			if head, _ := one.Head(); head.Order.ID != victim {
+				one.Remove(head.Order.ID)
+				other.Remove(head.Order.ID)
+			}
+		}
+		if (differ != nil) != (victim <= count) ||
+			differ != nil && (differ.one.Order.ID != victim || differ.other.Order.ID != victim) {
+			t.Fatalf("seed %d: stop %d differs: %+v", seed, victim, differ)
+		}
+		if differ != nil {
+			if one, other := differ.Texts(); one == other {
+				t.Fatalf("both are told as %s", one)
+			}
+		}
+	}
+}
+
+// Records of stops are used again, and a round of stops in known memory allocates nothing.
+func TestWarmStopsAllocateNothing(t *testing.T) {
+	s := NewStops()
+	id := uint64(0)
+	round := func() {
+		for i := range int64(500) {
+			id++
+			s.Add(stop(id, trading.Rise+trading.Direction(i%2), 1000-i))
+		}
+		s.Trade(700, 900, trading.Buy)
+		for s.Queued() > 0 {
+			head, _ := s.Head()
+			s.Remove(head.Order.ID)
+		}
+		for ; s.Len() > 0; id-- {
+			s.Remove(id)
+		}
+		id += 500
+	}
+	for range 100 {
+		round()
+	}
+	if n := testing.AllocsPerRun(50, round); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+	if s.records.used > 500 {
+		t.Errorf("%d records for 500 stops at most", s.records.used)
+	}
+	if n := testing.AllocsPerRun(50, func() { s.Trade(1, 5, trading.Buy) }); n != 0 {
+		t.Errorf("%v allocations of a trade", n)
+	}
+}

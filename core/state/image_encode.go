@@ -1,0 +1,227 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// The image of a state begins with a head that has the history's id. It goes on with currencies,
+// accounts, keys, pending withdrawals, mails, maintenance, and pairs with their markets and books.
+// A list is a count and that many entries, in order of their numbers. Numbers are uvarints, and
+// texts have their length before them. Derived indexes (names, open orders by account) are not
+// stored.
+const (
+	imageMagic   = "exchange state\n"
+	imageVersion = 7
+)
+
+// pieceBytes is the size from which on a piece of an image is full: some hundred microseconds of
+// work.
+const pieceBytes = 64 << 10
+
+// Image yields the image of the whole state, piece by piece, until yield returns false. Equal
+// states have equal images. The state must not change before the last piece. Each piece is the
+// receiver's.
+func (s *State) Image(yield func(piece []byte) bool) { s.image(pieceBytes, yield) }
+
+// image is Image with pieces that are full from size bytes on.
+func (s *State) image(size int, yield func(piece []byte) bool) {
+	w := writer{size: size, yield: yield}
+	if s.write(&w); !w.left {
+		yield(w.buf)
+	}
+}
+
+// AppendTo writes the image of the whole state behind dst.
+func (s *State) AppendTo(dst []byte) []byte {
+	w := writer{buf: dst, size: math.MaxInt}
+	s.write(&w)
+	return w.buf
+}
+
+// write writes the image, until the receiver of its pieces has left.
+func (s *State) write(w *writer) {
+	w.buf = append(append(w.buf, imageMagic...), imageVersion)
+	w.counters(s)
+	w.uint(uint64(len(s.accounts)))
+	for _, a := range s.accounts {
+		w.account(a)
+		if w.uint(s.trades[a.ID]); w.over() {
+			return
+		}
+	}
+	w.uint(uint64(len(s.keys)))
+	for _, k := range s.keys {
+		if w.key(k); w.over() {
+			return
+		}
+	}
+	if w.withdrawals(s); w.left {
+		return
+	}
+	w.maintenance(s)
+	w.uint(uint64(len(s.pairs)))
+	for _, p := range s.pairs {
+		w.market(p)
+		if w.orders(p, s.accounts); w.left {
+			return
+		}
+	}
+}
+
+func (w *writer) counters(s *State) {
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdrawal,
+		s.lastMail, s.trades[0])
+	w.buf = append(w.buf, s.history[:]...)
+	w.uint(uint64(len(s.currencies)))
+	for i := range s.currencies {
+		c := &s.currencies[i]
+		w.text(c.Code)
+		w.balance(c.Deposited, c.Withdrawn)
+	}
+}
+
+func (w *writer) maintenance(s *State) {
+	w.bool(s.maintenance.On)
+	w.text(s.maintenance.Message)
+}
+
+// Hash returns a digest of the whole state: equal for equal states, and only for them.
+func (s *State) Hash() (digest [sha256.Size]byte) {
+	h := sha256.New()
+	for piece := range s.Image {
+		h.Write(piece)
+	}
+	h.Sum(digest[:0])
+	return digest
+}
+
+// A writer writes an image.
+type writer struct {
+	buf   []byte // the piece that is forming
+	size  int    // from which on it is full
+	yield func([]byte) bool
+	left  bool // the receiver wants no more pieces
+}
+
+// over ends an entry, and the piece if that is full. It reports whether the receiver has left.
+func (w *writer) over() bool {
+	if len(w.buf) >= w.size && !w.left {
+		w.left = !w.yield(w.buf)
+		w.buf = make([]byte, 0, cap(w.buf))
+	}
+	return w.left
+}
+
+func (w *writer) uint(vs ...uint64) {
+	for _, v := range vs {
+		w.buf = binary.AppendUvarint(w.buf, v)
+	}
+}
+
+func (w *writer) text(s string) {
+	w.uint(uint64(len(s)))
+	w.buf = append(w.buf, s...)
+}
+
+func (w *writer) bool(b bool) {
+	if b {
+		w.buf = append(w.buf, 1)
+	} else {
+		w.buf = append(w.buf, 0)
+	}
+}
+
+func (w *writer) balance(bs ...money.Balance) {
+	for _, b := range bs {
+		hi, lo := b.Bits()
+		w.uint(lo, hi)
+	}
+}
+
+func (w *writer) account(a *Account) {
+	w.text(a.Name)
+	w.text(a.Email)
+	w.uint(uint64(len(a.Wallet.Holdings())))
+	for _, h := range a.Wallet.Holdings() {
+		w.uint(uint64(h.Currency))
+		w.balance(h.Balance, h.Reserve)
+	}
+	w.uint(a.Closed)
+	w.bool(a.Frozen)
+	fees := a.Fees()
+	w.uint(uint64(len(fees)))
+	for _, pair := range slices.Sorted(maps.Keys(fees)) {
+		f := fees[pair]
+		w.uint(uint64(pair), uint64(f.Maker), uint64(f.Taker))
+	}
+}
+
+func (w *writer) key(k *Key) {
+	w.uint(uint64(k.Account))
+	w.text(k.Key.Key)
+	if w.bool(k.Revoked); k.Revoked {
+		return
+	}
+	w.uint(uint64(k.Permissions), uint64(len(k.Allow)))
+	for _, a := range k.Allow {
+		w.text(a)
+	}
+	w.uint(k.SealedBy)
+	w.text(string(k.Sealed))
+	w.uint(k.Nonce)
+}
+
+func (w *writer) withdrawals(s *State) {
+	w.uint(uint64(len(s.withdrawals)))
+	for _, id := range slices.Sorted(maps.Keys(s.withdrawals)) {
+		if w.withdrawal(s.withdrawals[id]); w.over() {
+			return
+		}
+	}
+	w.uint(uint64(s.Mails()))
+	for m := range s.MailsAfter(0) {
+		w.uint(m.ID, uint64(m.TimeUs))
+		if w.withdrawal(&m.Withdrawal); w.over() {
+			return
+		}
+	}
+}
+
+func (w *writer) withdrawal(d *Withdrawal) {
+	w.uint(d.ID, uint64(d.Account), uint64(d.Currency), uint64(d.Amount), uint64(d.Status),
+		uint64(d.TimeUs))
+	w.text(d.Address)
+	w.text(d.Details)
+	w.uint(uint64(d.Issue), uint64(d.IssuedUs), uint64(d.Tries))
+	w.bool(d.Stale)
+	w.bool(d.Renewed)
+}
+
+// market writes a pair without its orders.
+func (w *writer) market(p *Pair) {
+	w.text(p.Name)
+	w.uint(uint64(p.Base), uint64(p.Quote), p.lastOrder, p.lastTrade, uint64(p.timeUs))
+	w.bool(p.Halted)
+	w.buf = p.Market.AppendTo(w.buf)
+	w.uint(uint64(p.Book.Len()))
+}
+
+func (w *writer) orders(p *Pair, accounts []*Account) {
+	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
+		for o := range p.Book.Orders(side) {
+			w.uint(uint64(o.Side), o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount),
+				uint64(o.Remaining), uint64(o.TimeUs))
+			id := accounts[o.Account-1].ClientIDs.Of(o.ID)
+			if w.text(id.String()); w.over() {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package trading
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"exchange/core/money"
+)
+
+// The instructions of an order are stored in three places: its records, its row in the history, and
+// images of the state. All have these bytes: flags (uvarint), then the fields of the set bits, in
+// the order of the bits. A value has one such form: a field is there if it is not zero.
+const (
+	hasMarket = 1 << iota
+	hasIOC
+	hasFOK
+	hasExpire    // microseconds
+	hasPostOnly  //
+	hasAsked     // price
+	hasDisplay   // amount
+	hasQuote     // amount
+	hasSelfTrade // mode, a byte
+	hasPrevented // count, and each: before which trade, order, its cancel, price, amount
+	hasOCO       // trigger price, price
+	hasCancelled // reason, a byte
+
+	allInstructions = hasCancelled<<1 - 1
+)
+
+// maxPrevented bounds the orders that one record prevents from trading with their own account. The
+// configured max_fills is below it.
+const maxPrevented = 1_000_000
+
+// IsZero reports whether the instructions are those of a plain limit order.
+func (i *Instructions) IsZero() bool { return i.flags() == 0 }
+
+func (i *Instructions) flags() (flags uint64) {
+	for bit, set := range [...]bool{i.Market, i.IOC, i.FOK, i.ExpireUs != 0, i.PostOnly,
+		i.Asked != 0, i.Display != 0, i.Quote != 0, i.SelfTrade != 0, len(i.Prevented) > 0,
+		i.OCO != OCO{}, i.Cancelled != 0} {
+		if set {
+			flags |= 1 << bit
+		}
+	}
+	return flags
+}
+
+// Append writes the instructions behind dst. It panics when Decode would refuse the bytes.
+func (i *Instructions) Append(dst []byte) []byte {
+	if err := i.check(); err != "" {
+		panic("BUG: instructions are written with " + err)
+	}
+	flags := i.flags()
+	dst = binary.AppendUvarint(dst, flags)
+	if flags&hasExpire != 0 {
+		dst = binary.AppendUvarint(dst, uint64(i.ExpireUs))
+	}
+	if flags&hasAsked != 0 {
+		dst = binary.AppendUvarint(dst, uint64(i.Asked))
+	}
+	if flags&hasDisplay != 0 {
+		dst = binary.AppendUvarint(dst, uint64(i.Display))
+	}
+	if flags&hasQuote != 0 {
+		dst = binary.AppendUvarint(dst, uint64(i.Quote))
+	}
+	if flags&hasSelfTrade != 0 {
+		dst = append(dst, byte(i.SelfTrade))
+	}
+	if flags&hasPrevented != 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(i.Prevented)))
+		for k := range i.Prevented {
+			p := &i.Prevented[k]
+			dst = binary.AppendUvarint(dst, uint64(p.Before))
+			dst = binary.AppendUvarint(dst, p.Order)
+			dst = binary.AppendUvarint(dst, p.Cancel)
+			dst = binary.AppendUvarint(dst, uint64(p.Price))
+			dst = binary.AppendUvarint(dst, uint64(p.Amount))
+		}
+	}
+	if flags&hasOCO != 0 {
+		dst = binary.AppendUvarint(dst, uint64(i.OCO.Trigger))
+		dst = binary.AppendUvarint(dst, uint64(i.OCO.Price))
+	}
+	if flags&hasCancelled != 0 {
+		dst = append(dst, byte(i.Cancelled))
+	}
+	return dst
+}
+
+// check says what is impossible about the instructions by themselves; "" if nothing is.
+func (i *Instructions) check() string {
+	switch {
+	case i.ExpireUs < 0 || i.Asked < 0 || i.Display < 0 || i.Quote < 0:
+		return fmt.Sprintf("the end %d us, price asked for %d, display %d, quote sum %d",
+			i.ExpireUs, int64(i.Asked), int64(i.Display), int64(i.Quote))
+	case i.SelfTrade > SelfTradeCancelBoth:
+		return fmt.Sprintf("the self-trade mode %d", i.SelfTrade)
+	case i.OCO != OCO{} && (i.OCO.Trigger < 1 || i.OCO.Price < 0):
+		return fmt.Sprintf("the prices %d and %d of an OCO", int64(i.OCO.Trigger),
+			int64(i.OCO.Price))
+	case i.Cancelled > CancelledDisconnect:
+		return fmt.Sprintf("the reason %d", i.Cancelled)
+	case len(i.Prevented) > maxPrevented:
+		return fmt.Sprintf("%d prevented orders", len(i.Prevented))
+	}
+	before := uint32(0)
+	for k := range i.Prevented {
+		p := &i.Prevented[k]
+		if p.Price < 0 || p.Amount < 0 || p.Before < before {
+			return fmt.Sprintf("%d units at %d units prevented before trade %d, behind trade %d",
+				int64(p.Amount), int64(p.Price), p.Before, before)
+		}
+		before = p.Before
+	}
+	return ""
+}
+
+// Decode reads what Append wrote from the beginning of b, and returns what follows it. Prevented
+// reuses its memory. ok is false for bytes that Append does not write; i is of no use then.
+func (i *Instructions) Decode(b []byte) (rest []byte, ok bool) {
+	r := reader{b: b}
+	flags := r.upTo(allInstructions)
+	*i = Instructions{Market: flags&hasMarket != 0, IOC: flags&hasIOC != 0, FOK: flags&hasFOK != 0,
+		PostOnly: flags&hasPostOnly != 0, Prevented: i.Prevented[:0]}
+	if flags&hasExpire != 0 {
+		i.ExpireUs = int64(r.positive())
+	}
+	if flags&hasAsked != 0 {
+		i.Asked = money.Price(r.positive())
+	}
+	if flags&hasDisplay != 0 {
+		i.Display = money.Amount(r.positive())
+	}
+	if flags&hasQuote != 0 {
+		i.Quote = money.Amount(r.positive())
+	}
+	if flags&hasSelfTrade != 0 {
+		i.SelfTrade = SelfTrade(r.oneOf(byte(SelfTradeCancelBoth)))
+	}
+	if flags&hasPrevented != 0 {
+		r.prevented(i)
+	}
+	if flags&hasOCO != 0 {
+		i.OCO = OCO{Trigger: money.Price(r.positive()), Price: money.Price(r.upTo(most))}
+	}
+	if flags&hasCancelled != 0 {
+		i.Cancelled = Reason(r.oneOf(byte(CancelledDisconnect)))
+	}
+	return r.b, !r.bad
+}
+
+func (r *reader) prevented(i *Instructions) {
+	n, before := r.upTo(maxPrevented), uint32(0)
+	r.bad = r.bad || n == 0
+	for ; n > 0 && !r.bad; n-- {
+		p := Prevented{Before: uint32(r.upTo(1<<32 - 1)), Order: r.uint(), Cancel: r.uint(),
+			Price: money.Price(r.upTo(most)), Amount: money.Amount(r.upTo(most))}
+		r.bad = r.bad || p.Before < before
+		before = p.Before
+		i.Prevented = append(i.Prevented, p)
+	}
+}
+
+// Packed is an Instructed as bytes, a value that can be compared. "" is that of a plain limit
+// order. Its bytes are those of the instructions, the direction of the trigger with a flag, the
+// trigger price if there is a trigger, and the value.
+type Packed string
+
+// maxPacked is the length of the longest Packed that KeptPrevented prevented orders make.
+const maxPacked = 8192
+
+// KeptPrevented is how many prevented orders of one order are kept when it is packed, the first
+// ones. The record that prevented them has them all.
+const KeptPrevented = 100
+
+const (
+	directionMask = 3
+	wasTriggered  = 4
+)
+
+// Pack returns the instructions as bytes.
+func (x *Instructed) Pack() Packed {
+	kept := *x
+	kept.Prevented = x.Prevented[:min(len(x.Prevented), KeptPrevented)]
+	return Packed(kept.Append(nil))
+}
+
+// Append writes what Decode reads behind dst. It panics when Decode would refuse the bytes.
+//
+//tidy:keep images of the state have them
+func (x *Instructed) Append(dst []byte) []byte {
+	t := x.Trigger
+	if t.When > Fall || t.Price < 0 || (t.Price == 0) != (t.When == 0) {
+		panic(fmt.Sprintf("BUG: a trigger is written with price %d, direction %d", int64(t.Price),
+			t.When))
+	}
+	dst = x.Instructions.Append(dst)
+	flags := byte(t.When)
+	if x.Triggered {
+		flags |= wasTriggered
+	}
+	dst = append(dst, flags)
+	if t.When != 0 {
+		dst = binary.AppendUvarint(dst, uint64(t.Price))
+	}
+	hi, lo := x.Value.Bits()
+	return binary.AppendUvarint(binary.AppendUvarint(dst, lo), hi)
+}
+
+// Decode reads what Append wrote from the beginning of b, and returns what follows it. Prevented
+// reuses its memory. ok is false for bytes that Append does not write; x is of no use then.
+//
+//tidy:keep images of the state have them
+func (x *Instructed) Decode(b []byte) (rest []byte, ok bool) {
+	b, ok = x.Instructions.Decode(b)
+	r := reader{b: b, bad: !ok}
+	flags := r.byteUpTo(wasTriggered | directionMask)
+	x.Triggered = flags&wasTriggered != 0
+	x.Trigger = Trigger{When: Direction(flags & directionMask)}
+	if x.Trigger.When > Fall {
+		r.bad = true
+	} else if x.Trigger.When != 0 {
+		x.Trigger.Price = money.Price(r.positive())
+	}
+	lo, hi := r.uint(), r.uint()
+	x.Value = money.BalanceFromBits(hi, lo)
+	return r.b, !r.bad
+}
+
+// Open reads packed instructions, those of a plain limit order from "". ok is false for others than
+// Pack makes.
+func (p Packed) Open() (x Instructed, ok bool) {
+	if p == "" {
+		return x, true
+	}
+	if len(p) > maxPacked {
+		return x, false
+	}
+	rest, ok := x.Decode([]byte(p))
+	return x, ok && len(rest) == 0 && len(x.Prevented) <= KeptPrevented
+}
+
+// most is the largest price, amount and time.
+const most = 1<<63 - 1
+
+// A reader reads instructions. At the first byte that does not fit it turns bad, and reads zeros
+// from then on.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) uint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) upTo(limit uint64) uint64 {
+	v := r.uint()
+	if v > limit {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	return v
+}
+
+// positive reads a number that is not 0: a field of 0 is left out.
+func (r *reader) positive() uint64 {
+	v := r.upTo(most)
+	r.bad = r.bad || v == 0
+	return v
+}
+
+// oneOf reads a byte from 1 to the largest.
+func (r *reader) oneOf(largest byte) byte {
+	v := r.byteUpTo(largest)
+	r.bad = r.bad || v == 0
+	return v
+}
+
+func (r *reader) byteUpTo(largest byte) byte {
+	if len(r.b) == 0 || r.b[0] > largest {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	v := r.b[0]
+	r.b = r.b[1:]
+	return v
+}

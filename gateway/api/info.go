@@ -1,0 +1,115 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/directory"
+	"exchange/gateway/encode"
+)
+
+// Rates are an edge's limits on requests, for clients that ask how often they may ask.
+type Rates struct{ Public, Reads, Commands, Cancels Rate }
+
+// A Rate is a limit on requests: so many a second in the long run, and a burst at once. The zero
+// Rate is no limit.
+//
+//tidy:keep an edge converts a rate of its own into one
+type Rate struct{ PerSecond, Burst int }
+
+func (c *Call) time() {
+	c.body = append(encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro()), '}')
+}
+
+// exchangeInfo answers with all that a client should know before its first order.
+func (c *Call) exchangeInfo() {
+	b := encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro())
+	b = append(b, `,"maintenance":`...)
+	if m := c.engine.Maintenance(); m != nil {
+		b = append(encode.Text(append(b, `{"message":`...), m.Message), '}')
+	} else {
+		b = append(b, "null"...)
+	}
+	b = append(append(b, `,"limits":`...), c.api.limits...)
+	b = append(b, `,"pairs":[`...)
+	for i, p := range c.engine.Pairs() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, c.api.rules[i]...)
+		b = encode.Text(append(b, `,"status":`...), statusOf(p))
+		b = append(b, '}')
+	}
+	c.body = append(b, `]}`...)
+}
+
+// Whether a pair takes orders, in the words of exchange-info.
+const (
+	StatusTrading = "trading"
+	StatusHalted  = "halted"
+)
+
+func statusOf(p *directory.Pair) string {
+	if p.Halted() {
+		return StatusHalted
+	}
+	return StatusTrading
+}
+
+// appendPair writes a pair as pairs/ shows it.
+func appendPair(b []byte, p *directory.Pair) []byte {
+	return append(appendRules(b, p), '}')
+}
+
+// appendRules is appendPair without the closing brace.
+func appendRules(b []byte, p *directory.Pair) []byte {
+	b = encode.Text(append(b, `{"name":`...), p.Name)
+	b = encode.Text(append(b, `,"currency1":`...), p.Base)
+	b = encode.Text(append(b, `,"currency2":`...), p.Quote)
+	b = p.MinimumOrderSize.Append(append(b, `,"minimum_order_size":`...))
+	b = p.MaximumOrderSize.Append(append(b, `,"maximum_order_size":`...))
+	b = p.MinimumOrderValue.Append(append(b, `,"minimum_order_value":`...))
+	b = strconv.AppendInt(append(b, `,"price_precision":`...), int64(p.PricePrecision), 10)
+	return strconv.AppendInt(append(b, `,"amount_precision":`...), int64(p.AmountPrecision), 10)
+}
+
+// appendAllRules writes what exchange-info shows of a pair, up to its status.
+func appendAllRules(b []byte, p *directory.Pair) []byte {
+	b = p.PriceTick.Append(append(appendRules(b, p), `,"price_tick":`...))
+	b = p.AmountStep.Append(append(b, `,"amount_step":`...))
+	b = p.PriceBand.Append(append(b, `,"price_band":`...))
+	b = p.Fees.Maker.Append(append(b, `,"maker_fee":`...))
+	return p.Fees.Taker.Append(append(b, `,"taker_fee":`...))
+}
+
+// appendLimits writes the limits that hold for each client.
+func appendLimits(b []byte, r *Rates, l actors.Limits) []byte {
+	b = append(b, `{"rates":{`...)
+	for i, x := range [...]struct {
+		name string
+		Rate
+	}{{"public", r.Public}, {"reads", r.Reads}, {"commands", r.Commands}, {"cancels", r.Cancels}} {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(encode.Text(b, x.name), ':')
+		if x.Rate == (Rate{}) {
+			b = append(b, "null"...)
+			continue
+		}
+		b = strconv.AppendInt(append(b, `{"per_second":`...), int64(x.PerSecond), 10)
+		b = append(strconv.AppendInt(append(b, `,"burst":`...), int64(x.Burst), 10), '}')
+	}
+	b = append(b, '}')
+	for _, x := range [...]struct {
+		name string
+		n    int
+	}{{"open_orders_per_account", l.OpenOrdersPerAccount},
+		{"open_orders_per_account_and_book", l.OpenOrdersPerAccountAndBook},
+		{"open_orders_per_book", l.OpenOrdersPerBook}, {"max_fills", l.MaxFills}} {
+		b = append(encode.Text(append(b, ','), x.name), ':')
+		b = strconv.AppendInt(b, int64(x.n), 10)
+	}
+	return append(b, '}')
+}

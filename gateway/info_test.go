@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheTimeIsThatOfTheExchange(t *testing.T) {
+	h := newHarness(t, nil)
+	before := time.Now()
+	got := decode[struct{ Time float64 }](t, h.do("GET", "/api/v1/time", "", ""))
+	after := time.Now()
+	if at := time.UnixMicro(int64(got.Time * 1e6)); at.Before(before.Add(-time.Millisecond)) ||
+		at.After(after.Add(time.Millisecond)) {
+		t.Errorf("it is %v, between %v and %v", at, before, after)
+	}
+}
+
+type exchangeInfo struct {
+	Time        float64
+	Maintenance *struct{ Message string }
+	Limits      struct {
+		Rates map[string]*struct {
+			PerSecond int `json:"per_second"`
+			Burst     int
+		}
+	}
+	Pairs []struct{ Name, Status string }
+}
+
+func TestTheRulesSayWhatHoldsNow(t *testing.T) {
+	h := newHarness(t, nil)
+	h.stop()
+	h.tune = func(o *Options) {
+		o.CommandRate, o.RateEntries = Rate{PerSecond: 7, Burst: 9}, 100
+	}
+	h.start()
+	info := func() exchangeInfo {
+		t.Helper()
+		return decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info", "", ""))
+	}
+	i := info()
+	if r := i.Limits.Rates["commands"]; r == nil || r.PerSecond != 7 || r.Burst != 9 ||
+		i.Limits.Rates["reads"] != nil || len(i.Limits.Rates) != 4 {
+		t.Errorf("the rates are %+v", i.Limits.Rates)
+	}
+	if i.Maintenance != nil || len(i.Pairs) != 3 || i.Pairs[0].Status != "trading" {
+		t.Errorf("it is %+v", i)
+	}
+	if _, err := h.engine.Halt("test", "BTC_USDT", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.engine.SetMaintenance(t.Context(), "test", true, "Back <soon>"); err != nil {
+		t.Fatal(err)
+	}
+	i = info()
+	if i.Maintenance == nil || i.Maintenance.Message != "Back <soon>" ||
+		i.Pairs[0].Status != "halted" || i.Pairs[1].Status != "trading" {
+		t.Errorf("it is %+v", i)
+	}
+}
+
+// All of pairs/ is in it, to the byte.
+func TestTheRulesBeginAsTheListOfPairs(t *testing.T) {
+	h := newHarness(t, nil)
+	pairs := strings.Trim(h.do("GET", "/api/v1/pairs/", "", "").body, "[]")
+	rules := h.do("GET", "/api/v1/exchange-info/", "", "").body
+	for _, p := range strings.Split(pairs, "},") {
+		if p = strings.TrimSuffix(p, "}"); !strings.Contains(rules, p+`,"price_tick":`) {
+			t.Errorf("%s is not in %s", p, rules)
+		}
+	}
+}
