@@ -27,12 +27,15 @@ const (
 	startTries  = 5 // another process may take the free port first
 )
 
-// Durable are the settings that the exchange demands of Redis.
+// Durable are the settings of an exchange's Redis that docs/storage.md explains, but for those of
+// its memory, and those that are Redis's defaults.
 var Durable = []string{
 	"appendonly", "yes",
 	"appendfsync", "always",
 	"no-appendfsync-on-rewrite", "no",
-	"auto-aof-rewrite-min-size", "256mb",
+	"auto-aof-rewrite-percentage", "300",
+	"auto-aof-rewrite-min-size", "1gb",
+	"rdbcompression", "no",
 	"maxmemory-policy", "noeviction",
 	"save", "",
 }
