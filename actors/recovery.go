@@ -115,7 +115,7 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 	for _, p := range s.Pairs() {
 		rules := pairs[p.Name]
 		if rules == nil {
-			if n := p.Book.Len(); n > 0 {
+			if n := p.OpenOrders(); n > 0 {
 				return nil,
 					fmt.Errorf(
 						"%w: pair %s is not configured, but %d orders are open in it: put it "+

@@ -136,7 +136,7 @@ func begin(subject *Subject) (*audit, error) {
 	a := &audit{subject: subject, state: s, report: &Report{Sequence: s.Seq(),
 		Accounts: len(s.Accounts()), Withdrawals: len(s.Withdrawals())}}
 	for _, p := range s.Pairs() {
-		a.report.OpenOrders += p.Book.Len()
+		a.report.OpenOrders += p.OpenOrders()
 	}
 	if subject.Found != nil {
 		a.differ("%v", subject.Found)

@@ -149,7 +149,7 @@ type OwnerOf struct {
 
 func (q *OwnerOf) from(c *Side) (needs uint64) {
 	for _, p := range c.state.Pairs() {
-		if o, ok := p.Book.Get(q.Order); ok {
+		if o, ok := p.Open(q.Order); ok {
 			q.Account = o.Account
 			break
 		}

@@ -63,7 +63,7 @@ type Side struct {
 	candles int                 // recentCandles, but in tests
 	traded  map[uint16]struct{} // pairs whose candles differ from the store's
 
-	open    []int   // orders in the book, by pair-1
+	open    []int   // orders, by pair-1
 	feeds   []*feed // by pair-1
 	touched []*feed // whose watchers are to be told when the batch ends
 
@@ -251,7 +251,7 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 	} else if r.Pair != 0 {
 		c.caches[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
 		c.countOpen(r.Pair)
-		c.noteUpdate(r)
+		c.noteUpdate(r, effects)
 	}
 	if len(c.looks) > 0 {
 		c.lookNow()
@@ -269,9 +269,9 @@ func (c *Side) lookNow() {
 	})
 }
 
-// countOpen counts the orders in a pair's book anew.
+// countOpen counts the open orders of a pair anew.
 func (c *Side) countOpen(pair uint16) {
-	now, before := c.state.Pair(pair).Book.Len(), &c.open[pair-1]
+	now, before := c.state.Pair(pair).OpenOrders(), &c.open[pair-1]
 	if now != *before {
 		c.meter.Open.Add(int64(now - *before))
 		*before = now
@@ -304,13 +304,18 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 		c.accounts[r.Account.ID] = struct{}{}
 	case event.KindKeyRevoked:
 		delete(c.readNonces, r.KeyRevoked.Number)
-	case event.KindOrder:
+	case event.KindOrder, event.KindInstructed, event.KindStop, event.KindTriggered,
+		event.KindAmended:
 		c.noteNonce(r.Order.Key)
 		if len(r.Order.Trades) > 0 {
 			c.noteCandles(c.state.Pair(r.Pair))
 		}
 	case event.KindCancel:
 		c.noteNonce(r.Cancel.Key)
+	case event.KindSwitch:
+		c.noteNonce(r.Switch.Key)
+	case event.KindSettings:
+		c.noteNonce(r.Settings.Key)
 	case event.KindRefusal:
 		c.noteNonce(r.Refusal.Key)
 	case event.KindWithdrawal:

@@ -1,6 +1,7 @@
 package committed
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -17,19 +18,35 @@ import (
 // release come from one turn of that actor, so nothing is missing in between and nothing comes
 // twice.
 
-// A BookUpdate is one record that changed the depth of a pair: an accepted order, or a cancel.
+// A BookUpdate is one record that traded, or changed the depth of a pair: an order that was
+// accepted, changed or triggered, a cancel, or the end of several orders.
 type BookUpdate struct {
-	UpdateID  uint64 // one more than that of the update before
-	TimeUs    int64
+	UpdateID uint64 // one more than that of the update before
+	TimeUs   int64
+	// Gone are orders that have left the book beside the order or the cancel of the update, told
+	// before it. One that was changed or triggered in the book is among them as it was.
+	Gone   []Gone
+	Silent bool // there is neither an order nor a cancel to tell: the rest is Levels
+
 	Cancel    bool
 	ID        uint64 // of the order, or of the cancel itself
 	Cancelled uint64 // Cancel: the order
 	Side      trading.Side
 	Price     money.Price
-	Remaining money.Amount  // rest of the order; of a cancel, the amount that rested until then
+	// rest of the order, as far as the book displays it; of a cancel, what it displayed until then
+	Remaining money.Amount
 	Trades    []event.Trade // of the order, oldest first
 	// every level that has another amount now; empty if no channel watches levels
 	Levels []LevelChange
+}
+
+// Gone is an order that has left the book, as the book displayed it.
+type Gone struct {
+	ID        uint64 // of what took it out
+	Order     uint64
+	Side      trading.Side
+	Price     money.Price
+	Remaining money.Amount
 }
 
 // A LevelChange is the amount at a price after an update; 0: the level is gone.
@@ -98,7 +115,8 @@ type feed struct {
 	updates  int // watchers that get updates
 	levels   int // of these, with levels
 	forming  *BookUpdates
-	touched  bool // since the last round
+	touched  bool   // since the last round
+	updateID uint64 // of the newest update
 }
 
 type watcher struct {
@@ -147,9 +165,12 @@ func (f *feed) count(kind WatchKind, by int) {
 }
 
 // noteUpdate keeps the change that the newest record made to its pair.
-func (c *Side) noteUpdate(r *event.Record) {
-	f := c.feeds[r.Pair-1]
-	if len(f.watchers) == 0 || r.Kind != event.KindOrder && r.Kind != event.KindCancel {
+func (c *Side) noteUpdate(r *event.Record, e *state.Effects) {
+	f, p := c.feeds[r.Pair-1], c.state.Pair(r.Pair)
+	if f.updateID == p.Market.UpdateID {
+		return
+	}
+	if f.updateID = p.Market.UpdateID; len(f.watchers) == 0 {
 		return
 	}
 	if !f.touched {
@@ -159,24 +180,8 @@ func (c *Side) noteUpdate(r *event.Record) {
 	if f.updates == 0 {
 		return
 	}
-	p := c.state.Pair(r.Pair)
-	u := BookUpdate{UpdateID: p.Market.UpdateID, TimeUs: r.TimeUs}
-	if r.Kind == event.KindCancel {
-		x := &r.Cancel
-		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price, u.Remaining = true, x.ID, x.Order, x.Side,
-			x.Price, x.Remaining
-	} else {
-		o := &r.Order
-		u.ID, u.Side, u.Price = o.ID, o.Side, o.Price
-		if o.Rests() {
-			u.Remaining = o.Remaining
-		}
-		if len(o.Trades) > 0 {
-			// the record's memory is the decoder's
-			u.Trades = append([]event.Trade(nil), o.Trades...)
-		}
-	}
-	if f.levels > 0 {
+	u := BookUpdate{UpdateID: f.updateID, TimeUs: r.TimeUs}
+	if u.tell(p, r, e); f.levels > 0 {
 		u.Levels = changedLevels(p, &u)
 	}
 	if f.forming == nil {
@@ -185,8 +190,69 @@ func (c *Side) noteUpdate(r *event.Record) {
 	f.forming.List = append(f.forming.List, u)
 }
 
+// tell fills an update in from its record.
+func (u *BookUpdate) tell(p *state.Pair, r *event.Record, e *state.Effects) {
+	switch r.Kind {
+	case event.KindOrder:
+		u.order(p, &r.Order)
+	case event.KindCancel, event.KindSwept:
+		x := &r.Cancel
+		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price = true, x.ID, x.Order, x.Side, x.Price
+		u.Remaining = e.Left[0].Remaining
+	default:
+		u.Gone = gone(r, e.Left)
+		if u.Silent = r.Kind == event.KindExpired ||
+			len(r.Order.Trades) == 0 && !r.Order.Rests(); !u.Silent {
+			u.order(p, &r.Order)
+		}
+	}
+}
+
+// order tells an order that has met the book. Its rest is what the book displays of it.
+func (u *BookUpdate) order(p *state.Pair, o *event.Order) {
+	u.ID, u.Side, u.Price = o.ID, o.Side, o.Price
+	if o.Rests() {
+		u.Remaining = o.Remaining - p.Book.Iceberg(o.ID).Hidden
+	}
+	if len(o.Trades) > 0 {
+		// the record's memory is the decoder's
+		u.Trades = append([]event.Trade(nil), o.Trades...)
+	}
+}
+
+// gone returns the orders that have left the book with a record, with the ids of what took them
+// out. What took out the other half of an order has no id of its own: the order's stands for it.
+func gone(r *event.Record, left []trading.Order) []Gone {
+	list := make([]Gone, len(left))
+	for i := range left {
+		o := &left[i]
+		list[i] = Gone{Order: o.ID, Side: o.Side, Price: o.Price, Remaining: o.Remaining}
+	}
+	switch at := 0; r.Kind {
+	case event.KindExpired: // some of them may have waited outside the book
+		for i := range r.Expired {
+			if x := &r.Expired[i]; at < len(list) && list[at].Order == x.Order {
+				list[at].ID = x.ID
+				at++
+			}
+		}
+	default:
+		if len(left) > 0 && left[0].ID == r.Order.ID {
+			if list[0].ID = r.Order.ID; r.Kind == event.KindAmended {
+				list[0].ID = r.Amended.ID
+			}
+			at++
+		}
+		for i := range r.Instructions.Prevented {
+			list[at+i].ID = r.Instructions.Prevented[i].Cancel
+		}
+	}
+	return list
+}
+
 // changedLevels returns the levels that an update changed, as they are after it: at the prices of
-// its trades, in their order, and at the price where the order rests or rested.
+// its trades, in their order, and at the price where the order rests or rested. With orders that
+// have left, they are in the order of their prices, each once.
 func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	list := make([]LevelChange, 0, 2)
 	add := func(side trading.Side, price money.Price) {
@@ -201,7 +267,16 @@ func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	if u.Remaining > 0 {
 		add(u.Side, u.Price)
 	}
-	return list
+	if len(u.Gone) == 0 {
+		return list
+	}
+	for i := range u.Gone {
+		add(u.Gone[i].Side, u.Gone[i].Price)
+	}
+	slices.SortFunc(list, func(a, b LevelChange) int {
+		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Price, b.Price))
+	})
+	return slices.Compact(list)
 }
 
 // tellWatchers ends a batch: it tells the watchers of the batch's pairs.

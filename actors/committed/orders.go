@@ -13,18 +13,46 @@ import (
 
 // An OrderQuery selects orders of the asker's account, newest first. Zero fields do not filter.
 type OrderQuery struct {
-	Pair     uint16
-	Side     trading.Side
-	Status   uint8
-	Before   uint64 // only ids below
+	Pair   uint16
+	Side   trading.Side
+	Status uint8
+	Before uint64 // only ids below
+	//tidy:keep the API asks for them, once it knows waiting orders
+	Waiting  WaitFilter
 	ClientID event.ClientID
 	Offset   int // matching rows to leave out first
 	Limit    int
 }
 
+// A WaitFilter selects orders that wait for their triggers outside the book, or the others; 0: all.
+type WaitFilter uint8
+
+// The two kinds of orders.
+//
+//tidy:keep the API asks for them, once it knows waiting orders
+const (
+	OnlyWaiting WaitFilter = iota + 1
+	NotWaiting
+)
+
+// passes reports whether the filter lets an open order of a pair pass.
+func (f WaitFilter) passes(p *state.Pair, id uint64) bool {
+	return f == 0 || p.Waits(id) == (f == OnlyWaiting)
+}
+
 func (q *OrderQuery) passes(o *Order) bool {
 	return (q.Side == 0 || o.Side == q.Side) && (q.Pair == 0 || o.Pair == q.Pair) &&
-		(q.Status == 0 || o.Status == q.Status) && (q.Before == 0 || o.ID < q.Before)
+		(q.Status == 0 || o.Status == q.Status) && (q.Before == 0 || o.ID < q.Before) &&
+		(q.Waiting == 0 || waits(o) == (q.Waiting == OnlyWaiting))
+}
+
+// waits reports whether an order waits for its trigger outside the book.
+func waits(o *Order) bool {
+	if o.Status != trading.StatusActive || o.Instructed == "" {
+		return false
+	}
+	x, ok := o.Instructed.Open()
+	return ok && x.Waits()
 }
 
 // open is the part of the query that the committed state answers.
@@ -48,6 +76,12 @@ func (d *Door) Orders(by Asker, q OrderQuery) (*List[Order], error) {
 	}
 	l := orderPage{visit: v, query: q, skip: q.Offset, list: newList(&orderLists)}
 	defer l.end()
+	if q.Waiting == OnlyWaiting { // each is open
+		if q.Status != 0 && q.Status != trading.StatusActive {
+			return l.list, nil
+		}
+		l.query.Status = trading.StatusActive
+	}
 	if err := l.fill(); err != nil {
 		l.list.Free()
 		return nil, err
@@ -73,14 +107,15 @@ func (l *orderPage) question() Question {
 		return named
 	case q.Status == trading.StatusActive: // the store has none
 		open := openOrders.get()
-		open.OpenFilter, open.offset, open.Limit = q.open(), l.skip, q.Limit
+		open.OpenFilter, open.waiting = q.open(), q.Waiting
+		open.offset, open.Limit = l.skip, q.Limit
 		l.skip = 0
 		return open
 	case q.Status != 0: // the store has them all
 		return barriers.get()
 	case l.skip > 0: // only the store can tell which of the open orders are on the page
 		ids := openIDLists.get()
-		ids.OpenFilter, ids.limit = q.open(), l.skip
+		ids.OpenFilter, ids.waiting, ids.limit = q.open(), q.Waiting, l.skip
 		return ids
 	}
 	return l.rest()
@@ -89,7 +124,7 @@ func (l *orderPage) question() Question {
 // rest asks for as many open orders as the page has rows.
 func (l *orderPage) rest() *OpenOrders {
 	open := openOrders.get()
-	open.OpenFilter, open.Limit = l.query.open(), l.query.Limit
+	open.OpenFilter, open.waiting, open.Limit = l.query.open(), l.query.Waiting, l.query.Limit
 	return open
 }
 
@@ -308,8 +343,9 @@ func storedOrder(o Order, err error) (Order, bool, error) {
 type OpenOrders struct {
 	Account uint32
 	ledger.OpenFilter
-	offset int // matching rows to leave out first
-	Limit  int
+	waiting WaitFilter
+	offset  int // matching rows to leave out first
+	Limit   int
 
 	Seq    uint64
 	Orders []Order
@@ -334,11 +370,12 @@ func (q *OpenOrders) from(c *Side) (needs uint64) {
 		switch {
 		case len(q.Orders) >= q.Limit:
 			return q.Seq
+		case !q.waiting.passes(s.Pair(open.Pair), open.ID):
 		case skip > 0:
 			skip--
 		default:
 			o, p, _ := s.OpenOrder(a, open.ID)
-			q.Orders = append(q.Orders, openRow(a, o, p.Number))
+			q.Orders = append(q.Orders, openRow(a, o, p))
 		}
 	}
 	return q.Seq
@@ -348,7 +385,8 @@ func (q *OpenOrders) from(c *Side) (needs uint64) {
 type openIDs struct {
 	account uint32
 	ledger.OpenFilter
-	limit int
+	waiting WaitFilter
+	limit   int
 
 	seq uint64
 	ids []uint64
@@ -369,7 +407,9 @@ func (q *openIDs) from(c *Side) (needs uint64) {
 		if len(q.ids) >= q.limit {
 			break
 		}
-		q.ids = append(q.ids, o.ID)
+		if q.waiting.passes(c.state.Pair(o.Pair), o.ID) {
+			q.ids = append(q.ids, o.ID)
+		}
 	}
 	return q.seq
 }
@@ -399,7 +439,7 @@ func (q *NamedOrder) from(c *Side) (needs uint64) {
 	q.Seq, q.Stored = c.state.Seq(), c.watermark
 	id, _ := a.ClientIDs.Order(q.ClientID)
 	if o, p, ok := c.state.OpenOrder(a, id); ok {
-		q.Orders = append(q.Orders, openRow(a, o, p.Number))
+		q.Orders = append(q.Orders, openRow(a, o, p))
 	}
 	q.Orders = c.named.rows(q.Orders, q.Account, q.ClientID.String())
 	return 0
@@ -422,7 +462,7 @@ func (q *OneOrder) of(account uint32) { q.Account = account }
 func (q *OneOrder) from(c *Side) (needs uint64) {
 	a := c.state.Account(q.Account)
 	if o, p, ok := c.state.OpenOrder(a, q.ID); ok {
-		q.Order, q.Found = openRow(a, o, p.Number), true
+		q.Order, q.Found = openRow(a, o, p), true
 	} else if closed := c.recent.find(q.Account, q.ID); closed != nil {
 		q.Order, q.Found = *closed, true
 	} else {
@@ -431,8 +471,12 @@ func (q *OneOrder) from(c *Side) (needs uint64) {
 	return 0
 }
 
-func openRow(a *state.Account, o trading.Order, pair uint16) Order {
-	return Order{ID: o.ID, Account: a.ID, Pair: pair, Side: o.Side, Status: trading.StatusActive,
-		Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,
-		ClientID: a.ClientIDs.Of(o.ID).String()}
+func openRow(a *state.Account, o trading.Order, p *state.Pair) Order {
+	row := Order{ID: o.ID, Account: a.ID, Pair: p.Number, Side: o.Side,
+		Status: trading.StatusActive, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining,
+		TimeUs: o.TimeUs, ClientID: a.ClientIDs.Of(o.ID).String()}
+	if x := p.Instructed(o.ID); x != nil {
+		row.Instructed = x.Pack()
+	}
+	return row
 }

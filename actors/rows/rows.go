@@ -17,15 +17,17 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 		if o.Cancelled {
 			status = trading.StatusCancelled
 		}
+		instructed := trading.Packed("")
+		if o.Instructed != nil {
+			instructed = o.Instructed.Pack()
+		}
 		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair,
 			Side: o.Side, Status: status,
 			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,
 			ClosedUs:  o.ClosedUs,
-			ClosedSeq: s.Seq(), ClientID: o.ClientID.String()})
+			ClosedSeq: s.Seq(), ClientID: o.ClientID.String(), Instructed: instructed})
 	}
-	switch r.Kind {
-	case event.KindOrder:
-		o := &r.Order
+	if o := r.Taker(); o != nil {
 		for i := range o.Trades {
 			t := &o.Trades[i]
 			w.Trades = append(w.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side,
@@ -34,7 +36,8 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 				MakerOrder: t.Maker,
 				TakerFee:   t.TakerFee, MakerFee: t.MakerFee})
 		}
-	case event.KindDeposit:
+	}
+	if r.Kind == event.KindDeposit {
 		d := &r.Deposit
 		w.Deposits = append(w.Deposits,
 			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,

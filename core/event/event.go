@@ -190,6 +190,16 @@ type Order struct {
 	Trades        []Trade
 }
 
+// Taker returns the order of a record that has met a book, and may have trades there; nil: the
+// record is of another kind.
+func (r *Record) Taker() *Order {
+	switch r.Kind {
+	case KindOrder, KindInstructed, KindTriggered, KindAmended:
+		return &r.Order
+	}
+	return nil
+}
+
 // Rests reports whether the order is in the book after the record.
 func (o *Order) Rests() bool { return o.Remaining > 0 && !o.RestCancelled }
 

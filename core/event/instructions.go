@@ -30,8 +30,6 @@ type Triggered struct {
 // Amended is the part of a KindAmended beside its Order, which has the order's id, its new price
 // and its new original amount, and the key and the nonce of the change. An order that the change
 // ended keeps its values; a reason says why its rest was cancelled.
-//
-//tidy:keep the fold checks them
 type Amended struct {
 	ID   uint64 // id of the change itself, from the counter of the orders
 	Was  Was
@@ -44,8 +42,6 @@ type Amended struct {
 const MaxExpired = 256
 
 // Expired takes one order out of its book, or from its wait for a trigger.
-//
-//tidy:keep the fold checks them
 type Expired struct {
 	ID      uint64 // id of the cancel, from the counter of the orders
 	Order   uint64
@@ -56,14 +52,10 @@ type Expired struct {
 }
 
 // MaxSwitchSeconds is the longest time of a dead man's switch.
-//
-//tidy:keep clients may ask for it
 const MaxSwitchSeconds = 86_400
 
 // Switch sets or ends a dead man's switch of an API key. A key has up to two: one that its calls
 // arm, and one that its sessions arm.
-//
-//tidy:keep the fold and the wallet will have switches
 type Switch struct {
 	Account uint32
 	Key     uint32
@@ -83,8 +75,6 @@ type Switch struct {
 }
 
 // Settings are an account's own for its orders.
-//
-//tidy:keep the fold and the wallet will have settings
 type Settings struct {
 	Account   uint32
 	Key       uint32

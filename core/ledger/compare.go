@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"exchange/core/event"
+	"exchange/core/trading"
 )
 
 // A Comparison goes through one account's open orders on two sides, some orders at a time, oldest
@@ -17,6 +18,9 @@ type Comparison struct {
 type Orders struct {
 	Open *OpenOrders
 	IDs  *ClientIDs
+	// Says returns the instructions of an open order, "" for a plain one; nil: they are not
+	// compared.
+	Says func(OpenOrder) trading.Packed
 }
 
 // A Difference is the first order in which two sides differ.
@@ -27,6 +31,7 @@ type named struct {
 	OpenOrder
 	clientID event.ClientID
 	known    bool // the client order id leads to this order
+	says     trading.Packed
 }
 
 // Texts returns both orders for a message.
@@ -36,8 +41,12 @@ func (n named) String() string {
 	if n.ID == 0 {
 		return "nothing"
 	}
-	return fmt.Sprintf("order %d of pair %d, side %d, client id %q (found by it: %v)", n.ID, n.Pair,
-		n.Side, n.clientID.String(), n.known)
+	text := fmt.Sprintf("order %d of pair %d, side %d, client id %q (found by it: %v)", n.ID,
+		n.Pair, n.Side, n.clientID.String(), n.known)
+	if n.says != "" {
+		text += fmt.Sprintf(", instructions %x", string(n.says))
+	}
+	return text
 }
 
 // Next compares the next n orders. It returns how many fewer there were: above 0, the last order
@@ -72,6 +81,9 @@ func (o *Orders) first(list []OpenOrder) (named, []OpenOrder) {
 		if !n.clientID.IsZero() {
 			order, taken := o.IDs.Order(n.clientID)
 			n.known = taken && order == e.ID
+		}
+		if o.Says != nil {
+			n.says = o.Says(e)
 		}
 		return n, list[i+1:]
 	}

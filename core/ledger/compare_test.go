@@ -15,7 +15,7 @@ type side struct {
 	ids  ClientIDs
 }
 
-func (s *side) orders() Orders { return Orders{&s.open, &s.ids} }
+func (s *side) orders() Orders { return Orders{Open: &s.open, IDs: &s.ids} }
 
 func (s *side) add(o OpenOrder, client event.ClientID) {
 	s.open.Add(o.ID, o.Pair, o.Side)

@@ -7,10 +7,10 @@
 // The fold tells a Market of each record of its pair, in their order, after the book has it:
 //
 //	var m market.Market                        // a pair without history
-//	m.Order(r)                                 // an accepted order; or m.Cancel(r)
 //	for _, t := range r.Order.Trades {
 //		m.Trade(r.TimeUs, t.Price, t.Amount)   // each trade, in its order
 //	}
+//	m.Changed(r.TimeUs)                        // it traded, or changed what the book displays
 //	m.Best(r.TimeUs, buy, sell)                // the book's best prices now
 //
 // Readers get copies: Levels and Orders fill a Depth, Candle and Ticker return values. A Market has

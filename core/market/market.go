@@ -1,7 +1,6 @@
 package market
 
 import (
-	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -9,8 +8,8 @@ import (
 
 // A Market is the public side of one pair. The zero Market is a pair without history.
 type Market struct {
-	// UpdateID counts the records that changed the pair's depth, by 1 each. It never falls, not
-	// even over restarts. It names a state of the book.
+	// UpdateID counts the records that traded or changed the pair's depth, by 1 each. It never
+	// falls, not even over restarts. It names a state of the book.
 	UpdateID uint64
 	// TimeUs is the time of the last such record, in microseconds since the epoch.
 	TimeUs int64
@@ -25,12 +24,8 @@ type Market struct {
 	bestUs    int64       // time of their last change; 0: never
 }
 
-// Order notes an accepted order. Each one changes the depth, because it rests or takes resting
-// orders.
-func (m *Market) Order(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }
-
-// Cancel notes a cancelled order.
-func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }
+// Changed notes a record that traded, or changed what the book displays.
+func (m *Market) Changed(timeUs int64) { m.UpdateID, m.TimeUs = m.UpdateID+1, timeUs }
 
 // A Depth is a copy of a book, or of its best part, at one update id. It is in one of two forms:
 // by level or by order. Best first, and oldest first at equal prices.

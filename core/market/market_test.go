@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -32,9 +31,9 @@ func level(price, amount int64, orders int) trading.Level {
 
 func TestUpdateIDCountsTheRecordsThatChangeTheDepth(t *testing.T) {
 	var m Market
-	m.Order(&event.Record{Kind: event.KindOrder, TimeUs: 10})
-	m.Cancel(&event.Record{Kind: event.KindCancel, TimeUs: 12})
-	m.Order(&event.Record{Kind: event.KindOrder, TimeUs: 12})
+	m.Changed(10)
+	m.Changed(12)
+	m.Changed(12)
 	if m.UpdateID != 3 || m.TimeUs != 12 {
 		t.Errorf("%+v", m)
 	}

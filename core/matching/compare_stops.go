@@ -6,23 +6,18 @@ import "fmt"
 // then the queue, each in order. Between two steps both may change, if they change alike. A stop
 // that comes to a place behind which the comparison is already is not compared; one that is
 // triggered meanwhile is compared again in the queue.
-//
-//tidy:keep for actors/verify.go and core/state, once there are such orders
 type StopComparison struct {
 	list       int
 	one, other entry // places in the list from which the next step goes on; turns differ
 
+	n            int    // stops of a step
 	ones, others []Stop // of the last step
 }
 
 // A StopDifference is the first place at which two sides differ. A stop without an id is none.
-//
-//tidy:keep StopComparison returns it
 type StopDifference struct{ one, other Stop }
 
 // Texts returns both stops for a message.
-//
-//tidy:keep for actors/verify.go and core/state, once there are such orders
 func (d *StopDifference) Texts() (one, other string) {
 	text := func(s Stop) string {
 		if s.Order.ID == 0 {
@@ -35,11 +30,25 @@ func (d *StopDifference) Texts() (one, other string) {
 
 // Next compares the next n stops, at least one. It reports whether these were the last. A nil
 // difference means that they are equal.
-//
-//tidy:keep for actors/verify.go and core/state, once there are such orders
 func (c *StopComparison) Next(one, other *Stops, n int) (done bool, differ *StopDifference) {
+	c.Take(one, n)
+	return c.With(other)
+}
+
+// Take is the first half of Next: it copies the next n stops of one side.
+//
+//tidy:keep the deciding side is compared by halves
+func (c *StopComparison) Take(one *Stops, n int) {
+	c.n = n
 	c.ones, c.one = one.appendFrom(c.ones[:0], c.list, c.one, n)
-	c.others, c.other = other.appendFrom(c.others[:0], c.list, c.other, n)
+}
+
+// With is the second half of Next: it compares the copies with the other side as it was when they
+// were taken.
+//
+//tidy:keep the deciding side is compared by halves
+func (c *StopComparison) With(other *Stops) (done bool, differ *StopDifference) {
+	c.others, c.other = other.appendFrom(c.others[:0], c.list, c.other, c.n)
 	for i := range max(len(c.ones), len(c.others)) {
 		var d StopDifference
 		if i < len(c.ones) {
@@ -52,11 +61,11 @@ func (c *StopComparison) Next(one, other *Stops, n int) (done bool, differ *Stop
 			return true, &d
 		}
 	}
-	if len(c.ones) == n {
+	if len(c.ones) == c.n {
 		return false, nil
 	}
 	c.list, c.one, c.other = c.list+1, entry{}, entry{}
-	return c.list == len(one.lists()), nil
+	return c.list == len(other.lists()), nil
 }
 
 // appendFrom appends n stops of a list to dst, from a place on, and returns the place behind them.

@@ -11,8 +11,6 @@ import (
 // An Iceberg is the part of a resting order that the book does not display. When the displayed part
 // is used up, the next one follows it behind all other orders at its price. The zero Iceberg hides
 // nothing.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 type Iceberg struct {
 	Display money.Amount // most that a next part displays
 	Hidden  money.Amount
@@ -33,8 +31,6 @@ type hiddenPart struct {
 
 // AddIceberg is Add for an order of which a part is hidden. The order's remaining amount includes
 // that part. With a zero Iceberg it is Add.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (b *Book) AddIceberg(o trading.Order, i Iceberg) {
 	if i.Hidden == 0 {
 		b.Add(o)
@@ -54,8 +50,6 @@ func (b *Book) AddIceberg(o trading.Order, i Iceberg) {
 
 // Iceberg returns the hidden part of an order, the zero Iceberg when it has none or is not in the
 // book.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (b *Book) Iceberg(id uint64) Iceberg {
 	if len(b.icebergs) == 0 {
 		return Iceberg{}
@@ -66,8 +60,6 @@ func (b *Book) Iceberg(id uint64) Iceberg {
 // Open yields the orders of a side in the order of Orders, whole: the remaining amounts include the
 // hidden parts. Adding them to a new book with AddIceberg makes an equal book. The book must not
 // change meanwhile.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (b *Book) Open(side trading.Side) iter.Seq2[trading.Order, Iceberg] {
 	ladder := b.side(side)
 	return func(yield func(trading.Order, Iceberg) bool) {
@@ -82,8 +74,6 @@ func (b *Book) Open(side trading.Side) iter.Seq2[trading.Order, Iceberg] {
 }
 
 // Next returns the order of a side that trades next; false when the side is empty.
-//
-//tidy:keep for core/state, which checks prevented orders
 func (b *Book) Next(side trading.Side) (trading.Order, bool) {
 	l := b.side(side)
 	if l.count == 0 {
@@ -96,8 +86,6 @@ func (b *Book) Next(side trading.Side) (trading.Order, bool) {
 // in the book. amount becomes the amount of the request: it is at most the one before, and above
 // the amount that is filled. The hidden part shrinks first. display is the most that its next parts
 // display; 0 leaves that, and an order without a hidden part has none.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (b *Book) Amend(id uint64, amount, display money.Amount) (trading.Order, bool) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {

@@ -13,8 +13,6 @@ import (
 // those that were triggered and wait for their turn to enter the book. Both sides derive the queue
 // from the trades, so no record says that an order was triggered. One goroutine at a time may use
 // it.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 type Stops struct {
 	// The nearest triggers, out of each price's reach when there is none: a rise is triggered from
 	// riseAt on, a fall up to fallAt.
@@ -25,6 +23,7 @@ type Stops struct {
 	queue   sorted // by turn
 	turn    uint64 // of the order that was queued last
 
+	resting int // stops that rest in the book, too
 	records slab[waiting]
 	free    []uint32          // unused records
 	numbers map[uint64]uint32 // of the records, by order id
@@ -32,8 +31,6 @@ type Stops struct {
 }
 
 // A Stop is an order that a trade triggers.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 type Stop struct {
 	// Order is the order as it will enter the book. Of an order that rests in the book meanwhile it
 	// has the id, account and side only; the book has the others.
@@ -50,16 +47,12 @@ type waiting struct {
 }
 
 // NewStops returns stops without any order.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func NewStops() *Stops {
 	return &Stops{riseAt: math.MaxUint64, numbers: map[uint64]uint32{}}
 }
 
 // Add lets an order wait; one that is Queued goes to the end of the queue. It panics when the id is
 // there already, or the stop is impossible.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) Add(stop Stop) {
 	o := &stop.Order
 	open := o.Price >= 1 && o.Remaining >= 1 && o.Remaining <= o.Amount
@@ -86,6 +79,9 @@ func (s *Stops) Add(stop Stop) {
 	s.numbers[o.ID] = n
 	w := s.records.at(n)
 	*w = waiting{Stop: stop}
+	if stop.Rests {
+		s.resting++
+	}
 	if stop.Queued {
 		s.enqueue(w)
 		return
@@ -95,8 +91,6 @@ func (s *Stops) Add(stop Stop) {
 }
 
 // Get returns a stop; false when it is not there.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) Get(id uint64) (Stop, bool) {
 	n, ok := s.numbers[id]
 	if !ok {
@@ -107,8 +101,6 @@ func (s *Stops) Get(id uint64) (Stop, bool) {
 
 // Remove takes a stop out, be it queued or not, and returns it as it was; false when it is not
 // there.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) Remove(id uint64) (Stop, bool) {
 	n, ok := s.numbers[id]
 	if !ok {
@@ -123,17 +115,34 @@ func (s *Stops) Remove(id uint64) (Stop, bool) {
 		panic(fmt.Sprintf("BUG: stop %d is not in its list", id))
 	}
 	s.noteNearest()
+	if w.Rests {
+		s.resting--
+	}
 	delete(s.numbers, id)
 	s.free = append(s.free, n)
 	return w.Stop, true
+}
+
+// Amend changes the price and the amounts of a stop that does not rest in the book. It keeps its
+// place, also in the queue. Amend reports false when the stop is not there.
+func (s *Stops) Amend(id uint64, price money.Price, amount, remaining money.Amount) bool {
+	n, ok := s.numbers[id]
+	if !ok {
+		return false
+	}
+	w := s.records.at(n)
+	if w.Rests || price < 1 || remaining < 1 || remaining > amount {
+		panic(fmt.Sprintf("BUG: stop %d amended to price %d and %d remaining of %d, rests: %v", id,
+			int64(price), int64(remaining), int64(amount), w.Rests))
+	}
+	w.Order.Price, w.Order.Amount, w.Order.Remaining = price, amount, remaining
+	return true
 }
 
 // Trade queues the stops that the trades of one record trigger, and returns how many. low and high
 // are the lowest and the highest price of the trades, taker is the side of the order that took. A
 // buy's trades queue the rising stops first, then the falling ones; a sell's the other way round.
 // Rising ones are queued by ascending, falling ones by descending trigger price, equal ones by id.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) Trade(low, high money.Price, taker trading.Side) (triggered int) {
 	if uint64(high) < s.riseAt && uint64(low) > s.fallAt {
 		return 0
@@ -158,8 +167,6 @@ func (s *Stops) trigger(low, high money.Price, taker trading.Side) int {
 
 // Head returns the stop that enters the book next; false when none is queued. Its caller removes
 // it.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) Head() (Stop, bool) {
 	if s.queue.count == 0 {
 		return Stop{}, false
@@ -168,19 +175,16 @@ func (s *Stops) Head() (Stop, bool) {
 }
 
 // Len returns the number of stops, queued ones included.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) Len() int { return len(s.numbers) }
 
+// Waiting returns the number of stops that do not rest in the book meanwhile.
+func (s *Stops) Waiting() int { return len(s.numbers) - s.resting }
+
 // Queued returns the number of queued stops.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) Queued() int { return s.queue.count }
 
 // All yields the stops: rising ones, falling ones, queued ones, each in the order of Trade. Adding
 // them to new Stops in this order makes equal Stops. They must not change meanwhile.
-//
-//tidy:keep for actors/book.go and core/state, once there are such orders
 func (s *Stops) All() iter.Seq[Stop] {
 	return func(yield func(Stop) bool) {
 		for _, list := range s.lists() {

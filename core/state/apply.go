@@ -14,7 +14,7 @@ import (
 // error the state must not be used any more: the record does not fit, and part of it may be
 // applied.
 func (s *State) Apply(r *event.Record, e *Effects) error {
-	e.Settlements, e.Closed, e.Withdrawal = nil, e.Closed[:0], nil
+	e.Settlements, e.Closed, e.Left, e.Withdrawal = nil, e.Closed[:0], e.Left[:0], nil
 	if err := s.apply(r, e); err != nil {
 		return fmt.Errorf("record %d (%v): %w", s.seq+1, r.Kind, err)
 	}
@@ -48,7 +48,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err = s.deposit(&r.Deposit)
 	case event.KindOrder:
 		err = s.order(p, r, e)
-	case event.KindCancel:
+	case event.KindCancel, event.KindSwept:
 		err = s.cancel(p, r, e)
 	case event.KindRefusal:
 		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)
@@ -59,11 +59,16 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindCodeRefused:
 		err = s.codeRefused(r)
 	default:
-		err = fmt.Errorf("this program does not know records of this kind")
+		err = s.special(p, r, e)
 	}
 	if err != nil {
 		return err
 	}
+	return s.settle(p, r, e)
+}
+
+// settle applies what a record does to wallets.
+func (s *State) settle(p *Pair, r *event.Record, e *Effects) error {
 	// Only a record that was found to fit is settled: sums of its money cannot overflow.
 	var base, quote uint16
 	if p != nil {
@@ -121,7 +126,7 @@ func (s *State) pair(p *event.Pair) error {
 			p.Name, p.Base, p.Quote, len(s.currencies))
 	}
 	s.pairs = append(s.pairs, &Pair{Number: p.Number, Name: p.Name, Base: p.Base, Quote: p.Quote,
-		Book: matching.New()})
+		Book: matching.New(), Stops: matching.NewStops()})
 	return nil
 }
 
@@ -217,87 +222,152 @@ func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	return nil
 }
 
+// newcomer checks the parts that all records of a new order share, and returns its account.
+func (s *State) newcomer(p *Pair, r *event.Record) (*Account, error) {
+	o := &r.Order
+	a, err := s.begin(p, r.TimeUs, o.ID, o.Account, o.Key, o.Nonce)
+	if err != nil {
+		return nil, err
+	}
+	if p.Halted {
+		return nil, fmt.Errorf("an order was accepted while trading on %s was halted", p.Name)
+	}
+	if _, taken := a.ClientIDs.Order(o.ClientID); taken {
+		return nil, fmt.Errorf("an open order of account %s has id %v", a.Name, o.ClientID)
+	}
+	return a, nil
+}
+
 func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	o := &r.Order
-	taker, err := s.begin(p, r.TimeUs, o.ID, o.Account, o.Key, o.Nonce)
+	taker, err := s.newcomer(p, r)
 	if err != nil {
 		return err
 	}
-	if p.Halted {
-		return fmt.Errorf("an order was accepted while trading on %s was halted", p.Name)
-	}
-	if _, taken := taker.ClientIDs.Order(o.ClientID); taken {
-		return fmt.Errorf("an open order of account %s has id %v", taker.Name, o.ClientID)
-	}
-	if err := s.possible(o); err != nil {
+	if err := s.possible(o, 1); err != nil {
 		return err
+	}
+	if o.RestCancelled && (o.Remaining == 0 || len(o.Trades) == 0) {
+		return fmt.Errorf(
+			"the record says that the limit of fills cut off the rest, but %d trades leave %d",
+			len(o.Trades), int64(o.Remaining))
 	}
 	open := o.Amount
 	for i := range o.Trades {
-		t := &o.Trades[i]
-		if t.ID <= p.lastTrade || t.Amount > open {
-			return fmt.Errorf("trade %d of %d units must be above trade %d, and %v is open", t.ID,
-				int64(t.Amount), p.lastTrade, open)
-		}
-		if outside(o.Side, t.Price, o.Price) {
-			return fmt.Errorf("trade %d at %d units is beyond the order's limit price of %v", t.ID,
-				int64(t.Price), o.Price)
-		}
-		p.lastTrade = t.ID
-		open -= t.Amount
-		maker, err := p.Book.Fill(t.Maker, t.Price, t.Amount)
-		if err != nil {
+		if err := s.trade(p, r, &o.Trades[i], open, e); err != nil {
 			return err
 		}
-		if maker.Account != t.MakerAccount || maker.Remaining != t.MakerRemaining ||
-			maker.Side == o.Side {
-			return fmt.Errorf("trade %d is of order %d, but the book has this order as %+v", t.ID,
-				t.Maker, maker)
-		}
-		if err := checkFees(o, t); err != nil {
-			return err
-		}
-		p.Market.Trade(r.TimeUs, t.Price, t.Amount)
-		s.countTrade(o.Account, t.MakerAccount)
-		if maker.Remaining == 0 {
-			s.close(p, maker, false, r.TimeUs, e)
-		}
+		open -= o.Trades[i].Amount
 	}
 	s.lastTrade = max(s.lastTrade, p.lastTrade)
+	if err := left(o, open); err != nil {
+		return err
+	}
+	why := trading.Reason(0)
+	if o.RestCancelled {
+		why = trading.CancelledMaxFills
+	}
+	if err := s.opened(p, taker, r); err != nil {
+		return err
+	}
+	if err := s.leave(p, o, why, r.TimeUs, r.TimeUs, e); err != nil {
+		return err
+	}
+	p.changed(r.TimeUs)
+	return nil
+}
+
+// trade applies one trade of a record's order, of which open was open until then.
+func (s *State) trade(p *Pair, r *event.Record, t *event.Trade, open money.Amount,
+	e *Effects) error {
+	o := &r.Order
+	if t.ID <= p.lastTrade || t.Amount > open {
+		return fmt.Errorf("trade %d of %d units must be above trade %d, and %v is open", t.ID,
+			int64(t.Amount), p.lastTrade, open)
+	}
+	if outside(o.Side, t.Price, o.Price) {
+		return fmt.Errorf("trade %d at %d units is beyond the order's limit price of %v", t.ID,
+			int64(t.Price), o.Price)
+	}
+	p.lastTrade = t.ID
+	maker, err := p.Book.Fill(t.Maker, t.Price, t.Amount)
+	if err != nil {
+		return err
+	}
+	if maker.Account != t.MakerAccount || maker.Remaining != t.MakerRemaining ||
+		maker.Side == o.Side {
+		return fmt.Errorf("trade %d is of order %d, but the book has this order as %+v", t.ID,
+			t.Maker, maker)
+	}
+	if err := checkFees(o, t); err != nil {
+		return err
+	}
+	if len(p.instructed) > 0 {
+		if err := p.filled(maker, t, r.TimeUs); err != nil {
+			return err
+		}
+	}
+	p.Market.Trade(r.TimeUs, t.Price, t.Amount)
+	s.countTrade(o.Account, t.MakerAccount)
+	if maker.Remaining == 0 {
+		s.close(p, maker, 0, r.TimeUs, e)
+	}
+	return nil
+}
+
+// left compares what is open of an order behind its trades with its record.
+func left(o *event.Order, open money.Amount) error {
 	if open != o.Remaining {
 		return fmt.Errorf("%v remains after the trades, but the record says %d units", open,
 			int64(o.Remaining))
 	}
-	taker.ClientIDs.Open(o.ID, o.ClientID, r.TimeUs)
-	resting := trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
-		Amount: o.Amount, Remaining: o.Remaining, TimeUs: r.TimeUs}
-	if o.Rests() {
-		if best, any := p.Book.Best(o.Side.Opposite()); any && !outside(o.Side, best, o.Price) {
-			return fmt.Errorf("order %d would rest at %v, which crosses the best price, %v",
-				o.ID, o.Price, best)
-		}
-		if !taker.Open.Add(o.ID, p.Number, o.Side) {
-			return fmt.Errorf("account %s has an open order %d in another pair", taker.Name, o.ID)
-		}
-		p.Book.Add(resting)
-	} else {
-		s.close(p, resting, o.RestCancelled, r.TimeUs, e)
-	}
-	p.Market.Order(r)
-	p.noteBest(r.TimeUs)
 	return nil
 }
 
-// possible checks an order by itself, without the book.
-func (s *State) possible(o *event.Order) error {
+// opened notes a new order that rests or waits from now on among its account's, and the client
+// order id of any new order.
+func (s *State) opened(p *Pair, a *Account, r *event.Record) error {
+	o := &r.Order
+	a.ClientIDs.Open(o.ID, o.ClientID, r.TimeUs)
+	if o.Rests() && !a.Open.Add(o.ID, p.Number, o.Side) {
+		return fmt.Errorf("account %s has an open order %d in another pair", a.Name, o.ID)
+	}
+	return nil
+}
+
+// leave ends a record's order that has met the book: what is left of the order rests, or the order
+// closes. It was placed at a time, and why says why its rest was cancelled. Its trades trigger
+// stops.
+func (s *State) leave(p *Pair, o *event.Order, why trading.Reason, placedUs, nowUs int64,
+	e *Effects) error {
+	is := trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Remaining, TimeUs: placedUs}
+	if o.Rests() {
+		if best, crosses := p.crosses(o); crosses {
+			return fmt.Errorf("order %d would rest at %v, which crosses the best price, %v",
+				o.ID, o.Price, best)
+		}
+		p.rest(is)
+	} else {
+		s.close(p, is, why, nowUs, e)
+	}
+	p.triggerBy(o)
+	return nil
+}
+
+// crosses reports whether an order would trade with the best price of the other side, and returns
+// that.
+func (p *Pair) crosses(o *event.Order) (best money.Price, crosses bool) {
+	best, any := p.Book.Best(o.Side.Opposite())
+	return best, any && !outside(o.Side, best, o.Price)
+}
+
+// possible checks an order by itself, without the book. It has a least amount.
+func (s *State) possible(o *event.Order, least money.Amount) error {
 	switch {
-	case o.Price < 1 || o.Amount < 1 || o.Side != trading.Buy && o.Side != trading.Sell:
+	case o.Price < 1 || o.Amount < least || o.Side != trading.Buy && o.Side != trading.Sell:
 		return fmt.Errorf("order %d cannot be of side %d, for %d units, at %d units", o.ID, o.Side,
 			int64(o.Amount), int64(o.Price))
-	case o.RestCancelled && (o.Remaining == 0 || len(o.Trades) == 0):
-		return fmt.Errorf(
-			"the record says that the limit of fills cut off the rest, but %d trades leave %d",
-			len(o.Trades), int64(o.Remaining))
 	case o.FeeAccount != 0 && s.Account(o.FeeAccount) == nil:
 		return fmt.Errorf("the account for fees, %d, does not exist", o.FeeAccount)
 	}
@@ -335,32 +405,71 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 	if _, err := s.begin(p, r.TimeUs, c.ID, c.Account, c.Key, c.Nonce); err != nil {
 		return err
 	}
-	o, ok := p.Book.Cancel(c.Order)
+	if r.Kind == event.KindSwept {
+		if err := s.checkSwept(p, r); err != nil {
+			return err
+		}
+	}
+	o, rested, ok := p.takeOut(c.Order, e)
 	if !ok || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price ||
 		o.Remaining != c.Remaining {
 		return fmt.Errorf(
 			"cancel of order %d (%v %d units of account %d at %d units), but the book has %+v",
 			c.Order, c.Side, int64(c.Remaining), c.Account, int64(c.Price), o)
 	}
-	s.close(p, o, true, r.TimeUs, e)
-	p.Market.Cancel(r)
-	p.noteBest(r.TimeUs)
+	s.close(p, o, cancelReason(r), r.TimeUs, e)
+	if rested {
+		p.changed(r.TimeUs)
+	}
 	return nil
 }
 
-// noteBest tells the market the book's best prices.
-func (p *Pair) noteBest(timeUs int64) {
+// cancelReason returns why the order of a cancel was cancelled.
+func cancelReason(r *event.Record) trading.Reason {
+	switch {
+	case r.Kind == event.KindSwept:
+		return r.Cancel.Reason
+	case r.Operator != "":
+		return trading.CancelledOperator
+	}
+	return trading.CancelledOwner
+}
+
+// takeOut takes an open order out of the book, in which it may rest, or out of its wait.
+func (p *Pair) takeOut(id uint64, e *Effects) (o trading.Order, rested, ok bool) {
+	hidden := p.Book.Iceberg(id).Hidden
+	if o, rested = p.Book.Cancel(id); rested {
+		e.left(o, hidden)
+		return o, true, true
+	}
+	if p.Stops.Len() == 0 {
+		return o, false, false
+	}
+	stop, ok := p.Stops.Remove(id)
+	return stop.Order, false, ok
+}
+
+// left notes an order that leaves the book, or changes in it, of which a part is hidden until then.
+func (e *Effects) left(o trading.Order, hidden money.Amount) {
+	o.Remaining -= hidden
+	e.Left = append(e.Left, o)
+}
+
+// changed notes a record that traded or changed what the book displays.
+func (p *Pair) changed(timeUs int64) {
+	p.Market.Changed(timeUs)
 	buy, _ := p.Book.Best(trading.Buy)
 	sell, _ := p.Book.Best(trading.Sell)
 	p.Market.Best(timeUs, buy, sell)
 }
 
-// close forgets an order that is open no more, and reports it.
-func (s *State) close(p *Pair, o trading.Order, cancelled bool, timeUs int64, e *Effects) {
+// close forgets an order that is open no more, and reports it. why says why its rest was cancelled;
+// 0: it is done.
+func (s *State) close(p *Pair, o trading.Order, why trading.Reason, timeUs int64, e *Effects) {
 	a := s.accounts[o.Account-1]
 	a.Open.Remove(o.ID)
 	a.Closed++
 	id, _ := a.ClientIDs.Close(o.ID)
-	e.Closed = append(e.Closed, ClosedOrder{Order: o, Pair: p.Number, Cancelled: cancelled,
-		ClosedUs: timeUs, ClientID: id})
+	e.Closed = append(e.Closed, ClosedOrder{Order: o, Pair: p.Number, Cancelled: why != 0,
+		ClosedUs: timeUs, ClientID: id, Instructed: p.forget(o.ID, why)})
 }

@@ -14,14 +14,18 @@ import (
 //   - per currency, the balances of all accounts (fees are an account's) are deposits - withdrawals
 //   - per account and currency, 0 <= reserve <= balance, and reserve is the sum that its open
 //     orders and pending withdrawals hold
-//   - an account's open orders are exactly its orders in the books, and no book is crossed
+//   - an account's open orders are exactly its orders in the books and those that wait for a
+//     trigger, and no book is crossed
+//   - orders with instructions are open, and wait as these say
 //   - an account's withdrawals are exactly its pending ones
 func (s *State) Check() error {
 	c := checker{State: s, sums: make([]money.Balance, len(s.currencies)),
 		held: make([]ledger.Wallet, len(s.accounts)), open: make([]int, len(s.accounts))}
 	for _, p := range s.pairs {
-		if err := c.book(p); err != nil {
-			return err
+		for _, check := range [...]func(*Pair) error{c.book, c.stops, c.instructions} {
+			if err := check(p); err != nil {
+				return err
+			}
 		}
 	}
 	for id, w := range s.withdrawals {
@@ -45,8 +49,8 @@ func (s *State) Check() error {
 type checker struct {
 	*State
 	sums   []money.Balance // balances of all accounts, by currency-1
-	held   []ledger.Wallet // money that books and withdrawals hold, by account-1
-	open   []int           // orders in the books, by account-1
+	held   []ledger.Wallet // money that orders and withdrawals hold, by account-1
+	open   []int           // open orders of the pairs, by account-1
 	listed int             // pending withdrawals in the accounts' lists
 }
 
@@ -60,24 +64,30 @@ func (c *checker) book(p *Pair) error {
 			p.Name, bid, ask)
 	}
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		for o := range p.Book.Orders(side) {
-			a := c.Account(o.Account)
-			if a == nil || !isOpen(a, p, &o) {
-				return fmt.Errorf(
-					"order %d in the book of %s is not among the open orders of account %d",
-					o.ID, p.Name, o.Account)
-			}
-			if o.ID > p.lastOrder {
-				return fmt.Errorf("order %d of %s is above the last id given there, %d", o.ID,
-					p.Name, p.lastOrder)
-			}
-			c.open[a.ID-1]++
-			currency, need := ledger.Need(o.Side, o.Price, o.Remaining, p.Base, p.Quote)
-			if !c.hold(a.ID, currency, need) {
-				return fmt.Errorf("the open orders of account %s hold more money than can exist",
-					a.Name)
+		for o := range p.Book.Open(side) {
+			if err := c.openOrder(p, &o); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// openOrder checks that an order of a pair is its account's, and notes the money that it holds.
+func (c *checker) openOrder(p *Pair, o *trading.Order) error {
+	a := c.Account(o.Account)
+	if a == nil || !isOpen(a, p, o) {
+		return fmt.Errorf("order %d in the book of %s is not among the open orders of account %d",
+			o.ID, p.Name, o.Account)
+	}
+	if o.ID > p.lastOrder {
+		return fmt.Errorf("order %d of %s is above the last id given there, %d", o.ID, p.Name,
+			p.lastOrder)
+	}
+	c.open[a.ID-1]++
+	currency, need := ledger.Need(o.Side, o.Price, o.Remaining, p.Base, p.Quote)
+	if !c.hold(a.ID, currency, need) {
+		return fmt.Errorf("the open orders of account %s hold more money than can exist", a.Name)
 	}
 	return nil
 }

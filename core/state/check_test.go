@@ -8,6 +8,7 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/ledger"
+	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -130,6 +131,65 @@ func TestCheckFindsWrongOpenOrders(t *testing.T) {
 				Price: money.MaxPrice, Amount: money.MaxAmount})
 		}
 	}, "hold more money than can exist")
+}
+
+func TestCheckFindsWrongInstructions(t *testing.T) {
+	f := func(name string, plant func(s *State), text string) {
+		t.Helper()
+		s := speaking()
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		plant(s)
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	again := func(id uint64, change func(stop *matching.Stop)) func(s *State) {
+		return func(s *State) {
+			stop, _ := s.pairs[0].Stops.Remove(id)
+			change(&stop)
+			s.pairs[0].Stops.Add(stop)
+		}
+	}
+	f("a waiting order that is forgotten", func(s *State) { s.Account(1).Open.Remove(6) },
+		"order 6 in the book of BTC_USD is not among")
+	f("a waiting order that is nowhere", func(s *State) {
+		s.pairs[0].Stops.Remove(6)
+		delete(s.pairs[0].instructed, 6)
+	}, "account alice has 3 open orders, but the books have 2")
+	f("a waiting order of another amount", again(6, func(stop *matching.Stop) {
+		stop.Order.Amount, stop.Order.Remaining = coin, coin
+	}), "account alice reserves")
+	f("a waiting order that was filled in part", again(6, func(stop *matching.Stop) {
+		stop.Order.Remaining--
+	}), "stop 6 of BTC_USD waits for")
+	f("a waiting order with another trigger", again(6, func(stop *matching.Stop) {
+		stop.Trigger.Price++
+	}), "stop 6 of BTC_USD waits for")
+	f("a waiting order that says nothing",
+		func(s *State) { delete(s.pairs[0].instructed, 6) }, "stop 6 of BTC_USD has other")
+	f("a waiting order that was triggered",
+		func(s *State) { s.pairs[0].instructed[6].Triggered = true },
+		"stop 6 of BTC_USD has other")
+	f("another half with another trigger", again(4, func(stop *matching.Stop) {
+		stop.Trigger.Price++
+	}), "stop 4 of BTC_USD does not rest")
+	f("another half of no order in the book", func(s *State) { s.pairs[0].Book.Cancel(4) },
+		"stop 4 of BTC_USD does not rest")
+	f("another half that does not wait", func(s *State) { s.pairs[0].Stops.Remove(4) },
+		"order 4 of BTC_USD waits: false")
+	f("instructions of no open order", func(s *State) {
+		s.pairs[0].instructed[99] = s.pairs[0].instructed[3]
+	}, "order 99 of BTC_USD has instructions")
+	f("instructions that say nothing", func(s *State) {
+		*s.pairs[0].instructed[3] = trading.Instructed{}
+	}, "order 3 of BTC_USD has instructions")
+	f("an open order with a reason of its end", func(s *State) {
+		s.pairs[0].instructed[3].Cancelled = 1
+	}, "order 3 of BTC_USD has instructions")
+	f("an iceberg that displays other parts",
+		func(s *State) { s.pairs[0].instructed[2].Display++ }, "order 2 of BTC_USD hides")
 }
 
 func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"exchange/core/ledger"
 	"exchange/core/matching"
+	"exchange/core/trading"
 )
 
 // A Comparison goes through two states side by side, a part at a time, so that neither stands still
@@ -17,6 +18,7 @@ type Comparison struct {
 	section    section
 	index      int // of the next entry of the section's list
 	book       *matching.Comparison
+	waiting    *matching.StopComparison
 	open       ledger.Comparison
 	one, other writer
 }
@@ -31,6 +33,7 @@ const (
 	keys
 	pairs
 	books
+	stops // their queues included
 	sections
 )
 
@@ -58,6 +61,8 @@ func (c *Comparison) Next(one, other *State) (done bool, err error) {
 		err = c.nextOpen(one, other, n)
 	case books:
 		err = c.nextOrders(one, other, n)
+	case stops:
+		err = c.nextStops(one, other, n)
 	default:
 		size := 0
 		for end := min(c.index+entriesAtOnce, n); c.index < end && size < bytesAtOnce &&
@@ -78,7 +83,7 @@ func (c *Comparison) length(s *State) int {
 		return len(s.accounts)
 	case keys:
 		return len(s.keys)
-	case pairs, books:
+	case pairs, books, stops:
 		return len(s.pairs)
 	}
 	return 1
@@ -152,8 +157,7 @@ func (c *Comparison) nextOpen(one, other *State, n int) error {
 	for left := openAtOnce; c.index < n; c.index++ {
 		a, b := one.accounts[c.index], other.accounts[c.index]
 		var differ *ledger.Difference
-		left, differ = c.open.Next(ledger.Orders{Open: &a.Open, IDs: &a.ClientIDs},
-			ledger.Orders{Open: &b.Open, IDs: &b.ClientIDs}, left)
+		left, differ = c.open.Next(one.ordersOf(a), other.ordersOf(b), left)
 		if differ != nil {
 			text, otherText := differ.Texts()
 			return fmt.Errorf(
@@ -167,6 +171,17 @@ func (c *Comparison) nextOpen(one, other *State, n int) error {
 		left--
 	}
 	return nil
+}
+
+// ordersOf returns an account's open orders, with what they say, for a comparison.
+func (s *State) ordersOf(a *Account) ledger.Orders {
+	return ledger.Orders{Open: &a.Open, IDs: &a.ClientIDs,
+		Says: func(o ledger.OpenOrder) trading.Packed {
+			if x := s.Pair(o.Pair).Instructed(o.ID); x != nil {
+				return x.Pack()
+			}
+			return ""
+		}}
 }
 
 // nextOrders compares some orders of the next book.
@@ -191,7 +206,29 @@ func (c *Comparison) nextOrders(one, other *State, n int) error {
 	return nil
 }
 
+// nextStops compares some stops of the next pair.
+func (c *Comparison) nextStops(one, other *State, n int) error {
+	if c.index >= n {
+		return nil
+	}
+	if c.waiting == nil {
+		c.waiting = new(matching.StopComparison)
+	}
+	p := one.pairs[c.index]
+	done, differ := c.waiting.Next(p.Stops, other.pairs[c.index].Stops, ordersAtOnce)
+	if differ != nil {
+		text, otherText := differ.Texts()
+		return fmt.Errorf("the states differ in the stops of %s: one has %s where the other has %s",
+			p.Name, text, otherText)
+	}
+	if done {
+		c.waiting = nil
+		c.index++
+	}
+	return nil
+}
+
 // String returns the section's list, as errors name it.
 func (s section) String() string {
-	return [...]string{"parts", "accounts", "accounts", "keys", "pairs", "books"}[s]
+	return [...]string{"parts", "accounts", "accounts", "keys", "pairs", "books", "pairs"}[s]
 }

@@ -92,6 +92,45 @@ func TestAComparisonFindsWhatDiffers(t *testing.T) {
 	}, "in the book of")
 }
 
+func TestAComparisonFindsInstructionsThatDiffer(t *testing.T) {
+	f := func(name string, change func(s *State), want string) {
+		t.Helper()
+		one := speaking()
+		other := twin(t, one)
+		if err := compared(one, other, func() {}); err != nil {
+			t.Fatalf("equal states: %v", err)
+		}
+		change(other)
+		err := compared(one, other, func() {})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	f("settings", func(s *State) { s.accounts[0].own().selfTrade++ }, "in account alice")
+	f("a switch", func(s *State) { s.accounts[0].rare.switches[1].DueUs++ }, "in account alice")
+	f("the end of a maintenance", func(s *State) { s.maintainedUs++ }, "maintenance")
+	f("the end of an order", func(s *State) { s.pairs[0].instructed[3].ExpireUs++ },
+		"in the open orders of account alice")
+	f("the value of an order", func(s *State) {
+		s.pairs[0].instructed[12].Value = s.currencies[0].Deposited
+	}, "in the open orders of account alice")
+	f("an order without instructions", func(s *State) { delete(s.pairs[0].instructed, 3) },
+		"in the open orders of account alice")
+	f("a stop that is gone", func(s *State) { s.pairs[0].Stops.Remove(6) },
+		"in the stops of BTC_USD")
+	f("another trigger", func(s *State) {
+		stop, _ := s.pairs[0].Stops.Remove(6)
+		stop.Trigger.Price++
+		s.pairs[0].Stops.Add(stop)
+	}, "in the stops of BTC_USD")
+	f("another queue", func(s *State) {
+		stop, _ := s.pairs[0].Stops.Remove(7)
+		s.pairs[0].Stops.Add(stop)
+	}, "in the stops of BTC_USD")
+	f("a hidden part", func(s *State) { s.pairs[0].Book.Amend(2, 2*coin, 1) },
+		"in the book of BTC_USD")
+}
+
 func TestAComparisonGoesOnWhileBothStatesDo(t *testing.T) {
 	one := small()
 	other := twin(t, one)

@@ -18,6 +18,9 @@ import (
 type decider struct {
 	s      *State
 	books  []*matching.Book
+	stops  []*matching.Stops
+	told   map[uint64]*told          // of open orders
+	ended  map[uint64]trading.Packed // of orders that the newest record closes
 	world  *world
 	pick   func(n int) int // 0 ... n-1
 	timeUs int64
@@ -30,7 +33,8 @@ type decider struct {
 }
 
 func newDecider(s *State, pick func(n int) int) *decider {
-	return &decider{s: s, world: newWorld(), pick: pick, timeUs: 1000, newest: map[uint32]uint64{}}
+	return &decider{s: s, world: newWorld(), pick: pick, timeUs: 1000, newest: map[uint32]uint64{},
+		told: map[uint64]*told{}}
 }
 
 // founding returns the records that every history begins with: three currencies, two pairs, three
@@ -59,12 +63,19 @@ func (d *decider) next() event.Record {
 	d.timeUs += int64(d.pick(3))
 	for len(d.books) < len(d.s.pairs) {
 		d.books = append(d.books, matching.New())
+		d.stops = append(d.stops, matching.NewStops())
 	}
+	d.ended = map[uint64]trading.Packed{}
 	r := event.Record{TimeUs: d.timeUs}
 	if d.pick(8) == 7 {
 		r.Operator = "operator"
 	}
-	switch n := d.pick(40); {
+	if r, happens := d.due(r); happens {
+		return r
+	}
+	switch n := d.pick(60); {
+	case n >= 40:
+		return d.special(r, n%12)
 	case n < 2:
 		return d.deposit(r, d.account(), d.currency(), money.Amount(1+d.pick(100)*100_000_000))
 	case n < 3:
@@ -143,7 +154,11 @@ func (d *decider) cancel(r event.Record) event.Record {
 		return d.refusal(r)
 	}
 	which := open[d.pick(len(open))]
-	o, _ := d.books[which.Pair-1].Cancel(which.ID)
+	o := d.takeOut(which.Pair, which.ID)
+	d.forget(o.ID, trading.CancelledOwner)
+	if r.Operator != "" && d.ended[o.ID] != "" {
+		d.ended[o.ID] = reasoned(d.ended[o.ID], trading.CancelledOperator)
+	}
 	d.ids++
 	r.Kind, r.Pair = event.KindCancel, which.Pair
 	r.Cancel = event.Cancel{ID: d.ids, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price,
@@ -161,7 +176,8 @@ func (d *decider) order(r event.Record) event.Record {
 	price, amount := money.Price((1+int64(d.pick(8)))*50_000_000),
 		money.Amount((1+int64(d.pick(20)))*12_345_678)
 	currency, need := ledger.Need(side, price, amount, p.Base, p.Quote)
-	if d.world.halted[p.Number] || a.Wallet.Get(currency).Available().Cmp(need) < 0 {
+	if d.world.halted[p.Number] || d.world.maintenance.On ||
+		a.Wallet.Get(currency).Available().Cmp(need) < 0 {
 		return d.refusal(r)
 	}
 	d.ids++
@@ -190,6 +206,8 @@ func (d *decider) order(r event.Record) event.Record {
 			Remaining: rest, TimeUs: r.TimeUs})
 	}
 	r.Kind, r.Pair, r.Order = event.KindOrder, p.Number, o
+	d.makers(&o)
+	d.traded(&r)
 	return r
 }
 
@@ -309,7 +327,7 @@ func (d *decider) operate(r event.Record, n int) event.Record {
 		r.Kind, r.Freeze = event.KindFreeze, event.Freeze{Account: a, Frozen: !d.world.frozen[a]}
 	case 2:
 		r.Kind, r.Maintenance = event.KindMaintenance,
-			event.Maintenance{On: d.pick(2) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}
+			event.Maintenance{On: d.pick(4) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}
 	case 3:
 		rates := [...]money.Rate{0, 1, 150_000, money.MaxRate}
 		r.Kind, r.Pair, r.Fees = event.KindFees, d.pair().Number,
@@ -364,9 +382,10 @@ func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Rec
 		records = append(records, r)
 		return e
 	}
+	most := []money.Amount{20 * 100_000_000, money.MaxAmount}[d.pick(2)]
 	for a := range uint32(3) { // something to begin with
 		for c := range uint16(3) {
-			add(d.deposit(event.Record{TimeUs: 20}, a+1, c+1, 20*100_000_000))
+			add(d.deposit(event.Record{TimeUs: 20}, a+1, c+1, most))
 		}
 	}
 	for range n {

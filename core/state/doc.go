@@ -19,6 +19,10 @@
 //	state.go     the types, and look-ups by number and name
 //	fold.go      batches of records onto a state
 //	apply.go     records of accounts, keys, deposits, orders and cancels
+//	special.go   records of orders with instructions, and how such an order meets the book
+//	stops.go     records of orders that wait for a trigger, or whose time is up
+//	amend.go     records of changes of open orders
+//	switches.go  records of dead man's switches, and of accounts' settings
 //	withdrawal.go records of withdrawals and their codes
 //	operate.go   records of operators' decisions
 //	outbox.go    the mails to be sent

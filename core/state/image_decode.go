@@ -9,6 +9,7 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/ledger"
+	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -25,19 +26,20 @@ func Decode(image []byte) (s *State, err error) {
 	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) {
 		return nil, fmt.Errorf("%w: it does not begin with the mark of a snapshot", ErrImage)
 	}
-	if v := image[head-1]; v != imageVersion {
+	v := image[head-1]
+	if v != imageVersion && v != olderVersion {
 		return nil,
 			fmt.Errorf(
-				"%w: %w: it is of version %d and this program reads version %d; run the program "+
-					"that wrote it",
-				ErrImage, ErrImageVersion, v, imageVersion)
+				"%w: %w: it is of version %d and this program reads versions %d and %d; run the "+
+					"program that wrote it",
+				ErrImage, ErrImageVersion, v, olderVersion, imageVersion)
 	}
 	defer func() { // a well-formed image of an impossible book makes the book panic
 		if p := recover(); p != nil {
 			s, err = nil, fmt.Errorf("%w: %v", ErrImage, p)
 		}
 	}()
-	r := reader{b: image[head:]}
+	r := reader{b: image[head:], older: v == olderVersion}
 	s = New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	s.deposits = r.upTo(s.seq) // each is a record
@@ -55,10 +57,14 @@ func Decode(image []byte) (s *State, err error) {
 	}
 	r.withdrawals(s)
 	s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
+	if !r.older {
+		s.maintainedUs = int64(r.uint())
+	}
 	for range r.entries {
 		r.pair(s)
 	}
 	r.checkFees(s)
+	r.checkSwitches(s)
 	if r.err == "" && len(r.b) != 0 {
 		r.fail("bytes are left over behind the state")
 	}
@@ -77,6 +83,7 @@ func Decode(image []byte) (s *State, err error) {
 type reader struct {
 	b        []byte
 	err      string
+	older    bool             // the image is of the older version
 	holdings []ledger.Holding // of the account that is being read
 }
 
@@ -217,6 +224,9 @@ func (r *reader) account(s *State) {
 	}
 	a.Frozen = r.bool()
 	r.fees(a)
+	if !r.older {
+		r.trading(a)
+	}
 	if s.trades[id] = r.uint(); s.trades[id] > s.trades[0] {
 		r.fail("account " + a.Name + " has more trades than all accounts together")
 	}
@@ -237,6 +247,39 @@ func (r *reader) fees(a *Account) {
 			own.fees = make(map[uint16]FeeRates)
 		}
 		a.rare.fees[pair] = rates
+	}
+}
+
+// trading reads an account's settings for its orders, and its switches.
+func (r *reader) trading(a *Account) {
+	if mode := trading.SelfTrade(r.upTo(uint64(trading.SelfTradeCancelBoth))); mode != 0 {
+		a.own().selfTrade = mode
+	}
+	for range r.entries {
+		w := event.Switch{Account: a.ID, Armed: true, Key: r.u32(), Session: r.bool(),
+			DueUs: int64(r.upTo(math.MaxInt64)), Seconds: r.u32(), Pair: r.u16(),
+			Side: trading.Side(r.u8()), Prefix: r.clientID()}
+		if !r.must(arms(&w)) {
+			return
+		}
+		if last := a.Switches(); w.Key == 0 ||
+			len(last) > 0 && bySwitch(last[len(last)-1], w) >= 0 {
+			r.fail("the switches of account " + a.Name + " are not in order")
+			return
+		}
+		own := a.own()
+		own.switches = append(own.switches, w)
+	}
+}
+
+// checkSwitches looks for switches of keys or pairs that are not there: both are read later.
+func (r *reader) checkSwitches(s *State) {
+	for _, a := range s.accounts {
+		for _, w := range a.Switches() {
+			if k := s.key(w.Key); k == nil || k.Account != a.ID || int(w.Pair) > len(s.pairs) {
+				r.fail("account " + a.Name + " has a switch of a key or a pair that does not exist")
+			}
+		}
 	}
 }
 
@@ -354,27 +397,119 @@ func (r *reader) pair(s *State) {
 		r.fail("pair " + p.Name + " is ahead of the state in an id or its time")
 	}
 	for range r.entries {
-		o := trading.Order{Side: trading.Side(r.u8()), ID: r.uint(), Account: r.u32(),
-			Price:  money.Price(r.amount()),
-			Amount: r.amount(), Remaining: r.amount(), TimeUs: int64(r.uint())}
-		id := r.clientID()
-		a := s.Account(o.Account)
-		if r.err != "" || a == nil || o.ID > p.lastOrder {
-			r.fail("an order of " + p.Name + " has no account, or is above the last id given")
+		o, x := r.order(s, p)
+		if r.err != "" {
 			return
 		}
-		p.Book.Add(o)
-		a.Open.Restore(o.ID, number, o.Side)
-		if id.IsZero() {
-			continue
+		var ice matching.Iceberg
+		if x != nil {
+			if ice = r.iceberg(&o, x); r.err != "" {
+				return
+			}
 		}
-		if _, taken := a.ClientIDs.Order(id); taken {
-			r.fail("two orders of account " + a.Name + " have one client order id")
-			return
-		}
-		a.ClientIDs.Open(o.ID, id, o.TimeUs)
+		p.Book.AddIceberg(o, ice)
+	}
+	if !r.older {
+		r.stops(s, p)
 	}
 	r.checkBest(p)
+}
+
+// order reads an open order of a pair, with what it says; nil: it is a plain limit order.
+func (r *reader) order(s *State, p *Pair) (o trading.Order, x *trading.Instructed) {
+	flags := r.u8()
+	o = trading.Order{Side: trading.Side(flags &^ hasInstructions), ID: r.uint(), Account: r.u32(),
+		Price:  money.Price(r.amount()),
+		Amount: r.amount(), Remaining: r.amount(), TimeUs: int64(r.uint())}
+	id := r.clientID()
+	a := s.Account(o.Account)
+	if r.err != "" || a == nil || o.ID > p.lastOrder {
+		r.fail("an order of " + p.Name + " has no account, or is above the last id given")
+		return o, nil
+	}
+	a.Open.Restore(o.ID, p.Number, o.Side)
+	if flags&hasInstructions != 0 {
+		x = r.instructed(&o)
+		p.put(o.ID, x)
+	}
+	if id.IsZero() {
+		return o, x
+	}
+	if _, taken := a.ClientIDs.Order(id); taken {
+		r.fail("two orders of account " + a.Name + " have one client order id")
+		return o, x
+	}
+	a.ClientIDs.Open(o.ID, id, o.TimeUs)
+	return o, x
+}
+
+// instructed reads what an order says, and what has become of it.
+func (r *reader) instructed(o *trading.Order) *trading.Instructed {
+	x := new(trading.Instructed)
+	rest, ok := x.Decode(r.b)
+	if !ok || r.older || plain(x) || x.Cancelled != 0 || len(x.Prevented) > trading.KeptPrevented ||
+		x.Triggered && x.Trigger.When == 0 && x.OCO == (trading.OCO{}) {
+		r.fail("the instructions of an order have another form, or say nothing")
+		return x
+	}
+	r.b = rest
+	as := event.Order{ID: o.ID, Side: o.Side, Price: o.Price}
+	r.must(together(&as, &x.Instructions, x.Triggered))
+	return x
+}
+
+// iceberg reads the hidden part of an order in the book.
+func (r *reader) iceberg(o *trading.Order, x *trading.Instructed) matching.Iceberg {
+	hidden := r.amount()
+	if hidden > 0 && x.Display == 0 || atOnce(&x.Instructions) || x.Waits() {
+		r.fail("an order in a book hides a part against its instructions, or cannot rest by them")
+	}
+	if hidden == 0 {
+		return matching.Iceberg{}
+	}
+	return matching.Iceberg{Display: x.Display, Hidden: hidden}
+}
+
+// stops reads the orders of a pair that wait for a trigger.
+func (r *reader) stops(s *State, p *Pair) {
+	for range r.entries {
+		flags := r.upTo(stopQueued | stopRests)
+		var stop matching.Stop
+		if flags&stopRests != 0 {
+			id := r.uint()
+			o, rests := p.Book.Get(id)
+			x := p.Instructed(id)
+			if !rests || x == nil || !twofold(x) {
+				r.fail("an order that rests and waits does not rest, or waits for nothing")
+				return
+			}
+			stop = secondHalf(&o, x)
+		} else {
+			o, x := r.order(s, p)
+			if r.err != "" || x == nil || !x.Waits() ||
+				x.OCO != (trading.OCO{}) || x.Quote != 0 || o.Remaining != o.Amount {
+				r.fail("an order waits for nothing, or was filled in part")
+				return
+			}
+			if _, rests := p.Book.Get(o.ID); rests {
+				r.fail("an order waits and rests")
+				return
+			}
+			stop = matching.Stop{Order: o, Trigger: x.Trigger}
+		}
+		stop.Queued = flags&stopQueued != 0
+		p.Stops.Add(stop)
+	}
+	r.checkTwofold(p)
+}
+
+// checkTwofold looks for orders in the book whose other halves do not wait.
+func (r *reader) checkTwofold(p *Pair) {
+	for id, x := range p.instructed {
+		if _, waits := p.Stops.Get(id); twofold(x) && !waits {
+			r.fail("the other half of an order does not wait")
+		}
+	}
 }
 
 // checkBest compares the market's best prices with the book's.

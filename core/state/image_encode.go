@@ -7,18 +7,22 @@ import (
 	"math"
 	"slices"
 
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
 
 // The image of a state begins with a head that has the history's id. It goes on with currencies,
-// accounts, keys, pending withdrawals, mails, maintenance, and pairs with their markets and books.
+// accounts, keys, pending withdrawals, mails, maintenance, and pairs with their markets, books and
+// stops.
 // A list is a count and that many entries, in order of their numbers. Numbers are uvarints, and
 // texts have their length before them. Derived indexes (names, open orders by account) are not
 // stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 7
+	imageVersion = 8
+	// olderVersion is still read. It has no instructions, stops, switches and settings.
+	olderVersion = 7
 )
 
 // pieceBytes is the size from which on a piece of an image is full: some hundred microseconds of
@@ -72,6 +76,9 @@ func (s *State) write(w *writer) {
 		if w.orders(p, s.accounts); w.left {
 			return
 		}
+		if w.stops(p, s.accounts); w.left {
+			return
+		}
 	}
 }
 
@@ -90,6 +97,7 @@ func (w *writer) counters(s *State) {
 func (w *writer) maintenance(s *State) {
 	w.bool(s.maintenance.On)
 	w.text(s.maintenance.Message)
+	w.uint(uint64(s.maintainedUs))
 }
 
 // Hash returns a digest of the whole state: equal for equal states, and only for them.
@@ -161,6 +169,18 @@ func (w *writer) account(a *Account) {
 		f := fees[pair]
 		w.uint(uint64(pair), uint64(f.Maker), uint64(f.Taker))
 	}
+	w.uint(uint64(a.SelfTrade()), uint64(len(a.Switches())))
+	for i := range a.Switches() {
+		w.armed(&a.Switches()[i])
+	}
+}
+
+// armed writes a switch of the account that is being written.
+func (w *writer) armed(s *event.Switch) {
+	w.uint(uint64(s.Key))
+	w.bool(s.Session)
+	w.uint(uint64(s.DueUs), uint64(s.Seconds), uint64(s.Pair), uint64(s.Side))
+	w.text(s.Prefix.String())
 }
 
 func (w *writer) key(k *Key) {
@@ -215,13 +235,58 @@ func (w *writer) market(p *Pair) {
 
 func (w *writer) orders(p *Pair, accounts []*Account) {
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		for o := range p.Book.Orders(side) {
-			w.uint(uint64(o.Side), o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount),
-				uint64(o.Remaining), uint64(o.TimeUs))
-			id := accounts[o.Account-1].ClientIDs.Of(o.ID)
-			if w.text(id.String()); w.over() {
+		for o, ice := range p.Book.Open(side) {
+			x := p.Instructed(o.ID)
+			if w.order(&o, x, accounts); x != nil {
+				w.uint(uint64(ice.Hidden))
+			}
+			if w.over() {
 				return
 			}
+		}
+	}
+}
+
+// hasInstructions stands beside the side of an order.
+const hasInstructions = 1 << 2
+
+// order writes an open order with its client order id and what it says.
+func (w *writer) order(o *trading.Order, x *trading.Instructed, accounts []*Account) {
+	flags := uint64(o.Side)
+	if x != nil {
+		flags |= hasInstructions
+	}
+	w.uint(flags, o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount), uint64(o.Remaining),
+		uint64(o.TimeUs))
+	id := accounts[o.Account-1].ClientIDs.Of(o.ID)
+	if w.text(id.String()); x != nil {
+		w.buf = x.Append(w.buf)
+	}
+}
+
+// Flags of a stop.
+const (
+	stopQueued = 1 << iota
+	stopRests
+)
+
+// stops writes the orders that wait for a trigger. Of one that rests in the book meanwhile it
+// writes the id alone.
+func (w *writer) stops(p *Pair, accounts []*Account) {
+	w.uint(uint64(p.Stops.Len()))
+	for stop := range p.Stops.All() {
+		flags := uint64(0)
+		if stop.Queued {
+			flags |= stopQueued
+		}
+		if stop.Rests {
+			w.uint(flags|stopRests, stop.Order.ID)
+		} else {
+			w.uint(flags)
+			w.order(&stop.Order, p.Instructed(stop.Order.ID), accounts)
+		}
+		if w.over() {
+			return
 		}
 	}
 }

@@ -18,7 +18,9 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/ledger"
+	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // oneOfEach returns small with a revoked key, another one and a cancel: every field of an image is
@@ -79,6 +81,29 @@ func everything() *State {
 	return s
 }
 
+// speaking returns instructed with queued orders, switches, settings, a maintenance that has ended,
+// and an order that has prevented another one and was filled in part.
+func speaking() *State {
+	s := instructed()
+	apply(must{}, s, falls()...)
+	changed := later(waitsElse(), 55)
+	changed.Amended.ID = 11
+	apply(must{}, s, changed, event.Record{Kind: event.KindInstructed, Pair: 1, TimeUs: 60,
+		Order: event.Order{ID: 12, Account: 1, Side: 1, Price: 10 * coin, Amount: 2 * coin,
+			Remaining: coin, ClientID: clientID("twelve"), Trades: []event.Trade{{ID: 3, Maker: 8,
+				MakerAccount: 2, Price: 10 * coin, Amount: coin}}},
+		Instructions: trading.Instructions{ExpireUs: 3000, SelfTrade: 2,
+			Prevented: []trading.Prevented{{Order: 1, Cancel: 13, Price: 10 * coin,
+				Amount: coin}}}},
+		event.Record{Kind: event.KindSwitch, TimeUs: 61, Switch: event.Switch{Account: 1, Key: 1,
+			Armed: true, DueUs: 5000, Seconds: 5, Pair: 2, Side: 2, Prefix: clientID("tw")}},
+		event.Record{Kind: event.KindSwitch, TimeUs: 62, Switch: event.Switch{Account: 1, Key: 1,
+			Armed: true, Session: true}},
+		event.Record{Kind: event.KindSettings, Settings: event.Settings{Account: 2, SelfTrade: 3}},
+		maintenance(true, ""), later(maintenance(false, ""), 70))
+	return s
+}
+
 func clientID(s string) event.ClientID {
 	id, err := event.NewClientID(s)
 	if err != nil {
@@ -124,6 +149,36 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	}
 	f(oneOfEach(), "image-one-of-each.hex")
 	f(everything(), "image-everything.hex")
+	f(speaking(), "image-instructions.hex")
+}
+
+// Images of the version before are in stores that an older program has left.
+func TestAnImageOfTheOlderVersionIsRead(t *testing.T) {
+	golden, err := os.ReadFile("testdata/image-version-7.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := hex.DecodeString(strings.TrimSpace(string(golden)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b[len(imageMagic)] != olderVersion {
+		t.Fatalf("it is of version %d", b[len(imageMagic)])
+	}
+	s, err := Decode(b)
+	if err != nil || s.Hash() != everything().Hash() {
+		t.Fatalf("it is read as another state: %v", err)
+	}
+	for n := range b {
+		if _, err := Decode(b[:n:n]); !errors.Is(err, ErrImage) {
+			t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
+		}
+		for _, flip := range []byte{1, 4, 0x80, 0xff} {
+			b[n] ^= flip
+			usable(t, b)
+			b[n] ^= flip
+		}
+	}
 }
 
 func TestTheImageOfNothing(t *testing.T) {
@@ -165,7 +220,8 @@ func TestAnImageEndsWhereItsReceiverLeaves(t *testing.T) {
 }
 
 func TestEveryTruncationOfAnImageIsRefused(t *testing.T) {
-	for _, image := range [][]byte{oneOfEach().AppendTo(nil), everything().AppendTo(nil)} {
+	for _, image := range [][]byte{oneOfEach().AppendTo(nil), everything().AppendTo(nil),
+		speaking().AppendTo(nil)} {
 		for n := range image {
 			if _, err := Decode(image[:n:n]); !errors.Is(err, ErrImage) {
 				t.Fatalf("the first %d of %d bytes: %v", n, len(image), err)
@@ -218,6 +274,57 @@ func usable(t *testing.T, image []byte) {
 		endEverything(s)
 		s.AppendTo(nil)
 	}
+	if s, err := Decode(image); err == nil {
+		endOrders(s)
+		s.AppendTo(nil)
+	}
+}
+
+// endOrders triggers what is queued, lets orders expire and cancels all others, as far as it fits.
+func endOrders(s *State) {
+	var e Effects
+	do := func(r event.Record) bool { return s.Apply(&r, &e) == nil }
+	for _, p := range s.pairs {
+		timeUs, id := p.timeUs, p.lastOrder
+		if head, any := p.Stops.Head(); any {
+			o, _ := p.Open(head.Order.ID)
+			x := p.Instructed(o.ID).Instructions
+			if x.Cancelled = trading.CancelledIOC; !x.IOC && !x.Market {
+				x.Cancelled = 0
+			}
+			x.Prevented = nil
+			if !do(event.Record{Kind: event.KindTriggered, Pair: p.Number, TimeUs: timeUs,
+				Order: event.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+					Amount: o.Amount, Remaining: o.Remaining, RestCancelled: x.Cancelled != 0,
+					ClientID: s.Account(o.Account).ClientIDs.Of(o.ID)},
+				Triggered: event.Triggered{Was: event.Was{Price: o.Price, Open: o.Remaining},
+					FromBook: head.Rests}, Instructions: x}) {
+				return
+			}
+		}
+		for _, a := range s.accounts {
+			list := slices.Collect(a.Open.Newest())
+			for _, open := range list {
+				o, ok := p.Open(open.ID)
+				if !ok {
+					continue
+				}
+				id++
+				if x := p.Instructed(o.ID); x != nil && x.ExpireUs != 0 {
+					timeUs = max(timeUs, x.ExpireUs)
+					if !do(event.Record{Kind: event.KindExpired, Pair: p.Number, TimeUs: timeUs,
+						Expired: []event.Expired{{ID: id, Order: o.ID, Account: a.ID, Side: o.Side,
+							Price: o.Price, Open: o.Remaining}}}) {
+						return
+					}
+				} else if !do(event.Record{Kind: event.KindCancel, Pair: p.Number, TimeUs: timeUs,
+					Cancel: event.Cancel{ID: id, Order: o.ID, Account: a.ID, Side: o.Side,
+						Price: o.Price, Remaining: o.Remaining}}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // endEverything ends all that is pending, as far as it fits. After an error a state is not used.
@@ -258,17 +365,19 @@ func endEverything(s *State) {
 }
 
 func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
-	image := everything().AppendTo(nil)
-	for i := range image {
-		was := image[i]
-		for _, b := range []byte{0, 1, 2, 3, was - 1, was + 1, 0x7f, 0x80, 0xff, was ^ 0x80} {
-			image[i] = b
-			usable(t, image)
+	for _, image := range [][]byte{everything().AppendTo(nil), speaking().AppendTo(nil)} {
+		for i := range image {
+			was := image[i]
+			for _, b := range []byte{0, 1, 2, 3, was - 1, was + 1, 0x7f, 0x80, 0xff, was ^ 0x80,
+				was ^ 4} {
+				image[i] = b
+				usable(t, image)
+			}
+			image[i] = was
 		}
-		image[i] = was
-	}
-	if _, err := Decode(image); err != nil {
-		t.Fatal(err)
+		if _, err := Decode(image); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -327,6 +436,86 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 		s.pairs[1].Book.Add(o)
 		s.pairs[1].lastOrder = 2
 	})
+}
+
+// Of speaking, order 6 waits for a rise; 7 and 4 are queued; 2, 3, 4 and 12 rest.
+
+func TestImpossibleInstructionsAreRefused(t *testing.T) {
+	f := func(what string, spoil func(s *State), text string) {
+		t.Helper()
+		impossible(t, what, speaking(), spoil, text)
+	}
+	order := func(id uint64, change func(x *trading.Instructed)) func(s *State) {
+		return func(s *State) { change(s.pairs[0].instructed[id]) }
+	}
+	const form = "the instructions of an order have another form"
+	const wait = "an order waits for nothing"
+	f("instructions that say nothing", func(s *State) {
+		*s.pairs[0].instructed[3] = trading.Instructed{}
+	}, form)
+	f("a reason of an open order", order(3, func(x *trading.Instructed) { x.Cancelled = 1 }), form)
+	f("more prevented orders than are kept", order(12, func(x *trading.Instructed) {
+		x.Prevented = make([]trading.Prevented, trading.KeptPrevented+1)
+	}), form)
+	f("an order that nothing has triggered", order(3, func(x *trading.Instructed) {
+		x.Triggered = true
+	}), form)
+	f("instructions that do not go together", order(2, func(x *trading.Instructed) {
+		x.IOC = true
+	}), "never rests")
+	f("an order that rests and cannot", order(3, func(x *trading.Instructed) {
+		x.ExpireUs, x.IOC = 0, true
+	}), "cannot rest")
+	f("an order that rests and waits", order(3, func(x *trading.Instructed) {
+		x.Trigger = trading.Trigger{Price: 1, When: trading.Rise}
+	}), "cannot rest")
+	f("an iceberg that displays all", order(2, func(x *trading.Instructed) {
+		x.Display, x.PostOnly = 0, true
+	}), "hides a part")
+	f("an order that waits for nothing", order(6, func(x *trading.Instructed) {
+		x.Trigger, x.PostOnly = trading.Trigger{}, true
+	}), wait)
+	f("an order that waits and was triggered", order(6, func(x *trading.Instructed) {
+		x.Triggered = true
+	}), wait)
+	f("an order that waits for two things", order(7, func(x *trading.Instructed) {
+		x.IOC, x.OCO = false, trading.OCO{Trigger: 1}
+	}), wait)
+	f("another half that was triggered", order(4, func(x *trading.Instructed) {
+		x.Triggered = true
+	}), "waits for nothing")
+	f("another half that does not wait", func(s *State) { s.pairs[0].Stops.Remove(4) },
+		"the other half of an order does not wait")
+	f("a waiting order that was filled in part", func(s *State) {
+		stop, _ := s.pairs[0].Stops.Remove(6)
+		stop.Order.Remaining--
+		s.pairs[0].Stops.Add(stop)
+	}, wait)
+	f("a waiting order above the counter", func(s *State) {
+		s.pairs[0].Stops.Add(matching.Stop{Order: trading.Order{ID: 14, Account: 1,
+			Side: trading.Buy, Price: 1, Amount: 1, Remaining: 1},
+			Trigger: trading.Trigger{Price: 1, When: trading.Rise}})
+	}, "above the last id given")
+}
+
+func TestImpossibleSwitchesAreRefused(t *testing.T) {
+	f := func(what string, change func(list []event.Switch), text string) {
+		t.Helper()
+		impossible(t, what, speaking(), func(s *State) { change(s.accounts[0].rare.switches) },
+			text)
+	}
+	f("one of no key", func(list []event.Switch) { list[0].Key = 0 }, "are not in order")
+	f("one of an unknown key", func(list []event.Switch) { list[1].Key = 9 }, "does not exist")
+	f("one of an unknown pair", func(list []event.Switch) { list[0].Pair = 3 }, "does not exist")
+	f("one twice", func(list []event.Switch) { list[0] = list[1] }, "are not in order")
+	f("two that are not in order", func(list []event.Switch) {
+		list[0], list[1] = list[1], list[0]
+	}, "are not in order")
+	f("one of calls without a time", func(list []event.Switch) { list[0].DueUs = 0 },
+		"cannot be armed so")
+	f("one of too many seconds", func(list []event.Switch) {
+		list[0].Seconds = event.MaxSwitchSeconds + 1
+	}, "cannot be armed so")
 }
 
 // Of everything, pending are withdrawals 1, new, and 2, verified. In the outbox are mails 7, of the
@@ -545,12 +734,12 @@ func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
 }
 
 func TestUnknownImageVersionsAreRefused(t *testing.T) {
-	for _, version := range []byte{0, 1, imageVersion - 1, imageVersion + 1, 255} {
+	for _, version := range []byte{0, 1, olderVersion - 1, imageVersion + 1, 255} {
 		image := New().AppendTo(nil)
 		image[len(imageMagic)] = version
 		_, err := Decode(image)
-		want := fmt.Sprintf("of version %d and this program reads version %d",
-			version, imageVersion)
+		want := fmt.Sprintf("of version %d and this program reads versions %d and %d",
+			version, olderVersion, imageVersion)
 		if !errors.Is(err, ErrImage) || !errors.Is(err, ErrImageVersion) ||
 			!strings.Contains(err.Error(), want) {
 			t.Error(err)
@@ -564,8 +753,8 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	tries := uint64(0)
 	// These images claim an entry for each byte: currencies, accounts, keys, withdrawals, mails,
-	// maintenance, its message, or pairs.
-	for lists := range 8 {
+	// maintenance, its message, its end, or pairs.
+	for lists := range 9 {
 		w := writer{buf: append([]byte(imageMagic), imageVersion)}
 		// all ids of withdrawals and mails are given
 		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0)
@@ -594,7 +783,7 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []*State{oneOfEach(), everything()} {
+	for _, s := range []*State{oneOfEach(), everything(), speaking()} {
 		image := s.AppendTo(nil)
 		f.Add(image)
 		f.Add(image[:len(image)/2])

@@ -31,6 +31,9 @@ func (s *State) operate(r *event.Record) error {
 		}
 		a.Frozen = r.Freeze.Frozen
 	case event.KindMaintenance:
+		if s.maintenance.On && !r.Maintenance.On {
+			s.maintainedUs = r.TimeUs
+		}
 		s.maintenance = r.Maintenance
 	case event.KindFees:
 		return s.fees(r)

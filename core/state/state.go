@@ -31,6 +31,7 @@ type State struct {
 	outbox         outbox
 	lastMail       uint64
 	maintenance    event.Maintenance
+	maintainedUs   int64           // end of the last maintenance; 0: there was none
 	history        event.HistoryID // zero: no record has named this history yet
 
 	settler ledger.Settler
@@ -48,16 +49,22 @@ type Currency struct {
 
 // A Pair is one market: its book and counters.
 type Pair struct {
-	Number    uint16
-	Name      string
-	Base      uint16
-	Quote     uint16
-	Book      *matching.Book
-	Market    market.Market // depth counter and the pair's other public values
-	lastOrder uint64        // highest order or cancel id: ids grow within a pair
+	Number uint16
+	Name   string
+	Base   uint16
+	Quote  uint16
+	Book   *matching.Book
+	//tidy:keep the deciding side begins with them
+	Stops     *matching.Stops // orders that a trade at their prices triggers
+	Market    market.Market   // depth counter and the pair's other public values
+	lastOrder uint64          // highest order or cancel id: ids grow within a pair
 	lastTrade uint64
 	timeUs    int64 // of the pair's newest record
 	Halted    bool
+
+	// instructed has what its open orders say beyond side, price and amount, by order id; a plain
+	// limit order is not in it
+	instructed map[uint64]*trading.Instructed
 }
 
 // LastTimeUs returns the time of the pair's newest record: a book's time never falls.
@@ -85,6 +92,8 @@ type rare struct {
 	withdrawals []*Withdrawal       // pending withdrawals, by id
 	fees        map[uint16]FeeRates // own fees, by pair
 	notices     []uint64            // ids of mails about refused withdrawals that are to be sent
+	selfTrade   trading.SelfTrade   // mode of an order that names none
+	switches    []event.Switch      // armed ones, by key, that of calls before that of sessions
 }
 
 func (a *Account) own() *rare {
@@ -156,6 +165,7 @@ type ClosedOrder struct {
 	Cancelled     bool // otherwise the order is done
 	ClosedUs      int64
 	ClientID      event.ClientID
+	Instructed    *trading.Instructed // nil: it was a plain limit order
 }
 
 // Effects are the changes that one record made. Apply overwrites them; the slices are valid until
@@ -163,7 +173,10 @@ type ClosedOrder struct {
 type Effects struct {
 	Settlements []ledger.Settlement // settlements of the accounts whose wallets may have changed
 	Closed      []ClosedOrder
-	Withdrawal  *Withdrawal // withdrawal that came to its end; nil: none
+	// Left are the orders that have left the book, or have changed in it, but for trades: as the
+	// book displayed them before.
+	Left       []trading.Order
+	Withdrawal *Withdrawal // withdrawal that came to its end; nil: none
 }
 
 // New returns the state before the first record.
@@ -236,14 +249,15 @@ func (s *State) LastWithdrawal() uint64 { return s.lastWithdrawal }
 // Maintenance reports whether the exchange is in maintenance, with the message for clients.
 func (s *State) Maintenance() event.Maintenance { return s.maintenance }
 
-// OpenOrder returns an open order of an account; ok is false when it has no such open order.
+// OpenOrder returns an open order of an account, whether it rests in the book or waits for its
+// trigger; ok is false when it has no such open order.
 func (s *State) OpenOrder(a *Account, id uint64) (o trading.Order, pair *Pair, ok bool) {
 	if pair = s.Pair(a.Open.Pair(id)); pair == nil {
 		return o, nil, false
 	}
-	if o, ok = pair.Book.Get(id); !ok {
-		panic(fmt.Sprintf("BUG: order %d of account %d is open but not in the book of %s", id, a.ID,
-			pair.Name))
+	if o, ok = pair.Open(id); !ok {
+		panic(fmt.Sprintf("BUG: order %d of account %d is open but not in the book of %s, nor "+
+			"does it wait", id, a.ID, pair.Name))
 	}
 	return o, pair, true
 }

@@ -8,6 +8,7 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A world keeps the effects of records beside orders, in the obvious way: deposits and withdrawals
@@ -24,6 +25,9 @@ type world struct {
 	halted         map[uint16]bool
 	frozen         map[uint32]bool
 	maintenance    event.Maintenance
+	maintainedUs   int64
+	selfTrade      map[uint32]trading.SelfTrade // by account
+	switches       []event.Switch               // armed, by account, key and kind
 	history        event.HistoryID
 	own            map[uint32]map[uint16]FeeRates // by account and pair
 	trades         map[uint32]uint64              // by account; 0: all
@@ -33,7 +37,7 @@ func newWorld() *world {
 	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{},
 		nonces: map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
 		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{},
-		trades: map[uint32]uint64{}}
+		trades: map[uint32]uint64{}, selfTrade: map[uint32]trading.SelfTrade{}}
 }
 
 func (w *world) note(r *event.Record) {
@@ -44,7 +48,8 @@ func (w *world) note(r *event.Record) {
 		delete(w.nonces, r.KeyRevoked.Number)
 	case event.KindDeposit:
 		w.in[r.Deposit.Currency] = w.in[r.Deposit.Currency].Add(r.Deposit.Amount.Balance())
-	case event.KindOrder:
+	case event.KindOrder, event.KindInstructed, event.KindStop, event.KindTriggered,
+		event.KindAmended:
 		w.use(r.Order.Key, r.Order.Nonce)
 		for i := range r.Order.Trades {
 			for account := range map[uint32]bool{0: true, r.Order.Account: true,
@@ -85,6 +90,9 @@ func (w *world) note(r *event.Record) {
 	case event.KindFreeze:
 		w.frozen[r.Freeze.Account] = r.Freeze.Frozen
 	case event.KindMaintenance:
+		if w.maintenance.On && !r.Maintenance.On {
+			w.maintainedUs = r.TimeUs
+		}
 		w.maintenance = r.Maintenance
 	case event.KindHistory:
 		w.begin(r)
@@ -97,7 +105,35 @@ func (w *world) note(r *event.Record) {
 		if f.Own {
 			w.own[f.Account][r.Pair] = FeeRates{Maker: f.Maker, Taker: f.Taker}
 		}
+	default:
+		w.set(r)
 	}
+}
+
+// set keeps an account's settings and switches.
+func (w *world) set(r *event.Record) {
+	switch r.Kind {
+	case event.KindSettings:
+		w.use(r.Settings.Key, r.Settings.Nonce)
+		w.selfTrade[r.Settings.Account] = r.Settings.SelfTrade
+	case event.KindSwitch:
+		w.use(r.Switch.Key, r.Switch.Nonce)
+		w.arm(r.Switch)
+	}
+}
+
+// arm arms a switch anew, or ends it.
+func (w *world) arm(armed event.Switch) {
+	w.switches = slices.DeleteFunc(w.switches, func(old event.Switch) bool {
+		return old.Key == armed.Key && old.Session == armed.Session
+	})
+	if armed.Nonce = 0; armed.Armed {
+		w.switches = append(w.switches, armed)
+	}
+	slices.SortFunc(w.switches, func(a, b event.Switch) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Key, b.Key),
+			map[bool]int{true: 1, false: -1}[a.Session])
+	})
 }
 
 // begin lets another history begin: codes are stale, but for those whose mails still wait.
@@ -220,8 +256,12 @@ func (w *world) differs(s *State) string {
 	if s.History() != w.history {
 		return fmt.Sprintf("the history is %v, want %v", s.History(), w.history)
 	}
-	if s.Maintenance() != w.maintenance {
-		return fmt.Sprintf("maintenance is %+v, want %+v", s.Maintenance(), w.maintenance)
+	if s.Maintenance() != w.maintenance || s.Maintained() != w.maintainedUs {
+		return fmt.Sprintf("maintenance is %+v, the last ended at %d us, want %+v and %d us",
+			s.Maintenance(), s.Maintained(), w.maintenance, w.maintainedUs)
+	}
+	if what := w.differsInSettings(s); what != "" {
+		return what
 	}
 	for _, p := range s.Pairs() {
 		if p.Halted != w.halted[p.Number] {
@@ -248,6 +288,20 @@ func (w *world) differs(s *State) string {
 		if !slices.Equal(own, of[a.ID]) {
 			return fmt.Sprintf("account %s has %+v pending, want %+v", a.Name, own, of[a.ID])
 		}
+	}
+	return ""
+}
+
+// differsInSettings returns the first difference in settings and switches.
+func (w *world) differsInSettings(s *State) string {
+	var switches []event.Switch
+	for _, a := range s.Accounts() {
+		if switches = append(switches, a.Switches()...); a.SelfTrade() != w.selfTrade[a.ID] {
+			return fmt.Sprintf("account %s has the self-trade mode %d", a.Name, a.SelfTrade())
+		}
+	}
+	if !slices.Equal(switches, w.switches) {
+		return fmt.Sprintf("armed are %+v, want %+v", switches, w.switches)
 	}
 	return ""
 }

@@ -187,8 +187,6 @@ func (x *Instructed) Pack() Packed {
 }
 
 // Append writes what Decode reads behind dst. It panics when Decode would refuse the bytes.
-//
-//tidy:keep images of the state have them
 func (x *Instructed) Append(dst []byte) []byte {
 	t := x.Trigger
 	if t.When > Fall || t.Price < 0 || (t.Price == 0) != (t.When == 0) {
@@ -210,8 +208,6 @@ func (x *Instructed) Append(dst []byte) []byte {
 
 // Decode reads what Append wrote from the beginning of b, and returns what follows it. Prevented
 // reuses its memory. ok is false for bytes that Append does not write; x is of no use then.
-//
-//tidy:keep images of the state have them
 func (x *Instructed) Decode(b []byte) (rest []byte, ok bool) {
 	b, ok = x.Instructions.Decode(b)
 	r := reader{b: b, bad: !ok}

@@ -29,8 +29,13 @@ type Instructed struct {
 	Trigger   Trigger // zero: none; that of an OCO is among the instructions
 	Triggered bool    // it has entered the book by its trigger, or by that of its OCO
 	// Value is the sum of price x amount over its trades. Their average price is derived from it.
+	// It stays 0 if some of them came before its instructions: of these it is not known.
 	Value money.Balance
 }
+
+// Waits reports whether an open order waits for its trigger outside the book. One that rests in the
+// book while its other half waits does not.
+func (x *Instructed) Waits() bool { return x.Trigger.When != 0 && !x.Triggered }
 
 // Prevented is an order that its own account's taker met and took out of the book, so that both
 // did not trade.

@@ -108,29 +108,46 @@ func (w *writer) tickerOf(dst []byte, v *committed.View) []byte {
 	return w.frame(dst)
 }
 
-// orders appends an event for each unit, in the form of the book_ channels.
+// orders appends events for each unit, in the form of the book_ channels.
 func (w *writer) orders(dst []byte, units []committed.BookUpdate) []byte {
 	for i := range units {
 		u := &units[i]
-		b := encode.Seconds(append(w.body[:0], `{"success":true,"date":`...), u.TimeUs)
-		b = strconv.AppendUint(append(b, `,"oid":`...), u.ID, 10)
-		if u.Cancel { // the contract's order of fields differs from a new order's
-			b = strconv.AppendUint(append(b, `,"cancel_order_id":`...), u.Cancelled, 10)
-			b = u.Price.Append(append(b, `,"price":`...))
-			b = encode.Side(append(b, `,"type":`...), u.Side)
-			b = u.Remaining.Append(append(b, `,"amount":`...))
-			b = encode.Text(append(b, `,"pair":`...), w.pair)
-			b = append(b, `,"cancelled":true}`...)
-		} else {
-			b = encode.Side(append(b, `,"type":`...), u.Side)
-			b = u.Price.Append(append(b, `,"price":`...))
-			b = u.Remaining.Append(append(b, `,"amount":`...))
-			b = append(madeBy(append(b, `,"trades":`...), u.Trades, u.Side.Opposite()), '}')
+		for j := range u.Gone {
+			dst = w.cancel(dst, u.TimeUs, &u.Gone[j])
 		}
-		w.body = b
-		dst = w.frame(dst)
+		switch {
+		case u.Silent:
+		case u.Cancel:
+			dst = w.cancel(dst, u.TimeUs, &committed.Gone{ID: u.ID, Order: u.Cancelled,
+				Side: u.Side, Price: u.Price, Remaining: u.Remaining})
+		default:
+			b := w.oid(u.TimeUs, u.ID)
+			b = encode.Side(append(b, `,"type":`...), u.Side)
+			b = u.Price.Append(append(b, `,"price":`...))
+			b = u.Remaining.Append(append(b, `,"amount":`...))
+			w.body = append(madeBy(append(b, `,"trades":`...), u.Trades, u.Side.Opposite()), '}')
+			dst = w.frame(dst)
+		}
 	}
 	return dst
+}
+
+// oid begins the body of an event of the book_ channels.
+func (w *writer) oid(timeUs int64, id uint64) []byte {
+	b := encode.Seconds(append(w.body[:0], `{"success":true,"date":`...), timeUs)
+	return strconv.AppendUint(append(b, `,"oid":`...), id, 10)
+}
+
+// cancel appends the event of an order that has left the book. The contract's order of fields
+// differs from a new order's.
+func (w *writer) cancel(dst []byte, timeUs int64, g *committed.Gone) []byte {
+	b := strconv.AppendUint(append(w.oid(timeUs, g.ID), `,"cancel_order_id":`...), g.Order, 10)
+	b = g.Price.Append(append(b, `,"price":`...))
+	b = encode.Side(append(b, `,"type":`...), g.Side)
+	b = g.Remaining.Append(append(b, `,"amount":`...))
+	b = encode.Text(append(b, `,"pair":`...), w.pair)
+	w.body = append(b, `,"cancelled":true}`...)
+	return w.frame(dst)
 }
 
 // madeBy writes the trades of a new order. Here, and only here, price and amount are text.

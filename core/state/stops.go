@@ -1,0 +1,233 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/trading"
+)
+
+// stop applies a new order that waits for its trigger.
+func (s *State) stop(p *Pair, r *event.Record, e *Effects) error {
+	o, i := &r.Order, &r.Instructions
+	a, err := s.newcomer(p, r)
+	if err != nil {
+		return err
+	}
+	if err := s.possible(o, 1); err != nil {
+		return err
+	}
+	if err := together(o, i, false); err != nil {
+		return err
+	}
+	if err := waits(r); err != nil {
+		return err
+	}
+	if o.RestCancelled != due(i.ExpireUs, r.TimeUs) || i.Cancelled != 0 &&
+		i.Cancelled != trading.CancelledExpired {
+		return fmt.Errorf("stop %d ends at %d us, and was cancelled at %d us: %v", o.ID,
+			i.ExpireUs, r.TimeUs, i.Cancelled)
+	}
+	x := &trading.Instructed{Instructions: staying(i), Trigger: r.Trigger}
+	p.put(o.ID, x)
+	if err := s.opened(p, a, r); err != nil {
+		return err
+	}
+	is := trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Amount, TimeUs: r.TimeUs}
+	if o.RestCancelled {
+		s.close(p, is, i.Cancelled, r.TimeUs, e)
+		return nil
+	}
+	p.Stops.Add(matching.Stop{Order: is, Trigger: r.Trigger})
+	return nil
+}
+
+// waits checks a record's order that waits for its trigger: it has met no other order.
+func waits(r *event.Record) error {
+	o, i, t := &r.Order, &r.Instructions, r.Trigger
+	switch {
+	case t.Price < 1 || t.When != trading.Rise && t.When != trading.Fall:
+		return fmt.Errorf("order %d waits for a trigger at %v, direction %d", o.ID, t.Price, t.When)
+	case len(o.Trades) > 0 || len(i.Prevented) > 0 || o.Remaining != o.Amount:
+		return fmt.Errorf("order %d waits, but has %d trades, prevents %d orders, and has %v of "+
+			"%v left", o.ID, len(o.Trades), len(i.Prevented), o.Remaining, o.Amount)
+	case i.OCO != (trading.OCO{}) || i.Quote != 0:
+		return fmt.Errorf("order %d waits, and has another half, or spends a sum", o.ID)
+	}
+	return nil
+}
+
+// triggered applies the entry of the pair's first queued stop into the book.
+func (s *State) triggered(p *Pair, r *event.Record, e *Effects) error {
+	o, i := &r.Order, &r.Instructions
+	if err := s.reach(p, r.TimeUs); err != nil {
+		return err
+	}
+	head, any := p.Stops.Head()
+	switch {
+	case !any || head.Order.ID != o.ID || head.Rests != r.Triggered.FromBook:
+		return fmt.Errorf("order %d is triggered (from the book: %v), but the head of the queue "+
+			"is %+v", o.ID, r.Triggered.FromBook, head)
+	case p.Halted || s.maintenance.On:
+		return fmt.Errorf("order %d is triggered while trading on %s is halted (%v) or in "+
+			"maintenance (%v)", o.ID, p.Name, p.Halted, s.maintenance.On)
+	}
+	p.Stops.Remove(o.ID)
+	was := head.Order
+	if head.Rests {
+		was, _, _ = p.takeOut(o.ID, e)
+	}
+	if err := s.same(p, o, &r.Triggered.Was, &was); err != nil {
+		return err
+	}
+	if o.Amount != was.Amount {
+		return fmt.Errorf("order %d of %v is triggered with %v", o.ID, was.Amount, o.Amount)
+	}
+	x := p.instructed[o.ID]
+	if err := entersAs(r, x); err != nil {
+		return err
+	}
+	x.Triggered = true
+	x.Instructions = withPrevented(x.Instructions, i.Prevented)
+	if err := s.enter(p, r, was.Remaining, was.TimeUs, e); err != nil {
+		return err
+	}
+	if head.Rests || len(o.Trades) > 0 || len(i.Prevented) > 0 || o.Rests() {
+		p.changed(r.TimeUs)
+	}
+	return nil
+}
+
+// reach checks the pair and the time of a record that no account has asked for.
+func (s *State) reach(p *Pair, timeUs int64) error {
+	if p == nil {
+		return errors.New("its pair does not exist")
+	}
+	if timeUs < p.timeUs {
+		return fmt.Errorf("its time %d us is before %d us, the last of %s", timeUs, p.timeUs,
+			p.Name)
+	}
+	p.timeUs = timeUs
+	return nil
+}
+
+// same compares a record's order with the open order that it was until then.
+func (s *State) same(p *Pair, o *event.Order, was *event.Was, is *trading.Order) error {
+	a := s.Account(o.Account)
+	if a == nil || is.Account != o.Account || is.Side != o.Side || is.Price != was.Price ||
+		is.Remaining != was.Open || a.ClientIDs.Of(o.ID) != o.ClientID {
+		return fmt.Errorf("order %d (%v %v of account %d at %v, client id %q) is open on %s as %+v",
+			o.ID, o.Side, was.Open, o.Account, was.Price, o.ClientID.String(), p.Name, *is)
+	}
+	return s.possible(o, 1)
+}
+
+// entersAs compares the order of a record that was triggered with what it was told to do. Its price
+// is the one that it had, that of its other half, or one to which it slides.
+func entersAs(r *event.Record, x *trading.Instructed) error {
+	o, i := &r.Order, &r.Instructions
+	want, price := x.Instructions, r.Triggered.Was.Price
+	if twofold(x) {
+		price = x.OCO.Price
+		want.IOC = want.IOC || price == 0
+	}
+	if !sameOrder(i, &want) || o.RestCancelled != (i.Cancelled != 0) {
+		return fmt.Errorf("order %d is triggered as %+v, but was to enter as %+v", o.ID, *i, want)
+	}
+	if price != 0 && o.Price != price && (i.Asked == 0 || !outside(o.Side, price, o.Price)) {
+		return fmt.Errorf("order %d is triggered at %v, but was to enter at %v", o.ID, o.Price,
+			price)
+	}
+	return nil
+}
+
+// sameOrder reports whether instructions are the same, but for what came of them, and for the
+// prevention of trades with its own account, which is over when the order has met no other.
+func sameOrder(i, j *trading.Instructions) bool {
+	return i.Market == j.Market && i.IOC == j.IOC && i.FOK == j.FOK && i.ExpireUs == j.ExpireUs &&
+		i.PostOnly == j.PostOnly && i.Asked == j.Asked && i.Display == j.Display &&
+		i.Quote == j.Quote && i.OCO == j.OCO && (i.SelfTrade == j.SelfTrade || i.SelfTrade == 0)
+}
+
+// expire applies the end of orders whose time is up.
+func (s *State) expire(p *Pair, r *event.Record, e *Effects) error {
+	if err := s.reach(p, r.TimeUs); err != nil {
+		return err
+	}
+	if s.maintenance.On {
+		return errors.New("orders expire in maintenance")
+	}
+	rested := false
+	for k := range r.Expired {
+		v := &r.Expired[k]
+		if err := s.giveID(p, v.ID); err != nil {
+			return err
+		}
+		if x := p.Instructed(v.Order); x == nil || !due(x.ExpireUs, r.TimeUs) {
+			return fmt.Errorf("order %d expires at %d us, before its time", v.Order, r.TimeUs)
+		}
+		o, inBook, ok := p.takeOut(v.Order, e)
+		if !ok || o.Account != v.Account || o.Side != v.Side || o.Price != v.Price ||
+			o.Remaining != v.Open {
+			return fmt.Errorf("order %d expires (%v %v of account %d at %v), but is open as %+v",
+				v.Order, v.Side, v.Open, v.Account, v.Price, o)
+		}
+		s.close(p, o, trading.CancelledExpired, r.TimeUs, e)
+		rested = rested || inBook
+	}
+	if rested {
+		p.changed(r.TimeUs)
+	}
+	return nil
+}
+
+// stops checks a pair's waiting orders against the open orders of accounts, and notes the money
+// that they hold.
+func (c *checker) stops(p *Pair) error {
+	for stop := range p.Stops.All() {
+		o, x := stop.Order, p.Instructed(stop.Order.ID)
+		if x == nil || stop.Rests != twofold(x) || !stop.Rests && !x.Waits() {
+			return fmt.Errorf("stop %d of %s has other instructions: %+v", o.ID, p.Name, x)
+		}
+		if stop.Rests {
+			if rest, ok := p.Book.Get(o.ID); !ok || stop.Trigger != secondHalf(&rest, x).Trigger ||
+				rest.Account != o.Account || rest.Side != o.Side {
+				return fmt.Errorf("stop %d of %s does not rest in the book as it waits: %+v", o.ID,
+					p.Name, rest)
+			}
+			continue
+		}
+		if stop.Trigger != x.Trigger || o.Remaining != o.Amount {
+			return fmt.Errorf("stop %d of %s waits for %+v with %v of %v left, but was told %+v",
+				o.ID, p.Name, stop.Trigger, o.Remaining, o.Amount, x.Trigger)
+		}
+		if err := c.openOrder(p, &o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// instructions checks that each order with instructions is open.
+func (c *checker) instructions(p *Pair) error {
+	for id, x := range p.instructed {
+		o, ok := p.Open(id)
+		if !ok || plain(x) || x.Cancelled != 0 {
+			return fmt.Errorf("order %d of %s has instructions, but is not open, or says nothing",
+				id, p.Name)
+		}
+		if _, waits := p.Stops.Get(id); waits != (twofold(x) || x.Waits()) {
+			return fmt.Errorf("order %d of %s waits: %v, against its instructions", id, p.Name,
+				waits)
+		}
+		if ice := p.Book.Iceberg(id); ice.Hidden > 0 && ice.Display != x.Display ||
+			ice.Hidden > o.Remaining {
+			return fmt.Errorf("order %d of %s hides %v, and displays %v instead of %v", id, p.Name,
+				ice.Hidden, ice.Display, x.Display)
+		}
+	}
+	return nil
+}
