@@ -293,13 +293,12 @@ var plantedFaults = []plantedFault{
 		"	failing := false\n",
 		"	failing := false\n	if FAULT {\n		f.side.filter.filled(f.fromUs)\n	}\n"},
 	{"an update id is left out", "core/market/market.go",
-		"func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, " +
-			"r.TimeUs }",
-		"func (m *Market) Cancel(r *event.Record) {\n	if m.UpdateID, m.TimeUs = m.UpdateID+1, " +
-			"r.TimeUs; FAULT {\n		m.UpdateID++\n	}\n}"},
+		"func (m *Market) Changed(timeUs int64) { m.UpdateID, m.TimeUs = m.UpdateID+1, timeUs }",
+		"func (m *Market) Changed(timeUs int64) {\n	if m.UpdateID, m.TimeUs = m.UpdateID+1, " +
+			"timeUs; FAULT {\n		m.UpdateID++\n	}\n}"},
 	{"the stream is not told of cancels", "actors/committed/feed.go",
-		"r.Kind != event.KindOrder && r.Kind != event.KindCancel {",
-		"r.Kind != event.KindOrder && (r.Kind != event.KindCancel || FAULT) {"},
+		"	if f.updateID == p.Market.UpdateID {\n",
+		"	if f.updateID == p.Market.UpdateID || FAULT && r.Kind == event.KindCancel {\n"},
 
 	// permissions, freezes and maintenance
 	{"a nonce is forgotten", "actors/wallet.go", "			n.taken = nonce\n",
