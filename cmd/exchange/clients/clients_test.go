@@ -12,24 +12,30 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
-// ccxt's class btcalpha works unmodified, on both stores. scripts/test installs its package.
+// ccxt's class btcalpha works unmodified, on both stores. scripts/test installs its packages.
 func TestCCXTTradesOnTheDemo(t *testing.T) {
-	if _, err := os.Stat("node_modules/ccxt"); err != nil {
-		t.Fatal(
-			"ccxt is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or " +
-				"all tests by `make test`, which does it")
-	}
 	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
 		"redis": redistest.Start(t).URL()} {
-		t.Run(name, func(t *testing.T) {
-			s := exchangetest.New(t, store)
-			s.Demo()
-			s.Start()
-			out, err := exec.Command("node", "ccxt.mjs", "http://"+s.Listen).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			t.Logf("%s", out)
-		})
+		t.Run(name, func(t *testing.T) { onTheDemo(t, store, "ccxt.mjs", "ccxt") })
 	}
+	t.Run("2.0.1", func(t *testing.T) {
+		onTheDemo(t, "pebble:"+t.TempDir(), "ccxt.mjs", "ccxt-2.0.1")
+	})
+}
+
+// onTheDemo runs a script with a version of ccxt against a new demo.
+func onTheDemo(t *testing.T, store, script, version string) {
+	t.Helper()
+	if _, err := os.Stat("node_modules/" + version); err != nil {
+		t.Fatalf("%s is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or "+
+			"all tests by `make test`, which does it", version)
+	}
+	s := exchangetest.New(t, store)
+	s.Demo()
+	s.Start()
+	out, err := exec.Command("node", script, "http://"+s.Listen, version).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
 }
