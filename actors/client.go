@@ -32,6 +32,17 @@ type OrderRequest struct {
 	Price    money.Price
 	Amount   money.Amount
 	ClientID event.ClientID
+	Special  *SpecialRequest // nil: a plain order
+}
+
+// A SpecialRequest is what an order says beyond its side, price and amount. An order that spends a
+// sum has Quote, and an amount of 0.
+//
+//tidy:keep the API will take such orders
+type SpecialRequest struct {
+	trading.Instructions                 // as asked; without Prevented and Cancelled
+	Trigger              trading.Trigger // of an order that waits outside the book; zero: none
+	SelfTradeGiven       bool            // false: the account's setting counts
 }
 
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
@@ -42,7 +53,68 @@ func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Comm
 	c.key, c.account, c.pair = key, key.Account, w.Pair
 	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,
 		w.Price, w.Amount, w.ClientID
+	if w.Special != nil {
+		special := *w.Special
+		c.special = &special
+	}
 	c.record.Pair = w.Pair.Number
+	return e.do(c)
+}
+
+// An AmendRequest is a change of an open order, with its fields checked against the pair's rules.
+// Fields of 0 change nothing.
+//
+//tidy:keep the API will take amends
+type AmendRequest struct {
+	Order    uint64 // 0: the one with ClientID
+	ClientID event.ClientID
+	Amount   money.Amount // the new original amount
+	Price    money.Price
+	Display  money.Amount
+	Trigger  money.Price // of an order that waits for one
+	ExpireUs int64       // Unix microseconds
+	PostOnly bool        // it never takes from now on
+	Slide    bool        // where it would take, it moves to a price at which it does not
+}
+
+// Amend changes an open order; as Place. The record is a KindAmended. It is refused for
+// RefusedNotOpen when there is no such open order.
+//
+//tidy:keep the API will take amends
+func (e *Engine) Amend(key *directory.Key, nonce uint64, a *AmendRequest) (*Command, error) {
+	c := newCommand(event.KindAmended)
+	c.key, c.account = key, key.Account
+	c.order.nonce, c.order.id = nonce, a.Order
+	if a.Order == 0 {
+		c.order.clientID = a.ClientID
+	}
+	c.amend = &amendRequest{AmendRequest: *a}
+	return e.do(c)
+}
+
+// SetTrading sets what the account's orders do that name no self-trade mode; as Place. The record
+// is a KindSettings.
+//
+//tidy:keep the API will take settings
+func (e *Engine) SetTrading(key *directory.Key, nonce uint64, mode trading.SelfTrade) (*Command,
+	error) {
+	c := newCommand(event.KindSettings)
+	c.key, c.account = key, key.Account
+	c.order.nonce, c.setting = nonce, mode
+	return e.do(c)
+}
+
+// SetSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter when
+// the seconds are over without another call. 0 seconds disarm it. Otherwise as Place. The record is
+// a KindSwitch.
+//
+//tidy:keep the API will take switches
+func (e *Engine) SetSwitch(key *directory.Key, nonce uint64, seconds uint32,
+	f CancelFilter) (*Command, error) {
+	c := newCommand(event.KindSwitch)
+	c.key, c.account, c.pair = key, key.Account, f.Pair
+	c.order.nonce, c.order.side, c.order.clientID = nonce, f.Side, f.Prefix
+	c.switching.seconds = seconds
 	return e.do(c)
 }
 

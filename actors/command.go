@@ -57,6 +57,13 @@ type request struct {
 	withdrawal withdrawalRequest
 	admin      Admin      // of an operator; the registry fills in what came of it
 	partOf     *cancelAll // KindCancel: the cancel-all that it is part of
+
+	special   *SpecialRequest   // KindOrder: its instructions; nil: it is plain
+	amend     *amendRequest     // KindAmended
+	setting   trading.SelfTrade // KindSettings
+	switching switchRequest     // KindSwitch
+	// KindCancel: the switch that cancels, CancelledSwitch or CancelledDisconnect; 0: it is none
+	swept trading.Reason
 }
 
 // Admin is an operator's request: its fields, and then its outcome.
@@ -85,10 +92,12 @@ type Admin struct {
 // A decision is the actors' answer to a request, beside its record.
 type decision struct {
 	outcome   Outcome
-	ticket    uint64           // the wallet's number for the command, while it is out
-	reserved  reservation      // in the wallet
-	shortfall reservation      // needed - available, when funds were refused
-	bound     money.Price      // of the price, when it was refused for the pair's band
+	ticket    uint64      // the wallet's number for the command, while it is out
+	reserved  reservation // in the wallet
+	shortfall reservation // needed - available, when funds were refused
+	// of the price, when it was refused for the pair's band; of the last trade, when it was refused
+	// because that would trigger it
+	bound     money.Price
 	lastNonce uint64           // of the key, when its nonce was refused
 	takenBy   uint64           // the order that has its client order id, when that was refused
 	cancelled []uint64         // kindCancelAll: the orders
@@ -104,9 +113,21 @@ type orderRequest struct {
 	side   trading.Side // kindCancelAll: the only one, or 0
 	price  money.Price
 	amount money.Amount
-	// KindCancel: instead of id, if it is not zero; kindCancelAll: the beginning of the ids
+	// KindCancel and KindAmended: instead of id, if it is not zero; kindCancelAll and KindSwitch:
+	// the beginning of the ids
 	clientID event.ClientID
 	look     committed.ClientIDLook // for clientID
+}
+
+// An amendRequest has the fields of a KindAmended beside the order's id.
+type amendRequest struct {
+	AmendRequest
+	selfTrade trading.SelfTrade // the account's setting, from its wallet
+}
+
+// A switchRequest has the fields of a KindSwitch. The filter is where a kindCancelAll has it.
+type switchRequest struct {
+	seconds uint32 // 0: it is disarmed
 }
 
 // A withdrawalRequest has the fields of a KindWithdrawal or a KindWithdrawalMoved.
@@ -191,7 +212,8 @@ func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 	return c.shortfall.currency, c.shortfall.amount
 }
 
-// Bound returns the worst price that was possible when the refusal's reason is RefusedPriceBand.
+// Bound returns the worst price that was possible when the refusal's reason is RefusedPriceBand. It
+// returns the price of the last trade when the reason is RefusedWouldTrigger.
 func (c *Command) Bound() money.Price { return c.bound }
 
 // LastNonce returns the highest nonce that the key had used when the refusal's reason is

@@ -88,6 +88,12 @@ type Limits struct {
 
 	OpenOrdersPerAccountAndBook int
 
+	StopsPerAccountAndBook int // orders that wait for a trigger
+	StopsPerBook           int
+	GTDPerAccountAndBook   int // orders that expire
+	GTDPerBook             int
+	TriggersInFlight       int // triggered orders on their way, beside one of each book
+
 	// ClientIDHold is for how long a client order id is taken after its order was placed, or for as
 	// long as the order is open; 0: for as long as the store keeps the order.
 	ClientIDHold time.Duration
@@ -103,6 +109,9 @@ type Timing struct {
 	OwnerCheck time.Duration // between two beats of an owner, and between two looks of a standby
 	OwnerStale time.Duration // age of the last confirmation from which private reads are refused
 	Projection time.Duration // between two projections
+	// SwitchGrace is how long a dead man's switch that came due during maintenance waits behind its
+	// end.
+	SwitchGrace time.Duration
 }
 
 // A WithdrawalPolicy says how withdrawals are confirmed.
@@ -120,11 +129,13 @@ var (
 		OpenOrdersPerAccountAndBook: 5_000, PendingWithdrawals: 100, KeysPerAccount: 100,
 		Accounts: 1_000_000,
 		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10,
+		StopsPerAccountAndBook: 200, StopsPerBook: 100_000,
+		GTDPerAccountAndBook: 1_000, GTDPerBook: 100_000, TriggersInFlight: 4_096,
 		ClientIDHold: 24 * time.Hour, ClientIDFilter: 32 << 20}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond,
 		StallMax:   time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second,
-		Projection: 200 * time.Millisecond}
+		Projection: 200 * time.Millisecond, SwitchGrace: 10 * time.Second}
 	DefaultWithdrawal = WithdrawalPolicy{CodeValid: time.Hour, CodeTries: 5}
 	DefaultSnapshot   = committed.SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000,
 		MinInterval: time.Minute}
