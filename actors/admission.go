@@ -28,8 +28,13 @@ type admission struct {
 	// capacity 1: an operator holds it while changing maintenance
 	maintaining chan struct{}
 	paused      atomic.Bool // an audit looks at the deciding side
-	rounds      rounds      // of looks for client order ids
-	clockError  func() time.Duration
+
+	busyBooks atomic.Int64 // that do something without a command
+	triggers  atomic.Int64 // triggered orders on their way, but for one of each book
+	heldBooks atomic.Bool  // they start nothing without a command, for maintenance
+
+	rounds     rounds // of looks for client order ids
+	clockError func() time.Duration
 }
 
 // lagging tells how many records the committed side is behind, and how many rows the store is.
@@ -48,6 +53,7 @@ func (a *admission) connect(s *state.State, j *journal, fold lagging) {
 	a.journal, a.fold = j, fold
 	a.rounds.begin(s.Seq())
 	if m := s.Maintenance(); m.On {
+		a.heldBooks.Store(true)
 		a.maintenance.Store(&m)
 	}
 }
@@ -109,7 +115,42 @@ func (a *admission) settleMaintenance(m *event.Maintenance) {
 		return
 	}
 	now := *m
+	a.heldBooks.Store(true)
 	a.maintenance.Store(&now)
+}
+
+// quiet reports whether nothing is in flight: no command, and nothing that a book does without one.
+func (a *admission) quiet() bool {
+	return a.commandsInFlight() == 0 && a.busyBooks.Load() == 0 && a.journal.pending.Load() == 0
+}
+
+// countBook implements bookOut.
+func (a *admission) countBook(n int64) { a.busyBooks.Add(n) }
+
+// booksMayStart implements bookOut.
+func (a *admission) booksMayStart() bool {
+	return !a.heldBooks.Load() && !a.paused.Load() && !a.life.stopping.Load()
+}
+
+// takeTriggerSlot implements bookOut.
+func (a *admission) takeTriggerSlot() bool {
+	if a.triggers.Add(1) <= int64(a.limits.TriggersInFlight) {
+		return true
+	}
+	a.triggers.Add(-1)
+	return false
+}
+
+// giveTriggerSlot implements bookOut.
+func (a *admission) giveTriggerSlot() { a.triggers.Add(-1) }
+
+// nowUs returns the time with which a command would be stamped now.
+func (a *admission) nowUs() int64 {
+	now := time.Now().UnixMicro()
+	if a.clockError != nil {
+		now += a.clockError().Microseconds()
+	}
+	return now
 }
 
 // commandsInFlight returns the number of commands of clients and operators.

@@ -46,9 +46,7 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 
 // rest waits until nothing is in flight.
 func (c *comparison) rest(ctx context.Context) error {
-	return c.within(ctx, func() bool {
-		return c.commandsInFlight() == 0 && c.journal.pending.Load() == 0
-	})
+	return c.within(ctx, c.quiet)
 }
 
 // A present tells an audit how far a running engine has gone on.

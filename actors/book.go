@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/matching"
@@ -17,16 +18,32 @@ import (
 )
 
 // A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox
-// is the order of the pair. Time comes with a command, ids come from the engine's counters, and the
-// outcome of each command is one entry of the journal.
+// is the order of the pair. Time comes with a command or a tick, ids come from the engine's
+// counters, and the outcome of each command is one entry of the journal.
 type book struct {
 	*bookShares
 	pair       *directory.Pair
 	orders     *matching.Book
 	halted     bool
 	lastTimeUs int64
+	expiryUs   int64       // at which the next order expires
 	last       money.Price // of the newest trade, 0 before the first
 	fills      []matching.Fill
+
+	stops    *matching.Stops
+	standing map[uint64]*standing
+	expiries matching.Schedule // of the orders that expire
+	result   matching.Result
+
+	waiting    mailbox.FIFO[*Command] // while more orders are due than one turn expires
+	unitsOut   int                    // of its own, submitted and not released
+	triggerOut bool                   // one of them is the triggered order that it may always have
+	spareUnits []*unit
+	counted    bool         // it counts as in flight
+	called     bool         // its message to itself is on its way
+	wakeUs     int64        // as in wakeAtUs
+	wakeAtUs   atomic.Int64 // from when on the ticker wakes it
+	ticked     atomic.Bool  // a tick is on its way
 }
 
 // bookShares has the parts that all books of an engine share.
@@ -36,18 +53,40 @@ type bookShares struct {
 	fees    *fees
 	journal *journal
 	clock   *clockAlarm
+	out     bookOut
 }
 
-// newBook makes the book of a pair, with the open orders that the state has.
-func newBook(p *directory.Pair, market *state.Pair, shared *bookShares) *book {
+// newBook makes the book of a pair, with the open orders that the state has. It goes on with the
+// state's queue.
+func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
+	market := s.Pair(p.Number)
 	b := &book{bookShares: shared, pair: p, orders: matching.New(), halted: market.Halted,
-		lastTimeUs: market.LastTimeUs(), last: market.Market.Last()}
+		lastTimeUs: market.LastTimeUs(), last: market.Market.Last(),
+		stops: matching.NewStops(), standing: map[uint64]*standing{}}
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		for order := range market.Book.Orders(side) {
-			b.orders.Add(order)
+		for order, iceberg := range market.Book.Open(side) {
+			b.orders.AddIceberg(order, iceberg)
+			b.recover(order, s, market)
 		}
 	}
+	for stop := range market.Stops.All() {
+		b.stops.Add(stop)
+		if !stop.Rests {
+			b.recover(stop.Order, s, market)
+		}
+	}
+	b.noteExpiry()
 	return b
+}
+
+// recover notes what the state knows of an open order.
+func (b *book) recover(o trading.Order, s *state.State, market *state.Pair) {
+	x := market.Instructed(o.ID)
+	if x == nil {
+		return
+	}
+	is := standingOf(x, s.Account(o.Account).ClientIDs.Of(o.ID))
+	b.stand(o.ID, &is)
 }
 
 // counters give ids. An id that was drawn and never journaled was never shown, so it may be given
@@ -89,6 +128,13 @@ func (b *book) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *Command:
 		b.decide(m)
+	case *unit:
+		b.released(m)
+	case bookGoesOn:
+		b.called = false
+		b.goOn()
+	case bookTick:
+		b.tick(m.timeUs)
 	case *probe:
 		m.Run(b)
 	}
@@ -101,17 +147,33 @@ func (b *book) decide(c *Command) {
 	if b.lastTimeUs-c.timeUs > clockToleranceUs {
 		b.clock.behind(b.pair.Name, b.lastTimeUs-c.timeUs)
 	}
-	c.timeUs = max(c.timeUs, b.lastTimeUs)
-	b.lastTimeUs = c.timeUs
+	b.lastTimeUs = max(c.timeUs, b.lastTimeUs)
+	if b.lastTimeUs >= b.expiryUs && b.mustWait(c) {
+		return
+	}
+	b.act(c)
+}
+
+// act decides a command now.
+func (b *book) act(c *Command) {
+	c.timeUs = b.lastTimeUs
 	switch c.kind {
 	case event.KindCancel:
 		b.cancel(c)
 	case event.KindHalt:
 		b.halt(c)
+	case event.KindAmended:
+		b.amend(c)
 	default:
 		b.place(c)
 	}
+	if b.stops.Queued() > 0 {
+		b.count()
+	}
 	b.journal.submit(&c.entry)
+	if b.counted {
+		b.run()
+	}
 }
 
 // halt makes the book refuse orders from here on, or take them again.
@@ -124,27 +186,26 @@ func (b *book) halt(c *Command) {
 }
 
 func (b *book) place(c *Command) {
+	if c.special != nil {
+		b.placeSpecial(c)
+		return
+	}
 	w := &c.order
 	if b.halted {
 		c.refuse(event.RefusedHalted)
 		return
 	}
-	if bound := b.bound(w.side); bound != 0 &&
-		(w.side == trading.Buy && w.price > bound || w.side == trading.Sell && w.price < bound) {
-		c.bound = bound
+	if !b.inBand(c, w.price, b.last) {
 		c.refuse(event.RefusedPriceBand)
 		return
 	}
 	// A full book still takes orders that trade: the rest of one takes the place of a maker.
-	if b.orders.Len() >= b.limits.OpenOrdersPerBook && !b.crosses(w.side, w.price) {
+	if b.full() && !b.crosses(w.side, w.price) {
 		c.refuse(event.RefusedBookLimit)
 		return
 	}
 	fills, rest, cut := b.orders.Match(w.side, w.price, w.amount, b.limits.MaxFills, b.fills[:0])
 	b.fills = fills
-	if n := len(fills); n > 0 {
-		b.last = fills[n-1].Price
-	}
 	r := c.begin(event.KindOrder, b.pair.Number)
 	trades := r.Order.Trades[:0]
 	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(),
@@ -163,21 +224,25 @@ func (b *book) place(c *Command) {
 			Price: w.price, Amount: w.amount,
 			Remaining: rest, TimeUs: c.timeUs})
 	}
+	if n := len(fills); n > 0 {
+		b.forgetMakers(fills)
+		b.traded(fills[0].Price, fills[n-1].Price, w.side)
+	}
 	c.outcome = Accepted
 	c.encode()
 }
 
 // bound returns the worst price that an order may have, for its owner, 0 if it may have any.
-func (b *book) bound(side trading.Side) money.Price {
+func (b *book) bound(side trading.Side, reference money.Price) money.Price {
 	band, tick := b.pair.PriceBand, b.pair.PriceTick
 	switch {
-	case band == 0 || b.last == 0:
+	case band == 0 || reference == 0:
 		return 0
 	case side == trading.Buy:
-		bound := b.last.Above(band)
+		bound := reference.Above(band)
 		return bound - bound%tick
 	}
-	bound := b.last.Below(band)
+	bound := reference.Below(band)
 	if rest := bound % tick; rest > 0 {
 		bound += min(tick-rest, money.MaxPrice-bound)
 	}
@@ -192,14 +257,24 @@ func (b *book) crosses(side trading.Side, price money.Price) bool {
 
 func (b *book) cancel(c *Command) {
 	o, ok := b.orders.Cancel(c.order.id)
+	if len(b.standing) > 0 {
+		if !ok {
+			o, ok = b.find(c.order.id)
+		}
+		b.forget(c.order.id)
+	}
 	if !ok {
 		c.refuse(event.RefusedNotOpen)
 		return
 	}
-	r := c.begin(event.KindCancel, b.pair.Number)
+	kind := event.KindCancel
+	if c.swept != 0 {
+		kind = event.KindSwept
+	}
+	r := c.begin(kind, b.pair.Number)
 	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account,
 		Key: c.keyNumber(), Nonce: c.order.nonce,
-		Side: o.Side, Price: o.Price, Remaining: o.Remaining}
+		Side: o.Side, Price: o.Price, Remaining: o.Remaining, Reason: c.swept}
 	c.outcome = Accepted
 	c.encode()
 }

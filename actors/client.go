@@ -32,7 +32,8 @@ type OrderRequest struct {
 	Price    money.Price
 	Amount   money.Amount
 	ClientID event.ClientID
-	Special  *SpecialRequest // nil: a plain order
+	// nil: a plain order
+	Special *SpecialRequest //tidy:keep the API will take such orders
 }
 
 // A SpecialRequest is what an order says beyond its side, price and amount. An order that spends a

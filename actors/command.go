@@ -196,8 +196,9 @@ func (c *Command) answer(o Outcome) {
 // Outcome returns how the command ended. It is valid after the reply.
 func (c *Command) Outcome() Outcome { return c.outcome }
 
-// Record returns the journaled record: KindOrder or KindCancel when accepted, KindRefusal when
-// refused. It is valid from the reply until Free.
+// Record returns the journaled record: of the command's kind when accepted, KindRefusal when
+// refused. An order with instructions is a KindInstructed or a KindStop. It is valid from the reply
+// until Free.
 func (c *Command) Record() *event.Record { return &c.record }
 
 // Cancelled returns the orders that a CancelAll cancelled, in order of their ids.

@@ -82,7 +82,7 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 			begin := time.Now()
 			part.take(c.books[p.Number-1], c.orders)
 			c.committed.LookBehind(c.journal.submitted(), func() {
-				done, differ = part.with(c.committed.State().Pair(p.Number))
+				done, differ = part.with(c.committed.State())
 				close(compared)
 			})
 			stood = c.stood(begin)

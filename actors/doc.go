@@ -24,6 +24,10 @@
 //	withdrawal.go           money out
 //	cancelall.go            cancelling all orders of an account
 //	book.go                 matching
+//	book_special.go         orders with instructions
+//	book_amend.go           changes of open orders
+//	book_stops.go           triggered orders, and all that a book does without a command
+//	book_expiry.go          orders that expire
 //	fees.go                 the cost of trades
 //	registry.go             account names, keys, deposit references
 //	registry_settings.go    halts, freezes, fees, maintenance
@@ -43,6 +47,7 @@
 //	channels.go             the actors of stream channels
 //	backup.go               a backup of a running engine
 //	verify.go               both sides compared at rest
+//	verify_book.go          what is compared of a book
 //	compare.go              both sides compared while all goes on
 //	audit.go                an audit of a running engine
 //	stats.go                numbers for monitoring

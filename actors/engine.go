@@ -153,7 +153,7 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 func (e *Engine) run() {
 	start := e.opts.scheduler.Start
 	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
-		log: e.log})
+		wake: e.wakeBooks, log: e.log})
 	start(e.journal)
 	start(e.projector)
 	if e.mailer != nil {
@@ -265,12 +265,12 @@ func (h readHost) TurnAway(why committed.Refusal) error {
 // spawnBooks starts the book of each configured pair.
 func (e *Engine) spawnBooks(s *state.State) (err error) {
 	shared := &bookShares{limits: &e.opts.Limits, ids: &e.ids, fees: e.fees, journal: e.journal,
-		clock: &clockAlarm{log: e.log}}
+		clock: &clockAlarm{log: e.log}, out: e}
 	e.books = make([]*book, len(s.Pairs()))
 	pairs := e.Pairs()
 	err = atOnce(len(pairs), func(i int) error {
 		p := pairs[i]
-		e.books[p.Number-1] = newBook(p, s.Pair(p.Number), shared)
+		e.books[p.Number-1] = newBook(p, s, shared)
 		return nil
 	})
 	if err != nil {
@@ -348,13 +348,40 @@ func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *settled, *releasedCancel, *committed.Released, *releasedCommand, *lookup,
-			*keyEnded, forgetClosed:
+			*keyEnded, forgetClosed, *unit, bookGoesOn:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
 		}
 	}
 }
+
+// settleMaintenance follows a maintenance that begins or ends. Its end tells each book before
+// clients are admitted.
+func (e *Engine) settleMaintenance(m *event.Maintenance) {
+	if !m.On {
+		e.heldBooks.Store(false)
+		e.wakeBooks()
+	}
+	e.admission.settleMaintenance(m)
+}
+
+// wakeBooks tells the time to the books that have something due.
+func (e *Engine) wakeBooks() {
+	if !e.booksMayStart() {
+		return
+	}
+	nowUs := e.nowUs()
+	for _, p := range e.Pairs() {
+		b := e.books[p.Number-1]
+		if b.wakeAtUs.Load() <= nowUs && b.ticked.CompareAndSwap(false, true) {
+			e.root.Send(p.Book, bookTick{nowUs})
+		}
+	}
+}
+
+// callBook implements bookOut.
+func (e *Engine) callBook(b *book) { e.root.Send(b.pair.Book, bookGoesOn{}) }
 
 // lag returns how many released records the committed side, or the imager behind it, has yet to
 // fold, and how many of its rows the store does not have.

@@ -14,6 +14,7 @@ type entry struct {
 	encoded []byte        // the record's bytes; submit copies them
 	trace   metrics.Trace // zero: not traced
 	command *Command      // to be answered at the release; nil: there is none
+	unit    *unit         // to be given back to its book at the release; nil: there is none
 }
 
 // encode makes the record's bytes: the last step before submit.

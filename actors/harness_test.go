@@ -264,7 +264,7 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 func (g *gated) end() {
 	g.t.Helper()
 	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
-	eventually(g.t, "nothing is in flight", func() bool { return g.e.inFlight.Load() == 0 })
+	eventually(g.t, "nothing is in flight", g.e.quiet)
 	if err := g.e.VerifyAtRest(); err != nil {
 		g.t.Error(err)
 	}

@@ -109,7 +109,11 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 	}
 	closed := &event.Maintenance{On: true, Message: message}
 	mine := e.maintenance.CompareAndSwap(nil, closed)
+	e.heldBooks.Store(true)
 	err := e.none(ctx, &e.inFlight)
+	if err == nil {
+		err = e.none(ctx, &e.busyBooks)
+	}
 	if err == nil {
 		a, err = e.askRegistry(event.KindMaintenance, operator, a)
 		// the record may still be made, and then the registry settles it
@@ -118,6 +122,7 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 		}
 	}
 	if err != nil && mine {
+		e.heldBooks.Store(false)
 		e.maintenance.CompareAndSwap(closed, nil) // nothing was done
 	}
 	return a, err

@@ -22,6 +22,8 @@ func (e *Engine) release(b *batch) {
 			e.meter.Traced(&n.trace, b.appending, b.durable)
 		}
 		switch c := n.command; {
+		case n.unit != nil:
+			e.root.Send(e.Numbered(n.record.Pair).Book, n.unit)
 		case c == nil: // no client asked for it
 		case c.partOf != nil:
 			e.root.Send(c.account.Wallet, &releasedCancel{c})
@@ -41,8 +43,13 @@ func (e *Engine) count(b *batch) {
 		r := &n.record
 		j.Records[r.Kind]++
 		switch r.Kind {
-		case event.KindOrder:
+		case event.KindOrder, event.KindInstructed, event.KindTriggered, event.KindAmended:
 			j.Trades += uint64(len(r.Order.Trades))
+			if r.Kind != event.KindOrder {
+				j.Prevented += uint64(len(r.Instructions.Prevented))
+			}
+		case event.KindExpired:
+			j.Expired += uint64(len(r.Expired))
 		case event.KindRefusal:
 			j.Refused[r.Refusal.Reason]++
 		}

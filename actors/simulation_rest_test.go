@@ -35,7 +35,7 @@ func (s *sim) atRest(l *life) error {
 	}
 	errs := []error{c.State().Check(), s.sameState(c.State())}
 	for _, p := range e.Pairs() {
-		errs = append(errs, e.verifyBook(p, c.State().Pair(p.Number)),
+		errs = append(errs, e.verifyBook(p, c.State()),
 			s.sameOrders(c.State().Pair(p.Number)))
 		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
 			errs = append(errs, fmt.Errorf("%s is halted: %v, not %v", p.Name, p.Halted(), halted))

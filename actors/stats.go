@@ -24,6 +24,11 @@ type Stats struct {
 	Trades     uint64
 	Orders     uint64 // accepted ones
 	Cancels    uint64 // of orders, each order of a cancel-all counted
+	// Orders that were triggered, that expired, and that were taken out before they traded with
+	// their own account.
+	Triggered uint64 //tidy:keep the metrics will show it
+	Expired   uint64 //tidy:keep the metrics will show it
+	Prevented uint64 //tidy:keep the metrics will show it
 
 	UnknownOutcomes, UnansweredReads uint64 // whose handlers stopped waiting
 
@@ -147,10 +152,13 @@ func behind(ahead, at uint64) uint64 { return max(ahead, at) - at }
 func (s *Stats) journal(j *metrics.Journal) {
 	j.Lock()
 	kinds, refused := j.Records, j.Refused
+	s.Expired, s.Prevented = j.Expired, j.Prevented
 	s.Trades, s.BatchRecords, s.BatchBytes, s.Append = j.Trades, j.BatchRecords.Clone(),
 		j.BatchBytes.Clone(), j.Append.Clone()
 	j.Unlock()
-	s.Orders, s.Cancels = kinds[event.KindOrder], kinds[event.KindCancel]
+	s.Orders = kinds[event.KindOrder] + kinds[event.KindInstructed] + kinds[event.KindStop]
+	s.Cancels = kinds[event.KindCancel] + kinds[event.KindSwept]
+	s.Triggered = kinds[event.KindTriggered]
 	for k, n := range kinds {
 		// a number without a kind is left out
 		if name := event.Kind(k).String(); !strings.HasPrefix(name, "kind ") {

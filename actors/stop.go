@@ -61,7 +61,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 // drain waits until nothing is in flight.
 func (e *Engine) drain(ctx context.Context) error {
 	err := e.until(ctx, func() bool {
-		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 && e.ReadsInFlight() == 0
+		return e.quiet() && e.ReadsInFlight() == 0
 	})
 	if err != nil && err == ctx.Err() {
 		return fmt.Errorf("stopping with %d commands in flight: %w", e.commandsInFlight(), err)

@@ -10,7 +10,6 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/ledger"
-	"exchange/core/matching"
 	"exchange/core/state"
 )
 
@@ -66,7 +65,7 @@ func (e *Engine) VerifyAtRest() (err error) {
 func (e *Engine) verify(s *state.State) error {
 	errs := []error{s.Check()}
 	for _, p := range e.Pairs() {
-		e.probe(p.Book, func() { errs = append(errs, e.verifyBook(p, s.Pair(p.Number))) })
+		e.probe(p.Book, func() { errs = append(errs, e.verifyBook(p, s)) })
 	}
 	for _, a := range s.Accounts() {
 		e.probeWallet(e.dir.Account(a.ID), func(w *wallet) {
@@ -77,43 +76,14 @@ func (e *Engine) verify(s *state.State) error {
 }
 
 // verifyBook compares a whole book at rest.
-func (e *Engine) verifyBook(p *directory.Pair, market *state.Pair) error {
-	part := &bookPart{pair: p}
-	for part.take(e.books[p.Number-1], market.Book.Len()+1); ; {
-		if done, err := part.with(market); done || err != nil {
+func (e *Engine) verifyBook(p *directory.Pair, s *state.State) error {
+	part, n := &bookPart{pair: p}, s.Pair(p.Number).OpenOrders()+1
+	for {
+		part.take(e.books[p.Number-1], n)
+		if done, err := part.with(s); done || err != nil {
 			return err
 		}
-		part.take(e.books[p.Number-1], market.Book.Len()+1)
 	}
-}
-
-// A bookPart is some orders of a book, and whether its pair is halted, as the book's actor has it.
-type bookPart struct {
-	pair   *directory.Pair
-	halted bool
-	orders matching.Comparison
-}
-
-// take copies the next n orders, on the turn of the book.
-func (b *bookPart) take(from *book, n int) {
-	b.halted = from.halted
-	b.orders.Take(from.orders, n)
-}
-
-// with compares the copies with the committed book, which has all that the book had decided, and no
-// more. It reports whether these were the last orders.
-func (b *bookPart) with(market *state.Pair) (done bool, err error) {
-	if b.halted != market.Halted {
-		return true, fmt.Errorf("%s: the working book is halted: %v, the committed one: %v",
-			b.pair.Name, b.halted, market.Halted)
-	}
-	done, differ := b.orders.With(market.Book)
-	if differ != nil {
-		working, committed := differ.Texts()
-		return true, fmt.Errorf("%s: the working book has %s where the committed one has %s",
-			b.pair.Name, working, committed)
-	}
-	return done, nil
 }
 
 // verifyWallet compares a wallet that has nothing in flight. With reading it allows for reads in

@@ -40,9 +40,10 @@ type PairRules struct {
 	PriceTick         money.Price   // of which a price is a multiple; 0: as PricePrecision says
 	AmountStep        money.Amount  // of which an amount is a multiple; 0: as AmountPrecision says
 	PriceBand         money.Rate    // how far beyond the last trade a price may be; 0: any
-	MarketCollar      money.Rate    // how far beyond the best price a market order may go
-	StopCollar        money.Rate    // how far beyond its trigger a stop may go that has no price
-	Fees              state.FeeRates
+	// how far beyond the best price a market order may go
+	MarketCollar money.Rate //tidy:keep the API will bound orders by it
+	StopCollar   money.Rate // how far beyond its trigger a stop may go that has no price
+	Fees         state.FeeRates
 }
 
 // A Currency is one currency of the configuration with its number.

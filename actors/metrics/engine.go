@@ -122,6 +122,8 @@ type Journal struct {
 	Records [numbers]uint64 // by event.Kind
 	Refused [numbers]uint64 // by event.Refusal's Reason
 	Trades  uint64
+	// orders that expired, and orders that were taken out before they traded with their own account
+	Expired, Prevented uint64
 
 	BatchRecords Distribution // records
 	BatchBytes   Distribution // bytes

@@ -395,3 +395,6 @@ func (p *Pair) endsAtOwn(o *event.Order, i *trading.Instructions) bool {
 	return i.SelfTrade == trading.SelfTradeCancelNewest && any && next.Account == o.Account &&
 		!outside(o.Side, next.Price, o.Price)
 }
+
+// InstructedOrders returns the number of the pair's open orders that Instructed knows.
+func (p *Pair) InstructedOrders() int { return len(p.instructed) }

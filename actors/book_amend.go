@@ -1,0 +1,244 @@
+package actors
+
+import (
+	"fmt"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// A change is an amend while its book decides it: the open order as it was, and as it is to be.
+type change struct {
+	was     trading.Order
+	stop    matching.Stop // its id is 0: the order waits for nothing
+	is      standing      // its Instructions without what came of them
+	price   money.Price
+	amount  money.Amount
+	trigger trading.Trigger // of an order that waits outside the book
+}
+
+// outside reports whether the order waits outside the book.
+func (x *change) outside() bool { return x.stop.Order.ID != 0 && !x.stop.Rests }
+
+// keeps reports whether the order keeps its place.
+func (x *change) keeps() bool { return x.price == x.was.Price && x.amount <= x.was.Amount }
+
+// filled returns how much of the order was filled before.
+func (x *change) filled() money.Amount { return x.was.Amount - x.was.Remaining }
+
+// amend decides a change of an open order.
+func (b *book) amend(c *Command) {
+	x, open := b.changeOf(c)
+	if !open {
+		c.refuse(event.RefusedNotOpen)
+		return
+	}
+	if due(x.is.ExpireUs, c.timeUs) {
+		b.endByAmend(c, x, trading.CancelledExpired)
+		return
+	}
+	if x.amount <= x.filled() {
+		b.endByAmend(c, x, trading.CancelledAmended)
+		return
+	}
+	if reason := b.refusalOfAmend(c, x); reason != 0 {
+		c.refuse(reason)
+		return
+	}
+	b.checkReserve(c, x)
+	switch {
+	case x.outside():
+		b.amendStop(c, x)
+	case x.keeps():
+		b.amendInPlace(c, x)
+	default:
+		b.amendAnew(c, x)
+	}
+}
+
+// changeOf returns the change that an amend asks for; false: there is no such open order.
+func (b *book) changeOf(c *Command) (*change, bool) {
+	o, open := b.find(c.order.id)
+	if !open {
+		return nil, false
+	}
+	x, a := &change{was: o, price: o.Price, amount: o.Amount}, c.amend
+	x.is.clientID = c.order.clientID
+	if s := b.standing[o.ID]; s != nil {
+		x.is = *s
+	}
+	x.stop, _ = b.stops.Get(o.ID)
+	if x.outside() {
+		x.trigger = x.stop.Trigger
+	}
+	if a.Price != 0 {
+		x.price = a.Price
+	}
+	if a.Amount != 0 {
+		x.amount = a.Amount
+	}
+	if a.ExpireUs != 0 {
+		x.is.ExpireUs = a.ExpireUs
+	}
+	if a.Display != 0 {
+		x.is.Display = a.Display
+	}
+	if a.Trigger != 0 && x.outside() {
+		x.trigger.Price = a.Trigger
+	}
+	if a.Trigger != 0 && x.stop.Rests {
+		x.is.OCO.Trigger = a.Trigger
+	}
+	x.is.PostOnly = x.is.PostOnly || a.PostOnly || a.Slide
+	return x, true
+}
+
+// refusalOfAmend returns why a change is refused, 0 if it is not. A post-only order may get another
+// price than was asked for.
+func (b *book) refusalOfAmend(c *Command, x *change) uint8 {
+	a, lasts := c.amend, x.keeps() || x.outside()
+	if b.halted && !lasts {
+		return event.RefusedHalted
+	}
+	if b.wouldTrigger(a, x) {
+		c.bound = b.last
+		return event.RefusedWouldTrigger
+	}
+	if !mayRest(&x.is.Instructions) &&
+		(x.is.PostOnly || x.is.Display != 0 || x.is.ExpireUs != 0) {
+		return event.RefusedWouldTrade // it takes at once when it is triggered
+	}
+	c.order.side = x.was.Side
+	reference := b.last
+	if x.outside() {
+		reference = x.trigger.Price
+	}
+	if (a.Price != 0 || a.Trigger != 0 && x.outside()) && !b.inBand(c, x.price, reference) {
+		return event.RefusedPriceBand
+	}
+	if a.Slide || x.is.Asked != 0 && a.Price != 0 {
+		x.is.Asked = x.price
+	}
+	if x.is.PostOnly && !lasts {
+		price, ok := b.aside(x.was.Side, x.price, x.amount, x.is.Asked != 0)
+		if !ok {
+			return event.RefusedWouldTrade
+		}
+		x.price = price
+	}
+	if s := b.standing[x.was.ID]; a.ExpireUs != 0 && (s == nil || s.ExpireUs == 0) &&
+		b.expiries.Len() >= b.limits.GTDPerBook {
+		return event.RefusedGTDLimit
+	}
+	return 0
+}
+
+// wouldTrigger reports whether a change is one that the last price triggers at once, or comes too
+// late: the order was triggered already.
+func (b *book) wouldTrigger(a *amendRequest, x *change) bool {
+	fall := trading.Trigger{Price: x.is.OCO.Trigger, When: trading.Fall}
+	switch {
+	case x.outside():
+		return a.Trigger != 0 && (x.stop.Queued || b.reached(x.trigger))
+	case x.stop.Rests:
+		return x.stop.Queued && (a.Trigger != 0 || !x.keeps()) || fall.Price >= x.price ||
+			a.Trigger != 0 && b.reached(fall)
+	}
+	return a.Trigger != 0 // it waits for no trigger, or does not any more
+}
+
+// checkReserve checks that the wallet has reserved what the change needs.
+func (b *book) checkReserve(c *Command, x *change) {
+	base, quote := b.pair.BaseNumber, b.pair.QuoteNumber
+	_, held := ledger.Need(x.was.Side, x.was.Price, x.was.Remaining, base, quote)
+	_, need := ledger.Need(x.was.Side, x.price, x.amount-x.filled(), base, quote)
+	if need.Cmp(held.Add(c.reserved.amount)) > 0 {
+		panic(fmt.Sprintf("BUG: %s: order %d holds %v, its change to %v at %v needs %v, and its "+
+			"wallet has reserved %v", b.pair.Name, x.was.ID, held, x.amount, x.price, need,
+			c.reserved.amount))
+	}
+}
+
+// beginAmend begins the record of a change, with the order as it is to be.
+func (b *book) beginAmend(c *Command, x *change) *event.Record {
+	o, r := &x.was, c.begin(event.KindAmended, b.pair.Number)
+	r.Order = event.Order{ID: o.ID, Account: o.Account, Key: c.keyNumber(), Nonce: c.order.nonce,
+		Side: o.Side, Price: x.price, Amount: x.amount, Remaining: x.amount - x.filled(),
+		ClientID: x.is.clientID, Trades: r.Order.Trades[:0]}
+	r.Amended = event.Amended{ID: b.ids.order.Add(1),
+		Was: event.Was{Price: o.Price, Open: o.Remaining}, Kept: x.keeps()}
+	r.Trigger, r.Instructions = x.trigger, x.is.Instructions
+	c.outcome = Accepted
+	return r
+}
+
+// endByAmend ends an order instead of changing it. It keeps its values.
+func (b *book) endByAmend(c *Command, x *change, reason trading.Reason) {
+	if s := b.standing[x.was.ID]; s != nil {
+		x.is = *s
+	} else {
+		x.is = standing{clientID: c.order.clientID}
+	}
+	x.price, x.amount = x.was.Price, x.was.Amount
+	if x.outside() {
+		x.trigger = x.stop.Trigger
+	}
+	r := b.beginAmend(c, x)
+	b.close(x.was.ID)
+	cancelRest(r, reason)
+	c.encode()
+}
+
+// amendStop changes an order that waits outside the book, and waits on.
+func (b *book) amendStop(c *Command, x *change) {
+	r := b.beginAmend(c, x)
+	o := open(r, x.was.TimeUs)
+	b.stops.Amend(o.ID, o.Price, o.Amount, o.Remaining)
+	if x.trigger != x.stop.Trigger {
+		b.stops.Remove(o.ID)
+		b.stops.Add(matching.Stop{Order: o, Trigger: x.trigger})
+	}
+	b.restand(x)
+	c.encode()
+}
+
+// amendInPlace changes a resting order that keeps its place.
+func (b *book) amendInPlace(c *Command, x *change) {
+	b.beginAmend(c, x)
+	b.orders.Amend(x.was.ID, x.amount, x.is.Display)
+	if x.stop.Rests && !x.stop.Queued && x.is.OCO.Trigger != x.stop.Trigger.Price {
+		b.stops.Remove(x.was.ID)
+		x.stop.Trigger.Price = x.is.OCO.Trigger
+		b.stops.Add(x.stop)
+	}
+	b.restand(x)
+	c.encode()
+}
+
+// restand notes what is known of an order from now on, which is open and stays among the stops.
+func (b *book) restand(x *change) {
+	id := x.was.ID
+	if s := b.standing[id]; s != nil {
+		delete(b.standing, id)
+		b.unschedule(id, s)
+	}
+	b.stand(id, &x.is)
+}
+
+// amendAnew changes a resting order that loses its place: it meets the book again.
+func (b *book) amendAnew(c *Command, x *change) {
+	r := b.beginAmend(c, x)
+	i := &r.Instructions
+	own := i.SelfTrade
+	if own == trading.SelfTradeNone {
+		i.SelfTrade = c.amend.selfTrade
+	}
+	b.takeOut(x.was.ID)
+	b.forget(x.was.ID)
+	b.enter(r, entering{account: c.account, placedUs: x.was.TimeUs, triggered: x.is.triggered,
+		setting: own == trading.SelfTradeNone})
+	c.encode()
+}

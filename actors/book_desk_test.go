@@ -1,0 +1,383 @@
+package actors
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"exchange/actors/directory"
+	"exchange/actors/metrics"
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/core/trading"
+)
+
+// A desk is a book without an engine around it. Each record of the book is encoded, decoded and
+// folded, so all checks of the fold count in each test. Nothing is released until the test says so.
+type desk struct {
+	testing.TB
+	b     *book
+	s     *state.State
+	nowUs int64
+	told  []string // of the records since the last look
+	units []*unit  // that are not released
+	// its records are not folded: it measures only
+	unfolded bool
+	// of the shared parts of an engine:
+	held   bool
+	busy   int64
+	slots  int64
+	taken  int64
+	called bool
+}
+
+// Accounts of a desk, which each have 1,000,000 of both currencies.
+const (
+	ann = 1 + iota
+	bob
+	cid
+)
+
+func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *desk {
+	d := &desk{TB: t, s: state.New(), nowUs: 1_000_000, slots: 1 << 40}
+	rules, limits := directory.PairRules{Name: "BTC_USD", PriceTick: 1, AmountStep: 1},
+		DefaultLimits
+	if change != nil {
+		change(&rules, &limits)
+	}
+	accounts := directory.New()
+	d.found(accounts)
+	p := &directory.Pair{PairRules: rules, Number: 1, BaseNumber: 1, QuoteNumber: 2}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	d.b = newBook(p, d.s, &bookShares{limits: &limits, ids: new(counters),
+		fees: &fees{dir: accounts}, out: d, clock: &clockAlarm{log: quiet},
+		journal: newJournal(nil, "", 0, 1<<20, nil, quiet, new(metrics.Engine),
+			nil)})
+	t.Cleanup(d.rest)
+	return d
+}
+
+// found makes the accounts, their money, and the pair.
+func (d *desk) found(accounts *directory.Directory) {
+	records := []event.Record{
+		{Kind: event.KindCurrency, Currency: event.Currency{Number: 1, Code: "BTC"}},
+		{Kind: event.KindCurrency, Currency: event.Currency{Number: 2, Code: "USD"}},
+		{Kind: event.KindPair, NewPair: event.Pair{Number: 1, Name: "BTC_USD", Base: 1, Quote: 2}}}
+	deposit := uint64(0)
+	for id := uint32(ann); id <= cid; id++ {
+		name := string(rune('a' + id - ann))
+		accounts.AddAccount(&directory.Account{ID: id, Name: name})
+		records = append(records, event.Record{Kind: event.KindAccount,
+			Account: event.Account{ID: id, Name: name}})
+		for currency := uint16(1); currency <= 2; currency++ {
+			deposit++
+			records = append(records, event.Record{Kind: event.KindDeposit,
+				Deposit: event.Deposit{ID: deposit, Account: id, Currency: currency,
+					Amount: 1e15, Reference: fmt.Sprint(deposit)}})
+		}
+	}
+	for i := range records {
+		records[i].TimeUs = 1
+		d.apply(&records[i])
+	}
+}
+
+func (d *desk) apply(r *event.Record) {
+	d.Helper()
+	if err := d.s.Apply(r, new(state.Effects)); err != nil {
+		d.Fatalf("%v\n%+v", err, r)
+	}
+}
+
+// These make the desk a bookOut.
+func (d *desk) countBook(n int64)   { d.busy += n }
+func (d *desk) booksMayStart() bool { return !d.held }
+func (d *desk) giveTriggerSlot()    { d.taken-- }
+func (d *desk) callBook(*book)      { d.called = true }
+func (d *desk) takeTriggerSlot() bool {
+	if d.taken == d.slots {
+		return false
+	}
+	d.taken++
+	return true
+}
+
+// fold folds what the book has submitted.
+func (d *desk) fold() {
+	d.Helper()
+	for b := d.b.journal.next(); b != nil; b = d.b.journal.next() {
+		for _, n := range b.entries {
+			var r event.Record
+			if rest, err := r.Decode(n.encoded); err != nil || len(rest) > 0 {
+				d.Fatalf("%v: %d bytes are left of %+v", err, len(rest), n.record)
+			}
+			d.apply(&r)
+			d.told = append(d.told, tell(&r))
+			if n.unit != nil {
+				d.units = append(d.units, n.unit)
+			}
+		}
+	}
+}
+
+// news returns what the records since the last look say.
+func (d *desk) news() string {
+	d.Helper()
+	d.fold()
+	text := strings.Join(d.told, " | ")
+	d.told = nil
+	return text
+}
+
+// release gives the book all units back that are on their way.
+func (d *desk) release() {
+	units := d.units
+	d.units = nil
+	for _, u := range units {
+		d.b.released(u)
+	}
+}
+
+// call gives the book its message to itself.
+func (d *desk) call() {
+	d.called, d.b.called = false, false
+	d.b.goOn()
+}
+
+// settle lets the book go on until it is at rest, and returns what happened.
+func (d *desk) settle() string {
+	d.Helper()
+	for d.fold(); d.called || len(d.units) > 0; d.fold() {
+		if d.release(); d.called {
+			d.call()
+		}
+	}
+	return d.news()
+}
+
+// rest compares both sides at the end of a test.
+func (d *desk) rest() {
+	d.Helper()
+	if d.Failed() || d.unfolded {
+		return
+	}
+	d.settle()
+	d.compare(d.b)
+	if d.busy != 0 || d.taken != 0 || d.b.waiting.Len() != 0 {
+		d.Errorf("at rest %d books are busy with %d slots, %d commands wait", d.busy, d.taken,
+			d.b.waiting.Len())
+	}
+	d.compare(newBook(d.b.pair, d.s, d.b.bookShares)) // as a restart finds it
+}
+
+// compare compares a book with the state.
+func (d *desk) compare(b *book) {
+	d.Helper()
+	if err := d.s.Check(); err != nil {
+		d.Error(err)
+	}
+	part := &bookPart{pair: b.pair}
+	for done := false; !done; {
+		var err error
+		part.take(b, 3)
+		if done, err = part.with(d.s); err != nil {
+			d.Error(err)
+		}
+	}
+}
+
+// A saying changes what an order says beyond side, price and amount.
+type saying func(*SpecialRequest)
+
+func (d *desk) command(kind event.Kind, account uint32) *Command {
+	c := newCommand(kind)
+	c.timeUs, c.account, c.pair = d.nowUs, d.b.fees.dir.Account(account), d.b.pair
+	return c
+}
+
+// send has the book decide a command, and returns all records that have come since the last look.
+func (d *desk) send(c *Command) string {
+	d.Helper()
+	d.b.decide(c)
+	return d.news()
+}
+
+func (d *desk) order(account uint32, side trading.Side, amount money.Amount, price money.Price,
+	says ...saying) *Command {
+	c := d.command(event.KindOrder, account)
+	c.order.side, c.order.amount, c.order.price = side, amount, price
+	if len(says) > 0 {
+		c.special = new(SpecialRequest)
+		for _, say := range says {
+			say(c.special)
+		}
+	}
+	return c
+}
+
+func (d *desk) buy(account uint32, amount money.Amount, price money.Price, says ...saying) string {
+	d.Helper()
+	return d.send(d.order(account, trading.Buy, amount, price, says...))
+}
+
+func (d *desk) sell(account uint32, amount money.Amount, price money.Price,
+	says ...saying) string {
+	d.Helper()
+	return d.send(d.order(account, trading.Sell, amount, price, says...))
+}
+
+// amend changes an order, with the reserve that its wallet would take.
+func (d *desk) amend(id uint64, a AmendRequest) string {
+	d.Helper()
+	return d.send(d.amending(id, a))
+}
+
+func (d *desk) amending(id uint64, a AmendRequest) *Command {
+	o, open := d.s.Pair(1).Open(id)
+	c := d.command(event.KindAmended, max(o.Account, ann))
+	c.order.id, c.amend = id, &amendRequest{AmendRequest: a}
+	if !open {
+		return c
+	}
+	c.order.clientID = d.s.Account(o.Account).ClientIDs.Of(id)
+	was := ledger.Terms{Price: o.Price, Amount: o.Amount}
+	is := was
+	if a.Price != 0 {
+		is.Price = a.Price
+	}
+	if a.Amount != 0 {
+		is.Amount = a.Amount
+	}
+	c.reserved.currency, c.reserved.amount = ledger.NeedOfAmend(o.Side, was, is, 1, 2)
+	return c
+}
+
+func (d *desk) cancel(id uint64) string {
+	d.Helper()
+	o, _ := d.s.Pair(1).Open(id)
+	c := d.command(event.KindCancel, max(o.Account, ann))
+	c.order.id = id
+	return d.send(c)
+}
+
+func (d *desk) halt(on bool) string {
+	d.Helper()
+	c := d.command(event.KindHalt, ann)
+	c.admin.On, c.operator = on, "op"
+	return d.send(c)
+}
+
+// want compares what happened with what should have.
+func (d *desk) want(what, got, want string) {
+	d.Helper()
+	if got != want {
+		d.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}
+
+// tell says what a record says: its order, "2x100#1" for a trade of 2 at 100 with order 1, "-#1"
+// for order 1 that is prevented, and what became of the rest.
+func tell(r *event.Record) string {
+	switch r.Kind {
+	case event.KindOrder:
+		return tellOrder("order", r)
+	case event.KindInstructed:
+		return tellOrder("special", r)
+	case event.KindStop:
+		return tellOrder("stop", r)
+	case event.KindTriggered:
+		return tellOrder("triggered", r)
+	case event.KindAmended:
+		if r.Amended.Kept {
+			return tellOrder("kept", r)
+		}
+		return tellOrder("lost", r)
+	case event.KindExpired:
+		text := "expired"
+		for i := range r.Expired {
+			text += fmt.Sprint(" ", r.Expired[i].Order)
+		}
+		return text
+	case event.KindCancel, event.KindSwept:
+		return fmt.Sprint(r.Kind, " ", r.Cancel.Order)
+	case event.KindRefusal:
+		return event.RefusalName(r.Refusal.Reason)
+	}
+	return r.Kind.String()
+}
+
+func tellOrder(what string, r *event.Record) string {
+	o, i := &r.Order, &r.Instructions
+	if r.Kind == event.KindOrder {
+		i = new(trading.Instructions)
+	}
+	text, prevented := fmt.Sprint(what, " ", o.ID, ":"), i.Prevented
+	for k := 0; k <= len(o.Trades); k++ {
+		for ; len(prevented) > 0 && int(prevented[0].Before) == k; prevented = prevented[1:] {
+			text += fmt.Sprint(" -#", prevented[0].Order)
+		}
+		if k < len(o.Trades) {
+			t := &o.Trades[k]
+			text += fmt.Sprintf(" %dx%d#%d", int64(t.Amount), int64(t.Price), t.Maker)
+		}
+	}
+	if o.Rests() {
+		return fmt.Sprintf("%s rests %d at %d", text, int64(o.Remaining), int64(o.Price))
+	}
+	if o.RestCancelled {
+		return fmt.Sprintf("%s cancelled %d (%v)", text, int64(o.Remaining), i.Cancelled)
+	}
+	return text + " done"
+}
+
+// last lets two accounts trade at a price, and leaves nothing behind.
+func (d *desk) last(price money.Price) {
+	d.Helper()
+	d.sell(cid, 1, price)
+	d.buy(bob, 1, price)
+	if d.b.last != price {
+		d.Fatalf("the last price is %d, want %d", int64(d.b.last), int64(price))
+	}
+}
+
+func rising(price money.Price) saying {
+	return func(s *SpecialRequest) { s.Trigger = trading.Trigger{Price: price, When: trading.Rise} }
+}
+
+func falling(price money.Price) saying {
+	return func(s *SpecialRequest) { s.Trigger = trading.Trigger{Price: price, When: trading.Fall} }
+}
+
+func ioc(s *SpecialRequest)         { s.IOC = true }
+func marketOrder(s *SpecialRequest) { s.Market, s.IOC = true, true }
+func fok(s *SpecialRequest)         { s.FOK = true }
+func postOnly(s *SpecialRequest)    { s.PostOnly = true }
+
+// slide lets an order that is asked for at a price slide from it.
+func slide(price money.Price) saying {
+	return func(s *SpecialRequest) { s.PostOnly, s.Asked = true, price }
+}
+
+func until(us int64) saying { return func(s *SpecialRequest) { s.ExpireUs = us } }
+
+func apart(mode trading.SelfTrade) saying {
+	return func(s *SpecialRequest) { s.SelfTrade, s.SelfTradeGiven = mode, true }
+}
+
+func display(amount money.Amount) saying {
+	return func(s *SpecialRequest) { s.Display = amount }
+}
+
+func oco(trigger, price money.Price) saying {
+	return func(s *SpecialRequest) { s.OCO = trading.OCO{Trigger: trigger, Price: price} }
+}
+
+// displays returns what the book displays of an order.
+func (d *desk) displays(id uint64) money.Amount {
+	o, _ := d.b.orders.Get(id)
+	return o.Remaining - d.b.orders.Iceberg(id).Hidden
+}

@@ -1,0 +1,367 @@
+package actors
+
+import (
+	"fmt"
+
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// A standing has what a book must know of an open order beyond side, price and amount: of each
+// order that waits for a trigger, has been triggered, or has instructions.
+type standing struct {
+	trading.Instructions // never with Prevented and Cancelled
+	clientID             event.ClientID
+	triggered            bool // it has entered the book by its trigger: its OCO is over
+}
+
+// waitsForOCO reports whether the order rests in the book and may be triggered out of it.
+func (s *standing) waitsForOCO() bool { return s.OCO != trading.OCO{} && !s.triggered }
+
+// placeSpecial decides an order with instructions.
+func (b *book) placeSpecial(c *Command) {
+	if b.halted {
+		c.refuse(event.RefusedHalted)
+		return
+	}
+	i := &c.special.Instructions
+	if !due(i.ExpireUs, c.timeUs) { // one that is due trades nothing, so nothing refuses it
+		if reason := b.refusal(c); reason != 0 {
+			c.refuse(reason)
+			return
+		}
+	}
+	w, r := &c.order, c.begin(event.KindInstructed, b.pair.Number)
+	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(),
+		Nonce: w.nonce, Side: w.side, Price: w.price, Amount: w.amount, Remaining: w.amount,
+		ClientID: w.clientID, Trades: r.Order.Trades[:0]}
+	r.Instructions = *i
+	if r.Trigger = c.special.Trigger; r.Trigger.When != 0 {
+		r.Kind = event.KindStop
+		b.wait(r)
+	} else {
+		b.enter(r, entering{account: c.account, placedUs: c.timeUs})
+	}
+	c.outcome = Accepted
+	c.encode()
+}
+
+// due reports whether a time has come; 0 never comes.
+func due(atUs, nowUs int64) bool { return atUs != 0 && atUs <= nowUs }
+
+// refusal returns why a book that is not halted refuses an order with instructions, 0 if it does
+// not. A post-only order may get another price.
+func (b *book) refusal(c *Command) uint8 {
+	w, i, trigger := &c.order, &c.special.Instructions, c.special.Trigger
+	fall := trading.Trigger{Price: i.OCO.Trigger, When: trading.Fall}
+	reference, isOCO := b.last, i.OCO != trading.OCO{}
+	if trigger.When != 0 {
+		reference = trigger.Price
+	}
+	switch {
+	case trigger.When != 0 && b.reached(trigger), isOCO && b.reached(fall):
+		c.bound = b.last
+		return event.RefusedWouldTrigger
+	case !b.inBand(c, w.price, reference),
+		i.OCO.Price != 0 && !b.inBand(c, i.OCO.Price, i.OCO.Trigger):
+		return event.RefusedPriceBand
+	}
+	if i.PostOnly && trigger.When == 0 {
+		price, ok := b.aside(w.side, w.price, w.amount, i.Asked != 0)
+		if !ok {
+			return event.RefusedWouldTrade
+		}
+		w.price = price
+	}
+	switch {
+	case (trigger.When != 0 || isOCO) && b.stops.Len() >= b.limits.StopsPerBook:
+		return event.RefusedStopLimit
+	case i.ExpireUs != 0 && b.expiries.Len() >= b.limits.GTDPerBook:
+		return event.RefusedGTDLimit
+	case b.full() && (trigger.When != 0 || mayRest(i) && !b.crosses(w.side, w.price)):
+		return event.RefusedBookLimit
+	}
+	return 0
+}
+
+// mayRest reports whether the rest of an order may stay in the book.
+func mayRest(i *trading.Instructions) bool { return !i.Market && !i.IOC && !i.FOK }
+
+// reached reports whether the last trade was at a trigger's price, or beyond it.
+func (b *book) reached(t trading.Trigger) bool {
+	if t.When == trading.Rise {
+		return b.last >= t.Price
+	}
+	return b.last != 0 && b.last <= t.Price
+}
+
+// inBand reports whether a price of a command's side is within the pair's band of a reference, and
+// notes the bound for the client if it is not.
+func (b *book) inBand(c *Command, price, reference money.Price) bool {
+	bound := b.bound(c.order.side, reference)
+	if bound == 0 || !beyond(c.order.side, price, bound) {
+		return true
+	}
+	c.bound = bound
+	return false
+}
+
+// beyond reports whether a price is worse for its owner than a bound.
+func beyond(side trading.Side, price, bound money.Price) bool {
+	return side == trading.Buy && price > bound || side == trading.Sell && price < bound
+}
+
+// aside returns the price at which a post-only order takes nothing: its own, or one that it slides
+// to if it may. ok is false where there is none, or the order would be below the least value.
+func (b *book) aside(side trading.Side, price money.Price, amount money.Amount,
+	slides bool) (_ money.Price, ok bool) {
+	if !b.orders.Crosses(side, price) {
+		return price, true
+	}
+	if !slides {
+		return 0, false
+	}
+	price, ok = b.orders.Slide(side, price, b.pair.PriceTick)
+	return price, ok && price.Times(amount).Balance().Cmp(b.pair.MinimumOrderValue) >= 0
+}
+
+// wait lets the order of a record wait for its trigger.
+func (b *book) wait(r *event.Record) {
+	o, i := &r.Order, &r.Instructions
+	if due(i.ExpireUs, r.TimeUs) {
+		cancelRest(r, trading.CancelledExpired)
+		return
+	}
+	b.stops.Add(matching.Stop{Order: open(r, r.TimeUs), Trigger: r.Trigger})
+	b.keep(o, i, false)
+}
+
+// cancelRest ends the order of a record.
+func cancelRest(r *event.Record, reason trading.Reason) {
+	r.Order.RestCancelled, r.Instructions.Cancelled = true, reason
+}
+
+// An entering order is one that a record lets into the book.
+type entering struct {
+	account   *directory.Account
+	placedUs  int64
+	triggered bool
+	setting   bool // its self-trade mode is the account's setting, not its own
+}
+
+// enter lets the order of a record trade, as far as its instructions allow, and puts what is left
+// of it into the book. The order comes with what is open of it, and as post-only at a price at
+// which it takes nothing.
+func (b *book) enter(r *event.Record, x entering) {
+	o, i := &r.Order, &r.Instructions
+	if due(i.ExpireUs, r.TimeUs) {
+		cancelRest(r, trading.CancelledExpired)
+		return
+	}
+	end := b.take(r)
+	if reason := whyCancelled(i, end); reason != 0 {
+		cancelRest(r, reason)
+	}
+	b.leave(r)
+	if r.Kind == event.KindInstructed {
+		simplify(r)
+	} else if x.setting && !prevented(i) {
+		i.SelfTrade = trading.SelfTradeNone
+	}
+	b.fees.charge(b.pair, x.account, o)
+	if o.Rests() {
+		b.rest(r, x)
+	}
+	if n := len(o.Trades); n > 0 {
+		b.traded(o.Trades[0].Price, o.Trades[n-1].Price, o.Side)
+	}
+}
+
+// take matches the order of a record, and returns why it took no more. What it met is in b.result.
+func (b *book) take(r *event.Record) matching.End {
+	o, i, met := &r.Order, &r.Instructions, &b.result
+	*met = matching.Result{Fills: met.Fills[:0], Prevented: met.Prevented[:0], Rest: o.Remaining}
+	if i.PostOnly {
+		return matching.EndNoMaker
+	}
+	t := matching.Taker{Side: o.Side, Limit: o.Price, Amount: o.Remaining, Account: o.Account,
+		SelfTrade: i.SelfTrade, MaxFills: b.limits.MaxFills}
+	if i.Quote != 0 {
+		t.Amount, t.Money, t.Step = money.MaxAmount, i.Quote.Balance(), b.pair.AmountStep
+	}
+	if i.FOK {
+		if end := b.orders.Fillable(&t); end != matching.EndDone {
+			return end
+		}
+	}
+	if i.SelfTrade != trading.SelfTradeNone || i.Quote != 0 {
+		b.orders.MatchWith(&t, met)
+		return met.End
+	}
+	cut := false
+	met.Fills, met.Rest, cut = b.orders.Match(t.Side, t.Limit, t.Amount, t.MaxFills, met.Fills)
+	switch {
+	case cut:
+		return matching.EndMaxFills
+	case met.Rest == 0:
+		return matching.EndDone
+	}
+	return matching.EndNoMaker
+}
+
+// whyCancelled returns why the rest of an order is cancelled that takes no more, 0 if it is not.
+func whyCancelled(i *trading.Instructions, end matching.End) trading.Reason {
+	switch {
+	case end == matching.EndDone:
+		return 0
+	case end == matching.EndMaxFills:
+		return trading.CancelledMaxFills
+	case i.FOK:
+		return trading.CancelledFOK
+	case end == matching.EndSelfTrade:
+		return trading.CancelledSelfTrade
+	case !mayRest(i) || i.Quote != 0:
+		return trading.CancelledIOC
+	}
+	return 0
+}
+
+// leave writes what a taker met into its record. Orders that are gone leave the book's tables.
+func (b *book) leave(r *event.Record) {
+	o, i, met := &r.Order, &r.Instructions, &b.result
+	o.Remaining = met.Rest
+	bought := money.Amount(0)
+	for k := range met.Fills {
+		f := &met.Fills[k]
+		bought += f.Amount
+		o.Trades = append(o.Trades, event.Trade{ID: b.ids.trade.Add(1), Maker: f.Maker,
+			MakerAccount: f.MakerAccount, Price: f.Price, Amount: f.Amount,
+			MakerRemaining: f.MakerRemaining})
+	}
+	if i.Quote != 0 { // it asked for no amount
+		o.Amount, o.Remaining = bought, 0
+	}
+	for k := range met.Prevented {
+		p := &met.Prevented[k]
+		i.Prevented = append(i.Prevented, trading.Prevented{Before: uint32(p.Before),
+			Order: p.Order.ID, Cancel: b.ids.order.Add(1), Price: p.Order.Price,
+			Amount: p.Order.Remaining})
+		b.forget(p.Order.ID)
+	}
+	b.forgetMakers(met.Fills)
+}
+
+// rest puts the rest of an order into the book.
+func (b *book) rest(r *event.Record, x entering) {
+	o, i := &r.Order, &r.Instructions
+	var iceberg matching.Iceberg
+	if i.Display != 0 && i.Display < o.Remaining {
+		iceberg = matching.Iceberg{Display: i.Display, Hidden: o.Remaining - i.Display}
+	}
+	b.orders.AddIceberg(open(r, x.placedUs), iceberg)
+	b.keep(o, i, x.triggered)
+}
+
+// open returns the order of a record as the book has it, or as it waits.
+func open(r *event.Record, placedUs int64) trading.Order {
+	o := &r.Order
+	return trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Remaining, TimeUs: placedUs}
+}
+
+// simplify makes an order whose instructions leave nothing behind a plain one: its self-trade mode
+// met nothing.
+func simplify(r *event.Record) {
+	i := r.Instructions
+	if prevented(&i) {
+		return
+	}
+	i.SelfTrade = trading.SelfTradeNone
+	if i.Cancelled == trading.CancelledMaxFills { // a plain order may end so, too
+		i.Cancelled = 0
+	}
+	if i.IsZero() {
+		r.Kind, r.Instructions = event.KindOrder, trading.Instructions{}
+	}
+}
+
+// prevented reports whether an order's self-trade mode met an order of its own account.
+func prevented(i *trading.Instructions) bool {
+	return len(i.Prevented) > 0 || i.Cancelled == trading.CancelledSelfTrade
+}
+
+// traded derives what trades of one record trigger: the first and the last are at the furthest
+// prices. The orders that the record closes are gone by then.
+func (b *book) traded(first, last money.Price, taker trading.Side) {
+	b.last = last
+	b.stops.Trade(min(first, last), max(first, last), taker)
+}
+
+// keep notes an open order that has instructions, waits, or was triggered.
+func (b *book) keep(o *event.Order, i *trading.Instructions, triggered bool) {
+	s := standing{Instructions: *i, clientID: o.ClientID, triggered: triggered}
+	s.Prevented, s.Cancelled = nil, 0
+	if s.waitsForOCO() {
+		b.stops.Add(matching.Stop{
+			Order:   trading.Order{ID: o.ID, Account: o.Account, Side: o.Side},
+			Trigger: trading.Trigger{Price: s.OCO.Trigger, When: trading.Fall}, Rests: true})
+	}
+	b.stand(o.ID, &s)
+}
+
+// stand notes an open order that is in the book or among the stops already.
+func (b *book) stand(id uint64, s *standing) {
+	_, waits := b.stops.Get(id)
+	if !waits && !s.triggered && s.IsZero() {
+		return
+	}
+	if b.standing[id] != nil {
+		panic(fmt.Sprintf("BUG: order %d gets instructions twice", id))
+	}
+	b.standing[id] = s
+	if s.ExpireUs != 0 {
+		b.expiries.Add(s.ExpireUs, id)
+		b.noteExpiry()
+	}
+}
+
+// forget drops what is known of an order that is open no more, or is decided anew. It returns what
+// that was, nil if there was nothing.
+func (b *book) forget(id uint64) *standing {
+	s := b.standing[id]
+	if s == nil {
+		return nil
+	}
+	delete(b.standing, id)
+	b.stops.Remove(id)
+	b.unschedule(id, s)
+	return s
+}
+
+func (b *book) unschedule(id uint64, s *standing) {
+	if s.ExpireUs != 0 {
+		b.expiries.Remove(s.ExpireUs, id)
+		b.noteExpiry()
+	}
+}
+
+// forgetMakers forgets the orders that fills have closed.
+func (b *book) forgetMakers(fills []matching.Fill) {
+	if len(b.standing) == 0 {
+		return
+	}
+	for i := range fills {
+		if fills[i].MakerRemaining == 0 {
+			b.forget(fills[i].Maker)
+		}
+	}
+}
+
+// full reports whether the book has as many open orders as it may. An order that waits has its
+// place when it is triggered.
+func (b *book) full() bool {
+	return b.orders.Len()+b.stops.Waiting() >= b.limits.OpenOrdersPerBook
+}

@@ -1,0 +1,234 @@
+package actors
+
+import (
+	"fmt"
+	"testing"
+
+	"exchange/actors/directory"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+func TestStopsWaitForTheirPrice(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.want("a rise that was reached", d.buy(ann, 1, 120, rising(100)), "would_trigger")
+	d.want("a fall that was reached", d.buy(ann, 1, 120, falling(100)), "would_trigger")
+	d.want("a stop", d.buy(ann, 3, 120, rising(110)), "stop 3: rests 3 at 120")
+	if d.b.orders.Len() != 0 {
+		t.Error("a stop is in the book")
+	}
+	d.sell(bob, 2, 109)
+	d.want("below its price", d.buy(cid, 1, 109), "order 5: 1x109#4 done")
+	d.sell(bob, 1, 110)
+	d.want("at its price", d.buy(cid, 2, 110), "order 7: 1x109#4 1x110#6 done | "+
+		"triggered 3: rests 3 at 120")
+	d.want("it is in the book", d.sell(bob, 1, 120), "order 8: 1x120#3 done")
+}
+
+func TestStopsTriggerInTheirOrder(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 1, 50, rising(102))
+	d.buy(ann, 1, 51, rising(101))
+	d.buy(ann, 1, 52, falling(98))
+	d.buy(ann, 1, 53, falling(99))
+	d.buy(ann, 1, 54, rising(101))
+	d.buy(ann, 1, 40)
+	d.want("a sell far below", d.sell(bob, 1, 40), "order 9: 1x40#8 done | "+
+		"triggered 6: rests 1 at 53 | triggered 5: rests 1 at 52")
+	d.sell(bob, 1, 102)
+	d.want("a buy far above", d.buy(cid, 1, 102), "order 11: 1x102#10 done | "+
+		"triggered 4: rests 1 at 51 | triggered 7: rests 1 at 54 | triggered 3: rests 1 at 50")
+}
+
+func TestACascadeGoesOnWithItsOwnTrades(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.sell(ann, 1, 101)
+	d.sell(ann, 1, 102)
+	d.sell(ann, 1, 103)
+	d.buy(bob, 1, 102, rising(101))
+	d.buy(bob, 1, 103, rising(102), marketOrder)
+	d.want("one sets off the other", d.buy(cid, 1, 101), "order 8: 1x101#3 done | "+
+		"triggered 6: 1x102#4 done | triggered 7: 1x103#5 done")
+}
+
+func TestOneTurnExecutesSomeOfAQueue(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	const stops = 3*executedAtOnce + 1
+	for range stops {
+		d.buy(ann, 1, 50, rising(101))
+	}
+	d.sell(bob, 1, 101)
+	d.told = nil
+	d.buy(cid, 1, 101)
+	if got := len(d.units); got != executedAtOnce || !d.called || d.busy != 1 {
+		t.Fatalf("%d orders are executed in a turn, it calls itself: %v", got, d.called)
+	}
+	d.want("another's order comes between", d.buy(cid, 1, 49), "order 54: rests 1 at 49"+
+		turns(executedAtOnce, 19))
+	d.settle()
+	if d.b.stops.Len() != 0 || d.busy != 0 {
+		t.Errorf("%d stops are left, busy: %d", d.b.stops.Len(), d.busy)
+	}
+}
+
+// turns is what a desk tells of n triggered orders that rest, whose ids begin with from.
+func turns(n int, from uint64) (text string) {
+	for i := range n {
+		text += " | triggered " + fmt.Sprint(from+uint64(i)) + ": rests 1 at 50"
+	}
+	return text
+}
+
+func TestALongMatchEndsATurn(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	for range executedFills {
+		d.sell(ann, 1, 110)
+	}
+	d.buy(bob, executedFills, 110, rising(101))
+	d.buy(bob, 1, 50, rising(101))
+	d.sell(ann, 1, 101)
+	d.told = nil
+	d.buy(cid, 1, 101)
+	if len(d.units) != 1 || !d.called {
+		t.Errorf("%d orders are executed behind %d fills", len(d.units), executedFills)
+	}
+}
+
+func TestTriggeredOrdersOnTheirWayAreBounded(t *testing.T) {
+	d := newDesk(t, nil)
+	d.slots = 2
+	d.last(100)
+	for range 5 {
+		d.buy(ann, 1, 50, rising(101))
+	}
+	d.sell(bob, 1, 101)
+	d.buy(cid, 1, 101)
+	d.called = false
+	d.call()
+	if len(d.units) != 3 || d.called || d.busy != 1 || d.taken != 2 {
+		t.Fatalf("%d are on their way, calls itself: %v, busy: %d, slots taken: %d", len(d.units),
+			d.called, d.busy, d.taken)
+	}
+	d.settle()
+	if d.b.stops.Len() != 0 || d.taken != 0 {
+		t.Errorf("%d stops are left, %d slots taken", d.b.stops.Len(), d.taken)
+	}
+}
+
+func TestNothingIsTriggeredWhileBooksAreHeldOrHalted(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 1, 50, rising(101))
+	d.buy(ann, 1, 51, rising(101))
+	d.buy(ann, 1, 52, rising(101))
+	d.sell(bob, 1, 101)
+	d.held = true
+	d.want("held", d.buy(cid, 1, 101), "order 7: 1x101#6 done")
+	if d.busy != 0 || d.called || d.b.wakeAtUs.Load() != 0 {
+		t.Errorf("busy: %d, calls itself: %v, wakes at %d", d.busy, d.called, d.b.wakeAtUs.Load())
+	}
+	d.want("a queued stop can be cancelled", d.cancel(3), "cancel 3")
+	d.b.tick(2e6)
+	d.want("a tick while it is held", d.news(), "")
+	d.halt(true)
+	d.held = false
+	d.b.tick(3e6)
+	d.want("a tick while it is halted", d.news(), "")
+	if at := d.b.wakeAtUs.Load(); at != never {
+		t.Errorf("a halted book wakes at %d", at)
+	}
+	d.want("resumed", d.halt(false),
+		"halt | triggered 4: rests 1 at 51 | triggered 5: rests 1 at 52")
+	d.settle()
+	d.want("both are orders", d.sell(bob, 2, 51), "order 9: 1x52#5 1x51#4 done")
+}
+
+func TestATickGoesOnWithAQueue(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 1, 50, rising(101))
+	d.sell(bob, 1, 101)
+	d.held = true
+	d.buy(cid, 1, 101)
+	d.fold()
+	d.b = newBook(d.b.pair, d.s, d.b.bookShares) // a restart
+	if d.b.wakeAtUs.Load() != 0 {
+		t.Errorf("a queue wakes the book at %d", d.b.wakeAtUs.Load())
+	}
+	d.held, d.told = false, nil
+	d.b.tick(5e6)
+	d.want("the first tick", d.news(), "triggered 3: rests 1 at 50")
+	if d.s.Pair(1).LastTimeUs() != 5e6 {
+		t.Errorf("its time is %d", d.s.Pair(1).LastTimeUs())
+	}
+}
+
+func TestAPostOnlyStopIsCancelledWhereItWouldTake(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 1, 105, rising(101), postOnly)
+	d.buy(ann, 1, 105, rising(101), slide(105))
+	d.sell(bob, 1, 101)
+	d.sell(bob, 1, 103)
+	d.want("triggered", d.buy(cid, 1, 101), "order 7: 1x101#5 done | "+
+		"triggered 3: cancelled 1 (post_only) | triggered 4: rests 1 at 102")
+}
+
+func TestAnotherHalfLeavesTheBook(t *testing.T) {
+	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.StopCollar = money.MaxRate / 10 })
+	d.last(100)
+	d.want("its trigger is reached", d.sell(ann, 4, 110, oco(100, 90)), "would_trigger")
+	d.want("both halves", d.sell(ann, 4, 110, oco(95, 90)), "special 3: rests 4 at 110")
+	d.want("it trades", d.buy(bob, 1, 110), "order 4: 1x110#3 done")
+	d.buy(bob, 2, 95)
+	d.buy(bob, 1, 91)
+	d.want("the price falls", d.sell(cid, 1, 95), "order 7: 1x95#5 done | "+
+		"triggered 3: 1x95#5 1x91#6 rests 1 at 90")
+	d.want("it is one order", d.cancel(3), "cancel 3")
+
+	d.sell(ann, 2, 110, oco(80, 0))
+	d.buy(bob, 1, 80)
+	d.buy(bob, 1, 72)
+	d.buy(bob, 1, 71)
+	d.want("without a price it takes what the collar allows", d.sell(cid, 1, 80),
+		"order 13: 1x80#10 done | triggered 9: 1x72#11 cancelled 1 (ioc)")
+
+	d.sell(ann, 2, 110, oco(60, 0))
+	d.want("a filled one waits no more", d.buy(bob, 2, 110), "order 15: 2x110#14 done")
+	d.sell(ann, 2, 110, oco(60, 0))
+	d.want("nor does a cancelled one", d.cancel(16), "cancel 16")
+	if d.b.stops.Len() != 0 || len(d.b.standing) != 0 {
+		t.Errorf("%d stops are left", d.b.stops.Len())
+	}
+}
+
+func TestAQueuedOtherHalfMayTradeBefore(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.sell(ann, 1, 110, oco(95, 90))
+	d.sell(ann, 1, 111, oco(95, 90))
+	d.buy(bob, 1, 95)
+	d.held = true
+	d.sell(cid, 1, 95)
+	d.told = nil
+	d.want("the first is bought", d.buy(bob, 1, 110), "order 7: 1x110#3 done")
+	d.held = false
+	d.b.tick(2e6)
+	d.want("the second is triggered", d.news(), "triggered 4: rests 1 at 90")
+}
+
+func TestATriggeredOrderKeepsItsSelfTradeMode(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 2, 105, rising(101), apart(trading.SelfTradeCancelOldest))
+	d.sell(ann, 1, 102)
+	d.sell(bob, 1, 103)
+	d.sell(bob, 1, 101)
+	d.want("it meets its own", d.buy(cid, 1, 101), "order 7: 1x101#6 done | "+
+		"triggered 3: -#4 1x103#5 rests 1 at 105")
+}
