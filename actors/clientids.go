@@ -9,6 +9,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/core/event"
+	"exchange/core/ledger"
 )
 
 // A client order id is taken by an open order, and by every order that was placed within
@@ -87,29 +88,27 @@ func (r *rounds) next(folded uint64) {
 // closedIDs are the client order ids of an account's orders that closed above the oldest look in
 // flight. Its wallet owns it.
 type closedIDs struct {
-	newest map[event.ClientID]closedOrder
-	line   mailbox.FIFO[closedID] // in the order in which they closed
+	newest ledger.ClientIDs          // of each id the order that closed last
+	line   mailbox.FIFO[closedOrder] // in the order in which they closed
 }
 
 type closedOrder struct {
-	id       uint64
-	placedUs int64
-	seq      uint64 // of the record that closed it
+	id  uint64
+	seq uint64 // of the record that closed it
 }
 
-type closedID struct {
-	id  event.ClientID
-	seq uint64
-}
-
-// remember notes an order with a client order id that a record has closed.
-func (w *wallet) remember(id event.ClientID, o closedOrder) {
+// remember notes an order with a client order id that the newest record has closed.
+func (w *wallet) remember(id event.ClientID, order uint64, placedUs int64) {
 	if w.closed == nil {
-		w.closed = &closedIDs{newest: make(map[event.ClientID]closedOrder)}
-		w.out.remembers(w.account, o.seq)
+		w.closed = new(closedIDs)
+		w.out.remembers(w.account, w.applied)
 	}
-	w.closed.newest[id] = o
-	w.closed.line.Push(closedID{id, o.seq})
+	c := w.closed
+	if older, there := c.newest.Order(id); there {
+		c.newest.Close(older)
+	}
+	c.newest.Open(order, id, placedUs)
+	c.line.Push(closedOrder{order, w.applied})
 }
 
 // forget drops the orders that closed up to a sequence, which each look knows.
@@ -117,10 +116,7 @@ func (w *wallet) forget(known uint64) {
 	w.forgotten = known
 	c := w.closed
 	for c.line.Len() > 0 && c.line.First().seq <= known {
-		first := c.line.Pop()
-		if c.newest[first.id].seq == first.seq {
-			delete(c.newest, first.id)
-		}
+		c.newest.Close(c.line.Pop().id) // unless a later order with its id has closed
 	}
 	if w.closed = nil; c.line.Len() > 0 {
 		w.closed = c
@@ -139,9 +135,9 @@ func (w *wallet) takenBy(c *Command) uint64 {
 		return order
 	}
 	if w.closed != nil {
-		if o, there := w.closed.newest[id]; there &&
-			o.placedUs > w.out.limits().placedAfter(c.timeUs) {
-			return o.id
+		if order, there := w.closed.newest.Order(id); there &&
+			w.closed.newest.PlacedUs(order) > w.out.limits().placedAfter(c.timeUs) {
+			return order
 		}
 	}
 	return look.Order

@@ -244,13 +244,12 @@ type ownCommand struct {
 	ticket   uint64 // 0: the entry answers no command, or another account's
 	placed   bool   // an order was on its way, accepted or refused
 	reserved reservation
-	clientID event.ClientID
 	pair     uint16 // of the order that was on its way
 }
 
 // own returns what the command's wallet has set aside for it.
 func (c *Command) own() ownCommand {
-	own := ownCommand{ticket: c.ticket, reserved: c.reserved, clientID: c.order.clientID}
+	own := ownCommand{ticket: c.ticket, reserved: c.reserved}
 	if c.kind == event.KindOrder { // a refusal's record names no pair
 		own.placed, own.pair = !c.reserved.amount.IsZero(), c.pair.Number
 	}

@@ -171,7 +171,7 @@ func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, readi
 // anything until then.
 func (f *flight) busy() bool {
 	return f != nil && (f.placing != 0 || f.tickets.out() != 0 || f.held.Len() != 0 ||
-		f.queue.Len() != 0 || f.cancellingAll != nil || len(f.placingIDs) != 0)
+		f.queue.Len() != 0 || f.cancellingAll != nil || f.placingIDs.Len() != 0)
 }
 
 func verifyFlight(w *wallet) error {
@@ -187,7 +187,7 @@ func verifyFlight(w *wallet) error {
 			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, "+
 				"a cancel-all: %v, and %d client ids in flight, at rest",
 			name, w.placing, w.tickets.out(), w.held.Len(), w.queue.Len(), w.cancellingAll != nil,
-			len(w.placingIDs))
+			w.placingIDs.Len())
 	}
 	return nil
 }

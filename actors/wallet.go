@@ -73,9 +73,9 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 
 // A flight has what a wallet has sent on and not yet seen released, and what waits for that.
 type flight struct {
-	reserved      []reservation               // by currency
-	placing       int                         // orders
-	placingIDs    map[event.ClientID]struct{} // their client order ids; nil while unused
+	reserved      []reservation    // by currency
+	placing       int              // orders
+	placingIDs    ledger.ClientIDs // their client order ids, by ticket
 	tickets       tickets
 	held          mailbox.FIFO[heldBack] // refusals, and reads by client order id
 	queue         mailbox.FIFO[waiting]  // the first cannot be decided yet
@@ -222,7 +222,7 @@ func (w *wallet) placesUnder(id event.ClientID) bool {
 	if id.IsZero() {
 		return false
 	}
-	_, placing := w.placingIDs[id]
+	_, placing := w.placingIDs.Order(id)
 	return placing
 }
 
@@ -274,13 +274,8 @@ func (w *wallet) place(c *Command) {
 	}
 	w.placing++
 	w.entersBook(c.pair.Number)
-	if !o.clientID.IsZero() {
-		if w.placingIDs == nil {
-			w.placingIDs = make(map[event.ClientID]struct{})
-		}
-		w.placingIDs[o.clientID] = struct{}{}
-	}
 	c.ticket = w.tickets.draw()
+	w.placingIDs.Open(c.ticket, o.clientID, 0)
 	w.out.toBook(c)
 }
 
@@ -406,7 +401,7 @@ func (w *wallet) settle(m *settled) {
 	}
 	if own.placed {
 		w.placing--
-		delete(w.placingIDs, own.clientID)
+		w.placingIDs.Close(own.ticket)
 		if !m.accepted.rests {
 			w.leavesBook(own.pair)
 		}
@@ -421,7 +416,7 @@ func (w *wallet) settle(m *settled) {
 		w.leavesBook(w.open.Pair(id))
 		w.open.Remove(id)
 		if name, placedUs := w.clientIDs.Close(id); !name.IsZero() {
-			w.remember(name, closedOrder{id, placedUs, m.seq})
+			w.remember(name, id, placedUs)
 		}
 	}
 	if m.accepted.id != 0 {
@@ -442,7 +437,7 @@ func (w *wallet) settle(m *settled) {
 func (w *wallet) accepted(o *acceptedOrder, placed bool) {
 	if !o.rests {
 		if !o.clientID.IsZero() {
-			w.remember(o.clientID, closedOrder{o.id, o.placedUs, w.applied})
+			w.remember(o.clientID, o.id, o.placedUs)
 		}
 		return
 	}

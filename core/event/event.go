@@ -410,6 +410,14 @@ const MaxClientID = 36
 // ErrClientID describes the form of a client_order_id.
 var ErrClientID = errors.New("1 to 36 of A-Z, a-z, 0-9, '_' and '-'")
 
+// inClientID has the bytes that may be in one.
+var inClientID = func() (t [256]bool) {
+	for _, b := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") {
+		t[b] = true
+	}
+	return t
+}()
+
 // NewClientID checks and copies s.
 func NewClientID[T string | []byte](s T) (ClientID, error) {
 	var c ClientID
@@ -417,12 +425,10 @@ func NewClientID[T string | []byte](s T) (ClientID, error) {
 		return c, ErrClientID
 	}
 	for i := range len(s) {
-		b := s[i]
-		if !('a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' ||
-			b == '-') {
+		if !inClientID[s[i]] {
 			return c, ErrClientID
 		}
-		c.b[i] = b
+		c.b[i] = s[i]
 	}
 	c.n = uint8(len(s))
 	return c, nil

@@ -92,12 +92,15 @@ func TestAComparisonOfOpenOrdersFindsEachDifference(t *testing.T) {
 			other.open.Remove(victim.ID)
 			other.open.Add(changed.ID, changed.Pair, changed.Side)
 		case 3:
+			other.ids.Close(victim.ID)
 			other.ids.Open(victim.ID, id(1_000_000), 1)
 		case 4: // the id leads to another order
 			if clientOf(victim.ID).IsZero() {
 				return
 			}
-			other.ids.orders[clientOf(victim.ID)]++
+			name, placedUs := other.ids.Close(victim.ID)
+			other.ids.Open(1_000_000, name, placedUs)
+			other.ids.Open(victim.ID, name, placedUs)
 		}
 		for _, flip := range [...]bool{false, true} {
 			a, b := one, other

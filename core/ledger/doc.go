@@ -10,9 +10,10 @@
 // The package also has the other parts of a wallet, for both sides. OpenOrders has the ids of an
 // account's open orders, and ClientIDs their client_order_ids.
 //
-//	wallet.go  holdings, and one change of them
-//	settle.go  a record's settlements
-//	special.go those of orders with instructions; the money that an amend needs
-//	orders.go  OpenOrders and ClientIDs
-//	compare.go one account's open orders on two sides, some at a time
+//	wallet.go      holdings, and one change of them
+//	settle.go      a record's settlements
+//	special.go     those of orders with instructions; the money that an amend needs
+//	orders.go      OpenOrders
+//	client_ids.go  ClientIDs
+//	compare.go     one account's open orders on two sides, some at a time
 package ledger

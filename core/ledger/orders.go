@@ -3,11 +3,9 @@ package ledger
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"slices"
 	"sort"
 
-	"exchange/core/event"
 	"exchange/core/trading"
 )
 
@@ -152,62 +150,6 @@ func (o *OpenOrders) compact() {
 	if cap(live) > 64 && len(live)*4 < cap(live) { // give a burst's memory back
 		o.list = append(make([]OpenOrder, 0, 2*len(live)), live...)
 	}
-}
-
-// ClientIDs are the client_order_ids of an account's open orders. A set without any id takes no
-// memory. The zero ClientIDs is empty.
-type ClientIDs struct {
-	orders map[event.ClientID]uint64 // id -> open order
-	open   map[uint64]namedOrder     // open order -> id
-}
-
-// A namedOrder is an open order with an id.
-type namedOrder struct {
-	id       event.ClientID
-	placedUs int64
-}
-
-// Order returns the open order that has the id.
-func (c *ClientIDs) Order(id event.ClientID) (order uint64, taken bool) {
-	order, taken = c.orders[id]
-	return order, taken
-}
-
-// Of returns the id of an open order, the zero one if it has none.
-func (c *ClientIDs) Of(order uint64) event.ClientID { return c.open[order].id }
-
-// Open takes an id for an order that was placed at that time. A zero id does nothing.
-func (c *ClientIDs) Open(order uint64, id event.ClientID, placedUs int64) {
-	if id.IsZero() {
-		return
-	}
-	if c.open == nil {
-		c.orders, c.open = make(map[event.ClientID]uint64), make(map[uint64]namedOrder)
-	}
-	c.orders[id], c.open[order] = order, namedOrder{id, placedUs}
-}
-
-// Close ends the use of an id by an order that closed. It returns the id, the zero one if the order
-// had none, and when the order was placed.
-func (c *ClientIDs) Close(order uint64) (id event.ClientID, placedUs int64) {
-	o, named := c.open[order]
-	if !named {
-		return event.ClientID{}, 0
-	}
-	delete(c.open, order)
-	delete(c.orders, o.id)
-	if len(c.open) == 0 { // give a burst's memory back
-		*c = ClientIDs{}
-	}
-	return o.id, o.placedUs
-}
-
-// Len returns the number of ids.
-func (c *ClientIDs) Len() int { return len(c.orders) }
-
-// Clone returns a copy that shares nothing.
-func (c *ClientIDs) Clone() ClientIDs {
-	return ClientIDs{orders: maps.Clone(c.orders), open: maps.Clone(c.open)}
 }
 
 // Clone returns a copy that shares nothing.

@@ -1,14 +1,12 @@
 package ledger
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"exchange/core/event"
 	"exchange/core/trading"
 )
 
@@ -126,109 +124,4 @@ func TestNewestStopsWhenAsked(t *testing.T) {
 		}
 		break
 	}
-}
-
-func id(n uint64) event.ClientID {
-	c, err := event.NewClientID(fmt.Sprint("id-", n))
-	if err != nil {
-		panic(err)
-	}
-	return c
-}
-
-func TestAClientIDBelongsToItsOpenOrder(t *testing.T) {
-	var c ClientIDs
-	c.Open(1, id(1), 11)
-	c.Open(2, id(2), 12)
-	if order, taken := c.Order(id(1)); !taken || order != 1 || c.Of(1) != id(1) {
-		t.Fatalf("order 1 is not known by its id: %d, %v, %v", order, taken, c.Of(1))
-	}
-	if got, placedUs := c.Close(1); got != id(1) || placedUs != 11 {
-		t.Fatalf("order 1 closes with %v, placed at %d", got, placedUs)
-	}
-	if _, taken := c.Order(id(1)); taken || !c.Of(1).IsZero() {
-		t.Fatal("the id of a closed order is kept")
-	}
-	if got, _ := c.Close(1); !got.IsZero() {
-		t.Fatalf("order 1 closes again with %v", got)
-	}
-	c.Open(3, id(1), 13)
-	if order, _ := c.Order(id(1)); order != 3 {
-		t.Fatalf("the id is used again by order %d", order)
-	}
-	if got, _ := c.Close(2); got != id(2) {
-		t.Fatalf("order 2 closes with %v", got)
-	}
-}
-
-func TestClosedOrdersCostNothing(t *testing.T) {
-	var c ClientIDs
-	for n := range uint64(1000) {
-		c.Open(n, id(n), 1)
-	}
-	for n := range uint64(1000) {
-		c.Close(n)
-	}
-	if c.open != nil || c.orders != nil {
-		t.Error("an empty set keeps its memory")
-	}
-}
-
-func TestOrdersWithoutAnIDCostNothing(t *testing.T) {
-	var c ClientIDs
-	n := uint64(0)
-	if allocs := testing.AllocsPerRun(100, func() {
-		n++
-		c.Open(n, event.ClientID{}, 1)
-		c.Close(n)
-	}); allocs != 0 || c.open != nil {
-		t.Errorf("%v allocations", allocs)
-	}
-	if _, taken := c.Order(event.ClientID{}); taken {
-		t.Error("none is taken")
-	}
-}
-
-// script runs random opens and closes; it returns the last id.
-func script(t *rapid.T, c *ClientIDs, from uint64) (last uint64) {
-	for _, open := range rapid.SliceOfN(rapid.Bool(), 0, 60).Draw(t, "opens") {
-		from++
-		c.Open(from, id(from), int64(from))
-		if !open {
-			c.Close(from)
-		}
-	}
-	return from
-}
-
-func sameIDs(c, d *ClientIDs) bool {
-	return maps.Equal(c.open, d.open) && maps.Equal(c.orders, d.orders)
-}
-
-func TestACloneOfClientIDsIsIndependent(t *testing.T) {
-	// frozen is the content of a set, in memory of its own.
-	frozen := func(c *ClientIDs) *ClientIDs {
-		f := new(ClientIDs)
-		for order, o := range c.open {
-			f.Open(order, o.id, o.placedUs)
-		}
-		return f
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		var c ClientIDs
-		last := script(t, &c, 0)
-		clone, was := c.Clone(), frozen(&c)
-		if !sameIDs(&c, was) {
-			t.Fatal("a set differs from one with the same orders")
-		}
-		last = script(t, &c, last)
-		if !sameIDs(&clone, was) {
-			t.Fatal("changing the first changes the clone")
-		}
-		was = frozen(&c)
-		script(t, &clone, last)
-		if !sameIDs(&c, was) {
-			t.Fatal("changing the clone changes the first")
-		}
-	})
 }

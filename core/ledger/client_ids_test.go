@@ -1,0 +1,189 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"exchange/core/event"
+)
+
+func id(n uint64) event.ClientID {
+	c, err := event.NewClientID(fmt.Sprint("id-", n))
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func TestAClientIDBelongsToItsOpenOrder(t *testing.T) {
+	var c ClientIDs
+	c.Open(1, id(1), 11)
+	c.Open(2, id(2), 12)
+	if order, taken := c.Order(id(1)); !taken || order != 1 || c.Of(1) != id(1) {
+		t.Fatalf("order 1 is not known by its id: %d, %v, %v", order, taken, c.Of(1))
+	}
+	if c.PlacedUs(2) != 12 || c.PlacedUs(3) != 0 {
+		t.Fatalf("order 2 was placed at %d, and order 3 at %d", c.PlacedUs(2), c.PlacedUs(3))
+	}
+	if got, placedUs := c.Close(1); got != id(1) || placedUs != 11 {
+		t.Fatalf("order 1 closes with %v, placed at %d", got, placedUs)
+	}
+	if _, taken := c.Order(id(1)); taken || !c.Of(1).IsZero() {
+		t.Fatal("the id of a closed order is kept")
+	}
+	if got, _ := c.Close(1); !got.IsZero() {
+		t.Fatalf("order 1 closes again with %v", got)
+	}
+	c.Open(3, id(1), 13)
+	if order, _ := c.Order(id(1)); order != 3 {
+		t.Fatalf("the id is used again by order %d", order)
+	}
+	if got, _ := c.Close(2); got != id(2) {
+		t.Fatalf("order 2 closes with %v", got)
+	}
+}
+
+func TestClosedOrdersCostNothing(t *testing.T) {
+	var c ClientIDs
+	for n := range uint64(1000) {
+		c.Open(n, id(n), 1)
+	}
+	for n := range uint64(990) {
+		c.Close(n)
+	}
+	if s := c.set; cap(s.list) > 100 || len(s.byID.slots)+len(s.byOrder.slots) > 512 {
+		t.Errorf("10 ids of 1,000 are left, and memory is kept for %d, with %d and %d slots",
+			cap(s.list), len(s.byID.slots), len(s.byOrder.slots))
+	}
+	for n := range uint64(10) {
+		c.Close(990 + n)
+	}
+	if c.set != nil {
+		t.Error("an empty set keeps its memory")
+	}
+}
+
+func TestOrdersWithoutAnIDCostNothing(t *testing.T) {
+	var c ClientIDs
+	n := uint64(0)
+	if allocs := testing.AllocsPerRun(100, func() {
+		n++
+		c.Open(n, event.ClientID{}, 1)
+		c.Close(n)
+	}); allocs != 0 || c.set != nil {
+		t.Errorf("%v allocations", allocs)
+	}
+	if _, taken := c.Order(event.ClientID{}); taken {
+		t.Error("none is taken")
+	}
+}
+
+// naiveIDs are ClientIDs, as a map from the order.
+type naiveIDs map[uint64]namedOrder
+
+// check compares a set with the naive one: all of its orders, and ids that are not there.
+func (n naiveIDs) check(t *rapid.T, c *ClientIDs) {
+	if c.Len() != len(n) {
+		t.Fatalf("%d ids, want %d", c.Len(), len(n))
+	}
+	for order, want := range n {
+		if got, taken := c.Order(want.id); !taken || got != order {
+			t.Fatalf("%v is of order %d (%v), want %d", want.id, got, taken, order)
+		}
+		if c.Of(order) != want.id || c.PlacedUs(order) != want.placedUs {
+			t.Fatalf("order %d has %v, placed at %d, want %+v", order, c.Of(order),
+				c.PlacedUs(order), want)
+		}
+		other := order + 1<<32
+		if _, taken := c.Order(id(other)); taken || !c.Of(other).IsZero() {
+			t.Fatalf("order %d is there", other)
+		}
+	}
+}
+
+// change opens and closes orders in a set and in a naive one.
+func (n naiveIDs) change(t *rapid.T, c *ClientIDs) {
+	next := uint64(0)
+	for order := range n {
+		next = max(next, order)
+	}
+	for range rapid.IntRange(0, 40).Draw(t, "opened") {
+		next += rapid.Uint64Range(1, 3).Draw(t, "gap")
+		o := namedOrder{next, int64(next), id(next)}
+		n[next] = o
+		c.Open(o.order, o.id, o.placedUs)
+	}
+	orders := slices.Sorted(maps.Keys(n))
+	if len(orders) == 0 {
+		return
+	}
+	for range rapid.IntRange(0, 60).Draw(t, "closed") {
+		order := rapid.SampledFrom(orders).Draw(t, "order")
+		if got, placedUs := c.Close(order); got != n[order].id || placedUs != n[order].placedUs {
+			t.Fatalf("order %d closes with %v, placed at %d, want %+v", order, got, placedUs,
+				n[order])
+		}
+		delete(n, order)
+	}
+}
+
+func TestClientIDsAgreeWithAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c ClientIDs
+		naive := naiveIDs{}
+		t.Repeat(map[string]func(*rapid.T){
+			"change": func(t *rapid.T) { naive.change(t, &c) },
+			"close all": func(*rapid.T) {
+				for order := range naive {
+					c.Close(order)
+				}
+				clear(naive)
+			},
+			"": func(t *rapid.T) { naive.check(t, &c) },
+		})
+	})
+}
+
+func TestACloneOfClientIDsIsIndependent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c ClientIDs
+		naive := naiveIDs{}
+		naive.change(t, &c)
+		clone, cloned := c.Clone(), maps.Clone(naive)
+		naive.change(t, &c)
+		cloned.check(t, &clone)
+		cloned.change(t, &clone)
+		naive.check(t, &c)
+		cloned.check(t, &clone)
+	})
+}
+
+// Ids whose hashes are equal, or whose slots follow each other around the end, are told apart.
+func TestPlacesWithOneHashAreToldApart(t *testing.T) {
+	var x placeIndex
+	hashes := []uint32{7, 7, 31, 31, 31, 0, 8, 7}
+	x.reserve(len(hashes))
+	for place, hash := range hashes {
+		x.put(hash, place)
+	}
+	found := func(hash uint32, place int) bool {
+		at, got := x.next(x.home(hash), hash)
+		for got >= 0 && got != place {
+			at, got = x.next(at+1, hash)
+		}
+		return got == place
+	}
+	for gone, hash := range hashes {
+		x.remove(hash, gone)
+		for place, hash := range hashes {
+			if found(hash, place) != (place > gone) {
+				t.Fatalf("behind the removal of %d, place %d is found: %v", gone, place,
+					found(hash, place))
+			}
+		}
+	}
+}
