@@ -110,6 +110,7 @@ func (b *Book) matchLevel(makers *ladder, amount money.Amount, maxFills int, dst
 // remaining amount is impossible, or its id is in the book already. It also panics when the order
 // crosses the best price of the other side: callers Match first.
 func (b *Book) Add(o trading.Order) {
+	b.shrink()
 	own, other := b.side(o.Side), b.side(o.Side.Opposite())
 	switch {
 	case o.Price < 1 || o.Remaining < 1 || o.Remaining > o.Amount:
@@ -168,6 +169,7 @@ func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 		at, _ := own.find(keyOf(o.Side, o.Price))
 		b.dropLevel(own, at, ln)
 	}
+	b.shrink()
 	return o, true
 }
 
@@ -301,6 +303,27 @@ func (b *Book) dropLevel(own *ladder, at place, n uint32) {
 	own.remove(at)
 	b.levels.at(n).head = b.freeLevel
 	b.freeLevel = n
+}
+
+// A book gives the memory of a burst back when it has room for shrinkFrom orders or more and no more
+// than shrinkTo are left: adding these to a new book takes a millisecond or two.
+const (
+	shrinkFrom = 1 << 16
+	shrinkTo   = 1 << 14
+)
+
+// shrink gives the memory of a burst back.
+func (b *Book) shrink() {
+	if b.orders.used < shrinkFrom || b.ids.count > shrinkTo {
+		return
+	}
+	small := New()
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
+		for o, i := range b.Open(side) {
+			small.AddIceberg(o, i)
+		}
+	}
+	*b = *small
 }
 
 // takeOrder returns the number of an order record for the caller to fill in.

@@ -438,6 +438,61 @@ func TestRecordsAreReusedOverManyCycles(t *testing.T) {
 	}
 }
 
+// After a burst a book has the memory of what is left, and is the same book.
+func TestABookGivesTheMemoryOfABurstBack(t *testing.T) {
+	const burst, left = 2 * shrinkFrom, 1000
+	add := func(b *Book, from, to uint64) {
+		for id := from; id <= to; id++ {
+			o := trading.Order{ID: id, Account: 1, Side: trading.Buy,
+				Price: money.Price(1 + id%5000), Amount: 9, Remaining: 9}
+			if id%2 == 0 {
+				o.Side, o.Price = trading.Sell, o.Price+10_000
+			}
+			b.AddIceberg(o, Iceberg{Display: 2, Hidden: money.Amount(id % 7)})
+		}
+	}
+	f := func(name string, end, plainEnd func(b *Book)) {
+		t.Helper()
+		b, plain := New(), New()
+		add(b, 1, burst)
+		add(plain, 1, left)
+		for id := uint64(burst); id > shrinkTo+1; id-- {
+			b.Cancel(id)
+		}
+		if b.orders.used != burst {
+			t.Errorf("%s: with %d orders left it shrinks", name, b.Len())
+		}
+		end(b)
+		plainEnd(plain)
+		if err := checkInvariants(b); err != nil {
+			t.Fatal(err)
+		}
+		if b.orders.used > shrinkTo || len(b.ids.entries) > 2*shrinkTo {
+			t.Errorf("%s: for %d orders there are %d records and %d entries", name, b.Len(),
+				b.orders.used, len(b.ids.entries))
+		}
+		var c Comparison
+		for done := false; !done; {
+			var differ *Difference
+			if done, differ = c.Next(b, plain, 100); differ != nil {
+				one, other := differ.Texts()
+				t.Fatalf("%s: it has %s, want %s", name, one, other)
+			}
+		}
+	}
+	f("a cancel", func(b *Book) {
+		for id := uint64(shrinkTo + 1); id > left; id-- {
+			b.Cancel(id)
+		}
+	}, func(*Book) {})
+	all := func(b *Book) {
+		b.Match(trading.Sell, 1, math.MaxInt64, burst, nil)
+		b.Match(trading.Buy, money.MaxPrice, math.MaxInt64, burst, nil)
+		add(b, burst+1, burst+1)
+	}
+	f("an add", all, all)
+}
+
 func TestWarmBookAllocatesNothing(t *testing.T) {
 	f := func(s shape) {
 		t.Helper()

@@ -93,7 +93,7 @@
 // position, in one cache-friendly copy, and now and then splits their run (see the type ladder).
 // Prices may be anywhere in 1..math.MaxInt64: no cost depends on a tick, a range, or earlier
 // prices. Growing the id table is the one step that takes longer with more orders, about 10 ms at a
-// million.
+// million. Shrinking takes 1 or 2 ms, after more cancels and fills than it moves orders.
 //
 // # Memory
 //
@@ -101,8 +101,9 @@
 // garbage collector to follow. An order costs 48 bytes and 11 to 22 bytes in the id table; a price
 // level costs 40 bytes and 12 to 24 bytes in the price index, rarely up to 48. Adds, cancels and
 // fills allocate only while the book grows beyond its largest size so far. Memory is kept for the
-// next peak: to shrink a book, restore it into a new one. An empty book is 4 kB; the first order on
-// each side brings the blocks, about 50 kB in all.
+// next peak, until a book with room for 65,536 orders has no more than 16,384: the next Add or
+// Cancel then moves these to a new book. An empty book is 4 kB; the first order on each side brings
+// the blocks, about 50 kB in all.
 //
 //	book.go           matching, resting, cancelling, filling
 //	types.go          Fill, one execution

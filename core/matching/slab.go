@@ -9,7 +9,8 @@ const (
 )
 
 // A slab holds records of one type in blocks that never move: growing copies no record and
-// takes no pause, and a *T stays good. Records are never given back; owners keep free lists.
+// takes no pause, and a *T stays good. Records are never given back; owners keep free lists, and
+// begin anew when few of many records are left.
 type slab[T any] struct {
 	blocks []*[blockLen]T
 	used   uint32 // numbers 1..used have been given out

@@ -120,7 +120,11 @@ func (s *Stops) Remove(id uint64) (Stop, bool) {
 	}
 	delete(s.numbers, id)
 	s.free = append(s.free, n)
-	return w.Stop, true
+	stop := w.Stop
+	if len(s.numbers) == 0 && s.records.used >= emptyFrom { // give a burst's memory back
+		*s = *NewStops()
+	}
+	return stop, true
 }
 
 // Amend changes the price and the amounts of a stop that does not rest in the book. It keeps its
@@ -138,6 +142,9 @@ func (s *Stops) Amend(id uint64, price money.Price, amount, remaining money.Amou
 	w.Order.Price, w.Order.Amount, w.Order.Remaining = price, amount, remaining
 	return true
 }
+
+// emptyFrom is the number of records from which on they are given back with the last stop.
+const emptyFrom = 1 << 12
 
 // Trade queues the stops that the trades of one record trigger, and returns how many. low and high
 // are the lowest and the highest price of the trades, taker is the side of the order that took. A

@@ -372,3 +372,26 @@ func TestWarmStopsAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations of a trade", n)
 	}
 }
+
+func TestStopsGiveTheMemoryOfABurstBack(t *testing.T) {
+	s := NewStops()
+	for id := range uint64(emptyFrom) {
+		s.Add(stop(id+1, trading.Rise, int64(100+id)))
+	}
+	s.Trade(1, 200, trading.Buy)
+	for id := range uint64(emptyFrom) {
+		if s.records.used != emptyFrom {
+			t.Fatalf("with %d stops left there are %d records", s.Len(), s.records.used)
+		}
+		if got, ok := s.Remove(id + 1); !ok || got.Order.ID != id+1 {
+			t.Fatalf("stop %d is %+v, %v", id+1, got, ok)
+		}
+	}
+	if s.records.used != 0 || s.Queued() != 0 {
+		t.Errorf("no stop is left, with %d records and %d queued", s.records.used, s.Queued())
+	}
+	s.Add(stop(1, trading.Fall, 100))
+	if s.Trade(100, 100, trading.Buy) != 1 {
+		t.Error("a stop that follows is not triggered")
+	}
+}
