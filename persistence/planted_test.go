@@ -259,6 +259,10 @@ var plantedFaults = []plantedFault{
 		"	keys := s.chunks(img)\n	if FAULT {\n		early := img\n		early.Chunks, " +
 			"early.Size = 1, 1\n		_ = s.publish(tok, early)\n	}\n	err := img.Upload(",
 		inPebble, suite + "a torn upload is never visible"},
+	{"an image is synced only at its end (Pebble)", "persistence/pebble/snapshot.go",
+		"		if i%syncChunks == syncChunks-1 {\n",
+		"		if i%syncChunks == syncChunks-1 && !FAULT {\n", inPebble,
+		"TestAnImageIsSyncedInPieces"},
 	{"an image takes the place of the one before it", "persistence/pebble/snapshot.go",
 		"		m.Snapshots[1] = m.Snapshots[0]\n",
 		"		if !FAULT {\n			m.Snapshots[1] = m.Snapshots[0]\n		}\n",
