@@ -64,7 +64,8 @@ type Projector struct {
 	report   func(any) // to the committed actor; set by its Connect
 	newest   uint64    // sequence of the newest snapshot; the uploader's while one is under way
 	upload   sync.WaitGroup
-	hurry    chan struct{} // closed before the last projection: uploads rest no more
+	hurry    chan struct{} // closed before the last snapshot: uploads rest no more
+	last     uint64        // sequence of the last snapshot; set before hurry is closed
 	finished chan struct{} // closed when the last projection is done, or the store is lost
 	err      error         // of the last snapshot; set before finished is closed
 }
@@ -99,6 +100,7 @@ func (p *Projector) write(w *projection) bool {
 	to, image := w.to, w.image
 	p.report(&flushed{to: to, rows: w.rows, writes: w.writes})
 	if w.last {
+		p.last = to
 		close(p.hurry)
 		p.upload.Wait()
 		p.err = p.save(to, image)
@@ -110,8 +112,26 @@ func (p *Projector) write(w *projection) bool {
 	return true
 }
 
-// errNoImage: the engine ended before the imager had made an image.
-var errNoImage = errors.New("no image was made before the end")
+var (
+	// errNoImage: the engine ended before the imager had made an image.
+	errNoImage = errors.New("no image was made before the end")
+	// errOutdated: the last snapshot follows an upload at once, of a later state. An end has little
+	// time, so it uploads one image and no more.
+	errOutdated = errors.New("the last snapshot follows at once")
+)
+
+// outdated returns errOutdated for the upload of an image of a sequence that is not the last one,
+// once there is a last one.
+func (p *Projector) outdated(to uint64) error {
+	select {
+	case <-p.hurry:
+		if to != p.last {
+			return errOutdated
+		}
+	default:
+	}
+	return nil
+}
 
 func (p *Projector) apply(w *projection) bool {
 	start := metrics.Now()
@@ -166,8 +186,15 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 	start := time.Now()
 	pace := &pace{hurry: p.hurry, stop: p.o.Stop, worked: start,
 		until: start.Add(snapshotTimeout / 2)}
-	ctx = persistence.WithPace(ctx, pace.rest)
-	if err := p.o.Store.SaveSnapshot(ctx, p.o.Token, to, image); err != nil {
+	ctx = persistence.WithPace(ctx, func() error {
+		pace.rest()
+		return p.outdated(to)
+	})
+	err := p.o.Store.SaveSnapshot(ctx, p.o.Token, to, image)
+	switch {
+	case errors.Is(err, errOutdated):
+		return err
+	case err != nil:
 		p.o.Meter.Failures[metrics.OperationSnapshot].Add(1)
 		p.o.Log.Warn("no snapshot was taken, the next one is tried later", "seq", to, "error", err)
 		if errors.Is(err, persistence.ErrFenced) {
@@ -183,27 +210,34 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 	p.newest = to
 	p.o.Log.Info("snapshot taken", "seq", to, "bytes", image.Size, "took",
 		time.Since(start).Round(time.Millisecond))
-	defer func() { p.o.Meter.SnapshotStage(metrics.StageTrim, time.Since(uploaded)) }()
-	trim := older
+	p.trim(ctx, older)
+	p.o.Meter.SnapshotStage(metrics.StageTrim, time.Since(uploaded))
+	return nil
+}
+
+// trim archives the journal up to the snapshot before the newest, and trims it.
+func (p *Projector) trim(ctx context.Context, upTo uint64) {
 	if p.o.Archive != nil {
-		var err error
-		if trim, err = p.o.Archive(ctx, older); err != nil {
+		trim, err := p.o.Archive(ctx, upTo)
+		if err != nil {
 			p.o.Meter.Failures[metrics.OperationTrim].Add(1)
 			p.o.Log.Error(
 				"the journal was not archived and is not trimmed, the next snapshot tries again",
-				"up_to", older, "error", err)
-			return nil
+				"up_to", upTo, "error", err)
+			return
 		}
+		upTo = trim
 	}
-	if err := p.o.Store.Trim(ctx, p.o.Token, trim); err != nil {
-		p.o.Meter.Failures[metrics.OperationTrim].Add(1)
-		p.o.Log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", trim,
-			"error", err)
-		if errors.Is(err, persistence.ErrFenced) {
-			p.o.Fail(err)
-		}
+	err := p.o.Store.Trim(ctx, p.o.Token, upTo)
+	if err == nil || errors.Is(err, errOutdated) {
+		return
 	}
-	return nil
+	p.o.Meter.Failures[metrics.OperationTrim].Add(1)
+	p.o.Log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", upTo,
+		"error", err)
+	if errors.Is(err, persistence.ErrFenced) {
+		p.o.Fail(err)
+	}
 }
 
 // A pace holds up an upload between two pieces, so that the store works for others most of the
@@ -222,7 +256,7 @@ const (
 )
 
 // rest waits behind a piece.
-func (p *pace) rest() error {
+func (p *pace) rest() {
 	now := time.Now()
 	wait := min(restFor*now.Sub(p.worked), restMost)
 	if wait > 0 && now.Before(p.until) {
@@ -235,5 +269,4 @@ func (p *pace) rest() error {
 		}
 	}
 	p.worked = time.Now()
-	return nil
 }

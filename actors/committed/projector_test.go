@@ -1,9 +1,16 @@
 package committed
 
 import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"exchange/actors/metrics"
+	"exchange/persistence"
 )
 
 func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
@@ -14,9 +21,7 @@ func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
 			t.Helper()
 			time.Sleep(work)
 			from := time.Now()
-			if err := p.rest(); err != nil {
-				t.Fatal(err)
-			}
+			p.rest()
 			if got := time.Since(from); got != want {
 				t.Errorf("behind a piece of %v it rests %v, want %v", work, got, want)
 			}
@@ -31,4 +36,78 @@ func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
 		p.hurry, p.worked = nil, time.Now()
 		rest(time.Minute, 0) // it must come to its end
 	})
+}
+
+// A chunkStore takes snapshots of chunks of one byte, and a millisecond for each.
+type chunkStore struct {
+	persistence.Store
+	chunks int           // that were stored in all
+	saved  []uint64      // snapshots
+	at     chan struct{} // closed when so many chunks are stored
+	after  int
+}
+
+func (s *chunkStore) Apply(context.Context, persistence.Token, uint64, uint64,
+	*persistence.Writes) error {
+	return nil
+}
+
+func (s *chunkStore) SaveSnapshot(ctx context.Context, _ persistence.Token, seq uint64,
+	r io.Reader) error {
+	for chunk := make([]byte, 1); ; {
+		if _, err := r.Read(chunk); err != nil {
+			s.saved = append(s.saved, seq)
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+		if s.chunks++; s.chunks == s.after {
+			close(s.at)
+		}
+		if err := persistence.GoOn(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *chunkStore) Trim(context.Context, persistence.Token, uint64) error { return nil }
+
+// An end uploads the last image without a rest. It does not wait for an upload that is under way,
+// unless that one is of the same state.
+func TestAnEndUploadsOneImage(t *testing.T) {
+	const size = 16_384 // chunks: those of 1 GB
+	image := func() <-chan *Image {
+		made := make(chan *Image, 1)
+		made <- &Image{Size: size, pieces: [][]byte{make([]byte, size)}}
+		return made
+	}
+	for name, c := range map[string]struct {
+		last   uint64 // sequence of the last snapshot; the one under way is of 10
+		chunks int    // at most
+		saved  []uint64
+	}{
+		"a later state":  {20, 100 + 1 + size, []uint64{20}},
+		"the same state": {10, size, []uint64{10}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &chunkStore{at: make(chan struct{}), after: 100}
+			p := NewProjector(&Side{}, ProjectorOptions{Store: store, Meter: metrics.NewEngine(),
+				Log: slog.New(slog.DiscardHandler)})
+			p.report = func(any) {}
+			go p.Run()
+			p.in <- projection{to: 10, image: image()}
+			<-store.at
+			hurry := time.Now()
+			p.in <- projection{from: 10, to: c.last, image: image(), last: true}
+			<-p.Finished()
+			if p.Err() != nil || store.chunks > c.chunks || !slices.Equal(store.saved, c.saved) {
+				t.Errorf("%s: %d chunks were stored, of the snapshots %v: %v", name, store.chunks,
+					store.saved, p.Err())
+			}
+			// The clock stands still but for the chunks and the rests.
+			if most := time.Duration(c.chunks) * time.Millisecond; time.Since(hurry) > most {
+				t.Errorf("%s: the end took %v, and its chunks at most %v", name, time.Since(hurry),
+					most)
+			}
+		})
+	}
 }
