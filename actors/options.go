@@ -59,6 +59,7 @@ type Options struct {
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
+	seen      *committed.Seen   // the store before it is taken over; nil: nothing was seen
 	scheduler mailbox.Scheduler // nil: mailbox.Runners
 	// by which the clock that commands are stamped with is wrong, in a simulation; nil: it is right
 	clockError func() time.Duration

@@ -422,6 +422,7 @@ func (a *applicant) waits() {
 		return
 	}
 	a.waited, a.named = true, owner
+	a.o.seen = nil // it grows old, and takes memory
 	a.o.Log.Warn(
 		"standby: another exchange owns the store, and this one takes over when that one has "+
 			"stopped, or shows no sign of life; --take-over insists",

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -37,7 +36,8 @@ func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, 
 		&committed.RecoverOptions{Store: o.Store, Last: own.last, Log: o.Log,
 			Meter: r.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
 			Candles: o.candles, ClientIDHold: o.Limits.ClientIDHold,
-			FilterBytes: o.Limits.ClientIDFilter})
+			FilterBytes: o.Limits.ClientIDFilter, Seen: o.seen})
+	o.seen = nil
 	if errors.Is(err, persistence.ErrCorrupt) {
 		// Another process may have taken over since, and have written in between: then nothing is
 		// damaged.
@@ -161,8 +161,8 @@ func newPairs(s *state.State, o *Options, missing map[string]*directory.PairRule
 
 // foresee finds errors of the configuration and the keys before the start takes the store over. So
 // a process with another configuration, or without the right key, does not end the exchange that
-// serves. It folds the whole store, because the newest records count, too. sealer is nil if there
-// is no key yet, and no need for one.
+// serves. It folds the whole store, because the newest records count, too, and keeps that for the
+// recovery, unless the start has to wait. sealer is nil if there is no key yet, and no need for one.
 func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	sealer, missing := o.Sealer(true) // it makes no key: the store may have sealed secrets
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
@@ -171,9 +171,8 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	if o.Store.Exclusive() {
 		return sealer, nil // no other process serves, and recovery looks
 	}
-	var s *state.State
 	for tries := 0; ; tries++ {
-		if s, err = peek(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
+		if o.seen, err = committed.Look(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
 			tries == foreseeTries {
 			break // otherwise the owner may have replaced or trimmed the part that was being read
 		}
@@ -185,29 +184,13 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking at the store before it is taken over: %w", err)
 	}
-	return sealer, fits(s, o, sealer, missing)
+	return sealer, fits(o.seen.State(), o, sealer, missing)
 }
 
 const (
 	foreseeTries = 3 // after the first
 	foreseePause = 500 * time.Millisecond
 )
-
-// peek folds a store that another process may own.
-func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
-	// recovery tells of damage
-	s, _, err := committed.NewestSnapshot(ctx, store, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	f := state.Fold{State: s}
-	return s, store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error {
-		if err := f.Batch(prev, next, data); err != nil {
-			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
-		}
-		return nil
-	})
-}
 
 // fits returns why a state cannot be served with a configuration and a key. missing says why there
 // is no key.

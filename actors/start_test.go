@@ -3,12 +3,16 @@ package actors
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/metrics"
 	"exchange/core/money"
+	"exchange/core/state"
 	"exchange/persistence"
 )
 
@@ -139,4 +143,58 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 			t.Errorf("look %d: %d, want %d", i, got, c.want)
 		}
 	}
+}
+
+// A start folds a store that other processes may own before it takes the store over. The recovery
+// goes on with that fold if nothing but new records has come since, and folds anew otherwise.
+func TestARecoveryTakesOverWhatTheStartHasSeen(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		look := func(g *gated) *committed.Seen {
+			t.Helper()
+			return must[*committed.Seen](t)(committed.Look(t.Context(), g.o.Store))
+		}
+		recovered := func(what string, g *gated, seen *committed.Seen, takenOver bool) {
+			t.Helper()
+			g.folded()
+			state := seen.State()
+			c, err := committed.Recover(t.Context(), &committed.RecoverOptions{Store: g.o.Store,
+				Last: g.e.committed.Folded(), Log: g.o.Log, Meter: metrics.NewEngine(), Seen: seen})
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			twin := c.Imager().State()
+			if (twin == state) != takenOver || !slices.Equal(imageOf(c.State()), imageOf(twin)) ||
+				twin.Seq() != c.Folded() {
+				t.Errorf("%s: what was seen is taken over: %v; %d of %d records are in the twin",
+					what, twin == state, twin.Seq(), c.Folded())
+			}
+		}
+		g, other := newGated(t, fresh, nil), newGated(t, fresh, nil)
+		for _, g := range []*gated{g, other} {
+			g.rest(g.sell(coin))
+			g.folded()
+		}
+		recovered("the same records", g, look(g), true)
+		recovered("another history", other, look(g), false)
+		seen := look(g)
+		g.rest(g.sell(coin))
+		recovered("more records", g, seen, true)
+		recovered("fewer records", other, look(g), false)
+		seen = look(g)
+		g.end()
+		g.again() // with a snapshot
+		recovered("a newer image", g, seen, false)
+		seen = look(g)
+		g.rest(g.sell(coin))
+		recovered("more records behind an image", g, seen, true)
+		g.end()
+		other.end()
+	})
+}
+
+func imageOf(s *state.State) (image []byte) {
+	for piece := range s.Image {
+		image = append(image, piece...)
+	}
+	return image
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
@@ -28,16 +29,46 @@ type RecoverOptions struct {
 	FilterBytes  int
 	StepRows     int // tests cut projections earlier; 0: as usual
 	Candles      int // tests keep fewer of a chart in memory; 0: as usual
+	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover
+	// takes it.
+	Seen *Seen
 }
 
 // Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that
 // do not fit end it, with an error that says where.
 func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
-	states, size, err := newestSnapshot(ctx, o.Store, o.Log, 2)
+	seen := o.Seen
+	if o.Seen = nil; seen == nil {
+		return recoverSide(ctx, o, nil)
+	}
+	c, err := recoverSide(ctx, o, seen)
+	if errors.Is(err, errUnseen) {
+		return recoverSide(ctx, o, nil)
+	}
+	return c, err
+}
+
+func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, error) {
+	var s, twin *state.State
+	size, err := newestImage(ctx, o.Store, o.Log, func(image []byte, seq uint64) error {
+		copies := 2
+		if seen.of(image) {
+			copies = 1
+		}
+		states, err := decode(image, seq, copies)
+		if err != nil {
+			return err
+		}
+		if s = states[0]; copies == 1 {
+			twin = seen.state
+		} else {
+			twin, seen = states[1], nil
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	s := states[0]
 	o.Meter.SnapshotTaken(s.Seq(), s.TimeUs(), size)
 	watermark, err := o.Store.Watermark(ctx)
 	if err != nil {
@@ -52,13 +83,18 @@ func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
 	}
 	o.Meter.Watermark.Store(watermark)
 	c := newSide(s, watermark, o)
-	c.imager = newImager(states[1])
-	if err := o.Store.Read(ctx, s.Seq(), c.refold); err != nil {
+	c.imager = newImager(twin)
+	if err := o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error {
+		return c.refold(prev, next, data, seen)
+	}); err != nil {
 		return nil, fmt.Errorf("reading the journal after sequence %d: %w", s.Seq(), err)
 	}
 	if s.Seq() != o.Last {
 		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
 			persistence.ErrCorrupt, s.Seq(), o.Last)
+	}
+	if twin.Seq() != o.Last {
+		return nil, errUnseen
 	}
 	checked := make(chan error, 1)
 	go func() { checked <- s.Check() }() // it only looks, and so does load
@@ -124,14 +160,20 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 	return c
 }
 
-// refold folds a batch of the journal again, for the imager too.
-func (c *Side) refold(prev, next uint64, data []byte) error {
+// refold folds a batch of the journal again, for the imager too, unless that has seen it.
+func (c *Side) refold(prev, next uint64, data []byte, seen *Seen) error {
 	before := c.state.Seq()
 	twin := make(chan error, 1)
-	go func() { twin <- c.imager.fold(prev, next, data) }()
+	if next <= c.imager.folded.Load() {
+		twin <- seen.again(next, data)
+	} else {
+		go func() { twin <- c.imager.fold(prev, next, data) }()
+	}
 	err := c.foldBatch(prev, next, data)
-	if other := <-twin; err == nil {
-		err = other
+	if other := <-twin; err == nil && other != nil {
+		if err = other; seen != nil {
+			err = errUnseen
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
@@ -142,7 +184,7 @@ func (c *Side) refold(prev, next uint64, data []byte) error {
 
 // Fold folds a batch of the start itself, before there is an actor.
 func (c *Side) Fold(prev, next uint64, data []byte) error {
-	if err := c.refold(prev, next, data); err != nil {
+	if err := c.refold(prev, next, data, nil); err != nil {
 		return err
 	}
 	c.folded.Store(next)
@@ -206,20 +248,68 @@ func (c *Side) loadTrades(ctx context.Context, history persistence.History) erro
 	return nil
 }
 
-// NewestSnapshot returns the state of the newest readable snapshot and its size in bytes, an empty
-// one if there is none at all.
-func NewestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State,
-	int, error) {
-	states, size, err := newestSnapshot(ctx, store, log, 1)
-	if err != nil {
-		return nil, 0, err
-	}
-	return states[0], size, nil
+// A Seen is the fold of a store that this process did not own yet. A recovery that finds the same
+// image and the same batches behind it takes the fold over for the imager, and does not fold them
+// twice more.
+type Seen struct {
+	state *state.State
+	seed  maphash.Seed
+	image uint64       // sum of the image; of nothing, if there is none
+	sum   maphash.Hash // of the batches behind it; of those that are read again
+	want  uint64       // sum up to the end of the state
 }
 
-// newestSnapshot is NewestSnapshot with that many copies of the state.
-func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger,
-	copies int) ([]*state.State, int, error) {
+// Look folds a store that another process may own. Its caller reports damage, and logs nothing.
+func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
+	n := &Seen{seed: maphash.MakeSeed()}
+	n.sum.SetSeed(n.seed)
+	n.image = maphash.Bytes(n.seed, nil)
+	_, err := newestImage(ctx, store, slog.New(slog.DiscardHandler),
+		func(image []byte, seq uint64) error {
+			states, err := decode(image, seq, 1)
+			if err == nil {
+				n.state, n.image = states[0], maphash.Bytes(n.seed, image)
+			}
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	f := state.Fold{State: n.state}
+	err = store.Read(ctx, n.state.Seq(), func(prev, next uint64, data []byte) error {
+		n.sum.Write(data)
+		if err := f.Batch(prev, next, data); err != nil {
+			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		}
+		return nil
+	})
+	n.want = n.sum.Sum64()
+	n.sum.Reset()
+	return n, err
+}
+
+// State is the fold. Read only.
+func (n *Seen) State() *state.State { return n.state }
+
+// of reports whether an image is the one that was seen; nil: there is none.
+func (n *Seen) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
+
+// errUnseen: the store has other records than were seen.
+var errUnseen = errors.New("the store has other records than before it was taken over")
+
+// again compares a batch that is read again.
+func (n *Seen) again(next uint64, data []byte) error {
+	n.sum.Write(data)
+	if next == n.state.Seq() && n.sum.Sum64() != n.want {
+		return errUnseen
+	}
+	return nil
+}
+
+// newestImage calls read with the newest readable image. If there is none at all, it calls read
+// with that of an empty state, which is nil. It returns the size in bytes.
+func newestImage(ctx context.Context, store persistence.Store, log *slog.Logger,
+	read func(image []byte, seq uint64) error) (size int, err error) {
 	var damage error
 	for back := range 2 {
 		image, seq, err := persistence.ReadSnapshot(ctx, store, back)
@@ -227,16 +317,15 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 			break
 		}
 		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
-			return nil, 0, fmt.Errorf("reading a snapshot: %w", err)
+			return 0, fmt.Errorf("reading a snapshot: %w", err)
 		}
 		if err == nil {
-			var states []*state.State
-			if states, err = decode(image, seq, copies); err == nil {
-				return states, len(image), nil
+			if err = read(image, seq); err == nil {
+				return len(image), nil
 			}
 			if errors.Is(err, state.ErrImageVersion) {
-				return nil, 0, fmt.Errorf("%w: the snapshot at sequence %d: %w",
-					persistence.ErrCorrupt, seq, err)
+				return 0, fmt.Errorf("%w: the snapshot at sequence %d: %w", persistence.ErrCorrupt,
+					seq, err)
 			}
 		}
 		damage = fmt.Errorf("the snapshot at sequence %d is damaged: %w", seq, err)
@@ -246,16 +335,18 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 		// Without a snapshot the whole journal would have to be there; Read says so if it is not.
 		log.Error("no snapshot is readable, starting from the first record", "error", damage)
 	}
-	states := make([]*state.State, copies)
-	for i := range states {
-		states[i] = state.New()
-	}
-	return states, 0, nil
+	return 0, read(nil, 0)
 }
 
-// decode reads an image that many times, at once.
+// decode reads an image that many times, at once. No image is one of an empty state.
 func decode(image []byte, seq uint64, copies int) ([]*state.State, error) {
 	states, errs := make([]*state.State, copies), make([]error, copies)
+	if image == nil {
+		for i := range states {
+			states[i] = state.New()
+		}
+		return states, nil
+	}
 	var all sync.WaitGroup
 	for i := range states {
 		all.Go(func() { states[i], errs[i] = state.Decode(image) })
