@@ -23,11 +23,13 @@ type user struct {
 	key    string
 	secret *sign.Keyed
 	places [][]byte // orders around the market, sent in turn, with room for the nonce
-	deep   [][]byte // the same, far from the market
-	kept   int      // how many orders stay open: with fewer, deep orders are sent
-	next   int
-	turn   int
-	open   []uint64 // orders that rest, or were filled later; oldest first
+	// the same as texts; a client order id goes between the two parts
+	forms [][2]string
+	deep  [][]byte // the same, far from the market
+	kept  int      // how many orders stay open: with fewer, deep orders are sent
+	next  int
+	turn  int
+	open  []uint64 // orders that rest, or were filled later; oldest first
 
 	nonceAt int // where the nonce's digits are, in all of its orders
 }
@@ -48,6 +50,8 @@ type connection struct {
 
 	fixed      []byte // the request, if it is always the same
 	placesOnly bool   // no cancels
+	signing    bool   // its orders are signed when they are sent
+	naming     bool   // these have client order ids
 	filling    bool   // only deep orders, until its user has all that are kept
 }
 
@@ -113,9 +117,10 @@ func dial(address string, n int, users []*user, pairOf func(user int) string) (*
 			if (i+j)%2 == 0 {
 				side = "sell"
 			}
-			u.places = append(u.places, u.order(
-				fmt.Sprintf("amount=0.0%d&pair=%s&price=%d&type=%s", 1+j%9, pairOf(i),
-					49_990+(7*j+13*i)%20, side)))
+			form := [2]string{fmt.Sprintf("amount=0.0%d", 1+j%9),
+				fmt.Sprintf("&pair=%s&price=%d&type=%s", pairOf(i), 49_990+(7*j+13*i)%20, side)}
+			u.forms = append(u.forms, form)
+			u.places = append(u.places, u.order(form[0]+form[1]))
 		}
 		c := conns[i%n]
 		u.turn = len(c.users) // otherwise all would place at one time and cancel at another
@@ -209,6 +214,9 @@ func (c *connection) request() []byte {
 		list = u.deep
 	}
 	u.next++
+	if c.signing {
+		return c.sign(u)
+	}
 	b := list[u.next%len(list)]
 	putNonce(b[u.nonceAt:], c.nonce)
 	return b

@@ -71,7 +71,8 @@ func allServers(o options) []subject {
 	}
 	list := []subject{newStart(o), noop, durable, pebble, wide, few, many, redis, newReads(o)}
 	list = append(list, streamSubjects(o)...)
-	return append(list, newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
+	return append(list, newIDs(o, "Pebble", pebbleStore), newIDs(o, "Redis", startOnRedis),
+		newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
 		newFairness(o))
 }
 
