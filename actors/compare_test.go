@@ -152,6 +152,31 @@ func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
 	})
 }
 
+func TestAComparisonFindsWhatDiffersBehindTheFirstPart(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		last := uint64(0)
+		for range 25 {
+			last = g.rest(g.sell(coin / 100))
+		}
+		g.e.probe(g.e.Pairs()[0].Book, func() { g.e.books[0].orders.Cancel(last) })
+		c, done := g.comparing(func(c *comparison) error {
+			return c.book(t.Context(), g.e.Pairs()[0])
+		})
+		if err := <-done; err != nil || len(c.found) != 1 {
+			t.Errorf("the book lacks its last order, and found is %v: %v", c.found, err)
+		}
+		g.e.probeWallet(g.key.Account, func(w *wallet) { w.open.Remove(last) })
+		c, done = g.comparing(func(c *comparison) error { return c.wallets(t.Context()) })
+		if err := <-done; err != nil || len(c.found) != 1 {
+			t.Errorf("the wallet lacks its last order, and found is %v: %v", c.found, err)
+		}
+		g.crash() // no end is in order after that
+		g.again()
+		g.end()
+	})
+}
+
 func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)

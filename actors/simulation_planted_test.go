@@ -259,8 +259,8 @@ var plantedFaults = []plantedFault{
 		"	return timeUs - l.ClientIDHold.Microseconds()*map[bool]int64{false: 1, true: 1000}" +
 			"[FAULT]\n"},
 	{"a wallet forgets a client order id when its order closes", "actors/clientids.go",
-		"	w.closed.newest[id] = o\n",
-		"	if !FAULT {\n		w.closed.newest[id] = o\n	}\n"},
+		"	c.newest.Open(order, id, placedUs)\n",
+		"	if !FAULT {\n		c.newest.Open(order, id, placedUs)\n	}\n"},
 	{"wallets forget client order ids while a look is slow", "actors/clientids.go",
 		"	if r.inside[(round+1)%2].Load() > 0 {\n",
 		"	if r.inside[(round+1)%2].Load() > 0 && !FAULT {\n"},
@@ -456,16 +456,14 @@ var plantedFaults = []plantedFault{
 		"	b := append(make([]byte, 0, 128), \"exchange api key\\n\"...)\n	if FAULT " +
 			"{\n		return text(b, k.Key)\n	}\n"},
 	{"a start ends at a damaged snapshot", "actors/committed/recover.go",
-		"		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {\n			return " +
-			"nil, 0,",
-		"		if err != nil && (FAULT || !errors.Is(err, persistence.ErrCorrupt)) " +
-			"{\n			return nil, 0,"},
+		"		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {\n",
+		"		if err != nil && (FAULT || !errors.Is(err, persistence.ErrCorrupt)) {\n"},
 	{"a start does not look for the older snapshot", "actors/committed/recover.go",
 		"	for back := range 2 {\n",
 		"	for back := range map[bool]int{false: 2, true: 1}[FAULT] {\n"},
 	{"a start goes on when the journal could not be read", "actors/committed/recover.go",
-		"c.refold); err != nil {\n		return nil, fmt.Errorf(\"reading the journal",
-		"c.refold); err != nil && !FAULT {\n		return nil, fmt.Errorf(\"reading the journal"},
+		"	}); err != nil {\n		return nil, fmt.Errorf(\"reading the journal",
+		"	}); err != nil && !FAULT {\n		return nil, fmt.Errorf(\"reading the journal"},
 	{"a start goes on without the trades that it could not read", "actors/committed/recover.go",
 		"		if err != nil {\n			return fmt.Errorf(\"reading the newest trades",
 		"		if err != nil && !FAULT {\n			return fmt.Errorf(\"reading the newest " +
@@ -498,7 +496,7 @@ var plantedFaults = []plantedFault{
 			"		i.batches.State.Account(1)." +
 			"Email += \"x\"\n	}\n	i.folded.Store(next)\n"},
 	{"the journal is trimmed up to the newest snapshot", "actors/committed/projector.go",
-		"	trim := older\n", "	trim := older\n	if FAULT {\n		trim = to\n	}\n"},
+		"	p.trim(ctx, older)\n", "	if FAULT {\n		older = to\n	}\n	p.trim(ctx, older)\n"},
 	{"rows of the history are lost", "actors/rows/rows.go",
 		"			t := &o.Trades[i]\n",
 		"			t := &o.Trades[i]\n			if FAULT && i > 0 " +

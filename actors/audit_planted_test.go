@@ -1,0 +1,168 @@
+package actors
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/core/plantedtest"
+)
+
+// A testedFault is a plantedtest.Fault with the test that must find it: the package's folder below
+// actors, and the test's name there.
+type testedFault struct{ name, file, old, new, in, test string }
+
+const (
+	comparing = "actors/compare.go"
+	uploading = "actors/committed/projector.go"
+
+	inActors    = "."
+	inCommitted = "committed"
+
+	differences = "TestAnAuditNamesEachPlaceThatDiffersInMemory"
+	inParts     = "TestAComparisonFindsWhatDiffersBehindTheFirstPart"
+	decidedOnly = "TestABookGoesOnUntilAllThatItHadDecidedIsFolded"
+	rests       = "TestAnUploadRestsNineTimesAsLongAsItWorks"
+	ends        = "TestAnEndUploadsOneImage"
+)
+
+// testedFaults are those that no simulation finds: in comparisons of audits, which only look, and
+// in the pace of uploads.
+var testedFaults = []testedFault{
+	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
+		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
+		inActors, differences},
+	{"an audit compares no wallets", comparing,
+		"	left := make([]*visit, c.dir.Accounts())\n",
+		"	left := make([]*visit, map[bool]int{false: c.dir.Accounts()}[FAULT])\n", inActors,
+		differences},
+	{"an audit does not compare the two folds", comparing,
+		"	if err := c.states(ctx); err != nil {\n",
+		"	if FAULT {\n		return nil\n	}\n	if err := c.states(ctx); err != nil {\n",
+		inActors, differences},
+	{"an audit forgets in which order a book differs", comparing,
+		"		if c.find(differ); done {\n",
+		"		if !FAULT {\n			c.find(differ)\n		}\n		if done {\n", inActors,
+		differences},
+	{"an audit compares a part of each book", comparing, "		if c.find(differ); done {\n",
+		"		if c.find(differ); done || FAULT {\n", inActors, inParts},
+	{"an audit compares a part of each wallet", comparing,
+		"	case !v.settled:\n			return partly\n",
+		"	case !v.settled && !FAULT:\n			return partly\n", inActors, inParts},
+	{"an audit compares a book with a state that lacks what the book has decided", comparing,
+		"c.committed.LookBehind(c.journal.submitted(),",
+		"c.committed.LookBehind(map[bool]uint64{false: c.journal.submitted()}[FAULT],", inActors,
+		decidedOnly},
+	{"a look behind a record is one behind its batch", "actors/committed/committed.go",
+		"	if len(c.looks) > 0 {\n", "	if len(c.looks) > 0 && !FAULT {\n", inActors, decidedOnly},
+	{"a decision that is not durable is a difference", comparing,
+		"	if differ != nil && !atRest {\n", "	if differ != nil && !atRest && !FAULT {\n", inActors,
+		"TestADecisionThatIsNotDurableIsNoDifference"},
+	{"a fold waits for an image to be compared", comparing, "	if imager.Making() ||\n",
+		"	if imager.Making() && !FAULT ||\n", inActors,
+		"TestTheFoldWaitsForNoImageToBeCompared"},
+
+	{"an upload does not rest", uploading, "	if wait > 0 && now.Before(p.until) {\n",
+		"	if wait > 0 && now.Before(p.until) && !FAULT {\n", inCommitted, rests},
+	{"an upload rests however long it has taken", uploading,
+		"	if wait > 0 && now.Before(p.until) {\n",
+		"	if wait > 0 && (now.Before(p.until) || FAULT) {\n", inCommitted, rests},
+	{"an upload rests while the exchange ends", uploading,
+		"		case <-t.C:\n		case <-p.hurry:\n",
+		"		case <-t.C:\n		case <-map[bool]<-chan struct{}{false: p.hurry}[FAULT]:\n",
+		inCommitted, ends},
+	{"an end waits for the upload that is under way", uploading, "		if to != p.last {\n",
+		"		if to != p.last && !FAULT {\n", inCommitted, ends},
+	{"an end gives up the upload of its own state", uploading, "		if to != p.last {\n",
+		"		if to != p.last || FAULT {\n", inCommitted, ends},
+}
+
+// planting returns the faults of a package. Two faults at one place are in two builds.
+func planting(in string) (builds [][]testedFault) {
+	places := map[string]int{}
+	for _, f := range testedFaults {
+		if f.in != in {
+			continue
+		}
+		n := places[f.file+f.old]
+		if places[f.file+f.old]++; n == len(builds) {
+			builds = append(builds, nil)
+		}
+		builds[n] = append(builds[n], f)
+	}
+	return builds
+}
+
+func tested(list []testedFault) (faults []plantedtest.Fault) {
+	for _, f := range list {
+		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old,
+			New: f.new})
+	}
+	return faults
+}
+
+// Each mistake in an audit's comparison and in the pace of uploads is found by the test that is
+// named beside it, which passes without the mistake.
+func TestPlantedFaultsOfAuditsAndUploadsAreFound(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean := map[string]bool{}
+	for _, in := range []string{inActors, inCommitted} {
+		for _, list := range planting(in) {
+			dir := t.TempDir()
+			binary := filepath.Join(dir, "planted.test")
+			plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, tested(list)),
+				"exchange/"+filepath.Join("actors", in), binary)
+			run := func(fault, test string) (out []byte, failed bool) {
+				return plantedtest.Run(t, binary, in, fault, "-test.run", "^"+test+"$", "-test.v",
+					"-test.timeout", "2m")
+			}
+			for _, f := range list {
+				if !clean[f.test] {
+					if out, failed := run("", f.test); failed {
+						t.Fatalf("%s without a planted fault:\n%s", f.test, out)
+					}
+					clean[f.test] = true
+				}
+				if out, failed := run(f.name, f.test); !failed {
+					t.Errorf("%s: %s has not noticed", f.name, f.test)
+				} else if found, err := plantedtest.Finding(out, f.test); err != nil {
+					t.Errorf("%s: it was not %s that has found it, because %v:\n%s", f.name,
+						f.test, err, out)
+				} else {
+					t.Logf("%s: %s", f.name, found)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryFaultOfAuditsAndUploadsHasItsPlace(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{inActors, inCommitted} {
+		for _, list := range planting(in) {
+			plantedtest.Overlay(t, root, t.TempDir(), tested(list))
+		}
+	}
+	var want strings.Builder
+	for _, f := range testedFaults {
+		fmt.Fprintf(&want, "| %s | `%s` | `%s`, %s |\n", f.name, f.file,
+			filepath.Join("actors", f.in), f.test)
+	}
+	_, table, _ := strings.Cut(string(page),
+		"| planted fault of an audit or an upload | in | found by |\n|---|---|---|\n")
+	if got := table[:min(len(table), want.Len())]; got != want.String() {
+		t.Errorf("docs/proof.md has\n%s\nnot\n%s", got, want.String())
+	}
+}
