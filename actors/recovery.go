@@ -162,7 +162,8 @@ func newPairs(s *state.State, o *Options, missing map[string]*directory.PairRule
 // foresee finds errors of the configuration and the keys before the start takes the store over. So
 // a process with another configuration, or without the right key, does not end the exchange that
 // serves. It folds the whole store, because the newest records count, too, and keeps that for the
-// recovery, unless the start has to wait. sealer is nil if there is no key yet, and no need for one.
+// recovery, unless the start has to wait. sealer is nil if there is no key yet, and no need for
+// one.
 func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	sealer, missing := o.Sealer(true) // it makes no key: the store may have sealed secrets
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {

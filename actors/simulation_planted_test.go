@@ -496,7 +496,8 @@ var plantedFaults = []plantedFault{
 			"		i.batches.State.Account(1)." +
 			"Email += \"x\"\n	}\n	i.folded.Store(next)\n"},
 	{"the journal is trimmed up to the newest snapshot", "actors/committed/projector.go",
-		"	p.trim(ctx, older)\n", "	if FAULT {\n		older = to\n	}\n	p.trim(ctx, older)\n"},
+		"	p.trim(ctx, older)\n",
+		"	if FAULT {\n		older = to\n	}\n	p.trim(ctx, older)\n"},
 	{"rows of the history are lost", "actors/rows/rows.go",
 		"			t := &o.Trades[i]\n",
 		"			t := &o.Trades[i]\n			if FAULT && i > 0 " +

@@ -90,5 +90,5 @@ func (c *connection) sign(u *user) []byte {
 func clientOrderID(key string, nonce uint64) string {
 	n := strconv.FormatUint(nonce*0x9e3779b97f4a7c15, 16)
 	n = "0000000000000000"[len(n):] + n
-	return n[:8] + "-" + n[8:12] + "-" + n[12:] + "-0000-" + fmt.Sprintf("%.12s", key+"000000000000")
+	return n[:8] + "-" + n[8:12] + "-" + n[12:] + "-0000-" + (key + "000000000000")[:12]
 }

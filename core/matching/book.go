@@ -305,8 +305,8 @@ func (b *Book) dropLevel(own *ladder, at place, n uint32) {
 	b.freeLevel = n
 }
 
-// A book gives the memory of a burst back when it has room for shrinkFrom orders or more and no more
-// than shrinkTo are left: adding these to a new book takes a millisecond or two.
+// A book gives the memory of a burst back when it has room for shrinkFrom orders or more, and no
+// more than shrinkTo are left: adding these to a new book takes a millisecond or two.
 const (
 	shrinkFrom = 1 << 16
 	shrinkTo   = 1 << 14
