@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
@@ -29,8 +30,8 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	q.told = true
 	if q.all && c.Outcome() == Accepted {
 		s.say("  %s: %v", q.what, c.Cancelled())
-		s.outcomes["cancel all, accepted"]++
-		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.pair, q.seq, c.Cancelled())
+		s.outcomes["cancel all"+kindOf(q.filter)+", accepted"]++
+		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.filter, q.seq, c.Cancelled())
 		s.mayBeAccepted(q)
 		s.tookNonce(q.l, q.key, q.nonce, q.taken)
 		c.Free()
@@ -160,8 +161,8 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 			s.outcomes["client order ids, taken again"]++
 		}
 	case event.KindCancel:
-		asked = q.key == nil || r.Cancel.Order == q.order && r.Cancel.Account == q.account &&
-			r.Cancel.Nonce == q.nonce
+		asked = q.key == nil || r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce &&
+			s.isMeant(q, r.Cancel.Order)
 	case event.KindWithdrawal:
 		w := &r.Withdrawal
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
@@ -196,17 +197,37 @@ func (s *sim) movedAsOperator(q *played, m *event.WithdrawalMoved) {
 	}
 }
 
-// cancelledAll checks a cancel of all orders: the orders that it tells rest no more, and neither do
-// the orders that rested when it began.
-func (s *sim) cancelledAll(l *life, a *simulation.Account, pair *directory.Pair, since uint64,
+// kindOf names what a cancel of all filters by, beside the pair.
+func kindOf(f CancelFilter) string {
+	switch {
+	case f.Side != 0:
+		return " of a side"
+	case !f.Prefix.IsZero():
+		return " of a prefix"
+	}
+	return ""
+}
+
+// passes reports whether a cancel of all concerns an order.
+func passes(o *simulation.Order, f CancelFilter) bool {
+	return (f.Pair == nil || f.Pair.Number == o.Pair) && (f.Side == 0 || f.Side == o.Side) &&
+		strings.HasPrefix(o.ClientID.String(), f.Prefix.String())
+}
+
+// cancelledAll checks a cancel of all orders: the orders that it tells rest no more, and pass its
+// filter. Of the orders that rested when it began, those that pass the filter rest no more.
+func (s *sim) cancelledAll(l *life, a *simulation.Account, f CancelFilter, since uint64,
 	orders []uint64) {
 	for _, id := range orders {
 		if o, _ := s.model.Open(id); o != nil {
 			s.violate("engine %d says that order %d is cancelled, and it rests", l.number, id)
 		}
+		if c, done := s.model.Closed(id); done && (c.Account != a.ID || !passes(&c.Order, f)) {
+			s.violate("engine %d cancels %+v, and was asked for %+v", l.number, c, f)
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.OpenAt(since))) {
-		if o, p := s.model.Open(id); o != nil && (pair == nil || p.Number == pair.Number) {
+		if o, _ := s.model.Open(id); o != nil && passes(o, f) {
 			s.violate(
 				"engine %d says that all orders of %s are cancelled, and order %d rests as it "+
 					"did before", l.number, a.Name, id)
@@ -241,15 +262,12 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 		return !s.model.IsTaken(a, q.wish.ClientID, q.seq, c.Record().TimeUs) ||
 			!a.HasTaken(q.wish.ClientID, c.TakenBy())
 	case event.RefusedNotOpen:
-		o, _ := s.model.Open(q.order)
-		rested := s.restedBy[q.order]
-		return q.key != nil && o != nil && o.Account == q.account && rested > 0 && rested < q.begun
+		return q.key != nil && s.wasOpen(q, seq)
 	case event.RefusedNoOrders:
 		rested := a.OpenAt(q.seq)
 		for _, o := range a.OpenAt(seq) {
-			_, p := s.model.Open(o.ID)
 			_, before := rested[o.ID]
-			if (quiet || before) && (q.pair == nil || p != nil && p.Number == q.pair.Number) {
+			if (quiet || before) && passes(&o, q.filter) {
 				return true
 			}
 		}
@@ -269,6 +287,49 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 		return a.Freezes == 0 || q.key == nil && (q.despite || q.to != event.WithdrawalApproved)
 	case event.RefusedHalted:
 		return !s.model.Pairs[q.wish.Pair.Number-1].Halted(seq)
+	case event.RefusedPriceBand:
+		p := s.model.Pairs[q.wish.Pair.Number-1]
+		return !p.BeyondBand(q.wish.Side, q.wish.Price, seq) ||
+			!p.IsBound(q.wish.Side, c.Bound(), seq)
+	}
+	return false
+}
+
+// isMeant reports whether an order is the one that a cancel names, by its id or by its client order
+// id.
+func (s *sim) isMeant(q *played, order uint64) bool {
+	if q.named.IsZero() {
+		return order == q.order
+	}
+	s.outcomes["cancel by client order id, accepted"]++
+	return s.model.Accounts[q.account-1].HasTaken(q.named, order)
+}
+
+// wasOpen reports whether the order that a cancel names is open, and was answered to rest before
+// the cancel began. A cancel by a client order id waits for an order which its key has sent before.
+// If it finds none, no such order can still come to rest under that id.
+func (s *sim) wasOpen(q *played, seq uint64) bool {
+	if !q.named.IsZero() {
+		s.outcomes["cancel by client order id, refused for not_open"]++
+		for _, order := range q.l.named[:q.namedBefore] {
+			if order.account == q.account && order.id == q.named &&
+				order.at.Key == q.key.Number && order.at.Nonce < q.nonce {
+				s.missing[order] = true
+			}
+		}
+	}
+	for _, o := range s.model.Accounts[q.account-1].OpenAt(seq) {
+		if !q.named.IsZero() && o.ClientID == q.named && o.By.Key == q.key.Number &&
+			o.By.Nonce < q.nonce {
+			return true
+		}
+	}
+	for id, o := range s.model.Accounts[q.account-1].OpenAt(s.model.Seq) {
+		rested := s.restedBy[id]
+		if rested > 0 && rested < q.begun && (id == q.order ||
+			!q.named.IsZero() && o.ClientID == q.named) {
+			return true
+		}
 	}
 	return false
 }
@@ -333,16 +394,11 @@ func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks
 // isFull reports whether a book has as many orders as it may after a record, and an order would
 // trade with none of them.
 func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
-	sides, orders := s.model.Pairs[w.Pair.Number-1].DepthAt(seq), 0
-	for _, levels := range sides {
-		for _, l := range levels {
-			orders += l.Orders
-		}
-	}
-	others := sides[w.Side.Opposite()-1]
-	crosses := len(others) > 0 && (w.Side == trading.Buy && others[0].Price <= w.Price ||
-		w.Side == trading.Sell && others[0].Price >= w.Price)
-	return orders >= s.options.Limits.OpenOrdersPerBook && !crosses
+	at := s.model.Pairs[w.Pair.Number-1].At(seq)
+	best := at.Best[w.Side.Opposite()-1]
+	crosses := best != 0 && (w.Side == trading.Buy && best <= w.Price ||
+		w.Side == trading.Sell && best >= w.Price)
+	return at.Open >= s.options.Limits.OpenOrdersPerBook && !crosses
 }
 
 // inBook returns the number of open orders in a pair.

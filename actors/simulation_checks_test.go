@@ -11,6 +11,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/simulation"
 	"exchange/core/ledger"
+	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
 	"exchange/persistence"
@@ -199,17 +200,28 @@ func (h *listener) update(u *committed.BookUpdate) error {
 			len(updates))
 	}
 	want := &updates[h.at-1]
-	if u.Cancel != want.Cancel || u.ID != want.ID || u.Cancelled != want.Cancelled ||
-		u.Side != want.Side || u.Price != want.Price ||
-		u.Remaining != want.Remaining || !slices.Equal(u.Trades, want.Trades) ||
-		len(u.Levels) != len(want.Changed) {
+	if !want.Several && (u.Cancel != want.Cancel || u.ID != want.ID ||
+		u.Cancelled != want.Cancelled || u.Side != want.Side || u.Price != want.Price ||
+		u.Remaining != want.Remaining || !slices.Equal(u.Trades, want.Trades)) {
 		return fmt.Errorf("update %+v is not %+v", u, want)
 	}
-	for i, l := range u.Levels {
+	return sameChanges(u, want)
+}
+
+// sameChanges checks that an update tells each price whose amount has changed, once, and each with
+// the amount that it has now.
+func sameChanges(u *committed.BookUpdate, want *simulation.BookUpdate) error {
+	told := map[trading.Side]map[money.Price]bool{trading.Buy: {}, trading.Sell: {}}
+	for _, l := range u.Levels {
 		_, low := l.Amount.Bits()
-		if w := &want.Changed[i]; l.Side != w.Side || l.Price != w.Price ||
-			low != w.Amount.Uint64() {
-			return fmt.Errorf("update id %d: level %+v is not %+v", h.at, l, w)
+		if is := want.AmountAt(l.Side, l.Price); told[l.Side][l.Price] || low != is.Uint64() {
+			return fmt.Errorf("update id %d: level %+v is told twice, or is %v", u.UpdateID, l, is)
+		}
+		told[l.Side][l.Price] = true
+	}
+	for _, w := range want.Changed {
+		if !told[w.Side][w.Price] {
+			return fmt.Errorf("update id %d does not tell %+v", u.UpdateID, w)
 		}
 	}
 	return nil

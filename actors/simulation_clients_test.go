@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"exchange/actors/directory"
 	"exchange/actors/simulation"
@@ -127,23 +128,26 @@ type played struct {
 	quiet   bool
 	touched uint64
 
-	wish    OrderRequest
-	order   uint64 // to cancel
-	amount  money.Amount
-	number  uint16          // of a currency
-	all     bool            // a cancel of all orders
-	pair    *directory.Pair // of a cancel of all; nil: of all pairs
-	id      uint64          // of a withdrawal that is to be moved
-	to      uint8           // the withdrawal's next status
-	despite bool            // an approval that a freeze does not stop
-	code    mailedCode
+	wish  OrderRequest
+	order uint64         // to cancel
+	named event.ClientID // of the order to cancel, instead of order
+	// orders with client order ids that its engine was sent before it began
+	namedBefore int
+	amount      money.Amount
+	number      uint16       // of a currency
+	all         bool         // a cancel of all orders
+	filter      CancelFilter // of a cancel of all
+	id          uint64       // of a withdrawal that is to be moved
+	to          uint8        // the withdrawal's next status
+	despite     bool         // an approval that a freeze does not stop
+	code        mailedCode
 
 	reply <-chan struct{} // where its answer comes, once it is admitted
 	told  bool            // its answer came and was checked
 }
 
 // cancels reports whether a share of the limits is kept for the command.
-func (q *played) cancels() bool { return q.all || q.order != 0 }
+func (q *played) cancels() bool { return q.all || q.order != 0 || !q.named.IsZero() }
 
 // amountOf returns an amount: small, usual or at the limit.
 func amountOf(r *rand.Rand) money.Amount {
@@ -216,34 +220,31 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	}
 	q := &played{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
 	var run func() (*Command, error)
-	switch n := r.IntN(44); {
+	switch n := r.IntN(46); {
 	case n < 26:
-		side := trading.Side(1 + r.IntN(2))
-		q.wish = OrderRequest{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
-			Amount: amountOf(r)}
-		if r.IntN(3) == 0 {
-			q.wish.ClientID, _ = event.NewClientID(fmt.Sprint("c", r.IntN(8)))
-		}
+		q.wish = s.drawOrder(r, e, q.account)
 		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
 			q.wish.Pair.Name, q.wish.ClientID)
 		run = func() (*Command, error) { return e.Place(key, q.nonce, &q.wish) }
-	case n < 32:
+	case n < 31:
 		q.order = s.orderOf(r, q.account)
 		q.what = fmt.Sprintf("cancel %d", q.order)
 		run = func() (*Command, error) { return e.Cancel(key, q.nonce, q.order) }
 	case n < 33:
-		pair := pick(r, append(slices.Clone(e.Pairs()), nil)) // nil: all
-		q.what, q.all, q.pair = "cancel all", true, pair
-		run = func() (*Command, error) {
-			return e.CancelAll(key, q.nonce, CancelFilter{Pair: pair})
-		}
-	case n < 36:
+		q.named = s.nameOf(r, l, q.account)
+		q.what = fmt.Sprintf("cancel %v", q.named)
+		run = func() (*Command, error) { return e.CancelNamed(key, q.nonce, q.named) }
+	case n < 35:
+		q.all, q.filter = true, drawFilter(r, e)
+		q.what = fmt.Sprintf("cancel all, %v", q.filter)
+		run = func() (*Command, error) { return e.CancelAll(key, q.nonce, q.filter) }
+	case n < 38:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
 		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
 		run = func() (*Command, error) {
 			return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere")
 		}
-	case n < 43:
+	case n < 45:
 		id := s.withdrawalOf(r, q.account, event.WithdrawalNew)
 		q.id, q.to = id, event.WithdrawalVerified
 		q.code = s.codeFor(r, id)
@@ -262,6 +263,71 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	})
 }
 
+// drawOrder returns a plain order. Now and then it has a client order id: one of few, or one that
+// only the store knows any more, with a price and an amount that others do not refuse.
+func (s *sim) drawOrder(r *rand.Rand, e *Engine, account uint32) OrderRequest {
+	side := trading.Side(1 + r.IntN(2))
+	w := OrderRequest{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
+		Amount: amountOf(r)}
+	switch r.IntN(6) {
+	case 0:
+		w.ClientID = fewIDs(r)
+	case 1:
+		if w.ClientID = pick(r, s.storedIDs(account)); w.ClientID.IsZero() {
+			w.ClientID = fewIDs(r)
+			break
+		}
+		s.outcomes["client order ids that only the store knows, sent again"]++
+		w.Price, w.Amount = money.Price(97+r.Int64N(7))*1e7, 1e7
+	}
+	w.Price = max(w.Price-w.Price%w.Pair.PriceTick, w.Pair.PriceTick)
+	return w
+}
+
+func fewIDs(r *rand.Rand) event.ClientID {
+	id, _ := event.NewClientID(fmt.Sprint("cd"[r.IntN(2):][:1], r.IntN(4)))
+	return id
+}
+
+// storedIDs returns the client order ids of an account that are taken by a closed order which the
+// store has.
+func (s *sim) storedIDs(account uint32) []event.ClientID {
+	at, err := s.openStore().Watermark(context.Background())
+	if err != nil {
+		return nil
+	}
+	return s.model.StoredIDs(s.model.Accounts[account-1], at,
+		time.Now().Add(s.skew).UnixMicro())
+}
+
+// nameOf returns mostly the client order id of an order that is open, or may be on its way.
+func (s *sim) nameOf(r *rand.Rand, l *life, account uint32) event.ClientID {
+	open := s.model.Accounts[account-1].OpenAt(s.model.Seq)
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		if o := open[id]; !o.ClientID.IsZero() && r.IntN(2) == 0 {
+			return o.ClientID
+		}
+	}
+	for i := len(l.named) - 1; i >= max(0, len(l.named)-6) && r.IntN(4) > 0; i-- {
+		if l.named[i].account == account {
+			return l.named[i].id
+		}
+	}
+	return fewIDs(r)
+}
+
+// drawFilter returns the filter of a cancel of all.
+func drawFilter(r *rand.Rand, e *Engine) (f CancelFilter) {
+	f.Pair = pick(r, append(slices.Clone(e.Pairs()), nil)) // nil: all
+	switch r.IntN(4) {
+	case 0:
+		f.Side = trading.Side(1 + r.IntN(2))
+	case 1:
+		f.Prefix, _ = event.NewClientID(pick(r, []string{"c", "d", "c", "d", "d1", "e"}))
+	}
+	return f
+}
+
 // A namedOrder is an order that was sent with a client order id.
 type namedOrder struct {
 	account uint32
@@ -272,6 +338,7 @@ type namedOrder struct {
 // begin notes a command just before it is sent.
 func (s *sim) begin(q *played) {
 	q.begun, q.seq, q.unfit, s.sending = s.steps, s.model.Seq, q.l.unfit, q
+	q.namedBefore = len(q.l.named)
 	s.look(q, q.account)
 	q.l.open[q.account]++
 	if q.key != nil {

@@ -128,13 +128,17 @@ func (s *sim) cutHeads() {
 
 // newModel returns the exchange before its first record.
 func (s *sim) newModel() *simulation.Model {
-	usual := map[string]simulation.Rates{}
+	rules := map[string]simulation.Rules{}
 	for _, p := range s.options.Pairs {
-		usual[p.Name] = simulation.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}
+		rules[p.Name] = simulation.Rules{
+			Usual: simulation.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}, Tick: p.PriceTick,
+			Step: p.AmountStep, Band: p.PriceBand, LeastValue: p.MinimumOrderValue,
+			StopCollar: p.StopCollar}
 	}
-	m := simulation.NewModel(s.options.Limits.MaxFills, usual)
+	m := simulation.NewModel(s.options.Limits.MaxFills, rules)
 	m.CodeValid = s.options.Withdrawal.CodeValid
 	m.ClientIDHold = s.options.Limits.ClientIDHold
+	m.SwitchGrace = s.options.Timing.SwitchGrace
 	return m
 }
 

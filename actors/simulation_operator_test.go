@@ -123,7 +123,7 @@ func (s *sim) cancelAllOf(l *life, a *simulation.Account) {
 		since := s.model.Seq
 		orders, err := l.engine.cancelAllOfAccount(context.Background(), "op", a.ID, nil)
 		if err == nil {
-			s.cancelledAll(l, a, nil, since, orders)
+			s.cancelledAll(l, a, CancelFilter{}, since, orders)
 		}
 		return s.administered(err, true, false)
 	})

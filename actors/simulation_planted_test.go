@@ -228,9 +228,8 @@ var plantedFaults = []plantedFault{
 			"b.ids.trade.Add(1)\n		}\n		trades = append(trades, event.Trade{ID: id,"},
 	{"a halted pair trades", "actors/book.go", "	if b.halted {\n",
 		"	if b.halted && !FAULT {\n"},
-	{"a book of one order is called full", "actors/book.go",
-		"	if b.orders.Len() >= b.limits.OpenOrdersPerBook",
-		"	if (b.orders.Len() >= b.limits.OpenOrdersPerBook || FAULT && b.orders.Len() == 1)"},
+	{"a book of one order is called full", "actors/book.go", "	if b.full() ",
+		"	if (b.full() || FAULT && b.orders.Len() == 1) "},
 	{"a book is never full", "actors/book.go", " && !b.crosses(w.side, w.price) {",
 		" && !b.crosses(w.side, w.price) && !FAULT {"},
 	{"an account's open orders are not limited", "actors/wallet.go",
@@ -250,6 +249,43 @@ var plantedFaults = []plantedFault{
 		"	slices.Reverse(s.ids) // oldest first\n",
 		"	if slices.Reverse(s.ids); FAULT && len(s.ids) > 1 {\n		s.ids = " +
 			"s.ids[1:]\n	}\n"},
+	{"a cancel of all takes both sides", "actors/cancelall.go",
+		"	f := ledger.OpenFilter{Side: c.order.side}\n",
+		"	f := ledger.OpenFilter{Side: c.order.side}\n	if FAULT {\n		f.Side = " +
+			"0\n	}\n"},
+	{"a cancel of all takes client order ids that begin otherwise", "actors/cancelall.go",
+		".HasPrefix(c.order.clientID) {", ".HasPrefix(c.order.clientID) || FAULT {"},
+	{"a cancel of all by a prefix takes each order with a client order id", "actors/cancelall.go",
+		"	for o := range w.open.NewestOf(f) {\n",
+		"	for o := range w.open.NewestOf(f) {\n		if FAULT && " +
+			"!c.order.clientID.IsZero() && !w.clientIDs.Of(o.ID).IsZero() {\n" +
+			"			s.ids = append(s.ids, o.ID)\n" +
+			"			continue\n		}\n"},
+	{"a cancel by client order id takes the newest order", "actors/wallet.go",
+		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n",
+		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n		if FAULT " +
+			"{\n			for o := range w.open.Newest() {\n				c.order.id = " +
+			"o.ID\n				break\n			}\n		}\n"},
+	{"a cancel by client order id does not wait for the order on its way", "actors/wallet.go",
+		"		if w.placesUnder(c.order.clientID) {\n			return false\n		}\n" +
+			"		w.cancel(c)\n",
+		"		if w.placesUnder(c.order.clientID) && !FAULT {\n			return " +
+			"false\n		}\n		w.cancel(c)\n"},
+	{"a price band is not looked at", "actors/book_special.go",
+		"	if bound == 0 || !beyond(c.order.side, price, bound) {\n",
+		"	if bound == 0 || FAULT || !beyond(c.order.side, price, bound) {\n"},
+	{"a price band binds the harmless side", "actors/book_special.go",
+		"side == trading.Sell && price < bound\n",
+		"side == trading.Sell && (price < bound) != FAULT\n"},
+	{"a price band goes by the first trade of an order", "actors/book_special.go",
+		"	b.last = last\n",
+		"	b.last = map[bool]money.Price{false: last, true: first}[FAULT]\n"},
+	{"a price band's bound is no multiple of the tick", "actors/book.go",
+		"		return bound - bound%tick\n",
+		"		if FAULT {\n			return bound\n		}\n		return bound - " +
+			"bound%tick\n"},
+	{"a restart forgets the last price", "actors/book.go", "last: market.Market.Last(),",
+		"last: map[bool]money.Price{false: market.Market.Last()}[FAULT],"},
 	{"a client order id is free while its order is open", "actors/clientids.go",
 		"open := w.clientIDs.Order(id); open {", "open := w.clientIDs.Order(id); open && !FAULT {"},
 	{"a client order id is free when its order closes", "actors/committed/clientids.go",

@@ -250,7 +250,8 @@ func (s *sim) checkNamedOrder(q *committed.NamedOrder, a *simulation.Account) er
 		if o.ClientID == q.ClientID {
 			want = append(want, persistence.Order{ID: o.ID, Account: a.ID, Pair: o.Pair,
 				Side: o.Side, Status: trading.StatusActive, Price: o.Price, Amount: o.Amount,
-				Remaining: o.Remaining, TimeUs: o.TimeUs, ClientID: o.ClientID.String()})
+				Remaining: o.Remaining, TimeUs: o.TimeUs, ClientID: o.ClientID.String(),
+				Instructed: o.Packed()})
 		}
 	}
 	slices.Reverse(want)

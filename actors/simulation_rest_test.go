@@ -36,7 +36,7 @@ func (s *sim) atRest(l *life) error {
 	errs := []error{c.State().Check(), s.sameState(c.State())}
 	for _, p := range e.Pairs() {
 		errs = append(errs, e.verifyBook(p, c.State()),
-			s.sameOrders(c.State().Pair(p.Number)))
+			s.sameOrders(c.State().Pair(p.Number)), s.sameStops(c.State().Pair(p.Number)))
 		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
 			errs = append(errs, fmt.Errorf("%s is halted: %v, not %v", p.Name, p.Halted(), halted))
 		}
@@ -163,7 +163,7 @@ func (s *sim) sameOrders(p *state.Pair) error {
 			if w := want[i]; i >= len(got) ||
 				got[i] != (trading.Order{ID: w.ID, Account: w.Account, Side: w.Side,
 					Price: w.Price, Amount: w.Amount,
-					Remaining: w.Remaining, TimeUs: w.TimeUs}) {
+					Remaining: w.Shown, TimeUs: w.TimeUs}) {
 				return fmt.Errorf("%s: %v order %d of the book is not %+v", p.Name, side, i+1, w)
 			}
 		}

@@ -130,6 +130,7 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 const (
 	readsFailLess  = 5
 	strayReadFault = 3 // odds
+	strayLookFault = 8 // odds of a look for a client order id
 )
 
 // ask makes one call that only reads. It may be refused, be lost, or break off behind some of the
@@ -457,8 +458,8 @@ func (k *link) Reference(ctx context.Context, watermark uint64,
 }
 
 // ClientOrder is on its way for as long as can be, as any other look: the order that it looks for
-// may come and go meanwhile. It goes wrong as often as a write does, because nothing else depends
-// on it.
+// may come and go meanwhile. It goes wrong as often as a write does, and now and then while all is
+// well, because nothing else depends on it.
 func (k *link) ClientOrder(ctx context.Context, watermark uint64, account uint32,
 	client string) (o persistence.Order, err error) {
 	s := k.s
@@ -467,7 +468,7 @@ func (k *link) ClientOrder(ctx context.Context, watermark uint64, account uint32
 	s.sending = nil
 	defer func() { s.sending = sending }()
 	s.park(k.l, k.name(what), nil)
-	if s.rng.IntN(100) < s.odds {
+	if s.rng.IntN(100) < max(s.odds, strayLookFault) {
 		s.goesWrong(what, faultRefused)
 		return o, errStoreRefuses
 	}
@@ -484,7 +485,7 @@ func (k *link) ClientOrder(ctx context.Context, watermark uint64, account uint32
 		until = func() bool { return !time.Now().Before(end) }
 	}
 	s.park(k.l, k.name(what+" answered"), until)
-	if s.rng.IntN(100) < s.odds {
+	if s.rng.IntN(100) < max(s.odds, strayLookFault) {
 		s.goesWrong(what, faultLost)
 		return persistence.Order{}, errNoAnswer
 	}

@@ -107,7 +107,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Limits.ClientIDHold = pick(r, []time.Duration{0, time.Second, time.Minute, 24 * time.Hour})
 	o.Limits.ClientIDFilter = pick(r, []int{0, 64 << 10})
 	o.clockError = func() time.Duration { return s.skew }
-	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(200)
+	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(100)
 	o.Withdrawal.CodeTries, o.Withdrawal.CodeValid = 1+r.IntN(2),
 		pick(r, []time.Duration{time.Second, time.Hour})
 	o.Pairs = append(o.Pairs, directory.PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR",
@@ -119,6 +119,10 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.candles = 1 + r.IntN(5)
 	o.Pairs[0].Fees = state.FeeRates{Maker: money.Rate(r.Uint32N(2e6)),
 		Taker: money.Rate(r.Uint32N(2e6))}
+	for i := range o.Pairs {
+		o.Pairs[i].PriceBand = pick(r, []money.Rate{0, 0, 1e6, 5e6, 3e7})
+		o.Pairs[i].PriceTick = pick(r, []money.Price{1, 1, 3, 1e5})
+	}
 	o.Exit = func(code int) {
 		s.violate("an invariant broke, the process ends with %d: %s", code,
 			s.lastLog())
@@ -331,6 +335,9 @@ func (s *sim) act(i int, r *rand.Rand) {
 			break
 		}
 		s.say("action %d: engine %d stops", i, l.number)
+		if r.IntN(3) == 0 {
+			s.odds = max(s.odds, 40)
+		}
 		s.stop(l)
 	case what < 95 && s.server && len(s.lives) < 3:
 		s.say("action %d: another engine starts", i)
@@ -474,6 +481,13 @@ func (s *sim) settle() {
 		return
 	}
 	l := s.lives[0]
+	for n := 0; n < 3 && s.failed() == nil && s.overdue() != ""; n++ {
+		s.advance(time.Second)
+		s.rest()
+	}
+	if what := s.overdue(); what != "" {
+		s.violate("engine %d rests, and %s", l.number, what)
+	}
 	err := s.atRest(l)
 	if err == nil {
 		err = s.checkStore(l)
@@ -482,7 +496,7 @@ func (s *sim) settle() {
 		s.violate("at rest, engine %d: %w", l.number, err)
 	}
 	s.retire(l)
-	if s.failed() == nil && !s.ending && s.rng.IntN(3) == 0 {
+	if s.failed() == nil && !s.ending && s.rng.IntN(2) == 0 {
 		s.backUp(l)
 	}
 }
@@ -601,7 +615,11 @@ func mustHappen() []string {
 		"deposits, turned away because the store did not answer",
 		"client order ids, found in the store", "client order ids, not in the store",
 		"client order ids, taken again", "filters of client order ids, filled",
-		"orders, turned away because the store did not answer"}
+		"orders, turned away because the store did not answer",
+		"client order ids that only the store knows, sent again",
+		"cancel by client order id, accepted", "cancel by client order id, refused for not_open",
+		"cancel all of a side, accepted", "cancel all of a prefix, accepted",
+		"refused for price_band"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -20,6 +21,7 @@ type Account struct {
 	rates          map[uint16][]Rates // by pair, the newest last
 	clientIDs      map[event.ClientID][]named
 	lastWithdrawal uint64
+	modes          []mode // its setting for orders that name no mode
 }
 
 // A named order is one with a client order id.
@@ -40,6 +42,21 @@ func (m *Model) IsTaken(a *Account, id event.ClientID, since uint64, timeUs int6
 	_, open := a.OpenAt(since)[newest.id]
 	return open || newest.seq > since || m.ClientIDHold == 0 ||
 		newest.timeUs > timeUs-m.ClientIDHold.Microseconds()
+}
+
+// StoredIDs returns the client order ids of an account, sorted, that only a closed order has, which
+// closed up to a sequence. They are taken at a time.
+func (m *Model) StoredIDs(a *Account, upTo uint64, timeUs int64) (ids []event.ClientID) {
+	for id, list := range a.clientIDs {
+		c, done := m.closed[list[len(list)-1].id]
+		if done && c.seq <= upTo && m.IsTaken(a, id, m.Seq, timeUs) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b event.ClientID) int {
+		return cmp.Compare(a.String(), b.String())
+	})
+	return ids
 }
 
 // Uses returns how many orders of the account have had a client order id.
@@ -119,7 +136,7 @@ func (m *Model) applyKey(k *event.Key) error {
 // takeNonce takes the nonce of a command that left a record. A nonce is good for one command, and
 // must be above all that the engine found when it started.
 func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) error {
-	if key == 0 {
+	if key == 0 || kind == event.KindSwept {
 		return nil
 	}
 	k := m.Keys[key-1]

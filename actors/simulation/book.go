@@ -11,7 +11,7 @@ import (
 	"exchange/core/trading"
 )
 
-// An Order is an accepted order that rests.
+// An Order is an accepted order that is open: it rests in its book, or waits for its trigger.
 type Order struct {
 	ID        uint64
 	Account   uint32
@@ -19,13 +19,71 @@ type Order struct {
 	Side      trading.Side
 	Price     money.Price
 	Amount    money.Amount
-	Remaining money.Amount
+	Remaining money.Amount // what the book hides included
 	TimeUs    int64
 	ClientID  event.ClientID
-	turn      int // its place among all orders that ever rested in its book
+	By        KeyNonce // the client's command that placed it
+
+	//tidy:keep clients look at it, once they send such orders
+	Says trading.Instructions // zero of a plain order
+	//tidy:keep clients look at it, once they send such orders
+	Trigger   trading.Trigger // zero: none; an OCO is among the instructions
+	waits     bool            // it waits outside the book
+	queued    bool            // its trigger was reached, and it is in the pair's queue
+	triggered bool            // it has entered the book by its trigger
+	Shown     money.Amount    // what the book shows of it
+	value     *big.Int        // sum of price x amount of its trades; nil: none or not known
+
+	turn     int  // its place among all orders that ever rested in its book
+	unsummed bool // it has traded as a plain order
+	// it is the other half of an OCO without a price: its rest is cancelled
+	enterAtOnce bool
 }
 
-// A Level is the amount that rests at one price.
+// isPlain reports whether an order never had an instruction.
+func (o *Order) isPlain() bool { return o.Says.IsZero() && o.Trigger == (trading.Trigger{}) }
+
+// expires reports whether no trade of the order may have a time.
+func (o *Order) expires(timeUs int64) bool {
+	return o.Says.ExpireUs != 0 && o.Says.ExpireUs <= timeUs
+}
+
+// IsStop reports whether the order waits for a trigger, in the book or outside.
+func (o *Order) IsStop() bool { return o.waits || o.Says.OCO != (trading.OCO{}) && !o.triggered }
+
+// ends notes why an order with instructions was cancelled. Of a plain one nothing says so.
+func (o *Order) ends(reason trading.Reason) {
+	if !o.isPlain() {
+		o.Says.Cancelled = reason
+	}
+}
+
+// spends adds a trade to the sum of the trades of an order with instructions. That of an order that
+// had trades as a plain one is not known.
+func (o *Order) spends(p money.Price, n money.Amount) {
+	if o.unsummed = o.unsummed || o.isPlain(); o.unsummed {
+		return
+	}
+	sum := valueOf(p, n)
+	if o.value != nil {
+		sum.Add(sum, o.value)
+	}
+	o.value = sum
+}
+
+// A Closed order is one that is not open any more, as it was just before.
+type Closed struct {
+	Order
+	seq uint64 // of the record that closed it
+}
+
+// Closed returns an order that is not open any more.
+func (m *Model) Closed(id uint64) (c Closed, done bool) {
+	c, done = m.closed[id]
+	return c, done
+}
+
+// A Level is the amount that rests at one price, without what the book hides.
 type Level struct {
 	Price  money.Price
 	Amount *big.Int // units of 1e-8
@@ -46,6 +104,18 @@ func (b *Book) Orders(s trading.Side) []*Order { return *b.side(s) }
 // Len returns the number of resting orders.
 func (b *Book) Len() int { return len(b.sides[0]) + len(b.sides[1]) }
 
+// clone returns a copy with orders of its own.
+func (b *Book) clone() *Book {
+	c := &Book{turns: b.turns}
+	for i, side := range b.sides {
+		for _, o := range side {
+			copied := *o
+			c.sides[i] = append(c.sides[i], &copied)
+		}
+	}
+	return c
+}
+
 // find returns a resting order, or nil.
 func (b *Book) find(id uint64) *Order {
 	for _, side := range b.sides {
@@ -58,10 +128,14 @@ func (b *Book) find(id uint64) *Order {
 	return nil
 }
 
-// rest puts an order behind those of its price and before those of worse ones.
+// rest puts an order behind those of its price and before those of worse ones. The book shows all
+// of it, or the part that it says.
 func (b *Book) rest(o *Order) {
 	b.turns++
-	o.turn = b.turns
+	o.turn, o.waits = b.turns, false
+	if o.Shown = o.Remaining; o.Says.Display > 0 {
+		o.Shown = min(o.Remaining, o.Says.Display)
+	}
 	list := b.side(o.Side)
 	*list = append(*list, o)
 	slices.SortStableFunc(*list, func(a, b *Order) int {
@@ -85,49 +159,25 @@ func (b *Book) levels(s trading.Side) (list []Level) {
 			list = append(list, Level{Price: o.Price, Amount: new(big.Int)})
 		}
 		l := &list[len(list)-1]
-		l.Amount.Add(l.Amount, big.NewInt(int64(o.Remaining)))
+		l.Amount.Add(l.Amount, big.NewInt(int64(o.Shown)))
 		l.Orders++
 	}
 	return list
 }
 
-// at returns the amount at a price.
-func (b *Book) at(s trading.Side, p money.Price) *big.Int {
-	sum := new(big.Int)
-	for _, o := range *b.side(s) {
-		if o.Price == p {
-			sum.Add(sum, big.NewInt(int64(o.Remaining)))
-		}
-	}
-	return sum
+func (b *Book) depth() [2][]Level {
+	return [2][]Level{b.levels(trading.Buy), b.levels(trading.Sell)}
 }
 
-// match fills an order from the other side, one resting order after the other. It returns the
-// trades as their records must read, but for ids and fees. done are the makers that are filled, and
-// cut reports that only the limit of trades has ended the matching.
-func (b *Book) match(o *event.Order, most int) (trades []event.Trade, remaining money.Amount,
-	cut bool, done []*Order) {
-	makers := b.side(o.Side.Opposite())
-	for remaining = o.Amount; remaining > 0 && len(*makers) > 0; {
-		m := (*makers)[0]
-		if o.Side == trading.Buy && m.Price > o.Price ||
-			o.Side == trading.Sell && m.Price < o.Price {
-			break
-		}
-		if len(trades) == most {
-			return trades, remaining, true, done
-		}
-		n := min(remaining, m.Remaining)
-		remaining -= n
-		m.Remaining -= n
-		trades = append(trades, event.Trade{Maker: m.ID, MakerAccount: m.Account, Price: m.Price,
-			Amount: n, MakerRemaining: m.Remaining})
-		if m.Remaining == 0 {
-			b.remove(m)
-			done = append(done, m)
-		}
-	}
-	return trades, remaining, false, done
+// crosses reports whether an order of a side would trade with a resting one at a price.
+func crosses(side trading.Side, limit, price money.Price) bool {
+	return side == trading.Buy && price <= limit || side == trading.Sell && price >= limit
+}
+
+// meets reports whether an order would trade at once.
+func (b *Book) meets(side trading.Side, limit money.Price) bool {
+	others := *b.side(side.Opposite())
+	return len(others) > 0 && crosses(side, limit, others[0].Price)
 }
 
 // sameTrades compares the trades of a record with those that match returned.

@@ -11,6 +11,10 @@
 //	model.go        the exchange, one record after the other
 //	accounts.go     accounts, keys and their nonces
 //	trading.go      pairs, orders, cancels, trades and fees    book.go    price-time priority
+//	bands.go        the last price, and how far from it a price may be
+//	special.go      orders with instructions, and expiries    taker.go  what such an order takes
+//	stops.go        orders that wait for a trigger            amend.go  changes of open orders
+//	switches.go     dead man's switches, and accounts' settings
 //	funds.go        balances, reserves, deposits; money is conserved
 //	withdrawals.go  withdrawals, their codes and mails
 //	versions.go     what each account was after each record    rows.go    the rows of the history

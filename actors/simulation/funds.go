@@ -102,12 +102,10 @@ func (m *Model) funds(a *Account) Funds {
 		}
 	}
 	for _, p := range m.Pairs {
-		for _, side := range p.Book.sides {
-			for _, o := range side {
-				if o.Account == a.ID {
-					currency, held := p.needs(o.Side, o.Price, o.Remaining)
-					f[currency-1].Reserve.Add(f[currency-1].Reserve, held)
-				}
+		for _, o := range p.open() {
+			if o.Account == a.ID {
+				currency, held := p.needs(o.Side, o.Price, o.Remaining)
+				f[currency-1].Reserve.Add(f[currency-1].Reserve, held)
 			}
 		}
 	}

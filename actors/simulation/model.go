@@ -21,7 +21,8 @@ type Model struct {
 	Withdrawals map[uint64]*Withdrawal   // all that ever were
 	Rows        Rows
 
-	Maintenance event.Maintenance // of the newest record that says it
+	Maintenance      event.Maintenance // of the newest record that says it
+	maintenanceEndUs int64             // time of the end of the newest one
 
 	History    event.HistoryID // id of the newest history
 	HistorySeq uint64          // sequence of the record that began it
@@ -29,36 +30,41 @@ type Model struct {
 
 	CodeValid    time.Duration // how long the code of a withdrawal is good
 	ClientIDHold time.Duration // how long a client order id is taken; 0: for good
+	SwitchGrace  time.Duration // after a maintenance, in which no switch fires
 
 	CancelAlls map[KeyNonce]bool // commands whose nonce each of many cancels has
 	ReadNonces map[uint32]uint64 // highest that a read may have used, by key: no record has it
 
 	maxFills int              // trades that one order may have
-	usual    map[string]Rates // fees of a pair, by its name
+	rules    map[string]Rules // of a pair, by its name
 
 	mails    map[uint64]uint64 // mails with a code that are to be sent: id -> withdrawal
 	lastMail uint64
 
 	supply     []*big.Int // by currency: deposits - paid withdrawals
+	switches   map[switchOf]*armed
 	usedIDs    map[uint64]bool
 	usedTrades map[uint64]bool
 	usedNonces map[KeyNonce]event.Kind
+	closed     map[uint64]Closed // orders that are not open any more, by id
 	feeAccount *Account
 	touched    []uint32 // accounts of the record that Apply takes
 }
 
-// NewModel returns an exchange without a record.
-func NewModel(maxFills int, usual map[string]Rates) *Model {
-	return &Model{maxFills: maxFills, usual: usual, Deposits: map[string]event.Deposit{},
+// NewModel returns an exchange without a record. The rules are those of the pairs, by name.
+func NewModel(maxFills int, rules map[string]Rules) *Model {
+	return &Model{maxFills: maxFills, rules: rules, Deposits: map[string]event.Deposit{},
 		Withdrawals: map[uint64]*Withdrawal{}, mails: map[uint64]uint64{},
 		CancelAlls: map[KeyNonce]bool{}, ReadNonces: map[uint32]uint64{},
-		usedIDs: map[uint64]bool{}, usedTrades: map[uint64]bool{},
+		usedIDs: map[uint64]bool{}, usedTrades: map[uint64]bool{}, closed: map[uint64]Closed{},
+		switches:   map[switchOf]*armed{},
 		usedNonces: map[KeyNonce]event.Kind{}}
 }
 
 // Restarted notes that an engine began with all records so far. From then on no command may have a
 // nonce below theirs, and of an account's rates only the newest count.
 func (m *Model) Restarted() {
+	m.refire()
 	for _, k := range m.Keys {
 		k.floor = k.Nonce
 	}
@@ -96,7 +102,7 @@ func (m *Model) apply(r *event.Record) error {
 	case event.KindPair:
 		p := &r.NewPair
 		m.Pairs = append(m.Pairs, &Pair{Number: p.Number, Name: p.Name, base: p.Base,
-			quote: p.Quote, rates: m.usual[p.Name]})
+			quote: p.Quote, rules: m.rules[p.Name]})
 	case event.KindAccount:
 		return m.applyAccount(&r.Account)
 	case event.KindKey:
@@ -111,6 +117,22 @@ func (m *Model) apply(r *event.Record) error {
 		return m.applyDeposit(r)
 	case event.KindOrder:
 		return m.applyOrder(r)
+	case event.KindInstructed:
+		return m.applyInstructed(r)
+	case event.KindStop:
+		return m.applyStop(r)
+	case event.KindTriggered:
+		return m.applyTriggered(r)
+	case event.KindAmended:
+		return m.applyAmended(r)
+	case event.KindExpired:
+		return m.applyExpired(r)
+	case event.KindSwitch:
+		return m.applySwitch(r)
+	case event.KindSettings:
+		return m.applySettings(r)
+	case event.KindSwept:
+		return m.applySwept(r)
 	case event.KindCancel:
 		return m.applyCancel(r)
 	case event.KindRefusal:
@@ -154,12 +176,14 @@ func (m *Model) applyOperator(r *event.Record) error {
 		if m.Maintenance == r.Maintenance {
 			return fmt.Errorf("maintenance is %+v already", m.Maintenance)
 		}
-		m.Maintenance = r.Maintenance
+		if m.Maintenance = r.Maintenance; !m.Maintenance.On {
+			m.maintenanceEndUs = r.TimeUs
+		}
 	case event.KindFees:
 		a, p := m.Accounts[r.Fees.Account-1], m.Pairs[r.Pair-1]
 		rates := Rates{r.Fees.Maker, r.Fees.Taker}
 		if !r.Fees.Own {
-			rates = p.rates
+			rates = p.rules.Usual
 		}
 		if a.rates == nil {
 			a.rates = map[uint16][]Rates{}

@@ -2,12 +2,14 @@ package simulation
 
 import (
 	"cmp"
+	"math"
 	"math/big"
 	"slices"
 
 	"exchange/core/event"
 	"exchange/core/market"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -38,12 +40,26 @@ func UpTo[T any](list []Row[T], seq uint64, id func(*T) uint64) (rows []T) {
 }
 
 func (m *Model) addClosed(p *Pair, o *Order, status uint8, timeUs int64) {
+	m.closed[o.ID] = Closed{*o, m.Seq}
 	m.Rows.Orders = append(m.Rows.Orders,
 		Row[persistence.Order]{m.Seq, persistence.Order{ID: o.ID, Account: o.Account,
 			Pair: p.Number, Side: o.Side,
 			Status: status, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining,
 			TimeUs: o.TimeUs, ClosedUs: timeUs, ClosedSeq: m.Seq,
-			ClientID: o.ClientID.String()}})
+			ClientID: o.ClientID.String(), Instructed: o.Packed()}})
+}
+
+// Packed returns an order's instructions and what became of them, as rows have them.
+func (o *Order) Packed() trading.Packed {
+	if o.isPlain() {
+		return ""
+	}
+	x := trading.Instructed{Instructions: o.Says, Trigger: o.Trigger, Triggered: o.triggered}
+	if o.value != nil {
+		low := new(big.Int).And(o.value, new(big.Int).SetUint64(math.MaxUint64))
+		x.Value = money.BalanceFromBits(new(big.Int).Rsh(o.value, 64).Uint64(), low.Uint64())
+	}
+	return x.Pack()
 }
 
 func (m *Model) addTrade(p *Pair, r *event.Record, t *event.Trade) {

@@ -15,14 +15,28 @@ type Pair struct {
 	Number      uint16
 	Name        string
 	base, quote uint16 // numbers of its currencies
-	rates       Rates
+	rules       Rules
 	Book        Book
 	Halts       []Halt
 	updateID    uint64
 	Updates     []BookUpdate // by update id-1
 
+	waiting              []*Order // outside the book, in any order
+	queue                []uint64 // orders whose trigger was reached, the next one first
+	moments              []Moment
+	lasts                []lastPrice
 	lastOrder, lastTrade uint64
 	timeUs               int64
+}
+
+// Rules are those of a pair's configuration that the model needs.
+type Rules struct {
+	Usual      Rates         // fees
+	Tick       money.Price   // of which each price is a multiple; 0: of one unit
+	Step       money.Amount  // of which each amount is a multiple; 0: of one unit
+	Band       money.Rate    // how far beyond the last trade a price may be; 0: any
+	StopCollar money.Rate    // how far beyond its trigger the price of a stop-market may be
+	LeastValue money.Balance // of price x amount
 }
 
 // Rates are the fees of a pair, or an account's own fees there.
@@ -48,11 +62,12 @@ func (p *Pair) Halted(seq uint64) (on bool) {
 type BookUpdate struct {
 	Seq       uint64
 	Cancel    bool
+	Several   bool // it is the change of one order, or the end of several; only Changed counts
 	ID        uint64
 	Cancelled uint64 // id of the order
 	Side      trading.Side
 	Price     money.Price
-	Remaining money.Amount // what rests, or rested
+	Remaining money.Amount // what rests, or rested, as far as the book shows it
 	Trades    []event.Trade
 	Changed   []Change
 	Sides     [2][]Level // the whole depth after the record
@@ -62,7 +77,17 @@ type BookUpdate struct {
 type Change struct {
 	Side   trading.Side
 	Price  money.Price
-	Amount *big.Int
+	amount *big.Int
+}
+
+// AmountAt returns the amount at a price after the update.
+func (u *BookUpdate) AmountAt(s trading.Side, p money.Price) *big.Int {
+	for _, l := range u.Sides[s-1] {
+		if l.Price == p {
+			return l.Amount
+		}
+	}
+	return new(big.Int)
 }
 
 // DepthAt returns a pair's depth at a sequence.
@@ -75,17 +100,38 @@ func (p *Pair) DepthAt(seq uint64) (sides [2][]Level) {
 	return sides
 }
 
-// Open returns a resting order with its pair, or nil.
+// Open returns an open order with its pair, or nil.
 func (m *Model) Open(id uint64) (*Order, *Pair) {
 	for _, p := range m.Pairs {
-		if o := p.Book.find(id); o != nil {
+		if o := p.find(id); o != nil {
 			return o, p
 		}
 	}
 	return nil, nil
 }
 
+// applyOrder applies a plain order.
 func (m *Model) applyOrder(r *event.Record) error {
+	o, p := &r.Order, m.Pairs[r.Pair-1]
+	if err := m.takePlace(r, p.BeyondBand(o.Side, o.Price, m.Seq)); err != nil {
+		return err
+	}
+	if x := p.due(r.TimeUs, 0); x != nil {
+		return fmt.Errorf("order %d may trade, and the time of order %d was up before", o.ID, x.ID)
+	}
+	before := p.Book.depth()
+	k := p.Book.match(taker{account: o.Account, side: o.Side, limit: o.Price, amount: o.Amount,
+		most: m.maxFills})
+	if o.Remaining != k.rest || o.RestCancelled != (k.end == endMaxFills) {
+		return fmt.Errorf("order %d has %v remaining, cut: %v, not %v, because %s", o.ID,
+			o.Remaining, o.RestCancelled, k.rest, k.end)
+	}
+	return m.enter(p, r, newOrder(p, r), &k, before)
+}
+
+// takePlace takes what each new order takes: its nonce, its id, its client order id. The order may
+// be for a stop.
+func (m *Model) takePlace(r *event.Record, beyondBand bool) error {
 	o, p := &r.Order, m.Pairs[r.Pair-1]
 	a := m.Accounts[o.Account-1]
 	if err := m.takeNonce(r.Kind, o.Key, o.Account, o.Nonce); err != nil {
@@ -100,17 +146,33 @@ func (m *Model) applyOrder(r *event.Record) error {
 	switch {
 	case p.Halted(m.Seq):
 		return fmt.Errorf("%s is halted", p.Name)
+	case beyondBand:
+		return fmt.Errorf("order %d, %v at %v, is beyond the band of %s", o.ID, o.Side, o.Price,
+			p.Name)
 	case m.IsTaken(a, o.ClientID, m.Seq-1, r.TimeUs):
 		return fmt.Errorf("client order id %v of %s is taken by an order of %+v", o.ClientID,
 			a.Name, a.clientIDs[o.ClientID])
 	}
-	trades, remaining, cut, done := p.Book.match(o, m.maxFills)
-	if err := sameTrades(o.Trades, trades); err != nil {
-		return fmt.Errorf("order %d, %v %v at %v: %w", o.ID, o.Side, o.Amount, o.Price, err)
+	m.touched = append(m.touched, o.Account)
+	if !o.ClientID.IsZero() {
+		a.clientIDs[o.ClientID] = append(a.clientIDs[o.ClientID], named{o.ID, m.Seq, r.TimeUs})
 	}
-	if o.Remaining != remaining || o.RestCancelled != cut {
-		return fmt.Errorf("order %d has %v remaining, cut: %v, not %v, %v", o.ID, o.Remaining,
-			o.RestCancelled, remaining, cut)
+	return nil
+}
+
+func newOrder(p *Pair, r *event.Record) *Order {
+	o := &r.Order
+	return &Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Amount, TimeUs: r.TimeUs, ClientID: o.ClientID,
+		By: KeyNonce{o.Key, o.Nonce}}
+}
+
+// enter applies what a record says of an order that has entered its book and has taken k there. The
+// record's order has what remains of it, and whether that rests.
+func (m *Model) enter(p *Pair, r *event.Record, x *Order, k *taking, before [2][]Level) error {
+	o := &r.Order
+	if err := sameTrades(o.Trades, k.trades); err != nil {
+		return fmt.Errorf("order %d, %v %v at %v: %w", o.ID, o.Side, o.Amount, o.Price, err)
 	}
 	if err := m.applyTrades(p, r); err != nil {
 		return err
@@ -119,25 +181,31 @@ func (m *Model) applyOrder(r *event.Record) error {
 		m.touched = append(m.touched, o.FeeAccount)
 	}
 	m.touched = append(m.touched, o.Account)
-	if !o.ClientID.IsZero() {
-		a.clientIDs[o.ClientID] = append(a.clientIDs[o.ClientID], named{o.ID, m.Seq, r.TimeUs})
+	for _, t := range k.trades {
+		x.spends(t.Price, t.Amount)
 	}
-	for _, maker := range done {
+	for _, maker := range k.done {
 		m.addClosed(p, maker, trading.StatusDone, r.TimeUs)
 	}
-	taker := &Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side, Price: o.Price,
-		Amount: o.Amount, Remaining: remaining, TimeUs: r.TimeUs, ClientID: o.ClientID}
-	u := BookUpdate{ID: o.ID, Side: o.Side, Price: o.Price, Trades: slices.Clone(o.Trades)}
-	switch {
-	case remaining == 0:
-		m.addClosed(p, taker, trading.StatusDone, r.TimeUs)
-	case cut:
-		m.addClosed(p, taker, trading.StatusCancelled, r.TimeUs)
-	default:
-		p.Book.rest(taker)
-		u.Remaining = remaining
+	for _, own := range k.out {
+		own.ends(trading.CancelledSelfTrade)
+		m.addClosed(p, own, trading.StatusCancelled, r.TimeUs)
 	}
-	m.countUpdate(p, &u)
+	p.unqueue(k.done, k.out)
+	x.Remaining = o.Remaining
+	u := BookUpdate{Several: r.Kind != event.KindOrder, ID: o.ID, Side: o.Side, Price: o.Price,
+		Trades: slices.Clone(o.Trades)}
+	switch {
+	case o.RestCancelled:
+		m.addClosed(p, x, trading.StatusCancelled, r.TimeUs)
+	case o.Remaining == 0:
+		m.addClosed(p, x, trading.StatusDone, r.TimeUs)
+	default:
+		p.Book.rest(x)
+		u.Remaining = x.Shown
+	}
+	p.trigger(k.trades, o.Side)
+	m.countUpdate(p, &u, before)
 	return nil
 }
 
@@ -150,6 +218,7 @@ func (m *Model) applyTrades(p *Pair, r *event.Record) error {
 				p.lastTrade, p.Name)
 		}
 		m.usedTrades[t.ID], p.lastTrade = true, t.ID
+		p.lasts = append(p.lasts, lastPrice{m.Seq, t.Price})
 		if err := m.settleTrade(p, &r.Order, t); err != nil {
 			return err
 		}
@@ -170,18 +239,33 @@ func (m *Model) applyCancel(r *event.Record) error {
 	if err := p.takeTime(r.TimeUs); err != nil {
 		return err
 	}
-	o := p.Book.find(c.Order)
+	o := p.find(c.Order)
 	if o == nil || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price ||
 		o.Remaining != c.Remaining {
-		return fmt.Errorf("a cancel of order %d, %v %v at %v of account %d, where %+v rests",
+		return fmt.Errorf("a cancel of order %d, %v %v at %v of account %d, where %+v is open",
 			c.Order, c.Side, c.Remaining, c.Price, c.Account, o)
 	}
-	p.Book.remove(o)
-	m.addClosed(p, o, trading.StatusCancelled, r.TimeUs)
-	m.countUpdate(p, &BookUpdate{Cancel: true, ID: c.ID, Cancelled: c.Order, Side: c.Side,
-		Price: c.Price, Remaining: c.Remaining})
-	m.touched = append(m.touched, c.Account)
+	switch {
+	case r.Kind == event.KindSwept:
+		o.ends(c.Reason)
+	case r.Operator != "":
+		o.ends(trading.CancelledOperator)
+	default:
+		o.ends(trading.CancelledOwner)
+	}
+	before := p.Book.depth()
+	u := BookUpdate{Several: !o.isPlain(), Cancel: true, ID: c.ID, Cancelled: c.Order,
+		Side: c.Side, Price: c.Price, Remaining: o.Shown}
+	m.takeOut(p, o, r.TimeUs)
+	m.countUpdate(p, &u, before)
 	return nil
+}
+
+// takeOut cancels an open order.
+func (m *Model) takeOut(p *Pair, o *Order, timeUs int64) {
+	p.remove(o)
+	m.addClosed(p, o, trading.StatusCancelled, timeUs)
+	m.touched = append(m.touched, o.Account)
 }
 
 // takeTime sets a pair's time, which never goes back.
@@ -202,20 +286,39 @@ func (m *Model) takeID(p *Pair, id uint64) error {
 	return nil
 }
 
-// countUpdate adds a change of the depth.
-func (m *Model) countUpdate(p *Pair, u *BookUpdate) {
-	for i, t := range u.Trades {
-		if i == 0 || u.Trades[i-1].Price != t.Price {
-			u.Changed = append(u.Changed, Change{u.Side.Opposite(), t.Price,
-				p.Book.at(u.Side.Opposite(), t.Price)})
-		}
+// countUpdate adds a record that trades, or that changes the depth. No other counts.
+func (m *Model) countUpdate(p *Pair, u *BookUpdate, before [2][]Level) {
+	m.note(p)
+	after := p.Book.depth()
+	for i, side := range []trading.Side{trading.Buy, trading.Sell} {
+		u.Changed = append(u.Changed, changes(side, before[i], after[i])...)
 	}
-	if u.Remaining > 0 {
-		u.Changed = append(u.Changed, Change{u.Side, u.Price, p.Book.at(u.Side, u.Price)})
+	if len(u.Changed) == 0 && len(u.Trades) == 0 {
+		return
 	}
 	p.updateID++
-	u.Seq, u.Sides = m.Seq, [2][]Level{p.Book.levels(trading.Buy), p.Book.levels(trading.Sell)}
+	u.Seq, u.Sides = m.Seq, after
 	p.Updates = append(p.Updates, *u)
+}
+
+// changes returns the prices of a side with another amount than before.
+func changes(side trading.Side, before, after []Level) (list []Change) {
+	has := func(levels []Level, l Level) bool {
+		return slices.ContainsFunc(levels, func(o Level) bool {
+			return o.Price == l.Price && o.Amount.Cmp(l.Amount) == 0
+		})
+	}
+	for _, l := range after {
+		if !has(before, l) {
+			list = append(list, Change{side, l.Price, l.Amount})
+		}
+	}
+	for _, l := range before {
+		if !slices.ContainsFunc(after, func(o Level) bool { return o.Price == l.Price }) {
+			list = append(list, Change{side, l.Price, new(big.Int)})
+		}
+	}
+	return list
 }
 
 // settleTrade moves the money of one trade and checks its fees.
@@ -262,7 +365,7 @@ func (m *Model) isFee(p *Pair, a *Account, received *big.Int, fee money.Balance,
 	which func(Rates) money.Rate) bool {
 	list := a.rates[p.Number]
 	if len(list) < ratesInFlight {
-		list = append([]Rates{p.rates}, list...)
+		list = append([]Rates{p.rules.Usual}, list...)
 	}
 	for _, r := range list[max(0, len(list)-ratesInFlight):] {
 		if feeOn(received, which(r)).Cmp(Units(fee)) == 0 {

@@ -13,11 +13,9 @@ type version struct {
 func (m *Model) open(a *Account) map[uint64]Order {
 	open := map[uint64]Order{}
 	for _, p := range m.Pairs {
-		for _, side := range p.Book.sides {
-			for _, o := range side {
-				if o.Account == a.ID {
-					open[o.ID] = *o
-				}
+		for _, o := range p.open() {
+			if o.Account == a.ID {
+				open[o.ID] = *o
 			}
 		}
 	}

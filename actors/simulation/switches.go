@@ -1,0 +1,183 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"exchange/core/event"
+	"exchange/core/trading"
+)
+
+// A switchOf names a dead man's switch: a key has one of its calls, and one of its sessions.
+type switchOf struct {
+	key     uint32
+	session bool
+}
+
+// An armed switch cancels orders when it is due.
+type armed struct {
+	event.Switch
+	seq uint64 // of the record that armed it
+	// toEnd are the orders that it must have cancelled when it ends. They were open when it armed,
+	// or when it cancelled its first order.
+	toEnd  []uint64
+	firing bool
+}
+
+// OverdueSwitch says which switch should have fired by a time; "": none.
+func (m *Model) OverdueSwitch(timeUs int64) string {
+	for _, k := range m.Keys {
+		s := m.switches[switchOf{key: k.Number}]
+		if s == nil {
+			continue
+		}
+		due := max(s.DueUs, m.maintenanceEndUs+m.SwitchGrace.Microseconds())
+		if s.DueUs != 0 && due <= timeUs {
+			return fmt.Sprintf("the switch of key %s was due at %d us", k.Name, due)
+		}
+	}
+	return ""
+}
+
+// concerns reports whether a switch cancels an order.
+func (s *armed) concerns(o *Order) bool {
+	return o.Account == s.Account && (s.Pair == 0 || s.Pair == o.Pair) &&
+		(s.Side == 0 || s.Side == o.Side) &&
+		strings.HasPrefix(o.ClientID.String(), s.Prefix.String())
+}
+
+// openOf returns the open orders that a switch cancels.
+func (m *Model) openOf(s *armed) (ids []uint64) {
+	for _, p := range m.Pairs {
+		for _, o := range p.open() {
+			if s.concerns(o) {
+				ids = append(ids, o.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// applySwitch arms a switch, takes it back, or ends one that has fired.
+func (m *Model) applySwitch(r *event.Record) error {
+	s := &r.Switch
+	of := switchOf{s.Key, s.Session}
+	now := m.switches[of]
+	m.touched = append(m.touched, s.Account)
+	if s.Nonce == 0 && !s.Session {
+		return m.applyFired(r, now)
+	}
+	if err := m.takeNonce(r.Kind, s.Key, s.Account, s.Nonce); err != nil {
+		return err
+	}
+	switch {
+	case now != nil && now.firing:
+		return fmt.Errorf("the switch of key %d is set while it fires", s.Key)
+	case !s.Armed:
+		delete(m.switches, of)
+		return nil
+	case !s.Session && (s.Seconds < 5 || s.DueUs != r.TimeUs+int64(s.Seconds)*1e6):
+		return fmt.Errorf("the switch of key %d, set at %d us, is %+v", s.Key, r.TimeUs, *s)
+	}
+	next := &armed{Switch: *s, seq: m.Seq}
+	next.toEnd = m.openOf(next)
+	m.switches[of] = next
+	return nil
+}
+
+// applyFired ends a switch that has cancelled what it concerns.
+func (m *Model) applyFired(r *event.Record, now *armed) error {
+	s := &r.Switch
+	if err := m.mayFire(r, now); err != nil {
+		return err
+	}
+	if s.Armed || s.DueUs != now.DueUs {
+		return fmt.Errorf("the switch of key %d, due at %d us, ends as %+v", s.Key, now.DueUs, *s)
+	}
+	for _, id := range now.toEnd {
+		if o, _ := m.Open(id); o != nil {
+			return fmt.Errorf("the switch of key %d ends, and order %d is open as before", s.Key,
+				id)
+		}
+	}
+	delete(m.switches, switchOf{s.Key, s.Session})
+	return nil
+}
+
+// mayFire returns an error if a switch must not cancel orders at the time of a record.
+func (m *Model) mayFire(r *event.Record, s *armed) error {
+	switch {
+	case s == nil:
+		return fmt.Errorf("a switch fires that is not armed")
+	case s.DueUs == 0 || r.TimeUs < s.DueUs:
+		return fmt.Errorf("the switch of key %d fires at %d us, and is due at %d us", s.Key,
+			r.TimeUs, s.DueUs)
+	case m.Maintenance.On || m.maintenanceEndUs != 0 &&
+		r.TimeUs < m.maintenanceEndUs+m.SwitchGrace.Microseconds():
+		return fmt.Errorf("the switch of key %d fires at %d us, in maintenance or too soon after "+
+			"its end at %d us", s.Key, r.TimeUs, m.maintenanceEndUs)
+	}
+	return nil
+}
+
+// applySwept cancels an order by a switch that is due.
+func (m *Model) applySwept(r *event.Record) error {
+	c := &r.Cancel
+	s := m.switches[switchOf{c.Key, c.Reason == trading.CancelledDisconnect}]
+	if err := m.mayFire(r, s); err != nil {
+		return fmt.Errorf("order %d of key %d: %w", c.Order, c.Key, err)
+	}
+	if o, _ := m.Open(c.Order); o != nil && !s.concerns(o) {
+		return fmt.Errorf("the switch %+v cancels order %+v", s.Switch, *o)
+	}
+	if !s.firing {
+		s.firing = true
+		for _, id := range m.openOf(s) {
+			if !slices.Contains(s.toEnd, id) {
+				s.toEnd = append(s.toEnd, id)
+			}
+		}
+	}
+	return m.applyCancel(r)
+}
+
+// refire notes that an engine has started: a switch that was firing fires again, and knows the
+// orders that are open then.
+func (m *Model) refire() {
+	for _, s := range m.switches {
+		s.firing = false
+	}
+}
+
+// applySettings sets the mode of an account's orders that name none.
+func (m *Model) applySettings(r *event.Record) error {
+	t := &r.Settings
+	a := m.Accounts[t.Account-1]
+	m.touched = append(m.touched, t.Account)
+	a.modes = append(a.modes, mode{m.Seq, t.SelfTrade})
+	return m.takeNonce(r.Kind, t.Key, t.Account, t.Nonce)
+}
+
+// A mode is an account's setting from a record on.
+type mode struct {
+	seq  uint64
+	mode trading.SelfTrade
+}
+
+// ModesBetween returns the modes that an account's setting may have been between two sequences. A
+// wallet goes by what it has sent on, so the second one may be any later one.
+//
+//tidy:keep clients look at it, once they set modes
+func (a *Account) ModesBetween(from, to uint64) map[trading.SelfTrade]bool {
+	modes, last := map[trading.SelfTrade]bool{}, trading.SelfTradeNone
+	for _, s := range a.modes {
+		if s.seq > from && s.seq <= to {
+			modes[s.mode] = true
+		} else if s.seq <= from {
+			last = s.mode
+		}
+	}
+	modes[last] = true
+	return modes
+}
