@@ -23,6 +23,23 @@ const (
 	instructed  = "core/event/instructions_codec.go"
 	instructing = "core/trading/codec.go"
 
+	entering  = "core/state/special.go"
+	waiting   = "core/state/stops.go"
+	changing  = "core/state/amend.go"
+	switching = "core/state/switches.go"
+	imaging   = "core/state/image_encode.go"
+
+	folded    = "TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks"
+	imaged    = "TestADecodedImageContinuesAsTheStateItIsOf"
+	stored    = "TestTheStoredImageIsStillTheSame"
+	told      = "TestApplyRefusesOrdersWithInstructionsThatDoNotFit"
+	apart     = "TestApplyRefusesPreventedOrdersThatDoNotFit"
+	triggered = "TestApplyRefusesTriggeredOrdersThatDoNotFit"
+	changed   = "TestApplyRefusesChangesThatDoNotFit"
+	expired   = "TestApplyRefusesExpiriesThatDoNotFit"
+	armed     = "TestApplyRefusesSwitchesAndSettingsThatDoNotFit"
+	swept     = "TestApplyRefusesSweptOrdersThatDoNotFit"
+
 	reserves = "TestOrdersWithInstructionsConserveMoneyAndReserves"
 	need     = "TestTheNeedOfAnAmendIsTheLargestOfAllFills"
 	refused  = "TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused"
@@ -87,6 +104,76 @@ var coreFaults = []coreFault{
 		"x.Prevented[:min(len(x.Prevented), " +
 			"KeptPrevented*map[bool]int{false: 1, true: 2}[FAULT])]"},
 		"trading", "TestTheFirstPreventedOrdersAreKept"},
+
+	// the checks of the fold
+	{Fault{"an own trade is folded where it is forbidden", entering,
+		"	if apart && t.MakerAccount == o.Account {\n",
+		"	if apart && t.MakerAccount == o.Account && !FAULT {\n"}, "state", apart},
+	{Fault{"a prevented order need not be the next", entering,
+		"!any || next.ID != v.Order ||", "!any || next.ID != v.Order && !FAULT ||"},
+		"state", apart},
+	{Fault{"an order goes on behind one that ends it", entering,
+		"i.SelfTrade == trading.SelfTradeCancelBoth && len(i.Prevented) > 0 {",
+		"i.SelfTrade == trading.SelfTradeCancelBoth && len(i.Prevented) > 0 && !FAULT {"},
+		"state", apart},
+	{Fault{"an all-or-nothing order is folded in part", entering,
+		"	case i.FOK && i.Cancelled != 0 && met > 0, i",
+		"	case i.FOK && i.Cancelled != 0 && met > 0 && !FAULT, i"}, "state", told},
+	{Fault{"an ioc that might take more is folded", entering,
+		"(!crosses || i.Quote", "(FAULT || !crosses || i.Quote"}, "state", told},
+	{Fault{"a post-only order that takes is folded", entering,
+		"	case i.PostOnly && met > 0:\n", "	case i.PostOnly && met > 0 && !FAULT:\n"},
+		"state", "TestApplyRefusesPostOnlyOrdersThatTake"},
+	{Fault{"more than its sum is spent", entering,
+		"x.Value.Cmp(i.Quote.Balance()) > 0 {", "x.Value.Cmp(i.Quote.Balance()) > 0 && !FAULT {"},
+		"state", "TestApplyRefusesSumsThatDoNotFit"},
+	{Fault{"a fill after the end is folded", entering,
+		"	if due(x.ExpireUs, timeUs) {\n", "	if due(x.ExpireUs, timeUs) && !FAULT {\n"},
+		"state", expired},
+	{Fault{"trades trigger nothing", entering,
+		"	p.Stops.Trade(low, high, o.Side)\n",
+		"	if !FAULT {\n		p.Stops.Trade(low, high, o.Side)\n	}\n"}, "state", folded},
+	{Fault{"the other half of a closed order waits on", entering,
+		"	if twofold(x) {\n		p.Stops.Remove(id)\n",
+		"	if twofold(x) && !FAULT {\n		p.Stops.Remove(id)\n"}, "state", folded},
+	{Fault{"an order loses the value of its trades as a maker", entering,
+		"	addValue(x, t, maker.Amount-maker.Remaining-t.Amount)\n",
+		"	if !FAULT {\n		addValue(x, t, maker.Amount-maker.Remaining-t.Amount)\n	}\n"},
+		"state", folded},
+	{Fault{"any queued order enters", waiting,
+		"!any || head.Order.ID != o.ID ||", "!any || head.Order.ID != o.ID && !FAULT ||"},
+		"state", triggered},
+	{Fault{"an order is triggered in maintenance", waiting,
+		"	case p.Halted || s.maintenance.On:\n",
+		"	case p.Halted || s.maintenance.On && !FAULT:\n"}, "state", triggered},
+	{Fault{"an order expires before its time", waiting,
+		"x == nil || !due(x.ExpireUs, r.TimeUs) {", "x == nil || !FAULT && !due(x.ExpireUs, " +
+			"r.TimeUs) {"}, "state", expired},
+	{Fault{"a change keeps a place that it lost", changing,
+		"kept != m.Kept {", "kept != m.Kept && !FAULT {"}, "state", changed},
+	{Fault{"a change makes an iceberg show all", changing,
+		"was.Display != 0 && i.Display == 0 ||", "was.Display != 0 && i.Display == 0 && !FAULT ||"},
+		"state", changed},
+	{Fault{"a switch fires before its time", switching,
+		"a.rare.switches[at].DueUs != w.DueUs || r.TimeUs < w.DueUs ||",
+		"a.rare.switches[at].DueUs != w.DueUs || r.TimeUs < w.DueUs && !FAULT ||"},
+		"state", armed},
+	{Fault{"a sweep cancels the orders of other switches", switching,
+		"!a.ClientIDs.Of(c.Order).HasPrefix(w.Prefix) {",
+		"!FAULT && !a.ClientIDs.Of(c.Order).HasPrefix(w.Prefix) {"}, "state", swept},
+	{Fault{"a cancel of a waiting order changes the depth", "core/state/apply.go",
+		"	if rested {\n		p.changed(r.TimeUs)\n",
+		"	if rested || FAULT {\n		p.changed(r.TimeUs)\n"}, "state", folded},
+	{Fault{"an image forgets what is hidden", imaging,
+		"w.uint(uint64(ice.Hidden))",
+		"w.uint(uint64(ice.Hidden) * map[bool]uint64{false: 1}[FAULT])"}, "state", stored},
+	{Fault{"an image forgets the queue", imaging,
+		"	if stop.Queued {\n", "	if stop.Queued && !FAULT {\n"}, "state", stored},
+	{Fault{"an image forgets switches", imaging,
+		"uint64(len(a.Switches())))\n	for i := range a.Switches() {\n",
+		"uint64(len(a.Switches())*map[bool]int{false: 1}[FAULT]))\n" +
+			"	for i := range a.Switches()[:len(a.Switches())*map[bool]int{false: 1}[FAULT]] {\n"},
+		"state", imaged},
 }
 
 func chosen() (list []coreFault, faults []Fault) {
