@@ -30,8 +30,11 @@ func TestWhatIsDecidedAtRandomFolds(t *testing.T) {
 			r.StopCollar, r.PriceTick = money.MaxRate/50, priceUnit*money.Price(1+seed%2)
 			r.AmountStep = money.Amount(1 + seed%3)
 			l.MaxFills = 4
-			if seed%5 == 0 {
-				l.OpenOrdersPerBook, l.StopsPerBook, l.GTDPerBook = 12, 4, 2
+			switch seed % 5 {
+			case 0:
+				l.OpenOrdersPerBook = 6
+			case 1:
+				l.StopsPerBook, l.GTDPerBook = 3, 1
 			}
 			if seed%4 == 0 {
 				r.PriceBand = money.MaxRate / 30
@@ -135,6 +138,9 @@ func (g *gambler) price() money.Price {
 	return money.Price(96+g.IntN(9)) * priceUnit / tick * tick
 }
 
+// soonUs returns a time that comes soon, or has come.
+func (g *gambler) soonUs() int64 { return g.nowUs + int64(max(0, g.IntN(700)-100)) }
+
 func (g *gambler) amount() money.Amount { return money.Amount(1 + g.IntN(12)) }
 
 // any returns an order, with or without instructions that go together.
@@ -175,7 +181,7 @@ func (g *gambler) any() *Command {
 		}
 	}
 	if mayRest(&s.Instructions) && g.IntN(4) == 0 {
-		s.ExpireUs = g.nowUs + int64(g.IntN(200))
+		s.ExpireUs = g.soonUs()
 	}
 	if s.Quote == 0 && g.IntN(3) == 0 {
 		s.Trigger = trading.Trigger{Price: g.price(), When: trading.Direction(1 + g.IntN(2))}
@@ -199,7 +205,7 @@ func (g *gambler) change() *Command {
 		a.Trigger = g.price()
 	}
 	if g.IntN(6) == 0 {
-		a.ExpireUs = g.nowUs + int64(g.IntN(200))
+		a.ExpireUs = g.soonUs()
 	}
 	c := g.amending(g.one(), a)
 	c.amend.selfTrade = trading.SelfTrade(g.IntN(4))
