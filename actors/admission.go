@@ -22,6 +22,7 @@ type admission struct {
 	inFlight  atomic.Int64 // clients' commands
 	operating atomic.Int64 // operators'
 	changing  atomic.Int64 // those of them that change maintenance
+	firing    atomic.Int64 // those that fire switches, which no handler has sent
 	// cancels of cancel-alls, but for the first of each
 	extraCancels atomic.Int64
 	maintenance  atomic.Pointer[event.Maintenance] // nil: there is none
@@ -153,8 +154,11 @@ func (a *admission) nowUs() int64 {
 	return now
 }
 
-// commandsInFlight returns the number of commands of clients and operators.
-func (a *admission) commandsInFlight() int64 { return a.inFlight.Load() + a.operating.Load() }
+// commandsInFlight returns the number of commands of clients and operators, and of switches that
+// fire.
+func (a *admission) commandsInFlight() int64 {
+	return a.inFlight.Load() + a.operating.Load() + a.firing.Load()
+}
 
 // none waits until a number of commands in flight is 0.
 func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
@@ -173,7 +177,7 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 func (a *admission) admit(c *Command) error {
 	a.stamp(c)
 	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
-	if c.kind != event.KindCancel && c.kind != kindCancelAll {
+	if c.kind != event.KindCancel && c.kind != kindCancelAll && c.kind != event.KindSwitch {
 		most -= int64(a.limits.InFlightCancels)
 		mostOfAccount -= mostOfAccount / 8
 	}
@@ -225,11 +229,28 @@ func (a *admission) admitOperator(c *Command) error {
 	return nil
 }
 
+// admitSwitch lets a command in that fires a switch. The schedule of switches bounds their number,
+// so it takes no slot from clients. Maintenance, audits and stops wait for it.
+func (a *admission) admitSwitch(c *Command) error {
+	a.stamp(c)
+	a.firing.Add(1)
+	c.admitted, c.unasked = true, true
+	if err := a.writable(c.made); err != nil {
+		a.giveBack(c)
+		return err
+	}
+	return nil
+}
+
 func (a *admission) giveBack(c *Command) {
 	if !c.admitted {
 		return
 	}
 	c.admitted = false
+	if c.unasked {
+		a.firing.Add(-1)
+		return
+	}
 	if c.round != 0 {
 		a.rounds.leave(c.round)
 		c.round = 0

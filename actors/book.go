@@ -267,13 +267,13 @@ func (b *book) cancel(c *Command) {
 		c.refuse(event.RefusedNotOpen)
 		return
 	}
-	kind := event.KindCancel
+	kind, key := event.KindCancel, c.keyNumber()
 	if c.swept != 0 {
-		kind = event.KindSwept
+		kind, key = event.KindSwept, c.switching.fires.key
 	}
 	r := c.begin(kind, b.pair.Number)
 	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account,
-		Key: c.keyNumber(), Nonce: c.order.nonce,
+		Key: key, Nonce: c.order.nonce,
 		Side: o.Side, Price: o.Price, Remaining: o.Remaining, Reason: c.swept}
 	c.outcome = Accepted
 	c.encode()

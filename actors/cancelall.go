@@ -9,9 +9,10 @@ import (
 
 // A cancelAll is one command to cancel all open orders of an account that pass a filter, while its
 // wallet carries it out. The wallet sends one cancel for each order, some at a time, and
-// answers once, when the last cancel is released. A wallet runs one cancelAll at a time.
+// answers once, when the last cancel is released. A wallet runs one cancelAll at a time. A dead
+// man's switch that fires is one, too.
 type cancelAll struct {
-	parent *Command
+	parent *Command // of kind kindCancelAll, or KindSwitch
 	ids    []uint64 // still to be sent
 	out    int      // sent and not released
 }
@@ -25,25 +26,33 @@ const cancelAllWidth = 256
 // and the committed side knows it.
 type releasedCancel struct{ command *Command }
 
-// beginCancelAll takes the list of open orders. All that the wallet sent before has been released
-// by then, so the list has each earlier order that rests, and no later one.
+// beginCancelAll begins a client's or an operator's cancelAll.
 func (w *wallet) beginCancelAll(c *Command) {
-	s := &cancelAll{parent: c}
 	f := ledger.OpenFilter{Side: c.order.side}
 	if c.pair != nil {
 		f.Pair = c.pair.Number
 	}
-	for o := range w.open.NewestOf(f) {
-		if w.clientIDs.Of(o.ID).HasPrefix(c.order.clientID) {
+	c.outcome = Accepted
+	if w.sweep(c, f, c.order.clientID); w.cancellingAll == nil {
+		w.refuse(c, event.RefusedNoOrders)
+	}
+}
+
+// sweep takes the list of the open orders that pass a filter, and begins to cancel them. If there
+// are none, no cancelAll is under way afterwards. All that the wallet sent before has been released
+// by then, so the list has each earlier order that is open, and no later one.
+func (w *wallet) sweep(c *Command, f ledger.OpenFilter, prefix event.ClientID) {
+	s := &cancelAll{parent: c}
+	for o := range w.open.Orders().NewestOf(f) {
+		if w.clientIDs.Of(o.ID).HasPrefix(prefix) {
 			s.ids = append(s.ids, o.ID)
 		}
 	}
 	if len(s.ids) == 0 {
-		w.refuse(c, event.RefusedNoOrders)
 		return
 	}
 	slices.Reverse(s.ids) // oldest first
-	c.outcome, w.cancellingAll = Accepted, s
+	w.cancellingAll = s
 	w.sendCancels()
 }
 
@@ -64,6 +73,10 @@ func (w *wallet) sendCancels() {
 		c := newCommand(event.KindCancel)
 		c.key, c.account, c.operator = s.parent.key, s.parent.account, s.parent.operator
 		c.order.nonce, c.order.id, c.partOf = s.parent.order.nonce, id, s
+		if fires := s.parent.switching.fires; fires != (switchID{}) {
+			c.swept, c.switching.fires = fires.reason(), fires
+			c.timeUs = max(c.timeUs, s.parent.timeUs) // not before the switch was due
+		}
 		s.out++
 		w.cancel(c)
 	}
@@ -73,7 +86,7 @@ func (w *wallet) sendCancels() {
 // meanwhile.
 func (w *wallet) cancelReleased(c *Command) {
 	s := w.cancellingAll
-	if c.outcome == Accepted {
+	if c.outcome == Accepted && c.swept == 0 {
 		s.parent.cancelled = append(s.parent.cancelled, c.record.Cancel.Order)
 	}
 	c.Free()
@@ -84,7 +97,11 @@ func (w *wallet) cancelReleased(c *Command) {
 		return
 	}
 	w.cancellingAll = nil
-	slices.Sort(s.parent.cancelled)
-	w.out.finish(s.parent, Accepted)
+	if s.parent.kind == event.KindSwitch {
+		w.endSwitch(s.parent)
+	} else {
+		slices.Sort(s.parent.cancelled)
+		w.out.finish(s.parent, Accepted)
+	}
 	w.actOnWaiting()
 }

@@ -38,6 +38,7 @@ type Command struct {
 	decision
 
 	admitted bool          // holds a slot of admission, given back at release
+	unasked  bool          // no handler waits for its answer: it fires a switch
 	round    uint64        // of its look for a client order id, left at release; 0: there was none
 	reply    chan struct{} // capacity 1, so an answer never waits
 	timer    *time.Timer   // of the handler's wait
@@ -94,6 +95,8 @@ type decision struct {
 	outcome   Outcome
 	ticket    uint64      // the wallet's number for the command, while it is out
 	reserved  reservation // in the wallet
+	counted   marks       // of the order, by which the wallet has counted it
+	amends    uint64      // KindAmended: the open order, while the change is on its way
 	shortfall reservation // needed - available, when funds were refused
 	// of the price, when it was refused for the pair's band; of the last trade, when it was refused
 	// because that would trigger it
@@ -128,6 +131,9 @@ type amendRequest struct {
 // A switchRequest has the fields of a KindSwitch. The filter is where a kindCancelAll has it.
 type switchRequest struct {
 	seconds uint32 // 0: it is disarmed
+	// of a switch that fires, which no client asks for; the zero switchID: it is a client's request
+	fires switchID
+	dueUs int64
 }
 
 // A withdrawalRequest has the fields of a KindWithdrawal or a KindWithdrawalMoved.
@@ -244,14 +250,20 @@ type ownCommand struct {
 	ticket   uint64 // 0: the entry answers no command, or another account's
 	placed   bool   // an order was on its way, accepted or refused
 	reserved reservation
-	pair     uint16 // of the order that was on its way
+	pair     uint16 // of the order that was on its way, or was to be changed
+	counted  marks
+	amends   uint64 // the order that was to be changed; 0: none
 }
 
 // own returns what the command's wallet has set aside for it.
 func (c *Command) own() ownCommand {
-	own := ownCommand{ticket: c.ticket, reserved: c.reserved}
-	if c.kind == event.KindOrder { // a refusal's record names no pair
+	own := ownCommand{ticket: c.ticket, reserved: c.reserved, counted: c.counted,
+		amends: c.amends}
+	switch { // a refusal's record names no pair
+	case c.kind == event.KindOrder:
 		own.placed, own.pair = !c.reserved.amount.IsZero(), c.pair.Number
+	case c.amends != 0:
+		own.pair = c.pair.Number
 	}
 	return own
 }

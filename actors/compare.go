@@ -244,7 +244,7 @@ func (c *comparison) wallet(w *wallet, v *visit, atRest bool) progress {
 	a := s.Account(v.account.ID)
 	if !v.settled {
 		var differ error
-		v.settled, differ = verifySettled(w, a, &v.orders, min(c.orders, openCompared))
+		v.settled, differ = verifySettled(w, a, s, &v.orders, min(c.orders, openCompared))
 		switch {
 		case differ != nil:
 			c.find(differ)

@@ -20,6 +20,10 @@
 //	operator_cancelall.go   the operator's cancel-all, over many accounts
 //	admission.go            the way in, and its limits
 //	wallet.go               nonces, reservations, and the order of an account's commands
+//	wallet_special.go       what it knows of orders with instructions; the account's settings
+//	wallet_amend.go         changes of open orders
+//	tickets.go              which of its commands are on their way
+//	switch.go               dead man's switches
 //	clientids.go            which client order ids are taken
 //	withdrawal.go           money out
 //	cancelall.go            cancelling all orders of an account

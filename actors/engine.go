@@ -56,6 +56,7 @@ type Engine struct {
 	queues   []queue        // for Stats; read only after the start
 
 	remembering remembering
+	switches    switches
 	filler      *committed.FilterFiller // nil: there is no filter to fill
 
 	lifetime
@@ -106,6 +107,9 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 	if err := r.reconcile(ctx, o); err != nil {
 		return nil, err
 	}
+	if err := r.disconnect(ctx, o); err != nil {
+		return nil, err
+	}
 	if err := r.sealAnew(ctx, o, sealer); err != nil {
 		return nil, err
 	}
@@ -153,7 +157,7 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 func (e *Engine) run() {
 	start := e.opts.scheduler.Start
 	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
-		wake: e.wakeBooks, log: e.log})
+		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log})
 	start(e.journal)
 	start(e.projector)
 	if e.mailer != nil {
@@ -171,6 +175,9 @@ func (e *Engine) spawnAll(r *recovered) error {
 	e.Catalogue = directory.NewCatalogue(e.opts.Pairs, e.opts.Currencies, s)
 	e.connect(r)
 	e.admission.connect(s, e.journal, e)
+	if ended := s.Maintained(); ended != 0 {
+		e.maintenanceEnds(ended)
+	}
 	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
 		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
 		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter,
@@ -188,7 +195,11 @@ func (e *Engine) spawnAll(r *recovered) error {
 	}
 	e.registry = pid
 	e.queues = append(e.queues, queue{"registry", registries.Newest()})
-	return e.spawnFolds()
+	if err := e.spawnFolds(); err != nil {
+		return err
+	}
+	e.fireSwitches() // what came due while no engine ran: no client has sent a command yet
+	return nil
 }
 
 // spawnFolds starts the committed side and its imager. At the committed side what is released comes
@@ -313,6 +324,7 @@ func (e *Engine) openAccounts(g *registry, side *committed.Side) error {
 // openAccount starts an account's wallet, and lets others find the account.
 func (e *Engine) openAccount(a *directory.Account, w *wallet) (err error) {
 	w.account, w.out = a, e
+	w.scheduleSwitches()
 	name := "wallet/" + strconv.FormatUint(uint64(a.ID), 10)
 	if a.Wallet, err = e.wallets.Spawn(name, w); err == nil {
 		e.dir.AddAccount(a)
@@ -402,6 +414,9 @@ func (e *Engine) withdrawalPolicy() *WithdrawalPolicy        { return &e.opts.Wi
 func (e *Engine) toWallet(a *directory.Account, message any) { e.root.Send(a.Wallet, message) }
 func (e *Engine) nextWithdrawal() uint64                     { return e.ids.withdrawal.Add(1) }
 func (e *Engine) narrowCancelAll()                           { e.extraCancels.Add(-1) }
+func (e *Engine) maintenanceEnds(timeUs int64) {
+	e.switches.wait(timeUs + e.opts.Timing.SwitchGrace.Microseconds())
+}
 func (e *Engine) widenCancelAll() bool {
 	if e.extraCancels.Add(1) <= int64(e.opts.Limits.InFlight) {
 		return true

@@ -62,6 +62,7 @@ type gate struct {
 	mu        sync.Mutex
 	open      *sync.Cond
 	holding   bool
+	passing   int           // so many of the next appends are not held
 	waiting   int           // appends that are held
 	deadline  time.Time     // of the newest append
 	deaf      bool          // held appends do not look at their context, as an embedded store's
@@ -104,8 +105,12 @@ func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uin
 	g.deadline, _ = ctx.Deadline()
 	g.tries = append(g.tries, slices.Clone(batch))
 	g.waiting++
-	for g.holding && (g.deaf || ctx.Err() == nil) {
-		g.open.Wait()
+	if passes := g.passing > 0; passes {
+		g.passing--
+	} else {
+		for g.holding && (g.deaf || ctx.Err() == nil) {
+			g.open.Wait()
+		}
 	}
 	g.waiting--
 	err, lost := g.appendErr, g.lost > 0

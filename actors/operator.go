@@ -115,6 +115,9 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 		err = e.none(ctx, &e.busyBooks)
 	}
 	if err == nil {
+		err = e.none(ctx, &e.firing)
+	}
+	if err == nil {
 		a, err = e.askRegistry(event.KindMaintenance, operator, a)
 		// the record may still be made, and then the registry settles it
 		if errors.Is(err, committed.ErrTimeout) {

@@ -58,6 +58,7 @@ type registryOut interface {
 	toWallet(a *directory.Account, message any)
 	lookUp(l *lookup)                       // asks the committed side
 	settleMaintenance(m *event.Maintenance) // admission follows it from now on
+	maintenanceEnds(timeUs int64)           // comes before that
 	finish(c *Command, o Outcome)
 }
 

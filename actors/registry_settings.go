@@ -92,6 +92,9 @@ func (g *registry) applySetting(c *Command) {
 		g.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
 	case event.KindMaintenance:
 		g.maintenance = r.Maintenance
+		if !r.Maintenance.On {
+			g.out.maintenanceEnds(r.TimeUs)
+		}
 		g.out.settleMaintenance(&r.Maintenance)
 	case event.KindFees:
 		f := &r.Fees

@@ -60,9 +60,14 @@ func (e *Engine) count(b *batch) {
 	j.Unlock()
 }
 
-// finish gives a command's slot back and answers: from here on the handler owns the command.
+// finish gives a command's slot back and answers: from here on the handler owns the command. One
+// that no handler waits for is over.
 func (e *Engine) finish(c *Command, o Outcome) {
 	e.giveBack(c)
+	if c.unasked {
+		c.Free()
+		return
+	}
 	if c.trace.Sent != 0 {
 		c.trace.Answered = metrics.Now()
 	}
@@ -84,9 +89,8 @@ func (e *Engine) settle(seq uint64, n *entry) {
 		m := settlements.Get().(*settled)
 		m.seq, m.accepted, m.command = seq, acceptedOrder{}, ownCommand{}
 		t.CopyTo(&m.settlement)
-		if r.Kind == event.KindOrder && t.Account == r.Order.Account {
-			o := &r.Order
-			m.accepted = acceptedOrder{o.ID, r.Pair, o.Side, o.ClientID, r.TimeUs, o.Rests()}
+		if i == 0 { // the acting account
+			m.accepted = acceptedBy(r)
 		}
 		if own {
 			m.command = c.own()

@@ -71,8 +71,8 @@ var plantedFaults = []plantedFault{
 		"	if FAULT && n.command.kind == event.KindCancel " +
 			"{\n		return\n	}\n	j.pending.Add(1)\n	if n.trace"},
 	{"a slot of admission is not given back", "actors/release.go",
-		"	e.giveBack(c)\n	if c.trace",
-		"	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.trace"},
+		"	e.giveBack(c)\n	if c.unasked",
+		"	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.unasked"},
 	{"a slot of admission is given back too early", "actors/engine.go",
 		"func (e *Engine) toBook(c *Command)               { ",
 		"func (e *Engine) toBook(c *Command) {\n	if FAULT && c.admitted " +
@@ -82,7 +82,7 @@ var plantedFaults = []plantedFault{
 	{"an account's commands in flight are not limited", "actors/admission.go",
 		"InFlight.Add(1) > mostOfAccount {", "InFlight.Add(1) > mostOfAccount && !FAULT {"},
 	{"no share of the limits is kept for cancels", "actors/admission.go",
-		"c.kind != kindCancelAll {", "c.kind != kindCancelAll && !FAULT {"},
+		"c.kind != event.KindSwitch {", "c.kind != event.KindSwitch && !FAULT {"},
 	{"private reads go on when the owner of the store is not known", "actors/admission.go",
 		"	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) {\n",
 		"	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) && !FAULT {\n"},
@@ -235,16 +235,16 @@ var plantedFaults = []plantedFault{
 	{"an account's open orders are not limited", "actors/wallet.go",
 		"w.out.limits().OpenOrdersPerAccount {", "w.out.limits().OpenOrdersPerAccount && !FAULT {"},
 	{"an account's open orders in a book are one more than they may be", "actors/wallet.go",
-		"	if w.inBook[c.pair.Number] >= w",
-		"	if n := w.inBook[c.pair.Number]; (!FAULT || n > " +
+		"	if int(w.inBook[c.pair.Number].orders) >= w",
+		"	if n := int(w.inBook[c.pair.Number].orders); (!FAULT || n > " +
 			"w.out.limits().OpenOrdersPerAccountAndBook) && n >= w"},
 	{"an order that is filled still counts in its book", "actors/wallet.go",
 		"		w.leavesBook(w.open.Pair(id))\n",
 		"		if !FAULT || m.command.ticket != 0 " +
 			"{\n			w.leavesBook(w.open.Pair(id))\n		}\n"},
-	{"a start counts no open orders by book", "actors/wallet.go",
-		"			w.entersBook(o.Pair)\n",
-		"			if !FAULT {\n				w.entersBook(o.Pair)\n			}\n"},
+	{"a start counts no open orders by book", "actors/wallet_special.go",
+		"		w.entersBook(order.Pair)\n",
+		"		if !FAULT {\n			w.entersBook(order.Pair)\n		}\n"},
 	{"a cancel of all leaves the oldest order", "actors/cancelall.go",
 		"	slices.Reverse(s.ids) // oldest first\n",
 		"	if slices.Reverse(s.ids); FAULT && len(s.ids) > 1 {\n		s.ids = " +

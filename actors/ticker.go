@@ -9,14 +9,15 @@ import (
 	"exchange/actors/metrics"
 )
 
-// A ticker makes the committed side write behind, wallets forget closed orders, and books do what
-// is due, at every interval. It also watches the append in flight and the clock.
+// A ticker makes the committed side write behind, wallets forget closed orders, and books and
+// switches do what is due, at every interval. It also watches the append in flight and the clock.
 type ticker struct {
 	life      *lifetime
 	journal   *journal
 	committed *committed.Side
 	forget    func() // has wallets forget closed orders
 	wake      func() // has books expire and trigger what is due
+	fire      func() // fires the dead man's switches that are due
 	log       *slog.Logger
 	clock     clockWatch
 }
@@ -52,6 +53,7 @@ func (k *ticker) tick() {
 	k.committed.Send(committed.Tick{})
 	k.forget()
 	k.wake()
+	k.fire()
 }
 
 // A clockWatch finds jumps of the wall clock by comparing it with the clock of metrics.Now. One

@@ -9,6 +9,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/state"
 )
@@ -89,7 +90,8 @@ func (e *Engine) verifyBook(p *directory.Pair, s *state.State) error {
 // verifyWallet compares a wallet that has nothing in flight. With reading it allows for reads in
 // flight: the wallet has then taken nonces that the committed side has yet to hear of.
 func verifyWallet(w *wallet, a *state.Account, committed *committed.Side, reading bool) error {
-	if _, err := verifySettled(w, a, new(ledger.Comparison), a.Open.Len()+1); err != nil {
+	if _, err := verifySettled(w, a, committed.State(), new(ledger.Comparison),
+		a.Open.Len()+1); err != nil {
 		return err
 	}
 	return verifyWorking(w, a, committed, reading)
@@ -97,13 +99,14 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed.Side, readin
 
 // verifySettled compares what settlements change in a wallet, of the open orders the next n. It
 // reports whether these were the last.
-func verifySettled(w *wallet, a *state.Account, orders *ledger.Comparison, n int) (done bool,
-	err error) {
+func verifySettled(w *wallet, a *state.Account, s *state.State, orders *ledger.Comparison,
+	n int) (done bool, err error) {
 	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
 		return true, fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got,
 			want)
 	}
-	left, differ := orders.Next(ledger.Orders{Open: &w.open, IDs: &w.clientIDs},
+	before := orders.Last()
+	left, differ := orders.Next(ledger.Orders{Open: w.open.Orders(), IDs: &w.clientIDs},
 		ledger.Orders{Open: &a.Open, IDs: &a.ClientIDs}, n)
 	if differ != nil {
 		working, committed := differ.Texts()
@@ -111,12 +114,71 @@ func verifySettled(w *wallet, a *state.Account, orders *ledger.Comparison, n int
 			"account %s: of its open orders its wallet has %s where committed is %s", a.Name,
 			working, committed)
 	}
+	if err := verifyTerms(w, a, s, before, orders.Last()); err != nil {
+		return true, err
+	}
 	if done = left > 0; done && w.clientIDs.Len() != a.ClientIDs.Len() {
 		return true, fmt.Errorf(
 			"account %s: its wallet knows %d client order ids, committed are %d", a.Name,
 			w.clientIDs.Len(), a.ClientIDs.Len())
 	}
 	return done, nil
+}
+
+// verifyTerms compares what a wallet knows of its open orders above an id, up to another one.
+func verifyTerms(w *wallet, a *state.Account, s *state.State, above, upTo uint64) error {
+	for order := range w.open.Orders().NewestOf(ledger.OpenFilter{Before: upTo + 1}) {
+		if order.ID <= above {
+			break
+		}
+		_, got, _ := w.open.Find(order.ID)
+		o, p, _ := s.OpenOrder(a, order.ID)
+		want := ledger.Terms{Price: o.Price, Amount: o.Amount}
+		marked := marksIn(p.Instructed(order.ID))
+		if got != want || w.marksOf(order.ID) != marked {
+			return fmt.Errorf("account %s: order %d has in its wallet the terms %+v and the "+
+				"marks %b, committed are %+v and %b", a.Name, order.ID, got, w.marksOf(order.ID),
+				want, marked)
+		}
+	}
+	return nil
+}
+
+// verifyRare compares an account's settings and switches, and how many of its orders its wallet
+// counts as stops and as orders that expire.
+func verifyRare(w *wallet, a *state.Account) error {
+	var none rare
+	r := w.rare
+	if r == nil {
+		r = &none
+	}
+	if r.selfTrade != a.SelfTrade() {
+		return fmt.Errorf("account %s: its wallet has the self-trade mode %d, committed is %d",
+			a.Name, r.selfTrade, a.SelfTrade())
+	}
+	armed := a.Switches()
+	if len(r.switches) != len(armed) ||
+		slices.ContainsFunc(armed, func(s event.Switch) bool {
+			return !slices.Contains(r.switches, s)
+		}) {
+		return fmt.Errorf("account %s: its wallet has the switches %+v, committed are %+v", a.Name,
+			r.switches, armed)
+	}
+	counted := make(map[uint16]ordersInBook)
+	for id, m := range r.marks {
+		n := counted[w.open.Pair(id)]
+		n.add(m, 1)
+		counted[w.open.Pair(id)] = n
+	}
+	for pair, n := range w.inBook {
+		want := counted[pair]
+		if n.stops != want.stops || n.gtd != want.gtd {
+			return fmt.Errorf("account %s: its wallet counts %d stops and %d orders that expire "+
+				"in pair %d, but has %d and %d", a.Name, n.stops, n.gtd, pair, want.stops,
+				want.gtd)
+		}
+	}
+	return nil
 }
 
 // verifyWorking compares what decisions change in a wallet, ahead of what is committed.
@@ -147,13 +209,16 @@ func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, readi
 			return err
 		}
 	}
+	if err := verifyRare(w, a); err != nil {
+		return err
+	}
 	if a.Open.Len() == 0 && len(w.inBook) == 0 {
 		return nil
 	}
 	pairs, books := 0, make([]int, len(committed.State().Pairs()))
 	a.Open.CountByPair(books)
 	for i, n := range books {
-		if got := w.inBook[uint16(i+1)]; got != n {
+		if got := int(w.inBook[uint16(i+1)].orders); got != n {
 			return fmt.Errorf(
 				"account %s: its wallet counts %d open orders of pair %d, committed are %d",
 				a.Name, got, i+1, n)
@@ -171,7 +236,8 @@ func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, readi
 // anything until then.
 func (f *flight) busy() bool {
 	return f != nil && (f.placing != 0 || f.tickets.out() != 0 || f.held.Len() != 0 ||
-		f.queue.Len() != 0 || f.cancellingAll != nil || f.placingIDs.Len() != 0)
+		f.queue.Len() != 0 || f.cancellingAll != nil || f.placingIDs.Len() != 0 ||
+		len(f.amending) != 0)
 }
 
 func verifyFlight(w *wallet) error {
@@ -185,9 +251,9 @@ func verifyFlight(w *wallet) error {
 	if w.busy() {
 		return fmt.Errorf(
 			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, "+
-				"a cancel-all: %v, and %d client ids in flight, at rest",
+				"a cancel-all: %v, %d client ids and %d amends in flight, at rest",
 			name, w.placing, w.tickets.out(), w.held.Len(), w.queue.Len(), w.cancellingAll != nil,
-			w.placingIDs.Len())
+			w.placingIDs.Len(), len(w.amending))
 	}
 	return nil
 }

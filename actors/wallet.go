@@ -39,23 +39,23 @@ type wallet struct {
 	applied   uint64 // sequence of the last settlement
 	frozen    bool   // also while the record that says so is on its way
 	committed ledger.Wallet
-	open      ledger.OpenOrders
-	inBook    map[uint16]int   // open orders and those on their way, by pair; no entry is 0
-	clientIDs ledger.ClientIDs // of open orders
-	closed    *closedIDs       // nil while there are none
-	forgotten uint64           // up to there it has forgotten closed orders
+	open      ledger.OpenTerms
+	inBook    map[uint16]ordersInBook // by pair, also those on their way; no entry is zero
+	clientIDs ledger.ClientIDs        // of open orders
+	closed    *closedIDs              // nil while there are none
+	forgotten uint64                  // up to there it has forgotten closed orders
 	nonces    []keyNonce
 	pending   map[uint64]*state.Withdrawal // withdrawals, also those on their way; nil while unused
+	*rare                                  // nil until the account uses one: few accounts do
 	*flight                                // nil until the first command: most accounts are idle
 }
 
 // newWallet makes the wallet of an account as the committed side has it.
 func newWallet(a *state.Account, committed *committed.Side) *wallet {
 	w := &wallet{applied: committed.State().Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
-		open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
-	for o := range w.open.Newest() {
-		w.entersBook(o.Pair)
-	}
+		clientIDs: a.ClientIDs.Clone()}
+	w.recoverOrders(a, committed.State())
+	w.recoverRare(a)
 	for _, n := range a.Keys {
 		if nonce := committed.Nonce(n); nonce > 0 {
 			w.nonces = append(w.nonces, keyNonce{n, nonce})
@@ -76,6 +76,7 @@ type flight struct {
 	reserved      []reservation    // by currency
 	placing       int              // orders
 	placingIDs    ledger.ClientIDs // their client order ids, by ticket
+	amending      []uint64         // open orders with an amend on its way
 	tickets       tickets
 	held          mailbox.FIFO[heldBack] // refusals, and reads by client order id
 	queue         mailbox.FIFO[waiting]  // the first cannot be decided yet
@@ -86,6 +87,7 @@ type flight struct {
 type walletOut interface {
 	limits() *Limits
 	withdrawalPolicy() *WithdrawalPolicy
+	Numbered(pair uint16) *directory.Pair
 	nextWithdrawal() uint64
 	// takes a slot for one more cancel of a cancel-all, beside its first; false: none is free
 	widenCancelAll() bool
@@ -94,6 +96,8 @@ type walletOut interface {
 	insisted(c *Command) // logs an approval despite a freeze
 	// has the account's wallet forget closed orders once each look knows the records up to there
 	remembers(a *directory.Account, upTo uint64)
+	// notes when a switch of the account is due; 0: never
+	switchDue(a *directory.Account, id switchID, dueUs int64)
 	toBook(c *Command) // c.record.Pair says which
 	toJournal(n *entry)
 	toCommitted(r *committed.Read) // a read whose nonce is taken; it is answered from r.after on
@@ -131,15 +135,18 @@ type settled struct {
 	command    ownCommand
 }
 
-// An acceptedOrder is an order of the account that a record accepts, also without a client's
-// command.
+// An acceptedOrder is an order of the account that a record accepts, changes or triggers, also
+// without a client's command.
 type acceptedOrder struct {
-	id       uint64 // 0: the record accepts no order of this account
+	id       uint64 // 0: the record is about no such order
 	pair     uint16
 	side     trading.Side
+	marks    marks
+	rests    bool // it is open after the record
+	again    bool // it was open before
 	clientID event.ClientID
 	placedUs int64
-	rests    bool // it is in the book
+	terms    ledger.Terms
 }
 
 // Receive implements actor.Actor.
@@ -208,6 +215,15 @@ func (w *wallet) act(c *Command) bool {
 		w.withdrawal(c)
 	case event.KindWithdrawalMoved:
 		w.moveWithdrawal(c)
+	case event.KindAmended:
+		if w.placesUnder(c.order.clientID) {
+			return false
+		}
+		return w.amend(c)
+	case event.KindSettings:
+		w.set(c)
+	case event.KindSwitch:
+		return w.switched(c)
 	default:
 		if w.placesUnder(c.order.clientID) {
 			return false
@@ -239,9 +255,7 @@ func (w *wallet) actOnWaiting() {
 }
 
 func (w *wallet) cancel(c *Command) {
-	if !c.order.clientID.IsZero() {
-		c.order.id, _ = w.clientIDs.Order(c.order.clientID)
-	}
+	w.find(c)
 	pair := w.open.Pair(c.order.id)
 	if pair == 0 {
 		w.refuse(c, event.RefusedNotOpen)
@@ -250,6 +264,13 @@ func (w *wallet) cancel(c *Command) {
 	c.record.Pair = pair
 	c.ticket = w.tickets.draw()
 	w.out.toBook(c)
+}
+
+// find finds the order that a command names by its client order id; 0: there is none.
+func (w *wallet) find(c *Command) {
+	if !c.order.clientID.IsZero() {
+		c.order.id, _ = w.clientIDs.Order(c.order.clientID)
+	}
 }
 
 func (w *wallet) place(c *Command) {
@@ -264,16 +285,27 @@ func (w *wallet) place(c *Command) {
 		w.refuse(c, event.RefusedAccountLimit)
 		return
 	}
-	if w.inBook[c.pair.Number] >= w.out.limits().OpenOrdersPerAccountAndBook {
+	if int(w.inBook[c.pair.Number].orders) >= w.out.limits().OpenOrdersPerAccountAndBook {
 		w.refuse(c, event.RefusedAccountBookLimit)
 		return
 	}
-	currency, need := ledger.Need(o.side, o.price, o.amount, c.pair.BaseNumber, c.pair.QuoteNumber)
+	if w.rare != nil || c.special != nil {
+		w.instruct(c)
+	}
+	var m marks
+	if s := c.special; s != nil {
+		if m = marksFor(&s.Instructions, s.Trigger); !w.hasRoom(c, c.pair.Number, m) {
+			return
+		}
+	}
+	currency, need := c.need()
 	if !w.reserve(c, currency, need) {
 		return
 	}
 	w.placing++
 	w.entersBook(c.pair.Number)
+	c.counted = m
+	w.count(c.pair.Number, m, 1)
 	c.ticket = w.tickets.draw()
 	w.placingIDs.Open(c.ticket, o.clientID, 0)
 	w.out.toBook(c)
@@ -395,16 +427,8 @@ func (w *wallet) settle(m *settled) {
 	}
 	w.applied = m.seq
 	own := &m.command
-	if !own.reserved.amount.IsZero() {
-		r := w.reservedOf(own.reserved.currency)
-		r.amount = r.amount.Sub(own.reserved.amount)
-	}
-	if own.placed {
-		w.placing--
-		w.placingIDs.Close(own.ticket)
-		if !m.accepted.rests {
-			w.leavesBook(own.pair)
-		}
+	if own.ticket != 0 {
+		w.giveBack(m)
 	}
 	changes := m.settlement.Changes()
 	for i := range changes {
@@ -414,6 +438,7 @@ func (w *wallet) settle(m *settled) {
 	}
 	for _, id := range m.settlement.Closed {
 		w.leavesBook(w.open.Pair(id))
+		w.mark(id, 0)
 		w.open.Remove(id)
 		if name, placedUs := w.clientIDs.Close(id); !name.IsZero() {
 			w.remember(name, id, placedUs)
@@ -432,34 +457,49 @@ func (w *wallet) settle(m *settled) {
 	}
 }
 
-// accepted takes in an order that a record accepts. If this wallet placed it, its book's count has
-// it already.
+// giveBack ends what was set aside for a command.
+func (w *wallet) giveBack(m *settled) {
+	own := &m.command
+	if !own.reserved.amount.IsZero() {
+		r := w.reservedOf(own.reserved.currency)
+		r.amount = r.amount.Sub(own.reserved.amount)
+	}
+	if own.placed {
+		w.placing--
+		w.placingIDs.Close(own.ticket)
+		if !m.accepted.rests {
+			w.leavesBook(own.pair)
+		}
+	}
+	w.count(own.pair, own.counted, -1)
+	if own.amends != 0 {
+		w.amending = slices.DeleteFunc(w.amending, func(id uint64) bool {
+			return id == own.amends
+		})
+	}
+}
+
+// accepted takes in an order that a record accepts or changes. If this wallet placed it, its book's
+// count has it already.
 func (w *wallet) accepted(o *acceptedOrder, placed bool) {
-	if !o.rests {
+	switch {
+	case o.again:
+		if o.rests {
+			w.open.Change(o.id, o.terms)
+			w.mark(o.id, o.marks&(w.marksOf(o.id)|^marksStop)) // a change makes no stop
+		}
+		return // otherwise it is among the closed ones
+	case !o.rests:
 		if !o.clientID.IsZero() {
 			w.remember(o.clientID, o.id, o.placedUs)
 		}
 		return
 	}
 	w.clientIDs.Open(o.id, o.clientID, o.placedUs)
-	w.open.Add(o.id, o.pair, o.side)
+	w.open.Add(o.id, o.pair, o.side, o.terms)
+	w.mark(o.id, o.marks)
 	if !placed {
 		w.entersBook(o.pair)
-	}
-}
-
-// entersBook counts an order on its way to a book, or one that a start finds there.
-func (w *wallet) entersBook(pair uint16) {
-	if w.inBook == nil {
-		w.inBook = make(map[uint16]int)
-	}
-	w.inBook[pair]++
-}
-
-// leavesBook takes an order off the count of entersBook: it did not come to rest, or rests no more.
-func (w *wallet) leavesBook(pair uint16) {
-	if w.inBook[pair]--; w.inBook[pair] == 0 {
-		delete(w.inBook, pair)
 	}
 }
 
@@ -491,40 +531,5 @@ func (w *wallet) check() {
 					"BUG: wallet %s has less of currency %d available than is in flight (%v)",
 					w.account.Name, r.currency, r.amount))
 		}
-	}
-}
-
-// tickets numbers the commands that a wallet has in flight, and knows up to which number all have
-// come back. The account's limit of admission bounds how many are out.
-type tickets struct {
-	base uint64 // all up to here are back
-	back []bool // back[i]: ticket base+1+i is back
-}
-
-func (t *tickets) draw() uint64 {
-	t.back = append(t.back, false)
-	return t.last()
-}
-
-func (t *tickets) last() uint64 { return t.base + uint64(len(t.back)) }
-
-// out returns an upper bound of how many are out, which is 0 exactly if none is.
-func (t *tickets) out() int { return len(t.back) }
-
-func (t *tickets) allBack(upTo uint64) bool { return t.base >= upTo }
-
-func (t *tickets) giveBack(ticket uint64) {
-	if ticket <= t.base || ticket > t.last() || t.back[ticket-t.base-1] {
-		panic(fmt.Sprintf("BUG: ticket %d comes back to a wallet that has %d to %d out", ticket,
-			t.base+1, t.last()))
-	}
-	t.back[ticket-t.base-1] = true
-	n := 0
-	for n < len(t.back) && t.back[n] {
-		n++
-	}
-	if n > 0 {
-		t.base += uint64(n)
-		t.back = t.back[:copy(t.back, t.back[n:])]
 	}
 }

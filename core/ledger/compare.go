@@ -49,6 +49,9 @@ func (n named) String() string {
 	return text
 }
 
+// Last returns the id of the last order compared, 0 before the first.
+func (c *Comparison) Last() uint64 { return c.last }
+
 // Next compares the next n orders. It returns how many fewer there were: above 0, the last order
 // has been compared. A nil difference means that they are equal.
 func (c *Comparison) Next(one, other Orders, n int) (left int, differ *Difference) {

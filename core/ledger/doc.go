@@ -8,12 +8,13 @@
 // Settle has no other way to express a change, so money cannot be made.
 //
 // The package also has the other parts of a wallet, for both sides. OpenOrders has the ids of an
-// account's open orders, and ClientIDs their client_order_ids.
+// account's open orders, and ClientIDs their client_order_ids. OpenTerms is for the wallet alone.
 //
 //	wallet.go      holdings, and one change of them
 //	settle.go      a record's settlements
 //	special.go     those of orders with instructions; the money that an amend needs
 //	orders.go      OpenOrders
+//	terms.go       OpenTerms: open orders with their prices and amounts
 //	client_ids.go  ClientIDs
 //	compare.go     one account's open orders on two sides, some at a time
 package ledger

@@ -40,22 +40,28 @@ func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
 // Add puts an order in; false if it is there already. Ids of different pairs may come a little out
 // of order. pair is not 0.
 func (o *OpenOrders) Add(id uint64, pair uint16, side trading.Side) bool {
-	i := len(o.list)
-	if i > 0 && o.list[i-1].ID >= id {
-		i = o.search(id)
-		if o.list[i].ID == id {
+	_, _, added := o.add(OpenOrder{id, pair, side})
+	return added
+}
+
+// add is Add. It returns the order's place, and whether the orders behind it have moved up by one.
+func (o *OpenOrders) add(order OpenOrder) (i int, moved, added bool) {
+	i = len(o.list)
+	if i > 0 && o.list[i-1].ID >= order.ID {
+		i = o.search(order.ID)
+		if o.list[i].ID == order.ID {
 			if o.list[i].Pair != 0 {
-				return false
+				return i, false, false
 			}
-			o.list[i].Pair, o.list[i].Side = pair, side
+			o.list[i] = order
 			o.dead--
-			return true
+			return i, false, true
 		}
 	}
 	o.list = append(o.list, OpenOrder{})
 	copy(o.list[i+1:], o.list[i:])
-	o.list[i] = OpenOrder{id, pair, side}
-	return true
+	o.list[i] = order
+	return i, true, true
 }
 
 // Restore puts an order in, for decoding a snapshot: in any order of ids, and into a list from
@@ -83,7 +89,7 @@ func (o *OpenOrders) Pair(id uint64) uint16 {
 
 // Find returns the pair and the side of an open order, zeros if it is not open.
 func (o *OpenOrders) Find(id uint64) (uint16, trading.Side) {
-	if i := o.search(id); i < len(o.list) && o.list[i].ID == id && o.list[i].Pair != 0 {
+	if i, open := o.find(id); open {
 		return o.list[i].Pair, o.list[i].Side
 	}
 	return 0, 0
@@ -91,17 +97,33 @@ func (o *OpenOrders) Find(id uint64) (uint16, trading.Side) {
 
 // Remove takes an order out; false if it is not there.
 func (o *OpenOrders) Remove(id uint64) bool {
-	i := o.search(id)
-	if i == len(o.list) || o.list[i].ID != id || o.list[i].Pair == 0 {
+	if !o.remove(id) {
 		return false
 	}
-	o.list[i].Pair = 0
-	o.dead++
-	if o.dead > 16 && o.dead*2 > len(o.list) {
+	if o.crowded() {
 		o.compact()
 	}
 	return true
 }
+
+// remove marks an order as removed.
+func (o *OpenOrders) remove(id uint64) bool {
+	i, open := o.find(id)
+	if open {
+		o.list[i].Pair = 0
+		o.dead++
+	}
+	return open
+}
+
+// find returns the place of an order, and whether it is open.
+func (o *OpenOrders) find(id uint64) (int, bool) {
+	i := o.search(id)
+	return i, i < len(o.list) && o.list[i].ID == id && o.list[i].Pair != 0
+}
+
+// crowded reports whether so many entries are marked that the list is to be compacted.
+func (o *OpenOrders) crowded() bool { return o.dead > 16 && o.dead*2 > len(o.list) }
 
 // Newest yields the open orders, highest id first.
 func (o *OpenOrders) Newest() iter.Seq[OpenOrder] { return o.NewestOf(OpenFilter{}) }
@@ -150,9 +172,4 @@ func (o *OpenOrders) compact() {
 	if cap(live) > 64 && len(live)*4 < cap(live) { // give a burst's memory back
 		o.list = append(make([]OpenOrder, 0, 2*len(live)), live...)
 	}
-}
-
-// Clone returns a copy that shares nothing.
-func (o *OpenOrders) Clone() OpenOrders {
-	return OpenOrders{list: append([]OpenOrder(nil), o.list...), dead: o.dead}
 }

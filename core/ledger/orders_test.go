@@ -68,12 +68,6 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 					remove(id)
 				}
 			},
-			"go on with a clone": func(t *rapid.T) {
-				c := o.Clone()
-				o.Add(next+100, 1, trading.Buy)
-				o.Remove(next)
-				o = c
-			},
 			"": func(t *rapid.T) {
 				if o.Len() != len(naive) {
 					t.Fatalf("%d orders, want %d", o.Len(), len(naive))

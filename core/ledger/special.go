@@ -51,20 +51,10 @@ func (s *Settler) prevented(r *event.Record, base, quote uint16) {
 	}
 }
 
-// Terms are the price and the original amount of an order.
-//
-//tidy:keep the wallet takes them, once it reserves for amends
-type Terms struct {
-	Price  money.Price
-	Amount money.Amount
-}
-
 // NeedOfAmend returns the most money that an amend of an open order can need beside its reserve,
 // and its currency. The order may be filled meanwhile: with f of it filled, a buy holds the old
 // price x (old amount - f), and needs the new price x (new amount - f). The difference is linear in
 // f, so it is largest where f is 0 or the smaller amount.
-//
-//tidy:keep the wallet reserves it, once there are amends
 func NeedOfAmend(side trading.Side, was, is Terms, base, quote uint16) (uint16, money.Balance) {
 	if side == trading.Sell {
 		return base, (is.Amount - min(was.Amount, is.Amount)).Balance()

@@ -1,0 +1,537 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/trading"
+	"exchange/persistence"
+)
+
+// clocked is a gated engine whose clock a test sets ahead.
+type clocked struct {
+	*gated
+	ahead atomic.Int64 // nanoseconds
+}
+
+func newClocked(t *testing.T, fresh places, change func(*Options)) *clocked {
+	t.Helper()
+	g := new(clocked)
+	g.gated = newGated(t, fresh, func(o *Options) {
+		o.clockError = func() time.Duration { return time.Duration(g.ahead.Load()) }
+		if change != nil {
+			change(o)
+		}
+	})
+	return g
+}
+
+// later sets the clock ahead.
+func (g *clocked) later(d time.Duration) { g.ahead.Add(int64(d)) }
+
+// arming is a call that sets the key's switch; 0 seconds disarm it.
+func (g *gated) arming(seconds uint32, f CancelFilter) func() (*Command, error) {
+	g.nonce++
+	nonce := g.nonce
+	return func() (*Command, error) { return g.e.SetSwitch(g.key, nonce, seconds, f) }
+}
+
+// arm sets the key's switch, and returns when it is due.
+func (g *gated) arm(seconds uint32, f CancelFilter) (dueUs int64) {
+	g.t.Helper()
+	c := must[*Command](g.t)(g.arming(seconds, f)())
+	defer c.Free()
+	s := c.Record().Switch
+	if c.Outcome() != Accepted || !s.Armed || s.Seconds != seconds {
+		g.t.Fatalf("a switch that should be armed: %+v", c.Record())
+	}
+	return s.DueUs
+}
+
+// openIDs returns the open orders of the account, oldest first.
+func (g *gated) openIDs() (ids []uint64) {
+	g.t.Helper()
+	g.e.probe(g.e.fold, func() {
+		for o := range g.e.committed.State().Account(g.key.Account.ID).Open.Newest() {
+			ids = append(ids, o.ID)
+		}
+	})
+	slices.Reverse(ids)
+	return ids
+}
+
+// armedSwitches returns the switches of the account that are committed.
+func (g *gated) armedSwitches() (list []event.Switch) {
+	g.t.Helper()
+	g.e.probe(g.e.fold, func() {
+		list = slices.Clone(g.e.committed.State().Account(g.key.Account.ID).Switches())
+	})
+	return list
+}
+
+// fired waits until no switch of the account is armed.
+func (g *gated) fired() {
+	g.t.Helper()
+	eventually(g.t, "the switch has fired", func() bool { return len(g.armedSwitches()) == 0 })
+}
+
+// told returns the kinds of records since the gate began to note them, each with the order that it
+// is about.
+func (g *gated) told() string {
+	g.t.Helper()
+	var list []string
+	for _, r := range g.records() {
+		switch r.Kind {
+		case event.KindOrder:
+			list = append(list, fmt.Sprint("order ", r.Order.ID))
+		case event.KindCancel, event.KindSwept:
+			list = append(list, fmt.Sprintf("%v %d %v", r.Kind, r.Cancel.Order, r.Cancel.Reason))
+		default:
+			list = append(list, r.Kind.String())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// note notes the records from now on.
+func (g *gated) note() {
+	g.hold()
+	g.letGo()
+}
+
+func TestASwitchCancelsTheOrdersOfItsFilterWhenItIsDue(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		mine, _ := event.NewClientID("bot-1")
+		prefix, _ := event.NewClientID("bot-")
+		for _, c := range []struct {
+			what   string
+			filter func(e *Engine) CancelFilter
+			stay   []int // of the four orders
+		}{
+			{"all", func(*Engine) CancelFilter { return CancelFilter{} }, nil},
+			{"of a pair", func(e *Engine) CancelFilter {
+				return CancelFilter{Pair: e.Pairs()[1]}
+			}, []int{0, 2, 3}},
+			{"of a side", func(*Engine) CancelFilter {
+				return CancelFilter{Side: trading.Buy}
+			}, []int{0, 1, 3}},
+			{"of a prefix", func(*Engine) CancelFilter {
+				return CancelFilter{Prefix: prefix}
+			}, []int{0, 1, 2}},
+		} {
+			g := newClocked(t, fresh, nil)
+			other, named := g.sell(1e5), g.sell(1e5)
+			other.Pair, named.ClientID = g.e.Pairs()[1], mine
+			var ids []uint64
+			for _, w := range []*OrderRequest{g.sell(1e5), other, g.buy(1e8, 1e5), named} {
+				ids = append(ids, g.rest(w))
+			}
+			dueUs := g.arm(60, c.filter(g.e))
+			g.later(59 * time.Second)
+			g.e.fireSwitches()
+			if n := len(g.openIDs()); n != len(ids) {
+				t.Errorf("%s: before its time %d orders are open", c.what, n)
+			}
+			g.note()
+			g.later(2 * time.Second)
+			g.fired()
+			var want []uint64
+			for _, i := range c.stay {
+				want = append(want, ids[i])
+			}
+			if got := g.openIDs(); !slices.Equal(got, want) {
+				t.Errorf("%s: %v are open, want %v", c.what, got, want)
+			}
+			list := g.records()
+			for _, r := range list[:len(list)-1] {
+				if s := &r.Cancel; r.Kind != event.KindSwept || s.Key != g.key.Number ||
+					s.Reason != trading.CancelledSwitch || r.TimeUs < dueUs {
+					t.Errorf("%s: a record is %+v", c.what, r)
+				}
+			}
+			if last := list[len(list)-1]; len(list) != 5-len(want) ||
+				last.Kind != event.KindSwitch || last.Switch.Armed || last.Switch.DueUs != dueUs {
+				t.Errorf("%s: %d records, the last is %+v", c.what, len(list), last.Switch)
+			}
+			g.end()
+		}
+	})
+}
+
+func TestACallPutsItsSwitchOffOrTakesItBack(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		id := g.rest(g.sell(1e5))
+		first := g.arm(10, CancelFilter{})
+		g.later(9 * time.Second)
+		if second := g.arm(10, CancelFilter{}); second < first+9e6 {
+			t.Errorf("due at %d, and then at %d", first, second)
+		}
+		g.later(9 * time.Second)
+		g.e.fireSwitches()
+		g.ends("the end of the switch", g.arming(0, CancelFilter{}), accepted)
+		g.later(time.Hour)
+		g.e.fireSwitches()
+		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
+			len(armed) != 0 {
+			t.Errorf("%v are open, the switches are %+v", open, armed)
+		}
+		g.ends("the end of none", g.arming(0, CancelFilter{}), accepted)
+		g.end()
+	})
+}
+
+func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		sells, buys := g.rest(g.sell(1e5)), g.rest(g.buy(1e8, 1e5))
+		must[Admin](t)(g.e.CreateKey("test", "ann", "another-key", "secret",
+			event.AllPermissions, nil))
+		another := g.e.Key([]byte("another-key"))
+		g.arm(10, CancelFilter{Side: trading.Buy})
+		must[*Command](t)(g.e.SetSwitch(another, 1, 20, CancelFilter{})).Free()
+		if n := len(g.armedSwitches()); n != 2 {
+			t.Errorf("%d switches are armed", n)
+		}
+		g.later(15 * time.Second)
+		eventually(t, "the first has fired", func() bool { return len(g.armedSwitches()) == 1 })
+		if got := g.openIDs(); !slices.Equal(got, []uint64{sells}) {
+			t.Errorf("%v are open, %d was to be cancelled", got, buys)
+		}
+		g.later(15 * time.Second)
+		g.fired()
+		if got := g.openIDs(); len(got) != 0 {
+			t.Errorf("%v are open", got)
+		}
+		g.end()
+	})
+}
+
+// The key's call was sent while the switch fires: it arms the switch anew, behind its end.
+func TestACallWaitsWhileItsSwitchFires(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		id := g.rest(g.sell(1e5))
+		g.arm(10, CancelFilter{})
+		g.hold()
+		g.later(11 * time.Second)
+		eventually(t, "the cancel is at the store", g.held)
+		call := g.begin(g.arming(10, CancelFilter{}))
+		g.queued(1)
+		g.letGo()
+		if got := <-call; got != accepted {
+			t.Error(got)
+		}
+		want := fmt.Sprintf("swept %d switch, switch, switch", id)
+		if got := g.told(); got != want {
+			t.Errorf("the records are %s, want %s", got, want)
+		}
+		if n := len(g.armedSwitches()); n != 1 {
+			t.Errorf("%d switches are armed", n)
+		}
+		g.end()
+	})
+}
+
+func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		g.arm(10, CancelFilter{})
+		unblock := g.block(g.e.Pairs()[0])
+		before := g.begin(g.placing(g.sell(1e5)))
+		g.inMailbox(1)
+		g.later(11 * time.Second)
+		g.queued(1)
+		other := g.sell(1e5)
+		other.Pair = g.e.Pairs()[1]
+		after := g.begin(g.placing(other))
+		g.queued(2)
+		unblock()
+		if a, b := <-before, <-after; a != accepted || b != accepted {
+			t.Errorf("before: %s, after: %s", a, b)
+		}
+		g.fired()
+		if got := g.openIDs(); len(got) != 1 {
+			t.Errorf("%v are open", got)
+		}
+		g.end()
+	})
+}
+
+func TestASwitchFiresForAFrozenAccountAndAnEndedKey(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		g.rest(g.sell(1e5))
+		g.arm(10, CancelFilter{})
+		must[Admin](t)(g.e.RevokeKey("ops", g.key.Public))
+		must[Admin](t)(g.e.Freeze("ops", "ann", true))
+		g.later(11 * time.Second)
+		g.fired()
+		if got := g.openIDs(); len(got) != 0 {
+			t.Errorf("%v are open", got)
+		}
+		g.end()
+	})
+}
+
+func TestASwitchCancelsMoreOrdersThanMayBeOnTheirWay(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		for range cancelAllWidth + 10 {
+			g.rest(g.sell(1e5))
+		}
+		g.arm(10, CancelFilter{})
+		g.later(11 * time.Second)
+		g.fired()
+		if got := g.openIDs(); len(got) != 0 {
+			t.Errorf("%d are open", len(got))
+		}
+		g.end()
+	})
+}
+
+// An orderly stop waits for a switch that fires, and lets none begin.
+func TestAStopWaitsForASwitchThatFires(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		id := g.rest(g.sell(1e5))
+		g.arm(10, CancelFilter{})
+		g.hold()
+		g.later(11 * time.Second)
+		eventually(t, "the cancel is at the store", g.held)
+		stopped := make(chan error, 1)
+		go func() { stopped <- g.e.Stop(context.Background()) }()
+		eventually(t, "it stops", g.e.stopping.Load)
+		select {
+		case err := <-stopped:
+			t.Errorf("it has stopped before the switch has fired: %v", err)
+		case <-time.After(50 * time.Millisecond): // it has no reason to, however long one waits
+		}
+		g.letGo()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		if got, want := g.told(), fmt.Sprintf("swept %d switch, switch", id); got != want {
+			t.Errorf("the records are %s, want %s", got, want)
+		}
+		g.close()
+	})
+}
+
+func TestASwitchOutlivesACrashAndAStop(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, end := range []string{"crash", "stop"} {
+			g := newClocked(t, fresh, nil)
+			id := g.rest(g.sell(1e5))
+			g.arm(10, CancelFilter{})
+			g.restart(end)
+			g.e.fireSwitches()
+			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) || len(g.armedSwitches()) != 1 {
+				t.Errorf("after a %s: %v are open, armed are %+v", end, got, g.armedSwitches())
+			}
+			g.later(11 * time.Second)
+			g.fired()
+			if got := g.openIDs(); len(got) != 0 {
+				t.Errorf("after a %s: %v are open", end, got)
+			}
+			g.end()
+		}
+	})
+}
+
+// restart ends the engine in a way, and starts another.
+func (g *gated) restart(end string) {
+	g.t.Helper()
+	if end == "crash" {
+		g.crash()
+	} else {
+		g.end()
+	}
+	g.again()
+}
+
+// What came due while the exchange was down is cancelled before the account is admitted: an order
+// that is sent as soon as the engine has started stays.
+func TestASwitchThatCameDueWithoutTheExchangeFiresBeforeTheAccountIsAdmitted(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, end := range []string{"crash", "stop"} {
+			g := newClocked(t, fresh, nil)
+			old := g.rest(g.sell(1e5))
+			g.arm(10, CancelFilter{})
+			g.later(9 * time.Second)
+			if end == "crash" {
+				g.crash()
+			} else {
+				g.end()
+			}
+			g.later(2 * time.Second)
+			g.again()
+			id := g.rest(g.sell(1e5))
+			g.fired()
+			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
+				t.Errorf("after a %s: %v are open, not %d alone (%d was there before)", end, got,
+					id, old)
+			}
+			g.end()
+		}
+	})
+}
+
+// The sweep is durable, the record that ends the switch is not: it fires again.
+func TestASwitchFiresAgainBehindACrashBeforeItsEnd(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		id := g.rest(g.sell(1e5))
+		dueUs := g.arm(10, CancelFilter{})
+		g.set(func() { g.holding, g.passing, g.tries = true, 1, nil })
+		g.later(11 * time.Second)
+		eventually(t, "the end of the switch is at the store", g.held)
+		if got, want := g.told(), fmt.Sprintf("swept %d switch, switch", id); got != want {
+			t.Errorf("the records are %s, want %s", got, want)
+		}
+		g.set(func() { g.holding, g.appendErr = false, persistence.ErrFenced })
+		<-g.e.Dead()
+		g.e.Abandon()
+		g.close()
+		g.again()
+		g.fired()
+		if got := g.openIDs(); len(got) != 0 {
+			t.Errorf("%v are open", got)
+		}
+		if next := g.arm(10, CancelFilter{}); next <= dueUs {
+			t.Errorf("it is due at %d, and then at %d", dueUs, next)
+		}
+		g.end()
+	})
+}
+
+func TestASwitchDoesNotFireInMaintenanceNorJustBehindIt(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, restart := range []bool{false, true} {
+			g := newClocked(t, fresh, nil)
+			id := g.rest(g.sell(1e5))
+			g.arm(10, CancelFilter{})
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", true, ""))
+			g.later(time.Minute)
+			if restart {
+				g.restart("crash")
+			}
+			g.e.fireSwitches()
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", false, ""))
+			g.later(g.o.Timing.SwitchGrace - time.Second)
+			if restart {
+				g.restart("crash")
+			}
+			g.e.fireSwitches()
+			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) || len(g.armedSwitches()) != 1 {
+				t.Errorf("within the grace %v are open, armed are %+v", got, g.armedSwitches())
+			}
+			g.later(2 * time.Second)
+			g.fired()
+			if got := g.openIDs(); len(got) != 0 {
+				t.Errorf("behind the grace %v are open", got)
+			}
+			g.end()
+		}
+	})
+}
+
+func TestMaintenanceWaitsForASwitchThatFires(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		id := g.rest(g.sell(1e5))
+		g.arm(10, CancelFilter{})
+		g.hold()
+		g.later(11 * time.Second)
+		eventually(t, "the cancel is at the store", g.held)
+		on := g.maintaining(context.Background(), true)
+		eventually(t, "new orders are refused", g.closed)
+		silent(t, "maintenance while a switch fires", on)
+		g.letGo()
+		if got := <-on; got != accepted {
+			t.Error(got)
+		}
+		want := fmt.Sprintf("swept %d switch, switch, maintenance", id)
+		if got := g.told(); got != want {
+			t.Errorf("the records are %s, want %s", got, want)
+		}
+		g.end()
+	})
+}
+
+// armSession arms the switch of the key's sessions, of which one lives.
+func (g *gated) armSession(seconds uint32) {
+	g.t.Helper()
+	c := newCommand(event.KindSwitch)
+	c.key, c.account = g.key, g.key.Account
+	g.e.probeWallet(g.key.Account, func(w *wallet) {
+		r := c.begin(event.KindSwitch, 0)
+		r.Switch = event.Switch{Account: c.account.ID, Key: c.keyNumber(), Session: true,
+			Armed: true, Seconds: seconds}
+		w.keepSwitch(&r.Switch)
+		w.accept(c)
+	})
+	<-c.reply
+	c.Free()
+}
+
+// The sessions of an engine end with it: the next start is their end.
+func TestAStartIsTheEndOfAllSessionsBefore(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, end := range []string{"crash", "stop"} {
+			g := newClocked(t, fresh, nil)
+			id := g.rest(g.sell(1e5))
+			g.armSession(10)
+			g.later(time.Hour)
+			g.e.fireSwitches()
+			g.restart(end)
+			g.later(9 * time.Second)
+			g.e.fireSwitches()
+			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
+				t.Errorf("while a session lived, or just behind its end: %v are open", got)
+			}
+			g.note()
+			g.later(2 * time.Second)
+			g.fired()
+			want := fmt.Sprintf("swept %d disconnect, switch", id)
+			if got := g.told(); got != want {
+				t.Errorf("the records are %s, want %s", got, want)
+			}
+			g.end()
+		}
+	})
+}
+
+func TestSwitchesAreTakenInTheOrderOfTheirTimes(t *testing.T) {
+	var s switches
+	ann, ben := &directory.Account{Name: "ann"}, &directory.Account{Name: "ben"}
+	s.due(ann, switchID{key: 1}, 30)
+	s.due(ben, switchID{key: 2}, 10)
+	s.due(ann, switchID{1, true}, 20)
+	s.due(ben, switchID{key: 2}, 40) // set anew
+	s.due(ann, switchID{key: 3}, 5)
+	s.due(ann, switchID{key: 3}, 0)
+	s.wait(25)
+	if s.ready(24) {
+		t.Error("one may fire within the grace")
+	}
+	for _, want := range []scheduledSwitch{{ann, switchID{1, true}, 20},
+		{ann, switchID{key: 1}, 30}, {ben, switchID{key: 2}, 40}} {
+		if s.ready(want.dueUs-1) && want.dueUs > 25 {
+			t.Errorf("%+v may fire before its time", want)
+		}
+		if got, ok := s.take(max(25, want.dueUs)); !ok || got != want {
+			t.Errorf("%+v is taken, %v, want %+v", got, ok, want)
+		}
+	}
+	if got, ok := s.take(1e9); ok || len(s.set) != 0 || s.schedule.Len() != 0 {
+		t.Errorf("there is another: %+v", got)
+	}
+}

@@ -1,0 +1,62 @@
+package actors
+
+import (
+	"slices"
+
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// amend reserves what the change of an open order can need at most, whatever is filled meanwhile,
+// and sends the change to the book. It returns false if another change of the order is on its way:
+// only then its terms are known.
+func (w *wallet) amend(c *Command) (decided bool) {
+	w.find(c)
+	order, was, open := w.open.Find(c.order.id)
+	if !open {
+		w.refuse(c, event.RefusedNotOpen)
+		return true
+	}
+	if slices.Contains(w.amending, order.ID) {
+		return false
+	}
+	has, more := w.marksOf(order.ID), marks(0)
+	if c.amend.ExpireUs != 0 && has&marksGTD == 0 {
+		more = marksGTD
+	}
+	p := w.out.Numbered(order.Pair)
+	currency, need := c.amend.need(order.Side, was, has, p)
+	if !w.hasRoom(c, order.Pair, more) || !w.reserve(c, currency, need) {
+		return true
+	}
+	c.amends, c.counted, c.pair, c.record.Pair = order.ID, more, p, order.Pair
+	c.order.id, c.order.clientID = order.ID, w.clientIDs.Of(order.ID) // its record has both
+	w.count(order.Pair, more, 1)
+	w.amending = append(w.amending, order.ID)
+	if w.rare != nil {
+		c.amend.selfTrade = w.selfTrade
+	}
+	c.ticket = w.tickets.draw()
+	w.out.toBook(c)
+	return true
+}
+
+// need returns the most money that the change of an order can need beside its reserve, and the
+// currency.
+func (a *amendRequest) need(side trading.Side, was ledger.Terms, has marks,
+	p *directory.Pair) (uint16, money.Balance) {
+	is := was
+	if a.Amount != 0 {
+		is.Amount = a.Amount
+	}
+	if a.Price != 0 {
+		is.Price = a.Price
+	}
+	if has&marksSlides != 0 {
+		was.Price = 0 // a trigger in between moves it to a better price, at which it holds less
+	}
+	return ledger.NeedOfAmend(side, was, is, p.BaseNumber, p.QuoteNumber)
+}
