@@ -1,0 +1,207 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// special returns an order with instructions.
+func (g *gated) special(w *OrderRequest, says ...saying) *OrderRequest {
+	w.Special = new(SpecialRequest)
+	for _, say := range says {
+		say(w.Special)
+	}
+	return w
+}
+
+// find returns an order of the first pair as the book has it, or as it waits.
+func (g *gated) find(id uint64) (o trading.Order, open bool) {
+	g.t.Helper()
+	g.e.probe(g.e.Pairs()[0].Book, func() { o, open = g.e.books[0].find(id) })
+	return o, open
+}
+
+// rests reports whether an order rests in the book.
+func (g *gated) rests(id uint64) (rests bool) {
+	g.t.Helper()
+	g.e.probe(g.e.Pairs()[0].Book, func() { _, rests = g.e.books[0].orders.Get(id) })
+	return rests
+}
+
+// stop places an order that waits for a rise of the price to 101.
+func (g *gated) stop() uint64 {
+	g.t.Helper()
+	return g.rest(g.special(g.buy(90e8, coin/100), rising(101e8)))
+}
+
+// reach lets the price rise to 101.
+func (g *gated) reach() func() (*Command, error) {
+	g.t.Helper()
+	sell := g.sell(coin / 100)
+	sell.Price = 101e8
+	g.rest(sell)
+	return g.placing(g.buy(101e8, coin/100))
+}
+
+func TestAQueueOutlivesACrash(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		first, second := g.stop(), g.stop()
+		buy := g.reach()
+		g.e.heldBooks.Store(true)
+		g.ends("the trade", buy, accepted)
+		if g.rests(first) {
+			t.Error("a stop is executed while books are held")
+		}
+		g.crash()
+		g.again()
+		eventually(t, "both are executed", func() bool { return g.rests(first) && g.rests(second) })
+		g.end()
+	})
+}
+
+func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		stop := g.stop()
+		buy := g.reach()
+		g.hold()
+		done := g.begin(buy)
+		eventually(t, "the stop is executed", func() bool { return g.rests(stop) })
+		soon, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := g.e.SetMaintenance(soon, "op", true, ""); !errors.Is(err, ErrNotQuiet) {
+			t.Errorf("maintenance begins while a triggered order is on its way: %v", err)
+		}
+		g.letGo()
+		if got := <-done; got != accepted {
+			t.Error(got)
+		}
+		if _, err := g.e.SetMaintenance(context.Background(), "op", true, ""); err != nil {
+			t.Fatal(err)
+		}
+		if g.e.booksMayStart() || g.e.busyBooks.Load() != 0 {
+			t.Error("a book may start something in maintenance")
+		}
+		g.end()
+	})
+}
+
+func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		ends := time.Now().Add(2 * time.Second).UnixMicro()
+		order := g.rest(g.special(g.sell(coin/100), until(ends)))
+		if _, err := g.e.SetMaintenance(context.Background(), "op", true, ""); err != nil {
+			t.Fatal(err)
+		}
+		g.crash()
+		g.again()
+		eventually(t, "its time has come", func() bool { return time.Now().UnixMicro() > ends })
+		g.e.wakeBooks()
+		if _, open := g.find(order); !open {
+			t.Error("an order expires in maintenance")
+		}
+		if _, err := g.e.SetMaintenance(context.Background(), "op", false, ""); err != nil {
+			t.Fatal(err)
+		}
+		g.ends("it is gone by then", g.cancelling(order), refusedFor(4))
+		if n := g.e.Stats().Expired; n != 1 {
+			t.Errorf("%d orders have expired", n)
+		}
+		g.end()
+	})
+}
+
+func TestAStopWaitsForTriggeredOrders(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		first := g.stop()
+		buy := g.reach()
+		g.hold()
+		done := g.begin(buy)
+		eventually(t, "the stop is executed", func() bool { return g.rests(first) })
+		stopped := make(chan error, 1)
+		e := g.e
+		e.CloseAdmission()
+		go func() { stopped <- e.Stop(context.Background()) }()
+		select {
+		case err := <-stopped:
+			t.Fatalf("it stops with a triggered order on its way: %v", err)
+		case <-time.After(50 * time.Millisecond): // however long one waits
+		}
+		g.letGo()
+		if got, err := <-done, <-stopped; got != accepted || err != nil {
+			t.Errorf("%s, %v", got, err)
+		}
+		g.close()
+		g.again()
+		if !g.rests(first) {
+			t.Error("the triggered order is lost")
+		}
+		g.end()
+	})
+}
+
+func TestTheTickerExpiresOrders(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		ends := time.Now().Add(time.Second).UnixMicro()
+		order := g.rest(g.special(g.sell(coin), until(ends)))
+		eventually(t, "it expires", func() bool {
+			_, open := g.find(order)
+			return !open
+		})
+		eventually(t, "its reserve is back", func() bool {
+			return g.funds(g.key.Account.ID, 1) == "10/0"
+		})
+		g.end()
+	})
+}
+
+func TestUnitsAreCounted(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		stop := g.stop()
+		g.ends("the trade", g.reach(), accepted)
+		eventually(t, "the stop is executed", func() bool { return g.rests(stop) })
+		own := g.special(g.sell(coin/100), apart(trading.SelfTradeCancelOldest))
+		own.Price = 90e8
+		g.ends("an order that meets its own", g.placing(own), accepted)
+		eventually(t, "all is counted", g.e.quiet)
+		s := g.e.Stats()
+		if s.Triggered != 1 || s.Prevented != 1 || s.Orders != 4 || s.Trades != 1 {
+			t.Errorf("%d triggered, %d prevented, %d orders, %d trades", s.Triggered, s.Prevented,
+				s.Orders, s.Trades)
+		}
+		g.end()
+	})
+}
+
+func TestAmendsGoThroughTheEngine(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		order := g.rest(g.buy(90e8, coin))
+		amend := func(a AmendRequest) func() (*Command, error) {
+			g.nonce++
+			nonce := g.nonce
+			return func() (*Command, error) { return g.e.Amend(g.key, nonce, &a) }
+		}
+		g.ends("a higher price", amend(AmendRequest{Order: order, Price: 95e8}), accepted)
+		if got := g.funds(g.key.Account.ID, 2); got != "1000/95" {
+			t.Errorf("it reserves %s", got)
+		}
+		g.ends("more than there is", amend(AmendRequest{Order: order, Amount: 11 * coin}),
+			refusedFor(2))
+		g.ends("a smaller amount", amend(AmendRequest{Order: order, Amount: coin / 2}), accepted)
+		if o, _ := g.find(order); o.Amount != coin/2 || o.Price != money.Price(95e8) {
+			t.Errorf("the order is %+v", o)
+		}
+		g.end()
+	})
+}
