@@ -198,7 +198,9 @@ func (u *BookUpdate) tell(p *state.Pair, r *event.Record, e *state.Effects) {
 	case event.KindCancel, event.KindSwept:
 		x := &r.Cancel
 		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price = true, x.ID, x.Order, x.Side, x.Price
-		u.Remaining = e.Left[0].Remaining
+		if u.Remaining = x.Remaining; len(e.Left) > 0 {
+			u.Remaining = e.Left[0].Remaining // without what was hidden
+		}
 	default:
 		u.Gone = gone(r, e.Left)
 		if u.Silent = r.Kind == event.KindExpired ||

@@ -410,12 +410,15 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 			return err
 		}
 	}
-	o, rested, ok := p.takeOut(c.Order, e)
+	o, hidden, rested, ok := p.cancel(c.Order)
 	if !ok || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price ||
 		o.Remaining != c.Remaining {
 		return fmt.Errorf(
 			"cancel of order %d (%v %d units of account %d at %d units), but the book has %+v",
 			c.Order, c.Side, int64(c.Remaining), c.Account, int64(c.Price), o)
+	}
+	if hidden > 0 {
+		e.left(o, hidden)
 	}
 	s.close(p, o, cancelReason(r), r.TimeUs, e)
 	if rested {
@@ -437,16 +440,21 @@ func cancelReason(r *event.Record) trading.Reason {
 
 // takeOut takes an open order out of the book, in which it may rest, or out of its wait.
 func (p *Pair) takeOut(id uint64, e *Effects) (o trading.Order, rested, ok bool) {
-	hidden := p.Book.Iceberg(id).Hidden
-	if o, rested = p.Book.Cancel(id); rested {
+	o, hidden, rested, ok := p.cancel(id)
+	if rested {
 		e.left(o, hidden)
-		return o, true, true
 	}
-	if p.Stops.Len() == 0 {
-		return o, false, false
+	return o, rested, ok
+}
+
+// cancel is takeOut for a cancel: it also returns how much of the order the book has hidden.
+func (p *Pair) cancel(id uint64) (o trading.Order, hidden money.Amount, rested, ok bool) {
+	hidden = p.Book.Iceberg(id).Hidden
+	if o, rested = p.Book.Cancel(id); rested || p.Stops.Len() == 0 {
+		return o, hidden, rested, rested
 	}
 	stop, ok := p.Stops.Remove(id)
-	return stop.Order, false, ok
+	return stop.Order, 0, false, ok
 }
 
 // left notes an order that leaves the book, or changes in it, of which a part is hidden until then.

@@ -174,7 +174,8 @@ type Effects struct {
 	Settlements []ledger.Settlement // settlements of the accounts whose wallets may have changed
 	Closed      []ClosedOrder
 	// Left are the orders that have left the book, or have changed in it, but for trades: as the
-	// book displayed them before.
+	// book displayed them before. A cancelled order of which nothing was hidden is not among them:
+	// its record says what it was.
 	Left       []trading.Order
 	Withdrawal *Withdrawal // withdrawal that came to its end; nil: none
 }
