@@ -77,7 +77,8 @@ func TestAnImageIsSyncedInPieces(t *testing.T) {
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if most := (syncChunks + 1) * size / chunks; fs.most > most {
+	// Rows that were written before may wait for the first sync.
+	if most := 2 * syncChunks * size / chunks; fs.most > most {
 		t.Errorf("%d bytes of Pebble's log were not synced, want at most %d", fs.most, most)
 	}
 }
