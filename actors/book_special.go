@@ -350,8 +350,8 @@ func (b *book) unschedule(id uint64, s *standing) {
 
 // forgetMakers forgets the orders that fills have closed.
 func (b *book) forgetMakers(fills []matching.Fill) {
-	if len(b.standing) == 0 {
-		return
+	if len(b.standing) == b.stops.Waiting() {
+		return // orders with instructions are all outside the book
 	}
 	for i := range fills {
 		if fills[i].MakerRemaining == 0 {
