@@ -131,6 +131,8 @@ type Pair struct {
 	PriceTick         money.Price   // of which a price is a multiple; 0: of its last decimal
 	AmountStep        money.Amount  // of which an amount is a multiple; 0: of its last decimal
 	PriceBand         money.Rate    // how far beyond the last trade a price may be; 0: any
+	MarketCollar      money.Rate    // how far beyond the best price a market order may go
+	StopCollar        money.Rate    // how far beyond its trigger a stop may go that has no price
 	MakerFee          money.Rate    // of what the side that was in the book receives
 	TakerFee          money.Rate    // of what the other side receives
 }
@@ -143,6 +145,9 @@ func (p Pair) Currencies() (base, quote string) {
 	}
 	return base, quote
 }
+
+// usualCollar is the default of both collars: 5 %.
+const usualCollar money.Rate = 5_000_000
 
 // History bounds the kept history. -1 is the store's own default: see Config.Retention.
 type History struct {
@@ -187,6 +192,12 @@ type Limits struct {
 	ClientOrderIDFilterMB int
 
 	OpenOrdersPerAccountAndBook int
+
+	StopsPerAccount  int // in one pair
+	StopsPerBook     int
+	GTDPerAccount    int // in one pair
+	GTDPerBook       int
+	TriggersInFlight int
 }
 
 // Stream bounds the subscribers of the event stream.
@@ -215,6 +226,7 @@ type Timing struct {
 	IdleTimeoutMs    int
 	ReadTimeoutMs    int
 	WriteTimeoutMs   int
+	SwitchGraceMs    int
 }
 
 // Withdrawal says how withdrawals are confirmed.

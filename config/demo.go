@@ -28,7 +28,8 @@ func demoPairs() []Pair {
 		return Pair{Name: name, PricePrecision: pricePrecision,
 			AmountPrecision:  money.FixedDecimals,
 			MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin,
-			MinimumOrderValue: leastValue.Balance()}
+			MinimumOrderValue: leastValue.Balance(), MarketCollar: usualCollar,
+			StopCollar: usualCollar}
 	}
 	return []Pair{pair("BTC_USDT", 2, coin), pair("ETH_USDT", 2, coin),
 		pair("ETH_BTC", 6, coin/100_000)}

@@ -214,7 +214,7 @@ func readCurrencies(c *Config, n ast.Node) problemList {
 func readPairs(c *Config, n ast.Node) problemList {
 	var list []*Pair
 	problems := entries("pairs", n, func() []field {
-		x := &Pair{}
+		x := &Pair{MarketCollar: usualCollar, StopCollar: usualCollar}
 		list = append(list, x)
 		return []field{
 			{"name", true, setText(&x.Name)},
@@ -226,6 +226,8 @@ func readPairs(c *Config, n ast.Node) problemList {
 			{"price_tick", false, setPrice(&x.PriceTick)},
 			{"amount_step", false, setAmount(&x.AmountStep)},
 			{"price_band", false, setRate(&x.PriceBand)},
+			{"market_collar", false, setRate(&x.MarketCollar)},
+			{"stop_collar", false, setRate(&x.StopCollar)},
 			{"maker_fee", false, setRate(&x.MakerFee)},
 			{"taker_fee", false, setRate(&x.TakerFee)},
 		}

@@ -88,8 +88,8 @@ var limitOptions = []Option{
 	{
 		Key: "limits.command_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief: "orders and other commands a second of one account",
-		Help: `How many orders, withdraws and confirmations of withdraws an account may send a second in the long run, over all its
-			keys. 0: they are not limited.`,
+		Help: `How many orders, changes and trials of orders, settings, withdraws and confirmations of withdraws an account may send
+			a second in the long run, over all its keys. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CommandRate },
 	},
 	burst("command", "commands of one account at once", func(c *Config) any {
@@ -98,7 +98,8 @@ var limitOptions = []Option{
 	{
 		Key: "limits.cancel_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief: "cancels a second of one account",
-		Help: `How many cancels of orders and withdraws an account may send a second in the long run, over all its keys. They are
+		Help: `How many cancels of orders and withdraws, and settings of dead man's switches, an account may send a second in the long
+			run, over all its keys. They are
 			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CancelRate },
 	},
@@ -175,6 +176,41 @@ var limitOptions = []Option{
 			for the pair are refused. It keeps a single account from filling a book with tiny orders,
 			together with the minimum_order_value of each pair.`,
 		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccountAndBook },
+	},
+	{
+		Key: "limits.stops_per_account", Default: "200", min: 1, max: 1_000_000,
+		Brief: "orders of one account in one pair that wait for a trigger",
+		Help: `How many orders with a trigger price one account may have in one pair, those that rest in the book and have another half
+			(oco_trigger_price) included. Beyond it new ones are refused. They count as open orders, too.`,
+		at: func(c *Config) any { return &c.Limits.StopsPerAccount },
+	},
+	{
+		Key: "limits.stops_per_book", Default: "100000", min: 1, max: 10_000_000,
+		Brief: "orders of one pair that wait for a trigger",
+		Help: `How many orders with a trigger price one pair may have. Beyond it new ones are refused. A single trade may trigger
+			them all, one after the other: each then takes its turn in the pair's book, between the orders of others.`,
+		at: func(c *Config) any { return &c.Limits.StopsPerBook },
+	},
+	{
+		Key: "limits.gtd_per_account", Default: "1000", min: 1, max: 1_000_000,
+		Brief: "orders of one account in one pair that expire",
+		Help: `How many orders with an end (expire_time) one account may have in one pair. Beyond it new ones are refused. They
+			count as open orders, too.`,
+		at: func(c *Config) any { return &c.Limits.GTDPerAccount },
+	},
+	{
+		Key: "limits.gtd_per_book", Default: "100000", min: 1, max: 10_000_000,
+		Brief: "orders of one pair that expire",
+		Help: `How many orders with an end one pair may have. Beyond it new ones are refused. All may end at the same moment: those
+			that are due go before the next order of the pair is decided.`,
+		at: func(c *Config) any { return &c.Limits.GTDPerBook },
+	},
+	{
+		Key: "limits.triggers_in_flight", Default: "4096", min: 1, max: 1_000_000,
+		Brief: "triggered orders on their way at once",
+		Help: `How many orders that were triggered may be on their way to the store at once, over all pairs, beside one of each
+			pair. The others wait in their pair's queue. More ends a cascade sooner; less leaves more of the store to other orders.`,
+		at: func(c *Config) any { return &c.Limits.TriggersInFlight },
 	},
 	{
 		Key: "limits.client_order_id_hours", Default: "24", min: 0, max: 87_600,

@@ -34,7 +34,10 @@ var marketOptions = []Option{
 			order's amount, in the base currency. minimum_order_value: the least price x amount of an order, in the quote currency;
 			0, or left out, for none. price_tick and amount_step: an order's price is a multiple of the one, its amount of the other;
 			0, or left out, for one unit of the last decimal. price_band: a buy above the price of the last trade by more than this
-			share of it is refused, and so is a sell below it by more; 0.05 is 5 %; 0, or left out, for any price. maker_fee and taker_fee: the share of what each side of a trade receives that goes to
+			share of it is refused, and so is a sell below it by more; 0.05 is 5 %; 0, or left out, for any price. market_collar: the worst price
+			of a market order that names none is this share beyond the best price of the other side when it comes; 0 for the best
+			price alone; left out, 0.05. More fills larger orders at once; less protects their owners from a thin book. stop_collar:
+			the same of an order with a trigger price and no other, from the trigger price on. maker_fee and taker_fee: the share of what each side of a trade receives that goes to
 			the account "fees", rounded up to 1e-16; 0.001 is 0.1 %; 0, or left out, for none. A pair with open orders cannot be taken out: the start refuses then. Other changes hold
 			for new orders; open ones stay as they are.`,
 		list: readPairs,
@@ -45,9 +48,11 @@ var marketOptions = []Option{
 				fmt.Fprintf(b,
 					"    minimum_order_size: %s\n    maximum_order_size: %s\n    "+
 						"minimum_order_value: %s\n    price_tick: %s\n    amount_step: %s\n    "+
-						"price_band: %s\n    maker_fee: %s\n    taker_fee: %s\n",
+						"price_band: %s\n    market_collar: %s\n    stop_collar: %s\n    "+
+						"maker_fee: %s\n    taker_fee: %s\n",
 					x.MinimumOrderSize, x.MaximumOrderSize, x.MinimumOrderValue, x.PriceTick,
-					x.AmountStep, x.PriceBand, x.MakerFee, x.TakerFee)
+					x.AmountStep, x.PriceBand, x.MarketCollar, x.StopCollar, x.MakerFee,
+					x.TakerFee)
 			}
 		},
 	},

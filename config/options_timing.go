@@ -63,6 +63,13 @@ var timingOptions = []Option{
 		at: func(c *Config) any { return &c.Timing.CodeValidMs },
 	},
 	{
+		Key: "timing.switch_grace_ms", Default: "10000", min: 0, max: 3_600_000,
+		Brief: "how long a dead man's switch waits behind a maintenance, in ms",
+		Help: `How long a dead man's switch that came due in a maintenance waits behind its end, in milliseconds, because its client
+			could not refresh it before. Less cancels the orders of dead clients sooner; more gives living ones time to come back.`,
+		at: func(c *Config) any { return &c.Timing.SwitchGraceMs },
+	},
+	{
 		Key: "timing.snapshot_min_ms", Default: "60000", min: 0, max: 86_400_000,
 		Brief: "least time between two snapshots, in ms",
 		Help: `The least time between two snapshots, in milliseconds; a tenth of it when snapshot.max_records is reached, so that a

@@ -44,7 +44,8 @@ func (c *Config) addSynthetic() {
 			c.Pairs = append(c.Pairs, Pair{Name: name, PricePrecision: 2,
 				AmountPrecision:  money.FixedDecimals,
 				MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin,
-				MinimumOrderValue: money.Amount(coin).Balance()})
+				MinimumOrderValue: money.Amount(coin).Balance(),
+				MarketCollar:      usualCollar, StopCollar: usualCollar})
 		}
 	}
 }

@@ -113,7 +113,8 @@ func (h *harness) options() actors.Options {
 	}{{"BTC", "USDT", 2}, {"ETH", "USDT", 2}, {"ETH", "BTC", 6}} {
 		o.Pairs = append(o.Pairs, directory.PairRules{Name: p.base + "_" + p.quote, Base: p.base,
 			Quote: p.quote, PricePrecision: p.precision,
-			AmountPrecision: 8, MinimumOrderSize: 1000, MaximumOrderSize: 1_000_000e8})
+			AmountPrecision: 8, MinimumOrderSize: 1000, MaximumOrderSize: 1_000_000e8,
+			MarketCollar: 5_000_000, StopCollar: 5_000_000})
 	}
 	if h.change != nil {
 		h.change(&o)

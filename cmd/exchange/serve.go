@@ -364,6 +364,10 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 
 			OpenOrdersPerAccountAndBook: l.OpenOrdersPerAccountAndBook,
 
+			StopsPerAccountAndBook: l.StopsPerAccount, StopsPerBook: l.StopsPerBook,
+			GTDPerAccountAndBook: l.GTDPerAccount, GTDPerBook: l.GTDPerBook,
+			TriggersInFlight: l.TriggersInFlight,
+
 			PendingWithdrawals: l.PendingWithdrawals, KeysPerAccount: l.KeysPerAccount,
 			Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
 			BatchBytes:     l.BatchBytes,
@@ -372,7 +376,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),
 			StallMax:   config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs),
-			Projection: config.Ms(t.ProjectionMs)},
+			Projection: config.Ms(t.ProjectionMs), SwitchGrace: config.Ms(t.SwitchGraceMs)},
 		Snapshot: committed.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords),
 			MaxRecords:  uint64(cfg.Snapshot.MaxRecords),
 			MinInterval: config.Ms(t.SnapshotMinMs)},
@@ -404,6 +408,8 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 			PriceTick:         p.PriceTick,
 			AmountStep:        p.AmountStep,
 			PriceBand:         p.PriceBand,
+			MarketCollar:      p.MarketCollar,
+			StopCollar:        p.StopCollar,
 			Fees:              state.FeeRates{Maker: p.MakerFee, Taker: p.TakerFee}})
 	}
 	return o

@@ -78,6 +78,8 @@ func appendRules(b []byte, p *directory.Pair) []byte {
 func appendAllRules(b []byte, p *directory.Pair) []byte {
 	b = p.PriceTick.Append(append(appendRules(b, p), `,"price_tick":`...))
 	b = p.AmountStep.Append(append(b, `,"amount_step":`...))
+	b = p.MarketCollar.Append(append(b, `,"market_collar":`...))
+	b = p.StopCollar.Append(append(b, `,"stop_collar":`...))
 	b = p.PriceBand.Append(append(b, `,"price_band":`...))
 	b = p.Fees.Maker.Append(append(b, `,"maker_fee":`...))
 	return p.Fees.Taker.Append(append(b, `,"taker_fee":`...))
@@ -107,7 +109,10 @@ func appendLimits(b []byte, r *Rates, l actors.Limits) []byte {
 		n    int
 	}{{"open_orders_per_account", l.OpenOrdersPerAccount},
 		{"open_orders_per_account_and_book", l.OpenOrdersPerAccountAndBook},
-		{"open_orders_per_book", l.OpenOrdersPerBook}, {"max_fills", l.MaxFills}} {
+		{"open_orders_per_book", l.OpenOrdersPerBook},
+		{"stops_per_account", l.StopsPerAccountAndBook}, {"stops_per_book", l.StopsPerBook},
+		{"gtd_per_account", l.GTDPerAccountAndBook}, {"gtd_per_book", l.GTDPerBook},
+		{"max_fills", l.MaxFills}} {
 		b = append(encode.Text(append(b, ','), x.name), ':')
 		b = strconv.AppendInt(b, int64(x.n), 10)
 	}

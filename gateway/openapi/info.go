@@ -45,6 +45,13 @@ func infoSchemas() object {
 				limit("open_orders_per_account_and_book",
 					"Most open orders of an account in one pair.", 5000),
 				limit("open_orders_per_book", "Most open orders in one pair.", 5000000),
+				limit("stops_per_account", "Most orders of an account in one pair that wait for "+
+					"a trigger.", 200),
+				limit("stops_per_book", "Most orders in one pair that wait for a trigger.",
+					100000),
+				limit("gtd_per_account", "Most orders of an account in one pair that expire.",
+					1000),
+				limit("gtd_per_book", "Most orders in one pair that expire.", 100000),
 				limit("max_fills", "Most trades of one order at once; the rest is cancelled.",
 					10000))},
 			property{name: "pairs", schema: listSchema("PairInfo")})},
@@ -58,6 +65,12 @@ func infoSchemas() object {
 					schema: numberSchema("Each price is a multiple of it.", 0.05)},
 				property{name: "amount_step",
 					schema: numberSchema("Each amount is a multiple of it.", 0.001)},
+				property{name: "market_collar", schema: numberSchema(
+					"How far beyond the best price the worst price of a market order is that "+
+						"names none: a share of the best price.", 0.05)},
+				property{name: "stop_collar", schema: numberSchema(
+					"The same of an order with a trigger price and no other, from the trigger "+
+						"price on.", 0.05)},
 				property{name: "price_band", schema: numberSchema(
 					"A buy above the last price by more than this share of it is refused, and so "+
 						"is a sell below it by more. 0: any price is possible.", 0.05)},
