@@ -12,55 +12,63 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// An endpoint is a path with its operation. Every path of the API is answered with and without its
-// last slash.
+// An endpoint is a path with its operation, or with two: a GET, and a POST that changes what the
+// GET shows. Every path of the API is answered with and without its last slash.
 type endpoint struct {
 	api.Operation
-	page  func(*request) // of HTTP alone, instead of Run; nil: none
-	route int            // its number in the meter
+	change *api.Operation // a POST beside the GET; nil: the path has one method
+	page   func(*request) // of HTTP alone, instead of Run; nil: none
+	route  int            // its number in the meter
 }
 
 func (e *endpoint) allow() string {
-	if e.Method == fasthttp.MethodGet {
+	switch {
+	case e.change != nil:
+		return "GET, HEAD, POST, OPTIONS"
+	case e.Method == fasthttp.MethodGet:
 		return "GET, HEAD, OPTIONS"
 	}
 	return e.Method + ", OPTIONS"
 }
 
-// has reports whether the endpoint has the method of a request.
-func (e *endpoint) has(ctx *fasthttp.RequestCtx) bool {
-	if e.Method == fasthttp.MethodGet {
-		return ctx.IsGet() || ctx.IsHead()
+// operation returns the operation for the method of a request, nil if the path has none.
+func (e *endpoint) operation(ctx *fasthttp.RequestCtx) *api.Operation {
+	isGet := ctx.IsGet() || ctx.IsHead()
+	switch {
+	case isGet == (e.Method == fasthttp.MethodGet) && (isGet || ctx.IsPost()):
+		return &e.Operation
+	case ctx.IsPost():
+		return e.change
 	}
-	return ctx.IsPost()
+	return nil
 }
 
-// run answers a request that has passed all checks.
-func (e *endpoint) run(r *request) {
+// run answers a request that has passed all checks of an operation.
+func (e *endpoint) run(o *api.Operation, r *request) {
 	if e.page != nil {
 		e.page(r)
 	} else {
-		e.Run(&r.Call)
+		o.Run(&r.Call)
 	}
 }
 
-// handler runs the checks that every endpoint has, in their order, and then the endpoint.
+// handler runs the checks that every endpoint has, in their order, and then the operation.
 func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 	allow := to.allow()
 	return func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(e, ctx)
 		r.route, r.private = to.route, to.Private || to.Probe
 		defer r.recover()
-		missing, method := variable && !r.exists(), to.has(ctx)
+		missing, o := variable && !r.exists(), to.operation(ctx)
 		switch {
 		case ctx.IsOptions() && !missing:
 			if r.takesPublic() {
 				r.preflight(allow)
 			}
-		case missing || !method || !r.acceptable():
-			r.refuseForm(missing, !method, allow)
-		case r.admitted(to):
-			to.run(r)
+		case missing || o == nil || !r.acceptable():
+			r.refuseForm(missing, o == nil, allow)
+		case r.admitted(o):
+			to.run(o, r)
 		}
 		r.send()
 	}
@@ -83,20 +91,20 @@ func (r *request) refuseForm(missing, method bool, allow string) {
 
 // admitted runs the checks from the size of the body to the operation's limit. False: the request
 // is answered.
-func (r *request) admitted(e *endpoint) bool {
+func (r *request) admitted(o *api.Operation) bool {
 	switch sized := r.sized(); {
-	case !sized && e.Private:
+	case !sized && o.Private:
 		r.countFailure()
 		return false
 	case !sized:
 		r.rate = r.edge.limits.public.buckets.Take(ratelimit.AddressKey(r.address()), r.at)
 		return false
-	case e.Private:
-		return r.begin(e) && r.identified() && r.permitted(&e.Operation) &&
+	case o.Private:
+		return r.begin(o) && r.identified() && r.permitted(o) &&
 			(r.ctx.IsPost() || r.confirmed())
 	}
-	may := e.Probe && r.mayProbe() || !e.Probe && r.takesPublic()
-	return may && r.begin(e) && r.parseQuery()
+	may := o.Probe && r.mayProbe() || !o.Probe && r.takesPublic()
+	return may && r.begin(o) && r.parseQuery()
 }
 
 // sized answers 413 if the body was too large to be read: false.
@@ -133,10 +141,10 @@ func (r *request) exists() bool {
 }
 
 // begin gives the request its API. It returns false if the request was answered.
-func (r *request) begin(e *endpoint) bool {
+func (r *request) begin(o *api.Operation) bool {
 	if a := r.edge.api.Load(); a != nil {
 		r.Begin(a)
-	} else if !e.Early {
+	} else if !o.Early {
 		r.Fail(api.Starting, "")
 		return false
 	}

@@ -51,7 +51,14 @@ func newPublicListener(e *edge, stream *mount) *publicListener {
 func endpoints(withDocs bool) map[string]*endpoint {
 	all := map[string]*endpoint{}
 	for _, o := range api.Operations {
-		all[o.Path] = &endpoint{Operation: o}
+		switch at := all[o.Path]; {
+		case at == nil:
+			all[o.Path] = &endpoint{Operation: o}
+		case at.Method == fasthttp.MethodGet && o.Method == fasthttp.MethodPost && at.change == nil:
+			at.change = &o
+		default:
+			panic("BUG: " + o.Method + " " + o.Path + " is in the table twice, or before its GET")
+		}
 	}
 	for _, o := range openapi.Operations(withDocs) {
 		all[o.Path] = &endpoint{Operation: o, page: docs}

@@ -52,7 +52,8 @@ type parameter struct {
 func descriptions() []description {
 	var all []description
 	for _, part := range [][]description{marketDescriptions(), accountDescriptions(),
-		orderDescriptions(), withdrawalDescriptions(), serviceDescriptions()} {
+		orderDescriptions(), specialDescriptions(), withdrawalDescriptions(),
+		serviceDescriptions()} {
 		all = append(all, part...)
 	}
 	return all
@@ -68,7 +69,7 @@ type Document struct {
 func New(docs bool) *Document {
 	operations := map[string]*api.Operation{}
 	for _, o := range append(slices.Clone(api.Operations), Operations(docs)...) {
-		operations[o.Path] = &o
+		operations[o.Method+" "+o.Path] = &o
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -87,12 +88,12 @@ func encoded(described map[string]*api.Operation) object {
 	var paths object
 	at := map[string]int{}
 	for _, d := range descriptions() {
-		e := described[d.path]
+		e := described[d.method+" "+d.path]
 		if e == nil && strings.HasPrefix(d.path, docsPath) {
 			continue // the page is switched off
 		}
 		if e == nil {
-			panic("BUG: " + d.path + " is described and is no operation")
+			panic("BUG: " + d.method + " " + d.path + " is described and is no operation")
 		}
 		path := d.documentPath()
 		n, known := at[path]
