@@ -40,6 +40,10 @@ func (b *book) amend(c *Command) {
 		b.endByAmend(c, x, trading.CancelledExpired)
 		return
 	}
+	if c.faults = x.faults(c.amend, b.pair); len(c.faults) > 0 {
+		c.refuse(event.RefusedRules)
+		return
+	}
 	if x.amount <= x.filled() {
 		b.endByAmend(c, x, trading.CancelledAmended)
 		return
@@ -107,10 +111,6 @@ func (b *book) refusalOfAmend(c *Command, x *change) uint8 {
 		c.bound = b.last
 		return event.RefusedWouldTrigger
 	}
-	if !mayRest(&x.is.Instructions) &&
-		(x.is.PostOnly || x.is.Display != 0 || x.is.ExpireUs != 0) {
-		return event.RefusedWouldTrade // it takes at once when it is triggered
-	}
 	c.order.side = x.was.Side
 	reference := b.last
 	if x.outside() {
@@ -144,10 +144,10 @@ func (b *book) wouldTrigger(a *amendRequest, x *change) bool {
 	case x.outside():
 		return a.Trigger != 0 && (x.stop.Queued || b.reached(x.trigger))
 	case x.stop.Rests:
-		return x.stop.Queued && (a.Trigger != 0 || !x.keeps()) || fall.Price >= x.price ||
+		return x.stop.Queued && (a.Trigger != 0 || !x.keeps()) ||
 			a.Trigger != 0 && b.reached(fall)
 	}
-	return a.Trigger != 0 // it waits for no trigger, or does not any more
+	return false
 }
 
 // checkReserve checks that the wallet has reserved what the change needs.

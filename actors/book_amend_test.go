@@ -95,10 +95,10 @@ func TestAmendsOfStops(t *testing.T) {
 		t.Error("a stop is left")
 	}
 	d.buy(ann, 1, 50)
-	d.want("it waits for none", d.amend(7, AmendRequest{Trigger: 130}), "would_trigger")
+	d.want("it waits for none", d.amend(7, AmendRequest{Trigger: 130}), "rules")
 	d.buy(ann, 1, 150, rising(120), marketOrder)
 	d.want("what takes at once is never post-only", d.amend(8, AmendRequest{PostOnly: true}),
-		"would_trade")
+		"rules")
 }
 
 func TestAmendsOfQueuedStops(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAmendsOfQueuedStops(t *testing.T) {
 		"triggered 4: rests 1 at 51 | triggered 5: rests 1 at 80")
 	d.settle()
 	d.want("a triggered one has no trigger", d.amend(3, AmendRequest{Trigger: 150}),
-		"would_trigger")
+		"rules")
 	d.want("and no other half", d.amend(5, AmendRequest{Price: 85}), "lost 5: rests 1 at 85")
 }
 
@@ -133,7 +133,7 @@ func TestAmendsOfOtherHalves(t *testing.T) {
 	d.want("the other half's trigger", d.amend(3, AmendRequest{Trigger: 85}),
 		"kept 3: rests 2 at 110")
 	d.want("reached", d.amend(3, AmendRequest{Trigger: 100}), "would_trigger")
-	d.want("not below its price", d.amend(3, AmendRequest{Price: 85}), "would_trigger")
+	d.want("not below its price", d.amend(3, AmendRequest{Price: 85}), "rules")
 	d.want("its price", d.amend(3, AmendRequest{Price: 105}), "lost 3: rests 2 at 105")
 	d.buy(bob, 1, 85)
 	d.want("it waits on", d.sell(cid, 1, 85), "order 7: 1x85#6 done | triggered 3: rests 2 at 80")

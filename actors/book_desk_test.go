@@ -44,8 +44,8 @@ const (
 
 func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *desk {
 	d := &desk{TB: t, s: state.New(), nowUs: 1_000_000, slots: 1 << 40}
-	rules, limits := directory.PairRules{Name: "BTC_USD", PriceTick: 1, AmountStep: 1},
-		DefaultLimits
+	rules, limits := directory.PairRules{Name: "BTC_USD", PriceTick: 1, AmountStep: 1,
+		PricePrecision: 8, AmountPrecision: 8, MaximumOrderSize: money.MaxAmount}, DefaultLimits
 	if change != nil {
 		change(&rules, &limits)
 	}

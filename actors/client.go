@@ -62,7 +62,8 @@ func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Comm
 	return e.do(c)
 }
 
-// An AmendRequest is a change of an open order, with its fields checked against the pair's rules.
+// An AmendRequest is a change of an open order. The book of the order holds it against the rules of
+// the pair.
 // Fields of 0 change nothing.
 //
 //tidy:keep the API will take amends

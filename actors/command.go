@@ -101,6 +101,7 @@ type decision struct {
 	// of the price, when it was refused for the pair's band; of the last trade, when it was refused
 	// because that would trigger it
 	bound     money.Price
+	faults    []Fault          // of an amend, when it does not fit its order
 	lastNonce uint64           // of the key, when its nonce was refused
 	takenBy   uint64           // the order that has its client order id, when that was refused
 	cancelled []uint64         // kindCancelAll: the orders
@@ -222,6 +223,10 @@ func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 // Bound returns the worst price that was possible when the refusal's reason is RefusedPriceBand. It
 // returns the price of the last trade when the reason is RefusedWouldTrigger.
 func (c *Command) Bound() money.Price { return c.bound }
+
+// Faults returns what is wrong with the fields of an amend when the refusal's reason is
+// RefusedRules.
+func (c *Command) Faults() []Fault { return c.faults }
 
 // LastNonce returns the highest nonce that the key had used when the refusal's reason is
 // RefusedNonce.

@@ -30,6 +30,7 @@
 //	book.go                 matching
 //	book_special.go         orders with instructions
 //	book_amend.go           changes of open orders
+//	amend_rules.go          what an order or its pair does not allow an amend
 //	book_stops.go           triggered orders, and all that a book does without a command
 //	book_expiry.go          orders that expire
 //	fees.go                 the cost of trades

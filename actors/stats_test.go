@@ -261,7 +261,7 @@ func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 
 func TestEveryReasonHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
-	for reason := event.RefusedNonce; reason <= event.RefusedGTDLimit; reason++ {
+	for reason := event.RefusedNonce; reason <= event.RefusedRules; reason++ {
 		name := event.RefusalName(reason)
 		if name == "" || seen[name] {
 			t.Errorf("reason %d is named %q", reason, name)

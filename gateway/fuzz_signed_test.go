@@ -219,30 +219,26 @@ type privateRoute struct {
 	get  bool
 }
 
-// For every request with a valid signature, the answer fits the document. A refused client keeps
-// its money, and no money is made or lost. In the end both sides of the engine agree.
-func FuzzSignedRequests(f *testing.F) {
-	b := newBench(f)
-	var routes []privateRoute
-	all := b.gateway.public.endpoints
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if e := all[path]; e.Private {
-			routes = append(routes, privateRoute{path, e.Method == "GET"})
-		}
-	}
-	step := func(path string, how byte, text string) string {
-		i := slices.IndexFunc(routes, func(r privateRoute) bool { return r.path == path })
-		if i < 0 {
-			f.Fatalf("%s is no private route", path)
-		}
-		return string([]byte{byte(i), how}) + text
-	}
-	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
-	const place, cancel, all1 = "/api/v1/order", "/api/v1/order-cancel", "/api/v1/order-cancel-all"
-	const withdrawal, confirm = "/api/v1/withdraw", "/api/v1/withdraw-confirm"
-	// Each route alone, with all its parameters.
-	alone := map[string][]string{
+// Paths of the inputs.
+const (
+	place, amend, cancel = "/api/v1/order", "/api/v1/order-amend", "/api/v1/order-cancel"
+	all1, cancelAfter    = "/api/v1/order-cancel-all", "/api/v1/order-cancel-after"
+	withdrawal, confirm  = "/api/v1/withdraw", "/api/v1/withdraw-confirm"
+)
+
+// loneRequests are requests of each route alone, with all its parameters.
+func loneRequests() map[string][]string {
+	return map[string][]string{
 		place: {order("buy", "BTC_USDT", "1", "100"),
+			order("buy", "BTC_USDT", "1", "100") + "&time_in_force=ioc",
+			"amount=1&orderType=market&pair=BTC_USDT&type=buy",
+			"order_type=market&pair=BTC_USDT&price=200&quote_amount=150.5&type=buy",
+			order("buy", "BTC_USDT", "2", "100") + "&postOnly=slide",
+			order("buy", "BTC_USDT", "2", "100") + "&timeInForce=FOK",
+			order("sell", "BTC_USDT", "2", "90") + "&stopPrice=95&self_trade=cancel_both",
+			order("sell", "BTC_USDT", "2", "90") + "&oco_trigger_price=80&display_amount=0.5",
+			order("buy", "BTC_USDT", "2", "90") + "&time_in_force=gtd&expire_time=1e10",
+			`{"amount":1,"pair":"BTC_USDT","type":"sell","order_type":"market","takeProfitPrice":99}`,
 			"amount=0.00001&client_order_id=a-1&pair=BTC_USDT&price=99999999999.99&type=sell",
 			"amount=1e-9&pair=&price=-1&type=x", "",
 			"amount=1&amount=2", "%zz",
@@ -261,8 +257,17 @@ func FuzzSignedRequests(f *testing.F) {
 			"address=%21~&amount=1&currency=BTC"},
 		confirm: {"code=code-of-1&withdraw=1", `{"withdraw":1,"code":"0"}`,
 			"code=&withdraw=-1"},
-		"/api/v1/withdraw-cancel": {"withdraw=1", `{"withdraw":"1"}`, "withdraw=2"},
-		"/api/v1/wallets":         {"", "currency_id=BTC", "currency_id=EUR"},
+		"/api/v1/order-test": {order("buy", "BTC_USDT", "1", "100"),
+			"order_type=market&pair=BTC_USDT&quote_amount=50&type=buy", "type=buy"},
+		amend: {"order=1&price=101", `{"order":1,"amount":0.5,"post_only":true}`, "order=1",
+			"clientOrderId=a&expire_time=1e10&post_only=slide", "order=1&trigger_price=5"},
+		cancelAfter: {"", "x=1"},
+		"POST " + cancelAfter: {"timeout=60", `{"timeout":0}`,
+			"pair=BTC_USDT&timeout=5&type=sell&client_order_id_prefix=a", "timeout=4"},
+		"/api/v1/trading-settings":      {""},
+		"POST /api/v1/trading-settings": {"self_trade=cancel_newest", `{"self_trade":null}`, ""},
+		"/api/v1/withdraw-cancel":       {"withdraw=1", `{"withdraw":"1"}`, "withdraw=2"},
+		"/api/v1/wallets":               {"", "currency_id=BTC", "currency_id=EUR"},
 		"/api/v1/orders/own": {
 			"status=1&type=sell&pair=BTC_USDT&client_order_id=%61&before=9&limit=5&offset=1",
 			"status=4", "limit=0", "limit=2001&offset=100001", "a=1&a=2", "type=+&pair=%"},
@@ -275,6 +280,40 @@ func FuzzSignedRequests(f *testing.F) {
 			"status=11", "status=50"},
 		"/api/v1/fees": {"", "x=y"},
 	}
+}
+
+// privateRoutes are the private operations in the order of their paths.
+func privateRoutes(h *harness) (routes []privateRoute) {
+	all := h.gateway.public.endpoints
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if e := all[path]; e.Private {
+			routes = append(routes, privateRoute{path, e.Method == "GET"})
+			if e.change != nil {
+				routes = append(routes, privateRoute{path, false})
+			}
+		}
+	}
+	return routes
+}
+
+// For every request with a valid signature, the answer fits the document. A refused client keeps
+// its money, and no money is made or lost. In the end both sides of the engine agree.
+func FuzzSignedRequests(f *testing.F) {
+	b := newBench(f)
+	routes := privateRoutes(b.harness)
+	// A path that is a GET and a POST is named with POST in front if it is that.
+	step := func(path string, how byte, text string) string {
+		name, post := strings.CutPrefix(path, "POST ")
+		i := slices.IndexFunc(routes, func(r privateRoute) bool {
+			return r.path == name && (!post || !r.get)
+		})
+		if i < 0 {
+			f.Fatalf("%s is no private route", path)
+		}
+		return string([]byte{byte(i), how}) + text
+	}
+	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
+	alone := loneRequests()
 	for _, path := range slices.Sorted(maps.Keys(alone)) {
 		for i, text := range alone[path] {
 			how := byte(0)
@@ -302,6 +341,15 @@ func FuzzSignedRequests(f *testing.F) {
 		step("/api/v1/withdraw-cancel", asJSON, `{"withdraw":2}`),
 		step("/api/v1/withdraws", 0, "status=50"),
 		step(withdrawal, byBob, "address=a&amount=1&currency=BTC"))
+	seed(step(place, 0, order("buy", "BTC_USDT", "1", "90")+"&post_only=1"),
+		step(amend, 0, "order=2&price=91&amount=2"), step(amend, 0, "amount=0.5&order=2"),
+		step(place, byBob, order("sell", "BTC_USDT", "1", "80")+"&trigger_price=91"),
+		step(place, byBob, order("sell", "BTC_USDT", "0.1", "90")),
+		step("/api/v1/orders/own", byBob, "waiting=0"),
+		step(amend, byBob, "order=3&trigger_price=1"))
+	seed(step("POST /api/v1/trading-settings", 0, "self_trade=cancel_oldest"),
+		step(place, 0, order("buy", "BTC_USDT", "1", "100")),
+		step("POST "+cancelAfter, 0, "timeout=5"), step(cancelAfter, 0, ""))
 
 	f.Fuzz(func(t *testing.T, input string) {
 		b.fresh(t)

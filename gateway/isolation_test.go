@@ -114,7 +114,7 @@ func foreigns(h *harness) map[string][]foreign {
 	var orders []foreign
 	for _, filter := range []string{"client_order_id=hers-open", "client_order_id=hers-done",
 		"client_order_id=hers-gone", "pair=BTC_USDT", "type=sell", "type=buy",
-		"status=1", "status=2", "status=3", "before=2&limit=2000", "limit=1&offset=1",
+		"status=1", "status=2", "status=3", "waiting=1", "before=2&limit=2000", "limit=1&offset=1",
 		"account=alice&user=1"} {
 		orders = append(orders, foreign{"/api/v1/orders/own", filter, 200, nothing})
 	}
@@ -169,7 +169,44 @@ func foreigns(h *harness) map[string][]foreign {
 			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
 			{"/api/v1/order",
 				"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell", 400,
-				`{"date":T,"error":"Out of balance -1 BTC"}`}},
+				`{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order", soon("amount=1&display_amount=0.5&expire_time=SOON&pair=BTC_USDT" +
+				"&post_only=1&price=2000&self_trade=none&time_in_force=gtd&type=sell"), 400,
+				`{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order", "amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT&price=2000" +
+				"&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order", "amount=1&pair=BTC_USDT&price=1&trigger_price=2&trigger_when=fall" +
+				"&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order", "order_type=market&pair=BTC_USDT&price=1&quote_amount=1000&type=buy",
+				400, `{"date":T,"error":"Out of balance -500 USDT"}`}},
+		"/api/v1/order-test": {{"/api/v1/order-test",
+			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
+				"&user=1",
+			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order-test", soon("amount=1&display_amount=0.5&expire_time=SOON" +
+				"&pair=BTC_USDT&post_only=1&price=2000&self_trade=none&time_in_force=gtd" +
+				"&type=sell"), 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order-test", "amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT" +
+				"&price=2000&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order-test", "amount=1&pair=BTC_USDT&price=1&trigger_price=2" +
+				"&trigger_when=fall&type=sell", 400,
+				`{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order-test", "order_type=market&pair=BTC_USDT&price=1&quote_amount=1000" +
+				"&type=buy", 400, `{"date":T,"error":"Out of balance -500 USDT"}`}},
+		"/api/v1/order-amend": {{"/api/v1/order-amend", "amount=1&order=1", 400, noOrder},
+			{"/api/v1/order-amend", "account=alice&order=1&price=1&user=1", 400, noOrder},
+			{"/api/v1/order-amend", soon("client_order_id=hers-open&display_amount=1" +
+				"&expire_time=SOON&post_only=1&trigger_price=1"), 400,
+				`{"client_order_id":["Order not found"]}`}},
+		"/api/v1/trading-settings": {{"/api/v1/trading-settings", "account=alice&user=1", 200,
+			`{"self_trade":"none"}`}},
+		"POST /api/v1/trading-settings": {{"/api/v1/trading-settings",
+			"account=alice&self_trade=none&user=1", 200, `{"self_trade":"none"}`}},
+		"/api/v1/order-cancel-after": {{"/api/v1/order-cancel-after", "account=alice&user=1", 200,
+			`{"timeout":0,"cancel_at":null}`}},
+		"POST /api/v1/order-cancel-after": {{"/api/v1/order-cancel-after",
+			"account=alice&client_order_id_prefix=hers&pair=BTC_USDT&timeout=0&type=sell&user=1",
+			200, `{"timeout":0,"cancel_at":null}`}},
 		"/api/v1/withdraw": {{"/api/v1/withdraw",
 			"account=alice&address=x&amount=1&currency=BTC&user=1", 400,
 			`{"date":T,"error":"Out of balance -1 BTC"}`}},
@@ -178,17 +215,32 @@ func foreigns(h *harness) map[string][]foreign {
 	}
 }
 
-// parametersOf are the names that a private route's documentation has;
-// TestEveryRouteAndMethodIsDescribedOnceAndNothingElse holds it complete.
-func parametersOf(t *testing.T, path string) (method string, names []string) {
-	t.Helper()
-	for _, d := range openapi.Descriptions() {
-		if d.Path == path {
-			return d.Method, d.Parameters
+// privateOperations are the private operations of a gateway, each under its path, or for a POST
+// beside a GET under "POST" and the path.
+func privateOperations(g *Gateway) map[string]*api.Operation {
+	all := map[string]*api.Operation{}
+	for path, e := range g.public.endpoints {
+		if e.Private {
+			all[path] = &e.Operation
+		}
+		if e.change != nil && e.change.Private {
+			all["POST "+path] = e.change
 		}
 	}
-	t.Fatalf("%s is not described", path)
-	return "", nil
+	return all
+}
+
+// parametersOf are the names that a private operation's documentation has;
+// TestEveryRouteAndMethodIsDescribedOnceAndNothingElse holds it complete.
+func parametersOf(t *testing.T, o *api.Operation) (names []string) {
+	t.Helper()
+	for _, d := range openapi.Descriptions() {
+		if d.Path == o.Path && d.Method == o.Method {
+			return d.Parameters
+		}
+	}
+	t.Fatalf("%s %s is not described", o.Method, o.Path)
+	return nil
 }
 
 // ask sends a request for something of alice's with the headers.
@@ -241,16 +293,12 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 		}
 	}
 	rules := foreigns(h)
-	for _, path := range slices.Sorted(maps.Keys(h.gateway.public.endpoints)) {
-		e := h.gateway.public.endpoints[path]
-		if !e.Private {
-			continue
-		}
+	for path, e := range privateOperations(h.gateway) {
 		if len(rules[path]) == 0 {
 			t.Errorf("%s: nothing is said about how it keeps accounts apart", path)
 			continue
 		}
-		method, parameters := parametersOf(t, path)
+		method, parameters := e.Method, parametersOf(t, e)
 		for _, name := range parameters {
 			if !slices.ContainsFunc(rules[path], func(f foreign) bool {
 				return strings.Contains("&"+f.params, "&"+name+"=")
@@ -295,15 +343,11 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	rules, before := foreigns(h), h.hash()
 	const nonce = 1_000_000 // above all that were used
 	n := 0
-	for _, path := range slices.Sorted(maps.Keys(h.gateway.public.endpoints)) {
-		e := h.gateway.public.endpoints[path]
-		if !e.Private {
-			continue
-		}
+	for path, e := range privateOperations(h.gateway) {
 		if permissions[e.Permission] == "" {
 			t.Errorf("%s needs the permission %d, which is no single one", path, e.Permission)
 		}
-		method, _ := parametersOf(t, path)
+		method := e.Method
 		for _, f := range rules[path] {
 			try := func(what string, status int, body string, headers []string) {
 				t.Helper()

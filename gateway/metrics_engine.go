@@ -13,6 +13,13 @@ var (
 		"Orders whose records are durable. No change while requests come in is an outage.")
 	ordersCancelled = describe("orders_cancelled_total",
 		"Orders that were cancelled, each order of a cancel-all counted.")
+	triggered = describe("orders_triggered_total",
+		"Orders that entered the book by their triggers. Many at once are a cascade: "+
+			"exchange_journal_records_total{kind=\"order\"} must go on growing beside it.")
+	expired = describe("orders_expired_total",
+		"Orders that were cancelled at their expire_time.")
+	prevented = describe("self_trades_prevented_total",
+		"Resting orders that were cancelled because an order of their own account met them.")
 	tradesDone = describe("trades_total", "Trades whose records are durable.")
 	refusals   = describe("commands_refused_total",
 		"Commands that were refused in the journal, after their nonce was used. funds and "+
@@ -121,8 +128,8 @@ var (
 )
 
 var engineFamilies = []family{
-	ordersAccepted, ordersCancelled, tradesDone, refusals, turnedAway, unanswered, records,
-	stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures,
+	ordersAccepted, ordersCancelled, triggered, expired, prevented, tradesDone, refusals,
+	turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures,
 	idLooks, rowsDamaged, storeStalled, storeWaiting, storeConfirmed, mailboxes, commands, reading,
 	foldLag, projectionLag, projectionRows, openOrders, outbox, snapshotAge, snapshotLag,
 	snapshotBytes, snapshotBegin, snapshotEnd, snapshotStages, auditBegin, auditEnd, storeRewriting,
@@ -146,6 +153,9 @@ func (s sink) counts(f family, list []actors.Count) {
 func (s sink) commands(e *actors.Stats) {
 	s.counter(ordersAccepted, e.Orders)
 	s.counter(ordersCancelled, e.Cancels)
+	s.counter(triggered, e.Triggered)
+	s.counter(expired, e.Expired)
+	s.counter(prevented, e.Prevented)
 	s.counts(records, e.Records)
 	s.counter(tradesDone, e.Trades)
 	s.counts(refusals, e.Refused)

@@ -181,6 +181,7 @@ func (d *documented) sent(account, address, body, form string, status int) {
 func TestAnswersFitTheDocument(t *testing.T) {
 	d := newDocumented(t)
 	d.orders()
+	d.instructed()
 	d.withdrawals()
 	d.reads()
 	d.failures()
@@ -220,7 +221,7 @@ func (d *documented) orders() {
 	d.send("bob", "/api/v1/order-cancel/", "", 400)
 	d.send("bob", "/api/v1/order-cancel/", "client_order_id=bid-1", 200)
 	d.send("bob", "/api/v1/order-cancel/", "client_order_id=bid-1", 400)
-	d.send("bob", "/api/v1/order/", order("buy", "BTC_USDT", "0.1", "0.02")+"&post_only=1", 400)
+	d.send("bob", "/api/v1/order/", order("buy", "BTC_USDT", "0.1", "0.02")+"&stopLoss=1", 400)
 	d.send("bob", "/api/v1/order-cancel-all/", "client_order_id_prefix=x&type=sell", 200)
 	d.send("bob", "/api/v1/order-cancel-all/", "type=all", 400)
 	d.send("bob", "/api/v1/order/", order("buy", "BTC_USDT", "100", "100"), 400)
@@ -235,6 +236,47 @@ func (d *documented) orders() {
 	d.sent("alice", "/api/v1/order-cancel-all/", `{"all":1}`, "all=1", 200)
 	d.send("alice", "/api/v1/order-cancel-all/", "", 400)
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.5", "100.5"), 201)
+}
+
+// instructed makes orders with instructions, changes and tries some, and sets what there is to set.
+func (d *documented) instructed() {
+	d.t.Helper()
+	place := func(status int, form string) {
+		d.t.Helper()
+		d.send("alice", "/api/v1/order/", form, status)
+	}
+	place(201, order("sell", "BTC_USDT", "1", "300")+"&post_only=slide&display_amount=0.25")
+	place(201, order("sell", "BTC_USDT", "1", "301")+"&self_trade=cancel_both&time_in_force=ioc")
+	place(201, "amount=1&order_type=market&pair=BTC_USDT&price=310&self_trade=cancel_oldest"+
+		"&type=buy")
+	place(201, "order_type=market&pair=BTC_USDT&price=310&quote_amount=50&type=buy")
+	place(201, soon(order("sell", "BTC_USDT", "1", "302")+"&expire_time=SOON&time_in_force=gtd"))
+	place(201, order("sell", "BTC_USDT", "1", "303")+"&oco_price=1&oco_trigger_price=2")
+	place(201, "amount=1&client_order_id=stop&order_type=market&pair=BTC_USDT&trigger_price=2"+
+		"&trigger_when=fall&type=sell")
+	place(201, order("buy", "BTC_USDT", "0.1", "1")+"&client_order_id=plain")
+	place(400, "amount=1&order_type=market&pair=ETH_USDT&type=buy")
+	place(400, order("buy", "BTC_USDT", "0.1", "302")+"&post_only=1")
+	place(400, order("sell", "BTC_USDT", "1", "90")+"&trigger_price=5000")
+	d.sent("alice", "/api/v1/order-amend/", `{"client_order_id":"plain","price":"1.1"}`,
+		"client_order_id=plain&price=1.1", 200)
+	d.send("alice", "/api/v1/order-amend/", "client_order_id=stop&trigger_price=1.9", 200)
+	d.send("alice", "/api/v1/order-amend/", "client_order_id=stop&post_only=1", 400)
+	d.send("alice", "/api/v1/order-amend/", "client_order_id=plain&price=1.111", 400)
+	d.send("alice", "/api/v1/order-amend/", "amount=1&order=99", 400)
+	d.send("alice", "/api/v1/order-test/", order("buy", "BTC_USDT", "0.1", "302"), 200)
+	d.send("alice", "/api/v1/order-test/", order("buy", "BTC_USDT", "1000", "302"), 400)
+	d.private("alice", "/api/v1/trading-settings/", 200)
+	d.send("alice", "/api/v1/trading-settings/", "self_trade=cancel_newest", 200)
+	d.send("alice", "/api/v1/trading-settings/", "self_trade=never", 400)
+	d.send("alice", "/api/v1/order-cancel-after/", "pair=BTC_USDT&timeout=60&type=buy", 200)
+	d.private("alice", "/api/v1/order-cancel-after/", 200)
+	d.sent("alice", "/api/v1/order-cancel-after/", `{"timeout":0}`, "timeout=0", 200)
+	d.send("alice", "/api/v1/order-cancel-after/", "timeout=1", 400)
+	if a := d.private("alice", "/api/v1/orders/own/?waiting=1", 200); a.body == "[]" {
+		d.t.Error("no order waits, which proves nothing")
+	}
+	d.private("alice", "/api/v1/orders/own/?status=2", 200)
 }
 
 // withdrawals come to every end.

@@ -5,5 +5,6 @@
 //
 //	directory.go  accounts and keys, found by id and by name
 //	catalogue.go  pairs and currencies
+//	rules.go      what a pair's rules forbid
 //	testing.go    what tests of other packages need
 package directory

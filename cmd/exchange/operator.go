@@ -23,9 +23,8 @@ import (
 // operatorCommands returns all operators' commands.
 func (p *program) operatorCommands() []*cobra.Command {
 	return []*cobra.Command{p.accountCommand(), p.keyCommand(), p.depositCommand(),
-		p.withdrawalCommand(),
-		p.orderCommand(), p.pairCommand(), p.feesCommand(), p.maintenanceCommand(),
-		p.actionsCommand(),
+		p.withdrawalCommand(), p.orderCommand(), p.switchCommand(), p.pairCommand(),
+		p.feesCommand(), p.maintenanceCommand(), p.actionsCommand(),
 		p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand()}
 }
 

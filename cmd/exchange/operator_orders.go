@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -13,6 +15,30 @@ import (
 // The operator's commands about open orders.
 
 type (
+	openOrderRow struct {
+		Order         json.Number `json:"order"`
+		Pair          string      `json:"pair"`
+		Type          string      `json:"type"`
+		Price         json.Number `json:"price"`
+		Amount        json.Number `json:"amount"`
+		Remaining     json.Number `json:"remaining"`
+		Time          string      `json:"time"`
+		ClientOrderID string      `json:"client_order_id,omitempty"`
+		Waiting       *bool       `json:"waiting"`
+		OrderType     string      `json:"order_type,omitempty"`
+		TimeInForce   string      `json:"time_in_force,omitempty"`
+		Expires       string      `json:"expires,omitempty"`
+		PostOnly      bool        `json:"post_only,omitempty"`
+		Display       json.Number `json:"display_amount,omitempty"`
+		TriggerPrice  json.Number `json:"trigger_price,omitempty"`
+		TriggerWhen   string      `json:"trigger_when,omitempty"`
+		OCOTrigger    json.Number `json:"oco_trigger_price,omitempty"`
+		OCOPrice      json.Number `json:"oco_price,omitempty"`
+	}
+	openOrdersAnswer struct {
+		Orders []openOrderRow `json:"orders"`
+		Next   json.Number    `json:"next,omitempty"` // there may be more orders below this id
+	}
 	cancelAnswer struct {
 		Order   json.Number `json:"order"`
 		Account string      `json:"account"`
@@ -26,13 +52,92 @@ type (
 	}
 )
 
+func (a *openOrdersAnswer) complete() bool {
+	return a.Orders != nil &&
+		!slices.ContainsFunc(a.Orders, func(o openOrderRow) bool { return o.Waiting == nil })
+}
 func (a *cancelAnswer) complete() bool {
 	return a.Order != "" && a.Account != "" && a.Pair != ""
 }
 func (a *cancelAllAnswer) complete() bool { return a.Orders != nil }
 
 func (p *program) orderCommand() *cobra.Command {
-	return group("order", "Cancel open orders", p.orderCancelCommand(), p.orderCancelAllCommand())
+	return group("order", "List and cancel open orders", p.orderListCommand(),
+		p.orderCancelCommand(), p.orderCancelAllCommand())
+}
+
+func (p *program) orderListCommand() *cobra.Command {
+	var pair string
+	c := &cobra.Command{
+		Use:   "list ACCOUNT",
+		Short: "List the open orders of an account, those that wait for a trigger included",
+		Args:  takes("ACCOUNT"),
+	}
+	c.Flags().StringVar(&pair, "pair", "", "only orders in this pair")
+	c.RunE = run(func(ctx context.Context, args []string) error {
+		if err := checkAccount(args[0]); err != nil {
+			return err
+		}
+		in := url.Values{"account": {args[0]}}
+		if c.Flags().Changed("pair") {
+			if err := checkPair(pair); err != nil {
+				return err
+			}
+			in.Set("pair", pair)
+		}
+		a := openOrdersAnswer{Orders: []openOrderRow{}}
+		for more := true; more; {
+			var page openOrdersAnswer
+			if err := p.ask(ctx, "/operator/v1/orders?"+in.Encode(), &page); err != nil {
+				return err
+			}
+			a.Orders = append(a.Orders, page.Orders...)
+			more = page.Next != ""
+			in.Set("before", page.Next.String())
+		}
+		return p.print(&a, a.print)
+	})
+	return c
+}
+
+// print writes the orders as text.
+func (a *openOrdersAnswer) print(w *tabwriter.Writer) {
+	fmt.Fprintln(w, "ORDER\tPAIR\tTYPE\tPRICE\tREMAINING\tOF\tTIME\tID\tINSTRUCTIONS")
+	for i := range a.Orders {
+		o := &a.Orders[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Order, plain(o.Pair),
+			plain(o.Type), o.Price, o.Remaining, o.Amount, plain(o.Time),
+			orDash(o.ClientOrderID), orDash(o.instructions()))
+	}
+}
+
+// instructions describes what an order does beyond a plain limit order.
+func (o *openOrderRow) instructions() string {
+	var all []string
+	if o.OrderType == "market" {
+		all = append(all, o.OrderType)
+	}
+	if o.TimeInForce != "" && o.TimeInForce != "gtc" && o.TimeInForce != "gtd" {
+		all = append(all, o.TimeInForce)
+	}
+	if o.Waiting != nil && *o.Waiting {
+		all = append(all, "waits for a "+o.TriggerWhen+" to "+o.TriggerPrice.String())
+	} else if o.TriggerPrice != "" {
+		all = append(all, "triggered at "+o.TriggerPrice.String())
+	}
+	if o.OCOTrigger != "" {
+		all = append(all, "or below "+o.OCOTrigger.String())
+	}
+	if o.PostOnly {
+		all = append(all, "post-only")
+	}
+	if o.Display != "" {
+		all = append(all, "shows "+o.Display.String())
+	}
+	if o.Expires != "" {
+		all = append(all, "until "+o.Expires)
+	}
+	return strings.Join(all, ", ")
 }
 
 func (p *program) orderCancelCommand() *cobra.Command {

@@ -60,6 +60,27 @@ WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRES
 7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -
 `
 
+const (
+	plainOrder = `{"order":9,"pair":"BTC_USDT","type":"sell","price":100,"amount":2,"remaining":1.5,` +
+		`"time":"2026-01-02T03:04:05.000006Z","client_order_id":"a-1","waiting":false}`
+	stopOrder = `{"order":8,"pair":"BTC_USDT","type":"sell","price":85.5,"amount":1,"remaining":1,` +
+		`"time":"2026-01-02T03:04:05.000006Z","waiting":true,"order_type":"market",` +
+		`"time_in_force":"ioc","trigger_price":90,"trigger_when":"fall"}`
+	icebergOrder = `{"order":7,"pair":"ETH_BTC","type":"sell","price":2,"amount":10,"remaining":10,` +
+		`"time":"2026-01-02T03:04:05.000006Z","waiting":false,"order_type":"limit",` +
+		`"time_in_force":"gtd","expires":"2026-02-02T03:04:05.000006Z","post_only":true,` +
+		`"display_amount":0.5,"oco_trigger_price":1.5,"oco_price":1.4}`
+	orderListText = `ORDER  PAIR      TYPE  PRICE  REMAINING  OF  TIME                         ID   INSTRUCTIONS
+9      BTC_USDT  sell  100    1.5        2   2026-01-02T03:04:05.000006Z  a-1  -
+8      BTC_USDT  sell  85.5   1          1   2026-01-02T03:04:05.000006Z  -    market, ioc, waits for a fall to 90
+7      ETH_BTC   sell  2      10         10  2026-01-02T03:04:05.000006Z  -    or below 1.5, post-only, shows 0.5, until 2026-02-02T03:04:05.000006Z
+`
+	switchListText = `ACCOUNT  KEY  SECONDS  CANCELS AT                   WHICH
+alice    k1   60       2026-01-02T03:04:05.000006Z  all
+bob      k2   5        the end of its sessions      BTC_USDT buy a-
+`
+)
+
 func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 	for _, x := range []struct {
 		line   string
@@ -111,6 +132,17 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			`POST /operator/v1/maintenance {"on":false}`,
 			"Maintenance is off.\n\nIt was so already: nothing was changed.\n", ""},
 
+		{"order list alice", `{"orders":[` + plainOrder + `,` + stopOrder + `,` + icebergOrder + `]}`,
+			`GET /operator/v1/orders?account=alice`, orderListText, ""},
+		{"order list alice --pair BTC_USDT", `{"orders":[]}`,
+			`GET /operator/v1/orders?account=alice&pair=BTC_USDT`,
+			"ORDER  PAIR  TYPE  PRICE  REMAINING  OF  TIME  ID  INSTRUCTIONS\n", ""},
+		{"switch list", `{"switches":[{"account":"alice","key":"k1","seconds":60,"due":"` +
+			`2026-01-02T03:04:05.000006Z","session":false},{"account":"bob","key":"k2","seconds":5,` +
+			`"due":"","session":true,"pair":"BTC_USDT","type":"buy","client_order_id_prefix":"a-"}]}`,
+			`GET /operator/v1/switches`, switchListText, ""},
+		{"switch list --account alice", `{"switches":[]}`, `GET /operator/v1/switches?account=alice`,
+			"ACCOUNT  KEY  SECONDS  CANCELS AT  WHICH\n", ""},
 		{
 			"order cancel 18446744073709551615",
 			`{"order":18446744073709551615,"account":"alice","pair":"BTC_USDT"}`,
@@ -263,7 +295,7 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			`--message "a\nb" must be 1 to 500 printable characters`},
 		{"maintenance on --message " + strings.Repeat("m", 501), "1 to 500 printable characters"},
 
-		{"order", "order needs a command: cancel, cancel-all"},
+		{"order", "order needs a command: list, cancel, cancel-all"},
 		{"order cancel", "order cancel needs ID"},
 		{"order cancel x", `the order "x" must be its number, such as 17`},
 		{"order cancel 0", `the order "0" must be`},
@@ -408,6 +440,16 @@ func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
 		}
 	}
 	visit((&program{}).root())
+}
+
+func TestAllPagesOfOrdersAreListed(t *testing.T) {
+	f := newFake(t, 0, "")
+	pages := []string{`{"orders":[` + plainOrder + `],"next":9}`, `{"orders":[` + stopOrder + `]}`}
+	f.answer = func(n int) (int, string) { return 200, pages[n] }
+	runLine(f.environ, "order", "list", "alice", "--json").want(t, 0,
+		`{"orders":[`+plainOrder+`,`+stopOrder+`]}`+"\n", "")
+	f.wantAsked("GET /operator/v1/orders?account=alice",
+		"GET /operator/v1/orders?account=alice&before=9")
 }
 
 func TestAllPagesOfAccountsAreListed(t *testing.T) {

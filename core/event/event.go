@@ -265,6 +265,7 @@ const (
 	RefusedStopLimit uint8 = 18
 	// most orders with an end of a book, or of an account in it, reached
 	RefusedGTDLimit uint8 = 19
+	RefusedRules    uint8 = 20 // an amend with a field that its order or its pair does not allow
 )
 
 // RefusalName names a reason in the statistics and the log of actions: lower case words, joined by
@@ -283,7 +284,8 @@ var refusalNames = [...]string{RefusedNonce: "nonce", RefusedFunds: "funds",
 	RefusedWithdrawal: "withdraw", RefusedTries: "tries", RefusedWithdrawalLimit: "withdraw_limit",
 	RefusedAccountBookLimit: "account_book_limit", RefusedWouldTrade: "would_trade",
 	RefusedWouldTrigger: "would_trigger", RefusedPriceBand: "price_band",
-	RefusedStopLimit: "too_many_stops", RefusedGTDLimit: "too_many_gtd"}
+	RefusedStopLimit: "too_many_stops", RefusedGTDLimit: "too_many_gtd",
+	RefusedRules: "rules"}
 
 // Refusal is a command that changed nothing but its nonce.
 type Refusal struct {

@@ -49,7 +49,7 @@ const MaxOrders = 2000
 
 func (c *Call) ownOrders() {
 	q := committed.OrderQuery{Side: c.side("type"), Pair: c.pair(), ClientID: c.clientID(&c.Query),
-		Before: c.before(), Status: c.orderStatus(), Offset: c.offset(),
+		Before: c.before(), Status: c.orderStatus(), Waiting: c.waiting(), Offset: c.offset(),
 		Limit: c.limit("limit", MaxOrders, MaxOrders)}
 	if c.badFields() {
 		return
@@ -72,6 +72,20 @@ func (c *Call) orderStatus() uint8 {
 		return 0
 	}
 	return uint8(n)
+}
+
+// waiting returns the parameter waiting, 0 without it.
+func (c *Call) waiting() committed.WaitFilter {
+	p, ok := c.Query.Get("waiting")
+	switch {
+	case !ok:
+		return 0
+	case string(p.Value) == "1":
+		return committed.OnlyWaiting
+	case string(p.Value) != "0":
+		c.bad("waiting", FieldChoice+" It must be 0 or 1.")
+	}
+	return committed.NotWaiting
 }
 
 func (c *Call) order() {

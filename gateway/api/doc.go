@@ -19,7 +19,14 @@
 //	ticker.go      tickers and charts
 //	account.go     lists of an account's own
 //	orders.go      placing and cancelling
-//	instructions.go  parameters that would make an order more than a plain one
+//	instructions.go  parameters that make an order more than a plain one
+//	special.go     orders with instructions: their rules
+//	worst.go       the price of a market order
+//	special_answer.go  the fields of answers about orders with instructions
+//	amend.go       changing an open order
+//	trial.go       testing an order
+//	settings.go    what an account's orders do that say nothing about it
+//	switches.go    the dead man's switch of a key
 //	withdrawals.go    deposits, withdrawals and fees
 //	testing.go     exports for tests of other packages
 package api

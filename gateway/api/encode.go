@@ -31,6 +31,9 @@ func appendOrder(b []byte, o *committed.Order, pair string) []byte {
 	if o.ClientID != "" {
 		b = append(append(append(b, `,"client_order_id":"`...), o.ClientID...), '"')
 	}
+	if o.Instructed != "" {
+		b = appendInstructed(b, o)
+	}
 	return append(b, '}')
 }
 

@@ -120,13 +120,46 @@ var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, Mal
 	TooManyConnections, OutcomeUnknown}
 
 // About returns the failure's text about one case, which replaces its %s.
-func (f *Failure) About(about string) string {
-	before, after, ok := strings.Cut(f.Detail, "%s")
+func (f *Failure) About(about string) string { return filled(f.Detail, about) }
+
+// filled returns a text with the %s in it replaced.
+func filled(text, about string) string {
+	before, after, ok := strings.Cut(text, "%s")
 	if !ok {
-		return f.Detail
+		return text
 	}
 	return before + about + after
 }
+
+// A MarketRefusal is one way in which the market does not allow an order that is right in all its
+// fields. Its answer is 400 with the time, the text and the code.
+type MarketRefusal struct {
+	Name string // of the value, for documentation
+	Code string // for programs
+	text string // a sentence for the client; About replaces its %s
+}
+
+// The market's refusals.
+var (
+	WouldTrade = &MarketRefusal{"WouldTrade", "would_trade",
+		"The order would trade at once, and is post-only"}
+	WouldTrigger = &MarketRefusal{"WouldTrigger", "would_trigger",
+		"The last price %s would trigger the order at once"}
+	NoLiquidity = &MarketRefusal{"NoLiquidity", "no_liquidity", "Nothing to trade with on %s"}
+	PriceBand   = &MarketRefusal{"PriceBand", "price_band", "The price must be at %s"}
+	// TooManyStops and TooManyGTD are for a limit of the account and for one of the book.
+	TooManyStops = &MarketRefusal{"TooManyStops", "too_many_stops",
+		"There are as many waiting orders on %s as there may be"}
+	TooManyGTD = &MarketRefusal{"TooManyGTD", "too_many_gtd",
+		"There are as many orders that expire on %s as there may be"}
+)
+
+// MarketRefusals are all of them.
+var MarketRefusals = []*MarketRefusal{PriceBand, WouldTrade, WouldTrigger, NoLiquidity,
+	TooManyStops, TooManyGTD}
+
+// About returns the text about one case, which replaces its %s.
+func (r *MarketRefusal) About(about string) string { return filled(r.text, about) }
 
 // FailureOf returns the failure for an error of the engine.
 func FailureOf(err error) *Failure {

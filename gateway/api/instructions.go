@@ -1,105 +1,152 @@
 package api
 
 import (
-	"bytes"
-
+	"exchange/actors/directory"
+	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/gateway/params"
 )
 
-// An instruction is a parameter that would make an order more than a plain limit order. None of
-// them is offered yet. One that asks for nothing is accepted, because a plain order is just that;
-// any other is refused, because an order without it is not the one that the client wants.
+// An instruction is a parameter that makes an order more than a plain limit order, or may do so.
 type instruction struct {
 	name    string
 	aliases []string // names of the same in other clients
-	plain   string   // the word that asks for nothing; "": no word does
-	flag    bool     // 0 and false ask for nothing, 1 and true for it
-	others  []string // words that ask for something, if not all texts do
-	choices string   // all words, for a client that sent none of them
-	bit     uint32   // its own
+	// words are all possible values in lower case, the one of a plain order first, if a plain order
+	// has one; nil: the value is a number, or the instruction is not offered.
+	words   []string
+	choices string // the words, for a client that sent none of them
+	flag    bool   // true and false of JSON are possible, too
 }
+
+// Numbers of the instructions.
+const (
+	orderType = iota
+	timeInForce
+	expireTime
+	postOnly
+	quoteAmount
+	displayAmount
+	triggerPrice
+	triggerWhen
+	stopLossPrice
+	takeProfitPrice
+	ocoTriggerPrice
+	ocoPrice
+	selfTrade
+	notOffered // all from here on
+)
 
 // instructions are all that clients may know.
-var instructions = []instruction{
-	{name: "order_type", aliases: []string{"orderType"}, plain: "limit",
-		others: []string{"market"}, choices: "limit or market"},
-	{name: "time_in_force", aliases: []string{"timeInForce"}, plain: "gtc",
-		others: []string{"ioc", "fok", "gtd", "po"}, choices: "gtc, ioc, fok, gtd or po"},
-	{name: "expire_time"},
-	{name: "post_only", aliases: []string{"postOnly"}, flag: true,
-		others: []string{"slide"}, choices: "1, 0, true, false or slide"},
-	{name: "quote_amount", aliases: []string{"cost"}},
-	{name: "display_amount"},
-	{name: "trigger_price", aliases: []string{"triggerPrice", "stopPrice"}},
-	{name: "trigger_when", others: []string{"rise", "fall"}, choices: "rise or fall"},
-	{name: "stopLossPrice"},
-	{name: "takeProfitPrice"},
-	{name: "oco_trigger_price"},
-	{name: "oco_price"},
-	{name: "self_trade", aliases: []string{"selfTradePrevention"}, plain: "none",
-		others: []string{"cancel_newest", "cancel_oldest", "cancel_both", "expire_taker",
-			"expire_maker", "expire_both"},
+var instructions = [...]instruction{
+	orderType: {name: "order_type", aliases: []string{"orderType"},
+		words: []string{"limit", "market"}, choices: "limit or market"},
+	timeInForce: {name: "time_in_force", aliases: []string{"timeInForce"},
+		words: []string{"gtc", "ioc", "fok", "gtd", "po"}, choices: "gtc, ioc, fok, gtd or po"},
+	expireTime: {name: "expire_time"},
+	postOnly: {name: "post_only", aliases: []string{"postOnly"}, flag: true,
+		words: []string{"0", "false", "1", "true", "slide"}, choices: "1, 0, true, false or slide"},
+	quoteAmount:   {name: "quote_amount", aliases: []string{"cost"}},
+	displayAmount: {name: "display_amount"},
+	triggerPrice:  {name: "trigger_price", aliases: []string{"triggerPrice", "stopPrice"}},
+	triggerWhen: {name: "trigger_when", words: []string{"rise", "fall"},
+		choices: "rise or fall"},
+	stopLossPrice:   {name: "stopLossPrice"},
+	takeProfitPrice: {name: "takeProfitPrice"},
+	ocoTriggerPrice: {name: "oco_trigger_price"},
+	ocoPrice:        {name: "oco_price"},
+	selfTrade: {name: "self_trade", aliases: []string{"selfTradePrevention"},
+		words: []string{"none", "cancel_newest", "cancel_oldest", "cancel_both",
+			"expire_taker", "expire_maker", "expire_both"}, // as another venue has them
 		choices: "none, cancel_newest, cancel_oldest or cancel_both"},
-	{name: "trailingPercent"},
-	{name: "trailingAmount"},
-	{name: "stopLoss"},
-	{name: "takeProfit"},
+	notOffered:     {name: "trailingPercent"},
+	notOffered + 1: {name: "trailingAmount"},
+	notOffered + 2: {name: "stopLoss"},
+	notOffered + 3: {name: "takeProfit"},
 }
 
-// instructionNamed finds an instruction by its name or an alias.
-var instructionNamed = func() map[string]*instruction {
-	all := map[string]*instruction{}
-	for i := range instructions {
-		x := &instructions[i]
-		x.bit = 1 << i
-		all[x.name] = x
+// instructionNamed finds the number of an instruction by its name or an alias.
+var instructionNamed = func() map[string]int {
+	all := map[string]int{}
+	for n := range instructions {
+		x := &instructions[n]
+		all[x.name] = n
 		for _, alias := range x.aliases {
-			all[alias] = x
+			all[alias] = n
 		}
 	}
 	return all
 }()
 
-// instructions notes each parameter of an order that asks for more than is offered.
-func (c *Call) instructions() {
-	var given uint32
-	for i := range c.Form.All() {
-		p := &c.Form.All()[i]
-		switch string(p.Name) {
-		case "amount", "client_order_id", "pair", "price", "type":
-			continue // nearly all orders have these and no other
-		}
-		x := instructionNamed[string(p.Name)]
-		if x == nil || given&x.bit != 0 {
-			continue
-		}
-		given |= x.bit
-		if c.twice(x) {
-			continue
-		}
-		if text := x.refusal(p); text != "" {
-			c.bad(string(p.Name), text)
-		}
-	}
+// A force is a time in force: the place of its word.
+type force uint8
+
+const (
+	forceGTC force = iota
+	forceIOC
+	forceFOK
+	forceGTD
+	forcePO
+)
+
+func (f force) String() string { return instructions[timeInForce].words[f] }
+
+// An intent has the instructions of one request as they were read, not yet held against each other.
+// The fields of those that are missing or bad are zero.
+type intent struct {
+	pair *directory.Pair // whose rules hold for prices and amounts; nil: not known
+	sent uint32          // the instructions that the client sent, as bits by number
+	bad  uint32          // of them, those with bad values
+
+	market   bool
+	force    force
+	expireUs int64
+	postOnly bool
+	slide    bool
+	quote    money.Amount
+	display  money.Amount
+	trigger  money.Price // of any of the three names
+	when     trading.Direction
+	oco      trading.OCO
+	mode     trading.SelfTrade
 }
 
-// refusal returns why a parameter is not accepted, "" if it asks for nothing.
-func (x *instruction) refusal(p *params.Param) string {
-	is := func(word string) bool { return bytes.EqualFold(p.Value, []byte(word)) }
-	switch {
-	case x.flag && (p.Kind == params.Bool || isScalar(p)) && (is("0") || is("false")),
-		x.plain != "" && isScalar(p) && is(x.plain):
-		return ""
-	case x.flag && (p.Kind == params.Bool || isScalar(p)) && (is("1") || is("true")),
-		x.choices == "":
-		return FieldNotOffered
-	}
-	for _, word := range x.others {
-		if isScalar(p) && is(word) {
-			return FieldNotOffered
+func (i *intent) has(n int) bool { return i.sent>>n&1 == 1 }
+
+// good reports whether an instruction was sent with a good value.
+func (i *intent) good(n int) bool { return (i.sent&^i.bad)>>n&1 == 1 }
+
+// instructed reports whether the form has any instruction.
+func (c *Call) instructed() bool {
+	for i := range c.Form.All() {
+		switch name := c.Form.All()[i].Name; string(name) {
+		case "amount", "client_order_id", "pair", "price", "type":
+			continue // nearly all orders have these and no other
+		default:
+			if _, known := instructionNamed[string(name)]; known {
+				return true
+			}
 		}
 	}
-	return FieldChoice + " It must be " + x.choices + "."
+	return false
+}
+
+// readIntent reads all instructions of the form. It notes each bad value.
+func (c *Call) readIntent(i *intent) {
+	for k := range c.Form.All() {
+		p := &c.Form.All()[k]
+		n, known := instructionNamed[string(p.Name)]
+		if !known || i.has(n) {
+			continue
+		}
+		i.sent |= 1 << n
+		noted := len(c.fields)
+		if !c.twice(&instructions[n]) {
+			c.readInstruction(i, n, p)
+		}
+		if len(c.fields) > noted {
+			i.bad |= 1 << n
+		}
+	}
 }
 
 // twice notes an instruction that is given under two names, and reports whether it is.
@@ -120,4 +167,87 @@ func (c *Call) twice(x *instruction) bool {
 		}
 	}
 	return false
+}
+
+// sentAs returns the name under which the client has sent an instruction.
+func (c *Call) sentAs(n int) string {
+	x := &instructions[n]
+	for _, alias := range x.aliases {
+		if _, given := c.Form.Get(alias); given {
+			return alias
+		}
+	}
+	return x.name
+}
+
+// readInstruction reads one value.
+func (c *Call) readInstruction(i *intent, n int, p *params.Param) {
+	switch n {
+	case orderType:
+		i.market = c.word(n, p) == 1
+	case timeInForce:
+		i.force = force(max(c.word(n, p), 0))
+	case expireTime:
+		i.expireUs = c.expireTime(p)
+	case postOnly:
+		word := c.word(n, p)
+		i.postOnly, i.slide = word > 1, word == 4
+	case quoteAmount:
+		i.quote = c.positiveAmount(p)
+	case displayAmount:
+		i.display = c.positiveAmount(p)
+	case triggerPrice, stopLossPrice, takeProfitPrice:
+		i.trigger = c.priceIn(p, i.pair)
+	case triggerWhen:
+		i.when = trading.Direction(1 + c.word(n, p))
+	case ocoTriggerPrice:
+		i.oco.Trigger = c.priceIn(p, i.pair)
+	case ocoPrice:
+		i.oco.Price = c.priceIn(p, i.pair)
+	case selfTrade:
+		i.mode = selfTradeOf(c.word(n, p))
+	default:
+		c.bad(string(p.Name), FieldNotOffered)
+	}
+}
+
+// word returns the place of a value among the words of its instruction. It notes a value that is
+// none of them, and returns -1.
+func (c *Call) word(n int, p *params.Param) int {
+	x := &instructions[n]
+	if isScalar(p) || x.flag && p.Kind == params.Bool {
+		for i, word := range x.words {
+			if isWord(p.Value, word) {
+				return i
+			}
+		}
+	}
+	c.bad(string(p.Name), FieldChoice+" It must be "+x.choices+".")
+	return -1
+}
+
+// isWord reports whether a text is a word of lower case letters, in either case. Letters of other
+// alphabets are never the same, unlike to bytes.EqualFold.
+func isWord(text []byte, word string) bool {
+	if len(text) != len(word) {
+		return false
+	}
+	for i, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// selfTradeOf returns the mode that a word of self_trade names: its place, or that of its other
+// name. A bad word names none.
+func selfTradeOf(word int) trading.SelfTrade {
+	if word > int(trading.SelfTradeCancelBoth) {
+		word -= int(trading.SelfTradeCancelBoth)
+	}
+	return trading.SelfTrade(max(word, 0))
 }

@@ -19,7 +19,7 @@ type Operation struct {
 	Early      bool // it answers before there is an engine, too
 }
 
-// Operations is the table of all operations.
+// Operations is the table of all operations. A path has at most one of each method.
 var Operations = []Operation{
 	{Method: "GET", Path: "/api/v1/time", Run: (*Call).time},
 	{Method: "GET", Path: "/api/v1/exchange-info", Run: (*Call).exchangeInfo},
@@ -35,12 +35,18 @@ var Operations = []Operation{
 	read("/api/v1/order/{pk}", (*Call).order),
 	read("/api/v1/exchanges/own", (*Call).ownTrades),
 	read("/api/v1/fees", (*Call).fees),
+	read("/api/v1/trading-settings", (*Call).tradingSettings),
+	read("/api/v1/order-cancel-after", (*Call).cancelSwitch),
 	read("/api/v1/deposits", (*Call).deposits),
 	read("/api/v1/withdraws", (*Call).withdrawals),
 
 	command("/api/v1/order", (*Call).placeOrder, event.PermissionTrade),
+	command("/api/v1/order-amend", (*Call).amendOrder, event.PermissionTrade),
+	command("/api/v1/order-test", (*Call).testOrder, event.PermissionTrade),
+	command("/api/v1/trading-settings", (*Call).setTradingSettings, event.PermissionTrade),
 	cancel("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
 	cancel("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
+	cancel("/api/v1/order-cancel-after", (*Call).cancelAfter, event.PermissionTrade),
 
 	command("/api/v1/withdraw", (*Call).withdrawal, event.PermissionWithdraw),
 	command("/api/v1/withdraw-confirm", (*Call).confirmWithdrawal, event.PermissionWithdraw),

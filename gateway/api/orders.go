@@ -13,16 +13,8 @@ import (
 )
 
 func (c *Call) placeOrder() {
-	if err := c.engine.Writable(); err != nil {
-		c.FailWith(err)
-		return
-	}
-	w := c.orderRequest()
-	if c.badFields() {
-		return
-	}
-	if w.Pair.Halted() {
-		c.Fail(PairHalted, w.Pair.Name)
+	w, ok := c.checkedOrder()
+	if !ok {
 		return
 	}
 	cmd, err := c.engine.Place(c.Key, c.Nonce, &w)
@@ -34,12 +26,33 @@ func (c *Call) placeOrder() {
 		c.Status = 201
 		c.body = appendPlaced(c.body, cmd.Record())
 	} else {
-		c.refused(cmd, &w)
+		c.refused(cmd, subject{w.Side, w.Pair.Name})
 	}
 	cmd.Free()
 }
 
-// orderRequest reads and checks the fields of an order. It notes each bad field.
+// checkedOrder reads an order, and holds it against all rules that need neither its wallet nor its
+// book. False: the call is answered.
+func (c *Call) checkedOrder() (w actors.OrderRequest, ok bool) {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
+		return w, false
+	}
+	w = c.orderRequest()
+	switch {
+	case c.badFields():
+	case w.Pair.Halted():
+		c.Fail(PairHalted, w.Pair.Name)
+	case w.Price == 0:
+		return w, c.worstPrice(&w)
+	default:
+		return w, true
+	}
+	return w, false
+}
+
+// orderRequest reads and checks the fields of an order. It notes each bad field. A market order
+// without a price has none yet.
 func (c *Call) orderRequest() actors.OrderRequest {
 	var w actors.OrderRequest
 	if text, ok := c.field("pair"); ok {
@@ -48,10 +61,13 @@ func (c *Call) orderRequest() actors.OrderRequest {
 		}
 	}
 	w.Side = c.orderSide()
-	c.price(&w)
-	c.amount(&w)
+	if c.instructed() {
+		c.specialOrder(&w)
+	} else {
+		c.price(&w)
+		c.amount(&w)
+	}
 	w.ClientID = c.clientID(&c.Form)
-	c.instructions()
 	return w
 }
 
@@ -72,17 +88,17 @@ func (c *Call) price(w *actors.OrderRequest) {
 		return
 	}
 	p, err := money.ParsePrice(text)
+	fault := ""
 	switch {
 	case err != nil:
-		c.bad("price", err.Error())
+		fault = err.Error()
 	case p == 0:
-		c.bad("price", FieldPositive)
-	case w.Pair == nil:
-	case !p.FitsDecimals(w.Pair.PricePrecision):
-		c.bad("price", "At most "+strconv.Itoa(w.Pair.PricePrecision)+
-			" fractional digits are possible.")
-	case p%w.Pair.PriceTick != 0:
-		c.bad("price", "A multiple of "+w.Pair.PriceTick.String()+" is required.")
+		fault = FieldPositive
+	case w.Pair != nil:
+		fault = w.Pair.PriceFault(p)
+	}
+	if fault != "" {
+		c.bad("price", fault)
 	}
 	w.Price = p
 }
@@ -94,23 +110,21 @@ func (c *Call) amount(w *actors.OrderRequest) {
 		return
 	}
 	a, err := money.ParseAmount(text)
+	fault := ""
 	switch {
 	case err != nil:
-		c.bad("amount", err.Error())
+		fault = err.Error()
 	case a == 0:
-		c.bad("amount", FieldPositive)
+		fault = FieldPositive
 	case w.Pair == nil:
-	case !a.FitsDecimals(w.Pair.AmountPrecision):
-		c.bad("amount", "At most "+strconv.Itoa(w.Pair.AmountPrecision)+
-			" fractional digits are possible.")
-	case a%w.Pair.AmountStep != 0:
-		c.bad("amount", "A multiple of "+w.Pair.AmountStep.String()+" is required.")
-	case a < w.Pair.MinimumOrderSize:
-		c.bad("amount", "The smallest amount is "+w.Pair.MinimumOrderSize.String()+".")
-	case a > w.Pair.MaximumOrderSize:
-		c.bad("amount", "The largest amount is "+w.Pair.MaximumOrderSize.String()+".")
-	case w.Price > 0 && w.Price.Times(a).Balance().Cmp(w.Pair.MinimumOrderValue) < 0:
-		c.bad("amount", "price x amount must be at least "+w.Pair.MinimumOrderValue.String()+".")
+	default:
+		if fault = w.Pair.AmountFault(a); fault == "" && w.Price > 0 {
+			fault = w.Pair.ValueFault(w.Price, a)
+		}
+	}
+	if fault != "" {
+		c.bad("amount", fault)
+		return
 	}
 	w.Amount = a
 }
@@ -146,6 +160,16 @@ func (c *Call) commandFailed(err error, id event.ClientID) {
 
 // appendPlaced writes the result of placing an order.
 func appendPlaced(b []byte, rec *event.Record) []byte {
+	b = appendAccepted(b, rec)
+	if rec.Kind == event.KindInstructed || rec.Kind == event.KindStop {
+		b = appendOutcome(b, rec)
+	}
+	return append(b, '}')
+}
+
+// appendAccepted writes what each order that was accepted or amended is answered with, without the
+// closing brace.
+func appendAccepted(b []byte, rec *event.Record) []byte {
 	o := &rec.Order
 	remaining := o.Remaining
 	if o.RestCancelled {
@@ -158,7 +182,8 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 	b = remaining.Append(append(b, `,"amount":`...))
 	b = (o.Amount - o.Remaining).Append(append(b, `,"amount_filled":`...))
 	b = o.Amount.Append(append(b, `,"amount_original":`...))
-	if o.RestCancelled { // it met as many orders as one order may, so the rest was cancelled
+	if o.RestCancelled && rec.Instructions.Cancelled == 0 {
+		// It is plain, and met as many orders as one order may.
 		b = o.Remaining.Append(append(b, `,"amount_cancelled":`...))
 	}
 	if !o.ClientID.IsZero() {
@@ -178,57 +203,92 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 		b = strconv.AppendUint(append(b, `,"o_id":`...), t.Maker, 10)
 		b = append(b, '}')
 	}
-	return append(b, `]}`...)
+	return append(b, ']')
+}
+
+// subject says which order a refusal is about.
+type subject struct {
+	side trading.Side
+	pair string // name
 }
 
 // refused answers for a command whose refusal is in the journal.
-func (c *Call) refused(cmd *actors.Command, w *actors.OrderRequest) {
-	switch cmd.Record().Refusal.Reason {
+func (c *Call) refused(cmd *actors.Command, of subject) {
+	switch reason := cmd.Record().Refusal.Reason; reason {
 	case event.RefusedNonce:
 		c.wrongNonce(cmd.LastNonce())
 	case event.RefusedKey:
 		c.Fail(Unauthenticated, "")
 	case event.RefusedFunds:
 		currency, missing := cmd.Shortfall()
-		b := encode.Seconds(append(c.body, `{"date":`...), cmd.Record().TimeUs)
-		b = missing.Append(append(b, `,"error":"Out of balance -`...))
-		b = append(append(append(b, ' '), c.engine.CurrencyCode(currency)...), `"}`...)
-		c.Status, c.body = 400, b
-	case event.RefusedPriceBand:
-		c.outOfBand(cmd, w.Side)
+		c.outOfFunds(cmd.Record().TimeUs, currency, missing)
 	case event.RefusedClientID:
-		c.bad("client_order_id", "Already used by order "+
-			strconv.FormatUint(cmd.TakenBy(), 10))
-		c.badFields()
+		c.idTaken(cmd.TakenBy())
 	case event.RefusedAccountLimit:
 		c.Fail(TooManyOpenOrders, "")
 	case event.RefusedAccountBookLimit:
-		c.Fail(TooManyInBook, w.Pair.Name)
+		c.Fail(TooManyInBook, of.pair)
 	case event.RefusedBookLimit:
-		c.Fail(BookFull, w.Pair.Name)
+		c.Fail(BookFull, of.pair)
 	case event.RefusedHalted:
-		c.Fail(PairHalted, w.Pair.Name)
+		c.Fail(PairHalted, of.pair)
 	case event.RefusedFrozen:
 		c.Fail(AccountFrozen, "")
 	case event.RefusedWithdrawalLimit:
 		c.Fail(TooManyWithdrawals, "")
 	default:
-		c.Cause = errors.New("BUG: a command was refused for reason " +
-			strconv.Itoa(int(cmd.Record().Refusal.Reason)))
-		c.Fail(InternalError, "")
+		if !c.refusedByMarket(cmd, of) {
+			c.Cause = errors.New("BUG: a command was refused for reason " +
+				strconv.Itoa(int(reason)))
+			c.Fail(InternalError, "")
+		}
 	}
 }
 
-// outOfBand tells the client which price would have been possible.
-func (c *Call) outOfBand(cmd *actors.Command, side trading.Side) {
-	most := "most "
-	if side == trading.Sell {
-		most = "least "
+// refusedByMarket is refused for the reasons that a book has. False: it is none of them.
+func (c *Call) refusedByMarket(cmd *actors.Command, of subject) bool {
+	at := cmd.Record().TimeUs
+	switch cmd.Record().Refusal.Reason {
+	case event.RefusedPriceBand:
+		bound := "most "
+		if of.side == trading.Sell {
+			bound = "least "
+		}
+		c.forbid(PriceBand, at, bound+cmd.Bound().String())
+	case event.RefusedWouldTrade:
+		c.forbid(WouldTrade, at, "")
+	case event.RefusedWouldTrigger:
+		c.forbid(WouldTrigger, at, cmd.Bound().String())
+	case event.RefusedStopLimit:
+		c.forbid(TooManyStops, at, of.pair)
+	case event.RefusedGTDLimit:
+		c.forbid(TooManyGTD, at, of.pair)
+	default:
+		return false
 	}
-	b := encode.Seconds(append(c.body, `{"date":`...), cmd.Record().TimeUs)
-	b = append(append(b, `,"error":"The price must be at `...), most...)
-	b = append(cmd.Bound().Append(b), `","code":"price_band"}`...)
+	return true
+}
+
+// forbid answers that the market does not allow a command; about replaces the %s of the text.
+func (c *Call) forbid(why *MarketRefusal, timeUs int64, about string) {
+	b := encode.Seconds(append(c.body[:0], `{"date":`...), timeUs)
+	b = encode.Text(append(b, `,"error":`...), why.About(about))
+	b = append(append(append(b, `,"code":"`...), why.Code...), `"}`...)
 	c.Status, c.body = 400, b
+}
+
+// outOfFunds answers that an account cannot pay for what it asks for.
+func (c *Call) outOfFunds(timeUs int64, currency uint16, missing money.Balance) {
+	b := encode.Seconds(append(c.body[:0], `{"date":`...), timeUs)
+	b = missing.Append(append(b, `,"error":"Out of balance -`...))
+	b = append(append(append(b, ' '), c.engine.CurrencyCode(currency)...), `"}`...)
+	c.Status, c.body = 400, b
+}
+
+// idTaken answers that another order has the client order id.
+func (c *Call) idTaken(by uint64) {
+	c.bad(clientIDName, "Already used by order "+strconv.FormatUint(by, 10))
+	c.badFields()
 }
 
 // cancelOrder cancels an open order by its id, or by the client's own name for it.
@@ -258,7 +318,7 @@ func (c *Call) cancelOrder() {
 		c.body = append(strconv.AppendUint(append(c.body, `{"order":`...), rec.Cancel.Order, 10),
 			'}')
 	case rec.Refusal.Reason != event.RefusedNotOpen:
-		c.refused(cmd, nil)
+		c.refused(cmd, subject{})
 	case id != 0:
 		c.notCancelled(id, "order")
 	default:
@@ -333,7 +393,7 @@ func (c *Call) cancelAllOrders() {
 		c.commandFailed(err, event.ClientID{})
 		return
 	case cmd.Outcome() == actors.Refused && cmd.Record().Refusal.Reason != event.RefusedNoOrders:
-		c.refused(cmd, nil)
+		c.refused(cmd, subject{})
 	default:
 		b := append(c.body, `{"orders":[`...)
 		for i, id := range cmd.Cancelled() {
@@ -349,26 +409,33 @@ func (c *Call) cancelAllOrders() {
 
 // cancelFilter reads which orders are to be cancelled. It notes a bad filter, and that there is
 // none.
-func (c *Call) cancelFilter() (f actors.CancelFilter) {
-	_, pair := c.Form.Get("pair")
-	_, side := c.Form.Get("type")
-	prefix, named := c.Form.Get(clientIDPrefix)
-	if _, all := c.Form.Get("all"); all || !pair && !side && !named {
+func (c *Call) cancelFilter() actors.CancelFilter {
+	filtered := false
+	for _, name := range [...]string{"pair", "type", clientIDPrefix} {
+		_, given := c.Form.Get(name)
+		filtered = filtered || given
+	}
+	if _, all := c.Form.Get("all"); all || !filtered {
 		if text, ok := c.field("all"); ok && string(text) != "1" {
 			c.bad("all", FieldChoice+" It must be 1.")
 		}
 	}
-	if pair {
+	return c.orderFilter()
+}
+
+// orderFilter reads filters of open orders. It notes bad ones.
+func (c *Call) orderFilter() (f actors.CancelFilter) {
+	if _, ok := c.Form.Get("pair"); ok {
 		if text, ok := c.field("pair"); ok {
 			if f.Pair = c.engine.Pair(text); f.Pair == nil {
 				c.bad("pair", FieldPair)
 			}
 		}
 	}
-	if side {
+	if _, ok := c.Form.Get("type"); ok {
 		f.Side = c.orderSide()
 	}
-	if named {
+	if prefix, ok := c.Form.Get(clientIDPrefix); ok {
 		f.Prefix = c.clientIDIn(clientIDPrefix, prefix)
 	}
 	return f

@@ -107,7 +107,7 @@ func (c *Call) withdrawal() {
 			&committed.Withdrawal{ID: w.ID, Amount: w.Amount, Status: event.WithdrawalNew,
 				TimeUs: cmd.Record().TimeUs, Address: w.Address}, currency.Code)
 	} else {
-		c.refused(cmd, nil)
+		c.refused(cmd, subject{})
 	}
 	cmd.Free()
 }
@@ -235,7 +235,7 @@ func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
 	case rec.Refusal.Reason == event.RefusedWithdrawal:
 		c.withdrawalNotMoved(id)
 	default:
-		c.refused(cmd, nil)
+		c.refused(cmd, subject{})
 	}
 	cmd.Free()
 }

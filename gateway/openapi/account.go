@@ -29,6 +29,8 @@ func accountDescriptions() []description {
 				inQuery("status", "Only orders that are active (1), cancelled (2) or done (3).",
 					member{"enum", []any{trading.StatusActive, trading.StatusCancelled,
 						trading.StatusDone}}),
+				inQuery("waiting", "1: only orders that wait for a trigger outside the book. 0: "+
+					"only others.", member{"enum", []any{0, 1}}),
 				queryParameter("client_order_id",
 					"Only orders that have had this name, mostly one.",
 					clientIDSchema("The name that the client gave it.")),

@@ -202,11 +202,6 @@ func fieldsExample(pairs ...string) object {
 // anyDuplicate is a refusal that every body can get.
 var anyDuplicate = refusal{"DuplicateField", fieldsExample("amount", api.FieldDuplicate)}
 
-// outOfBand refuses an order whose price is too far from the last one.
-var outOfBand = refusal{"PriceBand",
-	object{{"date", 1570599531.481437}, {"error", "The price must be at most 52500"},
-		{"code", "price_band"}}}
-
 // outOfFunds refuses an order or a withdrawal that the account cannot pay.
 var outOfFunds = refusal{"OutOfFunds",
 	object{{"date", 1570599531.481437}, {"error", "Out of balance -9.99243661 BTC"}}}

@@ -10,22 +10,20 @@ func orderDescriptions() []description {
 	return []description{
 		{method: "POST", path: "/api/v1/order", id: "placeOrder", tag: tagOrders,
 			summary: "Place an order",
-			text: "A limit order. It trades at once with what the book has at its price or " +
-				"better; the rest stays in the book. Other types of orders are not offered: an " +
-				"instruction such as `post_only=1`, `time_in_force=ioc` or `trigger_price` is " +
-				"refused by name, because a plain order would not do what it asks for.\n\n" +
+			text: "A limit order, unless its instructions say otherwise. It trades at once with " +
+				"what the book has at its price or better; the rest stays in the book. " +
+				"Instructions that are not offered (`trailingPercent`, `trailingAmount`, " +
+				"`stopLoss`, `takeProfit`) are refused by name, because an order without them " +
+				"would not do what is asked for.\n\n" +
 				"The answer comes when the order is durable. An order without an answer may be " +
 				"in all the same: give it a `client_order_id`, and ask for that before sending " +
-				"it again.",
+				"it again. An order that may not rest and trades nothing is in, and cancelled.",
 			body: "NewOrder", status: 201, success: "The order is in.",
 			answer: reference("schemas", "PlacedOrder"),
-			refusals: []refusal{
-				{"WrongFields", fieldsExample("amount", "The smallest amount is 0.0001.", "price",
-					"At most 2 fractional digits are possible.")},
-				{"ClientOrderIDTaken", fieldsExample("client_order_id",
+			refusals: append(append(orderRefusals(), marketRefusals(api.NoLiquidity)...),
+				refusal{"ClientOrderIDTaken", fieldsExample("client_order_id",
 					"Already used by order 78")},
-				{"NotOffered", fieldsExample("post_only", api.FieldNotOffered)},
-				anyDuplicate, outOfFunds, outOfBand},
+				refusal{"NotOffered", fieldsExample("trailingPercent", api.FieldNotOffered)}),
 			failures: []*api.Failure{api.PairHalted, api.TooManyOpenOrders, api.TooManyInBook,
 				api.BookFull}},
 		{method: "POST", path: "/api/v1/order-cancel", id: "cancelOrder", tag: tagOrders,

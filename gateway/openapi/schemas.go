@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"slices"
+
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/core/trading"
@@ -81,10 +83,8 @@ func clientIDSchema(text string) object {
 
 // schemas returns the named schemas, those of answers first.
 func schemas() object {
-	all := append(append(marketSchemas(), infoSchemas()...), tradingSchemas()...)
-	all = append(all, accountSchemas()...)
-	return append(append(append(all, withdrawalSchemas()...), bodySchemas()...),
-		failureSchemas()...)
+	return slices.Concat(marketSchemas(), infoSchemas(), tradingSchemas(), accountSchemas(),
+		specialSchemas(), withdrawalSchemas(), bodySchemas(), specialBodies(), failureSchemas())
 }
 
 func marketSchemas() object {
@@ -185,39 +185,23 @@ func accountSchemas() object {
 					"Of the order that was there first.", 0.001)},
 				property{name: "taker", schema: valueSchema("number",
 					"Of the order that came second.", 0.002)})},
-		{"Order", recordSchema("An order of the account.",
-			property{name: "id", schema: idSchema("Id of the order.", 78)},
-			property{name: "pair", schema: pairSchema()},
-			property{name: "type", schema: sideSchema("What it does.")},
-			property{name: "status", schema: choiceSchema("integer",
+		{"Order", recordSchema("An order of the account.", append([]property{
+			{name: "id", schema: idSchema("Id of the order.", 78)},
+			{name: "pair", schema: pairSchema()},
+			{name: "type", schema: sideSchema("What it does.")},
+			{name: "status", schema: choiceSchema("integer",
 				"1: active, also when partly filled. 2: cancelled. 3: done.",
 				trading.StatusActive, trading.StatusCancelled, trading.StatusDone)},
-			property{name: "price", schema: numberSchema("Its limit.", 50000)},
-			property{name: "amount", schema: numberSchema("What is left of it.", 0.3)},
-			property{name: "amount_filled", schema: numberSchema("What was traded.", 0.2)},
-			property{name: "amount_original", schema: numberSchema("What was asked for.", 0.5)},
-			property{name: "date", schema: valueSchema("integer",
+			{name: "price", schema: numberSchema("Its limit.", 50000)},
+			{name: "amount", schema: numberSchema("What is left of it.", 0.3)},
+			{name: "amount_filled", schema: numberSchema("What was traded.", 0.2)},
+			{name: "amount_original", schema: numberSchema("What was asked for.", 0.5)},
+			{name: "date", schema: valueSchema("integer",
 				"When it came. Milliseconds since 1970, unlike all other times.", 1570599531481,
 				int64Format)},
-			property{name: "client_order_id",
-				schema: clientIDSchema("The name that the client gave it."), optional: true})},
-		{"PlacedOrder", recordSchema("What became of a new order at once.",
-			property{name: "success", schema: object{{"type", "boolean"}, {"const", true}}},
-			property{name: "type", schema: sideSchema("What it does.")},
-			property{name: "date", schema: timeSchema("When it came.")},
-			property{name: "oid", schema: idSchema("Id of the order.", 78)},
-			property{name: "price", schema: numberSchema("Its limit.", 50100)},
-			property{name: "amount", schema: numberSchema(
-				"What is left of it and rests in the book; 0: it is done.", 0.3)},
-			property{name: "amount_filled", schema: numberSchema("What was traded at once.", 0.2)},
-			property{name: "amount_original", schema: numberSchema("What was asked for.", 0.5)},
-			property{name: "amount_cancelled",
-				schema: numberSchema(
-					"Only when it met as many orders as one order may: the rest, which was "+
-						"cancelled.", 0.1), optional: true},
-			property{name: "client_order_id",
-				schema: clientIDSchema("The name that the client gave it."), optional: true},
-			property{name: "trades", schema: listSchema("Execution")})},
+			{name: "client_order_id",
+				schema: clientIDSchema("The name that the client gave it."), optional: true}},
+			instructedProperties()...)...)},
 		{"Execution", recordSchema("One trade of a new order.",
 			property{name: "tid", schema: idSchema("Id of the trade.", 1201)},
 			property{name: "type", schema: sideSchema("What the counter order does.")},
@@ -262,25 +246,34 @@ func withdrawalStatusSchema(text string) object {
 		event.WithdrawalApproved, event.WithdrawalRefused, event.WithdrawalCancelled)
 }
 
+func newOrderProperties() []property {
+	return append([]property{
+		{name: "type", schema: sideSchema("What it does.")},
+		{name: "pair", schema: pairSchema()},
+		{name: "amount", schema: decimalSchema(
+			"Amount of the first currency, within the pair's minimum_order_size, "+
+				"maximum_order_size, amount_precision and amount_step.", "0.5"), optional: true},
+		{name: "price", schema: decimalSchema(
+			"Limit, in the second currency, within the pair's price_precision and price_tick; "+
+				"price x amount is at least its minimum_order_value. A market order needs none.",
+			"50000"), optional: true},
+		{name: "client_order_id",
+			schema: clientIDSchema(
+				"A name of the client's own. No other open order of the account may have it, " +
+					"and none that it placed in the last hours (24, unless the exchange " +
+					"is configured otherwise). With it the order can be found when its " +
+					"answer was lost."),
+			optional: true}}, instructionProperties()...)
+}
+
 // bodySchemas are the shapes of the bodies that clients POST.
 func bodySchemas() object {
 	return object{
-		{"NewOrder", recordSchema("An order.",
-			property{name: "type", schema: sideSchema("What it does.")},
-			property{name: "pair", schema: pairSchema()},
-			property{name: "amount", schema: decimalSchema(
-				"Amount of the first currency, within the pair's minimum_order_size, "+
-					"maximum_order_size and amount_precision.", "0.5")},
-			property{name: "price", schema: decimalSchema(
-				"Limit, in the second currency, within the pair's price_precision; price x "+
-					"amount is at least its minimum_order_value.", "50000")},
-			property{name: "client_order_id",
-				schema: clientIDSchema(
-					"A name of the client's own. No other open order of the account may have it, " +
-						"and none that it placed in the last hours (24, unless the exchange " +
-						"is configured otherwise). With it the order can be found when its " +
-						"answer was lost."),
-				optional: true})},
+		{"NewOrder", append(recordSchema("An order. Without instructions, which are the "+
+			"parameters from order_type on, it is a limit order that rests until it is cancelled.",
+			newOrderProperties()...),
+			member{"anyOf", []object{{{"required", []string{"amount"}}},
+				{{"required", []string{"quote_amount"}}}, {{"required", []string{"cost"}}}}})},
 		{"CancelOrder", append(recordSchema("Which order to cancel.",
 			property{name: "order", schema: idInputSchema("Id of the order.", 78), optional: true},
 			property{name: "client_order_id",
@@ -354,9 +347,7 @@ func failureSchemas() object {
 			property{name: "error", schema: valueSchema("string",
 				"What is available less what is needed, and the currency; with code, the reason.",
 				"Out of balance -9.99243661 BTC")},
-			property{name: "code", schema: choiceSchema("string",
-				"The reason, if not funds. price_band: the price is too far from the last one.",
-				"price_band"), optional: true})},
+			property{name: "code", schema: codesSchema(), optional: true})},
 		{"Status", recordSchema("The state of the service.",
 			property{name: "status", schema: choiceSchema("string", "The state.", "alive",
 				"ready")})},

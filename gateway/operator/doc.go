@@ -9,6 +9,7 @@
 //	request.go     one request: its body, its query, its account
 //	answer.go      answers and failures
 //	accounts.go    accounts, keys, deposits
+//	orders.go      open orders, and dead man's switches
 //	trading.go     halts, maintenance, cancels, fees
 //	withdrawals.go withdrawals: lists and decisions
 //	reports.go     the log of actions, the audit, trades, backups

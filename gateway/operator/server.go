@@ -73,6 +73,8 @@ var routes = map[string]handler{
 	"GET /operator/v1/withdraws":          listWithdrawals,
 	"POST /operator/v1/withdraws/approve": approveWithdrawal,
 	"POST /operator/v1/withdraws/refuse":  refuseWithdrawal,
+	"GET /operator/v1/orders":             listOrders,
+	"GET /operator/v1/switches":           listSwitches,
 	"POST /operator/v1/orders/cancel":     cancelOrder,
 	"POST /operator/v1/orders/cancel-all": cancelAllOrders,
 	"POST /operator/v1/pairs/halt":        halt,

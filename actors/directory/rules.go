@@ -1,0 +1,83 @@
+package directory
+
+import (
+	"strconv"
+
+	"exchange/core/money"
+)
+
+// The rules of a pair for orders. Each function returns what is wrong as a sentence for the client,
+// "" if nothing is.
+
+// PriceFault checks a price above 0.
+func (r *PairRules) PriceFault(p money.Price) string {
+	switch {
+	case !p.FitsDecimals(r.PricePrecision):
+		return digitsFault(r.PricePrecision)
+	case p%r.PriceTick != 0:
+		return "A multiple of " + r.PriceTick.String() + " is required."
+	}
+	return ""
+}
+
+// StepFault checks the digits of an amount above 0, and not its size.
+func (r *PairRules) StepFault(a money.Amount) string {
+	switch {
+	case !a.FitsDecimals(r.AmountPrecision):
+		return digitsFault(r.AmountPrecision)
+	case a%r.AmountStep != 0:
+		return "A multiple of " + r.AmountStep.String() + " is required."
+	}
+	return ""
+}
+
+// AmountFault checks the amount of an order.
+func (r *PairRules) AmountFault(a money.Amount) string {
+	if text := r.StepFault(a); text != "" {
+		return text
+	}
+	switch {
+	case a < r.MinimumOrderSize:
+		return "The smallest amount is " + r.MinimumOrderSize.String() + "."
+	case a > r.MaximumOrderSize:
+		return "The largest amount is " + r.MaximumOrderSize.String() + "."
+	}
+	return ""
+}
+
+// ValueFault checks the value of an order.
+func (r *PairRules) ValueFault(p money.Price, a money.Amount) string {
+	if p.Times(a).Balance().Cmp(r.MinimumOrderValue) < 0 {
+		return "price x amount must be at least " + r.MinimumOrderValue.String() + "."
+	}
+	return ""
+}
+
+// mostParts bounds the parts of an iceberg.
+const mostParts = 20
+
+// DisplayFault checks how much an order of an amount shows of itself at a time.
+func (r *PairRules) DisplayFault(display, amount money.Amount) string {
+	if text := r.StepFault(display); text != "" {
+		return text
+	}
+	switch {
+	case display < r.MinimumOrderSize:
+		return "The smallest amount is " + r.MinimumOrderSize.String() + "."
+	case display >= amount:
+		return "It must be below amount."
+	case TooManyParts(display, amount):
+		return "It must be at least a twentieth of amount."
+	}
+	return ""
+}
+
+// TooManyParts reports whether an iceberg that shows so much of an amount at a time would have more
+// than mostParts parts.
+func TooManyParts(display, amount money.Amount) bool {
+	return display < amount/mostParts || display == amount/mostParts && amount%mostParts > 0
+}
+
+func digitsFault(most int) string {
+	return "At most " + strconv.Itoa(most) + " fractional digits are possible."
+}

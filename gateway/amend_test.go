@@ -1,0 +1,118 @@
+package gateway
+
+import "testing"
+
+// What an order or its pair does not allow an amend is refused on its field, and changes nothing.
+func TestAnAmendIsHeldAgainstItsOrder(t *testing.T) {
+	h := ruledHarness(t)
+	for i, says := range []string{"client_order_id=plain", "client_order_id=ice&display_amount=0.1",
+		"client_order_id=stop&trigger_price=110&time_in_force=ioc",
+		"client_order_id=market&trigger_price=110&order_type=market&price=-",
+		"client_order_id=oco&type=sell&oco_trigger_price=90&price=200"} {
+		if a := h.post("bob", "/api/v1/order/", instructionForm(says)); a.status != 201 {
+			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
+		}
+	}
+	own := func() string { return h.get("bob", "/api/v1/orders/own/").body }
+	before, wallet := own(), h.get("bob", "/api/v1/wallets/").body
+	f := func(form, body string) {
+		t.Helper()
+		want(t, form, h.post("bob", "/api/v1/order-amend/", form), 400, "{"+body+"}")
+	}
+	f("client_order_id=plain&price=100.01", `"price":["A multiple of 0.05 is required."]`)
+	f("amount=0.0015&client_order_id=plain", `"amount":["A multiple of 0.001 is required."]`)
+	f("amount=0.005&client_order_id=plain", `"amount":["The smallest amount is 0.01."]`)
+	f("amount=1001&client_order_id=oco", `"amount":["The largest amount is 1000."]`)
+	f("amount=0.01&client_order_id=plain&price=99",
+		`"amount":["price x amount must be at least 1."]`)
+	f("client_order_id=plain&price=0.95", `"price":["price x amount must be at least 1."]`)
+	f("client_order_id=plain&display_amount=1",
+		`"display_amount":["It must be below amount."]`)
+	f("client_order_id=plain&stopPrice=90", `"stopPrice":["The order waits for no trigger."]`)
+	f("amount=3&clientOrderId=ice", `"amount":["It must be at most 20 times display_amount."]`)
+	f("client_order_id=ice&display_amount=0.04",
+		`"display_amount":["It must be at least a twentieth of amount."]`)
+	f("client_order_id=stop&trigger_price=110.01",
+		`"trigger_price":["A multiple of 0.05 is required."]`)
+	f("client_order_id=stop&postOnly=1",
+		`"postOnly":["Not possible with time_in_force ioc."]`)
+	f(soon("client_order_id=market&expire_time=SOON"),
+		`"expire_time":["Not possible with order_type market."]`)
+	f("client_order_id=market&display_amount=0.5",
+		`"display_amount":["Not possible with order_type market."]`)
+	f("client_order_id=oco&price=85", `"price":["It must be above oco_trigger_price."]`)
+	f("client_order_id=oco&trigger_price=200", `"trigger_price":["It must be below price."]`)
+	f("client_order_id=oco&time_in_force=fok", `"time_in_force":["It cannot be amended."]`)
+	f("client_order_id=stop&stopLossPrice=100", `"stopLossPrice":["It cannot be amended."]`)
+	f("client_order_id=stop", `"amount":["One of amount, price, display_amount, trigger_price, `+
+		`expire_time and post_only is required."]`)
+	f("amount=1&order=99", `"order":["Order not found"]`)
+	f("client_order_id=none&price=1", `"client_order_id":["Order not found"]`)
+	if after := own(); after != before {
+		t.Errorf("the orders were\n%s\nand are\n%s", before, after)
+	}
+	if after := h.get("bob", "/api/v1/wallets/").body; after != wallet {
+		t.Errorf("the wallet was %s and is %s", wallet, after)
+	}
+	want(t, "an amend", h.post("bob", "/api/v1/order-amend/",
+		"amount=0.5&client_order_id=plain&order_type=limit&price=100&self_trade=none"), 200,
+		`{"success":true,"type":"buy","date":T,"oid":1,"price":100,"amount":0.5,`+
+			`"amount_filled":0,"amount_original":0.5,"client_order_id":"plain","trades":[],`+
+			`"priority":"kept"}`)
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A market order has its worst price before it is admitted, from the book as it was answered.
+func TestAMarketOrderHasAWorstPrice(t *testing.T) {
+	h := ruledHarness(t)
+	form := instructionForm("order_type=market&price=-")
+	const nothing = `{"date":T,"error":"Nothing to trade with on BTC_USDT","code":"no_liquidity"}`
+	before := h.hash()
+	a := h.do("POST", "/api/v1/order/", formType, form, signed("bob", fieldsNonce, form)...)
+	want(t, "an empty book", a, 400, nothing)
+	if h.hash() != before {
+		t.Error("an order that was not admitted changed the state")
+	}
+	want(t, "a trial", h.post("bob", "/api/v1/order-test/", form), 400, nothing)
+	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"))
+	want(t, "a trial", h.post("bob", "/api/v1/order-test/", form), 200,
+		`{"valid":true,"price":105,"reserve":{"currency":"USDT","amount":105},`+
+			`"available":100000,"would_trade":true}`)
+	want(t, "an order", h.post("bob", "/api/v1/order/", form), 201,
+		`{"success":true,"type":"buy","date":T,"oid":2,"price":105,"amount":0,"amount_filled":1,`+
+			`"amount_original":1,"trades":[{"tid":1,"type":"sell","price":100,"amount":1,"o_id":1}],`+
+			`"status":3,"order_type":"market","time_in_force":"ioc","average_price":100}`)
+	want(t, "a sum", h.post("alice", "/api/v1/order-test/",
+		instructionForm("order_type=market&amount=-&quote_amount=0.5&type=sell")), 400,
+		`{"quote_amount":["Not possible with type sell."]}`)
+	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "500"))
+	want(t, "too little", h.post("bob", "/api/v1/order/",
+		instructionForm("order_type=market&amount=-&price=-&quote_amount=1")), 400,
+		`{"quote_amount":["It buys less than 0.01 at 525."]}`)
+}
+
+// A trial finds what a wallet would find.
+func TestATrialIsRefusedAsItsOrderWouldBe(t *testing.T) {
+	h := ruledHarness(t)
+	same := func(form string, status int) {
+		t.Helper()
+		tried := h.post("bob", "/api/v1/order-test/", form)
+		placed := h.post("bob", "/api/v1/order/", form)
+		if tried.status != status || placed.status != status {
+			t.Errorf("%s: tried %d %s, placed %d %s", form, tried.status, tried.body,
+				placed.status, placed.body)
+		}
+		want(t, form, tried, status, dates.ReplaceAllString(placed.body, `"$1":T`))
+	}
+	h.post("bob", "/api/v1/order/", instructionForm("client_order_id=a"))
+	same(instructionForm("client_order_id=a&post_only=1"), 400)
+	same(instructionForm("amount=1000&price=101"), 400)
+	h.post("bob", "/api/v1/order-cancel/", "client_order_id=a")
+	same(instructionForm("client_order_id=a"), 400)
+	if _, err := h.engine.Halt("test", "BTC_USDT", true); err != nil {
+		t.Fatal(err)
+	}
+	same(instructionForm("time_in_force=fok"), 403)
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"exchange/actors"
+	"exchange/core/event"
+)
+
+// amendOrder changes an open order.
+func (c *Call) amendOrder() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
+		return
+	}
+	a := c.amendRequest()
+	if c.badFields() {
+		return
+	}
+	cmd, err := c.engine.Amend(c.Key, c.Nonce, &a)
+	if err != nil {
+		c.commandFailed(err, a.ClientID)
+		return
+	}
+	switch rec := cmd.Record(); {
+	case cmd.Outcome() == actors.Accepted:
+		c.body = appendAmended(c.body, rec)
+	case rec.Refusal.Reason == event.RefusedRules:
+		c.amendFaults(cmd.Faults())
+	case rec.Refusal.Reason != event.RefusedNotOpen:
+		c.refused(cmd, c.amended(&a))
+	case a.Order != 0:
+		c.notCancelled(a.Order, "order")
+	default:
+		c.notCancelledNamed(a.ClientID)
+	}
+	cmd.Free()
+}
+
+// amendRequest reads which order is to be changed, and how. It notes each bad field. The rules of
+// the order's pair are left to its book.
+func (c *Call) amendRequest() (a actors.AmendRequest) {
+	a.Order, a.ClientID = c.whichOrder()
+	var terms actors.OrderRequest
+	if _, ok := c.Form.Get("price"); ok {
+		c.price(&terms)
+	}
+	if _, ok := c.Form.Get("amount"); ok {
+		c.amount(&terms)
+	}
+	a.Price, a.Amount = terms.Price, terms.Amount
+	var i intent
+	c.readIntent(&i)
+	c.ruleAmend(&i)
+	a.Display, a.Trigger, a.ExpireUs = i.display, i.trigger, i.expireUs
+	a.PostOnly, a.Slide = i.postOnly, i.slide
+	if len(c.fields) == 0 && a == (actors.AmendRequest{Order: a.Order, ClientID: a.ClientID}) {
+		c.bad("amount", "One of amount, price, display_amount, trigger_price, expire_time and "+
+			"post_only is required.")
+	}
+	return a
+}
+
+// ruleAmend notes instructions that an open order keeps. Their words for a plain order ask for
+// nothing.
+func (c *Call) ruleAmend(i *intent) {
+	for _, n := range [...]int{orderType, timeInForce, quoteAmount, triggerWhen, stopLossPrice,
+		takeProfitPrice, ocoTriggerPrice, ocoPrice, selfTrade} {
+		plain := n == orderType && !i.market || n == timeInForce && i.force == forceGTC ||
+			n == selfTrade && i.mode == 0
+		if i.good(n) && !plain {
+			c.bad(c.sentAs(n), "It cannot be amended.")
+		}
+	}
+}
+
+// amendFaults names the fields of an amend that do not fit its order.
+func (c *Call) amendFaults(list []actors.Fault) {
+	for _, f := range list {
+		name := f.Field
+		if n, ok := instructionNamed[name]; ok {
+			name = c.sentAs(n)
+		}
+		c.bad(name, f.Text)
+	}
+	c.badFields()
+}
+
+// amended returns the order that an amend is about, as far as it is known.
+func (c *Call) amended(a *actors.AmendRequest) (of subject) {
+	id := c.Key.Account.ID
+	if a.Order == 0 {
+		if o, found, err := c.engine.OrderNamed(id, a.ClientID); err == nil && found {
+			return subject{o.Side, c.engine.Market(o.Pair).Name}
+		}
+		return of
+	}
+	if o, found, err := c.engine.OrderOf(id, a.Order); err == nil && found {
+		return subject{o.Side, c.engine.Market(o.Pair).Name}
+	}
+	return of
+}
+
+// appendAmended writes the result of an amend.
+func appendAmended(b []byte, rec *event.Record) []byte {
+	b = appendAccepted(b, rec)
+	if !rec.Instructions.IsZero() || rec.Trigger.When != 0 {
+		b = appendOutcome(b, rec)
+	}
+	if rec.Amended.Kept {
+		return append(b, `,"priority":"kept"}`...)
+	}
+	return append(b, `,"priority":"lost"}`...)
+}

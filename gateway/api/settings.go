@@ -1,0 +1,48 @@
+package api
+
+import (
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/core/trading"
+	"exchange/gateway/encode"
+)
+
+// tradingSettings shows what the account's orders do that say nothing about it themselves.
+func (c *Call) tradingSettings() {
+	var q committed.TradingSettings
+	if err := c.engine.Ask(&q, c.Key, c.Nonce); err != nil {
+		c.readFailed(err)
+		return
+	}
+	c.body = appendSettings(c.body, q.SelfTrade)
+}
+
+// setTradingSettings changes it.
+func (c *Call) setTradingSettings() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
+		return
+	}
+	var i intent
+	if c.readIntent(&i); !i.has(selfTrade) {
+		c.bad("self_trade", FieldRequired)
+	}
+	if c.badFields() {
+		return
+	}
+	cmd, err := c.engine.SetTrading(c.Key, c.Nonce, i.mode)
+	if err != nil {
+		c.settingUnknown(err, "GET /api/v1/trading-settings/ shows what is set.")
+		return
+	}
+	if cmd.Outcome() == actors.Accepted {
+		c.body = appendSettings(c.body, i.mode)
+	} else {
+		c.refused(cmd, subject{})
+	}
+	cmd.Free()
+}
+
+func appendSettings(b []byte, mode trading.SelfTrade) []byte {
+	return append(encode.Text(append(b, `{"self_trade":`...), SelfTradeName(mode)), '}')
+}

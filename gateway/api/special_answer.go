@@ -1,0 +1,171 @@
+package api
+
+import (
+	"strconv"
+
+	"exchange/actors/committed"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/gateway/encode"
+)
+
+// The fields of answers about orders with instructions, behind those that all orders have.
+
+// An outcome is what has become of an order with instructions.
+type outcome struct {
+	trading.Instructed
+	price     money.Price
+	filled    money.Amount
+	known     bool // Value is that of all its trades, unless it is 0
+	cancelled money.Amount
+}
+
+// appendOutcome writes the instructions of a record's order, and what has become of them.
+func appendOutcome(b []byte, rec *event.Record) []byte {
+	o := &rec.Order
+	x := outcome{Instructed: trading.Instructed{Instructions: rec.Instructions,
+		Trigger: rec.Trigger}, price: o.Price, filled: o.Amount - o.Remaining}
+	traded := money.Amount(0)
+	for i := range o.Trades {
+		t := &o.Trades[i]
+		traded += t.Amount
+		x.Value = x.Value.Add(t.Price.Times(t.Amount).Balance())
+	}
+	x.known = traded == x.filled
+	status := trading.StatusActive
+	switch {
+	case o.RestCancelled:
+		status, x.cancelled = trading.StatusCancelled, o.Remaining
+	case o.Remaining == 0:
+		status = trading.StatusDone
+	}
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(status), 10)
+	return x.append(b)
+}
+
+// appendInstructed writes the instructions of an order's row, and what has become of them.
+func appendInstructed(b []byte, o *committed.Order) []byte {
+	with, ok := o.Instructed.Open()
+	if !ok {
+		panic("BUG: the instructions of order " + strconv.FormatUint(o.ID, 10) +
+			" cannot be read")
+	}
+	x := outcome{Instructed: with, price: o.Price, filled: o.Amount - o.Remaining, known: true}
+	if o.Status == trading.StatusCancelled {
+		x.cancelled = o.Remaining
+	}
+	return x.append(b)
+}
+
+// append writes what applies.
+func (x *outcome) append(b []byte) []byte {
+	b = x.appendKind(b)
+	if x.Quote != 0 {
+		b = x.Quote.Append(append(b, `,"quote_amount":`...))
+		if x.known {
+			b = x.Value.Append(append(b, `,"quote_filled":`...))
+		}
+	}
+	if x.filled > 0 && x.known && !x.Value.IsZero() {
+		b = x.Value.Average(x.filled).Append(append(b, `,"average_price":`...))
+	}
+	if x.Display != 0 {
+		b = x.Display.Append(append(b, `,"display_amount":`...))
+	}
+	b = x.appendTrigger(b)
+	if x.SelfTrade != trading.SelfTradeNone {
+		b = encode.Text(append(b, `,"self_trade":`...), SelfTradeName(x.SelfTrade))
+	}
+	b = appendPrevented(b, x.Prevented)
+	if x.cancelled > 0 {
+		b = x.cancelled.Append(append(b, `,"amount_cancelled":`...))
+	}
+	if x.Cancelled != 0 {
+		b = encode.Text(append(b, `,"cancel_reason":`...), x.Cancelled.String())
+	}
+	return b
+}
+
+// appendKind writes the type of the order, how long it stays, and whether it may take.
+func (x *outcome) appendKind(b []byte) []byte {
+	b = encode.Text(append(b, `,"order_type":`...), OrderTypeName(&x.Instructions))
+	b = encode.Text(append(b, `,"time_in_force":`...), TimeInForceName(&x.Instructions))
+	if x.ExpireUs != 0 {
+		b = encode.Seconds(append(b, `,"expire_time":`...), x.ExpireUs)
+	}
+	switch {
+	case x.PostOnly && x.Asked != 0:
+		b = append(b, `,"post_only":"slide"`...)
+	case x.PostOnly:
+		b = append(b, `,"post_only":true`...)
+	}
+	if x.Asked != 0 && x.Asked != x.price {
+		b = x.Asked.Append(append(b, `,"price_asked":`...))
+	}
+	return b
+}
+
+// appendTrigger writes what the order waits for, or has waited for.
+func (x *outcome) appendTrigger(b []byte) []byte {
+	if x.Trigger.When != 0 {
+		b = x.Trigger.Price.Append(append(b, `,"trigger_price":`...))
+		b = encode.Text(append(b, `,"trigger_when":`...), DirectionName(x.Trigger.When))
+	}
+	if x.OCO.Trigger != 0 {
+		b = x.OCO.Trigger.Append(append(b, `,"oco_trigger_price":`...))
+		if x.OCO.Price != 0 {
+			b = x.OCO.Price.Append(append(b, `,"oco_price":`...))
+		}
+	}
+	if x.Trigger.When != 0 || x.OCO.Trigger != 0 {
+		b = strconv.AppendBool(append(b, `,"triggered":`...), x.Triggered)
+	}
+	return b
+}
+
+func appendPrevented(b []byte, list []trading.Prevented) []byte {
+	for i := range list {
+		if i == 0 {
+			b = append(b, `,"prevented":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, `{"o_id":`...), list[i].Order, 10)
+		b = append(list[i].Amount.Append(append(b, `,"amount":`...)), '}')
+	}
+	if len(list) > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// SelfTradeName returns a mode as clients send it.
+func SelfTradeName(mode trading.SelfTrade) string { return instructions[selfTrade].words[mode] }
+
+// DirectionName returns a direction as clients send it.
+func DirectionName(d trading.Direction) string {
+	return instructions[triggerWhen].words[d-trading.Rise]
+}
+
+// OrderTypeName returns the type of an order as clients send it.
+func OrderTypeName(i *trading.Instructions) string {
+	if i.Market {
+		return "market"
+	}
+	return "limit"
+}
+
+// TimeInForceName returns how long an order may stay, as clients send it.
+func TimeInForceName(i *trading.Instructions) string {
+	force := forceGTC
+	switch {
+	case i.FOK:
+		force = forceFOK
+	case i.IOC:
+		force = forceIOC
+	case i.ExpireUs != 0:
+		force = forceGTD
+	}
+	return force.String()
+}

@@ -1,0 +1,223 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/actors"
+	"exchange/core/money"
+)
+
+// The rules of orders with instructions: what an order says beside its pair and its side, and what
+// is wrong with that. Each order buys, unless it says type=sell. Its amount is 1 and its price 100,
+// unless it says otherwise; a value of - leaves the field out, and SOON is a time soon.
+var instructionRules = []struct{ says, want string }{
+	// values
+	{"order_type=stop", `"order_type":["Not a valid choice. It must be limit or market."]`},
+	{"orderType=", `"orderType":["Not a valid choice. It must be limit or market."]`},
+	{"time_in_force=day",
+		`"time_in_force":["Not a valid choice. It must be gtc, ioc, fok, gtd or po."]`},
+	{"timeInForce=IOC+",
+		`"timeInForce":["Not a valid choice. It must be gtc, ioc, fok, gtd or po."]`},
+	{"post_only=yes",
+		`"post_only":["Not a valid choice. It must be 1, 0, true, false or slide."]`},
+	{"self_trade=all", `"self_trade":["Not a valid choice. It must be none, cancel_newest, ` +
+		`cancel_oldest or cancel_both."]`},
+	{"trigger_price=90&trigger_when=up",
+		`"trigger_when":["Not a valid choice. It must be rise or fall."]`},
+	{"trigger_price=0", `"trigger_price":["A number above 0 is required."]`},
+	{"stopPrice=1.001", `"stopPrice":["At most 2 fractional digits are possible."]`},
+	{"trigger_price=x", `"trigger_price":["A valid number is required."]`},
+	{"trigger_price=90.01", `"trigger_price":["A multiple of 0.05 is required."]`},
+	{"stopLossPrice=90.01", `"stopLossPrice":["A multiple of 0.05 is required."]`},
+	{"type=sell&oco_trigger_price=90.01",
+		`"oco_trigger_price":["A multiple of 0.05 is required."]`},
+	{"type=sell&oco_trigger_price=90&oco_price=80.01",
+		`"oco_price":["A multiple of 0.05 is required."]`},
+	{"display_amount=0", `"display_amount":["A number above 0 is required."]`},
+	{"display_amount=0.123456789",
+		`"display_amount":["At most 8 fractional digits are possible."]`},
+	{"display_amount=0.0505", `"display_amount":["A multiple of 0.001 is required."]`},
+	{"price=100.01&time_in_force=ioc", `"price":["A multiple of 0.05 is required."]`},
+	{"amount=0.0015&post_only=1", `"amount":["A multiple of 0.001 is required."]`},
+	{"amount=1001&post_only=1", `"amount":["The largest amount is 1000."]`},
+	{"amount=0.01&post_only=1&price=99", `"amount":["price x amount must be at least 1."]`},
+	{"time_in_force=gtd&expire_time=soon",
+		`"expire_time":["A valid number is required. It is a time in seconds since 1970."]`},
+	{"time_in_force=gtd&expire_time=1000000000",
+		`"expire_time":["A time 1 second to 366 days ahead is required."]`},
+	{"time_in_force=gtd&expire_time=99999999999",
+		`"expire_time":["A time 1 second to 366 days ahead is required."]`},
+	{"time_in_force=gtd&expire_time=1900000000000",
+		`"expire_time":["A time 1 second to 366 days ahead is required."]`},
+	{"order_type=market&quote_amount=-1&amount=-",
+		`"quote_amount":["A valid number is required."]`},
+	{"order_type=market&cost=0&amount=-", `"cost":["A number above 0 is required."]`},
+	{"order_type=market&quote_amount=0.99&amount=-",
+		`"quote_amount":["It must be at least 1."]`},
+	{"order_type=market&quote_amount=10&amount=-&price=2000",
+		`"quote_amount":["It buys less than 0.01 at 2000."]`},
+	{"order_type=market&quote_amount=100100&amount=-",
+		`"quote_amount":["It buys more than 1000 at 100."]`},
+	// what is needed, and what is not
+	{"post_only=1&price=-", `"price":["This field is required."]`},
+	{"post_only=1&amount=-", `"amount":["This field is required."]`},
+	{"order_type=market&amount=-&price=-", `"amount":["This field is required."]`},
+	{"time_in_force=gtd", `"expire_time":["This field is required."]`},
+	{"expire_time=SOON", `"expire_time":["Not possible without time_in_force gtd."]`},
+	{"time_in_force=ioc&expire_time=SOON",
+		`"expire_time":["Not possible without time_in_force gtd."]`},
+	{"trigger_when=rise", `"trigger_when":["Not possible without trigger_price."]`},
+	{"type=sell&oco_price=80", `"oco_price":["Not possible without oco_trigger_price."]`},
+	// what does not go together
+	{"order_type=market&time_in_force=gtc",
+		`"time_in_force":["Not possible with order_type market."]`},
+	{"order_type=MARKET&timeInForce=PO", `"timeInForce":["Not possible with order_type market."]`},
+	{"order_type=market&time_in_force=gtd&expire_time=SOON",
+		`"time_in_force":["Not possible with order_type market."]`},
+	{"order_type=market&post_only=1", `"post_only":["Not possible with order_type market."]`},
+	{"order_type=market&display_amount=0.5",
+		`"display_amount":["Not possible with order_type market."]`},
+	{"time_in_force=ioc&post_only=1", `"post_only":["Not possible with time_in_force ioc."]`},
+	{"time_in_force=FOK&postOnly=slide", `"postOnly":["Not possible with time_in_force fok."]`},
+	{"time_in_force=ioc&display_amount=0.5",
+		`"display_amount":["Not possible with time_in_force ioc."]`},
+	{"time_in_force=fok&display_amount=0.5",
+		`"display_amount":["Not possible with time_in_force fok."]`},
+	{"quote_amount=100&amount=-", `"quote_amount":["Not possible with order_type limit."]`},
+	{"order_type=market&quote_amount=100",
+		`"quote_amount":["Not possible with amount."]`},
+	{"order_type=market&quote_amount=100&amount=-&type=sell",
+		`"quote_amount":["Not possible with type sell."]`},
+	{"order_type=market&quote_amount=100&amount=-&trigger_price=90",
+		`"quote_amount":["Not possible with trigger_price."]`},
+	{"order_type=market&cost=100&amount=-&takeProfitPrice=90",
+		`"cost":["Not possible with trigger_price."]`},
+	{"stopLossPrice=110&takeProfitPrice=90",
+		`"stopLossPrice":["Not possible with takeProfitPrice."]`},
+	{"stopLossPrice=110&triggerPrice=110",
+		`"triggerPrice":["Given twice, also as stopLossPrice."]`},
+	{"takeProfitPrice=90&trigger_price=90",
+		`"trigger_price":["Given twice, also as takeProfitPrice."]`},
+	{"stopLossPrice=110&trigger_when=fall",
+		`"trigger_when":["Not possible with stopLossPrice."]`},
+	{"takeProfitPrice=90&trigger_when=fall",
+		`"trigger_when":["Not possible with takeProfitPrice."]`},
+	{"oco_trigger_price=90", `"oco_trigger_price":["Not possible with type buy."]`},
+	{"type=sell&order_type=market&oco_trigger_price=90",
+		`"oco_trigger_price":["Not possible with order_type market."]`},
+	{"type=sell&time_in_force=gtd&expire_time=SOON&oco_trigger_price=90",
+		`"oco_trigger_price":["Not possible with time_in_force gtd."]`},
+	{"type=sell&time_in_force=ioc&oco_trigger_price=90",
+		`"oco_trigger_price":["Not possible with time_in_force ioc."]`},
+	{"type=sell&trigger_price=95&oco_trigger_price=90",
+		`"oco_trigger_price":["Not possible with trigger_price."]`},
+	{"type=sell&oco_trigger_price=100", `"oco_trigger_price":["It must be below price."]`},
+	{"display_amount=1", `"display_amount":["It must be below amount."]`},
+	{"display_amount=0.009", `"display_amount":["The smallest amount is 0.01."]`},
+	{"display_amount=0.049", `"display_amount":["It must be at least a twentieth of amount."]`},
+	{"amount=1.001&display_amount=0.05",
+		`"display_amount":["It must be at least a twentieth of amount."]`},
+	// names
+	{"trailingPercent=5", `"trailingPercent":["Not offered."]`},
+	{"trailingAmount=5", `"trailingAmount":["Not offered."]`},
+	{"stopLoss=5", `"stopLoss":["Not offered."]`},
+	{"takeProfit=5", `"takeProfit":["Not offered."]`},
+	{"post_only=1&postOnly=1", `"post_only":["Given twice, also as postOnly."]`},
+	{"orderType=limit&order_type=limit", `"order_type":["Given twice, also as orderType."]`},
+	{"timeInForce=gtc&time_in_force=gtc",
+		`"time_in_force":["Given twice, also as timeInForce."]`},
+	{"cost=1&quote_amount=1", `"quote_amount":["Given twice, also as cost."]`},
+	{"stopPrice=90&triggerPrice=90", `"triggerPrice":["Given twice, also as stopPrice."]`},
+	{"stopPrice=90&trigger_price=90", `"trigger_price":["Given twice, also as stopPrice."]`},
+	{"selfTradePrevention=none&self_trade=none",
+		`"self_trade":["Given twice, also as selfTradePrevention."]`},
+	{"post_only=1&clientOrderId=a&client_order_id=b",
+		`"client_order_id":["Given twice, also as clientOrderId."]`},
+}
+
+// instructionForm returns the form of an order that says something.
+func instructionForm(says string) string {
+	fields := map[string]string{"pair": "BTC_USDT", "type": "buy", "amount": "1", "price": "100"}
+	for field := range strings.SplitSeq(says, "&") {
+		name, value, _ := strings.Cut(field, "=")
+		fields[name] = value
+	}
+	var form []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if value := fields[name]; value != "-" {
+			form = append(form, name+"="+value)
+		}
+	}
+	return soon(strings.Join(form, "&"))
+}
+
+// soon puts a time soon into a form in the place of SOON.
+func soon(form string) string {
+	return strings.ReplaceAll(form, "SOON", strconv.FormatInt(time.Now().Unix()+1000, 10))
+}
+
+// ruledHarness is an exchange whose pair has all rules.
+func ruledHarness(t testing.TB) *harness {
+	h := newHarness(t, func(o *actors.Options) {
+		p := &o.Pairs[0]
+		p.PriceTick, p.AmountStep = 5_000_000, 100_000
+		p.MinimumOrderSize, p.MaximumOrderSize = 1_000_000, 1_000e8
+		p.MinimumOrderValue = money.Amount(1e8).Balance()
+	})
+	for _, name := range []string{"alice", "bob"} {
+		h.account(name)
+		for _, currency := range []string{"BTC", "USDT"} {
+			if _, err := h.deposit(name, "100000", currency, name+currency); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return h
+}
+
+func TestInstructionsAreHeldAgainstTheirRules(t *testing.T) {
+	h := ruledHarness(t)
+	untouched(t, h, func() {
+		for _, rule := range instructionRules {
+			form := instructionForm(rule.says)
+			want(t, rule.says, h.do("POST", "/api/v1/order/", formType, form,
+				signed("bob", fieldsNonce, form)...), 400, "{"+rule.want+"}")
+		}
+	})
+}
+
+// Every bad instruction is named at once, and so is each other bad field.
+func TestBadInstructionsAreNamedTogether(t *testing.T) {
+	h := ruledHarness(t)
+	untouched(t, h, func() {
+		form := instructionForm("amount=0&expire_time=x&order_type=stop&pair=X&post_only=2" +
+			"&price=0&self_trade=x&stopPrice=0&time_in_force=x&trigger_when=x&type=x")
+		a := h.do("POST", "/api/v1/order/", formType, form, signed("bob", fieldsNonce, form)...)
+		got := badFieldsOf(t, form, a)
+		if names := fmt.Sprint(got); names != "[amount expire_time order_type pair post_only "+
+			"price self_trade stopPrice time_in_force trigger_when type]" {
+			t.Errorf("%s", names)
+		}
+	})
+}
+
+// A time that is possible now is not possible for long, so it is asked for apart.
+func TestAnEndIsPossibleWithinItsBounds(t *testing.T) {
+	h := ruledHarness(t)
+	now := time.Now().Unix()
+	for _, x := range []struct {
+		ahead  int64
+		status int
+	}{{-1, 400}, {0, 400}, {100, 201}, {366*86400 - 100, 201}, {366*86400 + 100, 400}} {
+		form := instructionForm(fmt.Sprintf("time_in_force=gtd&expire_time=%d.5", now+x.ahead))
+		if a := h.post("bob", "/api/v1/order/", form); a.status != x.status {
+			t.Errorf("%d s ahead: %d %s", x.ahead, a.status, a.body)
+		}
+	}
+}
