@@ -231,7 +231,7 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	f("/api/v1/orderbook/ETH_BTC", `{"sell":[],"buy":[]}`)
 	trade := `{"id":1,"price":100.5,"pair":"BTC_USDT","type":"buy","timestamp":T,"amount":1`
 	f("/api/v1/exchanges", "["+trade+"}]")
-	f("/api/v1/exchanges/own", "["+trade+`,"my_side":"buy","fee":0,"fee_currency":"BTC"}]`)
+	f("/api/v1/exchanges/own", "["+trade+`,"my_side":"buy","fee":0,"fee_currency":"BTC","order":2,"maker":false}]`)
 	f("/api/v1/wallets",
 		`[{"currency":"BTC","balance":1,"reserve":0},{"currency":"ETH","balance":0,"reserve":0},{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
 	done := `{"id":2,"pair":"BTC_USDT","type":"buy","status":3,"price":101,"amount":0,"amount_filled":1,"amount_original":1,"date":T}`

@@ -662,7 +662,7 @@ func TestASelfTradeIsListedOnceWithTheTakersSide(t *testing.T) {
 	}
 	m.place(t, h, "alice", "sell", "ETH_USDT", 2, 5, "")
 	m.place(t, h, "alice", "buy", "ETH_USDT", 1, 6, "")
-	const trade = `{"id":2,"price":5,"pair":"ETH_USDT","type":"buy","timestamp":T,"amount":1,"my_side":"buy","fee":0,"fee_currency":"ETH"}`
+	const trade = `{"id":2,"price":5,"pair":"ETH_USDT","type":"buy","timestamp":T,"amount":1,"my_side":"buy","fee":0,"fee_currency":"ETH","order":5,"maker":false}`
 	want(t, "all", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT"), 200, "["+trade+"]")
 	want(t, "mine bought", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=buy"), 200,
 		"["+trade+"]")

@@ -51,9 +51,20 @@ func (d *Door) Trades(by Asker, q TradeQuery) (*List[Trade], error) {
 	return v.trades(list, q.stored(), q.Limit)
 }
 
+// An OwnTrade is a trade as an account that took part in it sees it.
+type OwnTrade struct {
+	Trade
+	Order    uint64 // the account's own
+	Maker    bool   // its order was there first
+	ClientID string // of its order; "": none, or forgotten with the order
+}
+
+var ownTradeLists pool[List[OwnTrade]]
+
 // OwnTrades lists trades in which the asker's account took part. takerSide is the side of a trade's
-// taker and own that of the account; 0 is either. The caller frees the list.
-func (d *Door) OwnTrades(by Asker, takerSide, own trading.Side, q TradeQuery) (*List[Trade],
+// taker and own that of the account; 0 is either. Of a trade with itself the account sees the
+// taker's part. The caller frees the list.
+func (d *Door) OwnTrades(by Asker, takerSide, own trading.Side, q TradeQuery) (*List[OwnTrade],
 	error) {
 	v, err := d.enter(by)
 	if err != nil {
@@ -63,9 +74,78 @@ func (d *Door) OwnTrades(by Asker, takerSide, own trading.Side, q TradeQuery) (*
 	if _, err := v.written(); err != nil {
 		return nil, err
 	}
-	stored := q.stored()
-	stored.Account, stored.TakerSide, stored.MySide = by.Key.Account.ID, takerSide, own
-	return v.trades(newList(&tradeLists), stored, q.Limit)
+	stored, account := q.stored(), by.Key.Account.ID
+	stored.Account, stored.TakerSide, stored.MySide = account, takerSide, own
+	ctx, done := v.patience()
+	defer done()
+	list := newList(&ownTradeLists)
+	err = d.history.Trades(ctx, stored, func(t *Trade) bool {
+		x := OwnTrade{Trade: *t, Order: t.TakerOrder}
+		if t.Taker != account {
+			x.Order, x.Maker = t.MakerOrder, true
+		}
+		return list.add(&x, q.Limit)
+	})
+	if list, err = finished(list, err); err != nil {
+		return nil, err
+	}
+	if err := v.nameOrders(list.Rows, account); err != nil {
+		list.Free()
+		return nil, err
+	}
+	return list, nil
+}
+
+// nameOrders gives an account's trades the client order ids of its orders: those of the committed
+// state, and for orders that closed earlier those of the store.
+func (v *visit) nameOrders(rows []OwnTrade, account uint32) error {
+	q := orderNames{account: account, names: map[uint64]string{}}
+	for i := range rows {
+		q.names[rows[i].Order] = ""
+	}
+	if err := v.ask(&q); err != nil {
+		return err
+	}
+	for _, id := range q.closed {
+		o, found, err := v.closedOrder(account, id)
+		if err != nil {
+			return err
+		}
+		if found {
+			q.names[id] = o.ClientID
+		}
+	}
+	for i := range rows {
+		rows[i].ClientID = q.names[rows[i].Order]
+	}
+	return nil
+}
+
+// orderNames asks for the client order ids of an account's orders.
+type orderNames struct {
+	account uint32
+	names   map[uint64]string // by order; those of closed orders are ""
+
+	closed []uint64 // orders that only the store has
+}
+
+func (q *orderNames) of(account uint32) { q.account = account }
+
+func (q *orderNames) from(c *Side) (needs uint64) {
+	a := c.state.Account(q.account)
+	for id := range q.names {
+		if a.Open.Pair(id) != 0 {
+			q.names[id] = a.ClientIDs.Of(id).String()
+		} else if o := c.recent.find(q.account, id); o != nil {
+			q.names[id] = o.ClientID
+		} else {
+			q.closed = append(q.closed, id)
+		}
+	}
+	if len(q.closed) == 0 {
+		return 0
+	}
+	return c.recent.evicted
 }
 
 // trades fills a list from the store.

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strconv"
+
 	"exchange/actors/committed"
 	"exchange/core/ledger"
 	"exchange/core/trading"
@@ -102,22 +104,26 @@ func (c *Call) order() {
 }
 
 func (c *Call) ownTrades() {
-	me := c.Key.Account.ID
 	q := committed.TradeQuery{Pair: c.pair()}
 	taker, own := c.side("type"), c.side("my_side")
 	if c.tradePage(&q); c.badFields() {
 		return
 	}
 	list, err := c.engine.OwnTrades(c.asker(), taker, own, q)
-	answerRows(c, list, err, func(b []byte, t *committed.Trade) []byte {
+	answerRows(c, list, err, func(b []byte, t *committed.OwnTrade) []byte {
 		mine, fee := t.TakerSide, t.TakerFee
-		if t.Taker != me {
+		if t.Maker {
 			mine, fee = t.TakerSide.Opposite(), t.MakerFee
 		}
-		b = appendTrade(b, t, c.engine.Market(t.Pair).Name)
+		b = appendTrade(b, &t.Trade, c.engine.Market(t.Pair).Name)
 		b = encode.Side(append(b, `,"my_side":`...), mine)
 		b = appendBalance(b, "fee", fee)
 		b = encode.Text(append(b, `,"fee_currency":`...), c.received(t.Pair, mine))
+		b = strconv.AppendUint(append(b, `,"order":`...), t.Order, 10)
+		if t.ClientID != "" {
+			b = append(append(append(b, `,"client_order_id":"`...), t.ClientID...), '"')
+		}
+		b = strconv.AppendBool(append(b, `,"maker":`...), t.Maker)
 		return append(b, '}')
 	})
 }

@@ -151,7 +151,12 @@ func tradingSchemas() object {
 				property{name: "fee_currency",
 					schema: currencySchema(
 						"The currency that the account received, in which the fee is.",
-						"BTC")})...)},
+						"BTC")},
+				property{name: "order", schema: idSchema("The account's own order.", 78)},
+				property{name: "client_order_id", schema: clientIDSchema(
+					"The name that the client gave the order."), optional: true},
+				property{name: "maker", schema: object{{"type", "boolean"},
+					{"description", "Whether the order was there first."}}})...)},
 	}
 }
 
