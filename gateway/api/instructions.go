@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+
 	"exchange/actors/directory"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -77,6 +79,17 @@ var instructionNamed = func() map[string]int {
 	return all
 }()
 
+// instructionOf finds the number of an instruction by the name of a parameter. A form writes an
+// object as parameters of their own: stopLoss[triggerPrice] is a part of stopLoss.
+func instructionOf(name []byte) (n int, known bool) {
+	if n, known = instructionNamed[string(name)]; known {
+		return n, true
+	}
+	whole, _, part := bytes.Cut(name, []byte("["))
+	n, known = instructionNamed[string(whole)]
+	return n, part && known && n >= notOffered
+}
+
 // A force is a time in force: the place of its word.
 type force uint8
 
@@ -122,7 +135,7 @@ func (c *Call) instructed() bool {
 		case "amount", "client_order_id", "pair", "price", "type":
 			continue // nearly all orders have these and no other
 		default:
-			if _, known := instructionNamed[string(name)]; known {
+			if _, known := instructionOf(name); known {
 				return true
 			}
 		}
@@ -134,7 +147,7 @@ func (c *Call) instructed() bool {
 func (c *Call) readIntent(i *intent) {
 	for k := range c.Form.All() {
 		p := &c.Form.All()[k]
-		n, known := instructionNamed[string(p.Name)]
+		n, known := instructionOf(p.Name)
 		if !known || i.has(n) {
 			continue
 		}
