@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,11 +29,16 @@ import (
 //
 //	open NAME[=EMAIL]...                              accounts with a key each
 //	deposit NAME AMOUNT CURRENCY [reference=R]
-//	place NAME buy|sell amount=A price=P [pair=X] [id=CLIENT_ORDER_ID] [with=FORM]
+//	place NAME buy|sell [pair=X] [id=CLIENT_ORDER_ID] FIELD=VALUE... [with=FORM]
+//	test NAME buy|sell ...                            as place, but only asks
+//	amend NAME ORDER|id=CLIENT_ORDER_ID FIELD=VALUE...
 //	cancel NAME ORDER|id=CLIENT_ORDER_ID
 //	cancel-all NAME [pair=X] [type=T] [prefix=P]      all, if no filter is given
+//	switch NAME [FIELD=VALUE...]                      shows the key's, if there is no field
+//	settings NAME [FIELD=VALUE...]                    likewise
 //	info
-//	book [pair=X] [query=Q]     balances NAME     orders NAME [query=Q]     order NAME ID
+//	book [pair=X] [query=Q]     balances NAME     orders NAME [query=Q]
+//	order NAME ID [until=FIELD:VALUE]                 waits until the row has the field
 //	trades [query=Q]            own-trades NAME [query=Q]     ticker [pair=X]
 //	withdraw NAME AMOUNT CURRENCY [to=ADDRESS]
 //	confirm NAME WITHDRAW [code=C]                    the last mailed code, if it is not given
@@ -42,6 +48,9 @@ import (
 //	operator WHAT...            see operate
 //	restart | crash             an orderly stop, or none, and a start on the same store
 //	limits NAME=VALUE...        restart with other limits and fees
+//
+// A field is sent as it is named. The pair is BTC_USDT, and the amount is 1, unless the script says
+// otherwise. A time +S is S seconds from now.
 //
 // Run with -rewrite to write the output down anew, and read the difference.
 func TestScenarios(t *testing.T) {
@@ -81,12 +90,24 @@ func TestScenarios(t *testing.T) {
 				return "ok"
 			}
 			out := s.run()
-			if err := h.engine.VerifyAtRest(); err != nil {
-				t.Fatalf("%s: after %s: %v", d.Pos, d.Cmd, err)
-			}
+			s.rest()
 			return out
 		})
 	})
+}
+
+// rest waits until both sides are equal: what an order has triggered may be on its way.
+func (s script) rest() {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for err := s.h.engine.VerifyAtRest(); err != nil; err = s.h.engine.VerifyAtRest() {
+		select {
+		case <-tick.C:
+		case <-late:
+			s.h.t.Fatalf("%s: after %s: %v", s.d.Pos, s.d.Cmd, err)
+		}
+	}
 }
 
 // A postman keeps the mails of an engine.
@@ -234,8 +255,12 @@ func (s script) run() string {
 			return fmt.Sprintf("deposit %d, repeated", a.Deposit)
 		}
 		return fmt.Sprintf("deposit %d", a.Deposit)
-	case "place", "cancel", "cancel-all":
+	case "place", "test", "amend", "cancel", "cancel-all":
 		return s.trade()
+	case "switch":
+		return s.setting("/api/v1/order-cancel-after/")
+	case "settings":
+		return s.setting("/api/v1/trading-settings/")
 	case "info":
 		return show(h.do("GET", "/api/v1/exchange-info/", "", ""))
 	case "book":
@@ -248,7 +273,7 @@ func (s script) run() string {
 	case "orders":
 		return show(h.get(s.arg(0), "/api/v1/orders/own/"+s.query()))
 	case "order":
-		return show(h.get(s.arg(0), "/api/v1/order/"+s.arg(1)+"/"))
+		return s.order()
 	case "trades":
 		return show(h.do("GET", "/api/v1/exchanges/"+s.query(), "", ""))
 	case "own-trades":
@@ -278,38 +303,97 @@ func (s script) run() string {
 	return ""
 }
 
-// trade places or cancels orders.
+// trade places, changes or cancels orders.
 func (s script) trade() string {
-	var form []string
-	add := func(name, option, unset string) {
-		if value := s.option(option, unset); value != "" {
-			form = append(form, name+"="+value)
+	path, given := "/api/v1/order-"+s.d.Cmd+"/", s.fields()
+	if s.d.Cmd == "amend" || s.d.Cmd == "cancel" {
+		if order := s.arg(1); len(s.d.CmdArgs[1].Vals) == 0 {
+			given["order"] = order
 		}
 	}
-	path := "/api/v1/order-" + s.d.Cmd + "/"
 	switch s.d.Cmd {
 	case "place":
 		path = "/api/v1/order/"
-		add("amount", "amount", "1")
-		add("client_order_id", "id", "")
-		add("pair", "pair", "BTC_USDT")
-		add("price", "price", "1")
-		form = append(form, "type="+s.arg(1))
-		if more := s.option("with", ""); more != "" {
-			form = append(form, more)
-		}
-	case "cancel":
-		if add("client_order_id", "id", ""); form == nil {
-			form = append(form, "order="+s.arg(1))
-		}
+		s.complete(given)
+	case "test":
+		s.complete(given)
 	case "cancel-all":
-		add("client_order_id_prefix", "prefix", "")
-		add("pair", "pair", "")
-		if add("type", "type", ""); form == nil {
-			form = append(form, "all=1")
+		if len(given) == 0 {
+			given["all"] = "1"
 		}
 	}
-	return show(s.h.post(s.arg(0), path, strings.Join(form, "&")))
+	return show(s.h.post(s.arg(0), path, s.form(given)))
+}
+
+// complete adds to the fields of an order what its script leaves out.
+func (s script) complete(given map[string]string) {
+	_, quote := given["quote_amount"]
+	_, cost := given["cost"]
+	if _, ok := given["amount"]; !ok && !quote && !cost {
+		given["amount"] = "1"
+	}
+	given["pair"] = cmp.Or(given["pair"], "BTC_USDT")
+	given["type"] = s.arg(1)
+}
+
+// fields are the arguments NAME=VALUE of a command, as its form has them.
+func (s script) fields() map[string]string {
+	given := map[string]string{}
+	for _, a := range s.d.CmdArgs {
+		name, value := a.Key, strings.Join(a.Vals, ",")
+		switch name {
+		case "id":
+			name = "client_order_id"
+		case "prefix":
+			name = "client_order_id_prefix"
+		}
+		if after, ok := strings.CutPrefix(value, "+"); ok {
+			seconds, err := strconv.ParseFloat(after, 64)
+			if err != nil {
+				s.d.Fatalf(s.h.t.(*testing.T), "%s: %v", name, err)
+			}
+			at := time.Now().Add(time.Duration(seconds * float64(time.Second)))
+			value = fmt.Sprintf("%d.%06d", at.Unix(), at.Nanosecond()/1000)
+		}
+		if len(a.Vals) > 0 && name != "with" {
+			given[name] = value
+		}
+	}
+	return given
+}
+
+// form has the fields in their order, and behind them what the script adds as it is.
+func (s script) form(given map[string]string) string {
+	var form []string
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		form = append(form, name+"="+given[name])
+	}
+	if with := s.option("with", ""); with != "" {
+		form = append(form, with)
+	}
+	return strings.Join(form, "&")
+}
+
+// setting shows what an account or its key has set, or sets it.
+func (s script) setting(path string) string {
+	if given := s.fields(); len(given) > 0 {
+		return show(s.h.post(s.arg(0), path, s.form(given)))
+	}
+	return show(s.h.get(s.arg(0), path))
+}
+
+// order shows an order's row, once it has what the script waits for.
+func (s script) order() (row string) {
+	ask := func() { row = show(s.h.get(s.arg(0), "/api/v1/order/"+s.arg(1)+"/")) }
+	ask()
+	if name, value, ok := strings.Cut(s.option("until", ""), ":"); ok {
+		eventually(s.h.t.(*testing.T), s.d.Pos+": the row has "+name+" "+value, func() bool {
+			ask()
+			return strings.Contains(row, `"`+name+`":`+value) ||
+				strings.Contains(row, `"`+name+`":"`+value+`"`)
+		})
+	}
+	return row
 }
 
 // operate runs a command of the operator olga:
@@ -384,7 +468,7 @@ func (s script) tell(path string, body any) string {
 }
 
 var (
-	times     = regexp.MustCompile(`"(date|timestamp|time)":[0-9.]+`)
+	times     = regexp.MustCompile(`"(date|timestamp|time|expire_time|cancel_at)":[0-9.]+`)
 	clocks    = regexp.MustCompile(`"time":"[^"]+"`)
 	sequences = regexp.MustCompile(
 		`"(sequence|records|replayed_from|rows_compared|paused_ms)":[0-9]+`)
