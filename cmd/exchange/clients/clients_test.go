@@ -12,6 +12,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
+// versionsOfCCXT are the packages of package.json that are ccxt, as its makers publish it.
+var versionsOfCCXT = []string{"ccxt", "ccxt-2.0.1"}
+
 // ccxt's class btcalpha works unmodified, on both stores. scripts/test installs its packages.
 func TestCCXTTradesOnTheDemo(t *testing.T) {
 	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
@@ -21,6 +24,15 @@ func TestCCXTTradesOnTheDemo(t *testing.T) {
 	t.Run("2.0.1", func(t *testing.T) {
 		onTheDemo(t, "pebble:"+t.TempDir(), "ccxt.mjs", "ccxt-2.0.1")
 	})
+}
+
+// Each instruction reaches the exchange through ccxt, by its name and by each alias.
+func TestCCXTSendsEveryInstruction(t *testing.T) {
+	for _, version := range versionsOfCCXT {
+		t.Run(version, func(t *testing.T) {
+			onTheDemo(t, "pebble:"+t.TempDir(), "instructions.mjs", version)
+		})
+	}
 }
 
 // onTheDemo runs a script with a version of ccxt against a new demo.
