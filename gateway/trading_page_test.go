@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const tradingPage = "../docs/trading.md"
+
+// The page for traders has examples: a line with what an account sends, and the answer below it.
+// They follow each other on one exchange. Times stand for other times: pageTime is the page's
+// present. Run with -rewrite to write the answers down anew, and read the difference.
+func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
+	page, err := os.ReadFile(tradingPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHarness(t, nil)
+	for _, name := range []string{"alice", "bob"} {
+		h.account(name)
+		for _, money := range []string{"100 BTC", "10000000 USDT"} {
+			amount, currency, _ := strings.Cut(money, " ")
+			if _, err := h.deposit(name, amount, currency, name+currency); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rewrite := flag.Lookup("rewrite").Value.String() == "true"
+	examples := 0
+	block := regexp.MustCompile("(?s)```text\n.*?```")
+	written := block.ReplaceAllStringFunc(string(page), func(text string) string {
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "```text\n"), "```")
+		var out []string
+		for example := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+			request, answer := example, ""
+			if at := pageAnswer.FindStringIndex(example); at != nil {
+				request, answer = example[:at[0]], example[at[0]+1:]
+			}
+			examples++
+			got := pageExample(h, unwrapped(request), unwrapped(answer), rewrite)
+			out = append(out, request+"\n"+wrapped(got))
+		}
+		return "```text\n" + strings.Join(out, "\n\n") + "\n```"
+	})
+	if examples < 20 {
+		t.Errorf("the page has %d examples", examples)
+	}
+	if rewrite {
+		if err := os.WriteFile(tradingPage, []byte(written), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pageTime is the present of the page, in Unix seconds.
+const pageTime = 1_700_000_000
+
+var (
+	pageRequest = regexp.MustCompile(`^(\w+): (GET|POST) (/\S+) ?(\S*)$`)
+	pageAnswer  = regexp.MustCompile(`\n[1-5][0-9]{2} `)
+	pageMoments = regexp.MustCompile(`=17000[0-9]{5}\b`)
+	pageDates   = regexp.MustCompile(`"(date|timestamp|time)":[0-9.]+`)
+	pageEnds    = regexp.MustCompile(`"expire_time":[0-9.]+`)
+	pageDue     = regexp.MustCompile(`"cancel_at":[0-9.]+`)
+)
+
+// pageExample sends what the page shows, and returns the answer as the page should show it. A read
+// may have to wait for what an order triggers.
+func pageExample(h *harness, request, want string, rewrite bool) (got string) {
+	t := h.t.(*testing.T)
+	t.Helper()
+	m := pageRequest.FindStringSubmatch(request)
+	if m == nil {
+		t.Fatalf("no request: %s", request)
+	}
+	now := time.Now()
+	form := pageMoments.ReplaceAllStringFunc(m[4], func(moment string) string {
+		at, _ := strconv.ParseInt(moment[1:], 10, 64)
+		return "=" + strconv.FormatInt(now.Unix()+at-pageTime, 10)
+	})
+	ask := func() {
+		var a answer
+		if m[2] == "POST" {
+			a = h.post(m[1], m[3], form)
+		} else {
+			a = h.get(m[1], m[3])
+		}
+		got = fmt.Sprintf("%d %s", a.status, a.body)
+		got = pageDates.ReplaceAllString(got, `"$1":`+fmt.Sprint(pageTime)+".25")
+		got = pageDue.ReplaceAllString(got, `"cancel_at":`+fmt.Sprint(pageTime+60)+".25")
+		got = pageEnds.ReplaceAllStringFunc(got, func(end string) string {
+			name, at, _ := strings.Cut(end, ":")
+			f, _ := strconv.ParseFloat(at, 64)
+			return fmt.Sprintf("%s:%d", name, int64(f)-now.Unix()+pageTime)
+		})
+	}
+	if ask(); m[2] == "GET" && got != want && !rewrite {
+		eventually(t, request+" is answered with "+want, func() bool { ask(); return got == want })
+	}
+	if got != want && !rewrite {
+		t.Errorf("%s\n got %s\nwant %s", request, got, want)
+	}
+	return got
+}
+
+// unwrapped joins the lines of a request or an answer on the page.
+func unwrapped(answer string) string {
+	lines := strings.Split(answer, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "    ")
+	}
+	return strings.Join(lines, "")
+}
+
+// wrapped breaks an answer behind commas, into lines of the page's width.
+func wrapped(answer string) string {
+	var b strings.Builder
+	width := 0
+	for part := range strings.SplitAfterSeq(answer, ",") {
+		if width > 0 && width+len(part) > 96 {
+			b.WriteString("\n    ")
+			width = 4
+		}
+		b.WriteString(part)
+		width += len(part)
+	}
+	return b.String()
+}
