@@ -296,21 +296,27 @@ func privateRoutes(h *harness) (routes []privateRoute) {
 	return routes
 }
 
+// routeOf returns where a path is among the routes. A path that is a GET and a POST is named with
+// POST in front if it is that.
+func routeOf(f *testing.F, routes []privateRoute, path string) int {
+	f.Helper()
+	name, post := strings.CutPrefix(path, "POST ")
+	i := slices.IndexFunc(routes, func(r privateRoute) bool {
+		return r.path == name && (!post || !r.get)
+	})
+	if i < 0 {
+		f.Fatalf("%s is no private route", path)
+	}
+	return i
+}
+
 // For every request with a valid signature, the answer fits the document. A refused client keeps
 // its money, and no money is made or lost. In the end both sides of the engine agree.
 func FuzzSignedRequests(f *testing.F) {
 	b := newBench(f)
 	routes := privateRoutes(b.harness)
-	// A path that is a GET and a POST is named with POST in front if it is that.
 	step := func(path string, how byte, text string) string {
-		name, post := strings.CutPrefix(path, "POST ")
-		i := slices.IndexFunc(routes, func(r privateRoute) bool {
-			return r.path == name && (!post || !r.get)
-		})
-		if i < 0 {
-			f.Fatalf("%s is no private route", path)
-		}
-		return string([]byte{byte(i), how}) + text
+		return string([]byte{byte(routeOf(f, routes, path)), how}) + text
 	}
 	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
 	alone := loneRequests()

@@ -129,7 +129,8 @@ var (
 
 var engineFamilies = []family{
 	ordersAccepted, ordersCancelled, triggered, expired, prevented, tradesDone, refusals,
-	turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures,
+	turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration,
+	applyDuration, snapshotTime, storeFailures,
 	idLooks, rowsDamaged, storeStalled, storeWaiting, storeConfirmed, mailboxes, commands, reading,
 	foldLag, projectionLag, projectionRows, openOrders, outbox, snapshotAge, snapshotLag,
 	snapshotBytes, snapshotBegin, snapshotEnd, snapshotStages, auditBegin, auditEnd, storeRewriting,

@@ -119,7 +119,8 @@ func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
 		Instructions: trading.Instructions{FOK: true, Cancelled: trading.CancelledFOK}}, "")
 	takes.ID, takes.Amount, takes.Remaining, takes.RestCancelled = 9, 4e8, 1e8, true
 	takes.Trades = append(takes.Trades,
-		event.Trade{ID: 2, Maker: 1, MakerAccount: 1, Price: 10e8, Amount: 1e8, MakerRemaining: 1e8},
+		event.Trade{ID: 2, Maker: 1, MakerAccount: 1, Price: 10e8, Amount: 1e8,
+			MakerRemaining: 1e8},
 		event.Trade{ID: 3, Maker: 1, MakerAccount: 1, Price: 10e8, Amount: 1e8})
 	f("own orders go before the trades are told", event.Record{Kind: event.KindInstructed,
 		Order: takes, Instructions: trading.Instructions{IOC: true,

@@ -48,8 +48,8 @@ func (o *Order) expires(timeUs int64) bool {
 	return o.Says.ExpireUs != 0 && o.Says.ExpireUs <= timeUs
 }
 
-// IsStop reports whether the order waits for a trigger, in the book or outside.
-func (o *Order) IsStop() bool { return o.waits || o.Says.OCO != (trading.OCO{}) && !o.triggered }
+// isStop reports whether the order waits for a trigger, in the book or outside.
+func (o *Order) isStop() bool { return o.waits || o.Says.OCO != (trading.OCO{}) && !o.triggered }
 
 // ends notes why an order with instructions was cancelled. Of a plain one nothing says so.
 func (o *Order) ends(reason trading.Reason) {

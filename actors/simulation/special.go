@@ -219,7 +219,7 @@ func (m *Model) note(p *Pair) {
 	n := Moment{seq: m.Seq, Last: p.lastBefore(m.Seq + 1)}
 	for _, o := range p.open() {
 		n.Open++
-		if o.IsStop() {
+		if o.isStop() {
 			n.Stops++
 		}
 		if o.Says.ExpireUs != 0 {

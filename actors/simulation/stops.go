@@ -24,7 +24,7 @@ func (p *Pair) Queue() []uint64 { return p.queue }
 // StopIDs returns the orders that wait for a trigger, or in the queue, sorted.
 func (p *Pair) StopIDs() (ids []uint64) {
 	for _, o := range p.open() {
-		if o.IsStop() {
+		if o.isStop() {
 			ids = append(ids, o.ID)
 		}
 	}
@@ -84,7 +84,7 @@ func (o *Order) waitsFor() trading.Trigger {
 		return trading.Trigger{}
 	case o.waits:
 		return o.Trigger
-	case o.IsStop():
+	case o.isStop():
 		return trading.Trigger{Price: o.Says.OCO.Trigger, When: trading.Fall}
 	}
 	return trading.Trigger{}

@@ -90,16 +90,6 @@ func (u *BookUpdate) AmountAt(s trading.Side, p money.Price) *big.Int {
 	return new(big.Int)
 }
 
-// DepthAt returns a pair's depth at a sequence.
-func (p *Pair) DepthAt(seq uint64) (sides [2][]Level) {
-	for _, u := range slices.Backward(p.Updates) {
-		if u.Seq <= seq {
-			return u.Sides
-		}
-	}
-	return sides
-}
-
 // Open returns an open order with its pair, or nil.
 func (m *Model) Open(id uint64) (*Order, *Pair) {
 	for _, p := range m.Pairs {

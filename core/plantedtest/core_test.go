@@ -172,7 +172,8 @@ var coreFaults = []coreFault{
 	{Fault{"an image forgets switches", imaging,
 		"uint64(len(a.Switches())))\n	for i := range a.Switches() {\n",
 		"uint64(len(a.Switches())*map[bool]int{false: 1}[FAULT]))\n" +
-			"	for i := range a.Switches()[:len(a.Switches())*map[bool]int{false: 1}[FAULT]] {\n"},
+			"	for i := range a.Switches()[:len(a.Switches())*" +
+			"map[bool]int{false: 1}[FAULT]] {\n"},
 		"state", imaged},
 }
 
