@@ -72,8 +72,8 @@ assert.equal((await alice.fetchOpenOrders(symbol)).length, 2);
 assert.equal((await alice.request('order-cancel-all/', 'private', 'POST', { type: 'sell', pair: 'BTC_USDT' })).orders.length, 2);
 
 // What is not offered is refused, and nothing is in the book. A plain order may say that it is one.
-for (const params of [{ postOnly: true }, { timeInForce: 'IOC' }, { triggerPrice: 1 }, { stopLossPrice: 1 },
-  { takeProfitPrice: 1 }, { trailingPercent: 1 }, { cost: 1 }]) {
+for (const params of [{ trailingPercent: 1 }, { trailingAmount: 1 }, { stopLoss: { triggerPrice: 1 } },
+  { takeProfit: { triggerPrice: 1 } }]) {
   await assert.rejects(alice.createOrder(symbol, 'limit', 'sell', 1, 62000, params), /Not offered/);
 }
 assert.equal((await alice.fetchOpenOrders(symbol)).length, 0);
