@@ -33,13 +33,11 @@ type OrderRequest struct {
 	Amount   money.Amount
 	ClientID event.ClientID
 	// nil: a plain order
-	Special *SpecialRequest //tidy:keep the API will take such orders
+	Special *SpecialRequest
 }
 
 // A SpecialRequest is what an order says beyond its side, price and amount. An order that spends a
 // sum has Quote, and an amount of 0.
-//
-//tidy:keep the API will take such orders
 type SpecialRequest struct {
 	trading.Instructions                 // as asked; without Prevented and Cancelled
 	Trigger              trading.Trigger // of an order that waits outside the book; zero: none
@@ -65,8 +63,6 @@ func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Comm
 // An AmendRequest is a change of an open order. The book of the order holds it against the rules of
 // the pair.
 // Fields of 0 change nothing.
-//
-//tidy:keep the API will take amends
 type AmendRequest struct {
 	Order    uint64 // 0: the one with ClientID
 	ClientID event.ClientID
@@ -81,8 +77,6 @@ type AmendRequest struct {
 
 // Amend changes an open order; as Place. The record is a KindAmended. It is refused for
 // RefusedNotOpen when there is no such open order.
-//
-//tidy:keep the API will take amends
 func (e *Engine) Amend(key *directory.Key, nonce uint64, a *AmendRequest) (*Command, error) {
 	c := newCommand(event.KindAmended)
 	c.key, c.account = key, key.Account
@@ -96,8 +90,6 @@ func (e *Engine) Amend(key *directory.Key, nonce uint64, a *AmendRequest) (*Comm
 
 // SetTrading sets what the account's orders do that name no self-trade mode; as Place. The record
 // is a KindSettings.
-//
-//tidy:keep the API will take settings
 func (e *Engine) SetTrading(key *directory.Key, nonce uint64, mode trading.SelfTrade) (*Command,
 	error) {
 	c := newCommand(event.KindSettings)
@@ -109,8 +101,6 @@ func (e *Engine) SetTrading(key *directory.Key, nonce uint64, mode trading.SelfT
 // SetSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter when
 // the seconds are over without another call. 0 seconds disarm it. Otherwise as Place. The record is
 // a KindSwitch.
-//
-//tidy:keep the API will take switches
 func (e *Engine) SetSwitch(key *directory.Key, nonce uint64, seconds uint32,
 	f CancelFilter) (*Command, error) {
 	c := newCommand(event.KindSwitch)

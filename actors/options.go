@@ -90,12 +90,12 @@ type Limits struct {
 	OpenOrdersPerAccountAndBook int
 
 	// orders that wait for a trigger, and orders that expire
-	StopsPerAccountAndBook int //tidy:keep the configuration will set it
-	StopsPerBook           int //tidy:keep the configuration will set it
-	GTDPerAccountAndBook   int //tidy:keep the configuration will set it
-	GTDPerBook             int //tidy:keep the configuration will set it
+	StopsPerAccountAndBook int
+	StopsPerBook           int
+	GTDPerAccountAndBook   int
+	GTDPerBook             int
 	// triggered orders on their way, beside one of each book
-	TriggersInFlight int //tidy:keep the configuration will set it
+	TriggersInFlight int
 
 	// ClientIDHold is for how long a client order id is taken after its order was placed, or for as
 	// long as the order is open; 0: for as long as the store keeps the order.
@@ -114,7 +114,7 @@ type Timing struct {
 	Projection time.Duration // between two projections
 	// SwitchGrace is how long a dead man's switch that came due during maintenance waits behind its
 	// end.
-	SwitchGrace time.Duration //tidy:keep the configuration will set it
+	SwitchGrace time.Duration
 }
 
 // A WithdrawalPolicy says how withdrawals are confirmed.

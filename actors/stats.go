@@ -26,9 +26,9 @@ type Stats struct {
 	Cancels    uint64 // of orders, each order of a cancel-all counted
 	// Orders that were triggered, that expired, and that were taken out before they traded with
 	// their own account.
-	Triggered uint64 //tidy:keep the metrics will show it
-	Expired   uint64 //tidy:keep the metrics will show it
-	Prevented uint64 //tidy:keep the metrics will show it
+	Triggered uint64
+	Expired   uint64
+	Prevented uint64
 
 	UnknownOutcomes, UnansweredReads uint64 // whose handlers stopped waiting
 

@@ -319,9 +319,8 @@ func FuzzSignedRequests(f *testing.F) {
 		return string([]byte{byte(routeOf(f, routes, path)), how}) + text
 	}
 	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
-	alone := loneRequests()
-	for _, path := range slices.Sorted(maps.Keys(alone)) {
-		for i, text := range alone[path] {
+	for _, path := range slices.Sorted(maps.Keys(loneRequests())) {
+		for i, text := range loneRequests()[path] {
 			how := byte(0)
 			if strings.HasPrefix(text, "{") {
 				how = asJSON

@@ -13,11 +13,10 @@ import (
 
 // An OrderQuery selects orders of the asker's account, newest first. Zero fields do not filter.
 type OrderQuery struct {
-	Pair   uint16
-	Side   trading.Side
-	Status uint8
-	Before uint64 // only ids below
-	//tidy:keep the API asks for them, once it knows waiting orders
+	Pair     uint16
+	Side     trading.Side
+	Status   uint8
+	Before   uint64 // only ids below
 	Waiting  WaitFilter
 	ClientID event.ClientID
 	Offset   int // matching rows to leave out first
@@ -28,8 +27,6 @@ type OrderQuery struct {
 type WaitFilter uint8
 
 // The two kinds of orders.
-//
-//tidy:keep the API asks for them, once it knows waiting orders
 const (
 	OnlyWaiting WaitFilter = iota + 1
 	NotWaiting

@@ -41,7 +41,7 @@ type PairRules struct {
 	AmountStep        money.Amount  // of which an amount is a multiple; 0: as AmountPrecision says
 	PriceBand         money.Rate    // how far beyond the last trade a price may be; 0: any
 	// how far beyond the best price a market order may go
-	MarketCollar money.Rate //tidy:keep the API will bound orders by it
+	MarketCollar money.Rate
 	StopCollar   money.Rate // how far beyond its trigger a stop may go that has no price
 	Fees         state.FeeRates
 }

@@ -255,8 +255,6 @@ const (
 )
 
 // Reasons by which the book refuses orders with instructions.
-//
-//tidy:keep the book decides by them, once it takes instructions
 const (
 	RefusedWouldTrade   uint8 = 15 // a post-only order that would trade at once
 	RefusedWouldTrigger uint8 = 16 // a trigger that the last price has reached already

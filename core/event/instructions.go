@@ -37,8 +37,6 @@ type Amended struct {
 }
 
 // MaxExpired is how many orders one record expires at most.
-//
-//tidy:keep the book expires as many at once
 const MaxExpired = 256
 
 // Expired takes one order out of its book, or from its wait for a trigger.

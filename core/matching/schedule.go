@@ -4,14 +4,10 @@ import "fmt"
 
 // A Schedule orders ids by a time, such as that at which an order expires. Equal times are ordered
 // by id. The zero Schedule is empty. One goroutine at a time may use it.
-//
-//tidy:keep for actors/book.go, which will expire orders by it
 type Schedule struct{ entries sorted }
 
 // Add puts an id in, due at a time in Unix microseconds, at least 0. It panics when the id is there
 // with that time already.
-//
-//tidy:keep for actors/book.go, which will expire orders by it
 func (s *Schedule) Add(timeUs int64, id uint64) {
 	if timeUs < 0 || !s.entries.add(entry{uint64(timeUs), id}) {
 		panic(fmt.Sprintf("BUG: id %d is due twice, or before all times, at %d us", id, timeUs))
@@ -19,22 +15,16 @@ func (s *Schedule) Add(timeUs int64, id uint64) {
 }
 
 // Remove takes an id out that is due at a time, and reports false if it is not there.
-//
-//tidy:keep for actors/book.go, which will expire orders by it
 func (s *Schedule) Remove(timeUs int64, id uint64) bool {
 	return s.entries.remove(entry{uint64(timeUs), id})
 }
 
 // Due reports whether something is due at a time.
-//
-//tidy:keep for actors/book.go, which will expire orders by it
 func (s *Schedule) Due(nowUs int64) bool {
 	return s.entries.count > 0 && int64(s.entries.first().key) <= nowUs
 }
 
 // First returns the id that is due first, and its time; false when the schedule is empty.
-//
-//tidy:keep for actors/book.go, which will expire orders by it
 func (s *Schedule) First() (timeUs int64, id uint64, ok bool) {
 	if s.entries.count == 0 {
 		return 0, 0, false
@@ -44,6 +34,4 @@ func (s *Schedule) First() (timeUs int64, id uint64, ok bool) {
 }
 
 // Len returns the number of ids.
-//
-//tidy:keep for actors/book.go, which will expire orders by it
 func (s *Schedule) Len() int { return s.entries.count }

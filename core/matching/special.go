@@ -9,8 +9,6 @@ import (
 )
 
 // A Taker is an incoming order that says more than side, limit and amount.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 type Taker struct {
 	Side    trading.Side
 	Limit   money.Price
@@ -26,13 +24,9 @@ type Taker struct {
 }
 
 // An End says why a taker takes no more.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 type End uint8
 
 // The ends.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 const (
 	// EndDone: nothing of the order is left. Money has bought something, and its rest buys no step
 	// at the last price that the order met.
@@ -46,19 +40,16 @@ const (
 )
 
 // A Result is the outcome of one MatchWith. Its memory is used again by the next.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 type Result struct {
 	Fills     []Fill
 	Prevented []Prevented
-	Rest      money.Amount  // of the taker's amount
-	Money     money.Balance // left of the taker's
-	End       End
+	Rest      money.Amount // of the taker's amount
+	//tidy:keep beside Rest: what is left of an order that spends a sum
+	Money money.Balance // left of the taker's
+	End   End
 }
 
 // Prevented is an order that its own account's taker took out of the book.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 type Prevented struct {
 	Before int           // fills of the same match that came before it
 	Order  trading.Order // as it was, its hidden part included
@@ -67,8 +58,6 @@ type Prevented struct {
 // MatchWith is Match for an order that prevents trades of its account with itself, or is bound by
 // money. The makers in the fills are smaller now or gone, and the prevented orders are gone. The
 // rest is not added to the book.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 func (b *Book) MatchWith(t *Taker, r *Result) {
 	*r = Result{Fills: r.Fills[:0], Prevented: r.Prevented[:0]}
 	b.match(t, r)
@@ -111,8 +100,6 @@ func (b *Book) match(t *Taker, r *Result) {
 
 // Fillable returns the End that MatchWith would have, hidden parts and prevented orders included,
 // and changes nothing. An order that takes all or nothing matches only when that is EndDone.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 func (b *Book) Fillable(t *Taker) End {
 	p := t.start()
 	worst := keyOf(t.Side.Opposite(), t.Limit)
@@ -244,16 +231,12 @@ func buys(left money.Balance, price money.Price, step money.Amount) money.Amount
 
 // Crosses reports whether an order of that side and limit would trade at once, its own account's
 // orders included.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 func (b *Book) Crosses(side trading.Side, limit money.Price) bool {
 	return b.side(side.Opposite()).best >= keyOf(side.Opposite(), limit)
 }
 
 // Slide returns the limit with which a post-only order rests: its own, or where that crosses, the
 // multiple of tick next to the best opposite price. ok is false where no price is left.
-//
-//tidy:keep for actors/book.go, once it takes such orders
 func (b *Book) Slide(side trading.Side, limit, tick money.Price) (slid money.Price, ok bool) {
 	if !b.Crosses(side, limit) {
 		return limit, true

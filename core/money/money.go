@@ -102,8 +102,6 @@ func (b Balance) Cmp(c Balance) int { return b.u.cmp(c.u) }
 // Average returns the average price of trades that have moved b of the quote currency for an amount
 // of the base currency, which is at least 1. Digits behind the eighth are cut off: the price is
 // only shown, and no money moves by it.
-//
-//tidy:keep answers about orders with instructions show it
 func (b Balance) Average(amount Amount) Price {
 	if amount < 1 || b.u.hi >= uint64(amount) {
 		panic("BUG: an average price of no amount, or above all prices")

@@ -58,8 +58,6 @@ type OCO struct {
 type SelfTrade uint8
 
 // The modes. The numbers are stored.
-//
-//tidy:keep matching and the API have them
 const (
 	SelfTradeNone         SelfTrade = 0 // they trade
 	SelfTradeCancelNewest SelfTrade = 1 // the taker ends, its trades stand
@@ -87,8 +85,6 @@ type Reason uint8
 
 // The reasons. Those up to CancelledAmended are of a record that says what else became of the
 // order.
-//
-//tidy:keep the book gives them, and lists show them
 const (
 	CancelledIOC        Reason = 1
 	CancelledFOK        Reason = 2

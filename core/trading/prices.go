@@ -9,8 +9,6 @@ import (
 // Furthest returns the worst price that an order of a side may have: the reference x (1 + rate) of
 // a buy, the reference x (1 - rate) of a sell, rounded towards the reference to a multiple of tick.
 // It is between one tick and money.MaxPrice. The reference and the tick are at least 1.
-//
-//tidy:keep bands and collars are such prices
 func Furthest(side Side, reference money.Price, rate money.Rate, tick money.Price) money.Price {
 	const one = uint64(money.MaxRate)
 	if side == Buy {
