@@ -162,6 +162,26 @@ func TestBeforeThereIsAnEngineThereIsAScrape(t *testing.T) {
 	}
 }
 
+func TestTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
+	h := ruledHarness(t)
+	scrape := scraping(t, h.gateway)
+	for i, says := range []string{"type=sell",
+		"trigger_price=100&price=90",           // the trade of the next order triggers it
+		"amount=0.5&self_trade=none",           // both are bob's
+		"self_trade=cancel_oldest&amount=0.25", // it meets what is left of the first
+		"expire_time=NEXT&time_in_force=gtd&price=80"} {
+		form := strings.ReplaceAll(instructionForm(says), "NEXT",
+			fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()+1100)/1000))
+		if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
+			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
+		}
+	}
+	for _, name := range []string{"exchange_orders_triggered_total",
+		"exchange_self_trades_prevented_total", "exchange_orders_expired_total"} {
+		eventually(t, name+" is 1", func() bool { return scrape().value(name) == 1 })
+	}
+}
+
 func TestCountersMoveWithWhatHappens(t *testing.T) {
 	h := busyExchange(t)
 	scrape := scraping(t, h.gateway)
