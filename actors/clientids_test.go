@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,10 +74,10 @@ func TestAClientOrderIDIsTakenForItsHours(t *testing.T) {
 }
 
 func isTakenForItsHours(t *testing.T, fresh places, filter int) {
-	late := time.Duration(0)
+	var late atomic.Int64 // how much later it is for the engine, whose ticker looks, too
 	g := newGated(t, fresh, func(o *Options) {
 		o.Limits.ClientIDFilter = filter
-		o.clockError = func() time.Duration { return late }
+		o.clockError = func() time.Duration { return time.Duration(late.Load()) }
 	})
 	if filter > 0 {
 		g.filled()
@@ -106,7 +107,7 @@ func isTakenForItsHours(t *testing.T, fresh places, filter int) {
 		}
 	}
 	resting := g.rest(g.named("resting"))
-	late = 25 * time.Hour
+	late.Store(int64(25 * time.Hour))
 	if again := g.rest(g.named("projected")); again == projected {
 		t.Error("the order is the first one")
 	}
@@ -185,9 +186,9 @@ func TestAnOrderIsNotPlacedWhenItsClientOrderIDCannotBeLookedUp(t *testing.T) {
 // The list of an id has its open order, orders that the store does not have yet, and the others.
 func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		late := time.Duration(0)
+		var late atomic.Int64 // as in isTakenForItsHours
 		g := newGated(t, fresh, func(o *Options) {
-			o.clockError = func() time.Duration { return late }
+			o.clockError = func() time.Duration { return time.Duration(late.Load()) }
 		})
 		var want []uint64
 		list := func(when string, status uint8, want ...uint64) {
@@ -215,12 +216,12 @@ func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 		g.projected()
 		list("one in the store", 0, want...)
 		g.set(func() { g.applying = true })
-		late += 25 * time.Hour
+		late.Add(int64(25 * time.Hour))
 		next(g.closedOrder("mine"))
-		late += 25 * time.Hour
+		late.Add(int64(25 * time.Hour))
 		next(g.closedOrder("mine"))
 		list("one in the store, two in memory", 0, want...)
-		late += 25 * time.Hour
+		late.Add(int64(25 * time.Hour))
 		open := g.rest(g.named("mine"))
 		list("none that is done", trading.StatusDone)
 		list("the cancelled ones", trading.StatusCancelled, want...)
