@@ -287,11 +287,14 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) {
 			// Seldom, or an audit on a slow machine is overtaken by them.
-			o.Snapshot = committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 100,
+			o.Snapshot = committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 1e6,
 				MinInterval: 2 * time.Second}
 			o.Timing.Projection, o.Timing.Stall = time.Millisecond, time.Minute
 		})
 		stopping := make(chan struct{})
+		// So many orders begin beside each audit. Without a bound their history would grow faster
+		// than a slow machine audits it.
+		allowed := make(chan struct{}, 2_000)
 		var busy sync.WaitGroup
 		for i := range 4 {
 			key := fund(t, b.e, fmt.Sprint("busy-", i),
@@ -301,7 +304,7 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 					select {
 					case <-stopping:
 						return
-					default:
+					case <-allowed:
 					}
 					side := trading.Side(1 + (nonce+uint64(i))%2)
 					c, err := b.e.Place(key, 2*nonce,
@@ -322,6 +325,9 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 			})
 		}
 		for clean := 0; clean < 5; clean++ {
+			for len(allowed) < cap(allowed) {
+				allowed <- struct{}{}
+			}
 			report, err := b.e.Audit(context.Background(), nil, func(uint64, uint64) {})
 			if errors.Is(err, audit.ErrOvertaken) {
 				clean--
