@@ -254,17 +254,17 @@ var plantedFaults = []plantedFault{
 		"	f := ledger.OpenFilter{Side: c.order.side}\n	if FAULT {\n		f.Side = " +
 			"0\n	}\n"},
 	{"a cancel of all takes client order ids that begin otherwise", "actors/cancelall.go",
-		".HasPrefix(c.order.clientID) {", ".HasPrefix(c.order.clientID) || FAULT {"},
+		".HasPrefix(prefix) {", ".HasPrefix(prefix) || FAULT {"},
 	{"a cancel of all by a prefix takes each order with a client order id", "actors/cancelall.go",
-		"	for o := range w.open.NewestOf(f) {\n",
-		"	for o := range w.open.NewestOf(f) {\n		if FAULT && " +
-			"!c.order.clientID.IsZero() && !w.clientIDs.Of(o.ID).IsZero() {\n" +
+		"	for o := range w.open.Orders().NewestOf(f) {\n",
+		"	for o := range w.open.Orders().NewestOf(f) {\n		if FAULT && " +
+			"!prefix.IsZero() && !w.clientIDs.Of(o.ID).IsZero() {\n" +
 			"			s.ids = append(s.ids, o.ID)\n" +
 			"			continue\n		}\n"},
 	{"a cancel by client order id takes the newest order", "actors/wallet.go",
 		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n",
 		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n		if FAULT " +
-			"{\n			for o := range w.open.Newest() {\n				c.order.id = " +
+			"{\n			for o := range w.open.Orders().Newest() {\n				c.order.id = " +
 			"o.ID\n				break\n			}\n		}\n"},
 	{"a cancel by client order id does not wait for the order on its way", "actors/wallet.go",
 		"		if w.placesUnder(c.order.clientID) {\n			return false\n		}\n" +
