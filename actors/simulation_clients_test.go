@@ -236,7 +236,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		run = func() (*Command, error) { return e.CancelNamed(key, q.nonce, q.named) }
 	case n < 35:
 		q.all, q.filter = true, drawFilter(r, e)
-		q.what = fmt.Sprintf("cancel all, %v", q.filter)
+		q.what = "cancel all" + filterText(q.filter)
 		run = func() (*Command, error) { return e.CancelAll(key, q.nonce, q.filter) }
 	case n < 38:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
@@ -326,6 +326,14 @@ func drawFilter(r *rand.Rand, e *Engine) (f CancelFilter) {
 		f.Prefix, _ = event.NewClientID(pick(r, []string{"c", "d", "c", "d", "d1", "e"}))
 	}
 	return f
+}
+
+// filterText returns a filter as text, which is the same in each run.
+func filterText(f CancelFilter) (text string) {
+	if f.Pair != nil {
+		text = " in " + f.Pair.Name
+	}
+	return fmt.Sprintf("%s, side %d, prefix %q", text, f.Side, f.Prefix)
 }
 
 // A namedOrder is an order that was sent with a client order id.
