@@ -237,7 +237,8 @@ func TestSnapshotsAreKeptTwiceAndTrimOnlyBelowTheOlder(t *testing.T) {
 		g.o.Store = unreadable{s, "exchange state\n\xfe"}
 		_, err = Start(t.Context(), g.o)
 		if !errors.Is(err, persistence.ErrCorrupt) ||
-			!strings.Contains(err.Error(), "it is of version 254 and this program reads versions ") {
+			!strings.Contains(err.Error(),
+				"it is of version 254 and this program reads versions ") {
 			t.Errorf("an image of another version: %v", err)
 		}
 	})

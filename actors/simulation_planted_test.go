@@ -263,9 +263,9 @@ var plantedFaults = []plantedFault{
 			"			continue\n		}\n"},
 	{"a cancel by client order id takes the newest order", "actors/wallet.go",
 		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n",
-		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n		if FAULT " +
-			"{\n			for o := range w.open.Orders().Newest() {\n				c.order.id = " +
-			"o.ID\n				break\n			}\n		}\n"},
+		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n" +
+			"		if FAULT {\n			for o := range w.open.Orders().Newest() {\n" +
+			"				c.order.id = o.ID\n				break\n			}\n		}\n"},
 	{"a cancel by client order id does not wait for the order on its way", "actors/wallet.go",
 		"		if w.placesUnder(c.order.clientID) {\n			return false\n		}\n" +
 			"		w.cancel(c)\n",
