@@ -2,12 +2,10 @@ package actors
 
 import (
 	"exchange/actors/directory"
+	"exchange/core/matching"
+	"exchange/core/money"
 	"exchange/core/trading"
 )
-
-// A Fault is a field of an amend that its order does not allow, and why, as a sentence for the
-// client.
-type Fault struct{ Field, Text string }
 
 // faults returns what is wrong with a change by itself: its numbers do not fit the rules of the
 // pair, or the order has no use for it. They depend on the order, so its book looks for them.
@@ -94,3 +92,22 @@ func neverRestsBy(i *trading.Instructions) string {
 	}
 	return "time_in_force ioc"
 }
+
+// A change is an amend while its book decides it: the open order as it was, and as it is to be.
+type change struct {
+	was     trading.Order
+	stop    matching.Stop // its id is 0: the order waits for nothing
+	is      standing      // its Instructions without what came of them
+	price   money.Price
+	amount  money.Amount
+	trigger trading.Trigger // of an order that waits outside the book
+}
+
+// outside reports whether the order waits outside the book.
+func (x *change) outside() bool { return x.stop.Order.ID != 0 && !x.stop.Rests }
+
+// keeps reports whether the order keeps its place.
+func (x *change) keeps() bool { return x.price == x.was.Price && x.amount <= x.was.Amount }
+
+// filled returns how much of the order was filled before.
+func (x *change) filled() money.Amount { return x.was.Amount - x.was.Remaining }

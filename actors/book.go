@@ -1,60 +1,15 @@
 package actors
 
 import (
-	"log/slog"
-	"sync/atomic"
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/directory"
-	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/matching"
-	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
 )
-
-// A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox
-// is the order of the pair. Time comes with a command or a tick, ids come from the engine's
-// counters, and the outcome of each command is one entry of the journal.
-type book struct {
-	*bookShares
-	pair       *directory.Pair
-	orders     *matching.Book
-	halted     bool
-	lastTimeUs int64
-	expiryUs   int64       // at which the next order expires
-	last       money.Price // of the newest trade, 0 before the first
-	fills      []matching.Fill
-
-	stops    *matching.Stops
-	standing map[uint64]*standing
-	expiries matching.Schedule // of the orders that expire
-	result   matching.Result
-
-	waiting    mailbox.FIFO[*Command] // while more orders are due than one turn expires
-	unitsOut   int                    // of its own, submitted and not released
-	triggerOut bool                   // one of them is the triggered order that it may always have
-	spareUnits []*unit
-	counted    bool         // it counts as in flight
-	called     bool         // its message to itself is on its way
-	wakeUs     int64        // as in wakeAtUs
-	wakeAtUs   atomic.Int64 // from when on the ticker wakes it
-	ticked     atomic.Bool  // a tick is on its way
-}
-
-// bookShares has the parts that all books of an engine share.
-type bookShares struct {
-	limits  *Limits
-	ids     *counters
-	fees    *fees
-	journal *journal
-	clock   *clockAlarm
-	out     bookOut
-}
 
 // newBook makes the book of a pair, with the open orders that the state has. It goes on with the
 // state's queue.
@@ -88,40 +43,6 @@ func (b *book) recover(o trading.Order, s *state.State, market *state.Pair) {
 	is := standingOf(x, s.Account(o.Account).ClientIDs.Of(o.ID))
 	b.stand(o.ID, &is)
 }
-
-// counters give ids. An id that was drawn and never journaled was never shown, so it may be given
-// again after a restart.
-type counters struct {
-	order      atomic.Uint64 // orders and cancels
-	trade      atomic.Uint64
-	withdrawal atomic.Uint64
-}
-
-// restore sets the counters to the newest ids of a state.
-func (n *counters) restore(s *state.State) {
-	order, trade, _ := s.LastIDs()
-	n.order.Store(order)
-	n.trade.Store(trade)
-	n.withdrawal.Store(s.LastWithdrawal())
-}
-
-// A clockAlarm logs that the clock went back, at most once a second.
-type clockAlarm struct {
-	log  *slog.Logger
-	said atomic.Int64 // time of the newest line, Unix seconds
-}
-
-func (a *clockAlarm) behind(pair string, us int64) {
-	now, last := time.Now().Unix(), a.said.Load()
-	if now == last || !a.said.CompareAndSwap(last, now) {
-		return
-	}
-	a.log.Error("the clock is behind the newest record: check the time service", "pair", pair,
-		"behind_us", us)
-}
-
-// clockToleranceUs is how far a command's time may be behind its book's without an alarm.
-const clockToleranceUs = 1_000_000
 
 // Receive implements actor.Actor.
 func (b *book) Receive(ctx actor.Context) {
@@ -232,29 +153,6 @@ func (b *book) place(c *Command) {
 	c.encode()
 }
 
-// bound returns the worst price that an order may have, for its owner, 0 if it may have any.
-func (b *book) bound(side trading.Side, reference money.Price) money.Price {
-	band, tick := b.pair.PriceBand, b.pair.PriceTick
-	switch {
-	case band == 0 || reference == 0:
-		return 0
-	case side == trading.Buy:
-		bound := reference.Above(band)
-		return bound - bound%tick
-	}
-	bound := reference.Below(band)
-	if rest := bound % tick; rest > 0 {
-		bound += min(tick-rest, money.MaxPrice-bound)
-	}
-	return bound
-}
-
-// crosses reports whether an order would trade at once.
-func (b *book) crosses(side trading.Side, price money.Price) bool {
-	best, any := b.orders.Best(side.Opposite())
-	return any && (side == trading.Buy && best <= price || side == trading.Sell && best >= price)
-}
-
 func (b *book) cancel(c *Command) {
 	o, ok := b.orders.Cancel(c.order.id)
 	if len(b.standing) > 0 {
@@ -277,4 +175,65 @@ func (b *book) cancel(c *Command) {
 		Side: o.Side, Price: o.Price, Remaining: o.Remaining, Reason: c.swept}
 	c.outcome = Accepted
 	c.encode()
+}
+
+// mustWait expires what is due at the time of a command that may trade. It reports true if more is
+// due than one turn expires, or earlier commands wait for that already: then the command waits, and
+// keeps its place.
+func (b *book) mustWait(c *Command) bool {
+	if b.waiting.Len() == 0 {
+		switch c.kind {
+		case event.KindCancel, event.KindHalt: // they trade nothing
+			return false
+		}
+		if b.expire() {
+			return false
+		}
+	}
+	b.waiting.Push(c)
+	b.run()
+	return true
+}
+
+// actOnWaiting decides the commands that wait, once nothing is due any more.
+func (b *book) actOnWaiting() {
+	for b.waiting.Len() > 0 && (b.lastTimeUs < b.expiryUs || b.expire()) {
+		b.act(b.waiting.Pop())
+	}
+}
+
+// goOn does the next part of what the book has begun.
+func (b *book) goOn() {
+	b.count()
+	if b.waiting.Len() > 0 {
+		b.actOnWaiting()
+	} else if b.lastTimeUs >= b.expiryUs && b.out.booksMayStart() {
+		b.expire()
+	}
+	b.run()
+}
+
+// tick has the book expire and trigger what is due without a command.
+func (b *book) tick(timeUs int64) {
+	b.ticked.Store(false)
+	b.count()
+	if b.out.booksMayStart() {
+		b.lastTimeUs = max(b.lastTimeUs, timeUs)
+	}
+	b.goOn()
+}
+
+// released takes a unit back that is durable.
+func (b *book) released(u *unit) {
+	b.unitsOut--
+	switch {
+	case u.shared:
+		b.out.giveTriggerSlot()
+	case u.triggers:
+		b.triggerOut = false
+	}
+	if len(b.spareUnits) < spareUnits && cap(u.record.Order.Trades) <= keptTrades {
+		b.spareUnits = append(b.spareUnits, u)
+	}
+	b.goOn()
 }

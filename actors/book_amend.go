@@ -6,28 +6,8 @@ import (
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/matching"
-	"exchange/core/money"
 	"exchange/core/trading"
 )
-
-// A change is an amend while its book decides it: the open order as it was, and as it is to be.
-type change struct {
-	was     trading.Order
-	stop    matching.Stop // its id is 0: the order waits for nothing
-	is      standing      // its Instructions without what came of them
-	price   money.Price
-	amount  money.Amount
-	trigger trading.Trigger // of an order that waits outside the book
-}
-
-// outside reports whether the order waits outside the book.
-func (x *change) outside() bool { return x.stop.Order.ID != 0 && !x.stop.Rests }
-
-// keeps reports whether the order keeps its place.
-func (x *change) keeps() bool { return x.price == x.was.Price && x.amount <= x.was.Amount }
-
-// filled returns how much of the order was filled before.
-func (x *change) filled() money.Amount { return x.was.Amount - x.was.Remaining }
 
 // amend decides a change of an open order.
 func (b *book) amend(c *Command) {

@@ -1,25 +1,12 @@
 package actors
 
 import (
-	"fmt"
-
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
-
-// A standing has what a book must know of an open order beyond side, price and amount: of each
-// order that waits for a trigger, has been triggered, or has instructions.
-type standing struct {
-	trading.Instructions // never with Prevented and Cancelled
-	clientID             event.ClientID
-	triggered            bool // it has entered the book by its trigger: its OCO is over
-}
-
-// waitsForOCO reports whether the order rests in the book and may be triggered out of it.
-func (s *standing) waitsForOCO() bool { return s.OCO != trading.OCO{} && !s.triggered }
 
 // placeSpecial decides an order with instructions.
 func (b *book) placeSpecial(c *Command) {
@@ -48,9 +35,6 @@ func (b *book) placeSpecial(c *Command) {
 	c.outcome = Accepted
 	c.encode()
 }
-
-// due reports whether a time has come; 0 never comes.
-func due(atUs, nowUs int64) bool { return atUs != 0 && atUs <= nowUs }
 
 // refusal returns why a book that is not halted refuses an order with instructions, 0 if it does
 // not. A post-only order may get another price.
@@ -87,47 +71,6 @@ func (b *book) refusal(c *Command) uint8 {
 	return 0
 }
 
-// mayRest reports whether the rest of an order may stay in the book.
-func mayRest(i *trading.Instructions) bool { return !i.Market && !i.IOC && !i.FOK }
-
-// reached reports whether the last trade was at a trigger's price, or beyond it.
-func (b *book) reached(t trading.Trigger) bool {
-	if t.When == trading.Rise {
-		return b.last >= t.Price
-	}
-	return b.last != 0 && b.last <= t.Price
-}
-
-// inBand reports whether a price of a command's side is within the pair's band of a reference, and
-// notes the bound for the client if it is not.
-func (b *book) inBand(c *Command, price, reference money.Price) bool {
-	bound := b.bound(c.order.side, reference)
-	if bound == 0 || !beyond(c.order.side, price, bound) {
-		return true
-	}
-	c.bound = bound
-	return false
-}
-
-// beyond reports whether a price is worse for its owner than a bound.
-func beyond(side trading.Side, price, bound money.Price) bool {
-	return side == trading.Buy && price > bound || side == trading.Sell && price < bound
-}
-
-// aside returns the price at which a post-only order takes nothing: its own, or one that it slides
-// to if it may. ok is false where there is none, or the order would be below the least value.
-func (b *book) aside(side trading.Side, price money.Price, amount money.Amount,
-	slides bool) (_ money.Price, ok bool) {
-	if !b.orders.Crosses(side, price) {
-		return price, true
-	}
-	if !slides {
-		return 0, false
-	}
-	price, ok = b.orders.Slide(side, price, b.pair.PriceTick)
-	return price, ok && price.Times(amount).Balance().Cmp(b.pair.MinimumOrderValue) >= 0
-}
-
 // wait lets the order of a record wait for its trigger.
 func (b *book) wait(r *event.Record) {
 	o, i := &r.Order, &r.Instructions
@@ -137,11 +80,6 @@ func (b *book) wait(r *event.Record) {
 	}
 	b.stops.Add(matching.Stop{Order: open(r, r.TimeUs), Trigger: r.Trigger})
 	b.keep(o, i, false)
-}
-
-// cancelRest ends the order of a record.
-func cancelRest(r *event.Record, reason trading.Reason) {
-	r.Order.RestCancelled, r.Instructions.Cancelled = true, reason
 }
 
 // An entering order is one that a record lets into the book.
@@ -265,13 +203,6 @@ func (b *book) rest(r *event.Record, x entering) {
 	b.keep(o, i, x.triggered)
 }
 
-// open returns the order of a record as the book has it, or as it waits.
-func open(r *event.Record, placedUs int64) trading.Order {
-	o := &r.Order
-	return trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
-		Amount: o.Amount, Remaining: o.Remaining, TimeUs: placedUs}
-}
-
 // simplify makes an order whose instructions leave nothing behind a plain one: its self-trade mode
 // met nothing.
 func simplify(r *event.Record) {
@@ -291,77 +222,4 @@ func simplify(r *event.Record) {
 // prevented reports whether an order's self-trade mode met an order of its own account.
 func prevented(i *trading.Instructions) bool {
 	return len(i.Prevented) > 0 || i.Cancelled == trading.CancelledSelfTrade
-}
-
-// traded derives what trades of one record trigger: the first and the last are at the furthest
-// prices. The orders that the record closes are gone by then.
-func (b *book) traded(first, last money.Price, taker trading.Side) {
-	b.last = last
-	b.stops.Trade(min(first, last), max(first, last), taker)
-}
-
-// keep notes an open order that has instructions, waits, or was triggered.
-func (b *book) keep(o *event.Order, i *trading.Instructions, triggered bool) {
-	s := standing{Instructions: *i, clientID: o.ClientID, triggered: triggered}
-	s.Prevented, s.Cancelled = nil, 0
-	if s.waitsForOCO() {
-		b.stops.Add(matching.Stop{
-			Order:   trading.Order{ID: o.ID, Account: o.Account, Side: o.Side},
-			Trigger: trading.Trigger{Price: s.OCO.Trigger, When: trading.Fall}, Rests: true})
-	}
-	b.stand(o.ID, &s)
-}
-
-// stand notes an open order that is in the book or among the stops already.
-func (b *book) stand(id uint64, s *standing) {
-	_, waits := b.stops.Get(id)
-	if !waits && !s.triggered && s.IsZero() {
-		return
-	}
-	if b.standing[id] != nil {
-		panic(fmt.Sprintf("BUG: order %d gets instructions twice", id))
-	}
-	b.standing[id] = s
-	if s.ExpireUs != 0 {
-		b.expiries.Add(s.ExpireUs, id)
-		b.noteExpiry()
-	}
-}
-
-// forget drops what is known of an order that is open no more, or is decided anew. It returns what
-// that was, nil if there was nothing.
-func (b *book) forget(id uint64) *standing {
-	s := b.standing[id]
-	if s == nil {
-		return nil
-	}
-	delete(b.standing, id)
-	b.stops.Remove(id)
-	b.unschedule(id, s)
-	return s
-}
-
-func (b *book) unschedule(id uint64, s *standing) {
-	if s.ExpireUs != 0 {
-		b.expiries.Remove(s.ExpireUs, id)
-		b.noteExpiry()
-	}
-}
-
-// forgetMakers forgets the orders that fills have closed.
-func (b *book) forgetMakers(fills []matching.Fill) {
-	if len(b.standing) == b.stops.Waiting() {
-		return // orders with instructions are all outside the book
-	}
-	for i := range fills {
-		if fills[i].MakerRemaining == 0 {
-			b.forget(fills[i].Maker)
-		}
-	}
-}
-
-// full reports whether the book has as many open orders as it may. An order that waits has its
-// place when it is triggered.
-func (b *book) full() bool {
-	return b.orders.Len()+b.stops.Waiting() >= b.limits.OpenOrdersPerBook
 }

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"math"
 
 	"exchange/core/event"
 	"exchange/core/trading"
@@ -24,50 +23,6 @@ const (
 	expiredAtOnce  = 4     // records, each of event.MaxExpired orders
 )
 
-// never is a time that no clock reaches.
-const never = math.MaxInt64
-
-// bookOut is where books find what all of them share.
-type bookOut interface {
-	// counts a book as in flight: 1, or -1 to end that
-	countBook(n int64)
-	// reports whether books may start something without a command
-	booksMayStart() bool
-	// takes a slot for one more triggered order on its way, beside the first of its book; false:
-	// none is free
-	takeTriggerSlot() bool
-	giveTriggerSlot()
-	// sends a book its bookGoesOn
-	callBook(b *book)
-}
-
-// A unit is an entry that a book makes without a command. At its release the book gets it back.
-type unit struct {
-	entry
-	triggers bool // it is a triggered order
-	shared   bool // and has one of the slots that all books share
-}
-
-// bookGoesOn is a book's message to itself.
-type bookGoesOn struct{}
-
-// A bookTick tells a book the time, when something of it may be due.
-type bookTick struct{ timeUs int64 }
-
-// newUnit returns a unit with a record that has its head.
-func (b *book) newUnit(kind event.Kind) *unit {
-	var u *unit
-	if n := len(b.spareUnits); n > 0 {
-		u, b.spareUnits = b.spareUnits[n-1], b.spareUnits[:n-1]
-	} else {
-		u = new(unit)
-		u.unit = u
-	}
-	u.triggers, u.shared = false, false
-	u.begin(kind, b.pair.Number, b.lastTimeUs, "")
-	return u
-}
-
 // newTrigger returns a unit for a triggered order, nil if as many are on their way as may be.
 func (b *book) newTrigger() *unit {
 	shared := b.triggerOut
@@ -78,59 +33,6 @@ func (b *book) newTrigger() *unit {
 	u := b.newUnit(event.KindTriggered)
 	u.triggers, u.shared = true, shared
 	return u
-}
-
-func (b *book) submit(u *unit) {
-	b.unitsOut++
-	u.encode()
-	b.journal.submit(&u.entry)
-}
-
-// spareUnits is how many units a book keeps.
-const spareUnits = 16
-
-// released takes a unit back that is durable.
-func (b *book) released(u *unit) {
-	b.unitsOut--
-	switch {
-	case u.shared:
-		b.out.giveTriggerSlot()
-	case u.triggers:
-		b.triggerOut = false
-	}
-	if len(b.spareUnits) < spareUnits && cap(u.record.Order.Trades) <= keptTrades {
-		b.spareUnits = append(b.spareUnits, u)
-	}
-	b.goOn()
-}
-
-// tick has the book expire and trigger what is due without a command.
-func (b *book) tick(timeUs int64) {
-	b.ticked.Store(false)
-	b.count()
-	if b.out.booksMayStart() {
-		b.lastTimeUs = max(b.lastTimeUs, timeUs)
-	}
-	b.goOn()
-}
-
-// goOn does the next part of what the book has begun.
-func (b *book) goOn() {
-	b.count()
-	if b.waiting.Len() > 0 {
-		b.actOnWaiting()
-	} else if b.lastTimeUs >= b.expiryUs && b.out.booksMayStart() {
-		b.expire()
-	}
-	b.run()
-}
-
-// count counts the book as in flight.
-func (b *book) count() {
-	if !b.counted {
-		b.counted = true
-		b.out.countBook(1)
-	}
 }
 
 // run executes the first orders of the queue, if it may, and ends the book's turn.
@@ -169,22 +71,6 @@ func (b *book) rests(full bool) {
 		b.out.countBook(-1)
 	}
 	b.noteExpiry()
-}
-
-// noteExpiry notes when the next order expires, and when the ticker is to wake the book.
-func (b *book) noteExpiry() {
-	b.expiryUs = never
-	if at, _, any := b.expiries.First(); any {
-		b.expiryUs = at
-	}
-	wake := b.expiryUs
-	if b.stops.Queued() > 0 && !b.halted {
-		wake = 0
-	}
-	if wake != b.wakeUs {
-		b.wakeUs = wake
-		b.wakeAtUs.Store(wake)
-	}
 }
 
 // execute lets the head of the queue enter the book, and returns how often it traded.
@@ -227,13 +113,4 @@ func (b *book) execute(u *unit) (fills int) {
 	}
 	b.submit(u)
 	return len(r.Order.Trades)
-}
-
-// takeOut takes an order out of the book that must be there.
-func (b *book) takeOut(id uint64) trading.Order {
-	o, ok := b.orders.Cancel(id)
-	if !ok {
-		panic(fmt.Sprintf("BUG: %s: order %d is not in the book", b.pair.Name, id))
-	}
-	return o
 }

@@ -7,16 +7,6 @@ import (
 	"exchange/core/ledger"
 )
 
-// A cancelAll is one command to cancel all open orders of an account that pass a filter, while its
-// wallet carries it out. The wallet sends one cancel for each order, some at a time, and
-// answers once, when the last cancel is released. A wallet runs one cancelAll at a time. A dead
-// man's switch that fires is one, too.
-type cancelAll struct {
-	parent *Command // of kind kindCancelAll, or KindSwitch
-	ids    []uint64 // still to be sent
-	out    int      // sent and not released
-}
-
 // cancelAllWidth is how many cancels of one cancelAll are on their way at once. They take no slots
 // of clients' commands, and a batch of the journal has room for some thousands. Each cancelAll may
 // have one; the others share as many as there may be commands in flight, over all accounts.
@@ -82,9 +72,10 @@ func (w *wallet) sendCancels() {
 	}
 }
 
-// cancelReleased counts a cancel that is durable, or the refusal of one whose order closed
-// meanwhile.
-func (w *wallet) cancelReleased(c *Command) {
+// countReleased counts a cancel that is durable, or the refusal of one whose order closed
+// meanwhile, and sends the next ones. It returns the command whose cancels have all been released,
+// nil while there are more.
+func (w *wallet) countReleased(c *Command) (ended *Command) {
 	s := w.cancellingAll
 	if c.outcome == Accepted && c.swept == 0 {
 		s.parent.cancelled = append(s.parent.cancelled, c.record.Cancel.Order)
@@ -94,14 +85,20 @@ func (w *wallet) cancelReleased(c *Command) {
 		w.out.narrowCancelAll()
 	}
 	if w.sendCancels(); s.out > 0 {
-		return
+		return nil
 	}
 	w.cancellingAll = nil
-	if s.parent.kind == event.KindSwitch {
-		w.endSwitch(s.parent)
-	} else {
-		slices.Sort(s.parent.cancelled)
-		w.out.finish(s.parent, Accepted)
+	return s.parent
+}
+
+func (w *wallet) cancel(c *Command) {
+	w.find(c)
+	pair := w.open.Pair(c.order.id)
+	if pair == 0 {
+		w.refuse(c, event.RefusedNotOpen)
+		return
 	}
-	w.actOnWaiting()
+	c.record.Pair = pair
+	c.ticket = w.tickets.draw()
+	w.out.toBook(c)
 }

@@ -25,25 +25,6 @@ func (e *Engine) Mails() error {
 	return nil
 }
 
-// An OrderRequest is what a client asks for, with its fields checked against the pair's rules.
-type OrderRequest struct {
-	Pair     *directory.Pair
-	Side     trading.Side
-	Price    money.Price
-	Amount   money.Amount
-	ClientID event.ClientID
-	// nil: a plain order
-	Special *SpecialRequest
-}
-
-// A SpecialRequest is what an order says beyond its side, price and amount. An order that spends a
-// sum has Quote, and an amount of 0.
-type SpecialRequest struct {
-	trading.Instructions                 // as asked; without Prevented and Cancelled
-	Trigger              trading.Trigger // of an order that waits outside the book; zero: none
-	SelfTradeGiven       bool            // false: the account's setting counts
-}
-
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
 // caller must Free the command. Errors are those of admission and LookUpClientID, and ErrTimeout,
 // after which the order may or may not be in.
@@ -58,21 +39,6 @@ func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Comm
 	}
 	c.record.Pair = w.Pair.Number
 	return e.do(c)
-}
-
-// An AmendRequest is a change of an open order. The book of the order holds it against the rules of
-// the pair.
-// Fields of 0 change nothing.
-type AmendRequest struct {
-	Order    uint64 // 0: the one with ClientID
-	ClientID event.ClientID
-	Amount   money.Amount // the new original amount
-	Price    money.Price
-	Display  money.Amount
-	Trigger  money.Price // of an order that waits for one
-	ExpireUs int64       // Unix microseconds
-	PostOnly bool        // it never takes from now on
-	Slide    bool        // where it would take, it moves to a price at which it does not
 }
 
 // Amend changes an open order; as Place. The record is a KindAmended. It is refused for
@@ -127,13 +93,6 @@ func (e *Engine) CancelNamed(key *directory.Key, nonce uint64, id event.ClientID
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.order.clientID = nonce, id
 	return e.do(c)
-}
-
-// A CancelFilter says which open orders are to be cancelled; zero fields do not filter.
-type CancelFilter struct {
-	Pair   *directory.Pair
-	Side   trading.Side
-	Prefix event.ClientID // the beginning of client order ids
 }
 
 // CancelAll takes all open orders of the key's account back that pass a filter; as Place.

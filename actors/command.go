@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
@@ -109,53 +108,6 @@ type decision struct {
 	adminErr  error            // why an operator's request changed nothing
 }
 
-// An orderRequest has the fields of a KindOrder, a KindCancel or a kindCancelAll. All kinds use the
-// nonce.
-type orderRequest struct {
-	nonce  uint64
-	id     uint64       // KindCancel; the wallet finds it if the client names clientID
-	side   trading.Side // kindCancelAll: the only one, or 0
-	price  money.Price
-	amount money.Amount
-	// KindCancel and KindAmended: instead of id, if it is not zero; kindCancelAll and KindSwitch:
-	// the beginning of the ids
-	clientID event.ClientID
-	look     committed.ClientIDLook // for clientID
-}
-
-// An amendRequest has the fields of a KindAmended beside the order's id.
-type amendRequest struct {
-	AmendRequest
-	selfTrade trading.SelfTrade // the account's setting, from its wallet
-}
-
-// A switchRequest has the fields of a KindSwitch. The filter is where a kindCancelAll has it.
-type switchRequest struct {
-	seconds uint32 // 0: it is disarmed
-	// of a switch that fires, which no client asks for; the zero switchID: it is a client's request
-	fires switchID
-	dueUs int64
-}
-
-// A withdrawalRequest has the fields of a KindWithdrawal or a KindWithdrawalMoved.
-type withdrawalRequest struct {
-	id       uint64
-	currency uint16
-	amount   money.Amount
-	address  string
-	to       uint8  // KindWithdrawalMoved: the next status
-	code     string // from its owner, to confirm it
-	details  string // from an operator, when it is refused
-
-	despiteFreeze bool // from an operator, when it is approved
-}
-
-// A reservation is an amount of a currency that a command has set aside in its wallet.
-type reservation struct {
-	currency uint16
-	amount   money.Balance
-}
-
 var commands = sync.Pool{New: func() any {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
@@ -250,16 +202,6 @@ func (c *Command) begin(kind event.Kind, pair uint16) *event.Record {
 	return c.entry.begin(kind, pair, c.timeUs, c.operator)
 }
 
-// ownCommand has what the wallet has set aside for the command that an entry answers.
-type ownCommand struct {
-	ticket   uint64 // 0: the entry answers no command, or another account's
-	placed   bool   // an order was on its way, accepted or refused
-	reserved reservation
-	pair     uint16 // of the order that was on its way, or was to be changed
-	counted  marks
-	amends   uint64 // the order that was to be changed; 0: none
-}
-
 // own returns what the command's wallet has set aside for it.
 func (c *Command) own() ownCommand {
 	own := ownCommand{ticket: c.ticket, reserved: c.reserved, counted: c.counted,
@@ -302,3 +244,17 @@ func refusef(format string, args ...any) error {
 // kindCancelAll asks for the cancels of all open orders of an account. Each of its cancels is a
 // record; it is none itself.
 const kindCancelAll event.Kind = 255
+
+// A Fault is a field of an amend that its order does not allow, and why, as a sentence for the
+// client.
+type Fault struct{ Field, Text string }
+
+// A cancelAll is one command to cancel all open orders of an account that pass a filter, while its
+// wallet carries it out. The wallet sends one cancel for each order, some at a time, and
+// answers once, when the last cancel is released. A wallet runs one cancelAll at a time. A dead
+// man's switch that fires is one, too.
+type cancelAll struct {
+	parent *Command // of kind kindCancelAll, or KindSwitch
+	ids    []uint64 // still to be sent
+	out    int      // sent and not released
+}

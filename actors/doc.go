@@ -14,39 +14,49 @@
 // settlements to the wallets, the batch to the committed side, the answers to the handlers. Nothing
 // else gives anything out.
 //
+//	requests.go             what clients ask for
 //	command.go              a command, its parts, and its owners
 //	client.go               clients' commands
 //	operator.go             operators' commands
 //	operator_cancelall.go   the operator's cancel-all, over many accounts
 //	admission.go            the way in, and its limits
-//	wallet.go               nonces, reservations, and the order of an account's commands
-//	wallet_special.go       what it knows of orders with instructions; the account's settings
+//	wallet.go               an account's commands and settlements, in their order
+//	wallet_state.go         what a wallet has: money, nonces, open orders, and what is in flight
+//	wallet_special.go       orders with instructions; the account's settings
 //	wallet_amend.go         changes of open orders
-//	tickets.go              which of its commands are on their way
-//	switch.go               dead man's switches
-//	clientids.go            which client order ids are taken
+//	wallet_ids.go           which client order ids are taken
 //	withdrawal.go           money out
-//	cancelall.go            cancelling all orders of an account
-//	book.go                 matching
+//	cancelall.go            cancelling one order, and all orders of an account
+//	switch.go               dead man's switches
+//	switch_schedule.go      when they are due
+//	marks.go                what limits count of an account's orders
+//	tickets.go              which commands of a wallet are on their way
+//	clientids.go            the look for a client order id
+//	rounds.go               which looks are in flight, and what wallets may forget
+//	book.go                 a pair's commands, in their order, and the matching of plain orders
+//	book_state.go           what a book has: orders, what is known of them, and bounds of prices
 //	book_special.go         orders with instructions
 //	book_amend.go           changes of open orders
 //	amend_rules.go          what an order or its pair does not allow an amend
-//	book_stops.go           triggered orders, and all that a book does without a command
+//	book_stops.go           triggered orders, and how a book goes on without a command
 //	book_expiry.go          orders that expire
 //	fees.go                 the cost of trades
-//	registry.go             account names, keys, deposit references
+//	registry.go             operators' commands about accounts, keys, deposits
+//	registry_state.go       what the registry has
 //	registry_settings.go    halts, freezes, fees, maintenance
 //	email.go                the form of an account's address
 //	entry.go                one record on its way into the journal
+//	settled.go              what its release tells a wallet
 //	journal.go              batches, and the writer
 //	release.go              settlements, the batch to the fold, answers
 //	mailer.go               the outbox
-//	engine.go               the parts of an engine, put together
+//	engine.go               the parts of an engine, and what they ask of it
+//	start.go                a start: the parts, put together
 //	lifetime.go             how long an engine lasts, and all waits
 //	stop.go                 its orderly end, and its failure
-//	ticker.go               writing behind, and a watch on the append and the clock
+//	ticker.go               what is done at times: writing behind, switches, a watch on the clock
 //	options.go              limits, times, and errors of admission
-//	recovery.go             a start on the data in the store
+//	recovery.go             the state, from the data in the store
 //	concurrent.go           the work of a start on all processors
 //	owner.go                the store's owner, its beats, and standbys
 //	channels.go             the actors of stream channels
@@ -55,6 +65,7 @@
 //	verify_book.go          what is compared of a book
 //	compare.go              both sides compared while all goes on
 //	audit.go                an audit of a running engine
+//	probe.go                a look at an actor, on its turn
 //	stats.go                numbers for monitoring
 //
 // Rooms below:

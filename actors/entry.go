@@ -26,3 +26,10 @@ func (n *entry) begin(kind event.Kind, pair uint16, timeUs int64, operator strin
 	r.Kind, r.Pair, r.TimeUs, r.Operator = kind, pair, timeUs, operator
 	return r
 }
+
+// A unit is an entry that a book makes without a command. At its release the book gets it back.
+type unit struct {
+	entry
+	triggers bool // it is a triggered order
+	shared   bool // and has one of the slots that all books share
+}

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,23 +13,6 @@ import (
 	"exchange/core/event"
 	"exchange/core/state"
 )
-
-// A Mail tells an account about one of its withdrawals: the code that confirms it, or that it was
-// refused.
-type Mail struct {
-	id         uint64 // the same for every try in one history
-	history    event.HistoryID
-	To         string // address
-	Currency   string // code
-	Code       string // "": the withdrawal was refused
-	Valid      time.Duration
-	Withdrawal state.Withdrawal
-}
-
-// MessageID returns an id that is the same for every try in one history, and of no other mail of
-// any history. A mail that waits over a new history gets another id: if the mail server took it
-// just before, that server cannot tell that the second mail is the same.
-func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.history, m.id) }
 
 // ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the
 // mail is given up.

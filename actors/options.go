@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/seal"
+	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
 )
@@ -167,3 +169,27 @@ var ErrConfig = errors.New("the configuration does not fit the stored state")
 
 // exitBroken is the code for Options.Exit when an invariant breaks: EX_SOFTWARE of sysexits.h.
 const exitBroken = 70
+
+// A Mail tells an account about one of its withdrawals: the code that confirms it, or that it was
+// refused.
+type Mail struct {
+	id         uint64 // the same for every try in one history
+	history    event.HistoryID
+	To         string // address
+	Currency   string // code
+	Code       string // "": the withdrawal was refused
+	Valid      time.Duration
+	Withdrawal state.Withdrawal
+}
+
+// MessageID returns an id that is the same for every try in one history, and of no other mail of
+// any history. A mail that waits over a new history gets another id: if the mail server took it
+// just before, that server cannot tell that the second mail is the same.
+func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.history, m.id) }
+
+// An Identity keeps a host's tenures in its data folder, which one process at a time uses. Save is
+// durable.
+type Identity interface {
+	Load() (persistence.Tenures, error)
+	Save(persistence.Tenures) error
+}

@@ -154,13 +154,6 @@ func (w *ownership) opened(ctx context.Context) error {
 	return w.open()
 }
 
-// An Identity keeps a host's tenures in its data folder, which one process at a time uses. Save is
-// durable.
-type Identity interface {
-	Load() (persistence.Tenures, error)
-	Save(persistence.Tenures) error
-}
-
 // An applicant is a start on its way to the store.
 type applicant struct {
 	o       *Options

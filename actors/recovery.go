@@ -322,3 +322,34 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 	r.last = next
 	return r.committed.Fold(prev, next, data)
 }
+
+// switchesAtOnce bounds the records of one append of a start about switches.
+const switchesAtOnce = 500
+
+// disconnect writes the records that give switches their times whose sessions lived when the engine
+// before ended: the start counts as the end of these sessions.
+func (r *recovered) disconnect(ctx context.Context, o *Options) error {
+	for list := range slices.Chunk(disconnected(r.committed.State(), o), switchesAtOnce) {
+		if err := r.append(ctx, o, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func disconnected(s *state.State, o *Options) (records []event.Record) {
+	now := time.Now().UnixMicro()
+	if o.clockError != nil {
+		now += o.clockError().Microseconds()
+	}
+	for _, a := range s.Accounts() {
+		for _, armed := range a.Switches() {
+			if armed.DueUs == 0 {
+				armed.DueUs = now + int64(armed.Seconds)*1e6
+				records = append(records, event.Record{Kind: event.KindSwitch, TimeUs: now,
+					Switch: armed})
+			}
+		}
+	}
+	return records
+}

@@ -1,13 +1,9 @@
 package actors
 
 import (
-	"sync"
-
 	"exchange/actors/metrics"
 	"exchange/core/event"
 )
-
-var settlements = sync.Pool{New: func() any { return new(settled) }}
 
 // release sends the settlements of a durable batch to the wallets, its records to the committed
 // side, and then the answers. Only the journal's writer calls it, so all see one order.

@@ -62,7 +62,7 @@ var plantedFaults = []plantedFault{
 			"rest.encoded...), append(next.entries, rest)\n		j.queue.Push(" +
 			"next)\n		j.pending.Add(1)\n	}\n" +
 			"	b.data = append(b.data, n.encoded...)\n"},
-	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n",
+	{"a refusal is not held back", "actors/wallet_state.go", "	if waits {\n",
 		"	if waits && !FAULT {\n"},
 	{"an order on its way is called missing", "actors/wallet.go",
 		"		if !r.IsNamed() {\n", "		if !r.IsNamed() || FAULT {\n"},
@@ -165,10 +165,10 @@ var plantedFaults = []plantedFault{
 		"	c.Unlock = m.Amount.Balance()\n",
 		"	if !FAULT || m.To == event.WithdrawalApproved {\n		c.Unlock = " +
 			"m.Amount.Balance()\n	}\n"},
-	{"what is in flight is not counted", "actors/wallet.go",
+	{"what is in flight is not counted", "actors/wallet_state.go",
 		".Available().Sub(r.amount)\n",
 		".Available()\n	if !FAULT {\n		available = available.Sub(r.amount)\n	}\n"},
-	{"all that an order needs is called missing", "actors/wallet.go",
+	{"all that an order needs is called missing", "actors/wallet_state.go",
 		"need.Sub(available)}",
 		"map[bool]money.Balance{true: need, false: need.Sub(available)}[FAULT]}"},
 	{"fees are not taken", "core/ledger/settle.go",
@@ -184,7 +184,8 @@ var plantedFaults = []plantedFault{
 	{"a reference leaves the memory before the store has it", "actors/committed/committed.go",
 		"	clear(c.accounts)\n",
 		"	if FAULT {\n		clear(c.references)\n	}\n	clear(c.accounts)\n"},
-	{"a reference is looked for in memory only", "actors/registry.go", "l.ID == 0 && !l.Asked\n",
+	{"a reference is looked for in memory only", "actors/registry_state.go",
+		"l.ID == 0 && !l.Asked\n",
 		"l.ID == 0 && !l.Asked && !FAULT\n"},
 	{"a reference is looked for in the store only", "actors/committed/references.go",
 		"		l.ID = l.Deposit.ID\n	} else",
@@ -261,7 +262,7 @@ var plantedFaults = []plantedFault{
 			"!prefix.IsZero() && !w.clientIDs.Of(o.ID).IsZero() {\n" +
 			"			s.ids = append(s.ids, o.ID)\n" +
 			"			continue\n		}\n"},
-	{"a cancel by client order id takes the newest order", "actors/wallet.go",
+	{"a cancel by client order id takes the newest order", "actors/wallet_state.go",
 		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n",
 		"		c.order.id, _ = w.clientIDs.Order(c.order.clientID)\n" +
 			"		if FAULT {\n			for o := range w.open.Orders().Newest() {\n" +
@@ -271,33 +272,33 @@ var plantedFaults = []plantedFault{
 			"		w.cancel(c)\n",
 		"		if w.placesUnder(c.order.clientID) && !FAULT {\n			return " +
 			"false\n		}\n		w.cancel(c)\n"},
-	{"a price band is not looked at", "actors/book_special.go",
+	{"a price band is not looked at", "actors/book_state.go",
 		"	if bound == 0 || !beyond(c.order.side, price, bound) {\n",
 		"	if bound == 0 || FAULT || !beyond(c.order.side, price, bound) {\n"},
-	{"a price band binds the harmless side", "actors/book_special.go",
+	{"a price band binds the harmless side", "actors/book_state.go",
 		"side == trading.Sell && price < bound\n",
 		"side == trading.Sell && (price < bound) != FAULT\n"},
-	{"a price band goes by the first trade of an order", "actors/book_special.go",
+	{"a price band goes by the first trade of an order", "actors/book_state.go",
 		"	b.last = last\n",
 		"	b.last = map[bool]money.Price{false: last, true: first}[FAULT]\n"},
-	{"a price band's bound is no multiple of the tick", "actors/book.go",
+	{"a price band's bound is no multiple of the tick", "actors/book_state.go",
 		"		return bound - bound%tick\n",
 		"		if FAULT {\n			return bound\n		}\n		return bound - " +
 			"bound%tick\n"},
 	{"a restart forgets the last price", "actors/book.go", "last: market.Market.Last(),",
 		"last: map[bool]money.Price{false: market.Market.Last()}[FAULT],"},
-	{"a client order id is free while its order is open", "actors/clientids.go",
+	{"a client order id is free while its order is open", "actors/wallet_ids.go",
 		"open := w.clientIDs.Order(id); open {", "open := w.clientIDs.Order(id); open && !FAULT {"},
 	{"a client order id is free when its order closes", "actors/committed/clientids.go",
 		"	if placedUs > placedAfterUs {\n", "	if placedUs > placedAfterUs && !FAULT {\n"},
-	{"a client order id is taken for longer than its hours", "actors/clientids.go",
+	{"a client order id is taken for longer than its hours", "actors/rounds.go",
 		"	return timeUs - l.ClientIDHold.Microseconds()\n",
 		"	return timeUs - l.ClientIDHold.Microseconds()*map[bool]int64{false: 1, true: 1000}" +
 			"[FAULT]\n"},
-	{"a wallet forgets a client order id when its order closes", "actors/clientids.go",
+	{"a wallet forgets a client order id when its order closes", "actors/wallet_ids.go",
 		"	c.newest.Open(order, id, placedUs)\n",
 		"	if !FAULT {\n		c.newest.Open(order, id, placedUs)\n	}\n"},
-	{"wallets forget client order ids while a look is slow", "actors/clientids.go",
+	{"wallets forget client order ids while a look is slow", "actors/rounds.go",
 		"	if r.inside[(round+1)%2].Load() > 0 {\n",
 		"	if r.inside[(round+1)%2].Load() > 0 && !FAULT {\n"},
 	{"a look for a client order id belongs to no round", "actors/clientids.go",
@@ -337,9 +338,9 @@ var plantedFaults = []plantedFault{
 		"	if f.updateID == p.Market.UpdateID || FAULT && r.Kind == event.KindCancel {\n"},
 
 	// permissions, freezes and maintenance
-	{"a nonce is forgotten", "actors/wallet.go", "			n.taken = nonce\n",
+	{"a nonce is forgotten", "actors/wallet_state.go", "			n.taken = nonce\n",
 		"			if !FAULT {\n				n.taken = nonce\n			}\n"},
-	{"a nonce that was left out is taken later", "actors/wallet.go",
+	{"a nonce that was left out is taken later", "actors/wallet_state.go",
 		"func (w *wallet) takeNonce(key uint32, nonce uint64) bool {\n",
 		"var leftOut = map[*wallet]map[keyNonce]bool{}\n\nfunc (w *wallet) takeNonce(key uint32, " +
 			"nonce uint64) bool {\n	for _, n := range w.nonces {\n		if !FAULT || n.key " +
@@ -400,7 +401,7 @@ var plantedFaults = []plantedFault{
 			"{\n			break\n		}\n"},
 	{"the code before one that was made anew costs a try", "actors/withdrawal.go",
 		"	case expired || d.Renewed:\n", "	case expired || d.Renewed && !FAULT:\n"},
-	{"a Message-ID does not say of which history a mail is", "actors/mailer.go",
+	{"a Message-ID does not say of which history a mail is", "actors/options.go",
 		"fmt.Sprintf(\"%s.%d\", m.history, m.id)",
 		"fmt.Sprintf(\"%s.%d\", map[bool]event.HistoryID{false: m.history}[FAULT], m.id)"},
 	{"a wrong code is not counted", "actors/withdrawal.go", "		d.Tries++\n",
@@ -438,9 +439,9 @@ var plantedFaults = []plantedFault{
 	// what outlives an engine
 	{"a restart forgets nonces", "actors/wallet.go", "nonce := committed.Nonce(n); nonce > 0 {",
 		"nonce := committed.Nonce(n); nonce > 0 && !FAULT {"},
-	{"a restart gives ids again", "actors/book.go", "	n.order.Store(order)\n",
+	{"a restart gives ids again", "actors/book_state.go", "	n.order.Store(order)\n",
 		"	if n.order.Store(order); FAULT {\n		n.order.Store(order / 2)\n	}\n"},
-	{"a restart gives ids of trades again", "actors/book.go", "	n.trade.Store(trade)\n",
+	{"a restart gives ids of trades again", "actors/book_state.go", "	n.trade.Store(trade)\n",
 		"	if n.trade.Store(trade); FAULT {\n		n.trade.Store(trade / 2)\n	}\n"},
 	{"a restart forgets an account's own fees", "actors/registry.go",
 		"own := a.Fees(); len(own) > 0 {", "own := a.Fees(); len(own) > 0 && !FAULT {"},

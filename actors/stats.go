@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/persistence"
@@ -70,12 +69,6 @@ type Stats struct {
 type Count struct {
 	Name string // in the form a_b
 	N    uint64
-}
-
-// A queue is a mailbox whose messages Stats counts.
-type queue struct {
-	name    string // several may share one
-	mailbox *mailbox.Mailbox
 }
 
 // Stats returns the current numbers. Any goroutine may call it at any time: it takes no actor's
@@ -144,10 +137,6 @@ func moment(us *atomic.Int64) time.Time {
 // Limits returns the engine's limits, for monitoring.
 func (e *Engine) Limits() Limits { return e.opts.Limits }
 
-// behind returns ahead - at, or 0 where the fold is ahead for a moment: it gets a batch before the
-// batch counts as released.
-func behind(ahead, at uint64) uint64 { return max(ahead, at) - at }
-
 // journal takes the counts under the lock of the journal's writer, and names them afterwards.
 func (s *Stats) journal(j *metrics.Journal) {
 	j.Lock()
@@ -182,6 +171,7 @@ var turnedAwayFor = [...]struct {
 	err  error
 	name string
 }{{ErrStopping, "stopping"}, {ErrStalled, "stalled"}, {ErrBusy, "busy"},
+
 	{ErrAccountBusy, "account_busy"}, {ErrBehind, "behind"},
 	{ErrPaused, "paused"}, {ErrMaintenance, "maintenance"}, {ErrNotConfirmed, "not_confirmed"},
 	{ErrNoMail, "no_mail"}}

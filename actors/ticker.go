@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"exchange/actors/committed"
+	"exchange/actors/directory"
 	"exchange/actors/metrics"
+	"exchange/core/event"
 )
 
 // A ticker makes the committed side write behind, wallets forget closed orders, and books and
@@ -72,4 +74,28 @@ func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
 		return 0
 	}
 	return time.Duration(w.apart - before)
+}
+
+// fireSwitches sends each switch that is due to its wallet, while the engine takes commands.
+func (e *Engine) fireSwitches() {
+	for e.switches.ready(e.nowUs()) {
+		c := newCommand(event.KindSwitch)
+		if err := e.admitSwitch(c); err != nil {
+			c.Free()
+			return
+		}
+		due, ok := e.switches.take(c.timeUs)
+		if !ok {
+			e.finish(c, Refused)
+			return
+		}
+		c.account, c.trace = due.account, metrics.Trace{}
+		c.switching = switchRequest{fires: due.id, dueUs: due.dueUs}
+		e.root.Send(due.account.Wallet, c)
+	}
+}
+
+// switchDue implements walletOut.
+func (e *Engine) switchDue(a *directory.Account, id switchID, dueUs int64) {
+	e.switches.due(a, id, dueUs)
 }

@@ -14,18 +14,6 @@ import (
 	"exchange/core/state"
 )
 
-// A probe runs a function in an actor's own turn, where the function may read the actor's state.
-type probe struct {
-	look func(actor.Actor)
-	done chan struct{}
-}
-
-// Run looks, in the actor's turn.
-func (p *probe) Run(a actor.Actor) {
-	p.look(a)
-	close(p.done)
-}
-
 func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
 	p := &probe{look, make(chan struct{})}
 	e.root.Send(pid, p)
@@ -39,10 +27,6 @@ func (e *Engine) probe(pid *actor.PID, look func()) {
 func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
 	e.probeActor(a.Wallet, func(w actor.Actor) { look(w.(*wallet)) })
 }
-
-// An urgentProbe overtakes the reads that wait for the committed side: the look of an actor that
-// stands still meanwhile.
-type urgentProbe struct{ probe }
 
 // Urgent implements mailbox.Urgent.
 func (*urgentProbe) Urgent() bool { return true }

@@ -7,48 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/committed"
-	"exchange/actors/directory"
-	"exchange/actors/mailbox"
 	"exchange/core/event"
-	"exchange/core/ledger"
-	"exchange/core/money"
 	"exchange/core/state"
-	"exchange/core/trading"
 )
-
-// A wallet is the deciding side of one account: it takes nonces, reserves money, and keeps the
-// account's commands in order. One actor owns it.
-//
-// It has a committed part: balances, reserves and open orders, which settlements alone change. And
-// it has a part in flight: reserved amounts, nonces and client order ids of commands that it has
-// sent on and not yet seen released. It decides on both, and shows neither.
-//
-// A refusal may depend on the part in flight: on reserved funds, or on a nonce or a client order id
-// that is taken. Such a refusal must not become known before the commands that it depends on. So it
-// is held back until all that this wallet had in flight at that moment has been released. So is a
-// question for an order by its client order id. A client that lost its answer asks this way, so "no
-// such order" must stay true.
-//
-// Some commands cannot be decided yet: a cancel-all, while any command is on its way, and an order
-// or a cancel with the client order id of an order on its way, which may still be refused. Such a
-// command waits, and all later ones wait behind it: the account's commands keep their order.
-type wallet struct {
-	account *directory.Account
-	out     walletOut
-
-	applied   uint64 // sequence of the last settlement
-	frozen    bool   // also while the record that says so is on its way
-	committed ledger.Wallet
-	open      ledger.OpenTerms
-	inBook    map[uint16]ordersInBook // by pair, also those on their way; no entry is zero
-	clientIDs ledger.ClientIDs        // of open orders
-	closed    *closedIDs              // nil while there are none
-	forgotten uint64                  // up to there it has forgotten closed orders
-	nonces    []keyNonce
-	pending   map[uint64]*state.Withdrawal // withdrawals, also those on their way; nil while unused
-	*rare                                  // nil until the account uses one: few accounts do
-	*flight                                // nil until the first command: most accounts are idle
-}
 
 // newWallet makes the wallet of an account as the committed side has it.
 func newWallet(a *state.Account, committed *committed.Side) *wallet {
@@ -69,84 +30,6 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 		w.pending[d.ID] = &copied
 	}
 	return w
-}
-
-// A flight has what a wallet has sent on and not yet seen released, and what waits for that.
-type flight struct {
-	reserved      []reservation    // by currency
-	placing       int              // orders
-	placingIDs    ledger.ClientIDs // their client order ids, by ticket
-	amending      []uint64         // open orders with an amend on its way
-	tickets       tickets
-	held          mailbox.FIFO[heldBack] // refusals, and reads by client order id
-	queue         mailbox.FIFO[waiting]  // the first cannot be decided yet
-	cancellingAll *cancelAll             // under way, nil if none is
-}
-
-// walletOut is where a wallet's decisions go.
-type walletOut interface {
-	limits() *Limits
-	withdrawalPolicy() *WithdrawalPolicy
-	Numbered(pair uint16) *directory.Pair
-	nextWithdrawal() uint64
-	// takes a slot for one more cancel of a cancel-all, beside its first; false: none is free
-	widenCancelAll() bool
-	narrowCancelAll() // gives it back
-	codeFits(w *state.Withdrawal, code string) bool
-	insisted(c *Command) // logs an approval despite a freeze
-	// has the account's wallet forget closed orders once each look knows the records up to there
-	remembers(a *directory.Account, upTo uint64)
-	// notes when a switch of the account is due; 0: never
-	switchDue(a *directory.Account, id switchID, dueUs int64)
-	toBook(c *Command) // c.record.Pair says which
-	toJournal(n *entry)
-	toCommitted(r *committed.Read) // a read whose nonce is taken; it is answered from r.after on
-	finish(c *Command, o Outcome)
-}
-
-type keyNonce struct {
-	key   uint32
-	taken uint64
-}
-
-// keyEnded tells a wallet that a key was revoked. From now on the wallet refuses the key's
-// commands, and they take no nonce.
-type keyEnded struct{ key uint32 }
-
-// heldBack is a refusal or a read that waits for everything in flight up to a ticket.
-type heldBack struct {
-	upTo  uint64
-	entry *entry          // of a refusal; nil: it is a read
-	read  *committed.Read // nil: it is a refusal
-}
-
-// waiting is a command whose nonce is taken, or a read that is to be held back, until its turn to
-// be decided.
-type waiting struct {
-	command *Command        // nil: it is a read
-	read    *committed.Read // nil: it is a command
-}
-
-// settled tells a wallet the effects of one released entry.
-type settled struct {
-	seq        uint64
-	settlement ledger.Settlement
-	accepted   acceptedOrder
-	command    ownCommand
-}
-
-// An acceptedOrder is an order of the account that a record accepts, changes or triggers, also
-// without a client's command.
-type acceptedOrder struct {
-	id       uint64 // 0: the record is about no such order
-	pair     uint16
-	side     trading.Side
-	marks    marks
-	rests    bool // it is open after the record
-	again    bool // it was open before
-	clientID event.ClientID
-	placedUs int64
-	terms    ledger.Terms
 }
 
 // Receive implements actor.Actor.
@@ -233,15 +116,6 @@ func (w *wallet) act(c *Command) bool {
 	return true
 }
 
-// placesUnder reports whether an order with a client order id is on its way.
-func (w *wallet) placesUnder(id event.ClientID) bool {
-	if id.IsZero() {
-		return false
-	}
-	_, placing := w.placingIDs.Order(id)
-	return placing
-}
-
 // actOnWaiting decides the commands and reads that wait, up to the first that still must wait.
 func (w *wallet) actOnWaiting() {
 	for w.queue.Len() > 0 {
@@ -254,23 +128,19 @@ func (w *wallet) actOnWaiting() {
 	}
 }
 
-func (w *wallet) cancel(c *Command) {
-	w.find(c)
-	pair := w.open.Pair(c.order.id)
-	if pair == 0 {
-		w.refuse(c, event.RefusedNotOpen)
+// cancelReleased takes a cancel of a cancel-all back, and ends the cancel-all behind the last.
+func (w *wallet) cancelReleased(c *Command) {
+	ended := w.countReleased(c)
+	if ended == nil {
 		return
 	}
-	c.record.Pair = pair
-	c.ticket = w.tickets.draw()
-	w.out.toBook(c)
-}
-
-// find finds the order that a command names by its client order id; 0: there is none.
-func (w *wallet) find(c *Command) {
-	if !c.order.clientID.IsZero() {
-		c.order.id, _ = w.clientIDs.Order(c.order.clientID)
+	if ended.kind == event.KindSwitch {
+		w.endSwitch(ended)
+	} else {
+		slices.Sort(ended.cancelled)
+		w.out.finish(ended, Accepted)
 	}
+	w.actOnWaiting()
 }
 
 func (w *wallet) place(c *Command) {
@@ -309,38 +179,6 @@ func (w *wallet) place(c *Command) {
 	c.ticket = w.tickets.draw()
 	w.placingIDs.Open(c.ticket, o.clientID, 0)
 	w.out.toBook(c)
-}
-
-// reserve sets money aside for a command. It returns false if there is not enough; the command is
-// then refused.
-func (w *wallet) reserve(c *Command, currency uint16, need money.Balance) bool {
-	r := w.reservedOf(currency)
-	available := w.committed.Get(currency).Available().Sub(r.amount)
-	if available.Cmp(need) < 0 {
-		c.shortfall = reservation{currency, need.Sub(available)}
-		w.refuse(c, event.RefusedFunds)
-		return false
-	}
-	r.amount = r.amount.Add(need)
-	c.reserved = reservation{currency, need}
-	return true
-}
-
-func (w *wallet) refuse(c *Command, reason uint8) {
-	c.refuse(reason)
-	w.refused(c)
-}
-
-// refused sends a refusal to the journal, behind everything that is in flight now. The refusal has
-// used its nonce, so it is in flight itself until its release.
-func (w *wallet) refused(c *Command) {
-	before, waits := w.tickets.last(), w.tickets.out() > 0
-	c.ticket = w.tickets.draw()
-	if waits {
-		w.held.Push(heldBack{upTo: before, entry: &c.entry})
-		return
-	}
-	w.out.toJournal(&c.entry)
 }
 
 // read takes the nonce of a read and passes it on.
@@ -383,40 +221,6 @@ func (w *wallet) letReadGo(r *committed.Read) {
 	}
 	r.Unpark(w.applied)
 	w.out.toCommitted(r)
-}
-
-func (w *wallet) takeNonce(key uint32, nonce uint64) bool {
-	for i := range w.nonces {
-		if n := &w.nonces[i]; n.key == key {
-			if nonce <= n.taken {
-				return false
-			}
-			n.taken = nonce
-			return true
-		}
-	}
-	w.nonces = append(w.nonces, keyNonce{key, nonce})
-	return nonce > 0
-}
-
-// lastNonce returns the highest nonce that a key has used.
-func (w *wallet) lastNonce(key uint32) uint64 {
-	for _, n := range w.nonces {
-		if n.key == key {
-			return n.taken
-		}
-	}
-	return 0
-}
-
-func (w *wallet) reservedOf(currency uint16) *reservation {
-	for i := range w.reserved {
-		if w.reserved[i].currency == currency {
-			return &w.reserved[i]
-		}
-	}
-	w.reserved = append(w.reserved, reservation{currency: currency})
-	return &w.reserved[len(w.reserved)-1]
 }
 
 // settle applies all effects of one released entry on this account, in one turn.
@@ -503,14 +307,6 @@ func (w *wallet) accepted(o *acceptedOrder, placed bool) {
 	}
 }
 
-// inFlight returns an upper bound of the commands in flight, which is 0 exactly if there is none.
-func (w *wallet) inFlight() int {
-	if w.flight == nil {
-		return 0
-	}
-	return w.tickets.out() + w.queue.Len()
-}
-
 // letGo sends on the refusals and reads that have waited long enough.
 func (w *wallet) letGo() {
 	for w.held.Len() > 0 && w.tickets.allBack(w.held.First().upTo) {
@@ -518,18 +314,6 @@ func (w *wallet) letGo() {
 			w.letReadGo(h.read)
 		} else {
 			w.out.toJournal(h.entry)
-		}
-	}
-}
-
-// check checks the working invariant: the available money covers the amounts in flight.
-func (w *wallet) check() {
-	for _, r := range w.reserved {
-		if w.committed.Get(r.currency).Available().Cmp(r.amount) < 0 {
-			panic(
-				fmt.Sprintf(
-					"BUG: wallet %s has less of currency %d available than is in flight (%v)",
-					w.account.Name, r.currency, r.amount))
 		}
 	}
 }

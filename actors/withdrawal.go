@@ -100,16 +100,3 @@ func (w *wallet) confirmed(c *Command, d *state.Withdrawal) bool {
 	w.send(c)
 	return false
 }
-
-// accept sends a command that was granted to the journal.
-func (w *wallet) accept(c *Command) {
-	c.outcome = Accepted
-	w.send(c)
-}
-
-// send puts a decided command straight into the journal.
-func (w *wallet) send(c *Command) {
-	c.encode()
-	c.ticket = w.tickets.draw()
-	w.out.toJournal(&c.entry)
-}

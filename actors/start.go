@@ -1,0 +1,322 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/mailbox"
+	"exchange/actors/seal"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// Start waits until this process owns the store, recovers the state from it, and starts the actors.
+// When it returns without an error the engine takes commands. The engine does not close the store.
+func Start(ctx context.Context, o Options) (*Engine, error) {
+	if o.scheduler == nil {
+		o.scheduler = mailbox.Runners{}
+	}
+	sealer, err := foresee(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	own, err := claim(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	e, err := startOwned(ctx, &o, own, sealer)
+	if err != nil {
+		own.end() // the store still names this owner: only an orderly stop gives it back
+		return nil, err
+	}
+	return e, nil
+}
+
+// startOwned recovers and starts on a store that this process owns.
+func startOwned(ctx context.Context, o *Options, own *ownership,
+	sealer *seal.Sealer) (*Engine, error) {
+	begin := time.Now()
+	r, err := recoverState(ctx, o, own)
+	if err != nil {
+		return nil, err
+	}
+	if sealer == nil {
+		if sealer, err = o.Sealer(len(r.committed.State().Keys()) > 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := servable(r.committed.State(), o, sealer); err != nil {
+		return nil, err
+	}
+	if err := r.reconcile(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := r.disconnect(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := r.sealAnew(ctx, o, sealer); err != nil {
+		return nil, err
+	}
+	if err := own.opened(ctx); err != nil {
+		return nil, err
+	}
+	e := newEngine(o, own, r, sealer)
+	if err := e.spawnAll(r); err != nil {
+		return nil, err
+	}
+	if err := own.watch(e.journal.die); err != nil {
+		return nil, fmt.Errorf("while starting: %w", err)
+	}
+	e.run()
+	s := r.committed.State()
+	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.committed.Refolded()
+	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last,
+		"snapshot", r.committed.Began(), "records", r.committed.Refolded(),
+		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
+	return e, nil
+}
+
+// newEngine makes an engine without actors.
+func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
+	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer,
+		history: r.committed.State().History(), dir: directory.New(), meter: r.meter,
+		projected: r.committed.Watermark()}
+	e.begin(o.scheduler, &e.opts.Timing)
+	e.prepare(&e.opts, &e.lifetime, own)
+	e.fees = &fees{dir: e.dir}
+	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	e.system = actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	e.root = e.system.Root
+	e.wallets = e.spawner(0)
+	e.system.EventStream.Subscribe(e.deadLetter)
+	if o.Mail != nil {
+		e.mailer = newMailer(&e.opts, e, &e.lifetime, e.meter, e.history)
+	}
+	return e
+}
+
+// run starts the goroutines that are not actors.
+func (e *Engine) run() {
+	start := e.opts.scheduler.Start
+	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
+		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log})
+	start(e.journal)
+	start(e.projector)
+	if e.mailer != nil {
+		start(e.mailer)
+	}
+	if e.filler != nil {
+		start(e.filler)
+	}
+}
+
+// spawnAll starts every actor from the recovered state.
+func (e *Engine) spawnAll(r *recovered) error {
+	s := r.committed.State()
+	e.ids.restore(s)
+	e.Catalogue = directory.NewCatalogue(e.opts.Pairs, e.opts.Currencies, s)
+	e.connect(r)
+	e.admission.connect(s, e.journal, e)
+	if ended := s.Maintained(); ended != 0 {
+		e.maintenanceEnds(ended)
+	}
+	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
+		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
+		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter,
+			outside{e})})
+	if err := e.spawnBooks(s); err != nil {
+		return err
+	}
+	if err := e.openAccounts(g, r.committed); err != nil {
+		return err
+	}
+	registries := e.spawner(16)
+	pid, err := registries.Spawn("registry", g)
+	if err != nil {
+		return err
+	}
+	e.registry = pid
+	e.queues = append(e.queues, queue{"registry", registries.Newest()})
+	if err := e.spawnFolds(); err != nil {
+		return err
+	}
+	e.fireSwitches() // what came due while no engine ran: no client has sent a command yet
+	return nil
+}
+
+// spawnFolds starts the committed side and its imager. At the committed side what is released comes
+// before the reads that wait.
+func (e *Engine) spawnFolds() (err error) {
+	lanes := *e.host
+	lanes.Lanes = true
+	imagers, committeds := e.spawner(1024), mailbox.NewSpawner(e.root, 1024, &lanes)
+	imager := e.committed.Imager()
+	if e.imager, err = imagers.Spawn("imager", imager); err != nil {
+		return err
+	}
+	imager.Spawned(e.imager)
+	if e.fold, err = committeds.Spawn("committed", e.committed); err != nil {
+		return err
+	}
+	e.committed.Spawned(e.fold)
+	e.queues = append(e.queues, queue{"committed", committeds.Newest()},
+		queue{"imager", imagers.Newest()})
+	return nil
+}
+
+// connect makes the journal and the projector, and connects the committed side to them.
+func (e *Engine) connect(r *recovered) {
+	o := &e.opts
+	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
+		e)
+	e.committed = r.committed
+	po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log, Meter: e.meter,
+		Fail: e.fail, Stop: e.stop}
+	if o.Archive != nil {
+		po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
+			return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
+		}
+	}
+	e.projector = committed.NewProjector(e.committed, po)
+	e.committed.Connect(e.root, outside{e}, e.projector)
+	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
+		Patience: o.Timing.Request}
+	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, limits, o.Store)
+	e.filler = committed.NewFilterFiller(e.committed, o.Store, time.Now().UnixMicro(), e.log,
+		e.stop)
+}
+
+// spawnBooks starts the book of each configured pair.
+func (e *Engine) spawnBooks(s *state.State) (err error) {
+	shared := &bookShares{limits: &e.opts.Limits, ids: &e.ids, fees: e.fees, journal: e.journal,
+		clock: &clockAlarm{log: e.log}, out: e}
+	e.books = make([]*book, len(s.Pairs()))
+	pairs := e.Pairs()
+	err = atOnce(len(pairs), func(i int) error {
+		p := pairs[i]
+		e.books[p.Number-1] = newBook(p, s, shared)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	books := e.spawner(1024)
+	for _, p := range pairs {
+		if p.Book, err = books.Spawn("book/"+p.Name, e.books[p.Number-1]); err != nil {
+			return err
+		}
+		e.queues = append(e.queues, queue{"books", books.Newest()})
+	}
+	return nil
+}
+
+// openAccounts starts the wallets of all accounts, and lets others find the accounts and their
+// keys.
+func (e *Engine) openAccounts(g *registry, side *committed.Side) error {
+	s := side.State()
+	accounts := make([]*directory.Account, len(s.Accounts()))
+	for i, a := range s.Accounts() {
+		accounts[i] = g.recoverAccount(a)
+	}
+	wallets := make([]*wallet, len(accounts))
+	err := atOnce(len(wallets), func(i int) error {
+		wallets[i] = newWallet(s.Accounts()[i], side)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, a := range accounts {
+		if err := e.openAccount(a, wallets[i]); err != nil {
+			return err
+		}
+	}
+	return g.recoverKeys(s.Keys(), accounts)
+}
+
+// openAccount starts an account's wallet, and lets others find the account.
+func (e *Engine) openAccount(a *directory.Account, w *wallet) (err error) {
+	w.account, w.out = a, e
+	w.scheduleSwitches()
+	name := "wallet/" + strconv.FormatUint(uint64(a.ID), 10)
+	if a.Wallet, err = e.wallets.Spawn(name, w); err == nil {
+		e.dir.AddAccount(a)
+	}
+	return err
+}
+
+// spawner makes the spawner of one kind of fail-stop actors; room is that of a mailbox.
+func (e *Engine) spawner(room int) *mailbox.Spawner {
+	return mailbox.NewSpawner(e.root, room, e.host)
+}
+
+func (e *Engine) deadLetter(message any) {
+	if m, ok := message.(*actor.DeadLetterEvent); ok {
+		switch m.Message.(type) {
+		case *Command, *settled, *releasedCancel, *committed.Released, *releasedCommand, *lookup,
+			*keyEnded, forgetClosed, *unit, bookGoesOn:
+			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
+				"BUG: a message about money went to an actor that is not there",
+				m.Message)
+		}
+	}
+}
+
+// failStop guards actors whose state cannot be trusted after a panic.
+type failStop struct {
+	log  *slog.Logger
+	exit func(code int)
+}
+
+// Panicked ends the process.
+func (f failStop) Panicked(m *mailbox.Mailbox, reason, message any) {
+	f.broken(m.Name(), reason, message)
+}
+
+// broken ends the process because an actor's invariant broke. The actor's state cannot be trusted,
+// and entries of other actors may rest on it. Recovery from the journal makes this safe.
+func (f failStop) broken(name string, reason, message any) {
+	f.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
+		"message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
+	f.exit(exitBroken)
+}
+
+// outside hears from the committed side.
+type outside struct{ *Engine }
+
+// Recycle implements committed.Outside.
+func (o outside) Recycle(data []byte) { o.journal.recycleData(data) }
+
+// Found implements committed.Outside.
+func (o outside) Found(l committed.Looker) { o.root.Send(o.registry, l) }
+
+// Mailed implements committed.Outside.
+func (o outside) Mailed() {
+	if o.mailer != nil {
+		o.mailer.wake()
+	}
+}
+
+// readHost answers the door of reads.
+type readHost struct{ *Engine }
+
+// Stopping implements committed.ReadHost.
+func (h readHost) Stopping() bool { return h.stopping.Load() }
+
+// TurnAway implements committed.ReadHost.
+func (h readHost) TurnAway(why committed.Refusal) error {
+	return h.turnAway([...]error{committed.RefusedBusy: ErrBusy,
+		committed.RefusedAccountBusy: ErrAccountBusy,
+		committed.RefusedStopping:    ErrStopping}[why])
+}
