@@ -238,6 +238,14 @@ func (s script) limits() func(*actors.Options) {
 				o.Limits.OpenOrdersPerAccountAndBook = n
 			case "open_orders_per_book":
 				o.Limits.OpenOrdersPerBook = n
+			case "stops_per_account":
+				o.Limits.StopsPerAccountAndBook = n
+			case "stops_per_book":
+				o.Limits.StopsPerBook = n
+			case "gtd_per_account":
+				o.Limits.GTDPerAccountAndBook = n
+			case "gtd_per_book":
+				o.Limits.GTDPerBook = n
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/money"
+	"exchange/core/state"
 	"exchange/core/trading"
 )
 
@@ -40,39 +41,61 @@ func (q *KeySwitch) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// Means asks what an account has for one more order.
+// Means asks what an account has for one more order, and how many orders are open already.
 type Means struct {
 	account  uint32
-	Pair     uint16 // of the order
-	Currency uint16 // of the money that it needs
-	Most     int    // open orders that the account may have in the pair
+	Pair     uint16    // of the order
+	Currency uint16    // of the money that it needs
+	Most     OpenCount // that the account may have in the pair; 0: not asked
 
 	Available money.Balance
-	Open      int  // number of all open orders
-	Full      bool // there are as many in the pair as there may be
+	Open      int       // all open orders of the account
+	InPair    OpenCount // those in the pair; zero if none of them can be as many as Most says
+	Book      OpenCount // all orders of the pair, of any account
+}
+
+// An OpenCount counts open orders.
+type OpenCount struct {
+	Orders int // all, those that wait for a trigger included
+	Stops  int // of these, those that wait for a trigger, in the book or outside it
+	GTD    int // of these, those that expire
 }
 
 func (q *Means) of(account uint32) { q.account = account }
 
 func (q *Means) from(c *Side) (needs uint64) {
-	a := c.state.Account(q.account)
+	a, p := c.state.Account(q.account), c.state.Pair(q.Pair)
 	for _, h := range a.Wallet.Holdings() {
 		if h.Currency == q.Currency {
 			q.Available = h.Available()
 		}
 	}
 	q.Open = a.Open.Len()
-	if q.Open < q.Most {
-		return 0
-	}
-	in := 0
-	for range a.Open.NewestOf(ledger.OpenFilter{Pair: q.Pair}) {
-		if in++; in >= q.Most {
-			q.Full = true
-			break
-		}
+	q.Book = OpenCount{Orders: p.OpenOrders(), Stops: p.Stops.Len(), GTD: p.Expiring()}
+	if possible := min(q.Open, q.Book.Orders); q.Most.Orders <= possible ||
+		q.Most.Stops > 0 && q.Most.Stops <= min(possible, q.Book.Stops) ||
+		q.Most.GTD > 0 && q.Most.GTD <= min(possible, q.Book.GTD) {
+		q.InPair = openIn(a, p)
 	}
 	return 0
+}
+
+// openIn counts an account's open orders in a pair.
+func openIn(a *state.Account, p *state.Pair) (n OpenCount) {
+	for o := range a.Open.NewestOf(ledger.OpenFilter{Pair: p.Number}) {
+		n.Orders++
+		x := p.Instructed(o.ID)
+		if x == nil {
+			continue
+		}
+		if _, waits := p.Stops.Get(o.ID); waits {
+			n.Stops++
+		}
+		if x.ExpireUs != 0 {
+			n.GTD++
+		}
+	}
+	return n
 }
 
 // Switches asks for all armed dead man's switches, by account and key.

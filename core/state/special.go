@@ -61,14 +61,27 @@ func (p *Pair) OpenOrders() int { return p.Book.Len() + p.Stops.Waiting() }
 
 // put notes what an order says from now on. A plain limit order says nothing.
 func (p *Pair) put(id uint64, x *trading.Instructed) {
+	p.drop(id)
 	if plain(x) {
-		delete(p.instructed, id)
 		return
+	}
+	if x.ExpireUs != 0 {
+		p.expiring++
 	}
 	if p.instructed == nil {
 		p.instructed = map[uint64]*trading.Instructed{}
 	}
 	p.instructed[id] = x
+}
+
+// drop forgets what an order says, if it says anything.
+func (p *Pair) drop(id uint64) {
+	if x := p.Instructed(id); x != nil {
+		delete(p.instructed, id)
+		if x.ExpireUs != 0 {
+			p.expiring--
+		}
+	}
 }
 
 func plain(x *trading.Instructed) bool { return x.IsZero() && x.Trigger == (trading.Trigger{}) }
@@ -80,7 +93,7 @@ func (p *Pair) forget(id uint64, why trading.Reason) *trading.Instructed {
 	if x == nil {
 		return nil
 	}
-	delete(p.instructed, id)
+	p.drop(id)
 	if twofold(x) {
 		p.Stops.Remove(id)
 	}
@@ -395,6 +408,9 @@ func (p *Pair) endsAtOwn(o *event.Order, i *trading.Instructions) bool {
 	return i.SelfTrade == trading.SelfTradeCancelNewest && any && next.Account == o.Account &&
 		!outside(o.Side, next.Price, o.Price)
 }
+
+// Expiring returns the number of the pair's open orders that expire.
+func (p *Pair) Expiring() int { return p.expiring }
 
 // InstructedOrders returns the number of the pair's open orders that Instructed knows.
 func (p *Pair) InstructedOrders() int { return len(p.instructed) }

@@ -65,6 +65,7 @@ type Pair struct {
 	// instructed has what its open orders say beyond side, price and amount, by order id; a plain
 	// limit order is not in it
 	instructed map[uint64]*trading.Instructed
+	expiring   int // orders in instructed that expire
 }
 
 // LastTimeUs returns the time of the pair's newest record: a book's time never falls.

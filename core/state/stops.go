@@ -211,9 +211,13 @@ func (c *checker) stops(p *Pair) error {
 	return nil
 }
 
-// instructions checks that each order with instructions is open.
+// instructions checks that each order with instructions is open, and how many of them expire.
 func (c *checker) instructions(p *Pair) error {
+	expiring := 0
 	for id, x := range p.instructed {
+		if x.ExpireUs != 0 {
+			expiring++
+		}
 		o, ok := p.Open(id)
 		if !ok || plain(x) || x.Cancelled != 0 {
 			return fmt.Errorf("order %d of %s has instructions, but is not open, or says nothing",
@@ -228,6 +232,10 @@ func (c *checker) instructions(p *Pair) error {
 			return fmt.Errorf("order %d of %s hides %v, and displays %v instead of %v", id, p.Name,
 				ice.Hidden, ice.Display, x.Display)
 		}
+	}
+	if expiring != p.expiring {
+		return fmt.Errorf("%d orders of %s expire, but %d are counted", expiring, p.Name,
+			p.expiring)
 	}
 	return nil
 }

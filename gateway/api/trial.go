@@ -18,8 +18,7 @@ func (c *Call) testOrder() {
 		return
 	}
 	currency, need := needOf(&w)
-	q := committed.Means{Pair: w.Pair.Number, Currency: currency,
-		Most: c.engine.Limits().OpenOrdersPerAccountAndBook}
+	q := committed.Means{Pair: w.Pair.Number, Currency: currency, Most: c.mostOpen(&w)}
 	if err := c.engine.Ask(&q, c.Key, c.Nonce); err != nil {
 		c.readFailed(err)
 		return
@@ -34,6 +33,9 @@ func (c *Call) testOrder() {
 	best, err := c.best(&w)
 	if err != nil {
 		c.readFailed(err)
+		return
+	}
+	if !c.hasPlace(&w, &q.Book, best) {
 		return
 	}
 	b := w.Price.Append(append(c.body, `{"valid":true,"price":`...))
@@ -73,12 +75,65 @@ func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 	switch {
 	case q.Open >= limits.OpenOrdersPerAccount:
 		c.Fail(TooManyOpenOrders, "")
-	case q.Full:
+	case q.InPair.Orders >= q.Most.Orders:
 		c.Fail(TooManyInBook, w.Pair.Name)
+	case waits(w) && q.InPair.Stops >= q.Most.Stops:
+		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
+	case expires(w) && q.InPair.GTD >= q.Most.GTD:
+		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
 	default:
 		return true
 	}
 	return false
+}
+
+// mostOpen returns how many open orders of the order's kinds its account may have in the pair.
+func (c *Call) mostOpen(w *actors.OrderRequest) committed.OpenCount {
+	limits := c.engine.Limits()
+	most := committed.OpenCount{Orders: limits.OpenOrdersPerAccountAndBook}
+	if waits(w) {
+		most.Stops = limits.StopsPerAccountAndBook
+	}
+	if expires(w) {
+		most.GTD = limits.GTDPerAccountAndBook
+	}
+	return most
+}
+
+// hasPlace checks whether the pair's book has a place for an order, as far as that is known without
+// the book's turn. best is the best price of the other side; 0: there is none. False: the call is
+// answered.
+func (c *Call) hasPlace(w *actors.OrderRequest, has *committed.OpenCount, best money.Price) bool {
+	limits := c.engine.Limits()
+	switch {
+	case waits(w) && has.Stops >= limits.StopsPerBook:
+		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
+	case expires(w) && has.GTD >= limits.GTDPerBook:
+		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
+	case has.Orders >= limits.OpenOrdersPerBook && needsPlace(w, best):
+		c.Fail(BookFull, w.Pair.Name)
+	default:
+		return true
+	}
+	return false
+}
+
+// waits reports whether an order would wait for a trigger, in the book or outside it.
+func waits(w *actors.OrderRequest) bool {
+	s := w.Special
+	return s != nil && (s.Trigger.When != 0 || s.OCO != trading.OCO{})
+}
+
+func expires(w *actors.OrderRequest) bool { return w.Special != nil && w.Special.ExpireUs != 0 }
+
+// needsPlace reports whether an order would be open at once, and no maker's place would be free for
+// it then.
+func needsPlace(w *actors.OrderRequest, best money.Price) bool {
+	s := w.Special
+	if s != nil && (s.Trigger.When != 0 || s.Market || s.IOC || s.FOK) {
+		return s.Trigger.When != 0
+	}
+	return !wouldTrade(w, best)
 }
 
 // isTaken reports whether an order's client order id cannot be used again yet. It can be after some
