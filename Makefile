@@ -25,7 +25,7 @@ fuzz: ## try random inputs on all that reads from the network and from disks; FU
 chaos: ## kill, stop and starve the exchange and its Redis hundreds of times, and write docs/reliability.md
 	scripts/chaos
 
-SEEDS ?= 300
+SEEDS ?= 400
 SEED ?= 0
 
 sim: ## play the engine under faults and crashes: SEEDS=n seeds, or SEED=n again (docs/proof.md)

@@ -28,8 +28,8 @@ const (
 	ends        = "TestAnEndUploadsOneImage"
 )
 
-// testedFaults are those that no simulation finds: in comparisons of audits, which only look, and
-// in the pace of uploads.
+// testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
+// the pace of uploads, and where a random run hardly comes.
 var testedFaults = []testedFault{
 	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
 		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
@@ -71,6 +71,17 @@ var testedFaults = []testedFault{
 		"		if to != p.last && !FAULT {\n", inCommitted, ends},
 	{"an end gives up the upload of its own state", uploading, "		if to != p.last {\n",
 		"		if to != p.last || FAULT {\n", inCommitted, ends},
+
+	{"a halted pair triggers orders", "actors/book_stops.go", "!b.halted && b.lastTimeUs",
+		"(!b.halted || FAULT) && b.lastTimeUs", inActors,
+		"TestNothingIsTriggeredWhileBooksAreHeldOrHalted"},
+	{"a triggered order waits for the next command", "actors/book_stops.go",
+		"		if !b.called {\n", "		if !b.called && !FAULT {\n", inActors,
+		"TestOneTurnExecutesSomeOfAQueue"},
+	{"a switch that was set anew fires by its old time", "actors/switch.go",
+		"w.switches[i].DueUs != c.switching.dueUs {\n",
+		"w.switches[i].DueUs != c.switching.dueUs && !FAULT {\n", inActors,
+		"TestASwitchThatWasSetAnewDoesNotFireByItsOldTime"},
 }
 
 // planting returns the faults of a package. Two faults at one place are in two builds.

@@ -91,10 +91,10 @@ func (g *registry) applySetting(c *Command) {
 	case event.KindFreeze:
 		g.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
 	case event.KindMaintenance:
-		g.maintenance = r.Maintenance
-		if !r.Maintenance.On {
+		if g.maintenance.On && !r.Maintenance.On {
 			g.out.maintenanceEnds(r.TimeUs)
 		}
+		g.maintenance = r.Maintenance
 		g.out.settleMaintenance(&r.Maintenance)
 	case event.KindFees:
 		f := &r.Fees

@@ -11,7 +11,6 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/simulation"
 	"exchange/core/event"
-	"exchange/core/trading"
 )
 
 // answered checks an answer: the record that it tells must be durable, and no other answer may have
@@ -148,18 +147,15 @@ func (s *sim) isBarred(name string, begun int) bool {
 func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	asked := true
 	switch r.Kind {
-	case event.KindOrder:
-		o, w := &r.Order, &q.wish
-		asked = o.Account == q.account && o.Nonce == q.nonce && r.Pair == w.Pair.Number &&
-			o.Side == w.Side && o.Price == w.Price && o.Amount == w.Amount &&
-			o.ClientID == w.ClientID
-		s.orders = append(s.orders, o.ID)
-		if o.Rests() {
-			s.restedBy[o.ID] = s.steps
-		}
-		if s.model.Accounts[o.Account-1].Uses(o.ClientID) > 1 {
-			s.outcomes["client order ids, taken again"]++
-		}
+	case event.KindOrder, event.KindInstructed, event.KindStop:
+		asked = s.isOrdered(q, r)
+	case event.KindAmended:
+		asked = s.isAmended(q, r)
+	case event.KindSettings:
+		asked = r.Settings.Account == q.account && r.Settings.Nonce == q.nonce &&
+			r.Settings.SelfTrade == q.setting
+	case event.KindSwitch:
+		asked = q.isSwitch(&r.Switch)
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce &&
 			s.isMeant(q, r.Cancel.Order)
@@ -285,14 +281,8 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 			s.outcomes["withdraws, not approved for a freeze"]++
 		}
 		return a.Freezes == 0 || q.key == nil && (q.despite || q.to != event.WithdrawalApproved)
-	case event.RefusedHalted:
-		return !s.model.Pairs[q.wish.Pair.Number-1].Halted(seq)
-	case event.RefusedPriceBand:
-		p := s.model.Pairs[q.wish.Pair.Number-1]
-		return !p.BeyondBand(q.wish.Side, q.wish.Price, seq) ||
-			!p.IsBound(q.wish.Side, c.Bound(), seq)
 	}
-	return false
+	return s.isUnfoundedByMarket(q, seq, c)
 }
 
 // isMeant reports whether an order is the one that a cancel names, by its id or by its client order
@@ -348,8 +338,8 @@ func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
 	case event.RefusedAccountLimit:
 		return s.isKnown(q, a, seq) && len(open) < limits.OpenOrdersPerAccount
 	case event.RefusedAccountBookLimit:
-		return s.isKnown(q, a, seq) &&
-			inBook(open, q.wish.Pair.Number) < limits.OpenOrdersPerAccountAndBook
+		n, _, _ := inBook(open, q.wish.Pair.Number)
+		return s.isKnown(q, a, seq) && n < limits.OpenOrdersPerAccountAndBook
 	case event.RefusedBookLimit:
 		// The book decides in the order of its records, so it had what the model has there.
 		return !s.isFull(&q.wish, seq)
@@ -364,7 +354,13 @@ func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
 // shortfall that the answer tells.
 func (s *sim) hasFunds(q *played, a *simulation.Account, seq uint64, c *Command) bool {
 	currency, need := q.number, simulation.Units(q.amount.Balance())
-	if q.wish.Pair != nil {
+	switch x := q.wish.Special; {
+	case q.amend != nil:
+		return false // what it needs depends on what is filled meanwhile
+	case x != nil && x.Quote != 0:
+		currency, _ = s.model.Need(q.wish.Pair.Number, q.wish.Side, 1, 1)
+		need = simulation.Units(x.Quote.Balance())
+	case q.wish.Pair != nil:
 		currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price, q.wish.Amount)
 	}
 	funds := a.At(seq)
@@ -395,37 +391,49 @@ func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks
 // trade with none of them.
 func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
 	at := s.model.Pairs[w.Pair.Number-1].At(seq)
-	best := at.Best[w.Side.Opposite()-1]
-	crosses := best != 0 && (w.Side == trading.Buy && best <= w.Price ||
-		w.Side == trading.Sell && best >= w.Price)
-	return at.Open >= s.options.Limits.OpenOrdersPerBook && !crosses
+	return at.Open >= s.options.Limits.OpenOrdersPerBook &&
+		(w.Special != nil && (w.Special.Trigger.When != 0 || w.Special.PostOnly) ||
+			!at.Meets(w.Side, w.Price))
 }
 
-// inBook returns the number of open orders in a pair.
-func inBook(open map[uint64]simulation.Order, pair uint16) (n int) {
+// inBook returns the number of open orders in a pair, and how many of them wait for a trigger and
+// expire.
+func inBook(open map[uint64]simulation.Order, pair uint16) (n, stops, gtd int) {
 	for _, o := range open {
-		if o.Pair == pair {
-			n++
+		if o.Pair != pair {
+			continue
+		}
+		n++
+		if o.IsStop() {
+			stops++
+		}
+		if o.Says.ExpireUs != 0 {
+			gtd++
 		}
 	}
-	return n
+	return n, stops, gtd
 }
 
 // withinLimits checks what is open after a record.
 func (s *sim) withinLimits() {
 	limits := &s.options.Limits
 	for _, p := range s.model.Pairs {
-		if n := p.Book.Len(); n > limits.OpenOrdersPerBook {
-			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, p.Name,
-				n, limits.OpenOrdersPerBook)
+		if at := p.At(s.model.Seq); at.Open > limits.OpenOrdersPerBook ||
+			at.Stops > limits.StopsPerBook || at.GTD > limits.GTDPerBook {
+			s.violate("record %d: %s has %d open orders, %d stops and %d that expire, and %d, %d "+
+				"and %d are allowed", s.model.Seq, p.Name, at.Open, at.Stops, at.GTD,
+				limits.OpenOrdersPerBook, limits.StopsPerBook, limits.GTDPerBook)
 		}
 	}
 	for _, a := range s.model.Accounts {
 		for _, p := range s.model.Pairs {
-			if n := inBook(a.OpenAt(s.model.Seq),
-				p.Number); n > limits.OpenOrdersPerAccountAndBook {
-				s.violate("record %d: %s has %d open orders in %s, and %d are allowed",
-					s.model.Seq, a.Name, n, p.Name, limits.OpenOrdersPerAccountAndBook)
+			n, stops, gtd := inBook(a.OpenAt(s.model.Seq), p.Number)
+			if n > limits.OpenOrdersPerAccountAndBook || stops > limits.StopsPerAccountAndBook ||
+				gtd > limits.GTDPerAccountAndBook {
+				s.violate("record %d: %s has %d open orders in %s, %d stops and %d that expire, "+
+					"and %d, %d and %d are allowed", s.model.Seq, a.Name, n, p.Name, stops, gtd,
+					limits.OpenOrdersPerAccountAndBook, limits.StopsPerAccountAndBook,
+					limits.GTDPerAccountAndBook)
 			}
 		}
 		if n := len(a.OpenAt(s.model.Seq)); n > limits.OpenOrdersPerAccount {
@@ -470,14 +478,23 @@ func (l *life) checkInFlight(s *sim) {
 // recorded counts a durable record for its nonce: a nonce has no more records than commands that
 // were sent with it.
 func (s *sim) recorded(r *event.Record) {
+	s.noteSpecial(r)
 	var at simulation.KeyNonce
 	switch r.Kind {
-	case event.KindOrder:
+	case event.KindOrder, event.KindInstructed, event.KindStop:
 		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
 		if s.missing[namedOrder{r.Order.Account, r.Order.ClientID, at}] {
 			s.violate(
 				"order %d (%v) is in, and after it was sent its client was told that there is "+
 					"none of its client order id", r.Order.ID, r.Order.ClientID)
+		}
+	case event.KindAmended:
+		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
+	case event.KindSettings:
+		at = simulation.KeyNonce{Key: r.Settings.Key, Nonce: r.Settings.Nonce}
+	case event.KindSwitch:
+		if r.Switch.Nonce != 0 { // it has not fired
+			at = simulation.KeyNonce{Key: r.Switch.Key, Nonce: r.Switch.Nonce}
 		}
 	case event.KindCancel:
 		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}

@@ -136,10 +136,14 @@ type played struct {
 	amount      money.Amount
 	number      uint16       // of a currency
 	all         bool         // a cancel of all orders
-	filter      CancelFilter // of a cancel of all
-	id          uint64       // of a withdrawal that is to be moved
-	to          uint8        // the withdrawal's next status
-	despite     bool         // an approval that a freeze does not stop
+	filter      CancelFilter // of a cancel of all, or of a switch
+	amend       *AmendRequest
+	setting     trading.SelfTrade
+	arms        bool   // it sets a switch
+	seconds     uint32 // of a switch
+	id          uint64 // of a withdrawal that is to be moved
+	to          uint8  // the withdrawal's next status
+	despite     bool   // an approval that a freeze does not stop
 	code        mailedCode
 
 	reply <-chan struct{} // where its answer comes, once it is admitted
@@ -147,7 +151,9 @@ type played struct {
 }
 
 // cancels reports whether a share of the limits is kept for the command.
-func (q *played) cancels() bool { return q.all || q.order != 0 || !q.named.IsZero() }
+func (q *played) cancels() bool {
+	return q.amend == nil && (q.all || q.order != 0 || !q.named.IsZero()) || q.arms
+}
 
 // amountOf returns an amount: small, usual or at the limit.
 func amountOf(r *rand.Rand) money.Amount {
@@ -220,36 +226,41 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	}
 	q := &played{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
 	var run func() (*Command, error)
-	switch n := r.IntN(46); {
-	case n < 26:
+	switch n := r.IntN(61); {
+	case n < 34:
 		q.wish = s.drawOrder(r, e, q.account)
 		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
 			q.wish.Pair.Name, q.wish.ClientID)
+		if q.wish.Special != nil {
+			q.what += fmt.Sprintf(", %+v", *q.wish.Special)
+		}
 		run = func() (*Command, error) { return e.Place(key, q.nonce, &q.wish) }
-	case n < 31:
+	case n < 39:
 		q.order = s.orderOf(r, q.account)
 		q.what = fmt.Sprintf("cancel %d", q.order)
 		run = func() (*Command, error) { return e.Cancel(key, q.nonce, q.order) }
-	case n < 33:
+	case n < 41:
 		q.named = s.nameOf(r, l, q.account)
 		q.what = fmt.Sprintf("cancel %v", q.named)
 		run = func() (*Command, error) { return e.CancelNamed(key, q.nonce, q.named) }
-	case n < 35:
+	case n < 43:
 		q.all, q.filter = true, drawFilter(r, e)
 		q.what = "cancel all" + filterText(q.filter)
 		run = func() (*Command, error) { return e.CancelAll(key, q.nonce, q.filter) }
-	case n < 38:
+	case n < 46:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
 		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
 		run = func() (*Command, error) {
 			return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere")
 		}
-	case n < 45:
+	case n < 53:
 		id := s.withdrawalOf(r, q.account, event.WithdrawalNew)
 		q.id, q.to = id, event.WithdrawalVerified
 		q.code = s.codeFor(r, id)
 		q.what = fmt.Sprintf("confirm withdraw %d with %q", id, q.code.text)
 		run = func() (*Command, error) { return e.ConfirmWithdrawal(key, q.nonce, id, q.code.text) }
+	case n < 60:
+		run = s.drawChange(r, l, q)
 	default:
 		id := s.withdrawalOf(r, q.account, event.WithdrawalVerified)
 		q.id, q.to = id, event.WithdrawalCancelled
@@ -263,12 +274,36 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	})
 }
 
-// drawOrder returns a plain order. Now and then it has a client order id: one of few, or one that
-// only the store knows any more, with a price and an amount that others do not refuse.
+// drawChange draws an amend, a setting or a switch, and returns its call.
+func (s *sim) drawChange(r *rand.Rand, l *life, q *played) func() (*Command, error) {
+	e := l.engine
+	switch n := r.IntN(8); {
+	case n < 5:
+		a := s.drawAmend(r, l, q.account)
+		q.amend, q.order, q.named = &a, a.Order, a.ClientID
+		q.what = fmt.Sprintf("amend %+v", a)
+		return func() (*Command, error) { return e.Amend(q.key, q.nonce, &a) }
+	case n < 6:
+		q.setting = trading.SelfTrade(r.IntN(4))
+		q.what = fmt.Sprintf("set the self-trade mode %d", q.setting)
+		return func() (*Command, error) { return e.SetTrading(q.key, q.nonce, q.setting) }
+	}
+	q.arms, q.filter = true, drawFilter(r, e)
+	q.seconds = pick(r, []uint32{0, 5, 5, 5, 6, 60, 86400})
+	q.what = fmt.Sprintf("a switch in %d s%s", q.seconds, filterText(q.filter))
+	return func() (*Command, error) { return e.SetSwitch(q.key, q.nonce, q.seconds, q.filter) }
+}
+
+// drawOrder returns an order, often with instructions. Now and then it has a client order id: one
+// of few, or one that only the store knows any more, with a price and an amount that others do not
+// refuse.
 func (s *sim) drawOrder(r *rand.Rand, e *Engine, account uint32) OrderRequest {
 	side := trading.Side(1 + r.IntN(2))
 	w := OrderRequest{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
 		Amount: amountOf(r)}
+	if r.IntN(2) == 0 {
+		w.Pair = e.Pairs()[0] // so that many orders meet
+	}
 	switch r.IntN(6) {
 	case 0:
 		w.ClientID = fewIDs(r)
@@ -280,7 +315,10 @@ func (s *sim) drawOrder(r *rand.Rand, e *Engine, account uint32) OrderRequest {
 		s.outcomes["client order ids that only the store knows, sent again"]++
 		w.Price, w.Amount = money.Price(97+r.Int64N(7))*1e7, 1e7
 	}
-	w.Price = max(w.Price-w.Price%w.Pair.PriceTick, w.Pair.PriceTick)
+	w.Price, w.Amount = onTick(w.Pair, w.Price), onStep(w.Pair, w.Amount)
+	if r.IntN(2) == 0 {
+		s.drawSpecial(r, &w)
+	}
 	return w
 }
 

@@ -456,7 +456,7 @@ func (d lifeDriver) projector(p *committed.Projector) {
 func (d lifeDriver) ticker(k *ticker) {
 	next := time.Now()
 	for {
-		next = next.Add(k.life.timing.Projection)
+		next = next.Add(k.interval())
 		d.s.park(d.l, d.name("tick"), func() bool {
 			return closed(k.life.stop) || !time.Now().Before(next)
 		})

@@ -344,8 +344,8 @@ func rowsOf[T any](errs *[]error, query func(fn func(*T) bool) error) (rows []T)
 func sameRows[T comparable](what string, got, want []T) error {
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
-			return fmt.Errorf("%s: %d are there, and number %d of %d is not %+v", what, len(got),
-				i+1, len(want), want[i])
+			return fmt.Errorf("%s: %d are there (%+v), and number %d of %d is not %+v", what,
+				len(got), got[min(i, len(got)):min(i+1, len(got))], i+1, len(want), want[i])
 		}
 	}
 	if len(got) != len(want) {

@@ -61,6 +61,13 @@ func (s *switches) take(nowUs int64) (first scheduledSwitch, ok bool) {
 	return first, true
 }
 
+// firesAt returns when a switch fires that is due at a time.
+func (s *switches) firesAt(dueUs int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(dueUs, s.graceUs)
+}
+
 // wait keeps all switches from firing before a time.
 func (s *switches) wait(untilUs int64) {
 	s.mu.Lock()

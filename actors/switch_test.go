@@ -188,6 +188,30 @@ func TestACallPutsItsSwitchOffOrTakesItBack(t *testing.T) {
 	})
 }
 
+// A switch may be taken out of the schedule just before a call that sets it anew.
+func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		id := g.rest(g.sell(1e5))
+		first := g.arm(10, CancelFilter{})
+		second := g.arm(20, CancelFilter{})
+		g.later(11 * time.Second)
+		c := newCommand(event.KindSwitch)
+		if err := g.e.admitSwitch(c); err != nil {
+			t.Fatal(err)
+		}
+		c.account = g.key.Account
+		c.switching = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
+		g.e.root.Send(c.account.Wallet, c)
+		eventually(t, "the old time is over", func() bool { return g.e.firing.Load() == 0 })
+		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
+			len(armed) != 1 || armed[0].DueUs != second {
+			t.Errorf("%v are open, the switches are %+v", open, armed)
+		}
+		g.end()
+	})
+}
+
 func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)

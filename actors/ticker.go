@@ -22,11 +22,18 @@ type ticker struct {
 	fire      func() // fires the dead man's switches that are due
 	log       *slog.Logger
 	clock     clockWatch
+	projected time.Time // when the committed side was last asked to write behind
 }
+
+// dueEvery is the longest time between two looks for what is due: the docs promise it to traders.
+const dueEvery = 200 * time.Millisecond
+
+// interval returns the time between two ticks.
+func (k *ticker) interval() time.Duration { return min(k.life.timing.Projection, dueEvery) }
 
 // Run ticks until the engine ends.
 func (k *ticker) Run() {
-	t := time.NewTicker(k.life.timing.Projection)
+	t := time.NewTicker(k.interval())
 	defer t.Stop()
 	for {
 		select {
@@ -52,7 +59,10 @@ func (k *ticker) tick() {
 	if k.journal.stalledFor(metrics.Now()) > most*9/8 {
 		k.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, most))
 	}
-	k.committed.Send(committed.Tick{})
+	if now.Sub(k.projected) >= k.life.timing.Projection-k.interval()/2 {
+		k.projected = now
+		k.committed.Send(committed.Tick{})
+	}
 	k.forget()
 	k.wake()
 	k.fire()

@@ -1,6 +1,12 @@
 package gateway
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"exchange/actors"
+)
 
 // What an order or its pair does not allow an amend is refused on its field, and changes nothing.
 func TestAnAmendIsHeldAgainstItsOrder(t *testing.T) {
@@ -95,7 +101,9 @@ func TestAMarketOrderHasAWorstPrice(t *testing.T) {
 
 // A trial finds what a wallet would find.
 func TestATrialIsRefusedAsItsOrderWouldBe(t *testing.T) {
-	h := ruledHarness(t)
+	h := ruledHarness(t, func(o *actors.Options) {
+		o.Limits.StopsPerAccountAndBook, o.Limits.GTDPerAccountAndBook = 2, 1
+	})
 	same := func(form string, status int) {
 		t.Helper()
 		tried := h.post("bob", "/api/v1/order-test/", form)
@@ -111,6 +119,16 @@ func TestATrialIsRefusedAsItsOrderWouldBe(t *testing.T) {
 	same(instructionForm("amount=1000&price=101"), 400)
 	h.post("bob", "/api/v1/order-cancel/", "client_order_id=a")
 	same(instructionForm("client_order_id=a"), 400)
+	end := "time_in_force=gtd&expire_time=" + strconv.FormatInt(time.Now().Unix()+3600, 10)
+	for _, says := range []string{"trigger_price=120", "oco_trigger_price=50&price=110&type=sell",
+		end} {
+		if a := h.post("bob", "/api/v1/order/", instructionForm(says)); a.status != 201 {
+			t.Fatal(says, a)
+		}
+	}
+	same(instructionForm("trigger_price=120"), 400)
+	same(instructionForm("oco_trigger_price=50&price=110&type=sell"), 400)
+	same(instructionForm(end), 400)
 	if _, err := h.engine.Halt("test", "BTC_USDT", true); err != nil {
 		t.Fatal(err)
 	}

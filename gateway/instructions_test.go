@@ -163,8 +163,11 @@ func soon(form string) string {
 }
 
 // ruledHarness is an exchange whose pair has all rules.
-func ruledHarness(t testing.TB) *harness {
+func ruledHarness(t testing.TB, changes ...func(*actors.Options)) *harness {
 	h := newHarness(t, func(o *actors.Options) {
+		for _, change := range changes {
+			change(o)
+		}
 		p := &o.Pairs[0]
 		p.PriceTick, p.AmountStep = 5_000_000, 100_000
 		p.MinimumOrderSize, p.MaximumOrderSize = 1_000_000, 1_000e8

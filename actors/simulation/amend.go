@@ -31,7 +31,7 @@ func (m *Model) applyAmended(r *event.Record) error {
 		return err
 	}
 	m.touched = append(m.touched, o.Account)
-	before := p.Book.depth()
+	before := p.Book.display()
 	if reason := r.Instructions.Cancelled; o.RestCancelled && len(o.Trades) == 0 &&
 		(reason == trading.CancelledAmended || reason == trading.CancelledExpired) {
 		return m.amendEnds(p, r, x, &says, before)
@@ -44,7 +44,7 @@ func (m *Model) applyAmended(r *event.Record) error {
 	}
 	filled := x.Amount - x.Remaining
 	switch kept := o.Price == x.Price && o.Amount <= x.Amount; {
-	case !x.queued && m.reached(p, says.OCO):
+	case !x.queued && !x.triggered && m.reached(p, says.OCO):
 		return fmt.Errorf("the other half of order %d is amended to %+v, which the last price %v "+
 			"has reached", o.ID, says.OCO, p.lastBefore(m.Seq))
 	case o.Amount <= filled:
@@ -92,13 +92,13 @@ func onlyAmended(x *Order, says *trading.Instructions) error {
 // amendEnds ends an order by its change, because it is to have no more than is filled, or its time
 // is up. It keeps its values.
 func (m *Model) amendEnds(p *Pair, r *event.Record, x *Order, says *trading.Instructions,
-	before [2][]Level) error {
+	before display) error {
 	o, reason := &r.Order, r.Instructions.Cancelled
 	expired := x.expires(r.TimeUs) || says.ExpireUs != 0 && says.ExpireUs <= r.TimeUs
 	switch {
 	case o.Price != x.Price || o.Amount != x.Amount || o.Remaining != x.Remaining:
 		return fmt.Errorf("order %d ends as %+v, and is %+v", o.ID, o, x)
-	case expired != (reason == trading.CancelledExpired),
+	case expired && reason != trading.CancelledExpired, // the new end is in no record
 		reason == trading.CancelledAmended && x.Remaining == x.Amount:
 		return fmt.Errorf("order %d, %+v, ends for %v by its change", o.ID, x, reason)
 	}
@@ -115,13 +115,13 @@ func (m *Model) amendWaiting(p *Pair, r *event.Record, x *Order,
 	switch {
 	case o.Remaining != o.Amount || len(o.Trades) > 0 || o.RestCancelled:
 		return fmt.Errorf("stop %d is amended to %+v", o.ID, o)
-	case r.Trigger.When != x.Trigger.When:
-		return fmt.Errorf("stop %d is amended from %+v to %+v", o.ID, x.Trigger, r.Trigger)
+	case r.Trigger.When != x.trigger.When:
+		return fmt.Errorf("stop %d is amended from %+v to %+v", o.ID, x.trigger, r.Trigger)
 	case !x.queued && last != 0 && reaches(r.Trigger, last):
 		return fmt.Errorf("stop %d is amended to wait for %+v, which the last price %v has reached",
 			o.ID, r.Trigger, last)
 	}
-	x.Price, x.Amount, x.Remaining, x.Says, x.Trigger = o.Price, o.Amount, o.Amount, *says,
+	x.Price, x.Amount, x.Remaining, x.Says, x.trigger = o.Price, o.Amount, o.Amount, *says,
 		r.Trigger
 	m.note(p)
 	return nil
@@ -130,7 +130,7 @@ func (m *Model) amendWaiting(p *Pair, r *event.Record, x *Order,
 // amendInPlace changes an order that keeps its place. A smaller amount comes out of what the book
 // hides first.
 func (m *Model) amendInPlace(p *Pair, r *event.Record, x *Order, says *trading.Instructions,
-	before [2][]Level) error {
+	before display) error {
 	o := &r.Order
 	left := x.Remaining - (x.Amount - o.Amount)
 	if o.Remaining != left || len(o.Trades) > 0 || o.RestCancelled {

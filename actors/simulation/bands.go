@@ -42,20 +42,24 @@ func beyond(side trading.Side, price, reference money.Price, rate money.Rate) bo
 	return n.Cmp(furthest) > 0
 }
 
-// BeyondBand reports whether a new order's price was beyond the pair's band just before a record.
-func (p *Pair) BeyondBand(side trading.Side, price money.Price, seq uint64) bool {
-	last := p.lastBefore(seq)
-	return p.rules.Band > 0 && last > 0 && beyond(side, price, last, p.rules.Band)
+// beyondBand reports whether a new order's price was beyond the pair's band just before a record.
+func (p *Pair) beyondBand(side trading.Side, price money.Price, seq uint64) bool {
+	return p.IsBeyondBand(side, price, p.lastBefore(seq))
 }
 
-// IsBound reports whether a price is the furthest within the pair's band just before a record.
-func (p *Pair) IsBound(side trading.Side, bound money.Price, seq uint64) bool {
+// IsBeyondBand reports whether a price is beyond the pair's band of a reference; 0: there is none.
+func (p *Pair) IsBeyondBand(side trading.Side, price, reference money.Price) bool {
+	return p.rules.Band > 0 && reference > 0 && beyond(side, price, reference, p.rules.Band)
+}
+
+// IsBound reports whether a price is the furthest within the pair's band of a reference.
+func (p *Pair) IsBound(side trading.Side, bound, reference money.Price) bool {
 	tick := max(p.rules.Tick, 1)
-	if bound < 1 || bound%tick != 0 || p.BeyondBand(side, bound, seq) {
+	if bound < 1 || bound%tick != 0 || p.IsBeyondBand(side, bound, reference) {
 		return false
 	}
 	if side == trading.Buy {
-		return bound > money.MaxPrice-tick || p.BeyondBand(side, bound+tick, seq)
+		return bound > money.MaxPrice-tick || p.IsBeyondBand(side, bound+tick, reference)
 	}
-	return bound <= tick || p.BeyondBand(side, bound-tick, seq)
+	return bound <= tick || p.IsBeyondBand(side, bound-tick, reference)
 }

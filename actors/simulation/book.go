@@ -24,32 +24,31 @@ type Order struct {
 	ClientID  event.ClientID
 	By        KeyNonce // the client's command that placed it
 
-	//tidy:keep clients look at it, once they send such orders
-	Says trading.Instructions // zero of a plain order
-	//tidy:keep clients look at it, once they send such orders
-	Trigger   trading.Trigger // zero: none; an OCO is among the instructions
-	waits     bool            // it waits outside the book
-	queued    bool            // its trigger was reached, and it is in the pair's queue
-	triggered bool            // it has entered the book by its trigger
-	Shown     money.Amount    // what the book shows of it
-	value     *big.Int        // sum of price x amount of its trades; nil: none or not known
+	Says      trading.Instructions // zero of a plain order
+	trigger   trading.Trigger      // zero: none; an OCO is among the instructions
+	waits     bool                 // it waits outside the book
+	queued    bool                 // its trigger was reached, and it is in the pair's queue
+	triggered bool                 // it has entered the book by its trigger
+	Shown     money.Amount         // what the book shows of it
+	value     *big.Int             // sum of price x amount of its trades; nil: none or not known
 
 	turn     int  // its place among all orders that ever rested in its book
 	unsummed bool // it has traded as a plain order
-	// it is the other half of an OCO without a price: its rest is cancelled
-	enterAtOnce bool
 }
 
 // isPlain reports whether an order never had an instruction.
-func (o *Order) isPlain() bool { return o.Says.IsZero() && o.Trigger == (trading.Trigger{}) }
+func (o *Order) isPlain() bool { return o.Says.IsZero() && o.trigger == (trading.Trigger{}) }
 
 // expires reports whether no trade of the order may have a time.
 func (o *Order) expires(timeUs int64) bool {
 	return o.Says.ExpireUs != 0 && o.Says.ExpireUs <= timeUs
 }
 
-// isStop reports whether the order waits for a trigger, in the book or outside.
-func (o *Order) isStop() bool { return o.waits || o.Says.OCO != (trading.OCO{}) && !o.triggered }
+// IsInstructed reports whether the order has instructions, or a trigger.
+func (o *Order) IsInstructed() bool { return !o.isPlain() }
+
+// IsStop reports whether the order waits for a trigger, in the book or outside.
+func (o *Order) IsStop() bool { return o.waits || o.Says.OCO != (trading.OCO{}) && !o.triggered }
 
 // ends notes why an order with instructions was cancelled. Of a plain one nothing says so.
 func (o *Order) ends(reason trading.Reason) {
@@ -101,8 +100,8 @@ func (b *Book) side(s trading.Side) *[]*Order { return &b.sides[s-1] }
 // Orders returns a side, the order that trades next first.
 func (b *Book) Orders(s trading.Side) []*Order { return *b.side(s) }
 
-// Len returns the number of resting orders.
-func (b *Book) Len() int { return len(b.sides[0]) + len(b.sides[1]) }
+// len returns the number of resting orders.
+func (b *Book) len() int { return len(b.sides[0]) + len(b.sides[1]) }
 
 // clone returns a copy with orders of its own.
 func (b *Book) clone() *Book {
@@ -165,8 +164,26 @@ func (b *Book) levels(s trading.Side) (list []Level) {
 	return list
 }
 
-func (b *Book) depth() [2][]Level {
-	return [2][]Level{b.levels(trading.Buy), b.levels(trading.Sell)}
+// A display is what a book shows: its levels, and its orders by their places.
+type display struct {
+	levels [2][]Level
+	orders [2][]shownOrder
+}
+
+type shownOrder struct {
+	id     uint64
+	price  money.Price
+	amount money.Amount
+}
+
+func (b *Book) display() (d display) {
+	for i, side := range []trading.Side{trading.Buy, trading.Sell} {
+		d.levels[i] = b.levels(side)
+		for _, o := range *b.side(side) {
+			d.orders[i] = append(d.orders[i], shownOrder{o.ID, o.Price, o.Shown})
+		}
+	}
+	return d
 }
 
 // crosses reports whether an order of a side would trade with a resting one at a price.

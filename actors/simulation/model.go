@@ -176,9 +176,10 @@ func (m *Model) applyOperator(r *event.Record) error {
 		if m.Maintenance == r.Maintenance {
 			return fmt.Errorf("maintenance is %+v already", m.Maintenance)
 		}
-		if m.Maintenance = r.Maintenance; !m.Maintenance.On {
+		if m.Maintenance.On && !r.Maintenance.On {
 			m.maintenanceEndUs = r.TimeUs
 		}
+		m.Maintenance = r.Maintenance
 	case event.KindFees:
 		a, p := m.Accounts[r.Fees.Account-1], m.Pairs[r.Pair-1]
 		rates := Rates{r.Fees.Maker, r.Fees.Taker}

@@ -76,9 +76,9 @@ func TestTheModelTakesARightRecord(t *testing.T) {
 		}
 	}
 	p := m.Pairs[0]
-	if p.updateID != 3 || len(m.Rows.Trades) != 2 || len(m.Rows.Orders) != 2 || p.Book.Len() != 1 {
+	if p.updateID != 3 || len(m.Rows.Trades) != 2 || len(m.Rows.Orders) != 2 || p.Book.len() != 1 {
 		t.Errorf("%d updates, %d trades, %d closed and %d open orders", p.updateID,
-			len(m.Rows.Trades), len(m.Rows.Orders), p.Book.Len())
+			len(m.Rows.Trades), len(m.Rows.Orders), p.Book.len())
 	}
 }
 

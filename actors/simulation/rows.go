@@ -54,7 +54,7 @@ func (o *Order) Packed() trading.Packed {
 	if o.isPlain() {
 		return ""
 	}
-	x := trading.Instructed{Instructions: o.Says, Trigger: o.Trigger, Triggered: o.triggered}
+	x := trading.Instructed{Instructions: o.Says, Trigger: o.trigger, Triggered: o.triggered}
 	if o.value != nil {
 		low := new(big.Int).And(o.value, new(big.Int).SetUint64(math.MaxUint64))
 		x.Value = money.BalanceFromBits(new(big.Int).Rsh(o.value, 64).Uint64(), low.Uint64())

@@ -21,7 +21,7 @@ func (m *Model) applyInstructed(r *event.Record) error {
 	x.Says.Prevented, x.Says.Cancelled = nil, 0
 	oco, expires := x.Says.OCO, x.expires(r.TimeUs)
 	band := p.rules.Band
-	beyondBand := p.BeyondBand(o.Side, asked, m.Seq) || band > 0 && oco.Price != 0 &&
+	beyondBand := p.beyondBand(o.Side, asked, m.Seq) || band > 0 && oco.Price != 0 &&
 		beyond(o.Side, oco.Price, oco.Trigger, band)
 	if err := m.takePlace(r, beyondBand && !expires); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (m *Model) applyInstructed(r *event.Record) error {
 		return fmt.Errorf("the other half of order %d waits for %+v, which the last price %v has "+
 			"reached", o.ID, oco, p.lastBefore(m.Seq))
 	}
-	before := p.Book.depth()
+	before := p.Book.display()
 	return m.decide(p, r, x, o.Amount, before)
 }
 
@@ -64,7 +64,7 @@ func possible(x *Order) error {
 
 // decide has an order enter its book with an amount, and compares what becomes of it with a record.
 func (m *Model) decide(p *Pair, r *event.Record, x *Order, amount money.Amount,
-	before [2][]Level) error {
+	before display) error {
 	o := &r.Order
 	k, reason, err := m.outcome(p, x, amount, r.TimeUs)
 	if err != nil {
@@ -82,10 +82,14 @@ func (m *Model) decide(p *Pair, r *event.Record, x *Order, amount money.Amount,
 	if err := m.takePrevented(p, r, k.prevented); err != nil {
 		return err
 	}
-	x.Says.Cancelled = reason
 	for _, own := range r.Instructions.Prevented {
 		own.Before = 0
 		x.Says.Prevented = append(slices.Clone(x.Says.Prevented), own)
+	}
+	if r.Kind == event.KindInstructed {
+		x.Says.Cancelled = reason
+	} else {
+		x.ends(reason)
 	}
 	return m.enter(p, r, x, k, before)
 }
@@ -104,7 +108,10 @@ func (m *Model) outcome(p *Pair, x *Order, amount money.Amount, timeUs int64) (k
 			x.ID, due.ID)
 	}
 	if i.PostOnly {
-		return nothing, p.place(x), nil
+		if reason = p.place(x); reason == 0 && i.IOC { // the other half of an OCO
+			reason = trading.CancelledIOC
+		}
+		return nothing, reason, nil
 	}
 	t := taker{account: x.Account, side: x.Side, limit: x.Price, amount: amount,
 		mode: i.SelfTrade, most: m.maxFills}
@@ -128,7 +135,7 @@ func (m *Model) outcome(p *Pair, x *Order, amount money.Amount, timeUs int64) (k
 		reason = trading.CancelledMaxFills
 	case took.end == endSelfTrade:
 		reason = trading.CancelledSelfTrade
-	case i.IOC || i.Market || x.enterAtOnce:
+	case i.IOC || i.Market:
 		reason = trading.CancelledIOC
 	}
 	return &took, reason, nil
@@ -183,7 +190,7 @@ func (m *Model) applyExpired(r *event.Record) error {
 	if m.Maintenance.On {
 		return fmt.Errorf("orders expire during maintenance")
 	}
-	before := p.Book.depth()
+	before := p.Book.display()
 	for _, e := range r.Expired {
 		if err := m.takeID(p, e.ID); err != nil {
 			return err
@@ -203,15 +210,12 @@ func (m *Model) applyExpired(r *event.Record) error {
 
 // A Moment is what a pair was after a record.
 type Moment struct {
-	seq uint64
-	//tidy:keep clients look at it, once they send such orders
-	Last money.Price    // of the newest trade, 0: there was none
-	Best [2]money.Price // of the buys and of the sells, 0: there are none
-	Open int            // orders, those that wait included
-	//tidy:keep clients look at it, once they send such orders
-	Stops int // orders that wait for a trigger, an OCO included
-	//tidy:keep clients look at it, once they send such orders
-	GTD int // orders that expire
+	seq   uint64
+	Last  money.Price    // of the newest trade, 0: there was none
+	best  [2]money.Price // of the buys and of the sells, 0: there are none
+	Open  int            // orders, those that wait included
+	Stops int            // orders that wait for a trigger, an OCO included
+	GTD   int            // orders that expire
 }
 
 // note keeps what the pair is after the record.
@@ -219,7 +223,7 @@ func (m *Model) note(p *Pair) {
 	n := Moment{seq: m.Seq, Last: p.lastBefore(m.Seq + 1)}
 	for _, o := range p.open() {
 		n.Open++
-		if o.isStop() {
+		if o.IsStop() {
 			n.Stops++
 		}
 		if o.Says.ExpireUs != 0 {
@@ -228,10 +232,16 @@ func (m *Model) note(p *Pair) {
 	}
 	for i, side := range p.Book.sides {
 		if len(side) > 0 {
-			n.Best[i] = side[0].Price
+			n.best[i] = side[0].Price
 		}
 	}
 	p.moments = append(p.moments, n)
+}
+
+// Meets reports whether an order would trade at once.
+func (n Moment) Meets(side trading.Side, limit money.Price) bool {
+	best := n.best[side.Opposite()-1]
+	return best != 0 && crosses(side, limit, best)
 }
 
 // At returns what the pair was after the newest of its records up to a sequence.

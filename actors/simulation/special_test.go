@@ -116,8 +116,8 @@ func TestTheModelTakesOrdersWithInstructions(t *testing.T) {
 	x.us = 1e6 + 20
 	x.takes(event.Record{Kind: event.KindExpired, Pair: 1, TimeUs: x.us, Expired: []event.Expired{
 		{ID: x.id, Order: gtd.Order.ID, Account: 2, Side: trading.Buy, Price: 90e8, Open: coin}}})
-	if p := x.m.Pairs[0]; p.Book.Len() != 1 {
-		t.Errorf("%d orders rest, and only the one that slid should", p.Book.Len())
+	if p := x.m.Pairs[0]; p.Book.len() != 1 {
+		t.Errorf("%d orders rest, and only the one that slid should", p.Book.len())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestTheModelTakesTriggersAndChanges(t *testing.T) {
 	ends := x.amended(2, 101e8, coin+coin/2, coin/2)
 	ends.Amended.Was = event.Was{Price: 101e8, Open: coin / 2}
 	x.takes(cut(ends, trading.Instructions{Cancelled: trading.CancelledAmended}))
-	if p.Book.Len() != 0 || len(p.waiting) != 0 || len(p.queue) != 0 {
+	if p.Book.len() != 0 || len(p.waiting) != 0 || len(p.queue) != 0 {
 		t.Errorf("%+v is left", p)
 	}
 }

@@ -18,13 +18,16 @@ func (p *Pair) Next() uint64 {
 	return p.queue[0]
 }
 
+// Triggering reports whether orders of a pair are in its queue.
+func (m *Model) Triggering(pair uint16) bool { return len(m.Pairs[pair-1].queue) > 0 }
+
 // Queue returns the orders whose triggers were reached, the next one first.
 func (p *Pair) Queue() []uint64 { return p.queue }
 
 // StopIDs returns the orders that wait for a trigger, or in the queue, sorted.
 func (p *Pair) StopIDs() (ids []uint64) {
 	for _, o := range p.open() {
-		if o.isStop() {
+		if o.IsStop() {
 			ids = append(ids, o.ID)
 		}
 	}
@@ -83,8 +86,8 @@ func (o *Order) waitsFor() trading.Trigger {
 	case o.queued:
 		return trading.Trigger{}
 	case o.waits:
-		return o.Trigger
-	case o.isStop():
+		return o.trigger
+	case o.IsStop():
 		return trading.Trigger{Price: o.Says.OCO.Trigger, When: trading.Fall}
 	}
 	return trading.Trigger{}
@@ -133,7 +136,7 @@ func (m *Model) applyStop(r *event.Record) error {
 	o, p, t := &r.Order, m.Pairs[r.Pair-1], r.Trigger
 	band := p.rules.Band
 	x := newOrder(p, r)
-	x.Says, x.Trigger, x.waits = r.Instructions, t, true
+	x.Says, x.trigger, x.waits = r.Instructions, t, true
 	x.Says.Prevented, x.Says.Cancelled = nil, 0
 	if err := m.takePlace(r, band > 0 && beyond(o.Side, o.Price, t.Price, band) &&
 		!x.expires(r.TimeUs)); err != nil {
@@ -181,11 +184,12 @@ func (m *Model) applyTriggered(r *event.Record) error {
 		o.ClientID != x.ClientID:
 		return fmt.Errorf("order %d is triggered as %+v, and is %+v", o.ID, o, x)
 	}
-	before := p.Book.depth()
+	before := p.Book.display()
 	p.remove(x)
 	if oco := x.Says.OCO; oco != (trading.OCO{}) {
 		if x.Price = oco.Price; x.Price == 0 {
-			x.Price, x.enterAtOnce = p.furthest(trading.Sell, oco.Trigger, p.rules.StopCollar), true
+			x.Price = p.furthest(trading.Sell, oco.Trigger, p.rules.StopCollar)
+			x.Says.IOC = true
 		}
 	}
 	x.triggered, x.waits = true, false

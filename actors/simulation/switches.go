@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"exchange/core/event"
@@ -19,8 +18,8 @@ type switchOf struct {
 type armed struct {
 	event.Switch
 	seq uint64 // of the record that armed it
-	// toEnd are the orders that it must have cancelled when it ends. They were open when it armed,
-	// or when it cancelled its first order.
+	// toEnd are the orders that it must have cancelled when it ends. They were open when it was
+	// armed: a wallet may have sent a later one behind the cancels, to a book that was faster.
 	toEnd  []uint64
 	firing bool
 }
@@ -97,8 +96,8 @@ func (m *Model) applyFired(r *event.Record, now *armed) error {
 	}
 	for _, id := range now.toEnd {
 		if o, _ := m.Open(id); o != nil {
-			return fmt.Errorf("the switch of key %d ends, and order %d is open as before", s.Key,
-				id)
+			return fmt.Errorf("the switch of key %d ends, and order %+v is open as before", s.Key,
+				*o)
 		}
 	}
 	delete(m.switches, switchOf{s.Key, s.Session})
@@ -131,14 +130,7 @@ func (m *Model) applySwept(r *event.Record) error {
 	if o, _ := m.Open(c.Order); o != nil && !s.concerns(o) {
 		return fmt.Errorf("the switch %+v cancels order %+v", s.Switch, *o)
 	}
-	if !s.firing {
-		s.firing = true
-		for _, id := range m.openOf(s) {
-			if !slices.Contains(s.toEnd, id) {
-				s.toEnd = append(s.toEnd, id)
-			}
-		}
-	}
+	s.firing = true
 	return m.applyCancel(r)
 }
 
@@ -167,8 +159,6 @@ type mode struct {
 
 // ModesBetween returns the modes that an account's setting may have been between two sequences. A
 // wallet goes by what it has sent on, so the second one may be any later one.
-//
-//tidy:keep clients look at it, once they set modes
 func (a *Account) ModesBetween(from, to uint64) map[trading.SelfTrade]bool {
 	modes, last := map[trading.SelfTrade]bool{}, trading.SelfTradeNone
 	for _, s := range a.modes {

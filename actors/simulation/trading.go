@@ -103,13 +103,13 @@ func (m *Model) Open(id uint64) (*Order, *Pair) {
 // applyOrder applies a plain order.
 func (m *Model) applyOrder(r *event.Record) error {
 	o, p := &r.Order, m.Pairs[r.Pair-1]
-	if err := m.takePlace(r, p.BeyondBand(o.Side, o.Price, m.Seq)); err != nil {
+	if err := m.takePlace(r, p.beyondBand(o.Side, o.Price, m.Seq)); err != nil {
 		return err
 	}
 	if x := p.due(r.TimeUs, 0); x != nil {
 		return fmt.Errorf("order %d may trade, and the time of order %d was up before", o.ID, x.ID)
 	}
-	before := p.Book.depth()
+	before := p.Book.display()
 	k := p.Book.match(taker{account: o.Account, side: o.Side, limit: o.Price, amount: o.Amount,
 		most: m.maxFills})
 	if o.Remaining != k.rest || o.RestCancelled != (k.end == endMaxFills) {
@@ -159,7 +159,7 @@ func newOrder(p *Pair, r *event.Record) *Order {
 
 // enter applies what a record says of an order that has entered its book and has taken k there. The
 // record's order has what remains of it, and whether that rests.
-func (m *Model) enter(p *Pair, r *event.Record, x *Order, k *taking, before [2][]Level) error {
+func (m *Model) enter(p *Pair, r *event.Record, x *Order, k *taking, before display) error {
 	o := &r.Order
 	if err := sameTrades(o.Trades, k.trades); err != nil {
 		return fmt.Errorf("order %d, %v %v at %v: %w", o.ID, o.Side, o.Amount, o.Price, err)
@@ -243,7 +243,7 @@ func (m *Model) applyCancel(r *event.Record) error {
 	default:
 		o.ends(trading.CancelledOwner)
 	}
-	before := p.Book.depth()
+	before := p.Book.display()
 	u := BookUpdate{Several: !o.isPlain(), Cancel: true, ID: c.ID, Cancelled: c.Order,
 		Side: c.Side, Price: c.Price, Remaining: o.Shown}
 	m.takeOut(p, o, r.TimeUs)
@@ -276,18 +276,20 @@ func (m *Model) takeID(p *Pair, id uint64) error {
 	return nil
 }
 
-// countUpdate adds a record that trades, or that changes the depth. No other counts.
-func (m *Model) countUpdate(p *Pair, u *BookUpdate, before [2][]Level) {
+// countUpdate adds a record that trades, or that changes what the book displays: an amount, or the
+// place of an order. No other counts.
+func (m *Model) countUpdate(p *Pair, u *BookUpdate, before display) {
 	m.note(p)
-	after := p.Book.depth()
+	after, same := p.Book.display(), len(u.Trades) == 0
 	for i, side := range []trading.Side{trading.Buy, trading.Sell} {
-		u.Changed = append(u.Changed, changes(side, before[i], after[i])...)
+		same = same && slices.Equal(before.orders[i], after.orders[i])
+		u.Changed = append(u.Changed, changes(side, before.levels[i], after.levels[i])...)
 	}
-	if len(u.Changed) == 0 && len(u.Trades) == 0 {
+	if same {
 		return
 	}
 	p.updateID++
-	u.Seq, u.Sides = m.Seq, after
+	u.Seq, u.Sides = m.Seq, after.levels
 	p.Updates = append(p.Updates, *u)
 }
 

@@ -73,6 +73,24 @@ func (b *Book) Open(side trading.Side) iter.Seq2[trading.Order, Iceberg] {
 	}
 }
 
+// A Displayed order is a resting order as the book displays it, to compare it with itself later.
+// The zero Displayed is of an order that is not in the book.
+type Displayed struct {
+	price  money.Price
+	amount money.Amount // without the hidden part
+	last   bool         // no order at its price trades after it
+}
+
+// Displayed returns what the book displays of an order.
+func (b *Book) Displayed(id uint64) Displayed {
+	n := b.ids.lookup(id, &b.orders)
+	if n == 0 {
+		return Displayed{}
+	}
+	o := b.orders.at(n)
+	return Displayed{b.levels.at(o.level).price, o.remaining, o.next == 0}
+}
+
 // Next returns the order of a side that trades next; false when the side is empty.
 func (b *Book) Next(side trading.Side) (trading.Order, bool) {
 	l := b.side(side)

@@ -5,7 +5,6 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/matching"
-	"exchange/core/money"
 	"exchange/core/trading"
 )
 
@@ -139,11 +138,11 @@ func (s *State) amendInPlace(p *Pair, r *event.Record, was *trading.Order, x *tr
 	if err := left(o, o.Amount-(was.Amount-was.Remaining)); err != nil {
 		return err
 	}
-	hidden, shown := p.Book.Iceberg(o.ID).Hidden, p.displayed(was)
-	is, _ := p.Book.Amend(o.ID, o.Amount, i.Display)
+	hidden, shown := p.Book.Iceberg(o.ID).Hidden, p.Book.Displayed(o.ID)
+	p.Book.Amend(o.ID, o.Amount, i.Display)
 	p.put(o.ID, x)
 	p.moveTrigger(o.ID, x)
-	if p.displayed(&is) != shown {
+	if p.Book.Displayed(o.ID) != shown {
 		e.left(*was, hidden)
 		p.changed(r.TimeUs)
 	}
@@ -153,7 +152,7 @@ func (s *State) amendInPlace(p *Pair, r *event.Record, was *trading.Order, x *tr
 // amendAnew applies a change of a resting order that loses its place: it meets the book again.
 func (s *State) amendAnew(p *Pair, r *event.Record, was *trading.Order, x *trading.Instructed,
 	e *Effects) error {
-	o := &r.Order
+	o, shown := &r.Order, p.Book.Displayed(r.Order.ID)
 	if p.Halted {
 		return fmt.Errorf("order %d loses its place while trading on %s is halted", o.ID, p.Name)
 	}
@@ -165,13 +164,10 @@ func (s *State) amendAnew(p *Pair, r *event.Record, was *trading.Order, x *tradi
 	if err := s.enter(p, r, o.Amount-(was.Amount-was.Remaining), was.TimeUs, e); err != nil {
 		return err
 	}
-	p.changed(r.TimeUs)
+	if len(o.Trades) > 0 || len(r.Instructions.Prevented) > 0 || p.Book.Displayed(o.ID) != shown {
+		p.changed(r.TimeUs)
+	}
 	return nil
-}
-
-// displayed returns how much the book displays of an order in it.
-func (p *Pair) displayed(o *trading.Order) money.Amount {
-	return o.Remaining - p.Book.Iceberg(o.ID).Hidden
 }
 
 // moveTrigger lets the other half of a resting order wait for what it says.

@@ -262,7 +262,7 @@ func (d *decider) trigger(r event.Record, p *Pair) event.Record {
 			o.Price, i.IOC = max(1, i.OCO.Trigger*9/10), true
 		}
 	}
-	t.Triggered = true
+	t.Triggered, t.IOC = true, i.IOC
 	if i.PostOnly && book.Crosses(o.Side, o.Price) {
 		slid, ok := book.Slide(o.Side, o.Price, 1)
 		if i.Asked == 0 || !ok {

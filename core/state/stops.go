@@ -76,7 +76,7 @@ func (s *State) triggered(p *Pair, r *event.Record, e *Effects) error {
 			"maintenance (%v)", o.ID, p.Name, p.Halted, s.maintenance.On)
 	}
 	p.Stops.Remove(o.ID)
-	was := head.Order
+	was, shown := head.Order, p.Book.Displayed(o.ID)
 	if head.Rests {
 		was, _, _ = p.takeOut(o.ID, e)
 	}
@@ -92,10 +92,11 @@ func (s *State) triggered(p *Pair, r *event.Record, e *Effects) error {
 	}
 	x.Triggered = true
 	x.Instructions = withPrevented(x.Instructions, i.Prevented)
+	x.IOC = i.IOC // the other half of an order has no price of its own
 	if err := s.enter(p, r, was.Remaining, was.TimeUs, e); err != nil {
 		return err
 	}
-	if head.Rests || len(o.Trades) > 0 || len(i.Prevented) > 0 || o.Rests() {
+	if len(o.Trades) > 0 || len(i.Prevented) > 0 || p.Book.Displayed(o.ID) != shown {
 		p.changed(r.TimeUs)
 	}
 	return nil

@@ -70,7 +70,7 @@ func (c *Call) appendSwitch(b []byte, s *event.Switch) []byte {
 		return append(b, `{"timeout":0,"cancel_at":null}`...)
 	}
 	b = strconv.AppendUint(append(b, `{"timeout":`...), uint64(s.Seconds), 10)
-	b = encode.Seconds(append(b, `,"cancel_at":`...), s.DueUs)
+	b = encode.Seconds(append(b, `,"cancel_at":`...), c.engine.SwitchFires(s.DueUs))
 	if s.Pair != 0 {
 		b = encode.Text(append(b, `,"pair":`...), c.engine.Market(s.Pair).Name)
 	}
