@@ -121,12 +121,15 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 func (c *recordedClient) drawOwn() lineartest.Operation {
 	r := c.r
 	o := lineartest.Operation{Account: c.account}
-	switch n := c.random.IntN(24); {
-	case n < 6:
+	switch n := c.random.IntN(27); {
+	case n < 6, n > 23:
 		if k, ok := c.pick(r.orders); ok {
-			o.Kind, o.Order = lineartest.Cancel, k
-			if n < 2 {
+			o.Kind, o.Order, o.Named = lineartest.Cancel, k, c.random.IntN(3) == 0
+			switch {
+			case n < 2 || r.taking[k]: // one that never rested is not cancelled, for sure
 				o.Kind = lineartest.ReadOrder
+			case n > 23:
+				c.drawAmend(&o)
 			}
 			o.Pair = r.pairOf[k]
 			return o
@@ -160,6 +163,23 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 	return c.drawOrder(o)
 }
 
+// drawAmend makes an amend of a cancel. No order has an amount above that of an amended one, so an
+// amend never ends an order.
+func (c *recordedClient) drawAmend(o *lineartest.Operation) {
+	o.Kind = lineartest.Amend
+	switch c.random.IntN(3) {
+	case 0:
+		o.Amount = amendedAmount
+	case 1:
+		o.Price, o.Amount = 98+c.random.Int64N(5), amendedAmount
+	default:
+		o.Price = 98 + c.random.Int64N(5)
+	}
+}
+
+// amendedAmount is above the amount of each new order.
+const amendedAmount = 5
+
 // drawOrder returns a new order, or one with the client order id of another.
 func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation {
 	r := c.r
@@ -169,7 +189,10 @@ func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation 
 	}
 	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.random.IntN(lineartest.Pairs),
 		c.random.IntN(2) == 0
-	o.Price, o.Amount = 98+c.random.Int64N(5), 1+c.random.Int64N(4)
+	o.Price, o.Amount = 98+c.random.Int64N(5), 1+c.random.Int64N(amendedAmount-1)
+	if c.random.IntN(4) == 0 {
+		o.Force = lineartest.Force(1 + c.random.IntN(2))
+	}
 	if !again {
 		r.sent = append(r.sent, known{account: o.Account, number: number})
 	}
@@ -351,6 +374,7 @@ func isRefused(err error) bool {
 func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 	order, withdrawal uint64) (*Command, error) {
 	amount := money.Amount(o.Amount) * coin
+	named, _ := event.NewClientID(strconv.Itoa(o.Order))
 	switch o.Kind {
 	case lineartest.Place:
 		wish := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell,
@@ -358,10 +382,23 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 		if o.Buy {
 			wish.Side = trading.Buy
 		}
-		wish.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
+		wish.ClientID = named
+		if o.Force != lineartest.Rests {
+			wish.Special = &SpecialRequest{Instructions: trading.Instructions{
+				IOC: o.Force == lineartest.IOC, FOK: o.Force == lineartest.FOK}}
+		}
 		return e.Place(key, o.Nonce, wish)
 	case lineartest.Cancel:
+		if o.Named {
+			return e.CancelNamed(key, o.Nonce, named)
+		}
 		return e.Cancel(key, o.Nonce, order)
+	case lineartest.Amend:
+		change := &AmendRequest{Order: order, Price: money.Price(o.Price) * 1e8, Amount: amount}
+		if o.Named {
+			change.Order, change.ClientID = 0, named
+		}
+		return e.Amend(key, o.Nonce, change)
 	case lineartest.CancelAll:
 		var pair *directory.Pair
 		if o.Pair != lineartest.AllPairs {
@@ -428,17 +465,16 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	switch o.Kind {
 	case lineartest.Place:
 		made := &c.Record().Order
-		result.ID, result.Remains = made.ID, coins(made.Remaining.Balance())
-		r.numbers[made.ID] = o.Order
-		for _, t := range made.Trades {
-			result.Trades = append(result.Trades,
-				lineartest.Trade{ID: t.ID, Maker: r.numbers[t.Maker], Price: int64(t.Price) / 1e8,
-					Amount: coins(t.Amount.Balance())})
-		}
+		r.entered(&result, made)
+		result.ID, r.numbers[made.ID] = made.ID, o.Order
 		r.orders, r.pairOf[o.Order] = append(r.orders, known{o.Account, o.Order, made.ID}), o.Pair
-		if result.Remains == 0 {
+		r.taking[o.Order] = o.Force != lineartest.Rests
+		if result.Remains == 0 || r.taking[o.Order] {
 			r.closed[o.Order] = true
 		}
+	case lineartest.Amend:
+		r.entered(&result, &c.Record().Order)
+		result.ID = c.Record().Amended.ID
 	case lineartest.Cancel:
 		result.ID, result.Remains = c.Record().Cancel.ID,
 			coins(c.Record().Cancel.Remaining.Balance())
@@ -451,6 +487,16 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 		r.confirmed = append(r.confirmed, known{account: o.Account, number: o.Withdrawal})
 	}
 	return result
+}
+
+// entered returns what has become of an order that was placed or amended.
+func (r *recording) entered(result *lineartest.Result, o *event.Order) {
+	result.Remains = coins(o.Remaining.Balance())
+	for _, t := range o.Trades {
+		result.Trades = append(result.Trades,
+			lineartest.Trade{ID: t.ID, Maker: r.numbers[t.Maker], Price: int64(t.Price) / 1e8,
+				Amount: coins(t.Amount.Balance())})
+	}
 }
 
 // units returns an amount of money as the history has it.

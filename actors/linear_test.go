@@ -226,6 +226,34 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 		}
 		return true
 	},
+	"an amend without its trades": func(_ []*lineartest.Recorded, o *lineartest.Recorded) bool {
+		had := isDone(o, lineartest.Amend) && len(o.Result.Trades) > 0
+		o.Result.Trades = nil
+		return had
+	},
+	"an amend that changes another amount": func(_ []*lineartest.Recorded,
+		o *lineartest.Recorded) bool {
+		o.Result.Remains++
+		return isDone(o, lineartest.Amend)
+	},
+	"an order filled in part that must not be": func(_ []*lineartest.Recorded,
+		o *lineartest.Recorded) bool {
+		had := isDone(o, lineartest.Place) && o.Operation.Force == lineartest.FOK &&
+			o.Result.Remains > 1
+		o.Result.Remains--
+		return had
+	},
+	"an order that rests and must not": func(_ []*lineartest.Recorded,
+		o *lineartest.Recorded) bool {
+		for i := range o.Result.Orders {
+			if row := &o.Result.Orders[i]; o.Operation.Kind == lineartest.ReadOrder &&
+				row.Status == lineartest.Cancelled {
+				row.Status = lineartest.Open
+				return true
+			}
+		}
+		return false
+	},
 	"a repeated id that is answered with another order": func(all []*lineartest.Recorded,
 		o *lineartest.Recorded) bool {
 		had := o.Result.Outcome == lineartest.RefusedRepeated &&

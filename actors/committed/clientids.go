@@ -44,7 +44,7 @@ func (d *Door) LookUpClientID(account uint32, id event.ClientID,
 	pending := d.looks.begin(ownName{account, name})
 	order, placedUs, watermark := c.named.newest(account, name)
 	if order == 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), d.limits.Patience/2)
+		ctx, cancel := context.WithTimeout(context.Background(), d.patience()/2)
 		defer cancel()
 		o, err := d.history.ClientOrder(ctx, watermark, account, name)
 		if err != nil && !errors.Is(err, persistence.ErrNotFound) {
@@ -111,7 +111,7 @@ func (d *Door) awaitLooks(q *NamedOrder) bool {
 	if len(pending) == 0 {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), d.limits.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), d.patience())
 	defer cancel()
 	return d.scheduler.Until(ctx, d.dead, func() bool {
 		return !slices.ContainsFunc(pending, func(l *PendingLook) bool { return !l.ended.Load() })

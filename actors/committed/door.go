@@ -30,7 +30,12 @@ type Door struct {
 	completing atomic.Int64 // of them, reads that complete the answer to a command
 	private    accountReads // private reads in flight
 	looks      pendingLooks // for client order ids
+	// until a read is given up; SetPatience changes it while others read
+	wait atomic.Int64
 }
+
+// patience returns for how long a read waits.
+func (d *Door) patience() time.Duration { return time.Duration(d.wait.Load()) }
 
 // ReadLimits bound reads.
 type ReadLimits struct {
@@ -62,8 +67,10 @@ const (
 // NewDoor makes the door to a committed side. A read is given up when dead is closed.
 func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{},
 	limits ReadLimits, store persistence.History) *Door {
-	return &Door{side: side, host: host, scheduler: s, dead: dead, limits: limits,
+	d := &Door{side: side, host: host, scheduler: s, dead: dead, limits: limits,
 		meter: side.meter, history: watched{store, side.meter}}
+	d.wait.Store(int64(limits.Patience))
+	return d
 }
 
 // beginRead takes a slot among the reads in flight, which endRead gives back. A read that completes

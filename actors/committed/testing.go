@@ -48,7 +48,7 @@ func ReadNonces(c *Side) int { return len(c.readNonces) }
 func SetSnapshots(c *Side, p SnapshotPolicy) { c.snapshot = p }
 
 // SetPatience says for how long reads wait: for tests of package actors.
-func SetPatience(d *Door, patience time.Duration) { d.limits.Patience = patience }
+func SetPatience(d *Door, patience time.Duration) { d.wait.Store(int64(patience)) }
 
 // Reading returns the number of reads in flight that complete no command: for tests of package
 // actors.

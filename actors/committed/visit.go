@@ -82,7 +82,7 @@ func (v *visit) ask(q Question) error {
 		}
 	}
 	d.side.root.Send(to, r)
-	if !d.scheduler.Await(r.reply, d.dead, r.timer, d.limits.Patience) {
+	if !d.scheduler.Await(r.reply, d.dead, r.timer, d.patience()) {
 		if r.leave() {
 			d.meter.UnansweredReads.Add(1)
 			return ErrTimeout

@@ -314,6 +314,80 @@ var plantedErrors = []struct {
 		func(r *Result) { r.Trades[0].Maker = 8 }},
 }
 
+// special is a right history of orders that do not rest, and of amends.
+func special() *script {
+	s := newScript()
+	s.did("", Operation{Kind: Deposit, Account: 0, Amount: 10}, Result{})
+	s.did("", Operation{Kind: Deposit, Account: 1, Currency: 1, Amount: 1000}, Result{})
+	s.did("", Operation{Kind: Place, Account: 0, Order: 1, Price: 100, Amount: 2},
+		Result{ID: 1, Remains: 2})
+	s.did("", Operation{Kind: Place, Account: 0, Order: 2, Price: 101, Amount: 3},
+		Result{ID: 2, Remains: 3})
+	s.did("fok", Operation{Kind: Place, Account: 1, Order: 3, Buy: true, Price: 100, Amount: 3,
+		Force: FOK}, Result{ID: 3, Remains: 3})
+	s.did("ioc", Operation{Kind: Place, Account: 1, Order: 4, Buy: true, Price: 100, Amount: 3,
+		Force: IOC}, Result{ID: 4, Remains: 1, Trades: []Trade{{1, 1, 100, 2}}})
+	s.did("book", Operation{Kind: ReadBook},
+		Result{Levels: [2][]Level{nil, {{101, 3}}}, UpdateID: 3})
+	s.did("ended", Operation{Kind: ReadOrder, Account: 1, Order: 4},
+		Result{Orders: []OrderRow{{4, 4, Cancelled, 1}}})
+	s.did("", Operation{Kind: Place, Account: 1, Order: 5, Buy: true, Price: 98, Amount: 1},
+		Result{ID: 5, Remains: 1})
+	s.did("larger", Operation{Kind: Amend, Account: 1, Order: 5, Amount: 5},
+		Result{ID: 6, Remains: 5})
+	s.did("no change", Operation{Kind: Amend, Account: 1, Order: 5, Price: 98},
+		Result{ID: 7, Remains: 5})
+	s.did("too much", Operation{Kind: Amend, Account: 1, Order: 5, Price: 161},
+		Result{Outcome: RefusedFunds})
+	s.did("amend", Operation{Kind: Amend, Account: 1, Order: 5, Price: 101},
+		Result{ID: 8, Remains: 2, Trades: []Trade{{2, 2, 101, 3}}})
+	s.did("reserve", Operation{Kind: ReadWallet, Account: 1},
+		Result{Funds: Wallet{{49_900, 0}, {4_970_000, 2_020_000}, {}}})
+	s.did("late", Operation{Kind: Amend, Account: 0, Order: 2, Price: 99},
+		Result{Outcome: RefusedState})
+	s.Settle()
+	return s
+}
+
+// specialErrors change the result of a named operation of the special history.
+var specialErrors = []struct {
+	planted, of string
+	change      func(r *Result)
+}{
+	{"a fok order that trades in part", "fok",
+		func(r *Result) { r.Remains, r.Trades = 1, []Trade{{1, 1, 100, 2}} }},
+	{"an ioc order that takes nothing", "ioc", func(r *Result) { r.Remains, r.Trades = 3, nil }},
+	{"an ioc order that rests", "ended",
+		func(r *Result) { r.Orders = []OrderRow{{4, 4, Open, 1}} }},
+	{"the rest of an ioc order in the book", "book",
+		func(r *Result) { r.Levels[0] = []Level{{100, 1}} }},
+	{"an order without effect that is counted", "book", func(r *Result) { r.UpdateID = 4 }},
+	{"an amend that changes nothing", "larger", func(r *Result) { r.Remains = 1 }},
+	{"an amend that is refused though there are funds", "larger",
+		func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
+	{"an amend that takes more than there is", "too much",
+		func(r *Result) { *r = Result{Outcome: Done, ID: 8, Remains: 5} }},
+	{"an amend that trades at its own price", "amend",
+		func(r *Result) { r.Trades = []Trade{{2, 2, 102, 3}} }},
+	{"an amend that meets nothing", "amend", func(r *Result) { r.Remains, r.Trades = 5, nil }},
+	{"a reserve that an amend leaks", "reserve", func(r *Result) { r.Funds[1].Reserve += 10_000 }},
+	{"an amend of an order that is filled", "late",
+		func(r *Result) { *r = Result{Outcome: Done, ID: 9, Remains: 1} }},
+}
+
+func TestPlantedErrorsOfSpecialOrdersAreFound(t *testing.T) {
+	if err := special().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range specialErrors {
+		s := special()
+		p.change(&s.named[p.of].Result)
+		if !isWrong(s) {
+			t.Errorf("%s is not found", p.planted)
+		}
+	}
+}
+
 // A check that accepts everything would prove nothing.
 func TestPlantedErrorsAreFound(t *testing.T) {
 	find := func(planted string, s *script) {

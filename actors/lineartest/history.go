@@ -28,9 +28,10 @@ type Kind uint8
 
 // The kinds of operations. Those with a key name Account, Key and Nonce, too.
 const (
-	Place             Kind = iota // an order, with a key: Pair, Order, Buy, Price, Amount
-	Cancel                        // with a key: Pair, Order
+	Place             Kind = iota // an order, with a key: Pair, Order, Buy, Price, Amount, Force
+	Cancel                        // with a key: Pair, Order, Named
 	CancelAll                     // with a key: Pair, or AllPairs
+	Amend                         // with a key: Pair, Order, Named, Price, Amount; 0 stays
 	ReadOrder                     // with a key: Order. Gives Orders, at most one
 	ReadOpen                      // with a key. Gives Orders, all open ones in any order
 	ReadBook                      // Pair. Gives Levels and UpdateID
@@ -49,7 +50,7 @@ const (
 	Restart                       // of the exchange, which may forget the nonces of reads
 )
 
-var kindNames = [...]string{"place", "cancel", "cancel all", "read order",
+var kindNames = [...]string{"place", "cancel", "cancel all", "amend", "read order",
 	"read open orders", "read book",
 	"deposit", "withdraw", "confirm", "cancel withdrawal", "approve", "refuse", "read wallet",
 	"read pending withdrawals", "create key", "revoke key", "freeze", "read keys", "restart"}
@@ -73,7 +74,7 @@ const (
 // Needs returns the permission that an operation's key must have, or 0 if no key signs it.
 func (k Kind) Needs() uint8 {
 	switch k {
-	case Place, Cancel, CancelAll:
+	case Place, Cancel, CancelAll, Amend:
 		return MayTrade
 	case Withdrawal, ConfirmWithdrawal, CancelWithdrawal:
 		return MayWithdraw
@@ -96,11 +97,23 @@ type Operation struct {
 	Order       int
 	Withdrawal  int
 	Buy         bool
+	Force       Force
+	Named       bool // the order is named by its client order id
 	On          bool
 	Currency    int // below Currencies
 	Price       int64
-	Amount      int64
+	Amount      int64 // of an Amend: at least that of the order
 }
+
+// A Force says what becomes of the part of a new order that trades with no other.
+type Force uint8
+
+// The forces. A market order is an IOC at its worst price.
+const (
+	Rests Force = iota
+	IOC         // it is cancelled
+	FOK         // nothing of the order trades, and all of it is cancelled
+)
 
 // An Outcome is how an operation ended.
 type Outcome uint8
@@ -132,10 +145,12 @@ func (o Outcome) byKey() bool { return o >= RefusedKey }
 // A Result is what a client was told.
 type Result struct {
 	Outcome Outcome
-	// ID of the order, of the cancel, or of the order that has the client order id; 0: not told
+	// ID of the order, of the cancel, of the amend, or of the order that has the client order id;
+	// 0: not told
 	ID     uint64
-	Trades []Trade // of a placed order, in their order
-	// Remains of a placed order is what rests; of a cancelled one what was released, -1: not told
+	Trades []Trade // of a placed or amended order, in their order
+	// Remains of a placed or amended order is what has not traded; of a cancelled one what was
+	// released, -1: not told
 	Remains   int64
 	Cancelled []uint64   // of a cancel of all: the ids of the orders
 	Orders    []OrderRow // of a read

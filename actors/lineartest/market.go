@@ -86,6 +86,8 @@ func (s *market) step(p *part) bool {
 		return s.cancel(p)
 	case CancelAll:
 		return s.cancelAll(p)
+	case Amend:
+		return s.amend(p)
 	case Deposit:
 		s.wallets[o.Account][o.Currency].Balance += o.Amount * Unit
 		s.noteCredit(p, o.Account, o.Currency, o.Amount*Unit)

@@ -50,20 +50,94 @@ func (s *market) place(p *part) bool {
 		!s.reserve(o.Account, spends(o.Pair, o.Buy), need), !s.takeID(p):
 		return false
 	}
-	s.updates[o.Pair]++
 	taker := order{number: o.Order, account: o.Account, pair: o.Pair, buy: o.Buy, status: Open,
-		turn: s.updates[o.Pair], price: o.Price, amount: o.Amount, remains: o.Amount, id: p.id}
-	trades := s.match(p, &taker)
-	s.set(taker)
-	if r.Outcome == Unknown {
+		price: o.Price, amount: o.Amount, remains: o.Amount, id: p.id}
+	return s.enter(p, &taker)
+}
+
+// enter matches an order that is in no book, ends what is left of it if it may not rest, and
+// compares its trades and remains with the result. The update id counts an order that has traded or
+// rests.
+func (s *market) enter(p *part, taker *order) bool {
+	var trades []Trade
+	if p.o.Force != FOK || s.available(taker) >= taker.remains {
+		trades = s.match(p, taker)
+	}
+	if p.o.Force != Rests && taker.remains > 0 {
+		s.release(p, taker)
+		taker.status = Cancelled
+	}
+	if len(trades) > 0 || taker.status == Open {
+		s.updates[taker.pair]++
+	}
+	taker.turn = s.updates[taker.pair]
+	s.set(*taker)
+	if p.r.Outcome == Unknown {
 		return true
 	}
-	return r.Remains == taker.remains &&
-		slices.EqualFunc(trades, r.Trades, func(want, told Trade) bool {
+	return p.r.Remains == taker.remains &&
+		slices.EqualFunc(trades, p.r.Trades, func(want, told Trade) bool {
 			return want.Price == told.Price && want.Amount == told.Amount &&
 				(told.Maker == 0 || told.Maker == want.Maker) &&
-				s.takeTradeID(o.Pair, told.ID)
+				s.takeTradeID(taker.pair, told.ID)
 		})
+}
+
+// available returns the amount that an order could trade at once.
+func (s *market) available(taker *order) (amount int64) {
+	for _, m := range s.orders {
+		if m.status == Open && m.pair == taker.pair && m.buy != taker.buy &&
+			(taker.buy && m.price <= taker.price || !taker.buy && m.price >= taker.price) {
+			amount += m.remains
+		}
+	}
+	return amount
+}
+
+// amend changes the price of an open order, or makes its amount larger: it enters its book anew.
+// With neither it stays where it is.
+func (s *market) amend(p *part) bool {
+	o, r, c := p.o, p.r, s.order(p.o.Order)
+	open := c != nil && c.status == Open
+	if r.Outcome == RefusedState || !open {
+		return r.Outcome == RefusedState && !open
+	}
+	is := *c
+	is.price, is.amount = cmp.Or(o.Price, c.price), cmp.Or(o.Amount, c.amount)
+	is.remains += is.amount - c.amount
+	currency, most := spends(c.pair, c.buy), amendNeeds(c, &is)
+	f := &s.wallets[c.account][currency]
+	switch {
+	case r.Outcome == RefusedFunds:
+		return s.mayRefuse(p, o.Account, currency, most)
+	case is.amount < c.amount, r.Outcome != Done && r.Outcome != Unknown, !s.takeID(p):
+		return false
+	case is.price == c.price && is.amount == c.amount:
+		s.noteCredit(p, c.account, currency, most)
+		return r.Outcome == Unknown || len(r.Trades) == 0 && r.Remains == c.remains
+	}
+	more := is.holds(is.remains) - c.holds(c.remains)
+	if f.Balance-f.Reserve < more {
+		return false
+	}
+	f.Reserve += more
+	s.noteCredit(p, c.account, currency, most-more)
+	return s.enter(p, &is)
+}
+
+// holds returns the money that an order reserves for an amount of it.
+func (c *order) holds(amount int64) int64 {
+	if c.buy {
+		amount *= c.price
+	}
+	return amount * Unit
+}
+
+// amendNeeds returns what a wallet sets aside for a change: the most that it can need beside the
+// order's reserve, whatever of the order is filled meanwhile.
+func amendNeeds(was, is *order) int64 {
+	most := max(0, is.holds(is.amount)-was.holds(was.amount))
+	return max(most, is.holds(is.amount-was.amount))
 }
 
 // takeID reports whether the operation's id, if a client was told it, is the next of its pair.
@@ -188,16 +262,17 @@ func (s *market) cancelAll(p *part) bool {
 
 // close cancels an open order and releases what it had reserved.
 func (s *market) close(p *part, c order) {
-	released := c.remains * Unit
-	if c.buy {
-		released *= c.price
-	}
-	currency := spends(c.pair, c.buy)
-	s.wallets[c.account][currency].Reserve -= released
-	s.noteCredit(p, c.account, currency, released)
+	s.release(p, &c)
 	c.status = Cancelled
 	s.set(c)
 	s.updates[c.pair]++
+}
+
+// release ends the reserve of what remains of an order.
+func (s *market) release(p *part, c *order) {
+	released, currency := c.holds(c.remains), spends(c.pair, c.buy)
+	s.wallets[c.account][currency].Reserve -= released
+	s.noteCredit(p, c.account, currency, released)
 }
 
 // is reports whether a read showed the order as it is.
