@@ -291,8 +291,9 @@ var plainFaults = []plantedFault{
 		"		return bound - bound%tick\n",
 		"		if FAULT {\n			return bound\n		}\n		return bound - " +
 			"bound%tick\n"},
-	{"a restart forgets the last price", "actors/book.go", "last: market.Market.Last(),",
-		"last: map[bool]money.Price{false: market.Market.Last()}[FAULT],"},
+	{"a restart forgets the last price", "actors/book.go",
+		"	for stop := range market.Stops.All() {\n",
+		"	if FAULT {\n		b.last = 0\n	}\n	for stop := range market.Stops.All() {\n"},
 	{"a client order id is free while its order is open", "actors/wallet_ids.go",
 		"open := w.clientIDs.Order(id); open {", "open := w.clientIDs.Order(id); open && !FAULT {"},
 	{"a client order id is free when its order closes", "actors/committed/clientids.go",
@@ -459,8 +460,10 @@ var plainFaults = []plantedFault{
 		"			if !FAULT {\n				g.revoked[k.Key.Key] = " +
 			"accounts[k.Account-1]\n			}\n"},
 	{"a restart forgets the client order ids of open orders", "actors/wallet.go",
-		"clientIDs: a.ClientIDs.Clone()}",
-		"clientIDs: map[bool]ledger.ClientIDs{false: a.ClientIDs.Clone()}[FAULT]}"},
+		"	w.recoverOrders(a, committed.State())\n",
+		"	if FAULT {\n		empty := new(wallet)\n		" +
+			"w.clientIDs = empty.clientIDs\n	}\n" +
+			"	w.recoverOrders(a, committed.State())\n"},
 	{"a restart forgets withdrawals", "actors/wallet.go", "			w.pending[d.ID] = &copied\n",
 		"			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
 	{"a restart forgets which accounts are frozen", "actors/registry.go",
