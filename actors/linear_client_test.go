@@ -126,7 +126,7 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		if k, ok := c.pick(r.orders); ok {
 			o.Kind, o.Order, o.Named = lineartest.Cancel, k, c.random.IntN(3) == 0
 			switch {
-			case n < 2 || r.taking[k]: // one that never rested is not cancelled, for sure
+			case n < 2 || forceOf(k) != lineartest.Rests: // a cancel of it would do nothing
 				o.Kind = lineartest.ReadOrder
 			case n > 23:
 				c.drawAmend(&o)
@@ -190,13 +190,22 @@ func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation 
 	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.random.IntN(lineartest.Pairs),
 		c.random.IntN(2) == 0
 	o.Price, o.Amount = 98+c.random.Int64N(5), 1+c.random.Int64N(amendedAmount-1)
-	if c.random.IntN(4) == 0 {
-		o.Force = lineartest.Force(1 + c.random.IntN(2))
-	}
+	o.Force = forceOf(number)
 	if !again {
 		r.sent = append(r.sent, known{account: o.Account, number: number})
 	}
 	return o
+}
+
+// forceOf returns what becomes of the rest of an order: of one in four it is cancelled.
+func forceOf(number int) lineartest.Force {
+	switch number % 8 {
+	case 0:
+		return lineartest.IOC
+	case 1:
+		return lineartest.FOK
+	}
+	return lineartest.Rests
 }
 
 // pick chooses one of the account's newest.
@@ -468,8 +477,7 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 		r.entered(&result, made)
 		result.ID, r.numbers[made.ID] = made.ID, o.Order
 		r.orders, r.pairOf[o.Order] = append(r.orders, known{o.Account, o.Order, made.ID}), o.Pair
-		r.taking[o.Order] = o.Force != lineartest.Rests
-		if result.Remains == 0 || r.taking[o.Order] {
+		if result.Remains == 0 || o.Force != lineartest.Rests {
 			r.closed[o.Order] = true
 		}
 	case lineartest.Amend:

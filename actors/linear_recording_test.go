@@ -126,7 +126,6 @@ type recording struct {
 	keys        []known        // that were asked for beside each client's own
 	frozen      map[int]bool   // accounts, as was asked for last
 	closed      map[int]bool   // orders that were seen closed
-	taking      map[int]bool   // orders that never rest
 	// reads that were refused because the engine was not sure of its store
 	notConfirmed  int
 	answeredReads int // private ones
@@ -176,7 +175,7 @@ func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options))
 		random: rand.New(rand.NewPCG(seed, 1)), calm: true, patience: make(chan struct{}),
 		crash: make(chan struct{}, 1), down: make(chan struct{}), numbers: map[uint64]int{},
 		pairOf: map[int]int{}, nonces: map[int]uint64{}, frozen: map[int]bool{},
-		closed: map[int]bool{}, taking: map[int]bool{}}
+		closed: map[int]bool{}}
 	r.history.Fees = recordedFees
 	r.up = sync.NewCond(&r.mu)
 	r.store, r.e = r.open()

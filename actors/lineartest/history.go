@@ -105,7 +105,8 @@ type Operation struct {
 	Amount      int64 // of an Amend: at least that of the order
 }
 
-// A Force says what becomes of the part of a new order that trades with no other.
+// A Force says what becomes of the part of a new order that trades with no other. All operations
+// that place an order of one number have the same.
 type Force uint8
 
 // The forces. A market order is an IOC at its worst price.

@@ -98,18 +98,20 @@ func (s *market) available(taker *order) (amount int64) {
 // With neither it stays where it is.
 func (s *market) amend(p *part) bool {
 	o, r, c := p.o, p.r, s.order(p.o.Order)
-	open := c != nil && c.status == Open
-	if r.Outcome == RefusedState || !open {
-		return r.Outcome == RefusedState && !open
+	if c == nil {
+		return r.Outcome == RefusedState
 	}
 	is := *c
 	is.price, is.amount = cmp.Or(o.Price, c.price), cmp.Or(o.Amount, c.amount)
 	is.remains += is.amount - c.amount
 	currency, most := spends(c.pair, c.buy), amendNeeds(c, &is)
-	f := &s.wallets[c.account][currency]
+	open, f := c.status == Open, &s.wallets[c.account][currency]
 	switch {
-	case r.Outcome == RefusedFunds:
+	case r.Outcome == RefusedFunds: // its wallet may not know yet that the order is filled
 		return s.mayRefuse(p, o.Account, currency, most)
+	case r.Outcome == RefusedState || !open:
+		s.noteCredit(p, c.account, currency, most) // the wallet may have set it aside until then
+		return r.Outcome != Done && !open
 	case is.amount < c.amount, r.Outcome != Done && r.Outcome != Unknown, !s.takeID(p):
 		return false
 	case is.price == c.price && is.amount == c.amount:

@@ -165,8 +165,8 @@ func (h *History) ofCancelAll(s span) (parts []span) {
 		one(number)
 	}
 	for _, r := range h.events {
-		if o := &r.Operation; !r.forgotten && o.Kind == Place && o.Account == s.o.Account &&
-			s.o.concerns(o.Pair) &&
+		if o := &r.Operation; !r.forgotten && o.Kind == Place && o.Force == Rests &&
+			o.Account == s.o.Account && s.o.concerns(o.Pair) &&
 			!slices.Contains(candidates, o.Order) && r.call < s.end {
 			candidates = append(candidates, o.Order)
 			if r.Result.Outcome == Done && r.Result.Remains > 0 && r.end < s.call &&
