@@ -226,11 +226,6 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 		}
 		return true
 	},
-	"an amend without its trades": func(_ []*lineartest.Recorded, o *lineartest.Recorded) bool {
-		had := isDone(o, lineartest.Amend) && len(o.Result.Trades) > 0
-		o.Result.Trades = nil
-		return had
-	},
 	"an amend that changes another amount": func(_ []*lineartest.Recorded,
 		o *lineartest.Recorded) bool {
 		o.Result.Remains++

@@ -251,7 +251,8 @@ var plainFaults = []plantedFault{
 			"{\n			w.leavesBook(w.open.Pair(id))\n		}\n"},
 	{"a start counts no open orders by book", "actors/wallet_special.go",
 		"		w.entersBook(order.Pair)\n",
-		"		if !FAULT {\n			w.entersBook(order.Pair)\n		}\n"},
+		"		if !FAULT {\n			w.entersBook(order.Pair)\n		} else if " +
+			"w.inBook == nil {\n			w.inBook = map[uint16]ordersInBook{}\n		}\n"},
 	{"a cancel of all leaves the oldest order", "actors/cancelall.go",
 		"	slices.Reverse(s.ids) // oldest first\n",
 		"	if slices.Reverse(s.ids); FAULT && len(s.ids) > 1 {\n		s.ids = " +
@@ -562,7 +563,7 @@ var plainFaults = []plantedFault{
 var onlyPlanted = flag.String("planted", "", "plant only faults with this text in their names")
 
 // plantedSeeds is how many seeds are played, at most, until a planted fault is found.
-const plantedSeeds = 600
+const plantedSeeds = 1500
 
 // unplantedSeeds is how many are played without one. They run here, in a build without the race
 // detector, because it has nothing to find where one goroutine runs at a time, and is several times
