@@ -235,6 +235,7 @@ func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
 		result, err := send()
 		answers <- answer{result, err}
 	}()
+	var unanswered *committed.HistoryError
 	select {
 	case <-patience:
 		go func() { // the client is not told how it ended, and the history that it did
@@ -248,8 +249,9 @@ func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
 			noted.End(a.result)
 			c.count(&o, &a.result, nil)
 		case errors.Is(a.err, committed.ErrTimeout):
+		case errors.As(a.err, &unanswered) && o.Kind != lineartest.Place: // a read, in a crash
 		case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed),
-			errors.Is(a.err, ErrStalled):
+			errors.Is(a.err, ErrStalled), unanswered != nil: // no actor has seen the order
 			noted.Forget()
 			c.count(&o, &a.result, a.err)
 		default:
