@@ -206,12 +206,8 @@ func (s script) limits() func(*actors.Options) {
 			case "code_valid_s":
 				o.Withdrawal.CodeValid = time.Duration(n) * time.Second
 			case "fees": // of BTC_USDT: the maker's, the taker's
-				maker, err1 := money.ParseRate(a.Vals[0])
-				taker, err2 := money.ParseRate(a.Vals[1])
-				if err := cmp.Or(err1, err2); err != nil {
-					s.h.t.Fatal(err)
-				}
-				o.Pairs[0].Fees = state.FeeRates{Maker: maker, Taker: taker}
+				o.Pairs[0].Fees = state.FeeRates{Maker: s.rate(a.Vals[0]),
+					Taker: s.rate(a.Vals[1])}
 			case "max_fills":
 				o.Limits.MaxFills = n
 			case "price_tick": // of BTC_USDT
@@ -220,12 +216,14 @@ func (s script) limits() func(*actors.Options) {
 					s.h.t.Fatal(err)
 				}
 				o.Pairs[0].PriceTick = tick
-			case "price_band": // of BTC_USDT
-				band, err := money.ParseRate(a.Vals[0])
-				if err != nil {
-					s.h.t.Fatal(err)
-				}
-				o.Pairs[0].PriceBand = band
+			case "price_band": // of BTC_USDT, as are the collars
+				o.Pairs[0].PriceBand = s.rate(a.Vals[0])
+			case "market_collar":
+				o.Pairs[0].MarketCollar = s.rate(a.Vals[0])
+			case "stop_collar":
+				o.Pairs[0].StopCollar = s.rate(a.Vals[0])
+			case "switch_grace_s":
+				o.Timing.SwitchGrace = time.Duration(n) * time.Second
 			case "amount_step": // of BTC_USDT
 				step, err := money.ParseAmount(a.Vals[0])
 				if err != nil {
@@ -249,6 +247,14 @@ func (s script) limits() func(*actors.Options) {
 			}
 		}
 	}
+}
+
+func (s script) rate(text string) money.Rate {
+	r, err := money.ParseRate(text)
+	if err != nil {
+		s.h.t.Fatal(err)
+	}
+	return r
 }
 
 func (s script) run() string {

@@ -8,8 +8,8 @@ import (
 
 // A Market is the public side of one pair. The zero Market is a pair without history.
 type Market struct {
-	// UpdateID counts the records that traded or changed the pair's depth, by 1 each. It never
-	// falls, not even over restarts. It names a state of the book.
+	// UpdateID counts the records that traded, or changed an amount or a place that the book
+	// displays, by 1 each. It never falls, not even over restarts. It names a state of the book.
 	UpdateID uint64
 	// TimeUs is the time of the last such record, in microseconds since the epoch.
 	TimeUs int64

@@ -42,7 +42,7 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 			for i, book := range d.books {
 				p := s.pairs[i]
 				now := displays(book)
-				if r.Pair == p.Number && (now != depth[p.Number] || tradesOrMoves(r)) {
+				if r.Pair == p.Number && (now != depth[p.Number] || trades(r)) {
 					updates[p.Number]++
 				}
 				if depth[p.Number] = now; p.Market.UpdateID != updates[p.Number] {
@@ -108,14 +108,11 @@ func displays(b *matching.Book) (text string) {
 	return text
 }
 
-// tradesOrMoves reports whether a record has trades, or puts an order behind others at its price.
-func tradesOrMoves(r *event.Record) bool {
+// trades reports whether a record has trades.
+func trades(r *event.Record) bool {
 	switch r.Kind {
-	case event.KindOrder, event.KindInstructed, event.KindTriggered:
-		return len(r.Order.Trades) > 0 || r.Kind == event.KindTriggered && r.Triggered.FromBook
-	case event.KindAmended:
-		return len(r.Order.Trades) > 0 || !r.Amended.Kept && r.Trigger.When == 0 &&
-			r.Order.Rests()
+	case event.KindOrder, event.KindInstructed, event.KindTriggered, event.KindAmended:
+		return len(r.Order.Trades) > 0
 	}
 	return false
 }
