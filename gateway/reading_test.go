@@ -80,6 +80,12 @@ func (s *slowHistory) Order(ctx context.Context, account uint32, id uint64) (per
 	return s.Store.Order(context.WithoutCancel(ctx), account, id)
 }
 
+func (s *slowHistory) OrdersByID(ctx context.Context, account uint32, ids []uint64,
+	fn func(*persistence.Order) bool) error {
+	defer s.enter()()
+	return s.Store.OrdersByID(context.WithoutCancel(ctx), account, ids, fn)
+}
+
 func (s *slowHistory) Deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
 	defer s.enter()()

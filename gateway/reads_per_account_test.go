@@ -44,6 +44,12 @@ func (s *heldHistory) Order(ctx context.Context, account uint32, id uint64) (per
 	return s.Store.Order(ctx, account, id)
 }
 
+func (s *heldHistory) OrdersByID(ctx context.Context, account uint32, ids []uint64,
+	fn func(*persistence.Order) bool) error {
+	s.wait()
+	return s.Store.OrdersByID(ctx, account, ids, fn)
+}
+
 func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 	s := &heldHistory{}
 	h := newHarness(t, func(o *actors.Options) {

@@ -233,6 +233,10 @@ type History interface {
 	Orders(ctx context.Context, q OrderQuery, fn func(*Order) bool) error
 	// Order is one closed order of an account; ErrNotFound.
 	Order(ctx context.Context, account uint32, id uint64) (Order, error)
+	// OrdersByID calls fn for the closed orders of an account that have the ids, in the order of
+	// the ids. It leaves out ids without such an order. A store that is asked over a network is
+	// asked once for many of them.
+	OrdersByID(ctx context.Context, account uint32, ids []uint64, fn func(*Order) bool) error
 	// ClientOrder returns the newest closed order of an account with a client id, of those that
 	// retention keeps. ErrNotFound proves that no record up to watermark closed such an order.
 	// A store whose own watermark is below that may lack a newer one, and returns ErrGap instead.

@@ -36,6 +36,11 @@ func (w watched) Order(ctx context.Context, account uint32, id uint64) (persiste
 	return o, w.note(metrics.ListOrders, err)
 }
 
+func (w watched) OrdersByID(ctx context.Context, account uint32, ids []uint64,
+	fn func(*persistence.Order) bool) error {
+	return w.note(metrics.ListOrders, w.History.OrdersByID(ctx, account, ids, fn))
+}
+
 func (w watched) ClientOrder(ctx context.Context, watermark uint64, account uint32,
 	client string) (persistence.Order, error) {
 	o, err := w.History.ClientOrder(ctx, watermark, account, client)

@@ -106,17 +106,27 @@ func (v *visit) nameOrders(rows []OwnTrade, account uint32) error {
 	if err := v.ask(&q); err != nil {
 		return err
 	}
-	for _, id := range q.closed {
-		o, found, err := v.closedOrder(account, id)
-		if err != nil {
-			return err
-		}
-		if found {
-			q.names[id] = o.ClientID
-		}
+	if err := v.nameClosed(&q); err != nil {
+		return err
 	}
 	for i := range rows {
 		rows[i].ClientID = q.names[rows[i].Order]
+	}
+	return nil
+}
+
+// nameClosed fills in the client order ids of orders that only the store has.
+func (v *visit) nameClosed(q *orderNames) error {
+	if len(q.closed) == 0 {
+		return nil
+	}
+	ctx, done := v.patience()
+	defer done()
+	if err := v.door.history.OrdersByID(ctx, q.account, q.closed, func(o *Order) bool {
+		q.names[o.ID] = o.ClientID
+		return true
+	}); err != nil {
+		return &HistoryError{err}
 	}
 	return nil
 }

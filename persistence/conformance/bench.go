@@ -205,6 +205,35 @@ func (f *filler) clientOrders(b *testing.B) {
 	look("look for a client id that is there", func(n uint64) uint64 {
 		return named + 1 + n*7919%(f.id-named)
 	}, nil)
+	var ids []uint64 // the newest ones of account 1
+	for id := f.id - f.id%accounts; len(ids) < 500; id -= accounts {
+		ids = append(ids, id)
+	}
+	f.byID(b, 1, ids)
+}
+
+// byID reads closed orders of an account one by one, and at once.
+func (f *filler) byID(b *testing.B, account uint32, ids []uint64) {
+	b.Run(fmt.Sprintf("%d closed orders, one by one", len(ids)), func(b *testing.B) {
+		for b.Loop() {
+			for _, id := range ids {
+				if _, err := f.s.Order(f.ctx, account, id); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+	b.Run(fmt.Sprintf("%d closed orders at once", len(ids)), func(b *testing.B) {
+		for b.Loop() {
+			n := 0
+			if err := f.s.OrdersByID(f.ctx, account, ids, func(*persistence.Order) bool {
+				n++
+				return true
+			}); err != nil || n != len(ids) {
+				b.Fatal(n, err)
+			}
+		}
+	})
 }
 
 func queries(b *testing.B, ctx context.Context, s persistence.Store) {

@@ -63,6 +63,19 @@ func (w *world) wantOrders(q persistence.OrderQuery, want []persistence.Order) {
 	}
 }
 
+// wantOrdersByID asks for orders of account 1 by their ids.
+func (w *world) wantOrdersByID(ids []uint64, want []persistence.Order) {
+	w.Helper()
+	var got []persistence.Order
+	w.must(w.s.OrdersByID(w.ctx, 1, ids, func(o *persistence.Order) bool {
+		got = append(got, *o)
+		return true
+	}))
+	if !slices.Equal(got, want) {
+		w.Fatalf("orders are %+v, want %+v", got, want)
+	}
+}
+
 func (w *world) oneOrder() {
 	w.open(persistence.Retention{})
 	a, b, c := order(10, 1, 1), order(11, 2, 1), order(12, 1, 1)
@@ -78,6 +91,20 @@ func (w *world) oneOrder() {
 	for _, id := range []uint64{0, 9, 11, 13, math.MaxUint64} {
 		_, err := w.s.Order(w.ctx, 1, id)
 		w.is(err, persistence.ErrNotFound)
+	}
+	w.wantOrdersByID([]uint64{12, 0, 9, 10, 11, 13, math.MaxUint64, 12},
+		[]persistence.Order{c, a, c})
+	w.wantOrdersByID(nil, nil)
+	many := make([]uint64, 2500) // more than a store reads at once
+	many[0], many[2499] = 10, 12
+	w.wantOrdersByID(many, []persistence.Order{a, c})
+	n := 0
+	w.must(w.s.OrdersByID(w.ctx, 1, []uint64{10, 12}, func(*persistence.Order) bool {
+		n++
+		return false
+	}))
+	if n != 1 {
+		w.Fatalf("an order was told after the end: %d", n)
 	}
 	w.wantOrders(persistence.OrderQuery{Account: 1}, []persistence.Order{c, a})
 }

@@ -179,6 +179,22 @@ func (s *Store) Order(ctx context.Context, account uint32, id uint64) (found per
 	return found, err
 }
 
+// OrdersByID looks each of them up.
+func (s *Store) OrdersByID(ctx context.Context, account uint32, ids []uint64,
+	fn func(*persistence.Order) bool) error {
+	for _, id := range ids {
+		o, err := s.Order(ctx, account, id)
+		switch {
+		case errors.Is(err, persistence.ErrNotFound):
+		case err != nil:
+			return err
+		case !fn(&o):
+			return nil
+		}
+	}
+	return nil
+}
+
 // ClientOrder returns the newest closed order of an account with a client id.
 func (s *Store) ClientOrder(ctx context.Context, watermark uint64, account uint32,
 	client string) (persistence.Order, error) {

@@ -310,6 +310,32 @@ func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persisten
 	return o, err
 }
 
+// OrdersByID reads all of them from one state of the store.
+func (s *Store) OrdersByID(ctx context.Context, account uint32, ids []uint64,
+	fn func(*persistence.Order) bool) error {
+	return s.view(func(snap *pebble.Snapshot) error {
+		var o persistence.Order
+		for _, id := range ids {
+			v, err := s.row(snap, u64(s.orders(account), id))
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				return err
+			case v == nil:
+				continue
+			}
+			if err := codec.DecodeOrder(v, account, id, &o); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+			if !fn(&o) {
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
 // Withdrawals answers from the account's list, or from that of all.
 func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
 	fn func(*persistence.Withdrawal) bool) error {

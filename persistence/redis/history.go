@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -412,6 +413,49 @@ func (s *Store) Order(ctx context.Context, account uint32, id uint64) (persisten
 	return o, nil
 }
 
+// OrdersByID asks for pageRows orders at once, each with a command of its own.
+func (s *Store) OrdersByID(ctx context.Context, account uint32, ids []uint64,
+	fn func(*persistence.Order) bool) error {
+	set := s.orders(account)
+	for page := range slices.Chunk(ids, pageRows) {
+		if err := persistence.GoOn(ctx); err != nil {
+			return err
+		}
+		answers := make([]*redis.ZSliceCmd, len(page))
+		if _, err := s.history.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, id := range page {
+				id = min(id, codec.MaxID+1) // one above is exact as a score, and of no row
+				answers[i] = p.ZRangeArgsWithScores(ctx, exactly(set, id))
+			}
+			return nil
+		}); err != nil {
+			return s.fault("read rows", err)
+		}
+		var o persistence.Order
+		for _, answer := range answers {
+			if len(answer.Val()) == 0 {
+				continue
+			}
+			id, row, err := s.member(set, answer.Val()[0])
+			if err != nil {
+				return err
+			}
+			if err := codec.DecodeOrder(row, account, id, &o); err != nil {
+				return fmt.Errorf("%s: %s: %w", s.name, set, err)
+			}
+			if !fn(&o) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// exactly asks for the entry of a sorted set with that id.
+func exactly(set string, id uint64) redis.ZRangeArgs {
+	return redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}
+}
+
 // members calls fn for the rows of a sorted set, newest first, from below before down (0: all).
 func (s *Store) members(ctx context.Context, set string, before uint64, fn func(id uint64,
 	row []byte) (bool, error)) error {
@@ -452,8 +496,7 @@ func (s *Store) one(ctx context.Context, set string, id uint64) ([]byte, error) 
 	if id > codec.MaxID {
 		return nil, nil // it would not be exact as a score
 	}
-	page, err := s.history.ZRangeArgsWithScores(ctx,
-		redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}).Result()
+	page, err := s.history.ZRangeArgsWithScores(ctx, exactly(set, id)).Result()
 	if err != nil {
 		return nil, s.fault("read a row", err)
 	}
