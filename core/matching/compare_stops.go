@@ -36,8 +36,6 @@ func (c *StopComparison) Next(one, other *Stops, n int) (done bool, differ *Stop
 }
 
 // Take is the first half of Next: it copies the next n stops of one side.
-//
-//tidy:keep the deciding side is compared by halves
 func (c *StopComparison) Take(one *Stops, n int) {
 	c.n = n
 	c.ones, c.one = one.appendFrom(c.ones[:0], c.list, c.one, n)
@@ -45,8 +43,6 @@ func (c *StopComparison) Take(one *Stops, n int) {
 
 // With is the second half of Next: it compares the copies with the other side as it was when they
 // were taken.
-//
-//tidy:keep the deciding side is compared by halves
 func (c *StopComparison) With(other *Stops) (done bool, differ *StopDifference) {
 	c.others, c.other = other.appendFrom(c.others[:0], c.list, c.other, c.n)
 	for i := range max(len(c.ones), len(c.others)) {

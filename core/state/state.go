@@ -49,12 +49,11 @@ type Currency struct {
 
 // A Pair is one market: its book and counters.
 type Pair struct {
-	Number uint16
-	Name   string
-	Base   uint16
-	Quote  uint16
-	Book   *matching.Book
-	//tidy:keep the deciding side begins with them
+	Number    uint16
+	Name      string
+	Base      uint16
+	Quote     uint16
+	Book      *matching.Book
 	Stops     *matching.Stops // orders that a trade at their prices triggers
 	Market    market.Market   // depth counter and the pair's other public values
 	lastOrder uint64          // highest order or cancel id: ids grow within a pair

@@ -11,8 +11,6 @@ import (
 
 // SelfTrade returns what an order of the account that says nothing about it does where it meets
 // another one of the account.
-//
-//tidy:keep the wallet begins with it
 func (a *Account) SelfTrade() trading.SelfTrade {
 	if a.rare == nil {
 		return trading.SelfTradeNone
@@ -22,8 +20,6 @@ func (a *Account) SelfTrade() trading.SelfTrade {
 
 // Switches returns the account's armed dead man's switches, by key, that of calls before that of
 // sessions. Each is as the record that armed it, without its nonce. Read only.
-//
-//tidy:keep the wallet begins with them
 func (a *Account) Switches() []event.Switch {
 	if a.rare == nil {
 		return nil
@@ -33,8 +29,6 @@ func (a *Account) Switches() []event.Switch {
 
 // Maintained returns when the last maintenance ended, in microseconds since the epoch; 0: there was
 // none yet.
-//
-//tidy:keep a switch is not due before it
 func (s *State) Maintained() int64 { return s.maintainedUs }
 
 func (s *State) set(set *event.Settings) error {
