@@ -27,24 +27,27 @@ func Decode(image []byte) (s *State, err error) {
 		return nil, fmt.Errorf("%w: it does not begin with the mark of a snapshot", ErrImage)
 	}
 	v := image[head-1]
-	if v != imageVersion && v != olderVersion {
+	if v < plainVersion || v > imageVersion {
 		return nil,
 			fmt.Errorf(
-				"%w: %w: it is of version %d and this program reads versions %d and %d; run the "+
+				"%w: %w: it is of version %d and this program reads versions %d to %d; run the "+
 					"program that wrote it",
-				ErrImage, ErrImageVersion, v, olderVersion, imageVersion)
+				ErrImage, ErrImageVersion, v, plainVersion, imageVersion)
 	}
 	defer func() { // a well-formed image of an impossible book makes the book panic
 		if p := recover(); p != nil {
 			s, err = nil, fmt.Errorf("%w: %v", ErrImage, p)
 		}
 	}()
-	r := reader{b: image[head:], older: v == olderVersion}
+	r := reader{b: image[head:], version: v}
 	s = New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	s.deposits = r.upTo(s.seq) // each is a record
 	s.lastWithdrawal, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
 	copy(s.history[:], r.take(len(s.history)))
+	if s.counted = s.seq; r.version > uncountedVersion {
+		s.counted = r.upTo(s.seq)
+	}
 	for range r.entries {
 		r.currency(s)
 	}
@@ -57,7 +60,7 @@ func Decode(image []byte) (s *State, err error) {
 	}
 	r.withdrawals(s)
 	s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
-	if !r.older {
+	if r.version > plainVersion {
 		s.maintainedUs = int64(r.uint())
 	}
 	for range r.entries {
@@ -83,7 +86,7 @@ func Decode(image []byte) (s *State, err error) {
 type reader struct {
 	b        []byte
 	err      string
-	older    bool             // the image is of the older version
+	version  uint8            // of the image
 	holdings []ledger.Holding // of the account that is being read
 }
 
@@ -222,9 +225,14 @@ func (r *reader) account(s *State) {
 	if a.Closed = r.uint(); a.Closed > s.lastOrder {
 		r.fail("more closed orders of account " + a.Name + " than there were orders")
 	}
+	if r.version > uncountedVersion {
+		if a.LastEvent = r.upTo(s.seq); a.LastEvent != 0 && a.LastEvent <= s.counted {
+			r.fail("account " + a.Name + " has an event from before events were counted")
+		}
+	}
 	a.Frozen = r.bool()
 	r.fees(a)
-	if !r.older {
+	if r.version > plainVersion {
 		r.trading(a)
 	}
 	if s.trades[id] = r.uint(); s.trades[id] > s.trades[0] {
@@ -409,7 +417,7 @@ func (r *reader) pair(s *State) {
 		}
 		p.Book.AddIceberg(o, ice)
 	}
-	if !r.older {
+	if r.version > plainVersion {
 		r.stops(s, p)
 	}
 	r.checkBest(p)
@@ -447,7 +455,7 @@ func (r *reader) order(s *State, p *Pair) (o trading.Order, x *trading.Instructe
 func (r *reader) instructed(o *trading.Order) *trading.Instructed {
 	x := new(trading.Instructed)
 	rest, ok := x.Decode(r.b)
-	if !ok || r.older || plain(x) || x.Cancelled != 0 || len(x.Prevented) > trading.KeptPrevented ||
+	if !ok || r.version == plainVersion || plain(x) || x.Cancelled != 0 || len(x.Prevented) > trading.KeptPrevented ||
 		x.Triggered && x.Trigger.When == 0 && x.OCO == (trading.OCO{}) {
 		r.fail("the instructions of an order have another form, or say nothing")
 		return x

@@ -20,9 +20,11 @@ import (
 // stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 8
-	// olderVersion is still read. It has no instructions, stops, switches and settings.
-	olderVersion = 7
+	imageVersion = 9
+	// These are still read. plainVersion has no instructions, stops, switches and settings.
+	// uncountedVersion has no events of accounts.
+	uncountedVersion = 8
+	plainVersion     = 7
 )
 
 // pieceBytes is the size from which on a piece of an image is full: some hundred microseconds of
@@ -86,6 +88,7 @@ func (w *writer) counters(s *State) {
 	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdrawal,
 		s.lastMail, s.trades[0])
 	w.buf = append(w.buf, s.history[:]...)
+	w.uint(s.counted)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
 		c := &s.currencies[i]
@@ -161,7 +164,7 @@ func (w *writer) account(a *Account) {
 		w.uint(uint64(h.Currency))
 		w.balance(h.Balance, h.Reserve)
 	}
-	w.uint(a.Closed)
+	w.uint(a.Closed, a.LastEvent)
 	w.bool(a.Frozen)
 	fees := a.Fees()
 	w.uint(uint64(len(fees)))

@@ -152,33 +152,39 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(speaking(), "image-instructions.hex")
 }
 
-// Images of the version before are in stores that an older program has left.
-func TestAnImageOfTheOlderVersionIsRead(t *testing.T) {
-	golden, err := os.ReadFile("testdata/image-version-7.hex")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := hex.DecodeString(strings.TrimSpace(string(golden)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b[len(imageMagic)] != olderVersion {
-		t.Fatalf("it is of version %d", b[len(imageMagic)])
-	}
-	s, err := Decode(b)
-	if err != nil || s.Hash() != everything().Hash() {
-		t.Fatalf("it is read as another state: %v", err)
-	}
-	for n := range b {
-		if _, err := Decode(b[:n:n]); !errors.Is(err, ErrImage) {
-			t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
+// Images of the versions before are in stores that an older program has left. They do not say which
+// records were events of accounts.
+func TestAnImageOfAnOlderVersionIsRead(t *testing.T) {
+	f := func(name string, version byte, want *State) {
+		golden, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, flip := range []byte{1, 4, 0x80, 0xff} {
-			b[n] ^= flip
-			usable(t, b)
-			b[n] ^= flip
+		b, err := hex.DecodeString(strings.TrimSpace(string(golden)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b[len(imageMagic)] != version {
+			t.Fatalf("%s is of version %d", name, b[len(imageMagic)])
+		}
+		want.CountAfter(want.Seq())
+		s, err := Decode(b)
+		if err != nil || s.Hash() != want.Hash() {
+			t.Fatalf("%s is read as another state: %v", name, err)
+		}
+		for n := range b {
+			if _, err := Decode(b[:n:n]); !errors.Is(err, ErrImage) {
+				t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
+			}
+			for _, flip := range []byte{1, 4, 0x80, 0xff} {
+				b[n] ^= flip
+				usable(t, b)
+				b[n] ^= flip
+			}
 		}
 	}
+	f("image-version-7.hex", plainVersion, everything())
+	f("image-version-8.hex", uncountedVersion, speaking())
 }
 
 func TestTheImageOfNothing(t *testing.T) {
@@ -405,6 +411,9 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("a pair of one currency", func(s *State) { s.pairs[1].Quote = s.pairs[1].Base })
 	f("a revoked key of no account", func(s *State) { s.keys[0].Account = 9 })
 	f("more deposits than records", func(s *State) { s.deposits = s.seq + 1 })
+	f("an event after the last record", func(s *State) { s.accounts[0].LastEvent = s.seq + 1 })
+	f("an event that was not counted", func(s *State) { s.counted = s.accounts[0].LastEvent })
+	f("events counted later", func(s *State) { s.counted = s.seq + 1 })
 	f("a reserve above its balance", func(s *State) {
 		h := s.accounts[0].Wallet.Get(1)
 		h.Reserve = h.Balance.Add(h.Balance)
@@ -734,12 +743,12 @@ func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
 }
 
 func TestUnknownImageVersionsAreRefused(t *testing.T) {
-	for _, version := range []byte{0, 1, olderVersion - 1, imageVersion + 1, 255} {
+	for _, version := range []byte{0, 1, plainVersion - 1, imageVersion + 1, 255} {
 		image := New().AppendTo(nil)
 		image[len(imageMagic)] = version
 		_, err := Decode(image)
-		want := fmt.Sprintf("of version %d and this program reads versions %d and %d",
-			version, olderVersion, imageVersion)
+		want := fmt.Sprintf("of version %d and this program reads versions %d to %d",
+			version, plainVersion, imageVersion)
 		if !errors.Is(err, ErrImage) || !errors.Is(err, ErrImageVersion) ||
 			!strings.Contains(err.Error(), want) {
 			t.Error(err)

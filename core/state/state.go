@@ -33,6 +33,7 @@ type State struct {
 	maintenance    event.Maintenance
 	maintainedUs   int64           // end of the last maintenance; 0: there was none
 	history        event.HistoryID // zero: no record has named this history yet
+	counted        uint64          // sequence after which events of accounts are counted
 
 	settler ledger.Settler
 }
@@ -83,6 +84,7 @@ type Account struct {
 	Open      ledger.OpenOrders
 	ClientIDs ledger.ClientIDs
 	Closed    uint64   // count of its orders that have closed
+	LastEvent uint64   // sequence of its newest event (Told); 0: none was counted
 	Keys      []uint32 // numbers, in the order they were made
 	rare      *rare    // nil for most: there are many accounts
 }

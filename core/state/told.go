@@ -1,0 +1,34 @@
+package state
+
+import "exchange/core/event"
+
+// Told reports whether records of a kind are events of the accounts that they settle: orders,
+// cancels, and money that comes and goes. A refusal, a wrong code, a switch and settings are none,
+// because they change no order and no balance.
+func Told(k event.Kind) bool {
+	switch k {
+	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
+		event.KindWithdrawalMoved, event.KindInstructed, event.KindStop, event.KindTriggered,
+		event.KindAmended, event.KindExpired, event.KindSwept:
+		return true
+	}
+	return false
+}
+
+// Counted returns the sequence after which the state counts events of accounts. It is 0 if all
+// events were counted. A state from an image of a version without them counts from that image on.
+func (s *State) Counted() uint64 { return s.counted }
+
+// CountAfter forgets the events up to a sequence, as if the state had counted none of them. So a
+// state that was derived from the very beginning can be compared with one that counts since later.
+func (s *State) CountAfter(seq uint64) {
+	if seq <= s.counted {
+		return
+	}
+	s.counted = seq
+	for _, a := range s.accounts {
+		if a.LastEvent <= seq {
+			a.LastEvent = 0
+		}
+	}
+}
