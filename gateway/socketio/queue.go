@@ -10,6 +10,10 @@ const (
 	// Latest keeps only the newest waiting delivery of each tag. It takes the place of an older one
 	// whose write has not begun.
 	Latest
+	// Final is never dropped either. It takes the place of the waiting Latest delivery of its tag
+	// whose write has not begun: it is the last of the states that they told of. Later ones follow
+	// it.
+	Final
 	// Resync is dropped with all that waits of its tag when the client's queue is full, and the tag
 	// is reported to the owner. See Socket.Deliver.
 	Resync
@@ -70,21 +74,10 @@ func cost(d *Delivery) int {
 // push lets a delivery wait. It returns the number of deliveries that it replaced by its policy.
 func (q *outbox) push(d Delivery) (replaced int) {
 	switch {
-	case d.Policy == Latest:
-		if n, ok := q.latest[d.Tag]; ok {
-			if i := n - q.gone + q.head; i >= q.fixed() {
-				d.free = q.entries[i].free
-				q.bytes += cost(&d) - cost(&q.entries[i])
-				q.count(&q.entries[i], -1)
-				q.count(&d, 1)
-				q.entries[i] = d
-				return 1
-			}
+	case d.Policy == Latest || d.Policy == Final:
+		if q.replace(&d) {
+			return 1
 		}
-		if q.latest == nil {
-			q.latest = map[uint32]int{}
-		}
-		q.latest[d.Tag] = q.gone + len(q.entries) - q.head
 	case d.Policy == Resync && d.Shared:
 		replaced = q.remove(func(e *Delivery) bool { return e.Policy == Resync && e.Tag == d.Tag })
 	case d.Policy == Keep && d.Shared && q.shared > 0:
@@ -106,6 +99,31 @@ func (q *outbox) push(d Delivery) (replaced int) {
 	return replaced
 }
 
+// replace gives a delivery the place of the Latest one of its tag, if that waits and its write has
+// not begun. Otherwise it notes the place that a Latest one will get.
+func (q *outbox) replace(d *Delivery) bool {
+	n, waits := q.latest[d.Tag]
+	if d.Policy == Final { // a later one follows it in any case
+		delete(q.latest, d.Tag)
+	}
+	if i := n - q.gone + q.head; waits && i >= q.fixed() {
+		d.free = q.entries[i].free
+		q.bytes += cost(d) - cost(&q.entries[i])
+		q.count(&q.entries[i], -1)
+		q.count(d, 1)
+		q.entries[i] = *d
+		return true
+	}
+	if d.Policy == Final {
+		return false
+	}
+	if q.latest == nil {
+		q.latest = map[uint32]int{}
+	}
+	q.latest[d.Tag] = q.gone + len(q.entries) - q.head
+	return false
+}
+
 func (q *outbox) count(d *Delivery, n int) {
 	if d.Shared {
 		q.shared += n
@@ -124,8 +142,11 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 			removed++
 			continue
 		}
-		if e.Policy == Latest {
+		switch e.Policy {
+		case Latest:
 			q.latest[e.Tag] = q.gone + to - q.head
+		case Final:
+			delete(q.latest, e.Tag)
 		}
 		q.entries[to] = *e
 		to++

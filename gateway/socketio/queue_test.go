@@ -86,6 +86,29 @@ func TestPoliciesOfWhatWaits(t *testing.T) {
 	}
 }
 
+// Of a state that is final and the states after it, the first is never left out or overtaken.
+func TestAFinalStateStays(t *testing.T) {
+	var q outbox
+	f := func(want string, replaced int, d Delivery) {
+		t.Helper()
+		if n := q.push(d); q.waiting() != want || n != replaced {
+			t.Errorf("%q waits, %d are replaced; want %q, %d", q.waiting(), n, want, replaced)
+		}
+	}
+	f("a1", 0, text(1, Latest, "a1"))
+	f("a1 x", 0, text(2, Keep, "x"))
+	f("a2 x", 1, text(1, Final, "a2"))
+	f("a2 x b1", 0, text(1, Latest, "b1"))
+	f("a2 x b2", 1, text(1, Latest, "b2"))
+	f("a2 x b3", 1, text(1, Final, "b3"))
+	f("a2 x b3 c1", 0, text(1, Final, "c1"))
+	f("a2 x b3 c1 d1", 0, text(1, Latest, "d1"))
+	q.pieces(nil, 5, 100) // all is with the writer, which writes the first
+	f("a2 x b3 c1 d1 d2", 0, text(1, Final, "d2"))
+	q.advance(4)
+	f("x b3 c1 d1 d2 e1", 0, text(1, Latest, "e1"))
+}
+
 func TestAFrameThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 	var q outbox
 	for _, d := range []Delivery{text(1, Latest, "t1"), text(2, Latest, "u1"),
@@ -195,14 +218,18 @@ func (m *outboxModel) push(q *outbox, d Delivery) {
 	if d.Shared {
 		m.without(func(e Delivery) bool { return e.Tag == d.Tag })
 	}
-	i := len(m.list) - 1
-	for ; i >= m.fixed && (d.Policy != Latest || m.list[i].Tag != d.Tag); i-- {
+	if d.Policy == Latest || d.Policy == Final {
+		for i := len(m.list) - 1; i >= m.fixed; i-- {
+			if m.list[i].Tag == d.Tag {
+				if m.list[i].Policy == Latest {
+					m.list[i] = d
+					return
+				}
+				break // a final state stays, and what comes later follows it
+			}
+		}
 	}
-	if i >= m.fixed {
-		m.list[i] = d
-	} else {
-		m.list = append(m.list, d)
-	}
+	m.list = append(m.list, d)
 }
 
 // compare wants the outbox to have what the model has.
@@ -240,8 +267,12 @@ func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 			case 2:
 				m.dropResync(q)
 			default:
-				p := Policy(random.IntN(3))
-				d := text(uint32(p)*10+random.Uint32N(3), p, fmt.Sprint(step))
+				p := Policy(random.IntN(int(policies)))
+				tag := uint32(p)*10 + random.Uint32N(3)
+				if p == Final { // of states
+					tag = uint32(Latest)*10 + random.Uint32N(3)
+				}
+				d := text(tag, p, fmt.Sprint(step))
 				d.Shared = p == Resync && random.IntN(4) == 0
 				m.push(q, d)
 			}

@@ -18,7 +18,8 @@ type Stats struct {
 	BytesOut   uint64            // of these writes
 	overflows  uint64            // deliveries that did not fit into a client's QueueBytes
 	// Dropped are deliveries that were given up before they were written, by Policy: a newer one
-	// took the place (Latest), or a snapshot will (Resync). No delivery with Keep is dropped.
+	// took the place (Latest; Final if the last one did), or a snapshot will (Resync). No delivery
+	// with Keep or Final is dropped.
 	Dropped [policies]uint64
 }
 
