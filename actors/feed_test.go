@@ -25,6 +25,8 @@ func (w *witness) Receive(ctx actor.Context) {
 		if v := m.View; v != nil && v.Depth != nil {
 			text += fmt.Sprintf(" at %d with %d and %d levels", v.UpdateID, len(v.Depth.SellLevels),
 				len(v.Depth.BuyLevels))
+		} else if v != nil && v.Ticker.TimeUs == 0 {
+			text += fmt.Sprintf(" at %d with %d candles", v.UpdateID, len(v.Candles))
 		} else if v != nil {
 			text += fmt.Sprintf(" at %d, best %v %v", v.UpdateID, v.Ticker.Buy, v.Ticker.Sell)
 		}
@@ -43,6 +45,10 @@ func (w *witness) Receive(ctx actor.Context) {
 				text += fmt.Sprintf(", %v at %v", l.Amount, l.Price)
 			}
 			w.said = append(w.said, text)
+		}
+		if m.Best != nil {
+			w.said = append(w.said, fmt.Sprintf("best %v %v", m.Best.BuyLevels,
+				m.Best.SellLevels))
 		}
 	case committed.Changed:
 		w.said = append(w.said, "changed")

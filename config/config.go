@@ -208,6 +208,7 @@ type Stream struct {
 	QueueBytes            int
 	StallMs               int
 	IntervalMs            int
+	BBOIntervalMs         int
 	PingIntervalMs        int
 	PingTimeoutMs         int
 }

@@ -28,9 +28,9 @@ var streamOptions = []Option{
 	{
 		Key: "stream.queue_bytes", Default: "1048576", min: 4096, max: 1 << 30,
 		Brief: "what may wait for one subscriber, in bytes",
-		Help: `How much may wait for a subscriber that does not keep up. Of ticker and orderbook.20 only the newest waits anyway. Of diff
-			a whole book takes the place of what does not fit. Of trades and book_ nothing is ever left out: a subscriber with more than
-			this waiting is disconnected. Events that are sent at once while nothing waits do not count.`,
+		Help: `How much may wait for a subscriber that does not keep up. Of ticker, orderbook.20, bbo and open candles only the newest waits
+			anyway. Of diff and depth a whole book takes the place of what does not fit. Of all else nothing is ever left out: a subscriber
+			with more than this waiting is disconnected. Events that are sent at once while nothing waits do not count.`,
 		at: func(c *Config) any { return &c.Stream.QueueBytes },
 	},
 	{
@@ -42,9 +42,16 @@ var streamOptions = []Option{
 	{
 		Key: "stream.interval_ms", Default: "100", min: 1, max: 60_000,
 		Brief: "least time between two states of a pair, in ms",
-		Help: `How often ticker and orderbook.20 tell of one pair at most, in milliseconds. diff, trades and book_ tell of everything, as
-			soon as it is durable.`,
+		Help: `How often ticker, orderbook.20 and candles tell of one pair at most, in milliseconds. diff, depth, trades, trades.full and book_
+			tell of everything, as soon as it is durable.`,
 		at: func(c *Config) any { return &c.Stream.IntervalMs },
+	},
+	{
+		Key: "stream.bbo_interval_ms", Default: "10", min: 1, max: 60_000,
+		Brief: "least time between two events of bbo, in ms",
+		Help: `How often bbo, the best price of each side and the amount there, tells of one pair at most, in milliseconds. The first change
+			after a silence is told at once.`,
+		at: func(c *Config) any { return &c.Stream.BBOIntervalMs },
 	},
 	{
 		Key: "stream.ping_interval_ms", Default: "25000", min: 100, max: 600_000,

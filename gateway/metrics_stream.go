@@ -13,7 +13,7 @@ var (
 	streamPolls = describe("stream_held_polls",
 		"Requests of polling clients that wait for something to say.")
 	streamSubscriptions = describe("stream_subscriptions",
-		"Subscribers by kind of channel, each pair counted.", "channel")
+		"Subscribers by kind of channel, each pair and timeframe counted.", "channel")
 	streamHandshakes = describe("stream_handshakes_total", "Sessions that were opened.")
 	streamRefused    = describe("stream_refused_total",
 		"Requests of the stream that got an error, by its text. Session ID unknown is everyday "+
@@ -30,8 +30,9 @@ var (
 	streamUnits = describe("stream_units_total",
 		"Records that were made events, once for each channel that told of them.")
 	streamDropped = describe("stream_dropped_total",
-		"Events that slow clients did not get: of ticker and orderbook.20 (latest) because newer "+
-			"ones took their place, of diff (resync) because a whole book did.", "policy")
+		"Events that slow clients did not get: of ticker, orderbook.20, bbo and candles that are "+
+			"open (latest) because newer ones took their place, of diff and depth (resync) "+
+			"because a whole book did.", "policy")
 	streamResyncs = describe("stream_resyncs_total",
 		"Whole books that were sent to clients who had lost differences.")
 )
@@ -62,7 +63,8 @@ func (s sink) stream(server socketio.Stats, hub stream.Stats) {
 	s.counter(streamBytes, server.BytesOut)
 	s.gauge(streamQueued, float64(server.QueuedBytes))
 	s.counter(streamUnits, hub.Units)
-	s.counter(streamDropped, server.Dropped[socketio.Latest], "latest")
+	s.counter(streamDropped, server.Dropped[socketio.Latest]+server.Dropped[socketio.Final],
+		"latest")
 	s.counter(streamDropped, server.Dropped[socketio.Resync], "resync")
 	s.counter(streamResyncs, hub.Resyncs)
 }

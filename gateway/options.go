@@ -66,8 +66,10 @@ type StreamOptions struct {
 	Stall                 time.Duration
 	PingInterval          time.Duration
 	PingTimeout           time.Duration
-	// least time between two states of ticker or orderbook.20 of one pair
+	// least time between two states of ticker, orderbook.20 or open candles of one pair
 	Interval time.Duration
+	// the same of bbo
+	BBOInterval time.Duration
 }
 
 // DefaultProbeRate is the rate of probes, and DefaultDocsRate the rate of the API's pages in bytes.

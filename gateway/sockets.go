@@ -51,7 +51,8 @@ var errTooManyRequests = errors.New("too many requests, come back later")
 func (m *mount) newSockets(e *actors.Engine) *sockets {
 	o := &m.opts.Stream
 	s := &sockets{hub: stream.New(e,
-		stream.Options{Interval: o.Interval, QueueBytes: o.QueueBytes}),
+		stream.Options{Interval: o.Interval, BBOInterval: o.BBOInterval,
+			QueueBytes: o.QueueBytes}),
 		server: socketio.New(socketio.Options{
 			Log: m.log, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
 			MaxPayload:  m.opts.BodyBytes,

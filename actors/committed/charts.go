@@ -50,6 +50,16 @@ func (l *chart) newest(most int) (list []market.Candle, older bool) {
 	return slices.Clone(l.list[from:]), l.older || from > 0
 }
 
+// since returns a copy of the candles that begin at a time or later, in seconds since the epoch,
+// and in any case of the newest.
+func (l *chart) since(begin int64) []market.Candle {
+	from := max(0, len(l.list)-1)
+	for from > 0 && l.list[from-1].Time >= begin {
+		from--
+	}
+	return slices.Clone(l.list[from:])
+}
+
 // noteCandles takes the candles of a pair that has traded.
 func (c *Side) noteCandles(p *state.Pair) {
 	k := c.charts[p.Number-1]

@@ -246,7 +246,7 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 	}
 	if r.Kind == event.KindPair {
 		c.caches, c.charts = append(c.caches, new(viewCache)), append(c.charts, new(charts))
-		c.feeds = append(c.feeds, new(feed))
+		c.feeds = append(c.feeds, &feed{pair: uint16(len(c.feeds) + 1)})
 		c.open = append(c.open, 0)
 	} else if r.Pair != 0 {
 		c.caches[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)

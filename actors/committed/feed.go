@@ -3,11 +3,14 @@ package committed
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/directory"
 	"exchange/core/event"
+	"exchange/core/market"
+	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
@@ -65,15 +68,29 @@ const (
 	WatchUpdates WatchKind = iota
 	// WatchLevels: the updates have their Levels, too.
 	WatchLevels
+	// WatchDepth: they also have the best levels after the last update, see BookUpdates.
+	WatchDepth
 	// WatchChanges: the actor gets a Changed when the pair has changed, and no other one until it
 	// asks again.
 	WatchChanges
+	// WatchBest: the same when the best price of a side or the amount there has changed.
+	WatchBest
+	// WatchTrades: the same when the pair has traded.
+	WatchTrades
 )
+
+// hasUpdates reports whether a watcher gets updates.
+func (k WatchKind) hasUpdates() bool { return k <= WatchDepth }
 
 // Messages to a channel's actor.
 type (
 	// BookUpdates are what one batch did to a pair. Shared: read only.
-	BookUpdates struct{ List []BookUpdate }
+	BookUpdates struct {
+		List []BookUpdate
+		// Best has the best BestLevels levels of each side after the last update; nil if no channel
+		// watches them.
+		Best *market.Depth
+	}
 	// Watched answers a Watch. View is nil if none was asked for. Shared: read only.
 	Watched struct {
 		Token uint64 // the Watch's
@@ -83,6 +100,9 @@ type (
 	Changed struct{}
 )
 
+// BestLevels is the number of levels of each side in BookUpdates.Best.
+const BestLevels = 10
+
 // A WatchedView is the view of a pair with which a channel begins. Unlike other answers it is never
 // a little old.
 type WatchedView uint8
@@ -91,6 +111,8 @@ type WatchedView uint8
 const (
 	WatchTicker WatchedView = iota + 1
 	WatchBook               // its levels
+	WatchTop                // the best level of each side, which no other reader gets
+	WatchChart              // candles
 )
 
 // A Watch is a channel's wish.
@@ -99,8 +121,12 @@ type Watch struct {
 	Pair    *directory.Pair
 	Kind    WatchKind
 	View    WatchedView
-	Levels  int    // WatchBook: so many of the best of each side, all if negative
-	Token   uint64 // for the answer
+	Levels  int // WatchBook: so many of the best of each side, all if negative
+	// WatchChart: the candles of this frame that begin at Since or later, in seconds since the
+	// epoch, and in any case the newest
+	Frame market.Frame
+	Since int64
+	Token uint64 // for the answer
 }
 
 // An Unwatch ends a Watch.
@@ -114,6 +140,8 @@ type feed struct {
 	watchers []watcher
 	updates  int // watchers that get updates
 	levels   int // of these, with levels
+	bests    int // of these, with the best levels of a batch
+	pair     uint16
 	forming  *BookUpdates
 	touched  bool   // since the last round
 	updateID uint64 // of the newest update
@@ -122,27 +150,59 @@ type feed struct {
 type watcher struct {
 	pid  *actor.PID
 	kind WatchKind
-	told bool // WatchChanges: of a change that it has not looked at yet
+	// WatchChanges, WatchBest, WatchTrades: of a change that it has not looked at yet
+	told  bool
+	best  [2]trading.Level // WatchBest: as it was told
+	trade uint64           // WatchTrades: the newest one that it was told of
+}
+
+// bestOf returns the best level of each side, without the number of its orders. A side without
+// orders has the price 0.
+func bestOf(b *matching.Book) (best [2]trading.Level) {
+	for i, side := range [...]trading.Side{trading.Buy, trading.Sell} {
+		if price, ok := b.Best(side); ok {
+			l, _ := b.At(side, price)
+			best[i] = trading.Level{Price: price, Amount: l.Amount}
+		}
+	}
+	return best
 }
 
 // watch answers a channel, and tells it from now on.
 func (c *Side) watch(w *Watch) {
-	f := c.feeds[w.Pair.Number-1]
+	f, p := c.feeds[w.Pair.Number-1], c.state.Pair(w.Pair.Number)
 	f.remove(w.Channel)
-	f.watchers = append(f.watchers, watcher{pid: w.Channel, kind: w.Kind})
-	f.count(w.Kind, 1)
-	answer := &Watched{Token: w.Token}
-	if w.View != 0 {
-		q := ViewOf{Pair: w.Pair.Number, Kind: ViewTicker}
-		if w.View == WatchBook {
-			q.Kind, q.LimitBuy, q.LimitSell = ViewLevels, w.Levels, w.Levels
-		}
-		if c.view(&q); q.View.UpdateID != c.state.Pair(q.Pair).Market.UpdateID {
-			c.newView(&q)
-		}
-		answer.View = q.View
+	by := watcher{pid: w.Channel, kind: w.Kind, trade: p.LastTrade()}
+	if w.Kind == WatchBest {
+		by.best = bestOf(p.Book)
 	}
-	c.out.Tell(w.Channel, answer)
+	f.watchers = append(f.watchers, by)
+	f.count(w.Kind, 1)
+	c.out.Tell(w.Channel, &Watched{Token: w.Token, View: c.watched(w, p)})
+}
+
+// watched returns the view that a Watch asks for, nil if none.
+func (c *Side) watched(w *Watch, p *state.Pair) *View {
+	q := ViewOf{Pair: p.Number, Kind: ViewTicker}
+	switch w.View {
+	case WatchTicker:
+	case WatchBook:
+		q.Kind, q.LimitBuy, q.LimitSell = ViewLevels, w.Levels, w.Levels
+	case WatchTop:
+		v := &View{UpdateID: p.Market.UpdateID, at: time.Now(), Depth: new(market.Depth)}
+		p.Market.Levels(p.Book, 1, 1, v.Depth)
+		v.datedDepth()
+		return v
+	case WatchChart:
+		return &View{UpdateID: p.Market.UpdateID,
+			Candles: c.charts[p.Number-1][w.Frame].since(w.Since)}
+	default:
+		return nil
+	}
+	if c.view(&q); q.View.UpdateID != p.Market.UpdateID {
+		c.newView(&q)
+	}
+	return q.View
 }
 
 func (f *feed) remove(channel *actor.PID) {
@@ -156,11 +216,14 @@ func (f *feed) remove(channel *actor.PID) {
 }
 
 func (f *feed) count(kind WatchKind, by int) {
-	if kind != WatchChanges {
+	if kind.hasUpdates() {
 		f.updates += by
 	}
-	if kind == WatchLevels {
+	if kind == WatchLevels || kind == WatchDepth {
 		f.levels += by
+	}
+	if kind == WatchDepth {
+		f.bests += by
 	}
 }
 
@@ -284,17 +347,32 @@ func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 // tellWatchers ends a batch: it tells the watchers of the batch's pairs.
 func (c *Side) tellWatchers() {
 	for i, f := range c.touched {
-		updates := f.forming
+		updates, p := f.forming, c.state.Pair(f.pair)
 		f.forming, f.touched, c.touched[i] = nil, false, nil
+		if f.bests > 0 {
+			updates.Best = new(market.Depth)
+			p.Market.Levels(p.Book, BestLevels, BestLevels, updates.Best)
+		}
 		for j := range f.watchers {
 			switch w := &f.watchers[j]; {
-			case w.kind != WatchChanges:
+			case w.kind.hasUpdates():
 				c.out.Tell(w.pid, updates)
-			case !w.told:
+			case !w.told && w.isDue(p):
 				w.told = true
 				c.out.Tell(w.pid, Changed{})
 			}
 		}
 	}
 	c.touched = c.touched[:0]
+}
+
+// isDue reports whether what a watcher watches differs from what it was told.
+func (w *watcher) isDue(p *state.Pair) bool {
+	switch w.kind {
+	case WatchBest:
+		return w.best != bestOf(p.Book)
+	case WatchTrades:
+		return w.trade != p.LastTrade()
+	}
+	return true
 }

@@ -147,7 +147,7 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		b := new(viewCache)
 		b.version.Store(p.Market.UpdateID)
 		c.caches, c.charts, c.feeds = append(c.caches, b), append(c.charts, new(charts)),
-			append(c.feeds, &feed{updateID: p.Market.UpdateID})
+			append(c.feeds, &feed{pair: p.Number, updateID: p.Market.UpdateID})
 		c.open = append(c.open, 0)
 		c.countOpen(p.Number)
 	}

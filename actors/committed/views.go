@@ -247,8 +247,13 @@ func (v *View) copyDepth(q *ViewOf, p *state.Pair, b *viewCache) int {
 	} else {
 		p.Market.Orders(p.Book, buy, sell, v.Depth)
 	}
-	if v.Depth.TimeUs == 0 { // the pair never had an order: its empty book is as of now
+	v.datedDepth()
+	return slot
+}
+
+// datedDepth gives the empty book of a pair that never had an order the time of the view.
+func (v *View) datedDepth() {
+	if v.Depth.TimeUs == 0 {
 		v.Depth.TimeUs = v.at.UnixMicro()
 	}
-	return slot
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"slices"
-	"strconv"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
@@ -180,11 +179,5 @@ func appendCandles(b []byte, list []market.Candle) []byte {
 }
 
 func appendCandle(b []byte, candle *market.Candle) []byte {
-	b = strconv.AppendInt(append(b, `{"time":`...), candle.Time, 10)
-	b = candle.Open.Append(append(b, `,"open":`...))
-	b = candle.High.Append(append(b, `,"high":`...))
-	b = candle.Low.Append(append(b, `,"low":`...))
-	b = candle.Close.Append(append(b, `,"close":`...))
-	b = candle.Volume.Append(append(b, `,"volume":`...))
-	return append(b, '}')
+	return append(encode.Candle(b, candle), '}')
 }

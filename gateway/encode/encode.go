@@ -81,6 +81,16 @@ func Ticker(b []byte, pair string, t *market.Ticker) []byte {
 	return append(b, '}')
 }
 
+// Candle writes a candle without its closing brace.
+func Candle(b []byte, c *market.Candle) []byte {
+	b = strconv.AppendInt(append(b, `{"time":`...), c.Time, 10)
+	b = c.Open.Append(append(b, `,"open":`...))
+	b = c.High.Append(append(b, `,"high":`...))
+	b = c.Low.Append(append(b, `,"low":`...))
+	b = c.Close.Append(append(b, `,"close":`...))
+	return c.Volume.Append(append(b, `,"volume":`...))
+}
+
 // Levels writes one side of a book by level.
 func Levels(b []byte, levels []trading.Level) []byte {
 	b = append(b, '[')

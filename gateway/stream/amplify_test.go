@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +32,9 @@ func (d deaf) Receive(ctx actor.Context) {
 func deafShard(w *world) (*shard, *client, chan struct{}) {
 	h := &Hub{engine: w.engine, names: newNames(w.engine.Pairs())}
 	joins := make(chan struct{}, 100_000)
-	for range h.names.topics() {
-		h.channels = append(h.channels,
+	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
+	for t := range h.channels {
+		h.channels[t].Store(
 			w.engine.SpawnChannel("deaf", func() actor.Actor { return deaf{joins} }))
 	}
 	s := newShard(h, 0)
@@ -126,15 +128,16 @@ func TestEqualNamesOfARequestAreOne(t *testing.T) {
 			t.Errorf("%.40s touches %d channels, want %d", text, touched, want)
 		}
 	}
-	for first, set := range map[topic]set{0: {^uint64(0), 3}, 5: {^uint64(31), 3}, 64: {0, 3},
-		65: {0, 2}, 63: {1 << 63, 0}} {
+	for first, words := range map[topic][2]uint64{0: {^uint64(0), 3}, 5: {^uint64(31), 3},
+		64: {0, 3}, 65: {0, 2}, 63: {1 << 63, 0}} {
+		set := set{{words[0], words[1]}}
 		for count := range 66 - int(first) {
 			if set.hasAll(first, count+1) != (first != 63 || count == 0) {
 				t.Errorf("%d from %d", count+1, first)
 			}
 		}
 	}
-	if (set{^uint64(0), 1}).hasAll(0, 66) || (set{^uint64(2), 1}).hasAll(1, 64) {
+	if (set{{^uint64(0), 1}}).hasAll(0, 66) || (set{{^uint64(2), 1}}).hasAll(1, 64) {
 		t.Error("one is missing")
 	}
 	l := w.listen()
@@ -196,9 +199,9 @@ func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 
 func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
 	w := newWorld(t, nil)
-	w.hub.opts.Interval = time.Hour
+	w.hub.opts.Interval, w.hub.opts.BBOInterval = time.Hour, time.Hour
 	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT",
-		"orderbook.20.BTC_USDT", "diff.BTC_USDT"} {
+		"bbo.BTC_USDT", "orderbook.20.BTC_USDT", "diff.BTC_USDT", "depth.BTC_USDT", "trades.full.BTC_USDT"} {
 		l := w.listen()
 		before := w.hub.tokens.Load()
 		for range 20 {
@@ -232,7 +235,7 @@ func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
 func TestAClientThatComesBackMissesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 20 * time.Millisecond
-	k := newKeeper(w, "BTC_USDT")
+	k := newKeeper(w, "diff", "BTC_USDT")
 	k.until(0)
 	id := uint64(0)
 	for i := range 20 {

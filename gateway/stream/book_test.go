@@ -1,11 +1,15 @@
 package stream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +27,7 @@ type localBook struct {
 	snapshots int
 	sides     [2]map[string]string // price to amount, as text
 	history   map[uint64]string    // of every update id, the book as text
+	checked   int                  // checksums that were compared
 }
 
 type wireLevel struct{ Price, Amount json.Number }
@@ -33,6 +38,7 @@ type wireDiff struct {
 	Prev      *uint64 `json:"prev_update_id"`
 	Snapshot  bool
 	Sell, Buy []wireLevel
+	Checksum  *uint32
 }
 
 // apply follows the rules for clients, and fails where they cannot be followed.
@@ -62,7 +68,45 @@ func (b *localBook) apply(body json.RawMessage) error {
 		}
 	}
 	b.history[b.updateID] = b.text()
+	if d.Checksum == nil {
+		return nil
+	}
+	b.checked++
+	if text := b.best(); *d.Checksum != crc32.ChecksumIEEE([]byte(text)) {
+		return fmt.Errorf("update %d: %d is not the checksum of %s", b.updateID, *d.Checksum, text)
+	}
 	return nil
+}
+
+// best returns what a checksum is of.
+func (b *localBook) best() string {
+	var sides [2][]string // to buy first
+	for i, side := range [...]map[string]string{b.sides[1], b.sides[0]} {
+		sides[i] = slices.SortedFunc(maps.Keys(side), func(x, y string) int {
+			p, q := priceOf(x), priceOf(y)
+			return cmp.Compare(p, q) * (2*i - 1)
+		})
+		for n, p := range sides[i] {
+			sides[i][n] = p + ":" + side[p]
+		}
+	}
+	var list []string
+	for n := range 10 {
+		for _, side := range sides {
+			if n < len(side) {
+				list = append(list, side[n])
+			}
+		}
+	}
+	return strings.Join(list, ":")
+}
+
+func priceOf(text string) float64 {
+	p, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 func (b *localBook) text() string {
@@ -95,12 +139,18 @@ func shownBook(w *world, pair string) (uint64, string) {
 // A keeper is a subscriber that keeps a book and compares it with REST now and then.
 type keeper struct {
 	*listener
-	book localBook
+	event string
+	book  localBook
 }
 
-func newKeeper(w *world, pair string) *keeper {
-	k := &keeper{w.listen(), localBook{history: map[uint64]string{}}}
-	k.subscribe("diff." + pair)
+// newKeeper returns a keeper of the channel diff or depth.
+func newKeeper(w *world, channel, pair string) *keeper {
+	event := "depth"
+	if channel == "diff" {
+		event = "depth.diff"
+	}
+	k := &keeper{w.listen(), event, localBook{history: map[uint64]string{}}}
+	k.subscribe(channel + "." + pair)
 	return k
 }
 
@@ -109,7 +159,7 @@ func (k *keeper) until(updateID uint64) {
 	k.t.Helper()
 	for !k.book.known || k.book.updateID < updateID {
 		s := k.next()
-		if s.name != "depth.diff" {
+		if s.name != k.event {
 			k.t.Fatalf("%s %s", s.name, s.body)
 		}
 		if err := k.book.apply(s.body); err != nil {
@@ -159,9 +209,9 @@ func TestALocalBookIsTheBook(t *testing.T) {
 	for range 3 { // the third time after two restarts
 		var keeping sync.WaitGroup
 		stop := w.trade(pair)
-		for range 6 {
+		for i := range 6 {
 			keeping.Go(func() {
-				k := newKeeper(w, pair)
+				k := newKeeper(w, [...]string{"diff", "depth"}[i%2], pair)
 				for range 20 {
 					id, want := shownBook(w, pair)
 					k.until(max(id, k.book.updateID+1))
@@ -174,6 +224,9 @@ func TestALocalBookIsTheBook(t *testing.T) {
 						return
 					}
 				}
+				if (k.book.checked > 0) != (k.event == "depth") {
+					t.Errorf("%s had %d checksums", k.event, k.book.checked)
+				}
 			})
 		}
 		keeping.Wait()
@@ -182,7 +235,7 @@ func TestALocalBookIsTheBook(t *testing.T) {
 		if id <= last {
 			t.Fatalf("update %d after update %d of before the restart", id, last)
 		}
-		k := newKeeper(w, pair)
+		k := newKeeper(w, "depth", pair)
 		if k.until(id); k.book.text() != want || k.book.updateID != id {
 			t.Fatalf("update %d: the book is\n%s, and shown as %d\n%s", k.book.updateID,
 				k.book.text(), id, want)
@@ -194,11 +247,17 @@ func TestALocalBookIsTheBook(t *testing.T) {
 
 // A subscriber that takes nothing for a while loses differences, and gets the book instead.
 func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
+	for _, channel := range []string{"diff", "depth"} {
+		t.Run(channel, func(t *testing.T) { slowSubscriber(t, channel) })
+	}
+}
+
+func slowSubscriber(t *testing.T, channel string) {
 	w := newWorld(t, func(o *socketio.Options) {
 		o.QueueBytes, o.StallTimeout = 64<<10, time.Minute
 	})
 	const pair = "BTC_USDT"
-	slow := newKeeper(w, pair) // the only one: each resync is its own
+	slow := newKeeper(w, channel, pair) // the only one: each resync is its own
 	slow.until(0)
 	stop := w.trade(pair)
 	for round := range 3 {

@@ -3,12 +3,16 @@ package stream
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/core/market"
+	"exchange/core/trading"
+	"exchange/gateway/socketio"
 )
 
 // A channel is the actor of one channel. It encodes each event once, and knows the number of
@@ -19,6 +23,7 @@ type channel struct {
 	hub    *Hub
 	topic  topic
 	family family
+	kind   *kind
 	pair   *directory.Pair
 	epoch  uint64 // of this actor's life; messages to an earlier life do not count
 	self   *actor.PID
@@ -35,9 +40,14 @@ type channel struct {
 	updateID uint64
 	askedAt  time.Time
 	next     time.Time // earliest time of the next state
-	state    []byte    // frames of the newest state; diff: until the next event
+	state    []byte    // frames of the newest state; diff, depth: until the next event
 	minute   int64     // ticker: of the newest state, epoch minutes
-	timer    *time.Timer
+	// bbo: the newest state's levels, first that to buy; the zero level: no order is on that side
+	best [2]trading.Level
+	// candles: the time of the newest state's candle. Those before it are not told: noCandle before
+	// the first state, anyCandle if there is none yet
+	newest int64
+	timer  *time.Timer
 }
 
 // Messages to a channel, beside the engine's.
@@ -80,7 +90,7 @@ func (c *channel) Receive(ctx actor.Context) {
 			c.watched(m.View)
 		}
 	case *committed.BookUpdates:
-		c.units(m.List)
+		c.units(m)
 	case committed.Changed:
 		c.dirty = true
 		c.schedule()
@@ -89,12 +99,9 @@ func (c *channel) Receive(ctx actor.Context) {
 	}
 }
 
-// isState reports whether each event of the channel is a whole state.
-func (c *channel) isState() bool { return c.family == ticker || c.family == top }
-
 // admitOrAsk admits the waiting clients if their first event is known; otherwise it asks for it.
 func (c *channel) admitOrAsk() {
-	if c.watching && (c.state != nil || !c.hub.names.begins(c.family)) {
+	if c.watching && (c.state != nil || !c.kind.begins) {
 		c.admit()
 	}
 	c.schedule()
@@ -105,54 +112,93 @@ func (c *channel) ask() {
 		return
 	}
 	c.asked, c.askedAt = c.hub.tokens.Add(1), time.Now()
-	if c.next = c.askedAt.Add(c.hub.opts.Interval); c.isState() {
+	switch {
+	case c.family == bbo:
+		c.next = c.askedAt.Add(c.hub.opts.BBOInterval)
+	case c.kind.isState():
 		c.next = nextBeat(c.askedAt, c.hub.opts.Interval)
+	default:
+		c.next = c.askedAt.Add(c.hub.opts.Interval)
 	}
-	e := c.hub.engine
-	w := committed.Watch{Channel: c.self, Pair: c.pair, Kind: watching[c.family], Token: c.asked}
-	switch c.family {
-	case ticker:
-		w.View = committed.WatchTicker
-	case top:
-		w.View, w.Levels = committed.WatchBook, shownTop
-	case diff:
-		w.View, w.Levels = committed.WatchBook, -1
-	}
-	e.Watch(w)
+	w := c.kind.watch
+	w.Channel, w.Pair, w.Token, w.Since = c.self, c.pair, c.asked, c.newest
+	c.hub.engine.Watch(w)
 }
 
 // watched takes the pair's state as of this turn of the channel; later events follow it.
 func (c *channel) watched(v *committed.View) {
 	c.asked, c.watching, c.dirty = 0, true, false
-	switch c.family {
-	case ticker:
+	switch {
+	case c.family == ticker:
 		c.minute = c.askedAt.Unix() / 60
-		c.changed(c.writer.tickerOf(nil, v))
-	case top:
-		c.changed(c.writer.topOf(nil, v))
-	case diff:
-		if len(c.waiting) > 0 {
-			c.state, c.updateID = c.writer.whole(nil, v), v.UpdateID
-		}
+		c.changed(c.writer.tickerOf(nil, v), nil)
+	case c.family == top:
+		c.changed(c.writer.topOf(nil, v), nil)
+	case c.family == bbo:
+		c.bestIs(v)
+	case c.kind.hasCandles():
+		c.candlesAre(v.Candles)
+	case c.kind.policy == socketio.Resync && len(c.waiting) > 0:
+		c.state, c.updateID = c.writer.whole(nil, v), v.UpdateID
 	}
 	c.admit()
 	c.schedule()
 }
 
-// changed sends a state if it differs from the last one.
-func (c *channel) changed(state []byte) {
+// changed sends a state if it differs from the last one. Before it go closed candles, if there are
+// any.
+func (c *channel) changed(state, closed []byte) {
 	if !bytes.Equal(state, c.state) {
 		c.state = state
-		c.send(state)
+		c.send(state, closed)
+	}
+}
+
+// Times before and after those of all candles.
+const (
+	anyCandle = math.MinInt64
+	noCandle  = math.MaxInt64
+)
+
+// candlesAre takes the candles from the newest state on. All but the last have closed: the one of
+// that state, and those that came and went since.
+func (c *channel) candlesAre(list []market.Candle) {
+	if len(list) == 0 {
+		c.state, c.newest = []byte{}, anyCandle
+		return
+	}
+	var closed []byte
+	last := len(list) - 1
+	for i := range last {
+		closed = c.writer.candle(closed, &list[i], true)
+	}
+	c.newest = list[last].Time
+	c.changed(c.writer.candle(nil, &list[last], false), closed)
+}
+
+// bestIs takes the best levels, and sends them if a price or an amount differs from what was sent.
+// A new subscriber gets the newest state in any case.
+func (c *channel) bestIs(v *committed.View) {
+	var best [2]trading.Level
+	for i, side := range [...][]trading.Level{v.Depth.BuyLevels, v.Depth.SellLevels} {
+		if len(side) > 0 {
+			best[i] = trading.Level{Price: side[0].Price, Amount: side[0].Amount}
+		}
+	}
+	first := c.state == nil
+	if c.state = c.writer.bestOf(nil, v); first || best != c.best {
+		c.best = best
+		c.send(c.state, nil)
 	}
 }
 
 // units sends events.
-func (c *channel) units(list []committed.BookUpdate) {
+func (c *channel) units(m *committed.BookUpdates) {
+	list := m.List
 	if !c.watching {
 		return // the events were on their way when the watch ended
 	}
-	if c.family == diff {
+	if c.kind.policy == socketio.Resync {
 		if list[0].UpdateID != c.updateID+1 {
 			panic(fmt.Sprintf("BUG: update %d of %s follows update %d", list[0].UpdateID,
 				c.pair.Name, c.updateID))
@@ -165,35 +211,35 @@ func (c *channel) units(list []committed.BookUpdate) {
 	c.hub.counts.units.Add(uint64(len(list)))
 	var frames []byte
 	switch c.family {
-	case trades:
+	case trades, full:
 		frames = c.writer.tradesOf(nil, list)
 	case book:
 		frames = c.writer.orders(nil, list)
-	case diff:
+	case diff, depth:
 		// in pieces, so that the rest can be dropped for a slow subscriber
 		for ; len(list) > 1; list = list[1:] {
-			if frames = c.writer.diffs(frames, list[:1]); len(frames) >= longestJoined {
-				c.send(frames)
+			if frames = c.writer.diffs(frames, list[:1], nil); len(frames) >= longestJoined {
+				c.send(frames, nil)
 				frames = nil
 			}
 		}
-		frames = c.writer.diffs(frames, list)
+		frames = c.writer.diffs(frames, list, m.Best)
 	}
 	if len(frames) > 0 {
-		c.send(frames)
+		c.send(frames, nil)
 	}
 }
 
-// send gives frames to the shards that have subscribers. States may wait for states of other
-// channels.
-func (c *channel) send(f []byte) {
+// send gives frames to the shards that have subscribers, and before them those of closed candles.
+func (c *channel) send(f, closed []byte) {
+	m := &frames{c.topic, f, closed}
 	for i, n := range c.members {
 		switch s := c.hub.shards[i]; {
 		case n == 0:
-		case c.isState():
-			s.postSoon(&frames{c.topic, f})
+		case c.kind.soon:
+			s.postSoon(m)
 		default:
-			s.post(&frames{c.topic, f})
+			s.post(m)
 		}
 	}
 }
@@ -211,14 +257,14 @@ func (c *channel) admit() {
 		if len(list) > 0 {
 			c.members[i] += len(list)
 			c.hub.shards[i].post(&admitted{topic: c.topic, epoch: c.epoch, clients: list,
-				first: c.state, shared: c.family == diff})
+				first: c.state, shared: c.kind.policy == socketio.Resync})
 		}
 	}
 }
 
 // unwatch ends the watch.
 func (c *channel) unwatch() {
-	c.watching, c.dirty, c.state = false, false, nil
+	c.watching, c.dirty, c.state, c.newest = false, false, nil, noCandle
 	c.hub.engine.Unwatch(c.self, c.pair)
 }
 
@@ -236,8 +282,8 @@ func (c *channel) schedule() {
 			c.unwatch()
 			return
 		}
-	case len(c.waiting) > 0 && !c.hub.names.begins(c.family):
-	case len(c.waiting) > 0 || c.watching && c.dirty && c.isState():
+	case len(c.waiting) > 0 && !c.kind.begins:
+	case len(c.waiting) > 0 || c.watching && c.dirty && c.kind.isState():
 		// clients that come and go wait too, which bounds the books that are made
 		wait = max(0, c.next.Sub(now))
 	case c.watching && c.family == ticker: // the window moves on

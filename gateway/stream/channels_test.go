@@ -92,13 +92,14 @@ func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 		}
 	}()
 	events := map[string]string{"depth.diff": "diff", "ticker": "ticker",
-		"orderbook.20": "orderbook.20"}
+		"orderbook.20": "orderbook.20", "bbo": "bbo"}
 	for range 20 {
 		l := w.listen()
-		l.say(`42["subscribe","diff","ticker","orderbook.20"]`)
+		l.say(`42["subscribe","diff","ticker","orderbook.20","bbo"]`)
 		named, first, updates := map[string]bool{}, map[string]int{}, map[string]uint64{}
 		pairs := len(w.engine.Pairs())
-		for first["diff"] < pairs || first["ticker"] < pairs || first["orderbook.20"] < pairs {
+		for first["diff"] < pairs || first["ticker"] < pairs || first["orderbook.20"] < pairs ||
+			first["bbo"] < pairs {
 			s := l.next()
 			var m struct {
 				Channel, Pair string
@@ -132,7 +133,7 @@ func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 				updates[m.Pair] = m.UpdateID
 			}
 		}
-		l.say(`42["unsubscribe","diff","ticker","orderbook.20"]`)
+		l.say(`42["unsubscribe","diff","ticker","orderbook.20","bbo"]`)
 	}
 }
 
@@ -243,7 +244,7 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 			PairRules: directory.PairRules{Name: fmt.Sprint("P", i)}})
 	}
 	n := newNames(pairs)
-	if n.topics() != 1000 {
+	if n.topics() != int(families)*200 {
 		t.Fatal(n.topics())
 	}
 	c := &client{named: n.newSet()}
@@ -298,7 +299,7 @@ func TestEachNameBeginsWithTheState(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker",
-		"orderbook.20": "orderbook.20"} {
+		"orderbook.20": "orderbook.20", "depth": "depth", "bbo": "bbo"} {
 		for _, names := range [][2]string{{plain, plain + ".BTC_USDT"},
 			{plain + ".BTC_USDT", plain}} {
 			l := w.listen()
@@ -314,7 +315,8 @@ func TestEachNameBeginsWithTheState(t *testing.T) {
 			for got := false; !got; {
 				s := l.next()
 				got = s.name == event && strings.Contains(string(s.body), `"BTC_USDT"`) &&
-					(plain != "diff" || strings.Contains(string(s.body), `"snapshot":true`))
+					(plain != "diff" && plain != "depth" ||
+						strings.Contains(string(s.body), `"snapshot":true`))
 			}
 		}
 	}
@@ -377,7 +379,8 @@ func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 50 * time.Millisecond
-	for _, name := range []string{"diff", "orderbook.20", "ticker"} {
+	w.hub.opts.BBOInterval = w.hub.opts.Interval
+	for _, name := range []string{"diff", "depth", "orderbook.20", "ticker", "bbo"} {
 		l := w.listen()
 		before, begin := w.hub.tokens.Load(), time.Now()
 		for n := range 40 {
@@ -413,7 +416,7 @@ func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 			list = append(list, committed.BookUpdate{UpdateID: i + 1,
 				Levels: []committed.LevelChange{{Side: trading.Sell, Price: 1e10}}})
 		}
-		channel := w.hub.channels[w.hub.names.topic(diff, 0)]
+		channel := w.hub.channel(w.hub.names.topic(diff, 0))
 		w.engine.Tell(channel, &committed.BookUpdates{List: list})
 	}
 	// What finds nothing waiting does not count, so another batch waits first: some 170 kB, which
@@ -440,7 +443,7 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	w := newWorld(t, nil)
 	other := w.listen()
 	other.subscribe("trades.BTC_USDT")
-	channel := w.hub.channels[w.hub.names.topic(diff, 0)]
+	channel := w.hub.channel(w.hub.names.topic(diff, 0))
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")
 	for i := range uint64(20) {

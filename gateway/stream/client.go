@@ -2,7 +2,6 @@ package stream
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 
 	"exchange/gateway/socketio"
@@ -26,9 +25,7 @@ type client struct {
 	out    []socketio.Delivery
 	// frames of channels that have admitted the client, while an answer to a name of the whole
 	// family is due: the answer goes first
-	early [families]backlog
-	// by pair, the client's number in audience.early, from 1; 0: not in there
-	earlyAt [families][]int32
+	early [families]*backlog // nil: no answer is due
 
 	// an element for each further message that the client may have in the shard
 	turn chan struct{}
@@ -86,53 +83,6 @@ func (c *client) hold() {
 		c.held = on
 		c.socket.Hold(on)
 	}
-}
-
-// A backlog has the deliveries that wait for an answer. A snapshot, for which many clients wait,
-// does not count, as in the queue of a slow client.
-type backlog struct {
-	list  []socketio.Delivery
-	bytes int
-	full  bool // too much came: the client is closed, and nothing is kept for it
-}
-
-// deliveryOverhead is the cost of a delivery besides its bytes.
-const deliveryOverhead = 64
-
-func cost(d *socketio.Delivery) int {
-	if d.Shared {
-		return 0
-	}
-	return len(d.Frames) + deliveryOverhead
-}
-
-// keep lets deliveries wait for an answer, up to most bytes. For more it returns false, once, and
-// the caller closes the client: its admission is slow, or a failing channel has forgotten it.
-func (c *client) keep(f family, most int, list ...socketio.Delivery) bool {
-	e := &c.early[f]
-	if e.full {
-		return true
-	}
-	for i := range list {
-		e.bytes += cost(&list[i])
-	}
-	if e.bytes > most {
-		*e = backlog{full: true}
-		return false
-	}
-	e.list = append(e.list, list...)
-	return true
-}
-
-// drop removes the deliveries of a channel.
-func (e *backlog) drop(t topic) {
-	e.list = slices.DeleteFunc(e.list, func(d socketio.Delivery) bool {
-		if d.Tag != uint32(t) {
-			return false
-		}
-		e.bytes -= cost(&d)
-		return true
-	})
 }
 
 // has reports whether a client asked for a channel by this name.
@@ -245,7 +195,7 @@ func (s *shard) subscribe(m *request) {
 		}
 		// A client that is in by another name, or that asks again because it lost the state, gets
 		// the state anew.
-		if s.hub.names.begins(n.family) {
+		if kinds[n.family].begins {
 			for t := range s.hub.names.topicsOf(n) {
 				s.rejoin(c, t)
 			}

@@ -23,30 +23,30 @@ func TestEventsThatWaitForAnAnswerAreBoundedInBytes(t *testing.T) {
 	event := socketio.Delivery{Tag: 1, Frames: make([]byte, 1000-deliveryOverhead)}
 	whole := socketio.Delivery{Tag: 2, Frames: make([]byte, 10*most), Shared: true}
 	for i := range 10 {
-		if e := &c.early[diff]; !c.keep(diff, most, event, whole) || e.full ||
+		if e := c.backlog(diff); !c.keep(diff, most, event, whole) || e.full ||
 			e.bytes != 1000*(i+1) || len(e.list) != 2*(i+1) {
 			t.Fatalf("after %d: %d bytes, %d deliveries", i+1, e.bytes, len(e.list))
 		}
 	}
 	c.early[diff].drop(2)
-	if e := &c.early[diff]; e.bytes != most || len(e.list) != 10 {
+	if e := c.backlog(diff); e.bytes != most || len(e.list) != 10 {
 		t.Errorf("%d bytes, %d deliveries", e.bytes, len(e.list))
 	}
 	for i := range 3 {
-		if e := &c.early[diff]; c.keep(diff, most, event) != (i > 0) || !e.full || e.bytes != 0 ||
+		if e := c.backlog(diff); c.keep(diff, most, event) != (i > 0) || !e.full || e.bytes != 0 ||
 			e.list != nil {
 			t.Errorf("%d bytes, %d deliveries are kept of too many", e.bytes, len(e.list))
 		}
 	}
 	s := &shard{hub: &Hub{names: newNames([]*directory.Pair{aPair("BTC_USDT")})},
-		topics: make([]audience, families)}
+		topics: make([]*audience, families)}
 	s.release(c, diff)
 	if len(c.out) > 0 {
 		t.Error("something is out for it")
 	}
 	c.keep(trades, most, event)
 	c.early[trades].drop(1)
-	if e := &c.early[trades]; e.bytes != 0 || len(e.list) != 0 {
+	if e := c.backlog(trades); e.bytes != 0 || len(e.list) != 0 {
 		t.Errorf("%d bytes, %d deliveries", e.bytes, len(e.list))
 	}
 }
@@ -61,7 +61,7 @@ func BenchmarkManyAreLetInAtOnce(b *testing.B) {
 	for b.Loop() {
 		n := newNames(list)
 		s := &shard{hub: &Hub{names: n, opts: Options{QueueBytes: 1 << 20}},
-			topics: make([]audience, n.topics())}
+			topics: make([]*audience, n.topics())}
 		var all []*client
 		for range clients {
 			c := &client{socket: &socketio.Socket{}, shard: s, joining: n.newSet(),

@@ -20,9 +20,11 @@ const maxNames = 128
 
 // Options are the settings of a Hub. A zero field means its default.
 type Options struct {
-	// Interval is the least time between two events of ticker or orderbook.20 of one pair, and
-	// between two whole books of one pair's diff. Default 100 ms.
+	// Interval is the least time between two events of ticker, orderbook.20 or the open candle of
+	// one pair, and between two whole books of one pair's diff or depth. Default 100 ms.
 	Interval time.Duration
+	// BBOInterval is the least time between two events of one pair's bbo. Default 10 ms.
+	BBOInterval time.Duration
 	// shards is the number of goroutines that share the clients. Default: one for each core.
 	shards int
 	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
@@ -35,7 +37,8 @@ type Hub struct {
 	engine   *actors.Engine
 	opts     Options
 	names    *names
-	channels []*actor.PID // by topic
+	channels []atomic.Pointer[actor.PID] // by topic; nil: no client has wanted it yet
+	spawning sync.Mutex                  // held while a channel is started
 	shards   []*shard
 	next     atomic.Uint64 // shard of the next client
 	tokens   atomic.Uint64
@@ -51,36 +54,48 @@ type counts struct {
 	resyncs       atomic.Uint64
 }
 
-// New starts the channels of all pairs and the shards.
+// New starts the shards. Channels start when the first client wants them.
 func New(e *actors.Engine, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
+	o.BBOInterval = cmp.Or(o.BBOInterval, 10*time.Millisecond)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
 	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
+	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
 	for i := range o.shards {
 		h.shards = append(h.shards, newShard(h, i))
-	}
-	for f := range families {
-		for place, p := range h.names.pairs {
-			name := plainNames[f] + "." + p.Name
-			event := events[f]
-			if f == book {
-				name = bookPrefix + p.Name
-				event = name
-			}
-			t := h.names.topic(f, place)
-			h.channels = append(h.channels, e.SpawnChannel(name, func() actor.Actor {
-				return &channel{hub: h, topic: t, family: f, pair: p, epoch: h.epochs.Add(1),
-					members: make([]int, o.shards),
-					writer:  writer{pair: p.Name, event: event}}
-			}))
-		}
 	}
 	for _, s := range h.shards {
 		h.running.Add(1)
 		go s.run()
 	}
 	return h
+}
+
+// channel returns the actor of a channel, and starts it for the first client that wants it.
+func (h *Hub) channel(t topic) *actor.PID {
+	if pid := h.channels[t].Load(); pid != nil {
+		return pid
+	}
+	h.spawning.Lock()
+	defer h.spawning.Unlock()
+	if pid := h.channels[t].Load(); pid != nil {
+		return pid
+	}
+	f, p := h.names.familyOf(t), h.names.pairs[h.names.placeOf(t)]
+	name, event := kinds[f].plain+"."+p.Name, kinds[f].event
+	if f == book {
+		name = bookPrefix + p.Name
+		event = name
+	}
+	pid := h.engine.SpawnChannel(name, func() actor.Actor {
+		return &channel{hub: h, topic: t, family: f, kind: &kinds[f], pair: p,
+			epoch: h.epochs.Add(1), members: make([]int, h.opts.shards), newest: noCandle,
+			writer: writer{pair: p.Name, event: event, full: f == full, text: kinds[f].text,
+				chart: kinds[f].watch.Frame.String()}}
+	})
+	h.channels[t].Store(pid)
+	return pid
 }
 
 // Close ends the shards. All clients must have gone.

@@ -5,44 +5,9 @@ import (
 	"math/bits"
 	"strings"
 
-	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/gateway/socketio"
 )
-
-// A family is a kind of channel.
-type family uint8
-
-const (
-	ticker family = iota
-	diff
-	trades
-	top // orderbook.20
-	book
-	families
-)
-
-// plainNames are the names of channels of all pairs. With a dot and a pair they name the channel of
-// one pair. book has no such name.
-var plainNames = [families]string{ticker: "ticker", diff: "diff", trades: "trades",
-	top: "orderbook.20"}
-
-// bookPrefix and a pair are the name of the channel and of its events.
-const bookPrefix = "book_"
-
-// events are the names of events. Events of book have the names of their channels.
-var events = [families]string{ticker: "ticker", diff: "depth.diff", trades: "trades",
-	top: "orderbook.20"}
-
-// policies are the treatment of events that wait for a slow subscriber. Only the newest state
-// waits, a whole book may replace differences, and trades and orders are never left out.
-var policies = [families]socketio.Policy{ticker: socketio.Latest, diff: socketio.Resync,
-	trades: socketio.Keep, top: socketio.Latest, book: socketio.Keep}
-
-// watching is the kind of events that a channel gets from the committed actor.
-var watching = [families]committed.WatchKind{ticker: committed.WatchChanges,
-	diff: committed.WatchLevels, trades: committed.WatchUpdates, top: committed.WatchChanges,
-	book: committed.WatchUpdates}
 
 // A topic is the number of a channel: its family times the number of pairs, plus its pair's place.
 type topic uint32
@@ -81,28 +46,27 @@ func (n *names) familyOf(t topic) family { return family(int(t) / len(n.pairs)) 
 // placeOf returns the place of a channel's pair.
 func (n *names) placeOf(t topic) int { return int(t) % len(n.pairs) }
 
-// begins reports whether a channel begins with its state for each new subscriber.
-func (n *names) begins(f family) bool { return policies[f] != socketio.Keep }
-
-func (n *names) policyOf(t topic) socketio.Policy { return policies[n.familyOf(t)] }
+func (n *names) policyOf(t topic) socketio.Policy { return kinds[n.familyOf(t)].policy }
 
 // longestShown is the most bytes of an unknown name that an answer repeats.
 const longestShown = 64
 
-// parse finds a channel by its name. The error's text is for the client.
+// parse finds a channel by its name: the longest that fits. The error's text is for the client.
 func (n *names) parse(text string) (name, error) {
-	for f, plain := range plainNames {
-		if plain == "" {
-			continue
+	best, pair := families, ""
+	for f := range families {
+		plain := kinds[f].plain
+		rest, of := strings.CutPrefix(text, plain)
+		if of && plain != "" && (rest == "" || rest[0] == '.') &&
+			(best == families || len(plain) > len(kinds[best].plain)) {
+			best, pair = f, rest
 		}
-		pair, of := strings.CutPrefix(text, plain)
-		switch {
-		case !of:
-		case pair == "":
-			return name{text: text, family: family(f), all: true}, nil
-		case pair[0] == '.':
-			return n.ofPair(text, family(f), pair[1:])
-		}
+	}
+	switch {
+	case best != families && pair == "":
+		return name{text: text, family: best, all: true}, nil
+	case best != families:
+		return n.ofPair(text, best, pair[1:])
 	}
 	if pair, ok := strings.CutPrefix(text, bookPrefix); ok {
 		return n.ofPair(text, book, pair)
@@ -162,21 +126,47 @@ func (n *names) wishes(texts []string) (list []wish, touched int) {
 // mostTouched returns an upper bound for one request: all pairs of each family, and maxNames.
 func (n *names) mostTouched() int { return n.topics() + maxNames }
 
-// A set is a set of topics.
-type set []uint64
+// A set is a set of topics, in parts of setWords words. A part without a topic has no memory,
+// because few clients have channels of all kinds.
+type set []*[setWords]uint64
 
-func (n *names) newSet() set { return make(set, (n.topics()+63)/64) }
+const (
+	setWords = 8
+	setPart  = 64 * setWords // topics in a part
+)
 
-func (s set) has(t topic) bool { return s[t/64]&(1<<(t%64)) != 0 }
-func (s set) add(t topic)      { s[t/64] |= 1 << (t % 64) }
-func (s set) remove(t topic)   { s[t/64] &^= 1 << (t % 64) }
+func (n *names) newSet() set { return make(set, (n.topics()+setPart-1)/setPart) }
+
+// word returns the topics from 64*i on.
+func (s set) word(i topic) uint64 {
+	if part := s[i/setWords]; part != nil {
+		return part[i%setWords]
+	}
+	return 0
+}
+
+func (s set) has(t topic) bool { return s.word(t/64)&(1<<(t%64)) != 0 }
+
+func (s set) add(t topic) {
+	part := &s[t/setPart]
+	if *part == nil {
+		*part = new([setWords]uint64)
+	}
+	(*part)[t/64%setWords] |= 1 << (t % 64)
+}
+
+func (s set) remove(t topic) {
+	if part := s[t/setPart]; part != nil {
+		part[t/64%setWords] &^= 1 << (t % 64)
+	}
+}
 
 // hasAll reports whether count topics from first on are in the set.
 func (s set) hasAll(first topic, count int) bool {
 	for t, end := first, first+topic(count); t < end; {
 		from := t % 64
 		word := min(end-t, 64-from)
-		if mask := (^uint64(0) >> (64 - word)) << from; s[t/64]&mask != mask {
+		if mask := (^uint64(0) >> (64 - word)) << from; s.word(t/64)&mask != mask {
 			return false
 		}
 		t += word
@@ -185,17 +175,22 @@ func (s set) hasAll(first topic, count int) bool {
 }
 
 func (s set) len() (n int) {
-	for _, w := range s {
-		n += bits.OnesCount64(w)
+	for _, part := range s {
+		if part == nil {
+			continue
+		}
+		for _, w := range part {
+			n += bits.OnesCount64(w)
+		}
 	}
 	return n
 }
 
 // all yields the topics of the set, which may change meanwhile: a removed topic may still come.
 func (s set) all(yield func(topic) bool) {
-	for i, w := range s {
-		for ; w != 0; w &= w - 1 {
-			if !yield(topic(i*64 + bits.TrailingZeros64(w))) {
+	for i := range topic(len(s) * setWords) {
+		for w := s.word(i); w != 0; w &= w - 1 {
+			if !yield(i*64 + topic(bits.TrailingZeros64(w))) {
 				return
 			}
 		}

@@ -1,10 +1,13 @@
 package stream
 
 import (
+	"hash/crc32"
 	"strconv"
 
 	"exchange/actors/committed"
 	"exchange/core/event"
+	"exchange/core/market"
+	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/gateway/encode"
 	"exchange/gateway/socketio"
@@ -17,7 +20,11 @@ const shownTop = 20
 type writer struct {
 	pair  string
 	event string
+	full  bool   // trades have the orders of both sides
+	chart string // timeframe of candles
+	text  bool   // see kind
 	body  []byte // of one event, reused
+	sum   []byte // what a checksum is of, reused
 }
 
 // frame appends the body as an event.
@@ -31,30 +38,38 @@ func (w *writer) tradesOf(dst []byte, units []committed.BookUpdate) []byte {
 		u := &units[i]
 		for j := range u.Trades {
 			t := &u.Trades[j]
-			w.body = append(encode.Trade(w.body[:0], t.ID, t.Price, w.pair, u.Side, u.TimeUs,
-				t.Amount), '}')
+			b := encode.Trade(w.body[:0], t.ID, t.Price, w.pair, u.Side, u.TimeUs, t.Amount)
+			if w.full {
+				b = strconv.AppendUint(append(b, `,"taker_order":`...), u.ID, 10)
+				b = strconv.AppendUint(append(b, `,"maker_order":`...), t.Maker, 10)
+			}
+			w.body = append(b, '}')
 			dst = w.frame(dst)
 		}
 	}
 	return dst
 }
 
-// diffs appends an event for each unit.
-func (w *writer) diffs(dst []byte, units []committed.BookUpdate) []byte {
+// diffs appends an event for each unit. best has the best levels after the last one; nil: that
+// unit is not the last of its batch.
+func (w *writer) diffs(dst []byte, units []committed.BookUpdate, best *market.Depth) []byte {
 	for i := range units {
 		u := &units[i]
 		b := w.head(u.UpdateID)
 		b = strconv.AppendUint(append(b, `,"prev_update_id":`...), u.UpdateID-1, 10)
 		b = encode.Seconds(append(b, `,"timestamp":`...), u.TimeUs)
-		b = changes(append(b, `,"sell":`...), u.Levels, trading.Sell)
-		b = changes(append(b, `,"buy":`...), u.Levels, trading.Buy)
+		b = w.changes(append(b, `,"sell":`...), u.Levels, trading.Sell)
+		b = w.changes(append(b, `,"buy":`...), u.Levels, trading.Buy)
+		if w.text && best != nil && i == len(units)-1 {
+			b = w.checksum(b, best)
+		}
 		w.body = append(b, '}')
 		dst = w.frame(dst)
 	}
 	return dst
 }
 
-func changes(b []byte, levels []committed.LevelChange, side trading.Side) []byte {
+func (w *writer) changes(b []byte, levels []committed.LevelChange, side trading.Side) []byte {
 	b = append(b, '[')
 	first := true
 	for i := range levels {
@@ -63,16 +78,64 @@ func changes(b []byte, levels []committed.LevelChange, side trading.Side) []byte
 				b = append(b, ',')
 			}
 			first = false
-			b = encode.Level(b, l.Price, l.Amount)
+			b = w.level(b, l.Price, l.Amount)
 		}
 	}
 	return append(b, ']')
 }
 
+func (w *writer) level(b []byte, price money.Price, amount money.Total) []byte {
+	if !w.text {
+		return encode.Level(b, price, amount)
+	}
+	b = price.Append(append(b, `{"price":"`...))
+	b = amount.Append(append(b, `","amount":"`...))
+	return append(b, `"}`...)
+}
+
+func (w *writer) levels(b []byte, list []trading.Level) []byte {
+	if !w.text {
+		return encode.Levels(b, list)
+	}
+	b = append(b, '[')
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = w.level(b, list[i].Price, list[i].Amount)
+	}
+	return append(b, ']')
+}
+
+// checksum appends the CRC-32 (IEEE) of the best levels as text, price:amount, joined by colons:
+// the best to buy, the best to sell, the second to buy, and so on. A level that is not there is
+// left out.
+func (w *writer) checksum(b []byte, d *market.Depth) []byte {
+	sum := w.sum[:0]
+	for i := range committed.BestLevels {
+		for _, side := range [...][]trading.Level{d.BuyLevels, d.SellLevels} {
+			if i >= len(side) {
+				continue
+			}
+			if len(sum) > 0 {
+				sum = append(sum, ':')
+			}
+			sum = append(side[i].Price.Append(sum), ':')
+			sum = side[i].Amount.Append(sum)
+		}
+	}
+	w.sum = sum
+	return strconv.AppendUint(append(b, `,"checksum":`...), uint64(crc32.ChecksumIEEE(sum)), 10)
+}
+
 // whole appends the whole book, the event before a sequence of differences.
 func (w *writer) whole(dst []byte, v *committed.View) []byte {
 	b := append(w.head(v.UpdateID), `,"prev_update_id":null,"snapshot":true`...)
-	w.body = sides(b, v, len(v.Depth.SellLevels)+len(v.Depth.BuyLevels))
+	b = w.sides(b, v.Depth, len(v.Depth.SellLevels)+len(v.Depth.BuyLevels))
+	if w.text {
+		b = w.checksum(b, v.Depth)
+	}
+	w.body = append(b, '}')
 	dst = w.frame(dst)
 	if cap(w.body) > keptBody {
 		w.body = nil
@@ -85,7 +148,7 @@ const keptBody = 64 << 10
 
 // topOf appends the best levels.
 func (w *writer) topOf(dst []byte, v *committed.View) []byte {
-	w.body = sides(w.head(v.UpdateID), v, shownTop)
+	w.body = append(w.sides(w.head(v.UpdateID), v.Depth, shownTop), '}')
 	return w.frame(dst)
 }
 
@@ -94,17 +157,40 @@ func (w *writer) head(updateID uint64) []byte {
 	return strconv.AppendUint(append(b, `,"update_id":`...), updateID, 10)
 }
 
-func sides(b []byte, v *committed.View, most int) []byte {
-	d := v.Depth
+// sides appends most levels of each side, without the brace behind them.
+func (w *writer) sides(b []byte, d *market.Depth, most int) []byte {
 	b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
-	b = encode.Levels(append(b, `,"sell":`...), d.SellLevels[:min(most, len(d.SellLevels))])
-	b = encode.Levels(append(b, `,"buy":`...), d.BuyLevels[:min(most, len(d.BuyLevels))])
-	return append(b, '}')
+	b = w.levels(append(b, `,"sell":`...), d.SellLevels[:min(most, len(d.SellLevels))])
+	return w.levels(append(b, `,"buy":`...), d.BuyLevels[:min(most, len(d.BuyLevels))])
+}
+
+// bestOf appends the best level of each side.
+func (w *writer) bestOf(dst []byte, v *committed.View) []byte {
+	b := encode.Seconds(append(w.head(v.UpdateID), `,"timestamp":`...), v.Depth.TimeUs)
+	b = bestLevel(append(b, `,"buy":`...), v.Depth.BuyLevels)
+	b = bestLevel(append(b, `,"sell":`...), v.Depth.SellLevels)
+	w.body = append(b, '}')
+	return w.frame(dst)
+}
+
+func bestLevel(b []byte, side []trading.Level) []byte {
+	if len(side) == 0 {
+		return append(b, "null"...)
+	}
+	return encode.Level(b, side[0].Price, side[0].Amount)
 }
 
 // tickerOf appends the ticker.
 func (w *writer) tickerOf(dst []byte, v *committed.View) []byte {
 	w.body = encode.Ticker(w.body[:0], w.pair, &v.Ticker)
+	return w.frame(dst)
+}
+
+// candle appends a candle. A closed one does not change any more.
+func (w *writer) candle(dst []byte, c *market.Candle, closed bool) []byte {
+	b := encode.Text(append(encode.Candle(w.body[:0], c), `,"pair":`...), w.pair)
+	b = encode.Text(append(b, `,"timeframe":`...), w.chart)
+	w.body = append(strconv.AppendBool(append(b, `,"closed":`...), closed), '}')
 	return w.frame(dst)
 }
 

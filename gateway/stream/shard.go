@@ -21,7 +21,7 @@ type shard struct {
 	wake chan struct{} // capacity 1: the shard has messages
 
 	clients map[*client]struct{}
-	topics  []audience
+	topics  []*audience         // nil: no client of the shard has been in the channel
 	active  []topic             // channels whose frames wait for the end of the flush
 	ready   []*client           // clients with deliveries in out
 	out     []socketio.Delivery // of the channel that is being flushed
@@ -37,6 +37,7 @@ type audience struct {
 	list    []subscriber // some may be gone, and are removed in passing
 	alive   int
 	pending [][]byte  // frames of this flush
+	closed  [][]byte  // candles of this flush that have closed, before pending
 	early   []*client // further subscribers, whose frames wait: see client.early
 }
 
@@ -70,8 +71,9 @@ type (
 	}
 	// frames are frames of a channel, for all its subscribers.
 	frames struct {
-		topic topic
-		bytes []byte
+		topic  topic
+		bytes  []byte
+		closed []byte // before bytes: states that no later one takes the place of
 	}
 	// admitted are new subscribers; first has their first frames.
 	admitted struct {
@@ -89,7 +91,15 @@ type (
 
 func newShard(h *Hub, number int) *shard {
 	return &shard{hub: h, number: number, wake: make(chan struct{}, 1),
-		clients: map[*client]struct{}{}, topics: make([]audience, h.names.topics())}
+		clients: map[*client]struct{}{}, topics: make([]*audience, h.names.topics())}
+}
+
+// audience returns the audience of a channel, which it makes for the first client.
+func (s *shard) audience(t topic) *audience {
+	if s.topics[t] == nil {
+		s.topics[t] = new(audience)
+	}
+	return s.topics[t]
 }
 
 // post gives the shard a message. Any goroutine may call it. The senders bound the number of
@@ -213,9 +223,9 @@ func (s *shard) handle(m any) {
 
 // gather keeps frames until the flush.
 func (s *shard) gather(f *frames) {
-	a := &s.topics[f.topic]
+	a := s.topics[f.topic]
 	switch {
-	case a.alive == 0:
+	case a == nil || a.alive == 0:
 		return
 	case len(a.pending) == 0:
 		s.active = append(s.active, f.topic)
@@ -223,6 +233,9 @@ func (s *shard) gather(f *frames) {
 		a.pending = a.pending[:0]
 	}
 	a.pending = append(a.pending, f.bytes)
+	if len(f.closed) > 0 {
+		a.closed = append(a.closed, f.closed)
+	}
 }
 
 // flush gives each client its gathered frames, in one write.
@@ -239,24 +252,28 @@ func (s *shard) flush() {
 
 // take moves the gathered frames of a channel into out.
 func (s *shard) take(t topic) {
-	a := &s.topics[t]
-	policy := s.hub.names.policyOf(t)
-	for rest := a.pending; len(rest) > 0; {
-		var frames []byte
-		frames, rest = joined(rest)
-		s.out = append(s.out, socketio.Delivery{Tag: uint32(t), Policy: policy, Frames: frames})
-	}
-	clear(a.pending)
-	a.pending = a.pending[:0]
+	a := s.topics[t]
+	s.takePieces(t, socketio.Final, a.closed)
+	s.takePieces(t, s.hub.names.policyOf(t), a.pending)
+	a.closed, a.pending = nil, a.pending[:0]
 	for _, c := range a.early {
 		s.keep(c, s.hub.names.familyOf(t), s.out)
 	}
 }
 
+func (s *shard) takePieces(t topic, policy socketio.Policy, pieces [][]byte) {
+	for rest := pieces; len(rest) > 0; {
+		var frames []byte
+		frames, rest = joined(rest)
+		s.out = append(s.out, socketio.Delivery{Tag: uint32(t), Policy: policy, Frames: frames})
+	}
+	clear(pieces)
+}
+
 // flushOne flushes one channel.
 func (s *shard) flushOne(t topic) {
 	s.take(t)
-	a := &s.topics[t]
+	a := s.topics[t]
 	n := 0
 	for _, m := range a.list {
 		var ok bool
@@ -288,7 +305,7 @@ func (s *shard) distribute() {
 	s.flushed = time.Now()
 	for _, t := range s.active {
 		s.take(t)
-		a := &s.topics[t]
+		a := s.topics[t]
 		n := 0
 		for _, m := range a.list {
 			if m.client.gone {
@@ -372,7 +389,7 @@ func (s *shard) say(c *client, frame []byte) {
 
 // admit makes clients subscribers, and gives them the channel's state.
 func (s *shard) admit(m *admitted) {
-	a, f := &s.topics[m.topic], s.hub.names.familyOf(m.topic)
+	a, f := s.audience(m.topic), s.hub.names.familyOf(m.topic)
 	a.epoch = m.epoch
 	for _, c := range m.clients {
 		c.joining.remove(m.topic)
@@ -402,67 +419,15 @@ func (s *shard) admit(m *admitted) {
 	}
 }
 
-// release gives a client the frames that waited for an answer to a name of a whole family. It takes
-// the same time however many clients wait, because after a restart all of them wait.
-func (s *shard) release(c *client, f family) {
-	for place := range s.hub.names.pairs {
-		t := s.hub.names.topic(f, place)
-		if a := &s.topics[t]; s.unwait(c, t) {
-			a.list = append(a.list, subscriber{c, c.socket})
-		}
-	}
-	c.earlyAt[f] = nil
-	if e := &c.early[f]; len(e.list) > 0 {
-		s.put(c, e.list...)
-		*e = backlog{}
-	}
-}
-
-// keep lets deliveries wait for an answer, and closes a client for which too much waits.
-func (s *shard) keep(c *client, f family, list []socketio.Delivery) {
-	if !c.keep(f, s.hub.opts.QueueBytes, list...) {
-		c.socket.Close(socketio.ServerClose)
-	}
-}
-
-// wait lets a client's frames of a channel wait.
-func (s *shard) wait(c *client, t topic) {
-	a, n := &s.topics[t], s.hub.names
-	f := n.familyOf(t)
-	if c.earlyAt[f] == nil {
-		c.earlyAt[f] = make([]int32, len(n.pairs))
-	}
-	a.early = append(a.early, c)
-	c.earlyAt[f][n.placeOf(t)] = int32(len(a.early))
-}
-
-// unwait ends that wait. It returns false if the client's frames do not wait.
-func (s *shard) unwait(c *client, t topic) bool {
-	a, n := &s.topics[t], s.hub.names
-	f, pair := n.familyOf(t), n.placeOf(t)
-	if c.earlyAt[f] == nil || c.earlyAt[f][pair] == 0 {
-		return false
-	}
-	at, last := c.earlyAt[f][pair], len(a.early)-1
-	moved := a.early[last]
-	a.early[at-1], a.early[last] = moved, nil
-	moved.earlyAt[f][pair] = at
-	c.earlyAt[f][pair] = 0
-	if a.early = a.early[:last]; last == 0 {
-		a.early = nil // gives back the memory of many clients
-	}
-	return true
-}
-
 // leave tells a channel that it has one subscriber fewer here.
 func (s *shard) leave(t topic) {
-	s.hub.engine.Tell(s.hub.channels[t], &left{s.number, s.topics[t].epoch})
+	s.hub.engine.Tell(s.hub.channel(t), &left{s.number, s.topics[t].epoch})
 }
 
 // join asks a channel to admit a client.
 func (s *shard) join(c *client, t topic) {
 	c.joining.add(t)
-	s.hub.engine.Tell(s.hub.channels[t], &join{c, s})
+	s.hub.engine.Tell(s.hub.channel(t), &join{c, s})
 }
 
 // part removes a client from a channel.
@@ -470,7 +435,7 @@ func (s *shard) part(c *client, t topic) {
 	if !c.member.has(t) {
 		return
 	}
-	a := &s.topics[t]
+	a := s.topics[t]
 	s.unkeep(c, t)
 	for i := range a.list {
 		if a.list[i].client == c {
@@ -481,13 +446,6 @@ func (s *shard) part(c *client, t topic) {
 		}
 	}
 	s.forget(c, t)
-}
-
-// unkeep drops the waiting frames of a channel for a client.
-func (s *shard) unkeep(c *client, t topic) {
-	if s.unwait(c, t) {
-		c.early[s.hub.names.familyOf(t)].drop(t)
-	}
 }
 
 // forget does the same as part, without the list.
@@ -518,7 +476,7 @@ func (s *shard) disconnect(c *client) {
 	for t := range c.member.all {
 		s.unkeep(c, t)
 		s.forget(c, t)
-		if a := &s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
+		if a := s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
 			if a.list = slices.DeleteFunc(a.list, func(m subscriber) bool {
 				return m.client.gone
 			}); a.alive == 0 {
@@ -540,7 +498,9 @@ func (s *shard) fail(t topic) {
 			c.socket.Close(socketio.ServerClose)
 		}
 	}
-	s.topics[t].list = nil
+	if a := s.topics[t]; a != nil {
+		a.list = nil
+	}
 }
 
 // now returns the time of answers, in microseconds since the Unix epoch.

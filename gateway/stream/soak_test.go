@@ -33,7 +33,7 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 		o.StallTimeout, o.PingTimeout = 10*time.Second, 10*time.Second
 	})
 	const pair = "BTC_USDT"
-	good := newKeeper(w, pair)
+	good := newKeeper(w, "depth", pair)
 	stop := w.trade(pair)
 	churn := func(d time.Duration) {
 		var clients sync.WaitGroup
@@ -72,13 +72,18 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 		t.Errorf("the client that behaved has another book: %s, want %s", good.book.text(), want)
 	}
 	s := w.hub.Stats()
-	if s.Subscriptions["diff"] != 1 ||
-		s.Subscriptions["trades"]+s.Subscriptions["ticker"]+s.Subscriptions["book"]+
-			s.Subscriptions["orderbook.20"] != 0 {
+	if s.Subscriptions["depth"] != 1 || total(s.Subscriptions) != 1 {
 		t.Errorf("subscriptions are left: %v", s.Subscriptions)
 	}
 	t.Logf("%d goroutines, then %d; heap %d MiB, then %d; %+v", goroutines, runtime.NumGoroutine(),
 		heap>>20, after>>20, w.server.Stats())
+}
+
+func total(counts map[string]int64) (n int64) {
+	for _, of := range counts {
+		n += of
+	}
+	return n
 }
 
 // measure waits until one client is left, and returns the goroutines and the bytes of the heap.
@@ -122,7 +127,8 @@ func (w *world) misbehave(r *rand.Rand) {
 	}
 	say("40")
 	all := []string{"ticker", "diff", "trades", "orderbook.20", "ticker.BTC_USDT", "diff.BTC_USDT",
-		"trades.BTC_USDT", "orderbook.20.BTC_USDT", "book_BTC_USDT", "book_X", "x"}
+		"trades.BTC_USDT", "orderbook.20.BTC_USDT", "book_BTC_USDT", "book_X", "x", "depth", "bbo",
+		"trades.full", "depth.BTC_USDT", "bbo.BTC_USDT", "trades.full.BTC_USDT"}
 	subscribe := func() bool {
 		verb := []string{"subscribe", "subscribe", "unsubscribe"}[r.IntN(3)]
 		return say(`42["` + verb + `","` + all[r.IntN(len(all))] + `","` + all[r.IntN(len(all))] +

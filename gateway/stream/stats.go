@@ -2,8 +2,9 @@ package stream
 
 // Stats are a hub's counts.
 type Stats struct {
-	clients       int64
-	Subscriptions map[string]int64 // at present, by kind of channel; each pair counts as one
+	clients int64
+	// at present, by kind of channel; each pair and timeframe counts as one
+	Subscriptions map[string]int64
 	// encoded records, once for each channel
 	Units   uint64
 	Resyncs uint64 // books that replaced differences for slow clients
@@ -14,14 +15,7 @@ func (h *Hub) Stats() Stats {
 	s := Stats{clients: h.counts.clients.Load(), Subscriptions: map[string]int64{},
 		Units: h.counts.units.Load(), Resyncs: h.counts.resyncs.Load()}
 	for f := range families {
-		s.Subscriptions[kindOf(f)] = h.counts.subscriptions[f].Load()
+		s.Subscriptions[f.label()] += h.counts.subscriptions[f].Load()
 	}
 	return s
-}
-
-func kindOf(f family) string {
-	if f == book {
-		return "book"
-	}
-	return plainNames[f]
 }

@@ -1,0 +1,116 @@
+package actors
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/committed"
+	"exchange/core/market"
+)
+
+// spawn starts a witness.
+func (g *gated) spawn() (*witness, *actor.PID) {
+	w := new(witness)
+	return w, g.e.SpawnChannel("witness", func() actor.Actor { return w })
+}
+
+func TestAWatcherOfTheBestPricesIsToldOfNothingElse(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.rest(g.sell(coin))
+		w, pid := g.spawn()
+		look := func(token uint64) {
+			g.e.Watch(committed.Watch{Channel: pid, Pair: g.e.Pairs()[0],
+				Kind: committed.WatchBest, View: committed.WatchTop, Token: token})
+		}
+		look(1)
+		w.hears(t, "watched 1 at 1 with 1 and 0 levels")
+		g.rest(g.buy(98e8, coin))
+		w.hears(t, "changed")
+		g.rest(g.buy(99e8, coin)) // it has not looked
+		look(2)
+		w.hears(t, "watched 2 at 3 with 1 and 1 levels")
+		g.rest(g.buy(97e8, coin))
+		g.rest(g.buy(98e8, coin))
+		look(3)
+		w.hears(t, "watched 3 at 5 with 1 and 1 levels")
+		g.rest(g.buy(99e8, coin)) // the price is the same, and the amount is another
+		w.hears(t, "changed")
+		look(4)
+		w.hears(t, "watched 4 at 6 with 1 and 1 levels")
+		g.rest(g.buy(98e8, coin))
+		g.end()
+		w.isSilent(t)
+	})
+}
+
+func TestAWatcherOfCandlesGetsAllThatCameSinceItsLast(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		w, pid := g.spawn()
+		look := func(token uint64, since int64) {
+			g.e.Watch(committed.Watch{Channel: pid, Pair: g.e.Pairs()[0],
+				Kind: committed.WatchTrades, View: committed.WatchChart, Frame: market.Minute,
+				Since: since, Token: token})
+		}
+		trade := func() {
+			g.rest(g.sell(coin))
+			g.ends("a buy", g.placing(g.buy(100e8, coin)), accepted)
+		}
+		look(1, math.MaxInt64)
+		w.hears(t, "watched 1 at 0 with 0 candles")
+		g.rest(g.buy(99e8, coin))
+		trade()
+		w.hears(t, "changed")
+		for range 3 { // it has not looked
+			g.later(2 * time.Minute)
+			trade()
+		}
+		look(2, math.MinInt64)
+		w.hears(t, "watched 2 at 9 with 4 candles")
+		look(3, math.MaxInt64)
+		w.hears(t, "watched 3 at 9 with 1 candles")
+		newest := market.Minute.Start(time.Now().Add(6 * time.Minute).UnixMicro())
+		look(4, newest-60) // a minute that may be over, and has no candle of its own
+		w.hears(t, "watched 4 at 9 with 1 candles")
+		g.later(2 * time.Minute)
+		trade()
+		w.hears(t, "changed")
+		look(5, newest-60)
+		w.hears(t, "watched 5 at 11 with 2 candles")
+		g.rest(g.buy(99e8, coin))
+		g.end()
+		w.isSilent(t)
+	})
+}
+
+func TestTheBestLevelsOfABatchAreThoseBehindItsLastUpdate(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		w, pid := g.spawn()
+		g.e.Watch(committed.Watch{Channel: pid, Pair: g.e.Pairs()[0], Kind: committed.WatchDepth,
+			View: committed.WatchBook, Levels: -1, Token: 1})
+		w.hears(t, "watched 1 at 0 with 0 and 0 levels")
+		g.hold()
+		first := g.begin(g.placing(g.sell(coin)))
+		eventually(t, "the order is at the store", g.held)
+		second := g.begin(g.placing(g.sell(coin))) // these two are one batch
+		g.inMailbox(2)
+		third := g.begin(g.placing(g.buy(99e8, coin)))
+		g.inMailbox(3)
+		g.letGo()
+		for _, done := range []<-chan string{first, second, third} {
+			if got := <-done; got != accepted {
+				t.Fatal(got)
+			}
+		}
+		w.hears(t, "update 1: 1 sell 1 at 100, 1 at 100", "best [] [{100 1 1}]",
+			"update 2: 2 sell 1 at 100, 2 at 100", "update 3: 3 buy 1 at 99, 1 at 99",
+			"best [{99 1 1}] [{100 2 2}]")
+		g.end()
+		w.isSilent(t)
+	})
+}

@@ -1,0 +1,94 @@
+package stream
+
+import (
+	"exchange/actors/committed"
+	"exchange/core/market"
+	"exchange/gateway/socketio"
+)
+
+// A family is a kind of channel.
+type family uint8
+
+const (
+	ticker family = iota
+	diff
+	trades
+	top // orderbook.20
+	book
+	depth
+	full // trades.full
+	bbo
+	// of the shortest timeframe; there is one family for each, in their order
+	candles
+	families = candles + market.FrameCount
+)
+
+// A kind is what the channels of a family have in common.
+type kind struct {
+	// name of the channels of all pairs; with a dot and a pair it names the channel of one pair.
+	// book has no such name
+	plain string
+	event string // name of the events; those of book have the names of their channels
+	// treatment of events that wait for a slow subscriber: only the newest state waits, a whole
+	// book may replace differences, and trades and orders are never left out
+	policy socketio.Policy
+	begins bool // the first event of each new subscriber is the state
+	soon   bool // events may wait a moment for those of other channels, and share a write
+	text   bool // of levels prices and amounts are text, and a checksum ends each batch
+	// what a channel asks the committed actor for, without its pair
+	watch committed.Watch
+}
+
+// bookPrefix and a pair are the name of the channel and of its events.
+const bookPrefix = "book_"
+
+var kinds = withCandles([families]kind{
+	ticker: {plain: "ticker", event: "ticker", policy: socketio.Latest, begins: true,
+		soon:  true,
+		watch: committed.Watch{Kind: committed.WatchChanges, View: committed.WatchTicker}},
+	diff: {plain: "diff", event: "depth.diff", policy: socketio.Resync, begins: true,
+		watch: committed.Watch{Kind: committed.WatchLevels, View: committed.WatchBook,
+			Levels: -1}},
+	trades: {plain: "trades", event: "trades", policy: socketio.Keep,
+		watch: committed.Watch{Kind: committed.WatchUpdates}},
+	top: {plain: "orderbook.20", event: "orderbook.20", policy: socketio.Latest, begins: true,
+		soon: true,
+		watch: committed.Watch{Kind: committed.WatchChanges, View: committed.WatchBook,
+			Levels: shownTop}},
+	book: {policy: socketio.Keep, watch: committed.Watch{Kind: committed.WatchUpdates}},
+	depth: {plain: "depth", event: "depth", policy: socketio.Resync, begins: true, text: true,
+		watch: committed.Watch{Kind: committed.WatchDepth, View: committed.WatchBook,
+			Levels: -1}},
+	full: {plain: "trades.full", event: "trades.full", policy: socketio.Keep,
+		watch: committed.Watch{Kind: committed.WatchUpdates}},
+	bbo: {plain: "bbo", event: "bbo", policy: socketio.Latest, begins: true,
+		watch: committed.Watch{Kind: committed.WatchBest, View: committed.WatchTop}},
+})
+
+func withCandles(list [families]kind) [families]kind {
+	for f := range market.Frame(market.FrameCount) {
+		list[candles+family(f)] = kind{plain: "candles." + f.String(), event: "candles",
+			policy: socketio.Latest, begins: true, soon: true,
+			watch: committed.Watch{Kind: committed.WatchTrades, View: committed.WatchChart,
+				Frame: f}}
+	}
+	return list
+}
+
+// isState reports whether each event is a whole state.
+func (k *kind) isState() bool { return k.policy == socketio.Latest }
+
+// hasCandles reports whether the events are candles.
+func (k *kind) hasCandles() bool { return k.watch.View == committed.WatchChart }
+
+// label names a family in counts; candles of all timeframes have one name.
+func (f family) label() string {
+	switch k := &kinds[f]; {
+	case f == book:
+		return "book"
+	case k.hasCandles():
+		return k.event
+	default:
+		return k.plain
+	}
+}
