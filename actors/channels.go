@@ -39,11 +39,16 @@ func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
 // Tell sends a message to a channel's actor.
 func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, message) }
 
-// Watch begins to watch a pair, or asks once more. The channel gets a *Watched, and from then on
-// the messages of its kind. Its actor may call it.
+// Watch begins to watch a pair or the status, or asks once more. The channel gets a *Watched, and
+// from then on the messages of its kind. Its actor may call it.
 func (e *Engine) Watch(w committed.Watch) { e.committed.Send(&w) }
 
-// Unwatch ends a Watch. Messages that are on their way still come.
+// Unwatch ends the Watch of a pair, or with nil of the status. Messages that are on their way still
+// come.
 func (e *Engine) Unwatch(channel *actor.PID, p *directory.Pair) {
-	e.committed.Send(&committed.Unwatch{Channel: channel, Pair: p.Number})
+	m := &committed.Unwatch{Channel: channel}
+	if p != nil {
+		m.Pair = p.Number
+	}
+	e.committed.Send(m)
 }

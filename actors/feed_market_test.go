@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -110,6 +112,40 @@ func TestTheBestLevelsOfABatchAreThoseBehindItsLastUpdate(t *testing.T) {
 		w.hears(t, "update 1: 1 sell 1 at 100, 1 at 100", "best [] [{100 1 1}]",
 			"update 2: 2 sell 1 at 100, 2 at 100", "update 3: 3 buy 1 at 99, 1 at 99",
 			"best [{99 1 1}] [{100 2 2}]")
+		g.end()
+		w.isSilent(t)
+	})
+}
+
+func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		w, pid := g.spawn()
+		pair := g.e.Pairs()[0]
+		g.e.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 1})
+		w.hears(t, "watched 1 {false } []")
+		g.hold()
+		halted := make(chan error, 1)
+		go func() {
+			_, err := g.e.Halt("test", pair.Name, true)
+			halted <- err
+		}()
+		eventually(t, "the halt is at the store", g.held)
+		g.e.Tell(pid, "not yet")
+		w.hears(t, "not yet")
+		g.letGo()
+		if err := <-halted; err != nil {
+			t.Fatal(err)
+		}
+		w.hears(t, fmt.Sprintf("status %d true {false }", pair.Number))
+		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test", true, "soon"))
+		w.hears(t, "status 0 false {true soon}")
+		g.e.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 2})
+		w.hears(t, fmt.Sprintf("watched 2 {true soon} [%d]", pair.Number))
+		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test", false, ""))
+		w.hears(t, "status 0 false {false }")
+		g.e.Unwatch(pid, nil)
+		must[Admin](t)(g.e.Halt("test", pair.Name, false))
 		g.end()
 		w.isSilent(t)
 	})

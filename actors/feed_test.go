@@ -30,6 +30,9 @@ func (w *witness) Receive(ctx actor.Context) {
 		} else if v != nil {
 			text += fmt.Sprintf(" at %d, best %v %v", v.UpdateID, v.Ticker.Buy, v.Ticker.Sell)
 		}
+		if s := m.Status; s != nil {
+			text += fmt.Sprintf(" %v %v", s.Maintenance, s.Halted)
+		}
 		w.said = append(w.said, text)
 	case *committed.BookUpdates:
 		for _, u := range m.List {
@@ -49,6 +52,11 @@ func (w *witness) Receive(ctx actor.Context) {
 		if m.Best != nil {
 			w.said = append(w.said, fmt.Sprintf("best %v %v", m.Best.BuyLevels,
 				m.Best.SellLevels))
+		}
+	case *committed.StatusChanges:
+		for _, x := range m.List {
+			w.said = append(w.said, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
+				x.Maintenance))
 		}
 	case committed.Changed:
 		w.said = append(w.said, "changed")

@@ -10,7 +10,9 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/simulation"
+	"exchange/core/event"
 	"exchange/core/ledger"
+	"exchange/core/market"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
@@ -167,13 +169,25 @@ type listener struct {
 	at   uint64 // update id
 }
 
-// listen begins one for each pair.
+// A statusListener is a stream channel that keeps what is halted, and the maintenance.
+type statusListener struct {
+	s           *sim
+	l           *life
+	halted      map[uint16]bool
+	maintenance event.Maintenance
+}
+
+// listen begins a listener for each pair, and one for the status.
 func (s *sim) listen(l *life) {
+	pid := l.engine.SpawnChannel("simulated.status", func() actor.Actor {
+		return &statusListener{s: s, l: l, halted: map[uint16]bool{}}
+	})
+	l.engine.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus})
 	for _, p := range l.engine.Pairs() {
 		pid := l.engine.SpawnChannel("simulated."+p.Name, func() actor.Actor {
 			return &listener{s: s, l: l, pair: p}
 		})
-		l.engine.Watch(committed.Watch{Channel: pid, Pair: p, Kind: committed.WatchLevels,
+		l.engine.Watch(committed.Watch{Channel: pid, Pair: p, Kind: committed.WatchDepth,
 			View: committed.WatchBook, Levels: -1})
 	}
 }
@@ -188,8 +202,53 @@ func (h *listener) Receive(ctx actor.Context) {
 				h.s.violate("engine %d, stream of %s: %w", h.l.number, h.pair.Name, err)
 			}
 		}
+		if err := h.best(m.Best); err != nil {
+			h.s.violate("engine %d, stream of %s: %w", h.l.number, h.pair.Name, err)
+		}
 	case *actor.Restarting:
 		h.s.violate("engine %d: the stream of %s panicked", h.l.number, h.pair.Name)
+	}
+}
+
+// best checks the best levels behind a batch.
+func (h *listener) best(d *market.Depth) error {
+	updates := h.s.model.Pairs[h.pair.Number-1].Updates
+	if h.at > uint64(len(updates)) {
+		return nil // it was said
+	}
+	for i, got := range [...][]trading.Level{d.BuyLevels, d.SellLevels} {
+		want := updates[h.at-1].Sides[i]
+		if err := sameLevels(got, want); err != nil ||
+			len(got) != min(committed.BestLevels, len(want)) {
+			return fmt.Errorf("update id %d: %d best levels of %d: %v", h.at, len(got), len(want),
+				err)
+		}
+	}
+	return nil
+}
+
+// Receive checks that each change changes something: otherwise one before it was not told.
+func (h *statusListener) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *committed.Watched:
+		h.maintenance = m.Status.Maintenance
+		for _, pair := range m.Status.Halted {
+			h.halted[pair] = true
+		}
+	case *committed.StatusChanges:
+		for _, x := range m.List {
+			if x.Pair == 0 && x.Maintenance == h.maintenance ||
+				x.Pair != 0 && x.Halted == h.halted[x.Pair] {
+				h.s.violate("engine %d: %+v is no change of the status", h.l.number, x)
+			}
+			if x.Pair == 0 {
+				h.maintenance = x.Maintenance
+			} else {
+				h.halted[x.Pair] = x.Halted
+			}
+		}
+	case *actor.Restarting:
+		h.s.violate("engine %d: the stream of the status panicked", h.l.number)
 	}
 }
 

@@ -344,6 +344,15 @@ var plainFaults = []plantedFault{
 	{"the stream is not told of cancels", "actors/committed/feed.go",
 		"	if f.updateID == p.Market.UpdateID {\n",
 		"	if f.updateID == p.Market.UpdateID || FAULT && r.Kind == event.KindCancel {\n"},
+	{"the best levels behind a batch have one side", "actors/committed/feed.go",
+		"			p.Market.Levels(p.Book, BestLevels, BestLevels, updates.Best)\n",
+		"			p.Market.Levels(p.Book, BestLevels, BestLevels, updates.Best)\n" +
+			"			if FAULT {\n				updates.Best.SellLevels = nil\n" +
+			"			}\n"},
+	{"the status is not told of the end of a halt", "actors/committed/status.go",
+		"	case event.KindHalt:\n",
+		"	case event.KindHalt:\n		if FAULT && !r.Halt.Halted {\n			return\n" +
+			"		}\n"},
 
 	// permissions, freezes and maintenance
 	{"a nonce is forgotten", "actors/wallet_state.go", "			n.taken = nonce\n",

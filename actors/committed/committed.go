@@ -66,6 +66,7 @@ type Side struct {
 	open    []int   // orders, by pair-1
 	feeds   []*feed // by pair-1
 	touched []*feed // whose watchers are to be told when the batch ends
+	status  statusFeed
 
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
@@ -207,7 +208,7 @@ func (c *Side) Receive(ctx actor.Context) {
 	case *Watch:
 		c.watch(m)
 	case *Unwatch:
-		c.feeds[m.Pair-1].remove(m.Channel)
+		c.unwatch(m)
 	case *lookBehind:
 		c.looks = append(c.looks, m)
 		c.lookNow()
@@ -221,6 +222,7 @@ func (c *Side) fold(m *Released) {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
 	c.tellWatchers()
+	c.tellStatus()
 	c.root.Send(c.imager.pid, m)
 	if c.imageDue {
 		c.step()
@@ -253,6 +255,7 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.countOpen(r.Pair)
 		c.noteUpdate(r, effects)
 	}
+	c.noteStatus(r)
 	if len(c.looks) > 0 {
 		c.lookNow()
 	}

@@ -17,6 +17,7 @@
 //	account.go      questions about accounts, and about the whole state
 //	views.go        public answers, shared
 //	feed.go         what stream channels are told
+//	status.go       what they are told of halts and maintenance
 //	charts.go       candles: the newest in memory, older ones from the store
 //	recent.go       the newest trades and closed orders
 //	imager.go       a second fold, which makes images

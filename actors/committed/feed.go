@@ -77,6 +77,8 @@ const (
 	WatchBest
 	// WatchTrades: the same when the pair has traded.
 	WatchTrades
+	// WatchStatus: the actor gets *StatusChanges. It belongs to no pair, and brings a Status.
+	WatchStatus
 )
 
 // hasUpdates reports whether a watcher gets updates.
@@ -91,10 +93,12 @@ type (
 		// watches them.
 		Best *market.Depth
 	}
-	// Watched answers a Watch. View is nil if none was asked for. Shared: read only.
+	// Watched answers a Watch. View is nil if none was asked for, and Status is nil unless the
+	// status is watched. Shared: read only.
 	Watched struct {
-		Token uint64 // the Watch's
-		View  *View
+		Token  uint64 // the Watch's
+		View   *View
+		Status *Status
 	}
 	// Changed tells of a change.
 	Changed struct{}
@@ -118,7 +122,7 @@ const (
 // A Watch is a channel's wish.
 type Watch struct {
 	Channel *actor.PID
-	Pair    *directory.Pair
+	Pair    *directory.Pair // nil: WatchStatus
 	Kind    WatchKind
 	View    WatchedView
 	Levels  int // WatchBook: so many of the best of each side, all if negative
@@ -132,7 +136,7 @@ type Watch struct {
 // An Unwatch ends a Watch.
 type Unwatch struct {
 	Channel *actor.PID
-	Pair    uint16
+	Pair    uint16 // 0: WatchStatus
 }
 
 // A feed has the watchers of a pair. The committed actor owns it.
@@ -170,6 +174,10 @@ func bestOf(b *matching.Book) (best [2]trading.Level) {
 
 // watch answers a channel, and tells it from now on.
 func (c *Side) watch(w *Watch) {
+	if w.Kind == WatchStatus {
+		c.watchStatus(w)
+		return
+	}
 	f, p := c.feeds[w.Pair.Number-1], c.state.Pair(w.Pair.Number)
 	f.remove(w.Channel)
 	by := watcher{pid: w.Channel, kind: w.Kind, trade: p.LastTrade()}
@@ -225,6 +233,15 @@ func (f *feed) count(kind WatchKind, by int) {
 	if kind == WatchDepth {
 		f.bests += by
 	}
+}
+
+// unwatch ends a Watch.
+func (c *Side) unwatch(w *Unwatch) {
+	if w.Pair == 0 {
+		c.status.remove(w.Channel)
+		return
+	}
+	c.feeds[w.Pair-1].remove(w.Channel)
 }
 
 // noteUpdate keeps the change that the newest record made to its pair.

@@ -201,7 +201,8 @@ func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval, w.hub.opts.BBOInterval = time.Hour, time.Hour
 	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT",
-		"bbo.BTC_USDT", "orderbook.20.BTC_USDT", "diff.BTC_USDT", "depth.BTC_USDT", "trades.full.BTC_USDT"} {
+		"bbo.BTC_USDT", "orderbook.20.BTC_USDT", "diff.BTC_USDT", "depth.BTC_USDT",
+		"trades.full.BTC_USDT", "candles.60.BTC_USDT", "status"} {
 		l := w.listen()
 		before := w.hub.tokens.Load()
 		for range 20 {

@@ -24,8 +24,8 @@ type channel struct {
 	topic  topic
 	family family
 	kind   *kind
-	pair   *directory.Pair
-	epoch  uint64 // of this actor's life; messages to an earlier life do not count
+	pair   *directory.Pair // nil: status
+	epoch  uint64          // of this actor's life; messages to an earlier life do not count
 	self   *actor.PID
 	writer writer
 
@@ -40,7 +40,7 @@ type channel struct {
 	updateID uint64
 	askedAt  time.Time
 	next     time.Time // earliest time of the next state
-	state    []byte    // frames of the newest state; diff, depth: until the next event
+	state    []byte    // frames of the newest state; diff, depth, status: until the next event
 	minute   int64     // ticker: of the newest state, epoch minutes
 	// bbo: the newest state's levels, first that to buy; the zero level: no order is on that side
 	best [2]trading.Level
@@ -87,10 +87,12 @@ func (c *channel) Receive(ctx actor.Context) {
 		}
 	case *committed.Watched:
 		if m.Token == c.asked { // otherwise an earlier life asked, and its watch has ended
-			c.watched(m.View)
+			c.watched(m)
 		}
 	case *committed.BookUpdates:
 		c.units(m)
+	case *committed.StatusChanges:
+		c.statusChanged(m.List)
 	case committed.Changed:
 		c.dirty = true
 		c.schedule()
@@ -126,7 +128,8 @@ func (c *channel) ask() {
 }
 
 // watched takes the pair's state as of this turn of the channel; later events follow it.
-func (c *channel) watched(v *committed.View) {
+func (c *channel) watched(m *committed.Watched) {
+	v := m.View
 	c.asked, c.watching, c.dirty = 0, true, false
 	switch {
 	case c.family == ticker:
@@ -138,6 +141,8 @@ func (c *channel) watched(v *committed.View) {
 		c.bestIs(v)
 	case c.kind.hasCandles():
 		c.candlesAre(v.Candles)
+	case c.family == status:
+		c.state = c.writer.status(nil, m.Status, c.hub.names.pairs)
 	case c.kind.policy == socketio.Resync && len(c.waiting) > 0:
 		c.state, c.updateID = c.writer.whole(nil, v), v.UpdateID
 	}
@@ -227,6 +232,17 @@ func (c *channel) units(m *committed.BookUpdates) {
 	}
 	if len(frames) > 0 {
 		c.send(frames, nil)
+	}
+}
+
+// statusChanged sends what has begun or ended. The next subscriber asks for the status anew.
+func (c *channel) statusChanged(list []committed.StatusChange) {
+	if !c.watching {
+		return // the changes were on their way when the watch ended
+	}
+	c.state = nil
+	if f := c.writer.statusChanges(nil, list, c.hub.names.pairs); len(f) > 0 && c.total > 0 {
+		c.send(f, nil)
 	}
 }
 

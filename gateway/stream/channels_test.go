@@ -141,7 +141,7 @@ func TestNamesOfChannels(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.say(
-		`42["subscribe","x","ticker.X_Y","orderbook.20","orderbook.20.","orderbook.200","book_","book_X","diffs",7,{"a":1}]`)
+		`42["subscribe","x","ticker.X_Y","orderbook.20","orderbook.20.","orderbook.200","book_","book_X","diffs","status.BTC_USDT",7,{"a":1}]`)
 	for _, want := range []string{`{"channel":"x","message":"unknown channel"}`,
 		`{"channel":"ticker.X_Y","message":"unknown pair"}`,
 		`{"channel":"orderbook.20.","message":"unknown pair"}`,
@@ -149,6 +149,7 @@ func TestNamesOfChannels(t *testing.T) {
 		`{"channel":"book_","message":"unknown pair"}`,
 		`{"channel":"book_X","message":"unknown pair"}`,
 		`{"channel":"diffs","message":"unknown channel"}`,
+		`{"channel":"status.BTC_USDT","message":"unknown channel"}`,
 		`{"channel":"7","message":"unknown channel"}`,
 		`{"channel":"{\"a\":1}","message":"unknown channel"}`} {
 		l.expect("subscribe.error", want)
@@ -244,7 +245,7 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 			PairRules: directory.PairRules{Name: fmt.Sprint("P", i)}})
 	}
 	n := newNames(pairs)
-	if n.topics() != int(families)*200 {
+	if n.topics() != int(status)*200+1 {
 		t.Fatal(n.topics())
 	}
 	c := &client{named: n.newSet()}

@@ -1,6 +1,6 @@
 // Package stream sends the events of the markets to subscribers: tickers, best prices, books,
-// trades and candles of all pairs or of one. docs/stream.md names all channels. Package socketio
-// has the transport and the protocol.
+// trades and candles of all pairs or of one, and the status of the exchange. docs/stream.md names
+// all channels. Package socketio has the transport and the protocol.
 //
 //	h := stream.New(engine, stream.Options{})
 //	server.Namespace("/", h.Hooks(func(*socketio.Socket) bool { return false }))
@@ -14,12 +14,12 @@
 //	  and the events            kind and pair,      for each core,     subscriber and flush
 //	  after it                  encodes once        owns subscribers
 //
-// A channel belongs to one pair: a subscription to all pairs is a subscription to each. The actor
-// of a channel starts with the channel's first client. A subscriber joins a channel in the turn in
-// which the channel learns the pair's state. It gets that state and all events after it, without a
-// gap and nothing twice. A shard takes all messages since its last flush, joins the frames of each
-// channel, and gives each subscriber all of its channels at once. So the busier the shard is, the
-// fewer writes there are.
+// A channel belongs to one pair: a subscription to all pairs is a subscription to each. Only status
+// belongs to none. The actor of a channel starts with the channel's first client. A subscriber
+// joins a channel in the turn in which the channel learns the pair's state. It gets that state and
+// all events after it, without a gap and nothing twice. A shard takes all messages since its last
+// flush, joins the frames of each channel, and gives each subscriber all of its channels at once.
+// So the busier the shard is, the fewer writes there are.
 //
 // The treatment of a slow subscriber depends on the channel, see kind in families.go. It costs
 // other subscribers nothing.

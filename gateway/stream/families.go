@@ -20,13 +20,15 @@ const (
 	bbo
 	// of the shortest timeframe; there is one family for each, in their order
 	candles
-	families = candles + market.FrameCount
+	// one channel, which belongs to no pair
+	status   = candles + market.FrameCount
+	families = status + 1
 )
 
 // A kind is what the channels of a family have in common.
 type kind struct {
 	// name of the channels of all pairs; with a dot and a pair it names the channel of one pair.
-	// book has no such name
+	// book has no such name, and status only this one
 	plain string
 	event string // name of the events; those of book have the names of their channels
 	// treatment of events that wait for a slow subscriber: only the newest state waits, a whole
@@ -63,6 +65,8 @@ var kinds = withCandles([families]kind{
 		watch: committed.Watch{Kind: committed.WatchUpdates}},
 	bbo: {plain: "bbo", event: "bbo", policy: socketio.Latest, begins: true,
 		watch: committed.Watch{Kind: committed.WatchBest, View: committed.WatchTop}},
+	status: {plain: "status", event: "status", policy: socketio.Keep, begins: true,
+		watch: committed.Watch{Kind: committed.WatchStatus}},
 })
 
 func withCandles(list [families]kind) [families]kind {

@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/gateway/socketio"
 )
 
@@ -82,17 +83,24 @@ func (h *Hub) channel(t topic) *actor.PID {
 	if pid := h.channels[t].Load(); pid != nil {
 		return pid
 	}
-	f, p := h.names.familyOf(t), h.names.pairs[h.names.placeOf(t)]
-	name, event := kinds[f].plain+"."+p.Name, kinds[f].event
+	f := h.names.familyOf(t)
+	name, event := kinds[f].plain, kinds[f].event
+	var pair *directory.Pair // nil: status
+	w := writer{full: f == full, text: kinds[f].text, chart: kinds[f].watch.Frame.String()}
+	if f != status {
+		pair = h.names.pairs[h.names.placeOf(t)]
+		w.pair = pair.Name
+		name += "." + pair.Name
+	}
 	if f == book {
-		name = bookPrefix + p.Name
+		name = bookPrefix + pair.Name
 		event = name
 	}
+	w.event = event
 	pid := h.engine.SpawnChannel(name, func() actor.Actor {
-		return &channel{hub: h, topic: t, family: f, kind: &kinds[f], pair: p,
+		return &channel{hub: h, topic: t, family: f, kind: &kinds[f], pair: pair,
 			epoch: h.epochs.Add(1), members: make([]int, h.opts.shards), newest: noCandle,
-			writer: writer{pair: p.Name, event: event, full: f == full, text: kinds[f].text,
-				chart: kinds[f].watch.Frame.String()}}
+			writer: w}
 	})
 	h.channels[t].Store(pid)
 	return pid

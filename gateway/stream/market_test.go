@@ -201,3 +201,24 @@ func TestAFlushHasEachClosedCandle(t *testing.T) {
 		t.Errorf("%q goes, want %q", got, want)
 	}
 }
+
+// Channels that no client has wanted have no actor: there are fifteen for each pair.
+func TestAChannelStartsWithItsFirstClient(t *testing.T) {
+	w := newWorld(t, nil)
+	started := func() (n int) {
+		for i := range w.hub.channels {
+			if w.hub.channels[i].Load() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	if n := started(); n != 0 || len(w.hub.channels) != 15*3+1 {
+		t.Errorf("%d of %d channels are started", n, len(w.hub.channels))
+	}
+	w.listen().subscribe("candles.60.BTC_USDT", "status")
+	w.listen().subscribe("candles.60.BTC_USDT", "depth.ETH_BTC")
+	if n := started(); n != 3 {
+		t.Errorf("%d channels are started for three", n)
+	}
+}

@@ -10,6 +10,7 @@ import (
 )
 
 // A topic is the number of a channel: its family times the number of pairs, plus its pair's place.
+// status comes last.
 type topic uint32
 
 // answers is the tag of success and error, which belong to no channel.
@@ -37,13 +38,13 @@ func newNames(pairs []*directory.Pair) *names {
 	return n
 }
 
-func (n *names) topics() int { return int(families) * len(n.pairs) }
+func (n *names) topics() int { return int(n.topic(status, 0)) + 1 }
 
 func (n *names) topic(f family, place int) topic { return topic(int(f)*len(n.pairs) + place) }
 
 func (n *names) familyOf(t topic) family { return family(int(t) / len(n.pairs)) }
 
-// placeOf returns the place of a channel's pair.
+// placeOf returns the place of a channel's pair, for status 0.
 func (n *names) placeOf(t topic) int { return int(t) % len(n.pairs) }
 
 func (n *names) policyOf(t topic) socketio.Policy { return kinds[n.familyOf(t)].policy }
@@ -63,6 +64,9 @@ func (n *names) parse(text string) (name, error) {
 		}
 	}
 	switch {
+	case best == status && pair == "":
+		return name{text: text, family: status, topic: n.topic(status, 0)}, nil
+	case best == status:
 	case best != families && pair == "":
 		return name{text: text, family: best, all: true}, nil
 	case best != families:

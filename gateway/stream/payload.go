@@ -2,9 +2,11 @@ package stream
 
 import (
 	"hash/crc32"
+	"slices"
 	"strconv"
 
 	"exchange/actors/committed"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/market"
 	"exchange/core/money"
@@ -192,6 +194,64 @@ func (w *writer) candle(dst []byte, c *market.Candle, closed bool) []byte {
 	b = encode.Text(append(b, `,"timeframe":`...), w.chart)
 	w.body = append(strconv.AppendBool(append(b, `,"closed":`...), closed), '}')
 	return w.frame(dst)
+}
+
+// status appends the whole status. Pairs that the exchange does not serve any more are left out.
+func (w *writer) status(dst []byte, s *committed.Status, pairs []*directory.Pair) []byte {
+	b := encode.Seconds(append(w.body[:0], `{"snapshot":true,"timestamp":`...), s.TimeUs)
+	b = append(maintenance(b, &s.Maintenance), `,"halted":[`...)
+	first := true
+	for _, p := range pairs {
+		if slices.Contains(s.Halted, p.Number) {
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = encode.Text(b, p.Name)
+		}
+	}
+	w.body = append(b, `]}`...)
+	return w.frame(dst)
+}
+
+// statusChanges appends an event for each change.
+func (w *writer) statusChanges(dst []byte, list []committed.StatusChange,
+	pairs []*directory.Pair) []byte {
+	for i := range list {
+		x := &list[i]
+		b := encode.Seconds(append(w.body[:0], `{"timestamp":`...), x.TimeUs)
+		if x.Pair == 0 {
+			b = maintenance(b, &x.Maintenance)
+		} else {
+			at := slices.IndexFunc(pairs, func(p *directory.Pair) bool {
+				return p.Number == x.Pair
+			})
+			if at < 0 {
+				continue
+			}
+			b = encode.Text(append(b, `,"pair":`...), pairs[at].Name)
+			b = encode.Text(append(b, `,"status":`...), statusOf(x.Halted))
+		}
+		w.body = append(b, '}')
+		dst = w.frame(dst)
+	}
+	return dst
+}
+
+// statusOf returns the words of exchange-info.
+func statusOf(halted bool) string {
+	if halted {
+		return "halted"
+	}
+	return "trading"
+}
+
+func maintenance(b []byte, m *event.Maintenance) []byte {
+	b = append(b, `,"maintenance":`...)
+	if !m.On {
+		return append(b, "null"...)
+	}
+	return append(encode.Text(append(b, `{"message":`...), m.Message), '}')
 }
 
 // orders appends events for each unit, in the form of the book_ channels.

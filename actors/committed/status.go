@@ -1,0 +1,82 @@
+package committed
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/event"
+)
+
+// A Status is what keeps orders out: a maintenance, and halts of pairs.
+type Status struct {
+	TimeUs      int64 // time at which it was told, in microseconds since the epoch
+	Maintenance event.Maintenance
+	Halted      []uint16 // numbers of pairs, ascending
+}
+
+// A StatusChange is the beginning or the end of a halt or of a maintenance.
+type StatusChange struct {
+	TimeUs      int64  // of its record, in microseconds since the epoch
+	Pair        uint16 // number of the pair; 0: it is about maintenance
+	Halted      bool
+	Maintenance event.Maintenance
+}
+
+// StatusChanges is a message to a channel's actor: the changes of one batch, in the order of their
+// records. Shared: read only.
+type StatusChanges struct{ List []StatusChange }
+
+// A statusFeed has the watchers of the status. The committed actor owns it.
+type statusFeed struct {
+	watchers []*actor.PID
+	forming  []StatusChange // of the batch that is being folded
+}
+
+// watchStatus answers a channel with the status, and tells it of all changes from now on.
+func (c *Side) watchStatus(w *Watch) {
+	c.status.remove(w.Channel)
+	c.status.watchers = append(c.status.watchers, w.Channel)
+	s := &Status{TimeUs: time.Now().UnixMicro(), Maintenance: c.state.Maintenance()}
+	for _, p := range c.state.Pairs() {
+		if p.Halted {
+			s.Halted = append(s.Halted, p.Number)
+		}
+	}
+	slices.Sort(s.Halted)
+	c.out.Tell(w.Channel, &Watched{Token: w.Token, Status: s})
+}
+
+func (f *statusFeed) remove(channel *actor.PID) {
+	f.watchers = slices.DeleteFunc(f.watchers, func(pid *actor.PID) bool { return pid == channel })
+}
+
+// noteStatus keeps the change that a record made, if it made one.
+func (c *Side) noteStatus(r *event.Record) {
+	if len(c.status.watchers) == 0 {
+		return
+	}
+	x := StatusChange{TimeUs: r.TimeUs}
+	switch r.Kind {
+	case event.KindHalt:
+		x.Pair, x.Halted = r.Pair, r.Halt.Halted
+	case event.KindMaintenance:
+		x.Maintenance = r.Maintenance
+	default:
+		return
+	}
+	c.status.forming = append(c.status.forming, x)
+}
+
+// tellStatus ends a batch: it tells the watchers of the batch's changes.
+func (c *Side) tellStatus() {
+	if len(c.status.forming) == 0 {
+		return
+	}
+	m := &StatusChanges{c.status.forming}
+	c.status.forming = nil
+	for _, channel := range c.status.watchers {
+		c.out.Tell(channel, m)
+	}
+}
