@@ -46,11 +46,15 @@ func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 			io.WriteString(in, "\n") //nolint:errcheck // only its end counts
 			in.Close()
 			err = node.Wait()
-			var r struct{ Compared, Tops, Trades, Connects int }
+			var r struct {
+				Compared, Tops, Bests, Depths, Checksums, Trades, Fulls, Candles, Statuses,
+				Connects int
+			}
 			if err != nil || json.Unmarshal([]byte(out.String()), &r) != nil {
 				t.Fatalf("%v\n%s", err, out.String())
 			}
-			if r.Compared < 20 || r.Tops == 0 || r.Trades == 0 || r.Connects < 2*4 {
+			if r.Compared < 20 || min(r.Tops, r.Bests, r.Depths, r.Checksums,
+				r.Trades, r.Fulls, r.Candles) == 0 || min(r.Connects, r.Statuses) < 2*4 {
 				t.Errorf("too little was seen: %+v", r)
 			}
 			t.Logf("%+v", r)

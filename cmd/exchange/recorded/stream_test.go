@@ -20,7 +20,8 @@ func TestTheEventsOfTheStreamAreThoseRecorded(t *testing.T) {
 	fmt.Fprintln(&list, "opened", shape(t, c.receive()[1:]))
 	c.send("40")
 	fmt.Fprintln(&list, "connected", shape(t, c.receive()[2:]))
-	c.send(`420["subscribe","ticker","orderbook.20.BTC_USDT","diff","trades","book_BTC_USDT","x"]`)
+	c.send(`420["subscribe","ticker","orderbook.20.BTC_USDT","diff","trades","book_BTC_USDT","x",` +
+		`"depth","trades.full","candles.D","status"]`)
 	seen := map[string]bool{}
 	await := func(n int) {
 		t.Helper()
@@ -33,7 +34,7 @@ func TestTheEventsOfTheStreamAreThoseRecorded(t *testing.T) {
 			}
 		}
 	}
-	const states, all = 6, 10
+	const states, all = 8, 15
 	await(states) // the answers and the first states
 	s.play(`
 		alice POST /api/v1/order/ amount=1&pair=BTC_USDT&price=100&type=sell
