@@ -50,9 +50,9 @@ type connection struct {
 
 	fixed      []byte // the request, if it is always the same
 	placesOnly bool   // no cancels
-	signing    bool   // its orders are signed when they are sent
-	naming     bool   // these have client order ids
 	filling    bool   // only deep orders, until its user has all that are kept
+	// other makes its requests instead of the mix; nil: the mix does
+	other func(u *user, nonce uint64) []byte
 }
 
 // clients are the connections of one generator.
@@ -201,24 +201,44 @@ func (c *connection) request() []byte {
 	u := c.users[c.turn%len(c.users)]
 	c.user = u
 	u.turn++
-	if u.turn%10 >= 6 && len(u.open) > 0 && !c.placesOnly && !c.filling {
-		form := "order=" + strconv.FormatUint(u.open[0], 10)
-		u.open = u.open[1:]
-		b, at := request("/api/v1/order-cancel/", u.key,
-			string(u.secret.Sign(nil, []byte(u.key+form))), form)
-		putNonce(b[at:], c.nonce)
-		return b
+	if c.other != nil {
+		return c.other(u, c.nonce)
 	}
-	list := u.places
+	if u.cancels() && !c.placesOnly && !c.filling {
+		return u.cancel(c.nonce)
+	}
 	if len(u.open) < u.kept {
-		list = u.deep
+		return u.place(c.nonce, u.deep)
 	}
+	return u.place(c.nonce, u.places)
+}
+
+// cancels reports whether it is a cancel's turn in the mix.
+func (u *user) cancels() bool { return u.turn%10 >= 6 && len(u.open) > 0 }
+
+// cancel makes the cancel of the user's oldest order.
+func (u *user) cancel(nonce uint64) []byte {
+	form := "order=" + strconv.FormatUint(u.open[0], 10)
+	u.open = u.open[1:]
+	return u.signed("/api/v1/order-cancel/", form, nonce)
+}
+
+// place takes the next of a list of orders.
+func (u *user) place(nonce uint64, list [][]byte) []byte {
 	u.next++
-	if c.signing {
-		return c.sign(u)
-	}
-	b := list[u.next%len(list)]
-	putNonce(b[u.nonceAt:], c.nonce)
+	return u.stamp(list[u.next%len(list)], nonce)
+}
+
+// stamp writes the nonce into one of the user's orders.
+func (u *user) stamp(order []byte, nonce uint64) []byte {
+	putNonce(order[u.nonceAt:], nonce)
+	return order
+}
+
+// signed makes a request that is signed now.
+func (u *user) signed(path, form string, nonce uint64) []byte {
+	b, at := request(path, u.key, string(u.secret.Sign(nil, []byte(u.key+form))), form)
+	putNonce(b[at:], nonce)
 	return b
 }
 

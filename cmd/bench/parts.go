@@ -36,7 +36,9 @@ type reading struct {
 	each   float64 // units of the row's subject in one op of the benchmark; 0 is 1
 }
 
-func allParts() []subject { return append(matchingParts(), otherParts()...) }
+func allParts() []subject {
+	return append(append(matchingParts(), instructionParts()...), otherParts()...)
+}
 
 func newRow(subject, unit string, a aim) *row { return &row{subject: subject, unit: unit, aim: a} }
 
@@ -65,6 +67,41 @@ func matchingParts() []subject {
 		market("trending by 40 %"),
 		market("a 60 % crash"),
 	}
+}
+
+// instructionParts compare orders with instructions with plain ones.
+func instructionParts() []subject {
+	timed := func(benchmark, subject string, yardstick *row) *part {
+		r := newRow("matching: "+subject, "ns", aim{noAllocs: true})
+		r.yardstick = yardstick
+		return &part{pkg: "core/matching", benchmark: benchmark, time: "200ms",
+			readings: []reading{{metric: "ns/op", row: r}}}
+	}
+	taking := timed("BenchmarkTaking/plain, market, ioc", "plain, market or ioc, that takes", nil)
+	resting := timed("BenchmarkResting/plain", "plain, rest and cancel", nil)
+	take := func(name string) *part {
+		return timed("BenchmarkTaking/"+name, name+", that takes", taking.readings[0].row)
+	}
+	rest := func(name, subject string) *part {
+		return timed("BenchmarkResting/"+name, subject, resting.readings[0].row)
+	}
+	alone := timed("BenchmarkPlainBesideStops/stops=0", "plain, beside no stops", nil)
+	beside := timed("BenchmarkPlainBesideStops/stops=100000", "plain, beside 100,000 stops",
+		alone.readings[0].row)
+	beside.readings[0].row.aim.mostRatio = 1 / 0.95
+	for _, p := range []*part{alone, beside} {
+		p.time = "2000000x"
+	}
+	return []subject{taking, take("fok"), take("self-trade mode"), take("quote amount"),
+		resting, rest("post-only", "post-only, rest and cancel"),
+		rest("iceberg", "iceberg, rest and cancel"),
+		rest("amend that keeps its place", "amend that keeps its place"),
+		rest("amend that loses its place", "amend that loses its place"),
+		alone, beside,
+		timed("BenchmarkStop/stops=100000", "add a stop to 100,000, and remove it", nil),
+		&part{pkg: "core/matching", benchmark: "BenchmarkCascade", time: "5x",
+			readings: []reading{{metric: "ns/stop",
+				row: newRow("matching: a stop of a cascade of 10,000", "ns", aim{})}}}}
 }
 
 func otherParts() []subject {

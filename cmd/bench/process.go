@@ -81,6 +81,7 @@ const (
 	metricSnapshots = "exchange_store_snapshot_duration_seconds_count"
 	metricApplies   = "exchange_store_apply_duration_seconds_count"
 	metricLag       = "exchange_projection_lag_rows"
+	metricTriggered = "exchange_orders_triggered_total"
 )
 
 // scrape reads all numbers of an exchange's monitoring that have no labels.
@@ -97,7 +98,7 @@ func scrape(s *server) (map[string]float64, error) {
 		}
 	}
 	for _, name := range []string{metricAllocs, metricCycles, metricGC, metricUser, metricJournal,
-		metricSnapshots, metricApplies, metricLag} {
+		metricSnapshots, metricApplies, metricLag, metricTriggered} {
 		if _, ok := values[name]; !ok {
 			return nil, fmt.Errorf("no %s among the metrics", name)
 		}

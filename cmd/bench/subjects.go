@@ -72,6 +72,7 @@ func allServers(o options) []subject {
 	list := []subject{newStart(o), noop, durable, pebble, wide, few, many, redis, newReads(o)}
 	list = append(list, streamSubjects(o)...)
 	return append(list, newIDs(o, "Pebble", pebbleStore), newIDs(o, "Redis", startOnRedis),
+		newTaking(o, pebbleStore), newResting(o, pebbleStore), newStops(o, pebble), newCascade(o),
 		newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
 		newFairness(o))
 }
