@@ -72,6 +72,7 @@ type Admin struct {
 	Email       string
 	Permissions uint8
 	Allow       []string // CIDR prefixes
+	Parallel    int      // nonces that a new key keeps for parallel use; 0: they grow
 	Key         string   // public part; made for a new key
 	Secret      string   // of a new key
 	Currency    string   // code

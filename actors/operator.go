@@ -45,6 +45,15 @@ func (e *Engine) CreateKey(operator, account, public, secret string, permissions
 			Allow: allow})
 }
 
+// CreateParallelKey makes an API key whose requests may overtake each other: it keeps the greatest
+// nonces that it has used, 1 to event.MaxParallel of them.
+func (e *Engine) CreateParallelKey(operator, account, public, secret string, permissions uint8,
+	allow []string, nonces int) (Admin, error) {
+	return e.askRegistry(event.KindParallelKey, operator,
+		Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
+			Allow: allow, Parallel: nonces})
+}
+
 // RevokeKey ends an API key.
 func (e *Engine) RevokeKey(operator, public string) (Admin, error) {
 	return e.askRegistry(event.KindKeyRevoked, operator, Admin{Key: public})

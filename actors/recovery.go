@@ -268,8 +268,8 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 		}
 		anew := k.Key
 		anew.SealedBy, anew.Sealed = sealer.ID(), sealer.Seal(secret, anew.Bound())
-		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now,
-			Key: anew}); len(records) == sealedAtOnce {
+		if records = append(records, event.Record{Kind: anew.RecordKind(),
+			TimeUs: now, Key: anew}); len(records) == sealedAtOnce {
 			if err := flush(); err != nil {
 				return err
 			}

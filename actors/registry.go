@@ -138,7 +138,7 @@ func (g *registry) conclude(c *Command, known *lookup) {
 	switch c.kind {
 	case event.KindAccount:
 		submit, err = g.account(c)
-	case event.KindKey:
+	case event.KindKey, event.KindParallelKey:
 		submit, err = g.key(c)
 	case event.KindKeyRevoked:
 		submit, err = g.revoke(c)
@@ -230,6 +230,8 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	case g.keysOf[account.ID] >= g.limits.KeysPerAccount:
 		return false, limitf("account %s has %d keys, no more are allowed: revoke one",
 			account.Name, g.keysOf[account.ID])
+	case c.kind == event.KindParallelKey && (a.Parallel < 1 || a.Parallel > event.MaxParallel):
+		return false, refusef("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
 	case len(a.Allow) > 100:
 		return false, refusef("at most 100 address prefixes for a key")
 	}
@@ -251,7 +253,8 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	g.keysOf[account.ID]++
 	k := &c.record.Key
 	*k = event.Key{Number: g.keyNumbers, Account: account.ID, Key: a.Key,
-		Permissions: a.Permissions, Allow: a.Allow, SealedBy: g.sealer.ID()}
+		Permissions: a.Permissions, Allow: a.Allow, Parallel: uint16(a.Parallel),
+		SealedBy: g.sealer.ID()}
 	k.Sealed = g.sealer.Seal([]byte(a.Secret), k.Bound())
 	return true, nil
 }
@@ -348,7 +351,7 @@ func (g *registry) released(c *Command) {
 			panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
 		}
 		g.add(a)
-	case event.KindKey:
+	case event.KindKey, event.KindParallelKey:
 		k, err := newKey(&r.Key, g.dir.Account(r.Key.Account), g.sealer, g.material)
 		if err != nil {
 			panic(fmt.Sprintf("BUG: a key that was just made: %v", err))
@@ -381,8 +384,7 @@ func newKey(k *event.Key, account *directory.Account, sealer *seal.Sealer,
 		return nil, err
 	}
 	e := &directory.Key{Number: k.Number, Public: k.Key, Account: account,
-		Permissions: k.Permissions,
-		Material:    material(secret)}
+		Permissions: k.Permissions, Parallel: int(k.Parallel), Material: material(secret)}
 	for _, a := range k.Allow {
 		p, err := netip.ParsePrefix(a)
 		if err != nil {

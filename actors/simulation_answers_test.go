@@ -103,9 +103,15 @@ func (s *sim) claim(q *played, record string) uint64 {
 }
 
 // tookNonce checks that a nonce is above all that were answered as taken before its command, or its
-// read, began.
+// read, began; of a key for parallel use, that it was not taken before.
 func (s *sim) tookNonce(l *life, key *directory.Key, nonce, before uint64) {
-	if nonce <= before {
+	if key.Parallel > 0 {
+		at := simulation.KeyNonce{Key: key.Number, Nonce: nonce}
+		if l.tookOnce[at] {
+			s.violate("engine %d takes nonce %d of %s twice", l.number, nonce, key.Public)
+		}
+		l.tookOnce[at] = true
+	} else if nonce <= before {
 		s.violate("engine %d takes nonce %d of %s, and it had taken %d before that was sent",
 			l.number, nonce, key.Public, before)
 	}
@@ -297,20 +303,21 @@ func (s *sim) isMeant(q *played, order uint64) bool {
 
 // wasOpen reports whether the order that a cancel names is open, and was answered to rest before
 // the cancel began. A cancel by a client order id waits for an order which its key has sent before.
-// If it finds none, no such order can still come to rest under that id.
+// If it finds none, no such order can still come to rest under that id, unless the key is for
+// parallel use.
 func (s *sim) wasOpen(q *played, seq uint64) bool {
 	if !q.named.IsZero() {
 		s.outcomes["cancel by client order id, refused for not_open"]++
 		for _, order := range q.l.named[:q.namedBefore] {
 			if order.account == q.account && order.id == q.named &&
-				order.at.Key == q.key.Number && order.at.Nonce < q.nonce {
+				order.at.Key == q.key.Number && order.at.Nonce < q.nonce && q.key.Parallel == 0 {
 				s.missing[order] = true
 			}
 		}
 	}
 	for _, o := range s.model.Accounts[q.account-1].OpenAt(seq) {
 		if !q.named.IsZero() && o.ClientID == q.named && o.By.Key == q.key.Number &&
-			o.By.Nonce < q.nonce {
+			o.By.Nonce < q.nonce && q.key.Parallel == 0 {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"exchange/actors/directory"
@@ -25,12 +26,11 @@ type clients struct {
 	codes       map[uint64][]mailedCode // that were mailed, by withdrawal, the newest last
 	messages    map[string]Mail         // that were sent, by Message-ID
 	sent        map[simulation.KeyNonce]int
-	reads       map[uint32][]uint64 // nonces of signed reads, by key
-	deposits    map[string]int      // that were sent and not turned away, by reference
-	credits     []credit            // that were sent
-	barred      map[string]*bar     // accounts that are frozen and keys that are revoked, by name
-	restedBy    map[uint64]int      // order -> step in which it was answered that it rests
-	sending     *played             // the command that admission decides on
+	deposits    map[string]int  // that were sent and not turned away, by reference
+	credits     []credit        // that were sent
+	barred      map[string]*bar // accounts that are frozen and keys that are revoked, by name
+	restedBy    map[uint64]int  // order -> step in which it was answered that it rests
+	sending     *played         // the command that admission decides on
 
 	told     uint64 // highest sequence that any engine has answered with
 	outcomes map[string]int
@@ -45,7 +45,6 @@ type bar struct {
 func newClients() clients {
 	return clients{nonces: map[string]uint64{}, codes: map[uint64][]mailedCode{},
 		messages: map[string]Mail{}, sent: map[simulation.KeyNonce]int{},
-		reads:    map[uint32][]uint64{},
 		deposits: map[string]int{}, barred: map[string]*bar{}, restedBy: map[uint64]int{},
 		outcomes: map[string]int{}}
 }
@@ -189,9 +188,35 @@ func priceOf(r *rand.Rand, side trading.Side) money.Price {
 	return money.Price(97+r.Int64N(7)) * 1e7
 }
 
-// nextNonce returns mostly a new nonce, now and then an equal or an older one.
+// parallelNonces is how many nonces a key for parallel use keeps.
+const parallelNonces = 8
+
+// isParallel reports whether a key is for parallel use: the second of each account is.
+func isParallel(key string) bool { return strings.HasSuffix(key, "-1") }
+
+// makeKey makes an API key.
+func makeKey(e *Engine, account, key string) error {
+	var err error
+	if isParallel(key) {
+		_, err = e.CreateParallelKey("op", account, key, simulatedSecret, event.AllPermissions, nil,
+			parallelNonces)
+	} else {
+		_, err = e.CreateKey("op", account, key, simulatedSecret, event.AllPermissions, nil)
+	}
+	return err
+}
+
+// nextNonce returns mostly a new nonce, now and then an equal or an older one. Those of a key for
+// parallel use overtake each other.
 func (s *sim) nextNonce(r *rand.Rand, key string) uint64 {
 	n := s.nonces[key]
+	if isParallel(key) {
+		if r.IntN(3) == 0 {
+			return 1 + n - min(n, r.Uint64N(2*parallelNonces))
+		}
+		s.nonces[key] = n + 1 + r.Uint64N(3)
+		return s.nonces[key]
+	}
 	switch r.IntN(14) {
 	case 0:
 		return max(1, n)

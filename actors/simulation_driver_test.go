@@ -124,7 +124,9 @@ type life struct {
 	named []namedOrder              // that were sent with a client order id
 	tries map[string]try            // what was sent to the store without an answer, by kind of call
 	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
-	taken     map[uint32]uint64
+	taken map[uint32]uint64
+	// nonces of keys for parallel use that were answered as taken
+	tookOnce  map[simulation.KeyNonce]bool
 	admitted  []*played // that may have no answer yet
 	changing  bool      // an operator changes maintenance
 	confirmed time.Time // when the store was asked that last said that it owns it

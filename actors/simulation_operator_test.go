@@ -84,7 +84,7 @@ func (s *sim) createAccount(l *life, name string) {
 
 func (s *sim) createKey(l *life, account, key string) {
 	s.administer(l, "key "+key, func() string {
-		_, err := l.engine.CreateKey("op", account, key, simulatedSecret, event.AllPermissions, nil)
+		err := makeKey(l.engine, account, key)
 		return s.administered(err, s.model.Key(key) != nil, true)
 	})
 }

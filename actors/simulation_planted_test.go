@@ -355,26 +355,37 @@ var plainFaults = []plantedFault{
 			"		}\n"},
 
 	// permissions, freezes and maintenance
-	{"a nonce is forgotten", "actors/wallet_state.go", "			n.taken = nonce\n",
-		"			if !FAULT {\n				n.taken = nonce\n			}\n"},
+	{"a nonce is forgotten", "actors/wallet_state.go",
+		"	n.taken = max(n.taken, nonce)\n",
+		"	if !FAULT || n.used != nil {\n		n.taken = max(n.taken, nonce)\n	}\n"},
 	{"a nonce that was left out is taken later", "actors/wallet_state.go",
-		"func (w *wallet) takeNonce(key uint32, nonce uint64) bool {\n",
-		"var leftOut = map[*wallet]map[keyNonce]bool{}\n\nfunc (w *wallet) takeNonce(key uint32, " +
-			"nonce uint64) bool {\n	for _, n := range w.nonces {\n		if !FAULT || n.key " +
-			"!= key {\n			continue\n		}\n" +
-			"		if leftOut[w] == nil {\n			leftOut[w] = " +
-			"map[keyNonce]bool{}\n		}\n		if at := (keyNonce{key, nonce}); " +
-			"leftOut[w][at] {\n			delete(leftOut[w], at)\n			return " +
-			"true\n		}\n" +
-			"		for out := n.taken + 1; out < nonce; out++ " +
-			"{\n			leftOut[w][keyNonce{key, out}] = true\n		}\n	}\n"},
+		"func (n *keyNonce) take(nonce uint64) bool {\n",
+		"var leftOut = map[[2]uint64]bool{}\n\nfunc (n *keyNonce) take(nonce uint64) bool {\n" +
+			"	if at := [2]uint64{uint64(n.key), nonce}; FAULT && n.used == nil {\n" +
+			"		if leftOut[at] {\n			delete(leftOut, at)\n			return true\n" +
+			"		}\n" +
+			"		for out := n.taken + 1; out < nonce; out++ {\n" +
+			"			leftOut[[2]uint64{uint64(n.key), out}] = true\n		}\n	}\n"},
+	{"a key for parallel use takes a nonce twice", "core/state/nonces.go",
+		"	return found || nonce == 0 ||", "	return found && !FAULT || nonce == 0 ||"},
+	{"a key for parallel use takes a nonce that has left its set", "core/state/nonces.go",
+		"at == 0 && n.count() == n.most\n", "at == 0 && n.count() == n.most && !FAULT\n"},
+	{"a key for parallel use forgets its greatest nonce first", "core/state/nonces.go",
+		"		n.first, at = n.first+1, at-1 // the least leaves\n",
+		"		if n.first, at = n.first+1, at-1; FAULT {\n" +
+			"			n.first, n.used = n.first-1, n.used[:len(n.used)-1]\n" +
+			"			at, _ = n.place(nonce)\n		}\n"},
+	{"a key for parallel use is refused a nonce that is overtaken", "actors/wallet_state.go",
+		"	if n.used != nil && !n.used.Take(nonce) ||",
+		"	if FAULT && nonce <= n.taken || n.used != nil && !n.used.Take(nonce) ||"},
 	{"the refusal of a nonce tells that one as the last", "actors/wallet.go",
 		"			c.lastNonce = w.lastNonce(c.key.Number)\n",
 		"			if c.lastNonce = w.lastNonce(c.key.Number); FAULT " +
 			"{\n				c.lastNonce = c.order.nonce\n			}\n"},
 	{"a nonce is assigned, not raised", "core/state/apply.go",
 		"	k.Nonce = max(k.Nonce, nonce)\n",
-		"	if k.Nonce = max(k.Nonce, nonce); FAULT {\n		k.Nonce = nonce\n	}\n"},
+		"	if k.Nonce = max(k.Nonce, nonce); FAULT && k.Used == nil {\n" +
+			"		k.Nonce = nonce\n	}\n"},
 	{"the nonce of a refusal is lost", "core/state/apply.go",
 		"		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)\n",
 		"		if !FAULT {\n			err = s.useNonce(r.Refusal.Key, r.Refusal.Account, " +
@@ -428,6 +439,9 @@ var plainFaults = []plantedFault{
 		"		Tries: map[bool]uint32{false: d.Tries, true: 1}[FAULT]}\n"},
 	{"a revoked key trades", "actors/wallet.go", "		case c.key.Revoked():\n",
 		"		case c.key.Revoked() && !FAULT:\n"},
+	{"a seal is not bound to the nonces that a key keeps", "core/event/event.go",
+		"	if k.Parallel > 0 {\n		b = uv(",
+		"	if k.Parallel > 0 && !FAULT {\n		b = uv("},
 	{"a revoked key keeps its secret", "core/state/apply.go",
 		"	*k = Key{",
 		"	if FAULT {\n		k.Revoked = true\n		return nil\n	}\n	*k = Key{"},
@@ -456,6 +470,9 @@ var plainFaults = []plantedFault{
 	// what outlives an engine
 	{"a restart forgets nonces", "actors/wallet.go", "nonce := committed.Nonce(n); nonce > 0 {",
 		"nonce := committed.Nonce(n); nonce > 0 && !FAULT {"},
+	{"a restart forgets the nonces of a key for parallel use", "actors/committed/committed.go",
+		"	used = used.Clone()\n",
+		"	if used = used.Clone(); FAULT {\n		used = state.NewNonces(1 << 20)\n	}\n"},
 	{"a restart gives ids again", "actors/book_state.go", "	n.order.Store(order)\n",
 		"	if n.order.Store(order); FAULT {\n		n.order.Store(order / 2)\n	}\n"},
 	{"a restart gives ids of trades again", "actors/book_state.go", "	n.trade.Store(trade)\n",

@@ -78,8 +78,7 @@ func (s *sim) runRead(x *playedRead) {
 	if x.key != nil {
 		x.after = s.told // by any engine
 		x.taken = l.taken[x.key.Number]
-		s.reads[x.key.Number] = append(s.reads[x.key.Number], x.nonce)
-		s.model.ReadNonces[x.key.Number] = max(s.model.ReadNonces[x.key.Number], x.nonce)
+		s.model.ReadNonces[x.key.Number] = append(s.model.ReadNonces[x.key.Number], x.nonce)
 	}
 	err := l.engine.Ask(x.q, x.key, x.nonce)
 	if x.key != nil && stale {
@@ -114,6 +113,10 @@ func (s *sim) readAnswered(x *playedRead) {
 	}
 	if x.key != nil {
 		s.tookNonce(l, x.key, x.nonce, x.taken)
+		if at := (simulation.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.Taken(at) {
+			s.violate("engine %d takes nonce %d of %s for a read, and a command has used it",
+				l.number, x.nonce, x.key.Public)
+		}
 		if s.isBarred(x.key.Public, x.begun) {
 			s.violate("engine %d answers read %s with %s, which was revoked before it began",
 				l.number, x.kind, x.key.Public)
@@ -131,20 +134,16 @@ func (s *sim) readAnswered(x *playedRead) {
 	s.outcomes["read, answered"]++
 }
 
-// readNonceRefused checks that another read or a command has used the read's nonce or a higher one.
+// readNonceRefused checks that another read or a command has used the read's nonce or a higher one;
+// of a key for parallel use, the nonce itself or as many higher ones as are kept.
 func (s *sim) readNonceRefused(x *playedRead, last uint64) {
 	s.toldLast(x.key, x.nonce, x.taken, last)
-	others := s.model.Keys[x.key.Number-1].Nonce
-	once := false
-	for _, n := range s.reads[x.key.Number] {
-		if n != x.nonce || once {
-			others = max(others, n)
-		}
-		once = once || n == x.nonce
-	}
-	if x.nonce > others {
-		s.violate("engine %d refuses nonce %d of %s for a read, and %d is the highest",
-			x.l.number, x.nonce, x.key.Public, others)
+	reads := s.model.ReadNonces[x.key.Number]
+	own := slices.Index(reads, x.nonce)
+	others := slices.Delete(slices.Clone(reads), own, own+1)
+	if !s.model.Keys[x.key.Number-1].MayRefuse(x.nonce, others) {
+		s.violate("engine %d refuses nonce %d of %s for a read; others had %v", x.l.number, x.nonce,
+			x.key.Public, others)
 	}
 }
 

@@ -91,7 +91,11 @@ func (l *life) sameKeys(s *sim) error {
 				k.Key.Key, l.number, err))
 		}
 		errs = append(errs, boundToRights(own, k.Key))
-		if k.Nonce != m.Nonce || k.Revoked {
+		if k.Used != nil && !slices.Equal(slices.Collect(k.Used.All()), m.Kept) {
+			errs = append(errs, fmt.Errorf("key %s has used %v, not %v", m.Name,
+				slices.Collect(k.Used.All()), m.Kept))
+		}
+		if k.Nonce != m.Nonce || k.Revoked || (k.Used != nil) != (m.Parallel > 0) {
 			errs = append(errs, fmt.Errorf("key %s has nonce %d, revoked: %v, not %d, %v", m.Name,
 				k.Nonce, k.Revoked, m.Nonce, m.Revoked))
 		}
@@ -100,7 +104,7 @@ func (l *life) sameKeys(s *sim) error {
 }
 
 // boundToRights wants the seal of a key to open beside the key's own number, account, name,
-// permissions and allow-list only.
+// permissions, allow-list and nonces for parallel use only.
 func boundToRights(own *seal.Sealer, k event.Key) error {
 	for right, change := range map[string]func(k *event.Key){
 		"number":      func(k *event.Key) { k.Number++ },
@@ -108,6 +112,7 @@ func boundToRights(own *seal.Sealer, k event.Key) error {
 		"name":        func(k *event.Key) { k.Key += "x" },
 		"permissions": func(k *event.Key) { k.Permissions ^= event.PermissionWithdraw },
 		"allow-list":  func(k *event.Key) { k.Allow = append(slices.Clone(k.Allow), "0.0.0.0/0") },
+		"parallel":    func(k *event.Key) { k.Parallel++ },
 	} {
 		other := k
 		change(&other)
@@ -192,7 +197,8 @@ func (s *sim) checkStore(l *life) error {
 		if k.Revoked { // its nonce counts no more
 			continue
 		}
-		if n := projected[k.Name]; n < k.Nonce || n > max(k.Nonce, s.model.ReadNonces[k.Number]) {
+		if n := projected[k.Name]; n < k.Nonce || n > slices.Max(append([]uint64{k.Nonce},
+			s.model.ReadNonces[k.Number]...)) {
 			errs = append(errs, fmt.Errorf("the nonce of %s is projected as %d, not %d", k.Name, n,
 				k.Nonce))
 		}

@@ -144,7 +144,8 @@ func (s *sim) start() {
 	s.begun++
 	l := &life{number: s.begun, applied: map[uint32]uint64{}, wallets: map[uint32]*wallet{},
 		open: map[uint32]int{},
-		keys: map[string]*directory.Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
+		keys: map[string]*directory.Key{}, tries: map[string]try{}, taken: map[uint32]uint64{},
+		tookOnce: map[simulation.KeyNonce]bool{}}
 	k := &link{Store: s.openStore(), s: s, l: l}
 	k.Store.BeforeSync, k.Store.BeforeHead = k.at("sync"), k.at("head")
 	o := s.options
@@ -244,9 +245,7 @@ func (s *sim) fund() {
 			_, err := l.engine.CreateAccount("op", name, name+"@example.org")
 			do("account", err)
 			for k := range 2 {
-				_, err = l.engine.CreateKey("op", name, fmt.Sprintf("key-%s-%d", name, k),
-					simulatedSecret, event.AllPermissions, nil)
-				do("key", err)
+				do("key", makeKey(l.engine, name, fmt.Sprintf("key-%s-%d", name, k)))
 			}
 			for _, currency := range l.engine.Currencies() {
 				amount := money.Amount(200 * coin)

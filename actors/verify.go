@@ -165,6 +165,25 @@ func verifyRare(w *wallet, a *state.Account) error {
 	return nil
 }
 
+// verifyNonces compares the nonces of a key for parallel use. A wallet has those of reads, too, of
+// which the committed side knows the greatest, and those in flight; no other.
+func verifyNonces(n *keyNonce, committed *committed.Side) error {
+	known := committed.Nonces(n.key)
+	if (known == nil) != (n.used == nil) {
+		return fmt.Errorf("key number %d is for parallel use on one side only", n.key)
+	}
+	if known == nil {
+		return nil
+	}
+	for nonce := range known.All() {
+		if !n.used.Used(nonce) {
+			return fmt.Errorf("its wallet does not know that key number %d has used nonce %d",
+				n.key, nonce)
+		}
+	}
+	return nil
+}
+
 // verifyWorking compares what decisions change in a wallet, ahead of what is committed.
 func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, reading bool) error {
 	if w.frozen != a.Frozen {
@@ -179,6 +198,9 @@ func verifyWorking(w *wallet, a *state.Account, committed *committed.Side, readi
 			return fmt.Errorf(
 				"account %s: its wallet has taken nonce %d of key number %d, committed is %d",
 				a.Name, n.taken, n.key, want)
+		}
+		if err := verifyNonces(&n, committed); err != nil {
+			return fmt.Errorf("account %s: %w", a.Name, err)
 		}
 	}
 	if pending := a.Withdrawals(); len(pending) != len(w.pending) ||

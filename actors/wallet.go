@@ -19,7 +19,7 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 	w.recoverRare(a)
 	for _, n := range a.Keys {
 		if nonce := committed.Nonce(n); nonce > 0 {
-			w.nonces = append(w.nonces, keyNonce{n, nonce})
+			w.nonces = append(w.nonces, keyNonce{n, nonce, committed.Nonces(n)})
 		}
 	}
 	for _, d := range a.Withdrawals() {
@@ -65,7 +65,7 @@ func (w *wallet) decide(c *Command) {
 		switch {
 		case c.key.Revoked():
 			c.refuse(event.RefusedKey) // its nonce counts no more, on both sides
-		case !w.takeNonce(c.key.Number, c.order.nonce):
+		case !w.takeNonce(c.key, c.order.nonce):
 			c.lastNonce = w.lastNonce(c.key.Number)
 			c.refuse(event.RefusedNonce)
 		case w.frozen:
@@ -187,7 +187,7 @@ func (w *wallet) read(r *committed.Read) {
 	switch {
 	case key.Revoked():
 		r.Err = committed.ErrKeyRevoked
-	case !w.takeNonce(key.Number, nonce):
+	case !w.takeNonce(key, nonce):
 		r.Err = &committed.NonceError{Last: w.lastNonce(key.Number)}
 	default:
 		if !r.IsNamed() {

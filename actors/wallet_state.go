@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
@@ -80,9 +81,11 @@ type walletOut interface {
 	finish(c *Command, o Outcome)
 }
 
+// keyNonce is what a key has used.
 type keyNonce struct {
 	key   uint32
-	taken uint64
+	taken uint64        // the greatest
+	used  *state.Nonces // of a key for parallel use; nil: its nonces grow
 }
 
 // keyEnded tells a wallet that a key was revoked. From now on the wallet refuses the key's
@@ -146,18 +149,25 @@ func (w *wallet) find(c *Command) {
 	}
 }
 
-func (w *wallet) takeNonce(key uint32, nonce uint64) bool {
-	for i := range w.nonces {
-		if n := &w.nonces[i]; n.key == key {
-			if nonce <= n.taken {
-				return false
-			}
-			n.taken = nonce
-			return true
+// takeNonce takes a nonce of a key, if it is above the last one, or, for parallel use, not used.
+func (w *wallet) takeNonce(key *directory.Key, nonce uint64) bool {
+	at := slices.IndexFunc(w.nonces, func(n keyNonce) bool { return n.key == key.Number })
+	if at < 0 {
+		at = len(w.nonces)
+		w.nonces = append(w.nonces, keyNonce{key: key.Number})
+		if key.Parallel > 0 {
+			w.nonces[at].used = state.NewNonces(key.Parallel)
 		}
 	}
-	w.nonces = append(w.nonces, keyNonce{key, nonce})
-	return nonce > 0
+	return w.nonces[at].take(nonce)
+}
+
+func (n *keyNonce) take(nonce uint64) bool {
+	if n.used != nil && !n.used.Take(nonce) || n.used == nil && nonce <= n.taken {
+		return false
+	}
+	n.taken = max(n.taken, nonce)
+	return true
 }
 
 // lastNonce returns the highest nonce that a key has used.

@@ -120,6 +120,7 @@ type KeyInfo struct {
 	Account     string
 	Permissions uint8
 	Allow       []string
+	Parallel    int // nonces that it keeps for parallel use; 0: they grow, or it is revoked
 	Revoked     bool
 }
 
@@ -135,7 +136,7 @@ func (q *Keys) from(c *Side) (needs uint64) {
 	for _, n := range s.Account(q.Account).Keys {
 		k := s.Keys()[n-1]
 		q.List = append(q.List, KeyInfo{k.Key.Key, s.Account(k.Account).Name, k.Permissions,
-			k.Allow, k.Revoked})
+			k.Allow, int(k.Parallel), k.Revoked})
 	}
 	return 0
 }

@@ -427,6 +427,18 @@ func (c *Side) Nonce(key uint32) uint64 {
 	return max(c.state.Keys()[key-1].Nonce, c.readNonces[key])
 }
 
+// Nonces returns the nonces that a key for parallel use has used, as a set of the caller's own: of
+// those of reads only the greatest. It is nil for other keys.
+func (c *Side) Nonces(key uint32) *state.Nonces {
+	used := c.state.Keys()[key-1].Used
+	if used == nil {
+		return nil
+	}
+	used = used.Clone()
+	used.Take(c.readNonces[key])
+	return used
+}
+
 // noteRead keeps the nonce of a read for the next projection. The nonce is no part of the state,
 // because no record has it. A crash may lose the newest of them, which is harmless.
 func (c *Side) noteRead(key uint32, nonce uint64) {

@@ -92,6 +92,7 @@ const FeeAccount = "fees"
 type Key struct {
 	Number      uint32
 	Permissions uint8
+	Parallel    int // nonces that it keeps for parallel use; 0: they grow
 	revoked     atomic.Bool
 	Public      string
 	Account     *Account

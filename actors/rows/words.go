@@ -31,6 +31,10 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindKey:
 		return fmt.Sprintf("made key %s for account %s, permissions %d, from %v", r.Key.Key,
 			name(r.Key.Account), r.Key.Permissions, r.Key.Allow)
+	case event.KindParallelKey:
+		return fmt.Sprintf("made key %s for account %s, permissions %d, from %v, for parallel use "+
+			"with %d nonces", r.Key.Key, name(r.Key.Account), r.Key.Permissions, r.Key.Allow,
+			r.Key.Parallel)
 	case event.KindKeyRevoked:
 		return fmt.Sprintf("revoked key %s", s.Keys()[r.KeyRevoked.Number-1].Key.Key)
 	case event.KindDeposit:

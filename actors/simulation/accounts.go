@@ -74,6 +74,10 @@ type Key struct {
 	Account uint32
 	Nonce   uint64 // the highest that a command has used
 	Revoked bool
+	// Parallel is how many nonces a key for parallel use keeps, and Kept those of its records; 0:
+	// its nonces grow.
+	Parallel int
+	Kept     []uint64
 
 	floor    uint64 // Nonce when the engine started
 	sealedBy uint64 // the server's key that its secret is sealed with
@@ -120,7 +124,8 @@ func (m *Model) applyAccount(a *event.Account) error {
 
 func (m *Model) applyKey(k *event.Key) error {
 	if known := m.Key(k.Key); known != nil && known.Number == k.Number &&
-		known.Account == k.Account && known.sealedBy != k.SealedBy {
+		known.Account == k.Account && known.Parallel == int(k.Parallel) &&
+		known.sealedBy != k.SealedBy {
 		known.sealedBy = k.SealedBy // its secret is sealed anew
 		return nil
 	}
@@ -129,12 +134,12 @@ func (m *Model) applyKey(k *event.Key) error {
 			len(m.Keys))
 	}
 	m.Keys = append(m.Keys, &Key{Number: k.Number, Name: k.Key, Account: k.Account,
-		sealedBy: k.SealedBy})
+		Parallel: int(k.Parallel), sealedBy: k.SealedBy})
 	return nil
 }
 
 // takeNonce takes the nonce of a command that left a record. A nonce is good for one command, and
-// must be above all that the engine found when it started.
+// must be above all that the engine found when it started, but for keys for parallel use.
 func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) error {
 	if key == 0 || kind == event.KindSwept {
 		return nil
@@ -146,7 +151,7 @@ func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) er
 	if err := m.mayCommand(k); err != nil {
 		return err
 	}
-	if nonce <= k.floor {
+	if nonce <= k.floor && k.Parallel == 0 {
 		return fmt.Errorf("nonce %d of key %s, which had used %d before the engine started", nonce,
 			k.Name, k.floor)
 	}
@@ -155,8 +160,41 @@ func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) er
 		return fmt.Errorf("nonce %d of key %s was used before, for a %v", nonce, k.Name, before)
 	}
 	m.usedNonces[at] = kind
-	k.Nonce = max(k.Nonce, nonce)
+	k.use(nonce)
 	return nil
+}
+
+// use takes the nonce of a record.
+func (k *Key) use(nonce uint64) {
+	k.Nonce = max(k.Nonce, nonce)
+	if k.Parallel > 0 && nonce > 0 {
+		k.Kept = greatest(append(k.Kept, nonce), k.Parallel)
+	}
+}
+
+// greatest returns the greatest few of some numbers, each once, in ascending order.
+func greatest(list []uint64, few int) []uint64 {
+	list = slices.Compact(slices.Sorted(slices.Values(list)))
+	return list[max(0, len(list)-few):]
+}
+
+// MayRefuse reports whether a command or a read of a key may be refused for its nonce. reads are
+// the nonces of reads, which leave no record; a read's own is not among them.
+func (k *Key) MayRefuse(nonce uint64, reads []uint64) bool {
+	if k.Parallel == 0 {
+		return nonce <= k.Nonce || slices.ContainsFunc(reads, func(n uint64) bool {
+			return nonce <= n
+		})
+	}
+	kept := greatest(slices.Concat(k.Kept, reads), k.Parallel)
+	return nonce == 0 || slices.Contains(k.Kept, nonce) || slices.Contains(reads, nonce) ||
+		len(kept) == k.Parallel && nonce < kept[0]
+}
+
+// Taken reports whether a record of a command has a nonce.
+func (m *Model) Taken(at KeyNonce) bool {
+	_, taken := m.usedNonces[at]
+	return taken
 }
 
 // applyRefusal takes the nonce of a rejected command. A command that is rejected for its nonce, or
@@ -169,11 +207,11 @@ func (m *Model) applyRefusal(f *event.Refusal) error {
 		return nil
 	}
 	k := m.Keys[f.Key-1]
-	if most := max(k.Nonce, m.ReadNonces[f.Key]); f.Reason == event.RefusedNonce && f.Nonce > most {
-		return fmt.Errorf("nonce %d of key %s is refused, and the highest that it has used is %d",
-			f.Nonce, k.Name, most)
+	if f.Reason == event.RefusedNonce && !k.MayRefuse(f.Nonce, m.ReadNonces[f.Key]) {
+		return fmt.Errorf("nonce %d of key %s is refused; its records had up to %d, and reads %v",
+			f.Nonce, k.Name, k.Nonce, m.ReadNonces[f.Key])
 	}
-	k.Nonce = max(k.Nonce, f.Nonce)
+	k.use(f.Nonce)
 	return m.mayCommand(k)
 }
 

@@ -32,8 +32,8 @@ type Model struct {
 	ClientIDHold time.Duration // how long a client order id is taken; 0: for good
 	SwitchGrace  time.Duration // after a maintenance, in which no switch fires
 
-	CancelAlls map[KeyNonce]bool // commands whose nonce each of many cancels has
-	ReadNonces map[uint32]uint64 // highest that a read may have used, by key: no record has it
+	CancelAlls map[KeyNonce]bool   // commands whose nonce each of many cancels has
+	ReadNonces map[uint32][]uint64 // that reads may have used, by key: no record has them
 
 	maxFills int              // trades that one order may have
 	rules    map[string]Rules // of a pair, by its name
@@ -55,7 +55,7 @@ type Model struct {
 func NewModel(maxFills int, rules map[string]Rules) *Model {
 	return &Model{maxFills: maxFills, rules: rules, Deposits: map[string]event.Deposit{},
 		Withdrawals: map[uint64]*Withdrawal{}, mails: map[uint64]uint64{},
-		CancelAlls: map[KeyNonce]bool{}, ReadNonces: map[uint32]uint64{},
+		CancelAlls: map[KeyNonce]bool{}, ReadNonces: map[uint32][]uint64{},
 		usedIDs: map[uint64]bool{}, usedTrades: map[uint64]bool{}, closed: map[uint64]Closed{},
 		switches:   map[switchOf]*armed{},
 		usedNonces: map[KeyNonce]event.Kind{}}
@@ -105,7 +105,7 @@ func (m *Model) apply(r *event.Record) error {
 			quote: p.Quote, rules: m.rules[p.Name]})
 	case event.KindAccount:
 		return m.applyAccount(&r.Account)
-	case event.KindKey:
+	case event.KindKey, event.KindParallelKey:
 		return m.applyKey(&r.Key)
 	case event.KindKeyRevoked:
 		k := m.Keys[r.KeyRevoked.Number-1]

@@ -23,7 +23,7 @@
 //	yardstick.go  the servers that exchanges are compared with
 //	datasync_linux.go, datasync_other.go  how the yardstick makes bytes durable on this system
 //	clients.go    requests and answers of the load, on the load tester's generator
-//	variants.go   kinds of orders on one exchange: with client order ids, market, ioc, post-only ...
+//	variants.go   kinds of orders on one exchange: client order ids, market, ioc, post-only ...
 //	stops.go      orders beside waiting stops, and a cascade of stops
 //	reads.go      public answers, beside fixed bodies of the same lengths
 //	process.go    the exchange's process: allocations, collections, bytes of the journal

@@ -26,7 +26,7 @@ func scraped(value float64) string {
 		"# HELP go_memstats_mallocs_total of " +
 			"objects\nexchange_http_requests_total{code=\"200\"} 7\n")
 	for _, name := range []string{metricAllocs, metricCycles, metricGC, metricUser, metricJournal,
-		metricSnapshots, metricApplies, metricLag} {
+		metricSnapshots, metricApplies, metricLag, metricTriggered} {
 		fmt.Fprintf(&b, "%s %g\n", name, value)
 	}
 	return b.String()
@@ -36,7 +36,7 @@ func TestAScrapeHasWhatItIsAskedForOrFails(t *testing.T) {
 	text := scraped(1.5e6)
 	s := monitored(t, func() string { return text })
 	got, err := scrape(&s)
-	if err != nil || got[metricAllocs] != 1.5e6 || got[metricLag] != 1.5e6 || len(got) != 8 {
+	if err != nil || got[metricAllocs] != 1.5e6 || got[metricLag] != 1.5e6 || len(got) != 9 {
 		t.Errorf("%v, %v", got, err)
 	}
 	text = strings.Replace(text, metricUser, "go_cpu", 1)
@@ -53,10 +53,11 @@ func TestAllocationsOfAScrapeAreNotThoseOfRequests(t *testing.T) {
 	p.operator = monitored(t, func() string {
 		scrapes++
 		loads := float64(max(0, scrapes-2))
-		return fmt.Sprintf("%s %g\n%s %g\n%s %g\n%s %g\n%s %g\n%s 0\n%s 0\n%s 0\n", metricAllocs,
-			float64(10*scrapes)+3*loads*requests,
+		return fmt.Sprintf("%s %g\n%s %g\n%s %g\n%s %g\n%s %g\n%s 0\n%s 0\n%s 0\n%s 0\n",
+			metricAllocs, float64(10*scrapes)+3*loads*requests,
 			metricCycles, float64(int(loads)/2), metricGC, loads, metricUser, 3*loads,
-			metricJournal, 50*loads*requests, metricSnapshots, metricApplies, metricLag)
+			metricJournal, 50*loads*requests, metricSnapshots, metricApplies, metricLag,
+			metricTriggered)
 	}).operator
 	if err := p.measure(t.Context()); err != nil {
 		t.Fatal(err)

@@ -15,17 +15,22 @@ import (
 // waitingStops is the default of limits.stops_per_book.
 const waitingStops = 100_000
 
-// manyStops lets the few accounts of a benchmark have all stops of a book.
-const manyStops = "limits: {stops_per_account: 1000000}\n"
+// stopsEach is the default of limits.stops_per_account, and fewer.
+const stopsEach = 100
 
-// newStops measures the mix beside stops that no price reaches.
+// newStops measures the mix beside stops of others that no price reaches.
 func newStops(o options, yardstick *server) *server {
-	s := newServer("Pebble, "+show(waitingStops)+" waiting stops", o,
+	return newServer("Pebble, "+show(waitingStops)+" waiting stops", o,
 		func(s *server, dir string) error {
 			if err := startExchange(s, dir, nil); err != nil {
 				return err
 			}
-			return s.clients.all(waitingStops, func(u *user, i int) string {
+			owners, err := s.more("owner", waitingStops/stopsEach, 1)
+			if err != nil {
+				return err
+			}
+			defer owners.Close()
+			return owners.all(waitingStops, func(i int) string {
 				if i%2 == 0 {
 					return fmt.Sprintf("amount=0.001&pair="+tradedPair+
 						"&price=1000&trigger_price=%d.%02d&type=sell", 10_000+i/100, i%100)
@@ -34,12 +39,10 @@ func newStops(o options, yardstick *server) *server {
 					"&price=100000&trigger_price=%d.%02d&type=buy", 90_000+i/100, i%100)
 			})
 		}, yardstick, 0.95)
-	s.settings = manyStops
-	return s
 }
 
-// all places so many orders, numbered from 0, each on one of the connections.
-func (cl *clients) all(n int, form func(u *user, i int) string) error {
+// all places so many orders, numbered from 0, each on one of the connections. The mix leaves them.
+func (cl *clients) all(n int, form func(i int) string) error {
 	next := 0
 	const most = 5 * time.Minute
 	r, err := cl.phase(generator.Phase{Length: most}, func(conn int) []byte {
@@ -48,10 +51,13 @@ func (cl *clients) all(n int, form func(u *user, i int) string) error {
 		}
 		c := cl.conns[conn]
 		c.nonce++
-		b := c.user.stamp(c.user.order(form(c.user, next)), c.nonce)
+		b := c.user.stamp(c.user.order(form(next)), c.nonce)
 		next++
 		return b
 	})
+	for _, c := range cl.conns {
+		c.user.open = nil
+	}
 	if err == nil && (r.requests != n || r.refused > 0) {
 		err = fmt.Errorf("of %d orders %d were sent and %d refused", n, r.requests, r.refused)
 	}
@@ -74,7 +80,8 @@ const (
 )
 
 func newCascade(o options) *cascade {
-	c := &cascade{server: server{title: "cascade", options: o, settings: manyStops, pairs: 1}}
+	c := &cascade{server: server{title: "cascade", options: o, pairs: 1,
+		settings: "limits: {stops_per_account: 1000000}\n"}}
 	what := "cascade of " + show(cascadeStops) + " stops"
 	c.took = &row{subject: what, unit: "ms", group: groupOpen}
 	for i, where := range []string{"the same pair", "another pair"} {
@@ -126,10 +133,10 @@ func (c *cascade) measure(context.Context) error {
 	// the last price is above all triggers, as that of the round before is not
 	err := errors.Join(c.owners.place(0, order("buy", cascadeTop+1, 0)),
 		c.owners.place(0, order("sell", cascadeTop+1, 0)),
-		c.owners.all(cascadeStops+1, func(_ *user, i int) string {
+		c.owners.all(cascadeStops+1, func(i int) string {
 			return order("buy", cascadeTop-i, 0)
 		}),
-		c.owners.all(cascadeStops, func(_ *user, i int) string {
+		c.owners.all(cascadeStops, func(i int) string {
 			return order("sell", cascadeTop-cascadeStops, cascadeTop-i)
 		}))
 	if err != nil {

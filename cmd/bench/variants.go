@@ -88,18 +88,22 @@ func (s *variants) run(i int, length time.Duration) (result, error) {
 	return r, err
 }
 
-// measure runs half of each variant in their order and half in the opposite one, so that a change
-// meanwhile changes all.
+// pieces is how many times a variant runs in a measurement.
+const pieces = 8
+
+// measure runs a piece of each variant in their order, then one of each in the opposite order, and
+// so on, so that a change meanwhile changes all.
 func (s *variants) measure(context.Context) error {
 	n := len(s.list)
 	requests, took, used := make([]int, n), make([]time.Duration, n), make([]time.Duration, n)
-	for turn := range 2 * n {
-		i := min(turn, 2*n-1-turn)
+	for turn := range pieces * n {
+		i := turn % (2 * n)
+		i = min(i, 2*n-1-i)
 		before, err := cpuOf(s.pids)
 		if err != nil {
 			return err
 		}
-		r, err := s.run(i, s.options.length/2)
+		r, err := s.run(i, s.options.length/pieces)
 		if err != nil {
 			return err
 		}

@@ -178,6 +178,22 @@ func TestOperatorCommandsInTextAndJSON(t *testing.T) {
 				"secret is shown only now: keep it.\n", "",
 		},
 		{
+			"key create alice --parallel 16", 200,
+			`{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[],"parallel":16}`,
+			`POST /operator/v1/keys {"account":"alice","allow":[],"parallel":16,"permissions":["read","trade"]}`,
+			"account      alice\nkey          K\nsecret       S\npermissions  read,trade\nfrom " +
+				"        anywhere\nnonces       16, for parallel use\n\nThe secret is shown " +
+				"only now: keep it.\n",
+			`{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[],"parallel":16}`,
+		},
+		{
+			"key list alice", 200,
+			`{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"parallel":16,"revoked":false}]}`,
+			`GET /operator/v1/keys?account=alice`,
+			"KEY  PERMISSIONS  FROM      STATE\nK    read         anywhere  " +
+				"valid, for parallel use (16)\n", "",
+		},
+		{
 			"key list alice", 200,
 			`{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"revoked":false},{"key":"L","account":"alice","permissions":["trade"],"allow":["10.0.0.0/8"],"revoked":true}]}`,
 			`GET /operator/v1/keys?account=alice`,

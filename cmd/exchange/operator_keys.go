@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"exchange/core/event"
 )
 
 // The operator's commands about API keys.
@@ -20,12 +22,14 @@ type (
 		Account     string   `json:"account"`
 		Permissions []string `json:"permissions"`
 		Allow       []string `json:"allow"`
+		Parallel    int      `json:"parallel,omitempty"`
 	}
 	keyRow struct {
 		Key         string   `json:"key"`
 		Account     string   `json:"account"`
 		Permissions []string `json:"permissions"`
 		Allow       []string `json:"allow"`
+		Parallel    int      `json:"parallel,omitempty"`
 		Revoked     bool     `json:"revoked"`
 	}
 	keysAnswer struct {
@@ -49,10 +53,16 @@ func (p *program) keyCommand() *cobra.Command {
 
 func (p *program) keyCreateCommand() *cobra.Command {
 	var may, allow []string
+	var parallel int
 	c := &cobra.Command{
 		Use:   "create ACCOUNT",
 		Short: "Make an API key of an account; its secret is shown only now",
-		Args:  takes("ACCOUNT"),
+		Long: `Make an API key of an account; its secret is shown only now.
+
+The nonces of a key grow: of two requests that overtake each other one is refused. A key for parallel
+use (--parallel) keeps the N greatest nonces that it has used, and takes any other that is above the
+least of them. So a client may send on many connections at once, with up to N requests on their way.`,
+		Args: takes("ACCOUNT"),
 		RunE: run(func(ctx context.Context, args []string) error {
 			may, err1 := readPermissions(may)
 			networks, err2 := readNetworks(allow)
@@ -61,6 +71,9 @@ func (p *program) keyCreateCommand() *cobra.Command {
 			}
 			var a keyAnswer
 			in := map[string]any{"account": args[0], "permissions": may, "allow": networks}
+			if parallel != 0 {
+				in["parallel"] = parallel
+			}
 			if err := p.change(ctx, "/operator/v1/keys", in, &a,
 				"`exchange key list "+args[0]+
 					"` shows whether a key was made; revoke it then"); err != nil {
@@ -71,6 +84,9 @@ func (p *program) keyCreateCommand() *cobra.Command {
 				fmt.Fprintf(w, "account\t%s\nkey\t%s\nsecret\t%s\npermissions\t%s\n", a.Account,
 					a.Key, a.Secret, strings.Join(a.Permissions, ","))
 				fmt.Fprintf(w, "from\t%s\n", orAnywhere(a.Allow))
+				if a.Parallel > 0 {
+					fmt.Fprintf(w, "nonces\t%d, for parallel use\n", a.Parallel)
+				}
 				fmt.Fprintln(w, "\nThe secret is shown only now: keep it.")
 			})
 		}),
@@ -80,6 +96,9 @@ func (p *program) keyCreateCommand() *cobra.Command {
 	c.Flags().StringSliceVar(&allow, "allow", nil,
 		"network the key may be used from, such as 10.0.0.0/8; may be given again (default from "+
 			"anywhere)")
+	c.Flags().IntVar(&parallel, "parallel", 0, fmt.Sprintf(
+		"make a key for parallel use that keeps so many nonces, 1 to %d (default: nonces grow)",
+		event.MaxParallel))
 	return c
 }
 
@@ -107,6 +126,9 @@ func (p *program) keyListCommand() *cobra.Command {
 					state := "valid"
 					if x.Revoked {
 						state = "revoked"
+					}
+					if x.Parallel > 0 {
+						state += fmt.Sprintf(", for parallel use (%d)", x.Parallel)
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Key, strings.Join(x.Permissions, ","),
 						orAnywhere(x.Allow), state)

@@ -101,6 +101,8 @@ func (r *Record) Append(dst []byte) []byte {
 		dst = text(text(uv(dst, uint64(r.Account.ID)), r.Account.Name), r.Account.Email)
 	case KindKey:
 		dst = r.Key.append(dst)
+	case KindParallelKey:
+		dst = uv(r.Key.append(dst), uint64(r.Key.Parallel))
 	case KindKeyRevoked:
 		dst = uv(dst, uint64(r.KeyRevoked.Number))
 	case KindDeposit:
@@ -275,6 +277,11 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		r.Account = Account{ID: d.u32(), Name: d.text(), Email: d.text()}
 	case KindKey:
 		d.key(&r.Key)
+	case KindParallelKey:
+		d.key(&r.Key)
+		if r.Key.Parallel = d.u16(); r.Key.Parallel == 0 || r.Key.Parallel > MaxParallel {
+			d.fail()
+		}
 	case KindKeyRevoked:
 		r.KeyRevoked = KeyRevoked{Number: d.u32()}
 	case KindDeposit:

@@ -21,7 +21,7 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindOrder, KindCancel, KindRefusal,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
-	KindSwitch, KindSettings, KindSwept, KindInstructed}
+	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -103,6 +103,9 @@ func drawRecord(t *rapid.T) Record {
 		r.Account = Account{u32.Draw(t, "id"), drawText(t, "name"), drawText(t, "email")}
 	case KindKey:
 		r.Key = drawKey(t)
+	case KindParallelKey:
+		r.Key = drawKey(t)
+		r.Key.Parallel = uint16(rapid.IntRange(1, MaxParallel).Draw(t, "nonces"))
 	case KindKeyRevoked:
 		r.KeyRevoked = KeyRevoked{u32.Draw(t, "number")}
 	case KindDeposit:
@@ -167,7 +170,7 @@ func part(r *Record) any {
 		h.rest = r.NewPair
 	case KindAccount:
 		h.rest = r.Account
-	case KindKey:
+	case KindKey, KindParallelKey:
 		h.rest = r.Key
 	case KindKeyRevoked:
 		h.rest = r.KeyRevoked
@@ -339,7 +342,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, 25, KindInstructed + 1, 127} {
+	for _, kind := range []Kind{0, KindInstructed + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
@@ -534,7 +537,7 @@ func TestTradingRecordsAllocateNothing(t *testing.T) {
 	for i := range golden {
 		r := &golden[i].record
 		if r.Kind != KindOrder && r.Kind != KindCancel && r.Kind != KindRefusal &&
-			r.Kind < KindStop {
+			r.Kind < KindStop || r.Kind == KindParallelKey {
 			continue
 		}
 		b := r.Append(nil)

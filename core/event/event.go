@@ -42,8 +42,9 @@ const (
 	KindExpired   Kind = 22 // the time of open orders was up
 	KindSwitch    Kind = 23 // a dead man's switch was armed, disarmed or ended
 	KindSettings  Kind = 24 // an account got other settings for its orders
-	// 25 is kept for keys for parallel use.
-	KindSwept Kind = 26 // a dead man's switch cancelled an open order
+	// an API key for parallel use is made, or its secret is sealed anew
+	KindParallelKey Kind = 25
+	KindSwept       Kind = 26 // a dead man's switch cancelled an open order
 	// an order with instructions was accepted, with its trades
 	KindInstructed Kind = 27
 )
@@ -57,7 +58,8 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindMailed:      "mailed",
 	KindHalt:        "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
 	KindHistory: "history", KindStop: "stop", KindTriggered: "triggered", KindAmended: "amended",
-	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings", KindSwept: "swept",
+	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings",
+	KindParallelKey: "key for parallel use", KindSwept: "swept",
 	KindInstructed: "order with instructions"}
 
 func (k Kind) String() string {
@@ -145,17 +147,36 @@ type Key struct {
 	Allow       []string // CIDR prefixes; empty: from everywhere
 	SealedBy    uint64   // id of the server key that sealed the secret
 	Sealed      []byte   // the secret, encrypted and authenticated
+	// Parallel is how many of its greatest nonces a key for parallel use keeps, 1 to MaxParallel;
+	// 0: the key's nonces grow. It is told by the record's kind, KindParallelKey or KindKey.
+	Parallel uint16
+}
+
+// MaxParallel bounds the nonces that a key for parallel use keeps: 8 bytes of memory each, in its
+// account's wallet and in the fold.
+const MaxParallel = 1024
+
+// RecordKind returns the kind of a record that makes the key.
+func (k *Key) RecordKind() Kind {
+	if k.Parallel > 0 {
+		return KindParallelKey
+	}
+	return KindKey
 }
 
 // Bound returns the bytes that the seal of a key's secret is bound to: number, account, name,
-// permissions and allow-list. Two keys that differ in any of these have different bytes. A seal
-// that is moved to another key, or beside other rights, does not open.
+// permissions, allow-list, and how many nonces are kept for parallel use. Two keys that differ in
+// any of these have different bytes. A seal that is moved to another key, or beside other rights,
+// does not open.
 func (k *Key) Bound() []byte {
 	b := append(make([]byte, 0, 128), "exchange api key\n"...)
 	b = text(uv(uv(b, uint64(k.Number)), uint64(k.Account)), k.Key)
 	b = uv(append(b, k.Permissions), atMost(len(k.Allow), MaxAllow))
 	for _, a := range k.Allow {
 		b = text(b, a)
+	}
+	if k.Parallel > 0 {
+		b = uv(b, uint64(k.Parallel))
 	}
 	return b
 }

@@ -121,6 +121,12 @@ var golden = []struct {
 		Settings: Settings{Account: 4, Key: 5, Nonce: 10,
 			SelfTrade: trading.SelfTradeCancelBoth}},
 		"1800000400000018401e18240a060004050a03"},
+	{Record{Kind: KindParallelKey, TimeUs: 1_700_000_000_000_025,
+		Key: Key{Number: 3, Account: 70_000, Key: "public", Permissions: AllPermissions,
+			Allow: []string{"10.0.0.0/8", "::1/128"}, SealedBy: 0x0102030405060708,
+			Sealed: []byte{0xfe, 0xff}, Parallel: 300}},
+		"1900002d00000019401e18240a060003f0a204067075626c696307020a31302e302e302e302f38073a3a312f" +
+			"313238080706050403020102feffac02"},
 	{Record{Kind: KindSwept, Pair: 1, TimeUs: 1_700_000_000_000_026,
 		Cancel: Cancel{ID: 19, Order: 12, Account: 4, Key: 5, Side: trading.Buy, Price: 700,
 			Remaining: 8, Reason: trading.CancelledDisconnect}},

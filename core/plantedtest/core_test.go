@@ -175,6 +175,11 @@ var coreFaults = []coreFault{
 			"	for i := range a.Switches()[:len(a.Switches())*" +
 			"map[bool]int{false: 1}[FAULT]] {\n"},
 		"state", imaged},
+	{Fault{"an image forgets the nonces of a key for parallel use", imaging,
+		"	w.uint(uint64(k.Used.count()))\n	for nonce := range k.Used.All() {\n",
+		"	if FAULT {\n		w.uint(0)\n		return\n	}\n" +
+			"	w.uint(uint64(k.Used.count()))\n	for nonce := range k.Used.All() {\n"},
+		"state", imaged},
 }
 
 func chosen() (list []coreFault, faults []Fault) {

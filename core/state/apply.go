@@ -31,7 +31,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		return s.pair(&r.NewPair)
 	case event.KindAccount:
 		return s.account(&r.Account)
-	case event.KindKey:
+	case event.KindKey, event.KindParallelKey:
 		return s.newKey(&r.Key)
 	case event.KindKeyRevoked:
 		return s.revoke(r.KeyRevoked.Number)
@@ -139,7 +139,8 @@ func (s *State) pair(p *event.Pair) error {
 func (s *State) newKey(k *event.Key) error {
 	if known := s.key(k.Number); known != nil && !known.Revoked && known.SealedBy != k.SealedBy &&
 		known.Account == k.Account && known.Key.Key == k.Key &&
-		known.Permissions == k.Permissions && slices.Equal(known.Allow, k.Allow) {
+		known.Permissions == k.Permissions && slices.Equal(known.Allow, k.Allow) &&
+		known.Parallel == k.Parallel {
 		known.SealedBy, known.Sealed = k.SealedBy, k.Sealed
 		return nil
 	}
@@ -149,7 +150,11 @@ func (s *State) newKey(k *event.Key) error {
 			"key %q exists already, or its account %d does not, or its number %d is not the next "+
 				"after %d", k.Key, k.Account, k.Number, len(s.keys))
 	}
-	s.keys = append(s.keys, &Key{Key: *k})
+	made := &Key{Key: *k}
+	if k.Parallel > 0 {
+		made.Used = NewNonces(int(k.Parallel))
+	}
+	s.keys = append(s.keys, made)
 	s.keyNames[k.Key] = k.Number
 	a.Keys = append(a.Keys, k.Number)
 	return nil
@@ -210,8 +215,9 @@ func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32,
 	return a, s.useNonce(key, account, nonce)
 }
 
-// useNonce raises a key's nonce. A revoked key has no nonce, but a command that was on its way when
-// the key was revoked still names one.
+// useNonce raises a key's nonce. A key for parallel use keeps all that it has room for: records
+// may come in another order than their nonces, and those of one command have the same. A revoked
+// key has no nonce, but a command that was on its way when the key was revoked still names one.
 func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	if key == 0 {
 		return nil
@@ -221,9 +227,17 @@ func (s *State) useNonce(key, account uint32, nonce uint64) error {
 		return fmt.Errorf("key number %d does not belong to account %d", key, account)
 	}
 	if !k.Revoked {
-		k.Nonce = max(k.Nonce, nonce)
+		k.use(nonce)
 	}
 	return nil
+}
+
+// use takes a nonce of a record, or of an image.
+func (k *Key) use(nonce uint64) {
+	k.Nonce = max(k.Nonce, nonce)
+	if k.Used != nil {
+		k.Used.Take(nonce)
+	}
 }
 
 // newcomer checks the parts that all records of a new order share, and returns its account.

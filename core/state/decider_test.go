@@ -79,16 +79,19 @@ func (d *decider) next() event.Record {
 	case n < 2:
 		return d.deposit(r, d.account(), d.currency(), money.Amount(1+d.pick(100)*100_000_000))
 	case n < 3:
-		r.Kind = event.KindKey
 		n := uint32(len(d.s.keys) + 1)
 		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n),
 			Permissions: event.PermissionTrade}
+		if d.pick(2) == 0 {
+			r.Key.Parallel = uint16(1 + d.pick(4))
+		}
 		// one that is there is sealed anew
 		if known := d.s.keys[d.pick(len(d.s.keys))]; !known.Revoked && d.pick(3) == 2 {
 			r.Key = known.Key
 			r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1,
 				[]byte(fmt.Sprint("seal-", r.Key.SealedBy))
 		}
+		r.Kind = r.Key.RecordKind()
 	case n < 4:
 		k := d.s.keys[d.pick(len(d.s.keys))]
 		if k.Revoked {

@@ -22,6 +22,7 @@
 //	special.go   records of orders with instructions, and how such an order meets the book
 //	stops.go     records of orders that wait for a trigger, or whose time is up
 //	amend.go     records of changes of open orders
+//	nonces.go    the nonces of keys for parallel use
 //	switches.go  records of dead man's switches, and of accounts' settings
 //	withdrawal.go records of withdrawals and their codes
 //	operate.go   records of operators' decisions

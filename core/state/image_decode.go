@@ -383,8 +383,26 @@ func (r *reader) key(s *State) {
 		}
 	}
 	k.SealedBy, k.Sealed = r.uint(), []byte(r.text())
-	if r.err == "" && r.must(s.newKey(&k)) {
-		s.keys[k.Number-1].Nonce = r.uint()
+	if r.version > uncountedVersion {
+		if k.Parallel = r.u16(); k.Parallel > event.MaxParallel {
+			r.fail("key " + k.Key + " keeps too many nonces")
+		}
+	}
+	if r.err != "" || !r.must(s.newKey(&k)) {
+		return
+	}
+	made := s.keys[k.Number-1]
+	if k.Parallel == 0 {
+		made.use(r.uint())
+		return
+	}
+	for range r.entries {
+		nonce := r.uint()
+		if nonce <= made.Nonce || made.Used.count() == int(k.Parallel) {
+			r.fail("the nonces of key " + k.Key + " do not ascend, or are too many")
+			return
+		}
+		made.use(nonce)
 	}
 }
 

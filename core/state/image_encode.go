@@ -22,7 +22,7 @@ const (
 	imageMagic   = "exchange state\n"
 	imageVersion = 9
 	// These are still read. plainVersion has no instructions, stops, switches and settings.
-	// uncountedVersion has no events of accounts.
+	// uncountedVersion has no events of accounts, and no keys for parallel use.
 	uncountedVersion = 8
 	plainVersion     = 7
 )
@@ -198,7 +198,14 @@ func (w *writer) key(k *Key) {
 	}
 	w.uint(k.SealedBy)
 	w.text(string(k.Sealed))
-	w.uint(k.Nonce)
+	if w.uint(uint64(k.Parallel)); k.Parallel == 0 {
+		w.uint(k.Nonce)
+		return
+	}
+	w.uint(uint64(k.Used.count()))
+	for nonce := range k.Used.All() {
+		w.uint(nonce)
+	}
 }
 
 func (w *writer) withdrawals(s *State) {

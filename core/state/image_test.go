@@ -104,6 +104,21 @@ func speaking() *State {
 	return s
 }
 
+// parallel is the state of oneOfEach with a key for parallel use.
+func parallel() *State {
+	s := oneOfEach()
+	number := uint32(len(s.Keys()) + 1)
+	apply(must{}, s, event.Record{Kind: event.KindParallelKey, Key: event.Key{Number: number,
+		Account: 2, Key: "parallel", Permissions: 3, SealedBy: 5, Sealed: []byte("sealed"),
+		Parallel: 3}}, refusal(2, number, 1000), refusal(2, number, 9))
+	return s
+}
+
+func refusal(account, key uint32, nonce uint64) event.Record {
+	return event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: account, Key: key,
+		Nonce: nonce, Reason: event.RefusedFunds}}
+}
+
 func clientID(s string) event.ClientID {
 	id, err := event.NewClientID(s)
 	if err != nil {
@@ -150,6 +165,7 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(oneOfEach(), "image-one-of-each.hex")
 	f(everything(), "image-everything.hex")
 	f(speaking(), "image-instructions.hex")
+	f(parallel(), "image-parallel.hex")
 }
 
 // Images of the versions before are in stores that an older program has left. They do not say which

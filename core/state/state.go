@@ -150,11 +150,12 @@ func (w *Withdrawal) Pending() bool {
 	return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 }
 
-// A Key is an API key with its newest nonce. Of a revoked one only number, account and name stay:
+// A Key is an API key with its greatest nonce. Of a revoked one only number, account and name stay:
 // its name is never given again.
 type Key struct {
 	event.Key
 	Nonce   uint64
+	Used    *Nonces // of a key for parallel use; nil: its nonces grow
 	Revoked bool
 }
 

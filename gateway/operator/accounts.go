@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -142,6 +143,7 @@ type keyAnswer struct {
 	Account     string   `json:"account"`
 	Permissions []string `json:"permissions"`
 	Allow       []string `json:"allow"`
+	Parallel    int      `json:"parallel,omitempty"` // nonces that it keeps; 0: they grow
 	Revoked     *bool    `json:"revoked,omitempty"`
 }
 
@@ -161,6 +163,7 @@ func createKey(c *call) (any, error) {
 		Account     string
 		Permissions []string
 		Allow       []string
+		Parallel    *int
 	}
 	if err := c.parse(&q); err != nil {
 		return nil, err
@@ -177,13 +180,20 @@ func createKey(c *call) (any, error) {
 		}
 		permissions |= p
 	}
-	a, err := c.engine.CreateKey(c.operator, q.Account, random(16), random(32), permissions,
-		q.Allow)
+	var a actors.Admin
+	var err error
+	if q.Parallel == nil {
+		a, err = c.engine.CreateKey(c.operator, q.Account, random(16), random(32), permissions,
+			q.Allow)
+	} else {
+		a, err = c.engine.CreateParallelKey(c.operator, q.Account, random(16), random(32),
+			permissions, q.Allow, *q.Parallel)
+	}
 	if err != nil {
 		return nil, err
 	}
 	answer := newKeyAnswer(a.Key, a.Account, a.Permissions, a.Allow)
-	answer.Secret = a.Secret
+	answer.Secret, answer.Parallel = a.Secret, a.Parallel
 	return answer, nil
 }
 
@@ -206,7 +216,7 @@ func listKeys(c *call) (any, error) {
 	list := make([]keyAnswer, 0, len(q.List))
 	for _, k := range q.List {
 		a := newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow)
-		a.Revoked = &k.Revoked
+		a.Revoked, a.Parallel = &k.Revoked, k.Parallel
 		list = append(list, a)
 	}
 	return map[string]any{"keys": list}, nil

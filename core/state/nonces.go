@@ -1,0 +1,59 @@
+package state
+
+import (
+	"iter"
+	"slices"
+)
+
+// Nonces are the greatest nonces that a key for parallel use has used, as a set of values: up to
+// event.Key.Parallel of them. Requests of such a key may overtake each other, and none is taken
+// twice: a nonce that has left the set is below its least.
+//
+// The fold has those of records, a wallet those of reads, too, and those in flight.
+type Nonces struct {
+	most int
+	// used[first:] is the set, ascending; what is before has left it. Ascending nonces, the usual
+	// ones, are so appended without moving the others.
+	used  []uint64
+	first int
+}
+
+// NewNonces returns the empty set of at most so many nonces.
+func NewNonces(most int) *Nonces { return &Nonces{most: most} }
+
+// Clone returns a set of its own.
+func (n *Nonces) Clone() *Nonces {
+	return &Nonces{most: n.most, used: slices.Clone(n.used[n.first:])}
+}
+
+// All yields the nonces in ascending order.
+func (n *Nonces) All() iter.Seq[uint64] { return slices.Values(n.used[n.first:]) }
+
+// count returns how many nonces there are.
+func (n *Nonces) count() int { return len(n.used) - n.first }
+
+// Used reports whether a nonce is in the set, or below all of a full one. 0 always is.
+func (n *Nonces) Used(nonce uint64) bool {
+	at, found := n.place(nonce)
+	return found || nonce == 0 || at == 0 && n.count() == n.most
+}
+
+func (n *Nonces) place(nonce uint64) (at int, found bool) {
+	return slices.BinarySearch(n.used[n.first:], nonce)
+}
+
+// Take puts a nonce in, unless it is used. It reports whether it has.
+func (n *Nonces) Take(nonce uint64) bool {
+	if n.Used(nonce) {
+		return false
+	}
+	at, _ := n.place(nonce)
+	if n.count() == n.most {
+		n.first, at = n.first+1, at-1 // the least leaves
+	}
+	if n.first >= n.most { // as many have left as are there
+		n.used, n.first = n.used[:copy(n.used, n.used[n.first:])], 0
+	}
+	n.used = slices.Insert(n.used, n.first+at, nonce)
+	return true
+}
