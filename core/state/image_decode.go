@@ -473,7 +473,8 @@ func (r *reader) order(s *State, p *Pair) (o trading.Order, x *trading.Instructe
 func (r *reader) instructed(o *trading.Order) *trading.Instructed {
 	x := new(trading.Instructed)
 	rest, ok := x.Decode(r.b)
-	if !ok || r.version == plainVersion || plain(x) || x.Cancelled != 0 || len(x.Prevented) > trading.KeptPrevented ||
+	if !ok || r.version == plainVersion || plain(x) || x.Cancelled != 0 ||
+		len(x.Prevented) > trading.KeptPrevented ||
 		x.Triggered && x.Trigger.When == 0 && x.OCO == (trading.OCO{}) {
 		r.fail("the instructions of an order have another form, or say nothing")
 		return x
