@@ -16,6 +16,8 @@ type account struct {
 
 	spare []int // places in orders that are free again
 
+	ended map[uint64]bool // orders that others of the account took out of the book
+
 	before holdings // at the beginning
 	// what the banker has deposited, by currency; unsure: the outcome of a deposit is not known
 	banked map[string]money.Balance
@@ -75,8 +77,15 @@ type sent struct {
 	cut      bool    // the server cancelled the rest at once
 	canceled bool    // a cancel was sent
 	cancel   outcome // of that cancel
-	user     uint32  // the user's number and
-	serial   uint32  // the order's number there make its client id
+	// a change was sent, to these values; change: its outcome
+	changed   bool
+	change    outcome
+	newPrice  money.Price
+	newAmount money.Amount
+
+	instruction instruction
+	user        uint32 // the user's number and
+	serial      uint32 // the order's number there make its client id
 }
 
 // A taken is a trade that an order made when it was placed.

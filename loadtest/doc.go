@@ -6,6 +6,7 @@
 //	market.go, model.go  the pairs, and the orders that a model chooses from a seed
 //	accounts.go      the accounts and what each knows of its own orders
 //	prepare.go       makes and funds the accounts; rest.go asks the server outside of the load
+//	instructed.go  orders with instructions, and changes of orders
 //	sender.go, sender_answers.go  requests of one generator's connections, and their answers
 //	request.go, signer.go, scan.go, amounts.go  requests, signatures, JSON, amounts
 //	stats.go         histograms, errors by kind, and the course of every second

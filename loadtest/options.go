@@ -32,6 +32,7 @@ type Options struct {
 	Duration        time.Duration // of the load, or of each step of a ramp
 	Rate            float64       // requests a second in an open loop, 0: closed loop
 	Mix             Mix
+	Instructed      int // of 100 orders have instructions, and of 100 cancels are changes instead
 	Model           string
 	Seed            uint64
 	Subscribers     map[string]int // sockets by channel
@@ -151,6 +152,9 @@ func (o *Options) validateCourse() error {
 		o.OpenOrders > 0 && o.OpenOrders < o.Accounts:
 		return usagef("--open-orders is %d: write how many orders rest, 1 to %d of each account",
 			o.OpenOrders, mostOpen)
+	case o.Instructed < 0 || o.Instructed > 100:
+		return usagef("--instructed is %d: write how many of 100 orders have instructions",
+			o.Instructed)
 	case o.OpenOrders > 0 && (m.Place == 0 || m.Cancel == 0):
 		return usagef("--open-orders keeps a level by orders and cancels, and --mix is %v", m)
 	case math.IsNaN(o.Deposits) || o.Deposits < 0 || o.Deposits > maxRate:

@@ -12,6 +12,7 @@ type operation uint8
 const (
 	opPlace operation = iota
 	opCancel
+	opAmend
 	opBook
 	opTicker
 	opTrades
@@ -20,7 +21,7 @@ const (
 	operations
 )
 
-var operationNames = [operations]string{"place", "cancel", "read book", "read ticker",
+var operationNames = [operations]string{"place", "cancel", "amend", "read book", "read ticker",
 	"read trades", "read wallets", "read own orders"}
 
 // reads are the requests of the share of reads, in turn.
@@ -47,17 +48,9 @@ func appendClientID(b, run []byte, user, serial uint32) []byte {
 }
 
 func (w *writer) place(u *user, o *sent, p *pair) []byte {
-	b := append(w.form[:0], "amount="...)
-	b = o.amount.Append(b)
-	b = appendClientID(append(b, "&client_order_id="...), w.run, o.user, o.serial)
-	b = append(append(b, "&pair="...), p.name...)
-	b = o.price.Append(append(b, "&price="...))
-	if o.buy {
-		b = append(b, "&type=buy"...)
-	} else {
-		b = append(b, "&type=sell"...)
-	}
-	w.form = b
+	w.form = o.fields(w.form[:0], func(b []byte) []byte {
+		return appendClientID(b, w.run, o.user, o.serial)
+	}, p)
 	return w.post("/api/v1/order/", u)
 }
 
@@ -116,6 +109,7 @@ type placed struct {
 	remaining      money.Amount
 	filled, cutOff money.Amount
 	trades         []byte
+	prevented      []byte // nil: none
 }
 
 func readPlaced(body []byte) (a placed, err error) {
@@ -143,6 +137,8 @@ func readPlaced(body []byte) (a placed, err error) {
 		case "trades":
 			a.trades = v
 			seen++
+		case "prevented":
+			a.prevented = v
 		}
 		return true
 	})

@@ -24,7 +24,7 @@ type conn struct {
 	op    operation
 	user  *user
 	pair  *pair
-	order int  // in the user's orders, of a place or a cancel; -1: none
+	order int  // in the user's orders, of a place, a cancel or a change; -1: none
 	rests bool // the order is open behind the answer
 }
 
@@ -61,17 +61,26 @@ func (l *sender) Request(number int) []byte {
 		o := u.open[0]
 		u.open = u.open[1:]
 		c.op, c.order = opCancel, o.index
-		if c.order >= 0 {
-			u.orders[c.order].canceled = true
-			c.pair = l.model.pairOf(u.pairs, u.orders[c.order].pair)
+		if c.order < 0 {
+			return l.writer.cancel(u, o.id)
 		}
+		is := &u.orders[c.order]
+		c.pair = l.model.pairOf(u.pairs, is.pair)
+		if l.model.rand.IntN(100) < l.o.Instructed && is.instruction.mayChange() && !is.changed {
+			c.op, is.changed, is.change = opAmend, true, unknown
+			is.newPrice, is.newAmount = l.model.change(is, c.pair)
+			return l.writer.amend(u, o.id, is.newPrice, is.newAmount)
+		}
+		is.canceled = true
 		return l.writer.cancel(u, o.id)
 	}
 	c.user = u
 	w := l.model.next(u.pairs)
+	instructed := l.model.chooseInstruction(l.o.Instructed, &w)
 	u.placed++
 	o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
-		user: u.number, serial: u.placed}
+		user: u.number, serial: u.placed,
+		instruction: instructed}
 	c.op, c.pair, c.order = opPlace, w.pair, u.keep(o)
 	return l.writer.place(u, &o, w.pair)
 }

@@ -50,7 +50,7 @@ func (l *sender) Answered(number int, a generator.Answer, latency time.Duration)
 		note(&s.late, &s.lately.late)
 	default:
 		l.outcome(c, refused)
-		if c.op == opCancel && a.Later && c.order >= 0 { // it still rests
+		if c.order >= 0 && (c.op == opCancel && a.Later || c.op == opAmend) { // it may still rest
 			o := &c.user.orders[c.order]
 			o.canceled = false
 			c.user.open = append(c.user.open, openOrder{o.id, c.order})
@@ -92,12 +92,14 @@ func (l *sender) outcome(c *conn, to outcome) {
 		c.user.orders[c.order].outcome = to
 	case c.op == opCancel:
 		c.user.orders[c.order].cancel = to
+	case c.op == opAmend:
+		c.user.orders[c.order].change = to
 	}
 }
 
 // accepted returns false for an answer that is not one of an exchange.
 func (l *sender) accepted(c *conn, a generator.Answer) bool {
-	if c.op != opPlace {
+	if c.op != opPlace && c.op != opAmend {
 		l.outcome(c, done)
 		return true
 	}
@@ -109,6 +111,13 @@ func (l *sender) accepted(c *conn, a generator.Answer) bool {
 	o := &u.orders[c.order]
 	if u.trades, err = readTaken(u.trades, p.trades, o.pair, o.buy); err != nil {
 		return false
+	}
+	if p.prevented != nil && u.prevented(p.prevented) != nil {
+		return false
+	}
+	if c.op == opAmend {
+		l.amended(c, &p)
+		return true
 	}
 	o.id, o.filled, o.cut, o.outcome = p.id, p.filled, p.cutOff > 0, done
 	if p.remaining > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"exchange/core/money"
 )
@@ -107,6 +108,7 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 			byClient[row.clientID] = row
 		}
 	}
+	inDoubt := slices.ContainsFunc(a.orders, func(o sent) bool { return o.endsOthers() })
 	uncertain := false // a taker's trades are not all known
 	expected := 0
 	for i := range a.orders {
@@ -119,8 +121,9 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 		if row != nil {
 			expected++
 		}
-		uncertain = uncertain || o.outcome == unknown && row != nil && row.filled > 0
-		v.order(f, o, id, row)
+		uncertain = uncertain || row != nil && row.filled > 0 &&
+			(o.outcome == unknown || o.isInDoubt())
+		v.order(f, o, id, row, a.ended, inDoubt)
 	}
 	if expected < len(rows) {
 		v.strangers(f, a, rows)
@@ -170,8 +173,10 @@ func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID strin
 	return row, err
 }
 
-// order compares one order with its row; nil: there is none.
-func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow) {
+// order compares one order with its row; nil: there is none. Those of ended were taken out of the
+// book by others of the account; inDoubt: more may have been.
+func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow,
+	ended map[uint64]bool, inDoubt bool) {
 	switch {
 	case o.outcome == refused:
 		if row != nil {
@@ -189,7 +194,7 @@ func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow) {
 	}
 	p := v.field.pairs[o.pair]
 	switch {
-	case row.pair != p || row.buy != o.buy || row.price != o.price || row.initial != o.amount ||
+	case row.pair != p || row.buy != o.buy || !o.mayHave(row.price, row.initial, p) ||
 		row.clientID != clientID:
 		f.differ("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)",
 			row.id, clientID,
@@ -205,12 +210,15 @@ func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow) {
 		f.differ("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id,
 			clientID, row.status)
 	case row.status == statusCancelled && o.outcome == done && !o.cut &&
-		!(o.canceled && o.cancel != refused):
+		!(o.canceled && o.cancel != refused) && !o.mayEnd() && !ended[row.id] && !inDoubt:
 		f.differ("order %d (%s) is cancelled, and no cancel was acknowledged", row.id, clientID)
 	case row.status == statusDone && row.amount != 0, row.status == statusActive && row.amount == 0,
 		row.status < statusActive || row.status > statusDone:
 		f.differ("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status,
 			row.amount)
+	case o.fault(row) != "":
+		f.differ("order %d (%s), which was sent as %s, %s: status %d, %s filled", row.id, clientID,
+			o.instruction, o.fault(row), row.status, row.filled)
 	default:
 		f.orders++
 		if o.canceled && o.cancel == done {

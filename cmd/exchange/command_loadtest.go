@@ -78,6 +78,9 @@ func (p *program) loadtestCommand() *cobra.Command {
 		"requests a second in an open loop, or where a ramp begins (default: a closed loop)")
 	flags.StringVar(&f.mix, "mix", "",
 		"shares of 100 of place,cancel,reads (default by the model, 60,40,0)")
+	flags.IntVar(&o.Instructed, "instructed", 0,
+		"so many of 100 orders have instructions (market, ioc, stop, ...), and of 100 cancels are "+
+			"changes of orders instead")
 	flags.StringVar(&o.Model, "model", "random-walk",
 		"how prices move: "+strings.Join(loadtest.Models, ", "))
 	flags.Uint64Var(&o.Seed, "seed", 1, "of what is random")
