@@ -283,10 +283,17 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 		return o.Result.Outcome == lineartest.RefusedFrozen &&
 			isDoneInstead(all, o, lineartest.Freeze)
 	},
-	"a nonce twice": func(_ []*lineartest.Recorded, o *lineartest.Recorded) bool {
-		had := o.Result.Outcome == lineartest.RefusedNonce
+	// A higher one of an operation that overlapped might have come behind it.
+	"a nonce twice": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
+		if o.Result.Outcome != lineartest.RefusedNonce || o.Operation.Kind != lineartest.Place {
+			return false
+		}
 		o.Result = lineartest.Result{Outcome: lineartest.RefusedFunds}
-		return had && o.Operation.Kind == lineartest.Place
+		return slices.ContainsFunc(all, func(other *lineartest.Recorded) bool {
+			return (isDone(other, lineartest.Place) || isDone(other, lineartest.Cancel)) &&
+				other.Operation.Key == o.Operation.Key &&
+				other.Operation.Nonce >= o.Operation.Nonce && other.Before(o)
+		})
 	},
 	"a reserve that is released for both pairs": func(all []*lineartest.Recorded,
 		o *lineartest.Recorded) bool {
