@@ -75,15 +75,15 @@ func (s *State) settle(p *Pair, r *event.Record, e *Effects) error {
 		base, quote = p.Base, p.Quote
 	}
 	e.Settlements = s.settler.Settle(r, base, quote)
-	told := Told(r.Kind)
+	events := isEvent(r.Kind)
 	for i := range e.Settlements {
 		t := &e.Settlements[i]
 		a := s.Account(t.Account)
 		if a == nil {
 			return fmt.Errorf("there is no account %d", t.Account)
 		}
-		if told {
-			a.LastEvent = s.seq + 1
+		if events {
+			a.lastEvent = s.seq + 1
 		}
 		for j := range t.Changes() {
 			if err := a.Wallet.Apply(&t.Changes()[j]); err != nil {

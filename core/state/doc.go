@@ -28,7 +28,7 @@
 //	operate.go   records of operators' decisions
 //	outbox.go    the mails to be sent
 //	history.go   a new history, and how it renews codes
-//	told.go      which records are events of accounts
+//	events.go    which records are events of accounts
 //	trades.go    the count of each account's trades
 //	check.go     the money invariants
 //	image_encode.go a state as bytes

@@ -226,7 +226,7 @@ func (r *reader) account(s *State) {
 		r.fail("more closed orders of account " + a.Name + " than there were orders")
 	}
 	if r.version > uncountedVersion {
-		if a.LastEvent = r.upTo(s.seq); a.LastEvent != 0 && a.LastEvent <= s.counted {
+		if a.lastEvent = r.upTo(s.seq); a.lastEvent != 0 && a.lastEvent <= s.counted {
 			r.fail("account " + a.Name + " has an event from before events were counted")
 		}
 	}

@@ -164,7 +164,7 @@ func (w *writer) account(a *Account) {
 		w.uint(uint64(h.Currency))
 		w.balance(h.Balance, h.Reserve)
 	}
-	w.uint(a.Closed, a.LastEvent)
+	w.uint(a.Closed, a.lastEvent)
 	w.bool(a.Frozen)
 	fees := a.Fees()
 	w.uint(uint64(len(fees)))

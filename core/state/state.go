@@ -84,7 +84,7 @@ type Account struct {
 	Open      ledger.OpenOrders
 	ClientIDs ledger.ClientIDs
 	Closed    uint64   // count of its orders that have closed
-	LastEvent uint64   // sequence of its newest event (Told); 0: none was counted
+	lastEvent uint64   // sequence of its newest event (isEvent); 0: none was counted
 	Keys      []uint32 // numbers, in the order they were made
 	rare      *rare    // nil for most: there are many accounts
 }

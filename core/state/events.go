@@ -2,10 +2,10 @@ package state
 
 import "exchange/core/event"
 
-// Told reports whether records of a kind are events of the accounts that they settle: orders,
+// isEvent reports whether records of a kind are events of the accounts that they settle: orders,
 // cancels, and money that comes and goes. A refusal, a wrong code, a switch and settings are none,
 // because they change no order and no balance.
-func Told(k event.Kind) bool {
+func isEvent(k event.Kind) bool {
 	switch k {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
 		event.KindWithdrawalMoved, event.KindInstructed, event.KindStop, event.KindTriggered,
@@ -27,8 +27,8 @@ func (s *State) CountAfter(seq uint64) {
 	}
 	s.counted = seq
 	for _, a := range s.accounts {
-		if a.LastEvent <= seq {
-			a.LastEvent = 0
+		if a.lastEvent <= seq {
+			a.lastEvent = 0
 		}
 	}
 }

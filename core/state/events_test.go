@@ -50,9 +50,9 @@ func TestEachAccountKnowsItsNewestEvent(t *testing.T) {
 				newest[account] = s.Seq()
 			}
 			for _, a := range s.Accounts() {
-				if a.LastEvent != newest[a.ID] {
+				if a.lastEvent != newest[a.ID] {
 					t.Fatalf("record %+v: the newest event of %s is %d, want %d", records[i],
-						a.Name, a.LastEvent, newest[a.ID])
+						a.Name, a.lastEvent, newest[a.ID])
 				}
 			}
 		}
