@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 
+	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/gateway/api"
 	"exchange/gateway/listen"
 	"exchange/gateway/sign"
@@ -35,13 +37,8 @@ func (r *request) identify() bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
 	nonce, ok := api.Integer(h.Peek("X-Nonce"))
-	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) || !ok ||
-		nonce == 0 {
-		r.Fail(api.Unauthenticated, "")
-		return false
-	}
-	key := r.Engine().Key(public)
-	if key == nil {
+	key := keyOf(r.Engine(), public, signature)
+	if key == nil || !ok || nonce == 0 {
 		r.Fail(api.Unauthenticated, "")
 		return false
 	}
@@ -71,6 +68,14 @@ func (r *request) identify() bool {
 	listen.Authenticated(r.ctx.Conn())
 	r.Key, r.Nonce = key, nonce
 	return true
+}
+
+// keyOf returns the key of that name, nil if there is none, or if the signature is malformed.
+func keyOf(e *actors.Engine, public, signature []byte) *directory.Key {
+	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) {
+		return nil
+	}
+	return e.Key(public)
 }
 
 // isHex reports whether all of b are hexadecimal digits: a signature of other characters is

@@ -22,6 +22,7 @@
 //	sink.go            numbers in the form of Prometheus
 //	profiles.go        Go's profiles
 //	sockets.go         the event stream, on its paths
+//	logins.go          logins of its clients
 //	checks.go          the checks of a public request, in their order
 //	auth.go            keys, signatures, permissions
 //	pages.go           the OpenAPI document and the page at /docs

@@ -14,6 +14,7 @@ var (
 		"Requests of polling clients that wait for something to say.")
 	streamSubscriptions = describe("stream_subscriptions",
 		"Subscribers by kind of channel, each pair and timeframe counted.", "channel")
+	streamLogins     = describe("stream_logins", "Clients of the event stream that are logged in.")
 	streamHandshakes = describe("stream_handshakes_total", "Sessions that were opened.")
 	streamRefused    = describe("stream_refused_total",
 		"Requests of the stream that got an error, by its text. Session ID unknown is everyday "+
@@ -37,7 +38,8 @@ var (
 		"Whole books that were sent to clients who had lost differences.")
 )
 
-var streamFamilies = []family{streamSessions, streamPolls, streamSubscriptions, streamHandshakes,
+var streamFamilies = []family{streamSessions, streamPolls, streamSubscriptions, streamLogins,
+	streamHandshakes,
 	streamRefused, streamClosed, streamPackets, streamWrites,
 	streamBytes, streamQueued, streamUnits, streamDropped, streamResyncs}
 
@@ -49,6 +51,7 @@ func (s sink) stream(server socketio.Stats, hub stream.Stats) {
 	for kind, n := range hub.Subscriptions {
 		s.gauge(streamSubscriptions, float64(n), kind)
 	}
+	s.gauge(streamLogins, float64(hub.Logins))
 	s.counter(streamHandshakes, server.Handshakes)
 	for text, n := range server.Refused {
 		if text != "" {

@@ -14,6 +14,7 @@ type polled struct {
 	h     *harness
 	path  string // with its session
 	heard string // not waited for yet
+	asked int    // questions until now
 }
 
 func (h *harness) polled(path string) *polled {

@@ -67,6 +67,7 @@ type Side struct {
 	feeds   []*feed // by pair-1
 	touched []*feed // whose watchers are to be told when the batch ends
 	status  statusFeed
+	ends    endFeed
 
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
@@ -223,6 +224,7 @@ func (c *Side) fold(m *Released) {
 	}
 	c.tellWatchers()
 	c.tellStatus()
+	c.tellEnds()
 	c.root.Send(c.imager.pid, m)
 	if c.imageDue {
 		c.step()
@@ -256,6 +258,7 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.noteUpdate(r, effects)
 	}
 	c.noteStatus(r)
+	c.noteEnd(r)
 	if len(c.looks) > 0 {
 		c.lookNow()
 	}

@@ -18,6 +18,7 @@
 //	views.go        public answers, shared
 //	feed.go         what stream channels are told
 //	status.go       what they are told of halts and maintenance
+//	ends.go         the ends of keys, and freezes
 //	charts.go       candles: the newest in memory, older ones from the store
 //	recent.go       the newest trades and closed orders
 //	imager.go       a second fold, which makes images

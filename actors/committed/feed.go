@@ -79,6 +79,8 @@ const (
 	WatchTrades
 	// WatchStatus: the actor gets *StatusChanges. It belongs to no pair, and brings a Status.
 	WatchStatus
+	// WatchEnds: the actor gets *Ends, and no answer. It belongs to no pair and does not end.
+	WatchEnds
 )
 
 // hasUpdates reports whether a watcher gets updates.
@@ -122,7 +124,7 @@ const (
 // A Watch is a channel's wish.
 type Watch struct {
 	Channel *actor.PID
-	Pair    *directory.Pair // nil: WatchStatus
+	Pair    *directory.Pair // nil: WatchStatus, WatchEnds
 	Kind    WatchKind
 	View    WatchedView
 	Levels  int // WatchBook: so many of the best of each side, all if negative
@@ -174,8 +176,12 @@ func bestOf(b *matching.Book) (best [2]trading.Level) {
 
 // watch answers a channel, and tells it from now on.
 func (c *Side) watch(w *Watch) {
-	if w.Kind == WatchStatus {
+	switch w.Kind {
+	case WatchStatus:
 		c.watchStatus(w)
+		return
+	case WatchEnds:
+		c.ends.add(w.Channel)
 		return
 	}
 	f, p := c.feeds[w.Pair.Number-1], c.state.Pair(w.Pair.Number)

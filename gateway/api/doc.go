@@ -11,6 +11,7 @@
 //	api.go         API: what answers of one engine share
 //	operations.go  Operation, the table of all, and the state of the service
 //	failure.go     every way to fail, and the failure for an error of the engine
+//	login.go       the answers to a socket that logs in
 //	field.go       parameters of questions, texts of bad fields
 //	text.go        large and shared answers: texts, pieces, and their Budget
 //	encode.go      rows in JSON, written with encode/

@@ -37,6 +37,11 @@
 // The key alone is never enough for a POST that carries parameters: otherwise the signature of any
 // GET could be put on any order.
 //
+// # Logins
+//
+// A socket that logs in signs a challenge of the server, in the form "login", the key and the
+// challenge, on a line each. So a login cannot be replayed, and no text of a request has its form.
+//
 // # Not covered
 //
 // Neither the nonce nor method and path are part of the message; that is the published scheme. An
@@ -52,4 +57,5 @@
 //
 //	sign.go     a secret, and the verification of a signature
 //	message.go  the text that is signed
+//	login.go    the login of a socket, whose nonce is the server's
 package sign

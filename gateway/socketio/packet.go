@@ -237,6 +237,15 @@ func encode(kind int, namespace string, id int64, name *string, args []any) ([]b
 	return frames, nil
 }
 
+// ackFrame makes the frame of an acknowledgement with one argument, which is valid JSON.
+func ackFrame(namespace string, id int64, payload []byte) []byte {
+	head := appendNamespace([]byte{engineMessage, '0' + typeAck}, namespace)
+	head = append(strconv.AppendInt(head, id, 10), '[')
+	b := appendHeader(make([]byte, 0, maxHeader+len(head)+len(payload)+1), textFrame,
+		len(head)+len(payload)+1)
+	return append(append(append(b, head...), payload...), ']')
+}
+
 func appendNamespace(text []byte, namespace string) []byte {
 	if namespace == mainNamespace {
 		return text

@@ -31,7 +31,7 @@ type Server struct {
 	down      bool         // after Shutdown
 	running   bool         // the wheel runs, from the first session on
 	sessions  map[string]*session
-	addresses map[netip.Addr]int // number of sessions of each
+	addresses map[netip.Addr]int // number of sessions of each, as ratelimit.Network has it
 }
 
 // New makes a server. It starts nothing before the first session.
@@ -52,13 +52,13 @@ func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
 
 // open makes a session, or returns the failure. A nil link is polling.
 func (s *Server) open(address netip.Addr, path string, l *link) (*session, failure) {
-	x := &session{server: s, id: newID(), address: ratelimit.Network(address),
-		path: path, opened: s.now()}
+	x := &session{server: s, id: newID(), address: address, path: path, opened: s.now()}
 	x.pingAt = x.opened + int64(s.opts.PingInterval)
 	x.connectBy = x.opened + int64(s.opts.ConnectTimeout)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.full(x.address); f != none {
+	network := ratelimit.Network(address)
+	if f := s.full(network); f != none {
 		return nil, f
 	}
 	// The session is not in the map yet, so no other goroutine knows it, and its end waits for mu.
@@ -73,7 +73,7 @@ func (s *Server) open(address netip.Addr, path string, l *link) (*session, failu
 	}
 	s.tasks.add() // until the session is forgotten and its namespaces are told
 	s.sessions[x.id] = x
-	s.addresses[x.address]++
+	s.addresses[network]++
 	s.counters.handshakes.Add(1)
 	s.wheel.set(x, min(x.pingAt, x.connectBy))
 	return x, none
@@ -124,10 +124,11 @@ func (s *Server) forget(x *session) {
 	s.counters.bytesOut.Add(x.bytesOut)
 	x.mu.Unlock()
 	delete(s.sessions, x.id)
-	if n := s.addresses[x.address]; n > 1 {
-		s.addresses[x.address] = n - 1
+	network := ratelimit.Network(x.address)
+	if n := s.addresses[network]; n > 1 {
+		s.addresses[network] = n - 1
 	} else {
-		delete(s.addresses, x.address)
+		delete(s.addresses, network)
 	}
 	s.mu.Unlock()
 	go func() {

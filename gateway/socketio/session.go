@@ -55,7 +55,7 @@ type session struct {
 
 	server  *Server
 	id      string
-	address netip.Addr // as ratelimit.Network has it
+	address netip.Addr // of the handshake's client
 	path    string     // of the handshake
 	opened  int64
 	timer   timer // belongs to the wheel

@@ -3,6 +3,7 @@ package socketio
 import (
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 )
@@ -90,6 +91,18 @@ func (e *Event) Ack(args ...any) error {
 	if err != nil {
 		return err
 	}
+	return e.ack(frames)
+}
+
+// AckJSON is Ack with one argument that is JSON already. Its bytes go out as they are.
+func (e *Event) AckJSON(payload []byte) error {
+	if e.id < 0 {
+		return errNoAck
+	}
+	return e.ack(ackFrame(e.socket.namespace, e.id, payload))
+}
+
+func (e *Event) ack(frames []byte) error {
 	if e.acked.Swap(true) {
 		return errAcked
 	}
@@ -119,6 +132,13 @@ const (
 	joined
 	gone
 )
+
+// ID returns the client's Socket.IO id, which the client knows as the id of its socket. It may be
+// named to other clients: it is not the session's password.
+func (s *Socket) ID() string { return s.id }
+
+// Address returns the address of the client at its handshake, as Options.Address has it.
+func (s *Socket) Address() netip.Addr { return s.session.address }
 
 // Path returns the path of the client's handshake.
 func (s *Socket) Path() string { return s.session.path }

@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"strconv"
+	"sync/atomic"
 
 	"exchange/gateway/socketio"
 )
@@ -13,7 +14,7 @@ type client struct {
 	shard  *shard
 	gone   bool
 	silent bool // the client has asked for nothing yet, and gets book_ of all pairs
-	held   bool // the server knows that the client has a subscription
+	held   bool // the server knows that the client has a subscription or a login
 
 	plain   [families]bool // channels of all pairs that the client named
 	named   set            // channels of one pair that the client named
@@ -26,6 +27,11 @@ type client struct {
 	// frames of channels that have admitted the client, while an answer to a name of the whole
 	// family is due: the answer goes first
 	early [families]*backlog // nil: no answer is due
+
+	login atomic.Pointer[login] // nil: the client is not logged in
+	// The hooks of the client's packets own the rest.
+	challenge challenge // for its next login
+	spoken    bool      // the client has asked for something
 
 	// an element for each further message that the client may have in the shard
 	turn chan struct{}
@@ -77,9 +83,9 @@ func (c *client) count() int {
 	return n
 }
 
-// hold tells the server whether the client has a subscription, after a change.
+// hold tells the server whether the client has a subscription or a login, after a change.
 func (c *client) hold() {
-	if on := c.count() > 0; on != c.held {
+	if on := c.count() > 0 || c.login.Load() != nil; on != c.held {
 		c.held = on
 		c.socket.Hold(on)
 	}

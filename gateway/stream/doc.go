@@ -32,5 +32,8 @@
 //	shard.go    a goroutine with its clients, and its flush
 //	client.go   one client: its channels, its requests and their answers
 //	early.go    frames of one client that wait for the answer to a name of a whole family
+//	login.go    the right of a socket to act for an account
+//	logins.go   how a socket gets it, and all that have it
+//	desk.go     an actor for a part of the accounts
 //	stats.go    counts
 package stream

@@ -106,7 +106,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := New(e, Options{Interval: time.Millisecond, shards: 2})
+	h := New(e, Options{Interval: time.Millisecond, shards: 2, Guard: testGuard{w}})
 	options := socketio.Options{MessagesPerSecond: -1}
 	if w.tune != nil {
 		w.tune(&options)
@@ -203,6 +203,9 @@ type listener struct {
 	over error  // the connection has ended
 	held bool   // it reads nothing
 	acks map[string]json.RawMessage
+	id   string // of the socket
+
+	asked int // number of the newest question
 }
 
 func (w *world) listen() *listener {
@@ -254,6 +257,12 @@ func (l *listener) read() {
 				s.body = list[1]
 				l.got = append(l.got, s)
 			}
+		case bytes.HasPrefix(b, []byte("40{")):
+			var open struct{ SID string }
+			if err := json.Unmarshal(b[2:], &open); err != nil {
+				l.over = err
+			}
+			l.id = open.SID
 		case bytes.HasPrefix(b, []byte("43")):
 			id, body, _ := strings.Cut(string(b[2:]), "[")
 			l.acks[id] = json.RawMessage("[" + body)

@@ -31,6 +31,8 @@ type Options struct {
 	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
 	// whole family, as in socketio.Options. Default 1 MiB.
 	QueueBytes int
+	// Guard lets clients log in. nil: none may.
+	Guard Guard
 }
 
 // A Hub has the channels of one engine.
@@ -46,6 +48,8 @@ type Hub struct {
 	epochs   atomic.Uint64
 	running  sync.WaitGroup // shards
 	counts   counts
+	desks    []*actor.PID // one for each shard, see desk
+	logins   logins
 }
 
 type counts struct {
@@ -69,6 +73,9 @@ func New(e *actors.Engine, o Options) *Hub {
 	for _, s := range h.shards {
 		h.running.Add(1)
 		go s.run()
+	}
+	for i := range h.shards {
+		h.desks = append(h.desks, newDesk(h, i))
 	}
 	return h
 }
@@ -132,22 +139,42 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 			return nil
 		},
 		Event: func(s *socketio.Socket, e *socketio.Event) {
-			c, ok := s.Data().(*client)
-			if !ok || e.Name != "subscribe" && e.Name != "unsubscribe" {
-				return
-			}
-			list, touched := h.names.wishes(channelNames(e.Args))
-			if s.Spend(touched-1, h.names.mostTouched()) { // the packet itself has been counted
-				c.post(&request{client: c, subscribe: e.Name == "subscribe", wishes: list,
-					event: e})
+			if c, ok := s.Data().(*client); ok {
+				c.asks(e)
 			}
 		},
 		Disconnect: func(s *socketio.Socket, _ socketio.Reason) {
 			if c, ok := s.Data().(*client); ok {
 				h.counts.clients.Add(-1)
+				c.loggedOut()
 				c.post(&disconnected{c})
 			}
 		},
+	}
+}
+
+// asks handles a packet of the client: its hook calls it.
+func (c *client) asks(e *socketio.Event) {
+	h := c.shard.hub
+	switch e.Name {
+	case "subscribe", "unsubscribe":
+		list, touched := h.names.wishes(channelNames(e.Args))
+		// the packet itself has been counted
+		if c.spoken = true; c.socket.Spend(touched-1, h.names.mostTouched()) {
+			c.post(&request{client: c, subscribe: e.Name == "subscribe", wishes: list, event: e})
+		}
+		return
+	}
+	if h.opts.Guard == nil {
+		return
+	}
+	switch e.Name {
+	case "challenge":
+		c.challenged(e)
+	case "login":
+		c.loggedIn(e)
+	case "logout":
+		c.logsOut(e)
 	}
 }
 

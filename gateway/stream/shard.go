@@ -69,6 +69,13 @@ type (
 		wishes    []wish
 		event     *socketio.Event // to acknowledge if the client wants that; nil: none
 	}
+	// changed is a client that has spoken, or has logged in or out.
+	changed struct{ client *client }
+	// loginEnded is a login whose key may do nothing any more.
+	loginEnded struct {
+		login  *login
+		detail string
+	}
 	// frames are frames of a channel, for all its subscribers.
 	frames struct {
 		topic  topic
@@ -214,6 +221,14 @@ func (s *shard) handle(m any) {
 			m.client.hold()
 		}
 		m.client.turn <- struct{}{}
+	case *changed:
+		if !m.client.gone {
+			s.speak(m.client)()
+			m.client.hold()
+		}
+		m.client.turn <- struct{}{}
+	case *loginEnded:
+		s.ended(m)
 	case *admitted:
 		s.admit(m)
 	case *failed:

@@ -7,13 +7,15 @@ type Stats struct {
 	Subscriptions map[string]int64
 	// encoded records, once for each channel
 	Units   uint64
+	Logins  int    // at present
 	Resyncs uint64 // books that replaced differences for slow clients
 }
 
 // Stats returns the counts. Any goroutine may call it.
 func (h *Hub) Stats() Stats {
 	s := Stats{clients: h.counts.clients.Load(), Subscriptions: map[string]int64{},
-		Units: h.counts.units.Load(), Resyncs: h.counts.resyncs.Load()}
+		Units: h.counts.units.Load(), Resyncs: h.counts.resyncs.Load(),
+		Logins: h.logins.count()}
 	for f := range families {
 		s.Subscriptions[f.label()] += h.counts.subscriptions[f].Load()
 	}

@@ -1,0 +1,81 @@
+package committed
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/event"
+)
+
+// A login of the stream lasts until its key or its account may do nothing any more. The stream
+// learns that from here, and not from the directory, for two reasons. The end is durable when it is
+// told. And it is told in its place among all that the committed side tells of the account: what
+// came before it is sent, and nothing that came after.
+
+// An End is the end of all that was begun with a key: its revocation, or the freeze of its account.
+type End struct {
+	Account uint32
+	Key     uint32 // number of the key; 0: all keys of the account, which is frozen
+}
+
+// Ends are a message to those who watch them: those of one batch, in the order of their records.
+// Shared: read only.
+type Ends struct{ List []End }
+
+// An endFeed has the watchers of ends. The committed actor owns it.
+type endFeed struct {
+	watchers []*actor.PID
+	forming  []End // of the batch that is being folded
+}
+
+// noteEnd keeps the end that a record made, if it made one.
+func (c *Side) noteEnd(r *event.Record) {
+	if len(c.ends.watchers) == 0 {
+		return
+	}
+	var x End
+	switch {
+	case r.Kind == event.KindKeyRevoked:
+		x.Key = r.KeyRevoked.Number
+		x.Account = c.state.Keys()[x.Key-1].Account
+	case r.Kind == event.KindFreeze && r.Freeze.Frozen:
+		x.Account = r.Freeze.Account
+	default:
+		return
+	}
+	c.ends.forming = append(c.ends.forming, x)
+}
+
+// tellEnds ends a batch: it tells the watchers of the batch's ends.
+func (c *Side) tellEnds() {
+	if len(c.ends.forming) == 0 {
+		return
+	}
+	m := &Ends{c.ends.forming}
+	c.ends.forming = nil
+	for _, pid := range c.ends.watchers {
+		c.out.Tell(pid, m)
+	}
+}
+
+func (f *endFeed) add(watcher *actor.PID) {
+	if !slices.Contains(f.watchers, watcher) {
+		f.watchers = append(f.watchers, watcher)
+	}
+}
+
+// A Standing asks whether a key may act. A caller that has made itself known to a watcher of ends
+// before it asks misses no end: it is in the answer, or the watcher is told it later.
+type Standing struct {
+	Key uint32 // its number
+
+	Revoked bool
+	Frozen  bool // the account
+}
+
+func (q *Standing) from(c *Side) (needs uint64) {
+	k := c.state.Keys()[q.Key-1]
+	q.Revoked, q.Frozen = k.Revoked, c.state.Account(k.Account).Frozen
+	return 0
+}

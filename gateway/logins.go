@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"exchange/actors/directory"
+	"exchange/gateway/api"
+	"exchange/gateway/listen"
+	"exchange/gateway/ratelimit"
+	"exchange/gateway/sign"
+	"exchange/gateway/stream"
+)
+
+// A guard lets clients of the stream log in, by the checks of signed requests in their order. It
+// implements stream.Guard.
+type guard struct{ *edge }
+
+var loginVerifiers = sync.Pool{New: func() any { return new(sign.Verifier) }}
+
+// Challenge implements stream.Guard.
+func (g guard) Challenge() string { return sign.NewChallenge() }
+
+// Begin implements stream.Guard.
+func (g guard) Begin(c *api.Call) {
+	c.Reset()
+	c.Begin(g.api.Load())
+}
+
+// Login implements stream.Guard. A login that fails before its signature was found right counts as
+// a failure of its address. Others count as a cancel of the account, or, refused, as a read of the
+// key: as a request with a right signature does.
+func (g guard) Login(c *api.Call, from netip.Addr, p *stream.Proof) (wait int) {
+	key, f := g.prove(c, from, p)
+	if f != nil {
+		c.Fail(f, "")
+		return g.count(c, &g.limits.failures, ratelimit.AddressKey(from))
+	}
+	if key.Account.Frozen() {
+		c.Fail(api.AccountFrozen, "")
+		return g.count(c, &g.limits.reads, uint64(key.Number))
+	}
+	if wait = g.count(c, &g.limits.cancels, uint64(key.Account.ID)); wait == 0 {
+		c.Key = key
+	}
+	return wait
+}
+
+// prove returns the key that a proof is of, or why it is of none.
+func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.Key,
+	*api.Failure) {
+	key := keyOf(c.Engine(), []byte(p.Key), []byte(p.Sign))
+	switch {
+	case key == nil:
+		return nil, api.Unauthenticated
+	case len(key.Allow) > 0 && !listen.Within(key.Allow, from):
+		return nil, api.AddressNotAllowed
+	case p.Challenge == "":
+		return nil, api.NoChallenge
+	}
+	v := loginVerifiers.Get().(*sign.Verifier)
+	defer loginVerifiers.Put(v)
+	if !key.Material.(*sign.Keyed).VerifyLogin(v, p.Key, p.Challenge, []byte(p.Sign)) {
+		return nil, api.WrongSignature
+	}
+	return key, nil
+}
+
+// count takes a token from a client's bucket. Without one it answers with 429, and returns the
+// seconds until there is one.
+func (g guard) count(c *api.Call, l *rateLimit, client uint64) (wait int) {
+	a := l.buckets.Take(client, g.now())
+	if a.OK {
+		return 0
+	}
+	l.refused.Add(1)
+	c.Fail(api.Throttled, strconv.Itoa(a.RetryAfter))
+	return a.RetryAfter
+}

@@ -1,0 +1,247 @@
+package stream
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/gateway/api"
+	"exchange/gateway/socketio"
+)
+
+// A Guard is the edge, as logins need it. It knows the secrets of keys, and how often the clients
+// of an address may fail.
+type Guard interface {
+	// Challenge returns a text that no client can guess.
+	Challenge() string
+	// Begin makes a call ready, which has had no use before.
+	Begin(c *api.Call)
+	// Login finds the key that a proof names, for a client at an address, and verifies the proof.
+	// It sets the call's key, or answers the call. wait is the number of seconds after which the
+	// client may come back; 0: there is no such number.
+	Login(c *api.Call, from netip.Addr, p *Proof) (wait int)
+}
+
+// A Proof is a client's proof that it has the secret of a key: the signature of a challenge.
+type Proof struct{ Key, Sign, Challenge string }
+
+// Bounds of logins.
+const (
+	challengeLife = 30 * time.Second
+	loginsPerKey  = 16
+)
+
+// A challenge is what the next login of a socket has to sign, once.
+type challenge struct {
+	text  string // "": none
+	until time.Time
+}
+
+// logins are the logins of a hub.
+type logins struct {
+	mu sync.Mutex
+	of map[uint32][]*login // guarded by mu: by the number of the key
+	n  int                 // guarded by mu: number of them
+}
+
+// add adds a login, or returns why there must not be one more. earlier is the login whose socket
+// the new one ends, nil if there is none.
+func (s *logins) add(l *login) (earlier *login, f *api.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, live := l.owner.socket.ID(), 0
+	for _, x := range s.of[l.key.Number] {
+		switch ended, _ := x.isOver(); {
+		case x.ends == id:
+			return nil, api.LoginEnded
+		case x.owner.socket.ID() == l.ends:
+			earlier = x
+		case !ended:
+			live++
+		}
+	}
+	if live >= loginsPerKey {
+		return nil, api.TooManyLogins
+	}
+	if s.of == nil {
+		s.of = map[uint32][]*login{}
+	}
+	s.of[l.key.Number] = append(s.of[l.key.Number], l)
+	s.n++
+	return earlier, nil
+}
+
+// remove removes a login that is over, once all of it has reached the wallets.
+func (s *logins) remove(l *login) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.of[l.key.Number]
+	at := slices.Index(list, l)
+	if ended, idle := l.isOver(); at < 0 || !ended || !idle {
+		return
+	}
+	s.n--
+	if list = slices.Delete(list, at, at+1); len(list) == 0 {
+		delete(s.of, l.key.Number)
+		return
+	}
+	s.of[l.key.Number] = list
+}
+
+// endedBy returns the logins that have come to an end.
+func (s *logins) endedBy(x committed.End) []*login {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x.Key != 0 {
+		return slices.Clone(s.of[x.Key])
+	}
+	var list []*login
+	for _, of := range s.of { // freezes are rare
+		if of[0].key.Account.ID == x.Account {
+			list = append(list, of...)
+		}
+	}
+	return list
+}
+
+func (s *logins) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+// detailOf returns the text by which clients learn of an end.
+func detailOf(x committed.End) string {
+	if x.Key != 0 {
+		return "The key is revoked."
+	}
+	return api.AccountFrozen.Detail
+}
+
+// challenged gives the client a challenge, in the place of an earlier one.
+func (c *client) challenged(e *socketio.Event) {
+	c.speakUp()
+	guard := c.shard.hub.opts.Guard
+	c.challenge = challenge{guard.Challenge(), time.Now().Add(challengeLife)}
+	e.Ack(map[string]string{"challenge": c.challenge.text}) //nolint:errcheck // it may be gone
+}
+
+// loggedIn logs the client in, or answers why not.
+func (c *client) loggedIn(e *socketio.Event) {
+	c.speakUp()
+	var call api.Call
+	c.shard.hub.opts.Guard.Begin(&call)
+	l, wait := c.proven(&call, e.Args)
+	if l != nil && c.begins(l, &call) {
+		if call.LoggedInAs(l.key); l.answer(e, acknowledgement(&call, 0)) {
+			c.post(&changed{c})
+			return
+		}
+		call.Fail(api.Unauthenticated, "") // the key has ended just now
+	}
+	if l != nil {
+		c.loggedOut()
+	}
+	e.AckJSON(acknowledgement(&call, wait)) //nolint:errcheck // it may be gone
+}
+
+// proven returns the login that a client asks for, once its proof was found right; nil: the call is
+// answered.
+func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait int) {
+	if c.login.Load() != nil {
+		call.Fail(api.LoggedIn, "")
+		return nil, 0
+	}
+	var asked struct {
+		Key, Sign, Ends    string
+		CancelOnDisconnect json.RawMessage `json:"cancel_on_disconnect"`
+	}
+	p := Proof{Challenge: c.challenge.text}
+	if !time.Now().Before(c.challenge.until) {
+		p.Challenge = ""
+	}
+	c.challenge = challenge{}
+	if len(args) > 0 && json.Unmarshal(args[0], &asked) == nil {
+		p.Key, p.Sign = asked.Key, asked.Sign
+	}
+	if wait = c.shard.hub.opts.Guard.Login(call, c.socket.Address(), &p); call.Key == nil {
+		return nil, wait
+	}
+	if asked.CancelOnDisconnect != nil { // a client must not believe itself protected
+		call.BadField("cancel_on_disconnect", api.FieldNotOffered)
+		return nil, 0
+	}
+	return &login{key: call.Key, owner: c, ends: asked.Ends}, 0
+}
+
+// begins lets a login begin, unless the call is answered. From add on the login is told of the end
+// of its key, and asks only then whether that has come before.
+func (c *client) begins(l *login, call *api.Call) bool {
+	h := c.shard.hub
+	earlier, f := h.logins.add(l)
+	if f != nil {
+		call.Fail(f, "")
+		return false
+	}
+	c.login.Store(l)
+	standing := committed.Standing{Key: l.key.Number}
+	switch err := h.engine.Ask(&standing, nil, 0); {
+	case err != nil:
+		call.FailWith(err)
+	case standing.Revoked:
+		call.Fail(api.Unauthenticated, "")
+	case standing.Frozen:
+		call.Fail(api.AccountFrozen, "")
+	default:
+		if earlier != nil {
+			earlier.cut()
+		}
+		return true
+	}
+	return false
+}
+
+// loggedOut ends the client's login, if it has one, and tells the client nothing.
+func (c *client) loggedOut() bool {
+	l := c.login.Swap(nil)
+	if l == nil || !l.over("") {
+		return false
+	}
+	c.shard.hub.logins.remove(l)
+	return true
+}
+
+// logsOut answers a logout.
+func (c *client) logsOut(e *socketio.Event) {
+	var call api.Call
+	c.shard.hub.opts.Guard.Begin(&call)
+	if c.loggedOut() {
+		call.LoggedOut()
+		c.post(&changed{c})
+	} else {
+		call.Fail(api.NotLoggedIn, "")
+	}
+	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
+}
+
+// speakUp ends what a silent client hears, at its first request.
+func (c *client) speakUp() {
+	if !c.spoken {
+		c.spoken = true
+		c.post(&changed{c})
+	}
+}
+
+// ended tells a client that its login has come to an end, behind all deliveries until then.
+func (s *shard) ended(m *loginEnded) {
+	c := m.login.owner
+	s.deliver(c)
+	if m.login.over(m.detail) {
+		c.login.CompareAndSwap(m.login, nil)
+		s.hub.logins.remove(m.login)
+	}
+	c.hold()
+}
