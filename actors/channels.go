@@ -43,6 +43,12 @@ func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, me
 // from then on the messages of its kind. Its actor may call it.
 func (e *Engine) Watch(w committed.Watch) { e.committed.Send(&w) }
 
+// UnwatchOwn says that an account has no subscriber any more. Events that are on their way still
+// come.
+func (e *Engine) UnwatchOwn(account uint32) {
+	e.committed.Send(&committed.OwnUnwatch{Account: account})
+}
+
 // Unwatch ends the Watch of a pair, or with nil of the status. Messages that are on their way still
 // come.
 func (e *Engine) Unwatch(channel *actor.PID, p *directory.Pair) {

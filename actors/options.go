@@ -104,6 +104,8 @@ type Limits struct {
 	ClientIDHold time.Duration
 	// ClientIDFilter is the memory of the filter of such ids, in bytes; 0: there is none.
 	ClientIDFilter int
+	// OwnBytes is the memory of accounts' events that are kept for clients that come back.
+	OwnBytes int
 }
 
 // Timing has the waits and deadlines of an engine.
@@ -136,7 +138,7 @@ var (
 		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10,
 		StopsPerAccountAndBook: 200, StopsPerBook: 100_000,
 		GTDPerAccountAndBook: 1_000, GTDPerBook: 100_000, TriggersInFlight: 4_096,
-		ClientIDHold: 24 * time.Hour, ClientIDFilter: 32 << 20}
+		ClientIDHold: 24 * time.Hour, ClientIDFilter: 32 << 20, OwnBytes: 256 << 20}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond,
 		StallMax:   time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second,

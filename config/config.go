@@ -209,6 +209,7 @@ type Stream struct {
 	StallMs               int
 	IntervalMs            int
 	BBOIntervalMs         int
+	OwnBytes              int
 	PingIntervalMs        int
 	PingTimeoutMs         int
 }

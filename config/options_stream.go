@@ -54,6 +54,15 @@ var streamOptions = []Option{
 		at: func(c *Config) any { return &c.Stream.BBOIntervalMs },
 	},
 	{
+		Key: "stream.own_bytes", Default: "268435456", min: 0, max: 1 << 40,
+		Brief: "what is kept of accounts' events, in bytes",
+		Help: `How much of what happened to accounts is kept in memory, so that clients of the event own that lost their connection go on
+			where they were. Of each account with such a client, and for 5 minutes behind its last one, that is at most the newest 4,096 events
+			or 1 MiB. Beyond it the accounts that were unused for longest are forgotten first. A client whose events are not kept any more gets
+			all that its account has, as at its beginning.`,
+		at: func(c *Config) any { return &c.Stream.OwnBytes },
+	},
+	{
 		Key: "stream.ping_interval_ms", Default: "25000", min: 100, max: 600_000,
 		Brief: "how often subscribers are pinged, in ms",
 		Help: `How often the server asks a subscriber whether it is still there, in milliseconds. Proxies in between must allow

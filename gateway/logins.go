@@ -47,6 +47,11 @@ func (g guard) Login(c *api.Call, from netip.Addr, p *stream.Proof) (wait int) {
 	return wait
 }
 
+// Read implements stream.Guard.
+func (g guard) Read(c *api.Call, key *directory.Key) (wait int) {
+	return g.count(c, &g.limits.reads, uint64(key.Number))
+}
+
 // prove returns the key that a proof is of, or why it is of none.
 func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.Key,
 	*api.Failure) {

@@ -68,6 +68,7 @@ type Side struct {
 	touched []*feed // whose watchers are to be told when the batch ends
 	status  statusFeed
 	ends    endFeed
+	own     ownFeeds
 
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
@@ -202,6 +203,7 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.out.Found(m)
 	case Tick:
 		c.forgetDepths(time.Now())
+		c.own.forget(time.Now())
 		c.flush()
 	case Finish:
 		c.final = true
@@ -210,6 +212,8 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.watch(m)
 	case *Unwatch:
 		c.unwatch(m)
+	case *OwnUnwatch:
+		c.own.unwatch(m.Account, time.Now())
 	case *lookBehind:
 		c.looks = append(c.looks, m)
 		c.lookNow()
@@ -224,6 +228,7 @@ func (c *Side) fold(m *Released) {
 	}
 	c.tellWatchers()
 	c.tellStatus()
+	c.tellOwn()
 	c.tellEnds()
 	c.root.Send(c.imager.pid, m)
 	if c.imageDue {
@@ -259,6 +264,7 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 	}
 	c.noteStatus(r)
 	c.noteEnd(r)
+	c.noteOwn(r, effects)
 	if len(c.looks) > 0 {
 		c.lookNow()
 	}

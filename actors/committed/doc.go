@@ -19,6 +19,8 @@
 //	feed.go         what stream channels are told
 //	status.go       what they are told of halts and maintenance
 //	ends.go         the ends of keys, and freezes
+//	own.go          what happens to an account
+//	own_buffer.go   and what of it is kept for clients that come back
 //	charts.go       candles: the newest in memory, older ones from the store
 //	recent.go       the newest trades and closed orders
 //	imager.go       a second fold, which makes images

@@ -27,6 +27,7 @@ type RecoverOptions struct {
 	// takes FilterBytes; 0: there is none.
 	ClientIDHold time.Duration
 	FilterBytes  int
+	OwnBytes     int // of events of accounts that are kept for clients that come back
 	StepRows     int // tests cut projections earlier; 0: as usual
 	Candles      int // tests keep fewer of a chart in memory; 0: as usual
 	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover
@@ -142,6 +143,7 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		imagedAt: time.Now()}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	c.named = namedOrders{orders: map[ownName]namedClosed{}, watermark: watermark}
+	c.own.most = o.OwnBytes
 	c.filter = newFilter(o.FilterBytes, o.ClientIDHold, s.TimeUs())
 	for _, p := range s.Pairs() {
 		b := new(viewCache)

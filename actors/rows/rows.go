@@ -12,29 +12,12 @@ import (
 // returned. Candles are not among them, because a candle is a value that changes.
 func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Effects) {
 	for i := range e.Closed {
-		o := &e.Closed[i]
-		status := uint8(trading.StatusDone)
-		if o.Cancelled {
-			status = trading.StatusCancelled
-		}
-		instructed := trading.Packed("")
-		if o.Instructed != nil {
-			instructed = o.Instructed.Pack()
-		}
-		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair,
-			Side: o.Side, Status: status,
-			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,
-			ClosedUs:  o.ClosedUs,
-			ClosedSeq: s.Seq(), ClientID: o.ClientID.String(), Instructed: instructed})
+		w.Orders = append(w.Orders, Closed(&e.Closed[i], s.Seq()))
 	}
 	if o := r.Taker(); o != nil {
 		for i := range o.Trades {
 			t := &o.Trades[i]
-			w.Trades = append(w.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side,
-				Price: t.Price, Amount: t.Amount,
-				TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID,
-				MakerOrder: t.Maker,
-				TakerFee:   t.TakerFee, MakerFee: t.MakerFee})
+			w.Trades = append(w.Trades, Trade(r, o, t))
 		}
 	}
 	if r.Kind == event.KindDeposit {
@@ -55,6 +38,27 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs,
 			Operator: r.Operator, What: inWords(s, r)})
 	}
+}
+
+// Closed returns the row of an order that a record has closed, the one with the sequence seq.
+func Closed(o *state.ClosedOrder, seq uint64) persistence.Order {
+	row := persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side,
+		Status: trading.StatusDone, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining,
+		TimeUs: o.TimeUs, ClosedUs: o.ClosedUs, ClosedSeq: seq, ClientID: o.ClientID.String()}
+	if o.Cancelled {
+		row.Status = trading.StatusCancelled
+	}
+	if o.Instructed != nil {
+		row.Instructed = o.Instructed.Pack()
+	}
+	return row
+}
+
+// Trade returns the row of a trade of a record's order.
+func Trade(r *event.Record, o *event.Order, t *event.Trade) persistence.Trade {
+	return persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price,
+		Amount: t.Amount, TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount,
+		TakerOrder: o.ID, MakerOrder: t.Maker, TakerFee: t.TakerFee, MakerFee: t.MakerFee}
 }
 
 // Count returns the number of rows in w that Append has added. Wallets, nonces and candles do not

@@ -373,7 +373,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 			Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
 			BatchBytes:     l.BatchBytes,
 			ClientIDHold:   time.Duration(l.ClientOrderIDHours) * time.Hour,
-			ClientIDFilter: l.ClientOrderIDFilterMB << 20},
+			ClientIDFilter: l.ClientOrderIDFilterMB << 20, OwnBytes: cfg.Stream.OwnBytes},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),
 			StallMax:   config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs),

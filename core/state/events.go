@@ -15,6 +15,9 @@ func isEvent(k event.Kind) bool {
 	return false
 }
 
+// LastEvent returns the sequence of the account's newest event; 0: none was counted.
+func (a *Account) LastEvent() uint64 { return a.lastEvent }
+
 // Counted returns the sequence after which the state counts events of accounts. It is 0 if all
 // events were counted. A state from an image of a version without them counts from that image on.
 func (s *State) Counted() uint64 { return s.counted }

@@ -1,12 +1,9 @@
 package api
 
 import (
-	"strconv"
-
 	"exchange/actors/committed"
 	"exchange/core/ledger"
 	"exchange/core/trading"
-	"exchange/gateway/encode"
 )
 
 func (c *Call) wallets() {
@@ -28,16 +25,13 @@ func (c *Call) wallets() {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		h := holding(wallet.Holdings, currency.Number)
-		b = encode.Text(append(b, `{"currency":`...), currency.Code)
-		b = appendBalance(b, "balance", h.Balance)
-		b = appendBalance(b, "reserve", h.Reserve)
-		b = append(b, '}')
+		b = AppendHolding(b, currency.Code, Holding(wallet.Holdings, currency.Number))
 	}
 	c.body = append(b, ']')
 }
 
-func holding(all []ledger.Holding, currency uint16) ledger.Holding {
+// Holding returns an account's holding of a currency.
+func Holding(all []ledger.Holding, currency uint16) ledger.Holding {
 	for _, h := range all {
 		if h.Currency == currency {
 			return h
@@ -58,7 +52,7 @@ func (c *Call) ownOrders() {
 	}
 	list, err := c.engine.Orders(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, o *committed.Order) []byte {
-		return appendOrder(b, o, c.engine.Market(o.Pair).Name)
+		return AppendOwnOrder(b, c.engine, o)
 	})
 }
 
@@ -111,28 +105,6 @@ func (c *Call) ownTrades() {
 	}
 	list, err := c.engine.OwnTrades(c.asker(), taker, own, q)
 	answerRows(c, list, err, func(b []byte, t *committed.OwnTrade) []byte {
-		mine, fee := t.TakerSide, t.TakerFee
-		if t.Maker {
-			mine, fee = t.TakerSide.Opposite(), t.MakerFee
-		}
-		b = appendTrade(b, &t.Trade, c.engine.Market(t.Pair).Name)
-		b = encode.Side(append(b, `,"my_side":`...), mine)
-		b = appendBalance(b, "fee", fee)
-		b = encode.Text(append(b, `,"fee_currency":`...), c.received(t.Pair, mine))
-		b = strconv.AppendUint(append(b, `,"order":`...), t.Order, 10)
-		if t.ClientID != "" {
-			b = append(append(append(b, `,"client_order_id":"`...), t.ClientID...), '"')
-		}
-		b = strconv.AppendBool(append(b, `,"maker":`...), t.Maker)
-		return append(b, '}')
+		return AppendOwnTrade(b, c.engine, t)
 	})
-}
-
-// received returns the code of the currency that a side of a trade gets.
-func (c *Call) received(pair uint16, side trading.Side) string {
-	m := c.engine.Market(pair)
-	if side == trading.Buy {
-		return m.Base
-	}
-	return m.Quote
 }

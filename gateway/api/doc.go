@@ -19,6 +19,7 @@
 //	market.go      pairs, currencies, books, trades
 //	ticker.go      tickers and charts
 //	account.go     lists of an account's own
+//	own.go         their rows, which the event stream has, too
 //	orders.go      placing and cancelling
 //	instructions.go  parameters that make an order more than a plain one
 //	special.go     orders with instructions: their rules

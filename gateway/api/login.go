@@ -37,9 +37,6 @@ func (c *Call) LoggedInAs(key *directory.Key) {
 	c.body = append(b, `]}`...)
 }
 
-// LoggedOut answers with nothing to say.
-func (c *Call) LoggedOut() { c.body = append(c.body[:0], `{}`...) }
-
 // BadField answers that one field is wrong.
 func (c *Call) BadField(name, text string) {
 	c.bad(name, text)

@@ -32,6 +32,12 @@ type Delivery struct {
 	// of its tag.
 	Shared bool
 
+	// More makes the frames that follow in the delivery's place once Frames have gone, until it
+	// returns none. So a long delivery is made as the client takes it, and counts as one part of
+	// itself. It is called under a lock of the session, one call at a time, and must not wait. Only
+	// a Keep delivery has it.
+	More func() []byte
+
 	// the delivery does not count, because nothing waited when it came
 	free bool
 }
@@ -69,6 +75,15 @@ func cost(d *Delivery) int {
 		return 0
 	}
 	return len(d.Frames) + entryOverhead
+}
+
+// next takes the frames that follow in a delivery; false: there are none.
+func (d *Delivery) next() bool {
+	if d.More == nil {
+		return false
+	}
+	d.Frames = d.More()
+	return len(d.Frames) > 0
 }
 
 // push lets a delivery wait. It returns the number of deliveries that it replaced by its policy.
@@ -228,10 +243,15 @@ func (q *outbox) take(n int) {
 	q.begun = true
 }
 
-// pop removes the first entry.
+// pop removes the first entry, or puts the frames in its place that follow.
 func (q *outbox) pop() {
 	e := &q.entries[q.head]
 	q.bytes -= cost(e)
+	if e.next() {
+		q.bytes += cost(e)
+		q.begun = false
+		return
+	}
 	q.count(e, -1)
 	if e.Policy == Latest && q.latest[e.Tag] == q.gone {
 		delete(q.latest, e.Tag)

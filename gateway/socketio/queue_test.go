@@ -280,3 +280,44 @@ func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 		}
 	}
 }
+
+// made returns a delivery that is made in so many parts, which counts in made those that exist.
+func made(tag uint32, parts int, made *int) Delivery {
+	next := func() []byte {
+		if *made == parts {
+			return nil
+		}
+		*made++
+		return appendFrame(nil, textFrame, []byte(fmt.Sprint("part", *made)))
+	}
+	return Delivery{Tag: tag, Policy: Keep, Frames: next(), More: next}
+}
+
+func TestALongDeliveryIsMadeAsTheClientTakesIt(t *testing.T) {
+	var q outbox
+	count := 0
+	q.push(made(1, 3, &count))
+	q.push(text(1, Keep, "last"))
+	bytes := q.bytes
+	for want := 1; want <= 3; want++ {
+		if count != want || q.bytes != bytes {
+			t.Errorf("%d parts are made and %d bytes wait, want %d and %d", count, q.bytes, want,
+				bytes)
+		}
+		pieces := q.pieces(nil, 1, 1)
+		q.advance(len(pieces[0]))
+	}
+	if q.waiting() != "last" {
+		t.Errorf("%q waits", q.waiting())
+	}
+	// polling takes as many parts as fit
+	q, count = outbox{}, 0
+	q.push(made(1, 3, &count))
+	q.push(text(1, Keep, "last"))
+	if got := string(q.poll(nil, 12)); got != "part1\x1epart2" || count != 3 {
+		t.Errorf("%q, and %d parts are made", got, count)
+	}
+	if got := string(q.poll(nil, 100)); got != "part3\x1elast" || !q.empty() || q.bytes != 0 {
+		t.Errorf("%q, and %d bytes are left", got, q.bytes)
+	}
+}

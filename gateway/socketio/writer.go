@@ -74,6 +74,9 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 				a.pieces = append(a.pieces, b)
 				size += len(b)
 			}
+			if list[i].More != nil {
+				break // what follows it is not made yet
+			}
 		}
 		if size == 0 {
 			return nil, nil
@@ -86,7 +89,12 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 		size -= n
 		for len(list) > 0 && n >= len(list[0].Frames) {
 			n -= len(list[0].Frames)
-			list = list[1:]
+			d := list[0]
+			if list = list[1:]; d.next() { // the rest is made as the client takes it
+				d.free = true
+				x.out.push(d)
+				return list, nil
+			}
 		}
 		if n > 0 {
 			d := list[0]

@@ -29,6 +29,7 @@ type client struct {
 	early [families]*backlog // nil: no answer is due
 
 	login atomic.Pointer[login] // nil: the client is not logged in
+	own   uint32                // account of which it gets events; 0: none
 	// The hooks of the client's packets own the rest.
 	challenge challenge // for its next login
 	spoken    bool      // the client has asked for something

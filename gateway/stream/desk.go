@@ -9,40 +9,158 @@ import (
 )
 
 // A desk is the actor of a part of the accounts: all that the committed side tells of one account
-// goes through one desk, in order, and on to the shards of the account's clients.
+// goes through one desk, in order, and on to the shards of the account's clients. It encodes each
+// event once. It watches an account while the account has a client.
 type desk struct {
-	hub    *Hub
-	number int
+	hub      *Hub
+	number   int
+	writer   ownWriter
+	accounts map[uint32]*ownAccount
+	joins    map[uint64]*ownJoin // by token: clients that wait for an answer
+}
+
+// An ownAccount is an account that has clients, or some that wait.
+type ownAccount struct {
+	members []int // number of clients by shard
+	total   int
+	waiting int
 }
 
 // newDesk starts a desk, which watches the ends of keys from now on.
 func newDesk(h *Hub, number int) *actor.PID {
 	pid := h.engine.SpawnChannel("desk-"+strconv.Itoa(number), func() actor.Actor {
-		return &desk{h, number}
+		return &desk{hub: h, number: number, writer: ownWriter{engine: h.engine},
+			accounts: map[uint32]*ownAccount{}, joins: map[uint64]*ownJoin{}}
 	})
 	h.engine.Watch(committed.Watch{Channel: pid, Kind: committed.WatchEnds})
 	return pid
 }
 
+// deskFor returns the number of an account's desk, and deskOf the desk.
+func (h *Hub) deskFor(account uint32) int { return int(account) % len(h.desks) }
+
+func (h *Hub) deskOf(account uint32) *actor.PID { return h.desks[h.deskFor(account)] }
+
 // Receive implements actor.Actor.
 func (d *desk) Receive(ctx actor.Context) {
-	if m, ok := ctx.Message().(*committed.Ends); ok {
+	switch m := ctx.Message().(type) {
+	case *actor.Restarting:
+		d.failed()
+	case *committed.Ends:
 		for _, x := range m.List {
-			if d.serves(x.Account) {
+			if d.hub.deskFor(x.Account) == d.number {
 				d.end(x)
 			}
+		}
+	case *ownJoin:
+		d.account(m.login.key.Account.ID).waiting++
+		d.joins[m.token] = m
+	case *committed.OwnWatched:
+		d.watched(m)
+	case *committed.OwnEvents:
+		d.events(m.List)
+	case *ownGivenUp:
+		d.givenUp(m.join)
+	case *ownLeft:
+		if a := d.accounts[m.account]; a != nil && a.members[m.shard] > 0 {
+			a.members[m.shard]--
+			a.total--
+			d.release(m.account)
 		}
 	}
 }
 
-// serves reports whether an account is one of the desk's.
-func (d *desk) serves(account uint32) bool {
-	return int(account)%len(d.hub.shards) == d.number
+// account returns an account, which is new with its first client.
+func (d *desk) account(id uint32) *ownAccount {
+	a := d.accounts[id]
+	if a == nil {
+		a = &ownAccount{members: make([]int, len(d.hub.shards))}
+		d.accounts[id] = a
+	}
+	return a
+}
+
+// release ends the watch of an account without clients.
+func (d *desk) release(id uint32) {
+	if a := d.accounts[id]; a == nil || a.total == 0 && a.waiting == 0 {
+		delete(d.accounts, id)
+		d.hub.engine.UnwatchOwn(id)
+	}
+}
+
+// watched admits the client that asked.
+func (d *desk) watched(m *committed.OwnWatched) {
+	j := d.joins[m.Token]
+	if j == nil { // it was told that it failed, or an earlier life of the desk asked
+		d.release(m.Account)
+		return
+	}
+	delete(d.joins, m.Token)
+	s, a := j.client.shard, d.accounts[m.Account]
+	a.waiting--
+	a.members[s.number]++
+	a.total++
+	x := &ownAdmitted{join: j, resumed: m.Snapshot == nil}
+	if m.Snapshot != nil {
+		x.first = []*ownFrame{d.writer.snapshot(m.Snapshot)}
+	}
+	for _, e := range m.Events {
+		x.first = append(x.first, d.writer.event(e))
+	}
+	s.post(x)
+}
+
+// givenUp forgets a client that was told that it failed.
+func (d *desk) givenUp(j *ownJoin) {
+	if d.joins[j.token] == nil {
+		j.client.shard.post(&ownLeaves{client: j.client})
+		return
+	}
+	delete(d.joins, j.token)
+	id := j.login.key.Account.ID
+	d.accounts[id].waiting--
+	d.release(id)
+}
+
+// events gives the events of a batch to the clients of their accounts, those of one account at
+// once.
+func (d *desk) events(list []*committed.OwnEvent) {
+	var order []uint32
+	frames := map[uint32][]*ownFrame{}
+	for _, x := range list {
+		if a := d.accounts[x.Account]; a == nil || a.total == 0 {
+			continue // the events were on their way when the last client left
+		}
+		if frames[x.Account] == nil {
+			order = append(order, x.Account)
+		}
+		frames[x.Account] = append(frames[x.Account], d.writer.event(x))
+		d.hub.counts.units.Add(1)
+	}
+	for _, id := range order {
+		m := &ownFrames{id, frames[id]}
+		for i, n := range d.accounts[id].members {
+			if n > 0 {
+				d.hub.shards[i].post(m)
+			}
+		}
+	}
 }
 
 // end ends logins, each on the shard of its client.
 func (d *desk) end(x committed.End) {
 	for _, l := range d.hub.logins.endedBy(x) {
 		l.owner.shard.post(&loginEnded{l, detailOf(x)})
+	}
+}
+
+// failed ends this life of the desk. Its knowledge of its clients is lost, so the shards disconnect
+// them.
+func (d *desk) failed() {
+	for id := range d.accounts {
+		d.hub.engine.UnwatchOwn(id)
+	}
+	for _, s := range d.hub.shards {
+		s.post(&ownFailed{d.number})
 	}
 }

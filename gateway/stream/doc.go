@@ -34,6 +34,8 @@
 //	early.go    frames of one client that wait for the answer to a name of a whole family
 //	login.go    the right of a socket to act for an account
 //	logins.go   how a socket gets it, and all that have it
-//	desk.go     an actor for a part of the accounts
+//	own.go      what happens to an account, for its clients
+//	own_payload.go  the frames of that
+//	desk.go     an actor for a part of the accounts, which encodes it
 //	stats.go    counts
 package stream

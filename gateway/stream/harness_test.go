@@ -51,7 +51,7 @@ func newWorld(t testing.TB, tune func(*socketio.Options)) *world {
 	w.start()
 	for i := range 4 {
 		name := fmt.Sprint("trader-", i)
-		w.must(w.engine.CreateAccount("test", name, ""))
+		w.must(w.engine.CreateAccount("test", name, name+"@example.org"))
 		w.must(w.engine.CreateKey("test", name, "key-"+name, "secret", event.AllPermissions, nil))
 		for _, c := range []string{"BTC", "ETH", "USDT"} {
 			w.must(w.engine.Deposit("test", name, c, 1_000_000*coin, name+c))
@@ -89,6 +89,7 @@ func (w *world) start() {
 		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
 		Withdrawal:  actors.DefaultWithdrawal,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		Mail:        func(context.Context, *actors.Mail) error { return nil },
 		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
 		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
 	// a slow disk is not the matter here

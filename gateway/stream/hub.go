@@ -57,6 +57,7 @@ type counts struct {
 	subscriptions [families]atomic.Int64
 	units         atomic.Uint64
 	resyncs       atomic.Uint64
+	own           atomic.Int64 // clients that get own events
 }
 
 // New starts the shards. Channels start when the first client wants them.
@@ -74,8 +75,9 @@ func New(e *actors.Engine, o Options) *Hub {
 		h.running.Add(1)
 		go s.run()
 	}
-	for i := range h.shards {
-		h.desks = append(h.desks, newDesk(h, i))
+	h.desks = make([]*actor.PID, len(h.shards))
+	for i := range h.desks {
+		h.desks[i] = newDesk(h, i)
 	}
 	return h
 }
@@ -175,6 +177,10 @@ func (c *client) asks(e *socketio.Event) {
 		c.loggedIn(e)
 	case "logout":
 		c.logsOut(e)
+	case "own.subscribe":
+		c.subscribesOwn(e)
+	case "own.unsubscribe":
+		c.unsubscribesOwn(e)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/gateway/api"
 )
@@ -38,6 +39,8 @@ func (g testGuard) Login(c *api.Call, _ netip.Addr, p *Proof) int {
 	}
 	return 0
 }
+
+func (testGuard) Read(*api.Call, *directory.Key) int { return 0 }
 
 // ask sends an event, and returns its acknowledgement.
 func (l *listener) ask(name string, args ...any) string {

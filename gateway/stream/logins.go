@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"exchange/actors/committed"
+	"exchange/actors/directory"
 	"exchange/gateway/api"
 	"exchange/gateway/socketio"
 )
@@ -23,6 +24,8 @@ type Guard interface {
 	// It sets the call's key, or answers the call. wait is the number of seconds after which the
 	// client may come back; 0: there is no such number.
 	Login(c *api.Call, from netip.Addr, p *Proof) (wait int)
+	// Read takes a token of a key's private reads, or answers the call.
+	Read(c *api.Call, key *directory.Key) (wait int)
 }
 
 // A Proof is a client's proof that it has the secret of a key: the signature of a challenge.
@@ -219,11 +222,10 @@ func (c *client) logsOut(e *socketio.Event) {
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
 	if c.loggedOut() {
-		call.LoggedOut()
-		c.post(&changed{c})
-	} else {
-		call.Fail(api.NotLoggedIn, "")
+		c.post(&ownLeaves{c, e})
+		return
 	}
+	call.Fail(api.NotLoggedIn, "")
 	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 
@@ -239,6 +241,9 @@ func (c *client) speakUp() {
 func (s *shard) ended(m *loginEnded) {
 	c := m.login.owner
 	s.deliver(c)
+	if c.login.Load() == m.login {
+		s.ownPart(c)
+	}
 	if m.login.over(m.detail) {
 		c.login.CompareAndSwap(m.login, nil)
 		s.hub.logins.remove(m.login)

@@ -21,11 +21,12 @@ type shard struct {
 	wake chan struct{} // capacity 1: the shard has messages
 
 	clients map[*client]struct{}
-	topics  []*audience         // nil: no client of the shard has been in the channel
-	active  []topic             // channels whose frames wait for the end of the flush
-	ready   []*client           // clients with deliveries in out
-	out     []socketio.Delivery // of the channel that is being flushed
-	lost    []place             // places whose backlog was dropped in this flush
+	owners  map[uint32][]*client // that get events of an account, by account
+	topics  []*audience          // nil: no client of the shard has been in the channel
+	active  []topic              // channels whose frames wait for the end of the flush
+	ready   []*client            // clients with deliveries in out
+	out     []socketio.Delivery  // of the channel that is being flushed
+	lost    []place              // places whose backlog was dropped in this flush
 	dropped []uint32
 	flushed time.Time     // begin of the last flush of channels; answers alone are none
 	pause   time.Duration // after that begin
@@ -98,7 +99,8 @@ type (
 
 func newShard(h *Hub, number int) *shard {
 	return &shard{hub: h, number: number, wake: make(chan struct{}, 1),
-		clients: map[*client]struct{}{}, topics: make([]*audience, h.names.topics())}
+		clients: map[*client]struct{}{}, owners: map[uint32][]*client{},
+		topics: make([]*audience, h.names.topics())}
 }
 
 // audience returns the audience of a channel, which it makes for the first client.
@@ -170,8 +172,12 @@ func (s *shard) run() {
 		s.mu.Unlock()
 		for i, m := range batch {
 			batch[i] = nil
-			if f, ok := m.(*frames); ok {
+			switch f := m.(type) {
+			case *frames:
 				s.gather(f)
+				continue
+			case *ownFrames: // of other subscribers than those of channels
+				s.ownEvents(f)
 				continue
 			}
 			s.distribute() // the message may change the subscribers
@@ -229,6 +235,15 @@ func (s *shard) handle(m any) {
 		m.client.turn <- struct{}{}
 	case *loginEnded:
 		s.ended(m)
+	case *ownAdmitted:
+		s.ownAdmit(m)
+	case *ownLeaves:
+		s.ownLeave(m)
+		if m.event != nil {
+			m.client.turn <- struct{}{}
+		}
+	case *ownFailed:
+		s.ownFail(m.desk)
 	case *admitted:
 		s.admit(m)
 	case *failed:
@@ -488,6 +503,7 @@ func (s *shard) rejoin(c *client, t topic) {
 func (s *shard) disconnect(c *client) {
 	c.gone = true
 	delete(s.clients, c)
+	s.ownPart(c)
 	for t := range c.member.all {
 		s.unkeep(c, t)
 		s.forget(c, t)

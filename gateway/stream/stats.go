@@ -19,5 +19,6 @@ func (h *Hub) Stats() Stats {
 	for f := range families {
 		s.Subscriptions[f.label()] += h.counts.subscriptions[f].Load()
 	}
+	s.Subscriptions["own"] = h.counts.own.Load()
 	return s
 }

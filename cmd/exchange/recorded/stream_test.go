@@ -43,10 +43,53 @@ func TestTheEventsOfTheStreamAreThoseRecorded(t *testing.T) {
 		alice POST /api/v1/order-cancel/ order=2
 	`)
 	await(all)
+	own(t, s, &list)
 	for _, e := range slices.Sorted(maps.Keys(seen)) {
 		fmt.Fprintln(&list, e)
 	}
 	compare(t, "stream.txt", list.String())
+}
+
+// own lists what a socket asks for as an account, and what it is told.
+func own(t *testing.T, s *session, list *strings.Builder) {
+	t.Helper()
+	c := dial(t, s)
+	c.receive()
+	c.send("40")
+	c.receive()
+	tell := func(name string) string {
+		t.Helper()
+		text := c.receive()
+		if event, body := event(t, text); event != "" {
+			fmt.Fprintf(list, "event %q %s\n", event, shape(t, body))
+		} else {
+			text = strings.TrimPrefix(text, "430")
+			fmt.Fprintf(list, "acknowledgement of %q %s\n", name, shape(t, text[1:len(text)-1]))
+		}
+		return text
+	}
+	c.send(`420["login",{}]`)
+	tell("login")
+	c.send(`420["challenge"]`)
+	var challenge []struct{ Challenge string }
+	if err := json.Unmarshal([]byte(tell("challenge")), &challenge); err != nil {
+		t.Fatal(err)
+	}
+	key := s.keys["alice"]
+	c.send(fmt.Sprintf(`420["login",{"key":%q,"sign":%q}]`, key, s.signs["alice"].Sign(nil,
+		[]byte("login\n"+key+"\n"+challenge[0].Challenge))))
+	tell("login")
+	c.send(`420["own.subscribe"]`)
+	tell("own.subscribe")
+	tell("") // the snapshot
+	s.play(`
+		bob POST /api/v1/order/ amount=0.1&pair=BTC_USDT&price=100&type=buy
+		alice POST /api/v1/order-cancel-all/ all=1
+	`)
+	tell("")
+	tell("")
+	c.send(`420["logout"]`)
+	tell("logout")
 }
 
 // A subscriber is a client of the stream.

@@ -1,0 +1,273 @@
+package committed
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/rows"
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/state"
+	"exchange/core/trading"
+)
+
+// An OwnEvent is all that one record has changed of an account, as it is behind the record. The
+// state says which records are events of an account, and counts them: see state.Account.LastEvent.
+type OwnEvent struct {
+	Account  uint32
+	Seq      uint64 // of the record
+	Prev     uint64 // of the account's event before; 0: none was counted
+	TimeUs   int64
+	Cause    Cause
+	Reason   trading.Reason // CauseCancelled: why; otherwise 0
+	Order    uint64         // of the account, with which the event began; 0: none
+	Orders   []Order        // that have changed, open or closed, each once
+	Trades   []OwnTrade     // one of the account with itself is there once, as the taker's
+	Balances []ledger.Holding
+	// Encoded belongs to the channel of the account, which keeps here what it has made of the
+	// event. All else is read only.
+	Encoded any
+}
+
+// A Cause says what an event of an account began with.
+type Cause uint8
+
+// The causes.
+const (
+	CausePlaced    Cause = iota
+	CauseTrade           // as a maker, or by fees that it gets
+	CauseCancelled       // by the account, an operator, or a switch
+	CauseTriggered
+	CauseAmended
+	CauseExpired
+	CauseSelfTrade // the account's order met another one of its own, and did not trade with it
+	CauseDeposit
+	CauseWithdraw
+)
+
+// An OwnSnapshot is what an account has, as of its newest event.
+type OwnSnapshot struct {
+	Seq      uint64 // of that event; 0: none was counted
+	Holdings []ledger.Holding
+	Orders   []Order // newest open ones
+	Complete bool    // these are all
+	// the newest trade of each pair that has traded, whichever accounts made it
+	LastTrades []LastTrade
+}
+
+// A LastTrade is the newest trade of a pair.
+type LastTrade struct {
+	Pair uint16
+	ID   uint64
+}
+
+// ownOrders is the most open orders in a snapshot of an account.
+const ownOrders = 2000
+
+// Messages to the channel of an account.
+type (
+	// OwnEvents are the events of one batch, of all accounts that the channel watches, in the
+	// order of their records.
+	OwnEvents struct{ List []*OwnEvent }
+	// OwnWatched answers an OwnWatch: with the events behind the one that was named, or with a
+	// snapshot. All later ones follow as OwnEvents. One is made for each OwnWatch.
+	OwnWatched struct {
+		Account  uint32
+		Token    uint64       // the OwnWatch's
+		Snapshot *OwnSnapshot // nil: resumed
+		Events   []*OwnEvent
+	}
+)
+
+// An OwnWatch asks for all events of an account, from the turn of its answer on. The channel gets
+// the answer. One channel watches an account.
+type OwnWatch struct {
+	Channel *actor.PID
+	Token   uint64
+	After   uint64 // sequence of the newest event that the client knows; 0: none
+
+	account uint32
+}
+
+func (q *OwnWatch) of(account uint32) { q.account = account }
+
+func (q *OwnWatch) from(c *Side) (needs uint64) {
+	m := &OwnWatched{Account: q.account, Token: q.Token}
+	var resumed bool
+	a := c.state.Account(q.account)
+	if m.Events, resumed = c.own.watch(a, q.Channel, q.After); !resumed {
+		m.Snapshot = c.ownSnapshot(a)
+	}
+	c.out.Tell(q.Channel, m)
+	return 0
+}
+
+// WatchOwn begins to watch the account of a key, and returns behind the turn in which it has begun.
+// It takes slots of private reads until then. After an error the channel may get the answer, too.
+func (d *Door) WatchOwn(by Asker, q *OwnWatch) error {
+	if err := d.host.Confirmed(); err != nil {
+		return err
+	}
+	v, err := d.enter(by)
+	if err != nil {
+		return err
+	}
+	defer v.end()
+	v.signed = true // the login stands for it
+	account := by.Key.Account.ID
+	if most := d.limits.PerAccount; most > 0 {
+		if v.slot = d.private.begin(account, most); !v.slot {
+			return d.host.TurnAway(RefusedAccountBusy)
+		}
+	}
+	return v.ask(q)
+}
+
+// An OwnUnwatch says that the account has no subscriber any more.
+type OwnUnwatch struct{ Account uint32 }
+
+func (c *Side) ownSnapshot(a *state.Account) *OwnSnapshot {
+	s := &OwnSnapshot{Seq: a.LastEvent(), Holdings: append([]ledger.Holding(nil),
+		a.Wallet.Holdings()...)}
+	open := OpenOrders{Account: a.ID, Limit: ownOrders}
+	open.from(c)
+	s.Orders, s.Complete = open.Orders, len(open.Orders) == a.Open.Len()
+	for _, p := range c.state.Pairs() {
+		if id := p.LastTrade(); id != 0 {
+			s.LastTrades = append(s.LastTrades, LastTrade{p.Number, id})
+		}
+	}
+	return s
+}
+
+// noteOwn makes the events of a record, for the accounts that are watched. With none it costs one
+// comparison.
+func (c *Side) noteOwn(r *event.Record, e *state.Effects) {
+	if len(c.own.feeds) == 0 || !c.beginOwn(r, e) {
+		return
+	}
+	for i := range e.Closed {
+		o := &e.Closed[i]
+		if f := c.own.forming(o.Account); f != nil {
+			c.own.put(f, rows.Closed(o, c.state.Seq()))
+		}
+	}
+	o := r.Taker()
+	if r.Kind == event.KindStop {
+		o = &r.Order
+	}
+	if o != nil {
+		c.ownOrder(o.Account, o.ID)
+		for i := range o.Trades {
+			c.ownTrade(r, o, &o.Trades[i])
+		}
+	}
+	c.own.endRecord()
+}
+
+// beginOwn begins an event for each watched account that a record has settled. It returns false if
+// there is none.
+func (c *Side) beginOwn(r *event.Record, e *state.Effects) (any bool) {
+	seq := c.state.Seq()
+	for i := range e.Settlements {
+		t := &e.Settlements[i]
+		f := c.own.feeds[t.Account]
+		if f == nil || f.account.LastEvent() != seq {
+			continue
+		}
+		x := &OwnEvent{Account: t.Account, Seq: seq, Prev: f.last, TimeUs: r.TimeUs,
+			Cause: CauseTrade}
+		if i == 0 || r.Kind == event.KindExpired {
+			x.begin(r)
+		}
+		for j := range t.Changes() {
+			x.Balances = append(x.Balances, f.account.Wallet.Get(t.Changes()[j].Currency))
+		}
+		c.own.begin(f, x)
+		any = true
+	}
+	return any
+}
+
+// begin fills in what a record is to the account that acts in it.
+func (x *OwnEvent) begin(r *event.Record) {
+	switch r.Kind {
+	case event.KindOrder, event.KindInstructed, event.KindStop:
+		x.Cause, x.Order = CausePlaced, r.Order.ID
+	case event.KindTriggered:
+		x.Cause, x.Order = CauseTriggered, r.Order.ID
+	case event.KindAmended:
+		x.Cause, x.Order = CauseAmended, r.Order.ID
+	case event.KindExpired:
+		x.Cause = CauseExpired // its first order follows
+	case event.KindCancel, event.KindSwept:
+		x.Cause, x.Order, x.Reason = CauseCancelled, r.Cancel.Order, r.Cancel.Reason
+		switch {
+		case x.Reason != 0:
+		case r.Operator != "":
+			x.Reason = trading.CancelledOperator
+		default:
+			x.Reason = trading.CancelledOwner
+		}
+	case event.KindDeposit:
+		x.Cause = CauseDeposit
+	case event.KindWithdrawal, event.KindWithdrawalMoved:
+		x.Cause = CauseWithdraw
+	}
+	switch r.Kind {
+	case event.KindInstructed, event.KindTriggered, event.KindAmended:
+		if len(r.Instructions.Prevented) > 0 {
+			x.Cause = CauseSelfTrade
+		}
+	}
+}
+
+// ownOrder adds an order to the event of its account, if that is watched. An order that has closed
+// is there already.
+func (c *Side) ownOrder(account uint32, id uint64) {
+	f := c.own.forming(account)
+	if f == nil {
+		return
+	}
+	if _, known := c.own.place[id]; known {
+		return
+	}
+	if o, p, open := c.state.OpenOrder(f.account, id); open {
+		c.own.put(f, openRow(f.account, o, p))
+	}
+}
+
+// ownTrade adds a trade to the events of its taker and of its maker.
+func (c *Side) ownTrade(r *event.Record, o *event.Order, t *event.Trade) {
+	row := rows.Trade(r, o, t)
+	if f := c.own.forming(o.Account); f != nil {
+		f.event.Trades = append(f.event.Trades, OwnTrade{Trade: row, Order: o.ID,
+			ClientID: o.ClientID.String()})
+	}
+	c.ownOrder(t.MakerAccount, t.Maker)
+	if f := c.own.forming(t.MakerAccount); f != nil && t.MakerAccount != o.Account {
+		f.event.Trades = append(f.event.Trades, OwnTrade{Trade: row, Order: t.Maker, Maker: true,
+			ClientID: f.event.Orders[c.own.place[t.Maker]].ClientID})
+		if f.event.Order == 0 {
+			f.event.Order = t.Maker
+		}
+	}
+}
+
+// Memory of the parts of an event, in bytes, with what the channel makes of them: a row as text has
+// about twice its size.
+const (
+	ownEventBytes   = 500
+	ownOrderBytes   = 500
+	ownTradeBytes   = 500
+	ownBalanceBytes = 150
+)
+
+// size returns the memory of an event, roughly.
+func (x *OwnEvent) size() int {
+	n := ownEventBytes + len(x.Orders)*ownOrderBytes + len(x.Trades)*ownTradeBytes +
+		len(x.Balances)*ownBalanceBytes
+	for i := range x.Orders {
+		n += 3 * len(x.Orders[i].Instructed)
+	}
+	return n
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"strconv"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/core/ledger"
+	"exchange/core/trading"
+	"exchange/gateway/encode"
+)
+
+// The rows of an account's lists. The event stream tells of changes in the same words.
+
+// AppendOwnOrder writes a row of orders/own.
+func AppendOwnOrder(b []byte, e *actors.Engine, o *committed.Order) []byte {
+	return appendOrder(b, o, e.Market(o.Pair).Name)
+}
+
+// AppendOwnTrade writes a row of exchanges/own.
+func AppendOwnTrade(b []byte, e *actors.Engine, t *committed.OwnTrade) []byte {
+	mine, fee := t.TakerSide, t.TakerFee
+	if t.Maker {
+		mine, fee = t.TakerSide.Opposite(), t.MakerFee
+	}
+	m := e.Market(t.Pair)
+	received := m.Quote
+	if mine == trading.Buy {
+		received = m.Base
+	}
+	b = appendTrade(b, &t.Trade, m.Name)
+	b = encode.Side(append(b, `,"my_side":`...), mine)
+	b = appendBalance(b, "fee", fee)
+	b = encode.Text(append(b, `,"fee_currency":`...), received)
+	b = strconv.AppendUint(append(b, `,"order":`...), t.Order, 10)
+	if t.ClientID != "" {
+		b = append(append(append(b, `,"client_order_id":"`...), t.ClientID...), '"')
+	}
+	b = strconv.AppendBool(append(b, `,"maker":`...), t.Maker)
+	return append(b, '}')
+}
+
+// AppendHolding writes a row of wallets.
+func AppendHolding(b []byte, currency string, h ledger.Holding) []byte {
+	b = encode.Text(append(b, `{"currency":`...), currency)
+	b = appendBalance(b, "balance", h.Balance)
+	return append(appendBalance(b, "reserve", h.Reserve), '}')
+}
+
+// WholeNumber returns the number of an optional member of a private event's fields, 0 without it;
+// false: it is none, and the call is answered.
+func (c *Call) WholeNumber(name string, text []byte) (uint64, bool) {
+	if len(text) == 0 {
+		return 0, true
+	}
+	n, ok := Integer(text)
+	if !ok {
+		c.BadField(name, FieldInteger)
+	}
+	return n, ok
+}
+
+// FailRead answers for a read that has no answer.
+func (c *Call) FailRead(err error) { c.readFailed(err) }

@@ -1,0 +1,231 @@
+package stream
+
+import (
+	"math"
+	"strconv"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/core/ledger"
+	"exchange/gateway/api"
+	"exchange/gateway/encode"
+	"exchange/gateway/socketio"
+)
+
+// ownPart is the most bytes of an own event that comes as one, and of each part of a longer one.
+const ownPart = 256 << 10
+
+// An ownMessage is an event or a snapshot of an account: what stands at its beginning, three lists,
+// and what stands at its end.
+type ownMessage struct {
+	head, tail []byte
+	orders     []committed.Order
+	trades     []committed.OwnTrade
+	balances   []ownBalance
+	snapshot   bool // it has no trades
+}
+
+// An ownBalance is a holding with the code of its currency.
+type ownBalance struct {
+	code string
+	ledger.Holding
+}
+
+// rows returns the number of rows of all lists.
+func (m *ownMessage) rows() int { return len(m.orders) + len(m.trades) + len(m.balances) }
+
+// An ownWriter makes the frames of accounts. Its frames are shared and never changed.
+type ownWriter struct {
+	engine *actors.Engine
+	body   []byte // of one event, reused
+}
+
+// row appends one row of a message, of all its rows.
+func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
+	if i < len(m.orders) {
+		return api.AppendOwnOrder(b, w.engine, &m.orders[i])
+	}
+	if i -= len(m.orders); i < len(m.trades) {
+		return api.AppendOwnTrade(b, w.engine, &m.trades[i])
+	}
+	x := &m.balances[i-len(m.trades)]
+	return api.AppendHolding(b, x.code, x.Holding)
+}
+
+// lists appends the rows [from, to) of a message in their lists, until there are more than most
+// bytes.
+func (w *ownWriter) lists(b []byte, m *ownMessage, from, to, most int) []byte {
+	first := 0
+	list := func(name string, n int) {
+		if name == "trades" && m.snapshot {
+			return
+		}
+		b = append(append(append(b, `,"`...), name...), `":[`...)
+		for i := max(from, first); i < min(to, first+n) && len(b) <= most; i++ {
+			if b[len(b)-1] != '[' {
+				b = append(b, ',')
+			}
+			b = w.row(b, m, i)
+		}
+		b = append(b, ']')
+		first += n
+	}
+	list("orders", len(m.orders))
+	list("trades", len(m.trades))
+	list("balances", len(m.balances))
+	return b
+}
+
+// An ownFrame is an event or a snapshot as the clients of an account get it: in one frame, or in
+// parts that are made for each client as it takes them.
+type ownFrame struct {
+	whole  []byte // nil: in parts
+	writer *ownWriter
+	parts  *ownMessage
+	cuts   []int // row from which on each part is, and the number of all rows
+}
+
+// frame returns the frame of a message.
+func (w *ownWriter) frame(m *ownMessage) *ownFrame {
+	b := w.lists(append(w.body[:0], m.head...), m, 0, m.rows(), ownPart)
+	w.body = b
+	if len(b)+len(m.tail)+1 <= ownPart {
+		w.body = append(append(b, m.tail...), '}')
+		return &ownFrame{whole: socketio.AppendFrame(nil, "/", "own", w.body)}
+	}
+	f := &ownFrame{writer: &ownWriter{engine: w.engine}, parts: m, cuts: []int{0}}
+	room := ownPart - len(m.head) - len(m.tail) - ownPartOverhead
+	size := 0
+	b = b[:0]
+	for i := range m.rows() {
+		b = w.row(b[:0], m, i)
+		if size += len(b) + 1; size > room && i > f.cuts[len(f.cuts)-1] {
+			f.cuts, size = append(f.cuts, i), len(b)+1
+		}
+	}
+	f.cuts = append(f.cuts, m.rows())
+	w.body = nil
+	return f
+}
+
+// ownPartOverhead bounds the bytes of a part besides its rows, its head and its tail.
+const ownPartOverhead = 200
+
+// part returns the frame of one part, nil behind the last. Each client has its own writes, so
+// nothing is shared.
+func (f *ownFrame) part(n int) []byte {
+	if f.whole != nil || n >= len(f.cuts)-1 {
+		return nil
+	}
+	m := f.parts
+	b := strconv.AppendInt(append(append([]byte(nil), m.head...), `,"part":`...), int64(n+1), 10)
+	b = strconv.AppendInt(append(b, `,"parts":`...), int64(len(f.cuts)-1), 10)
+	w := ownWriter{engine: f.writer.engine}
+	b = w.lists(b, m, f.cuts[n], f.cuts[n+1], math.MaxInt)
+	return socketio.AppendFrame(nil, "/", "own", append(append(b, m.tail...), '}'))
+}
+
+// sequence appends the sequence of a message and that of the account's event before.
+func sequence(b []byte, seq, prev uint64) []byte {
+	b = strconv.AppendUint(append(b, `"sequence":`...), seq, 10)
+	if b = append(b, `,"prev":`...); prev == 0 {
+		return append(b, "null"...)
+	}
+	return strconv.AppendUint(b, prev, 10)
+}
+
+var causes = [...]string{committed.CausePlaced: "placed", committed.CauseTrade: "trade",
+	committed.CauseCancelled: "cancelled", committed.CauseTriggered: "triggered",
+	committed.CauseAmended: "amended", committed.CauseExpired: "expired",
+	committed.CauseSelfTrade: "self_trade", committed.CauseDeposit: "deposit",
+	committed.CauseWithdraw: "withdraw"}
+
+// event returns the frame of an event, which is made once.
+func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
+	if f, ok := x.Encoded.(*ownFrame); ok {
+		return f
+	}
+	b := sequence([]byte{'{'}, x.Seq, x.Prev)
+	b = encode.Seconds(append(b, `,"timestamp":`...), x.TimeUs)
+	b = encode.Text(append(b, `,"cause":`...), causes[x.Cause])
+	if x.Reason != 0 {
+		b = encode.Text(append(b, `,"cancel_reason":`...), x.Reason.String())
+	}
+	if x.Order != 0 {
+		b = strconv.AppendUint(append(b, `,"order":`...), x.Order, 10)
+	}
+	m := &ownMessage{head: b, orders: x.Orders, trades: x.Trades}
+	for _, h := range x.Balances {
+		m.balances = append(m.balances, ownBalance{w.engine.CurrencyCode(h.Currency), h})
+	}
+	f := w.frame(m)
+	x.Encoded = f
+	return f
+}
+
+// snapshot returns the frame of a snapshot.
+func (w *ownWriter) snapshot(s *committed.OwnSnapshot) *ownFrame {
+	m := &ownMessage{head: sequence([]byte(`{"snapshot":true,`), s.Seq, 0), orders: s.Orders,
+		snapshot: true}
+	for _, c := range w.engine.Currencies() {
+		m.balances = append(m.balances, ownBalance{c.Code, api.Holding(s.Holdings, c.Number)})
+	}
+	b := strconv.AppendBool([]byte(`,"orders_complete":`), s.Complete)
+	b = append(b, `,"last_trades":{`...)
+	for i, t := range s.LastTrades {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(encode.Text(b, w.engine.Market(t.Pair).Name), ':')
+		b = strconv.AppendUint(b, t.ID, 10)
+	}
+	m.tail = append(b, '}')
+	return w.frame(m)
+}
+
+// own is the tag of deliveries of own events.
+const own = answers - 1
+
+// ownDelivery returns a delivery of frames in order. What does not fit into one write is made as
+// the client takes it.
+func ownDelivery(list []*ownFrame) socketio.Delivery {
+	d := socketio.Delivery{Tag: own, Policy: socketio.Keep}
+	if len(list) == 1 && list[0].whole != nil {
+		d.Frames = list[0].whole
+		return d
+	}
+	r := &ownReel{list: list}
+	d.Frames, d.More = r.next(), r.next
+	return d
+}
+
+// An ownReel gives out frames one after the other.
+type ownReel struct {
+	list []*ownFrame
+	part int // of the first in list
+}
+
+// next returns the next frames: short ones joined, and of a long one a part. It is nil behind the
+// last.
+func (r *ownReel) next() (frames []byte) {
+	for len(r.list) > 0 {
+		f := r.list[0]
+		if f.whole == nil {
+			if len(frames) > 0 {
+				return frames
+			}
+			if b := f.part(r.part); b != nil {
+				r.part++
+				return b
+			}
+			r.list, r.part = r.list[1:], 0
+			continue
+		}
+		if len(frames) > 0 && len(frames)+len(f.whole) > longestJoined {
+			return frames
+		}
+		frames = append(frames, f.whole...)
+		r.list = r.list[1:]
+	}
+	return frames
+}

@@ -1,0 +1,451 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/core/trading"
+	"exchange/gateway/api"
+)
+
+// A mirror is an account as a client holds it: a snapshot, and the events behind it.
+type mirror struct {
+	t        testing.TB
+	seq      uint64
+	began    bool
+	orders   map[uint64]string // rows, open and closed
+	open     map[uint64]bool
+	balances map[string]string
+	trades   []string // rows
+	causes   map[string]int
+	parts    int // of the message that is not whole yet
+	events   int
+}
+
+func newMirror(t testing.TB) *mirror { return &mirror{t: t, causes: map[string]int{}} }
+
+// ownBody is an event of own, or a part of one.
+type ownBody struct {
+	Snapshot bool
+	Sequence uint64
+	Prev     *uint64
+	Cause    string
+	Reason   string `json:"cancel_reason"`
+	Order    uint64
+	Orders   []json.RawMessage
+	Trades   []json.RawMessage
+	Balances []json.RawMessage
+	Complete bool `json:"orders_complete"`
+	Part     int
+	Parts    int
+}
+
+// take applies an event. It returns the event.
+func (m *mirror) take(s said) (x ownBody) {
+	m.t.Helper()
+	if s.name != "own" {
+		m.t.Fatalf("the event %s %s", s.name, s.body)
+	}
+	if err := json.Unmarshal(s.body, &x); err != nil {
+		m.t.Fatal(err)
+	}
+	prev := uint64(0)
+	if x.Prev != nil {
+		prev = *x.Prev
+	}
+	switch {
+	case x.Part > 1: // of the same message
+		if m.parts++; m.parts != x.Part || m.seq != x.Sequence {
+			m.t.Fatalf("part %d of %d follows %d parts of %d", x.Part, x.Sequence, m.parts-1, m.seq)
+		}
+	case x.Snapshot:
+		m.orders, m.open = map[uint64]string{}, map[uint64]bool{}
+		m.balances, m.trades = map[string]string{}, nil
+	case !m.began || prev != m.seq || x.Sequence <= prev:
+		m.t.Fatalf("event %d follows %d, and the client is at %d", x.Sequence, prev, m.seq)
+	}
+	if x.Part <= 1 {
+		m.parts = 1
+		if !x.Snapshot {
+			m.events++
+			m.causes[x.Cause]++
+		}
+	}
+	m.began, m.seq = true, x.Sequence
+	for _, raw := range x.Orders {
+		var o struct {
+			ID     uint64
+			Status int
+		}
+		if err := json.Unmarshal(raw, &o); err != nil {
+			m.t.Fatal(err)
+		}
+		m.orders[o.ID] = string(raw)
+		if m.open[o.ID] = o.Status == 1; o.Status != 1 {
+			delete(m.open, o.ID)
+		}
+	}
+	for _, raw := range x.Trades {
+		m.trades = append(m.trades, string(raw))
+	}
+	for _, raw := range x.Balances {
+		var b struct{ Currency string }
+		if err := json.Unmarshal(raw, &b); err != nil {
+			m.t.Fatal(err)
+		}
+		m.balances[b.Currency] = string(raw)
+	}
+	return x
+}
+
+// whole takes a message with all its parts.
+func (m *mirror) whole(l *listener) ownBody {
+	m.t.Helper()
+	x := m.take(l.next())
+	for m.parts < x.Parts {
+		x = m.take(l.next())
+	}
+	return x
+}
+
+// until takes events until that of a sequence.
+func (m *mirror) until(l *listener, seq uint64) {
+	m.t.Helper()
+	for m.seq < seq {
+		m.whole(l)
+	}
+}
+
+// openRows returns the rows of open orders.
+func (m *mirror) openRows() (rows []string) {
+	for id := range m.open {
+		rows = append(rows, m.orders[id])
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// same wants two mirrors to have the same open orders and balances.
+func (m *mirror) same(other *mirror) {
+	m.t.Helper()
+	if m.seq != other.seq {
+		m.t.Fatalf("one is at %d, the other at %d", m.seq, other.seq)
+	}
+	if a, b := m.openRows(), other.openRows(); !slices.Equal(a, b) {
+		m.t.Fatalf("at %d there are the open orders\n%s\nand not\n%s", m.seq,
+			strings.Join(a, "\n"), strings.Join(b, "\n"))
+	}
+	if fmt.Sprint(m.balances) != fmt.Sprint(other.balances) {
+		m.t.Fatalf("at %d there are the balances %v, and not %v", m.seq, m.balances,
+			other.balances)
+	}
+}
+
+// own subscribes a client to its account.
+func (l *listener) own(after uint64) (resumed bool) {
+	l.t.Helper()
+	fields := map[string]uint64{}
+	if after > 0 {
+		fields["after"] = after
+	}
+	switch got := l.ask("own.subscribe", fields); got {
+	case `{"status":200,"body":{"resumed":true}}`:
+		return true
+	case `{"status":200,"body":{"resumed":false}}`:
+	default:
+		l.t.Fatal(got)
+	}
+	return false
+}
+
+// watchOwn logs a new client in and gives it a mirror of its account.
+func (w *world) watchOwn(trader int) (*listener, *mirror) {
+	w.t.Helper()
+	l, m := w.listen(), newMirror(w.t)
+	l.in(fmt.Sprint("key-trader-", trader))
+	if l.own(0) {
+		w.t.Fatal("resumed without a place")
+	}
+	if x := m.whole(l); !x.Snapshot || x.Prev != nil {
+		w.t.Fatalf("the first event is no snapshot: %+v", x)
+	}
+	return l, m
+}
+
+func (w *world) asker(trader int) committed.Asker {
+	return committed.Asker{Key: w.keys[trader], Nonce: w.nonces.Add(1)}
+}
+
+// isREST wants a mirror to be the account as REST shows it now.
+func (m *mirror) isREST(w *world, trader int) {
+	w.t.Helper()
+	other := newMirror(w.t)
+	other.seq, other.orders, other.open = m.seq, map[uint64]string{}, map[uint64]bool{}
+	other.balances = map[string]string{}
+	open, err := w.engine.Orders(w.asker(trader), committed.OrderQuery{Limit: 10_000,
+		Status: trading.StatusActive})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range open.Rows {
+		o := &open.Rows[i]
+		other.open[o.ID] = true
+		other.orders[o.ID] = string(api.AppendOwnOrder(nil, w.engine, o))
+	}
+	wallet, err := w.engine.Wallet(w.asker(trader))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range w.engine.Currencies() {
+		other.balances[c.Code] = string(api.AppendHolding(nil, c.Code,
+			api.Holding(wallet.Holdings, c.Number)))
+	}
+	m.same(other)
+	for id, row := range m.orders {
+		o, found, err := w.engine.Order(w.asker(trader), id)
+		if got := string(api.AppendOwnOrder(nil, w.engine, &o)); err != nil || !found ||
+			got != row {
+			w.t.Fatalf("order %d is %s, and REST has %s (%v)", id, row, got, err)
+		}
+	}
+	m.hasTrades(w, trader)
+}
+
+// hasTrades wants the mirror's trades to be those of exchanges/own: it has seen all.
+func (m *mirror) hasTrades(w *world, trader int) {
+	w.t.Helper()
+	trades, err := w.engine.OwnTrades(w.asker(trader), 0, 0,
+		committed.TradeQuery{Limit: len(m.trades) + 1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var rows []string
+	for i := range trades.Rows {
+		rows = append(rows, string(api.AppendOwnTrade(nil, w.engine, &trades.Rows[i])))
+	}
+	mine := slices.Clone(m.trades)
+	slices.Sort(mine)
+	slices.Sort(rows)
+	if !slices.Equal(mine, rows) {
+		w.t.Fatalf("the trades are\n%s\nand REST has\n%s", strings.Join(mine, "\n"),
+			strings.Join(rows, "\n"))
+	}
+}
+
+func TestOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
+	w := newWorld(t, nil)
+	l, m := w.watchOwn(0)
+	m.isREST(w, 0)
+	began := m.seq
+	first := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
+	l.expect("own", fmt.Sprintf(`{"sequence":*,"prev":%d,"timestamp":*,"cause":"placed",`+
+		`"order":%d,"orders":[{"id":%d,"pair":"BTC_USDT","type":"sell","status":1,"price":100,`+
+		`"amount":2,"amount_filled":0,"amount_original":2,"date":*}],"trades":[],"balances":[{`+
+		`"currency":"BTC","balance":1000000,"reserve":2}]}`, began, first, first))
+	w.place(1, "BTC_USDT", trading.Buy, 100, 0.5)
+	l.expect("own", fmt.Sprintf(`{"sequence":*,"prev":*,"timestamp":*,"cause":"trade",`+
+		`"order":%d,"orders":[{"id":%d,"pair":"BTC_USDT","type":"sell","status":1,"price":100,`+
+		`"amount":1.5,"amount_filled":0.5,"amount_original":2,"date":*}],"trades":[{"id":*,`+
+		`"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.5,"my_side":"sell",`+
+		`"fee":0,"fee_currency":"USDT","order":%d,"maker":true}],"balances":[{"currency":"BTC",`+
+		`"balance":999999.5,"reserve":1.5},{"currency":"USDT","balance":1000050,"reserve":0}]}`,
+		first, first, first))
+	w.cancel(0, first)
+	l.expect("own", fmt.Sprintf(`{"sequence":*,"prev":*,"timestamp":*,"cause":"cancelled",`+
+		`"cancel_reason":"owner","order":%d,"orders":[{"id":%d,"pair":"BTC_USDT","type":"sell",`+
+		`"status":2,"price":100,"amount":1.5,"amount_filled":0.5,"amount_original":2,"date":*}],`+
+		`"trades":[],"balances":[{"currency":"BTC","balance":999999.5,"reserve":0}]}`,
+		first, first))
+	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "one more"))
+	l.expect("own", `{"sequence":*,"prev":*,"timestamp":*,"cause":"deposit","orders":[],`+
+		`"trades":[],"balances":[{"currency":"ETH","balance":1000001,"reserve":0}]}`)
+	if got := l.ask("own.unsubscribe"); got != `{"status":200,"body":{}}` {
+		t.Error(got)
+	}
+	w.place(0, "BTC_USDT", trading.Sell, 100, 2)
+	if got := l.ask("logout"); got != `{"status":200,"body":{}}` {
+		t.Error(got)
+	}
+	if l.mu.Lock(); len(l.got) > 0 {
+		t.Errorf("it still hears %s", l.got[0].body)
+	}
+	l.mu.Unlock()
+}
+
+// act does something random for a trader.
+func (w *world) act(r *rand.Rand, trader int, orders []uint64) []uint64 {
+	w.t.Helper()
+	key, now := w.keys[trader], time.Now().UnixMicro()
+	free := func(c *actors.Command, err error) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if c.Outcome() == actors.Accepted && c.Record().Order.ID != 0 {
+			orders = append(orders, c.Record().Order.ID)
+		}
+		c.Free()
+	}
+	some := func() uint64 {
+		if len(orders) == 0 {
+			return 1
+		}
+		return orders[max(0, len(orders)-1-r.IntN(12))]
+	}
+	switch n := r.IntN(100); {
+	case n < 62:
+		q := w.request(r, now)
+		free(w.engine.Place(key, w.nonces.Add(1), &q))
+	case n < 75:
+		c, err := w.engine.Cancel(key, w.nonces.Add(1), some())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Free()
+	case n < 88:
+		a := actors.AmendRequest{Order: some(), Amount: money.Amount(1+r.IntN(50)) * coin / 10,
+			Price: money.Price(95+r.IntN(10)) * money.Price(coin)}
+		c, err := w.engine.Amend(key, w.nonces.Add(1), &a)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Free()
+	case n < 90:
+		c, err := w.engine.CancelAll(key, w.nonces.Add(1), actors.CancelFilter{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Free()
+	case n < 94:
+		w.must(w.engine.Deposit("test", fmt.Sprint("trader-", trader), "ETH", coin,
+			fmt.Sprint(w.nonces.Add(1))))
+	case n < 97:
+		w.withdraw(r, trader)
+	default:
+		if c, err := w.engine.OperatorCancel("test", some()); err == nil {
+			c.Free()
+		}
+	}
+	return orders
+}
+
+// request returns a random order, some of them with instructions.
+func (w *world) request(r *rand.Rand, now int64) actors.OrderRequest {
+	pairs := w.engine.Pairs()
+	q := actors.OrderRequest{Pair: pairs[r.IntN(len(pairs))], Side: trading.Side(1 + r.IntN(2)),
+		Price:  money.Price(95+r.IntN(10)) * money.Price(coin),
+		Amount: money.Amount(1+r.IntN(50)) * coin / 10}
+	if r.IntN(2) == 0 {
+		return q
+	}
+	s := &actors.SpecialRequest{SelfTradeGiven: true}
+	q.Special = s
+	switch r.IntN(7) {
+	case 0:
+		s.IOC = true
+	case 1:
+		s.FOK = true
+	case 2:
+		s.ExpireUs = now + int64(r.IntN(300_000))
+	case 3:
+		s.Display = max(q.Amount/10, 1)
+		q.Amount = s.Display * 8
+	case 4:
+		s.Trigger = trading.Trigger{Price: money.Price(95+r.IntN(10)) * money.Price(coin),
+			When: trading.Direction(1 + r.IntN(2))}
+	case 5:
+		s.PostOnly = true
+	}
+	s.SelfTrade = trading.SelfTrade(r.IntN(4))
+	return q
+}
+
+// withdraw asks for money, and then takes that back or lets it go.
+func (w *world) withdraw(r *rand.Rand, trader int) {
+	w.t.Helper()
+	c, err := w.engine.Withdraw(w.keys[trader], w.nonces.Add(1), 2, coin, "an-address")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Free()
+	if c.Outcome() != actors.Accepted {
+		return
+	}
+	id := c.Record().Withdrawal.ID
+	var moved *actors.Command
+	if r.IntN(2) == 0 {
+		moved, err = w.engine.CancelWithdrawal(w.keys[trader], w.nonces.Add(1), id)
+	} else {
+		q := &committed.PendingWithdrawal{ID: id}
+		if err := w.engine.Ask(q, nil, 0); err != nil || !q.Found {
+			w.t.Fatal(err, q.Found)
+		}
+		moved, err = w.engine.ConfirmWithdrawal(w.keys[trader], w.nonces.Add(1), id,
+			w.engine.Code(&q.Withdrawal))
+		if err == nil {
+			moved.Free()
+			moved, err = w.engine.MoveWithdrawal("test", id, 30, "")
+		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	moved.Free()
+}
+
+func TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(t, nil)
+	w.must(w.engine.CreateAccount("test", "fees", ""))
+	for i := range 3 {
+		for _, p := range w.engine.Pairs() {
+			w.must(w.engine.SetFees("test", fmt.Sprint("trader-", i), p.Name,
+				&state.FeeRates{Maker: 100_000, Taker: 200_000}))
+		}
+	}
+	var l [3]*listener
+	var m [3]*mirror
+	for i := range l {
+		l[i], m[i] = w.watchOwn(i)
+	}
+	var orders [3][]uint64
+	for range 12 {
+		for range 40 {
+			i := r.IntN(len(l))
+			orders[i] = w.act(r, i, orders[i])
+		}
+		for i := range l {
+			_, fresh := w.watchOwn(i)
+			m[i].until(l[i], fresh.seq)
+			m[i].same(fresh)
+		}
+	}
+	w.settleDown()
+	for i := range l {
+		_, fresh := w.watchOwn(i)
+		m[i].until(l[i], fresh.seq)
+		m[i].isREST(w, i)
+		t.Logf("%d events: %v", m[i].events, m[i].causes)
+	}
+}
+
+// settleDown cancels all, and waits until nothing happens by itself any more.
+func (w *world) settleDown() {
+	for i := range w.keys {
+		c, err := w.engine.CancelAll(w.keys[i], w.nonces.Add(1), actors.CancelFilter{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Free()
+	}
+}
