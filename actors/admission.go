@@ -171,32 +171,43 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 	return ErrStopping // the engine is dead
 }
 
-// admit takes a slot for a command; giveBack returns it. This is the only place where a client's
-// command is turned away for load, and no actor has seen it yet. The look for its client order id
-// comes behind, so that the slots bound those looks, too.
-func (a *admission) admit(c *Command) error {
-	a.stamp(c)
-	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
-	if c.kind != event.KindCancel && c.kind != kindCancelAll && c.kind != event.KindSwitch {
-		most -= int64(a.limits.InFlightCancels)
-		mostOfAccount -= mostOfAccount / 8
+// takeSlots takes a slot for each command of a list, which are of one account, or none; giveBack
+// returns one. This is the only place where a client's command is turned away for load, and no
+// actor has seen it yet. The look for its client order id comes behind, so that the slots bound
+// those looks, too.
+func (a *admission) takeSlots(list []*Command) error {
+	n, ofCancels := int64(len(list)), int64(0)
+	for _, c := range list {
+		if c.takesBack() {
+			ofCancels++
+		}
 	}
-	if a.inFlight.Add(1)+a.operating.Load() > most {
-		a.inFlight.Add(-1)
+	account := list[0].account
+	// Of the slots that are kept for cancels a list may have as many as it has cancels.
+	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
+	if ofCancels < n {
+		most += ofCancels - int64(a.limits.InFlightCancels)
+		most = min(most, int64(a.limits.InFlight))
+		mostOfAccount = min(mostOfAccount, mostOfAccount-mostOfAccount/8+int32(ofCancels))
+	}
+	if a.inFlight.Add(n)+a.operating.Load() > most {
+		a.inFlight.Add(-n)
 		return ErrBusy
 	}
-	if c.account.InFlight.Add(1) > mostOfAccount {
-		c.account.InFlight.Add(-1)
-		a.inFlight.Add(-1)
+	if account.InFlight.Add(int32(n)) > mostOfAccount {
+		account.InFlight.Add(int32(-n))
+		a.inFlight.Add(-n)
 		return ErrAccountBusy
 	}
-	// after the count: either a drain sees this command, or this command sees the drain
-	if err := a.writable(c.made); err != nil {
-		c.account.InFlight.Add(-1)
-		a.inFlight.Add(-1)
+	// after the count: either a drain sees these commands, or they see the drain
+	if err := a.writable(list[0].made); err != nil {
+		account.InFlight.Add(int32(-n))
+		a.inFlight.Add(-n)
 		return err
 	}
-	c.admitted = true
+	for _, c := range list {
+		c.admitted = true
+	}
 	return nil
 }
 

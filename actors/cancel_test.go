@@ -12,7 +12,7 @@ import (
 func (g *gated) naming(id event.ClientID) func() (*Command, error) {
 	g.nonce++
 	nonce := g.nonce
-	return func() (*Command, error) { return g.e.CancelNamed(g.key, nonce, id) }
+	return func() (*Command, error) { return g.e.cancelNamed(g.key, nonce, id) }
 }
 
 // A client that got no answer to an order cancels it by its own name for it. The cancel waits until

@@ -43,7 +43,9 @@ func (g *gated) cancellingAll() <-chan []uint64 {
 func (g *gated) queued(n int) {
 	g.t.Helper()
 	eventually(g.t, fmt.Sprint(n, " commands wait"), func() (so bool) {
-		g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.queue.Len() == n })
+		g.e.probeWallet(g.key.Account, func(w *wallet) {
+			so = w.flight != nil && w.queue.Len() == n
+		})
 		return so
 	})
 }

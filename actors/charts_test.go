@@ -115,7 +115,7 @@ func (p *chartist) place(side trading.Side, price money.Price, amount money.Amou
 	c.key, c.account, c.pair, c.timeUs = key, key.Account, p.e.Pairs()[0], p.now
 	c.order.nonce, c.order.side, c.order.price, c.order.amount = p.nonce, side, price, amount
 	c.record.Pair = c.pair.Number
-	c = must[*Command](p.t)(p.e.do(c))
+	c = must[*Command](p.t)(p.e.Do(c))
 	defer c.Free()
 	if c.Outcome() != Accepted {
 		p.rt.Fatalf("an order ends as %+v", c.Record())
@@ -192,7 +192,7 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 					c.order.nonce, c.order.side, c.order.price, c.order.amount = b.next(), side,
 						1e8, 1e5
 					c.record.Pair = pair.Number
-					b.expect(outcomeOf(b.e.do(c)), "accepted")
+					b.expect(outcomeOf(b.e.Do(c)), "accepted")
 				}
 			}
 			want := minutes

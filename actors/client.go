@@ -29,6 +29,11 @@ func (e *Engine) Mails() error {
 // caller must Free the command. Errors are those of admission and LookUpClientID, and ErrTimeout,
 // after which the order may or may not be in.
 func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
+	return e.Do(NewOrder(key, nonce, w))
+}
+
+// NewOrder makes the command for an order, which Do or DoAll sends.
+func NewOrder(key *directory.Key, nonce uint64, w *OrderRequest) *Command {
 	c := newCommand(event.KindOrder)
 	c.key, c.account, c.pair = key, key.Account, w.Pair
 	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,
@@ -38,12 +43,17 @@ func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Comm
 		c.special = &special
 	}
 	c.record.Pair = w.Pair.Number
-	return e.do(c)
+	return c
 }
 
 // Amend changes an open order; as Place. The record is a KindAmended. It is refused for
 // RefusedNotOpen when there is no such open order.
 func (e *Engine) Amend(key *directory.Key, nonce uint64, a *AmendRequest) (*Command, error) {
+	return e.Do(NewAmend(key, nonce, a))
+}
+
+// NewAmend makes the command for a change of an open order, which Do or DoAll sends.
+func NewAmend(key *directory.Key, nonce uint64, a *AmendRequest) *Command {
 	c := newCommand(event.KindAmended)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.order.id = nonce, a.Order
@@ -51,7 +61,7 @@ func (e *Engine) Amend(key *directory.Key, nonce uint64, a *AmendRequest) (*Comm
 		c.order.clientID = a.ClientID
 	}
 	c.amend = &amendRequest{AmendRequest: *a}
-	return e.do(c)
+	return c
 }
 
 // SetTrading sets what the account's orders do that name no self-trade mode; as Place. The record
@@ -61,7 +71,7 @@ func (e *Engine) SetTrading(key *directory.Key, nonce uint64, mode trading.SelfT
 	c := newCommand(event.KindSettings)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.setting = nonce, mode
-	return e.do(c)
+	return e.Do(c)
 }
 
 // SetSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter when
@@ -73,7 +83,7 @@ func (e *Engine) SetSwitch(key *directory.Key, nonce uint64, seconds uint32,
 	c.key, c.account, c.pair = key, key.Account, f.Pair
 	c.order.nonce, c.order.side, c.order.clientID = nonce, f.Side, f.Prefix
 	c.switching.seconds = seconds
-	return e.do(c)
+	return e.Do(c)
 }
 
 // SwitchFires returns when a switch cancels that is due at a time, in Unix microseconds: later than
@@ -82,21 +92,27 @@ func (e *Engine) SwitchFires(dueUs int64) int64 { return e.switches.firesAt(dueU
 
 // Cancel takes an open order back; as Place.
 func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {
+	return e.Do(NewCancel(key, nonce, order, event.ClientID{}))
+}
+
+// cancelNamed takes the open order with a client order id back; as Place. It waits for an order
+// under that id that is on its way. So when it is refused for RefusedNotOpen, no order that the key
+// sent before, with a lower nonce, can still come to rest under the id.
+func (e *Engine) cancelNamed(key *directory.Key, nonce uint64, id event.ClientID) (*Command,
+	error) {
+	return e.Do(NewCancel(key, nonce, 0, id))
+}
+
+// NewCancel makes the command for a cancel, which Do or DoAll sends: of an order, or with 0 of the
+// one with the client order id.
+func NewCancel(key *directory.Key, nonce, order uint64, id event.ClientID) *Command {
 	c := newCommand(event.KindCancel)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.order.id = nonce, order
-	return e.do(c)
-}
-
-// CancelNamed takes the open order with a client order id back; as Place. It waits for an order
-// under that id that is on its way. So when it is refused for RefusedNotOpen, no order that the key
-// sent before, with a lower nonce, can still come to rest under the id.
-func (e *Engine) CancelNamed(key *directory.Key, nonce uint64, id event.ClientID) (*Command,
-	error) {
-	c := newCommand(event.KindCancel)
-	c.key, c.account = key, key.Account
-	c.order.nonce, c.order.clientID = nonce, id
-	return e.do(c)
+	if order == 0 {
+		c.order.clientID = id
+	}
+	return c
 }
 
 // CancelAll takes all open orders of the key's account back that pass a filter; as Place.
@@ -105,7 +121,7 @@ func (e *Engine) CancelAll(key *directory.Key, nonce uint64, f CancelFilter) (*C
 	c := newCommand(kindCancelAll)
 	c.key, c.account, c.pair = key, key.Account, f.Pair
 	c.order.nonce, c.order.side, c.order.clientID = nonce, f.Side, f.Prefix
-	return e.do(c)
+	return e.Do(c)
 }
 
 // Withdraw asks for money to leave; as Place. The record is a KindWithdrawal. It returns
@@ -119,7 +135,7 @@ func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amo
 	c.key, c.account = key, key.Account
 	c.order.nonce = nonce
 	c.withdrawal = withdrawalRequest{currency: currency, amount: amount, address: address}
-	return e.do(c)
+	return e.Do(c)
 }
 
 // ConfirmWithdrawal confirms a withdrawal with the code that was mailed; as Place. It is refused
@@ -141,15 +157,19 @@ func (e *Engine) moveWithdrawal(key *directory.Key, nonce uint64, w withdrawalRe
 	c := newCommand(event.KindWithdrawalMoved)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.withdrawal = nonce, w
-	return e.do(c)
+	return e.Do(c)
 }
 
-func (e *Engine) do(c *Command) (*Command, error) {
-	if err := e.admit(c); err != nil {
+// Do sends a command and waits for its release. The caller must Free the command that it returns,
+// and may use the one that it gave no more.
+func (e *Engine) Do(c *Command) (*Command, error) {
+	one := [1]*Command{c}
+	e.stamp(c)
+	if err := e.takeSlotsOrLower(one[:]); err != nil {
 		c.Free()
 		return nil, e.turnAway(err)
 	}
-	if c.kind != event.KindOrder || c.order.clientID.IsZero() {
+	if !c.isNamedOrder() {
 		e.root.Send(c.account.Wallet, c)
 	} else if err := e.sendNamed(c); err != nil {
 		e.giveBack(c)
@@ -165,8 +185,13 @@ func (e *Engine) outcome(c *Command) (*Command, error) {
 		e.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}
+	e.answered(c)
+	return c, nil
+}
+
+// answered measures the way of an answer to its handler.
+func (e *Engine) answered(c *Command) {
 	if c.trace.Sent != 0 {
 		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)
 	}
-	return c, nil
 }

@@ -13,16 +13,22 @@ import (
 
 // sendNamed looks for a closed order with the client order id of a command, and sends the command
 // with the answer to its wallet. After an error no actor has seen the command.
-func (e *Engine) sendNamed(c *Command) (err error) {
-	c.round = e.rounds.join()
-	var pending *committed.PendingLook
-	c.order.look, pending, err = e.LookUpClientID(c.account.ID, c.order.clientID,
-		e.opts.Limits.placedAfter(c.timeUs))
+func (e *Engine) sendNamed(c *Command) error {
+	pending, err := e.look(c)
 	defer pending.End()
 	if err == nil {
 		e.root.Send(c.account.Wallet, c)
 	}
 	return err
+}
+
+// look looks for a closed order with the client order id of a command. The caller ends the look
+// when the command is in its wallet's mailbox, or has come to nothing.
+func (e *Engine) look(c *Command) (pending *committed.PendingLook, err error) {
+	c.round = e.rounds.join()
+	c.order.look, pending, err = e.LookUpClientID(c.account.ID, c.order.clientID,
+		e.opts.Limits.placedAfter(c.timeUs))
+	return pending, err
 }
 
 func (e *Engine) remembers(a *directory.Account, upTo uint64) {

@@ -36,6 +36,7 @@ type Command struct {
 	request
 	decision
 
+	lowering bool          // KindAmended: it is known to lower its order's amount alone
 	admitted bool          // holds a slot of admission, given back at release
 	unasked  bool          // no handler waits for its answer: it fires a switch
 	round    uint64        // of its look for a client order id, left at release; 0: there was none
@@ -188,6 +189,12 @@ func (c *Command) LastNonce() uint64 { return c.lastNonce }
 // TakenBy returns the order that has the client order id when the refusal's reason is
 // RefusedClientID.
 func (c *Command) TakenBy() uint64 { return c.takenBy }
+
+// takesBack reports whether the command takes something back, for which slots are kept.
+func (c *Command) takesBack() bool {
+	return c.kind == event.KindCancel || c.kind == kindCancelAll || c.kind == event.KindSwitch ||
+		c.lowering
+}
 
 // refuse turns the command into a refusal: its entry is its nonce and the reason.
 func (c *Command) refuse(reason uint8) {

@@ -20,6 +20,7 @@
 //	operator.go             operators' commands
 //	operator_cancelall.go   the operator's cancel-all, over many accounts
 //	admission.go            the way in, and its limits
+//	batch.go                commands that a client sent together
 //	wallet.go               an account's commands and settlements, in their order
 //	wallet_state.go         what a wallet has: money, nonces, open orders, and what is in flight
 //	wallet_special.go       orders with instructions; the account's settings

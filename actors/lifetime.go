@@ -50,6 +50,18 @@ func (l *lifetime) await(reply <-chan struct{}, timer *time.Timer) bool {
 	return l.scheduler.Await(reply, l.dead, timer, l.timing.Request)
 }
 
+// awaitSince is await for a request that began at a moment. A reply that is there counts in any
+// case.
+func (l *lifetime) awaitSince(began time.Time, reply <-chan struct{}, timer *time.Timer) bool {
+	select {
+	case <-reply:
+		return true
+	default:
+	}
+	left := l.timing.Request - time.Since(began)
+	return left > 0 && l.scheduler.Await(reply, l.dead, timer, left)
+}
+
 // until waits for a condition on counters. An error is the engine's end, or the context's.
 func (l *lifetime) until(ctx context.Context, condition func() bool) error {
 	if l.scheduler.Until(ctx, l.dead, condition) {

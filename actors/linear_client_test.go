@@ -401,7 +401,7 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 		return e.Place(key, o.Nonce, wish)
 	case lineartest.Cancel:
 		if o.Named {
-			return e.CancelNamed(key, o.Nonce, named)
+			return e.cancelNamed(key, o.Nonce, named)
 		}
 		return e.Cancel(key, o.Nonce, order)
 	case lineartest.Amend:

@@ -88,6 +88,7 @@ type Limits struct {
 	FoldLag              int // records the committed state may be behind
 	ProjectionLag        int // rows the store may be behind
 	BatchBytes           int
+	Batch                int // orders, changes and cancels that a client may send together
 
 	OpenOrdersPerAccountAndBook int
 
@@ -135,7 +136,7 @@ var (
 		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000,
 		OpenOrdersPerAccountAndBook: 5_000, PendingWithdrawals: 100, KeysPerAccount: 100,
 		Accounts: 1_000_000,
-		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10,
+		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10, Batch: 50,
 		StopsPerAccountAndBook: 200, StopsPerBook: 100_000,
 		GTDPerAccountAndBook: 1_000, GTDPerBook: 100_000, TriggersInFlight: 4_096,
 		ClientIDHold: 24 * time.Hour, ClientIDFilter: 32 << 20, OwnBytes: 256 << 20}

@@ -42,6 +42,12 @@ type AmendRequest struct {
 	Slide    bool        // where it would take, it moves to a price at which it does not
 }
 
+// changesAmountAlone reports whether the amount is all that changes.
+func (a *AmendRequest) changesAmountAlone() bool {
+	alone := AmendRequest{Order: a.Order, ClientID: a.ClientID, Amount: a.Amount}
+	return a.Amount > 0 && *a == alone
+}
+
 // A CancelFilter says which open orders are to be cancelled; zero fields do not filter.
 type CancelFilter struct {
 	Pair   *directory.Pair

@@ -32,7 +32,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 		s.outcomes["cancel all"+kindOf(q.filter)+", accepted"]++
 		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.filter, q.seq, c.Cancelled())
 		s.mayBeAccepted(q)
-		s.tookNonce(q.l, q.key, q.nonce, q.taken)
+		s.tookNonce(q)
 		c.Free()
 		return
 	}
@@ -45,7 +45,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	if reason := r.Refusal.Reason; q.key != nil &&
 		(r.Kind != event.KindRefusal ||
 			reason != event.RefusedNonce && reason != event.RefusedKey) {
-		s.tookNonce(q.l, q.key, q.nonce, q.taken)
+		s.tookNonce(q)
 	}
 	if c.Outcome() == Accepted {
 		s.outcomes[r.Kind.String()+", accepted"]++
@@ -104,10 +104,15 @@ func (s *sim) claim(q *played, record string) uint64 {
 
 // tookNonce checks that a nonce is above all that were answered as taken before its command, or its
 // read, began; of a key for parallel use, that it was not taken before.
-func (s *sim) tookNonce(l *life, key *directory.Key, nonce, before uint64) {
+func (s *sim) tookNonce(q *played) {
+	s.readTookNonce(q.l, q.key, q.nonce, q.taken, q.batch != nil && !q.isFirst())
+}
+
+// readTookNonce is tookNonce for a read. again: a command of the same batch has taken it.
+func (s *sim) readTookNonce(l *life, key *directory.Key, nonce, before uint64, again bool) {
 	if key.Parallel > 0 {
 		at := simulation.KeyNonce{Key: key.Number, Nonce: nonce}
-		if l.tookOnce[at] {
+		if l.tookOnce[at] && !again {
 			s.violate("engine %d takes nonce %d of %s twice", l.number, nonce, key.Public)
 		}
 		l.tookOnce[at] = true

@@ -145,12 +145,17 @@ type played struct {
 	despite     bool   // an approval that a freeze does not stop
 	code        mailedCode
 
+	batch []*played       // all commands that were sent with it, if there are more than one
 	reply <-chan struct{} // where its answer comes, once it is admitted
 	told  bool            // its answer came and was checked
 }
 
-// cancels reports whether a share of the limits is kept for the command.
+// cancels reports whether a share of the limits is kept for the command. A change of an amount may
+// be one that only lowers it.
 func (q *played) cancels() bool {
+	if q.amend != nil && q.amend.changesAmountAlone() {
+		return true
+	}
 	return q.amend == nil && (q.all || q.order != 0 || !q.named.IsZero()) || q.arms
 }
 
@@ -249,6 +254,10 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		s.operator(r, l)
 		return
 	}
+	if r.IntN(8) == 0 {
+		s.sendBatch(r, l, key, s.nextNonce(r, keyName))
+		return
+	}
 	q := &played{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
 	var run func() (*Command, error)
 	switch n := r.IntN(61); {
@@ -267,7 +276,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	case n < 41:
 		q.named = s.nameOf(r, l, q.account)
 		q.what = fmt.Sprintf("cancel %v", q.named)
-		run = func() (*Command, error) { return e.CancelNamed(key, q.nonce, q.named) }
+		run = func() (*Command, error) { return e.cancelNamed(key, q.nonce, q.named) }
 	case n < 43:
 		q.all, q.filter = true, drawFilter(r, e)
 		q.what = "cancel all" + filterText(q.filter)
@@ -307,7 +316,11 @@ func (s *sim) drawChange(r *rand.Rand, l *life, q *played) func() (*Command, err
 		a := s.drawAmend(r, l, q.account)
 		q.amend, q.order, q.named = &a, a.Order, a.ClientID
 		q.what = fmt.Sprintf("amend %+v", a)
-		return func() (*Command, error) { return e.Amend(q.key, q.nonce, &a) }
+		return func() (*Command, error) {
+			c := NewAmend(q.key, q.nonce, &a)
+			q.reply = c.reply
+			return e.Do(c)
+		}
 	case n < 6:
 		q.setting = trading.SelfTrade(r.IntN(4))
 		q.what = fmt.Sprintf("set the self-trade mode %d", q.setting)

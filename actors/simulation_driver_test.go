@@ -336,7 +336,8 @@ func (d lifeDriver) Schedule(m *mailbox.Mailbox) {
 
 func (d lifeDriver) Await(reply, dead <-chan struct{}, _ *time.Timer, most time.Duration) bool {
 	end := time.Now().Add(most)
-	if q := d.s.sending; q != nil {
+	// Before an amend is admitted, its engine may have to look at the order.
+	if q := d.s.sending; q != nil && (q.reply == nil || q.reply == reply) {
 		q.reply, d.s.sending = reply, nil
 		d.l.admitted = append(d.l.admitted, q)
 	}

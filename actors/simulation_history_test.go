@@ -218,7 +218,8 @@ func (s *sim) rewind(seq uint64) {
 	clear(s.restedBy) // other orders may get their ids
 	clear(s.barred)   // what a freeze or the end of a key was, may be undone
 	m := s.newModel()
-	m.CancelAlls, m.ReadNonces = s.model.CancelAlls, s.model.ReadNonces
+	m.CancelAlls, m.Batches, m.ReadNonces = s.model.CancelAlls, s.model.Batches,
+		s.model.ReadNonces
 	s.model = m
 	for _, b := range s.batches {
 		opened, err := event.OpenBatch(b.data)

@@ -18,7 +18,7 @@ import (
 type plantedFault struct{ name, file, old, new string }
 
 // plantedFaults are all that the simulation must find.
-var plantedFaults = slices.Concat(plainFaults, specialFaults)
+var plantedFaults = slices.Concat(plainFaults, specialFaults, batchFaults)
 
 // plainFaults are planted in everything but orders with instructions.
 var plainFaults = []plantedFault{
@@ -86,9 +86,10 @@ var plainFaults = []plantedFault{
 	{"commands in flight are not limited", "actors/admission.go", "a.operating.Load() > most {",
 		"a.operating.Load() > most && !FAULT {"},
 	{"an account's commands in flight are not limited", "actors/admission.go",
-		"InFlight.Add(1) > mostOfAccount {", "InFlight.Add(1) > mostOfAccount && !FAULT {"},
+		"InFlight.Add(int32(n)) > mostOfAccount {",
+		"InFlight.Add(int32(n)) > mostOfAccount && !FAULT {"},
 	{"no share of the limits is kept for cancels", "actors/admission.go",
-		"c.kind != event.KindSwitch {", "c.kind != event.KindSwitch && !FAULT {"},
+		"	if ofCancels < n {\n", "	if ofCancels < n && !FAULT {\n"},
 	{"private reads go on when the owner of the store is not known", "actors/admission.go",
 		"	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) {\n",
 		"	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) && !FAULT {\n"},

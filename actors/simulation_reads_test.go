@@ -112,7 +112,7 @@ func (s *sim) readAnswered(x *playedRead) {
 			err)
 	}
 	if x.key != nil {
-		s.tookNonce(l, x.key, x.nonce, x.taken)
+		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
 		if at := (simulation.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.Taken(at) {
 			s.violate("engine %d takes nonce %d of %s for a read, and a command has used it",
 				l.number, x.nonce, x.key.Public)

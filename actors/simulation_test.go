@@ -445,7 +445,7 @@ func (s *sim) quiet() bool {
 // behind reports whether the engine has work, if the clock goes on.
 func (l *life) behind() bool {
 	e := l.engine
-	return !e.quiet() ||
+	return !e.quiet() || e.ReadsInFlight() != 0 || // a look at an order that is to be amended
 		e.committed.Watermark() < e.committed.State().Seq() || committed.Imaging(e.committed)
 }
 

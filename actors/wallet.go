@@ -41,6 +41,8 @@ func (w *wallet) Receive(ctx actor.Context) {
 			return
 		}
 		w.decide(m)
+	case *commandBatch:
+		w.decideAll(m)
 	case *settled:
 		w.settle(m)
 		settlements.Put(m)
@@ -58,19 +60,39 @@ func (w *wallet) Receive(ctx actor.Context) {
 }
 
 func (w *wallet) decide(c *Command) {
+	w.refuseFor(c, w.admits(c))
+	w.actOrWait(c)
+}
+
+// admits takes the nonce of a command. It returns 0, or why the key may do nothing now. An operator
+// has no key, and may act for a frozen account.
+func (w *wallet) admits(c *Command) (reason uint8) {
+	switch {
+	case c.key == nil:
+	case c.key.Revoked():
+		return event.RefusedKey // its nonce counts no more, on both sides
+	case !w.takeNonce(c.key, c.order.nonce):
+		return event.RefusedNonce
+	case w.frozen:
+		return event.RefusedFrozen
+	}
+	return 0
+}
+
+// refuseFor refuses a command for a reason of admits; 0 refuses nothing.
+func (w *wallet) refuseFor(c *Command, reason uint8) {
+	if reason == event.RefusedNonce {
+		c.lastNonce = w.lastNonce(c.key.Number)
+	}
+	if reason != 0 {
+		c.refuse(reason)
+	}
+}
+
+// actOrWait acts on a command, or lets it wait behind those that wait already.
+func (w *wallet) actOrWait(c *Command) {
 	if w.flight == nil {
 		w.flight = new(flight)
-	}
-	if c.key != nil { // an operator has none, and may act for a frozen account
-		switch {
-		case c.key.Revoked():
-			c.refuse(event.RefusedKey) // its nonce counts no more, on both sides
-		case !w.takeNonce(c.key, c.order.nonce):
-			c.lastNonce = w.lastNonce(c.key.Number)
-			c.refuse(event.RefusedNonce)
-		case w.frozen:
-			c.refuse(event.RefusedFrozen)
-		}
 	}
 	if w.queue.Len() > 0 || !w.act(c) {
 		w.queue.Push(waiting{command: c})

@@ -188,6 +188,7 @@ type Limits struct {
 	FoldLag               int // records
 	ProjectionLag         int // rows
 	BatchBytes            int
+	Batch                 int // items of one order-batch/
 	ClientOrderIDHours    int
 	ClientOrderIDFilterMB int
 

@@ -20,7 +20,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000,
 		Brief: "part of the commands in flight kept for cancels",
-		Help: `The part of limits.in_flight that only cancels may use, so a client can still reduce its risk when new orders
+		Help: `The part of limits.in_flight that only cancels may use, and changes that only lower an order's amount, so a client can still reduce its risk when new orders
 			are refused. Must be below limits.in_flight. 0: cancels have no advantage except
 			the eighth of limits.in_flight_per_account.`,
 		at: func(c *Config) any { return &c.Limits.InFlightCancels },
@@ -147,6 +147,14 @@ var limitOptions = []Option{
 		Help: `The longest request line with all headers, in bytes. Beyond it the connection is closed with 431. Every connection
 			in use holds a buffer of this size.`,
 		at: func(c *Config) any { return &c.Limits.HeaderBytes },
+	},
+	{
+		Key: "limits.batch", Default: "50", min: 1, max: 1_000,
+		Brief: "items of a batch",
+		Help: `How many orders, cancels and changes of orders one order-batch/ may have. It is lowered to what an account could
+			ever get at once: its places for orders in limits.in_flight_per_account, limits.command_burst, limits.cancel_burst.
+			exchange-info/ tells the bound that holds.`,
+		at: func(c *Config) any { return &c.Limits.Batch },
 	},
 	{
 		Key: "limits.max_fills", Default: "10000", min: 1, max: 50_000,

@@ -48,6 +48,7 @@ var apiPaths = []struct {
 	{"/api/v1/order", "POST, OPTIONS", "trade"},
 	{"/api/v1/order-amend", "POST, OPTIONS", "trade"},
 	{"/api/v1/order-test", "POST, OPTIONS", "trade"},
+	{"/api/v1/order-batch", "POST, OPTIONS", "trade"},
 	{"/api/v1/order-cancel", "POST, OPTIONS", "trade"},
 	{"/api/v1/order-cancel-all", "POST, OPTIONS", "trade"},
 	{"/api/v1/withdraw", "POST, OPTIONS", "withdraw"},

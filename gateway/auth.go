@@ -10,24 +10,10 @@ import (
 	"exchange/gateway/sign"
 )
 
-// permitted checks that the key has the operation's permission, that the account may act now, and
-// that the operation's bucket has a token. False: the request is answered. A refusal counts for the
-// key alone, so a key without a permission does not use up the tokens of the account's other keys.
-func (r *request) permitted(o *api.Operation) bool {
-	limits := &r.edge.limits
-	if f, about := o.Refusal(r.Key); f != nil {
-		if r.takes(&limits.reads, uint64(r.Key.Number)) {
-			r.Fail(f, about)
-		}
-		return false
-	}
-	switch {
-	case !r.ctx.IsPost():
-		return r.takes(&limits.reads, uint64(r.Key.Number))
-	case o.Cancels:
-		return r.takes(&limits.cancels, uint64(r.Key.Account.ID))
-	}
-	return r.takes(&limits.commands, uint64(r.Key.Account.ID))
+// permitted checks what the key may do, see rateLimits.permit. False: the request is answered.
+func (r *request) permitted(o *api.Operation) (ok bool) {
+	r.rate, ok = r.edge.limits.permit(&r.Call, o, r.at)
+	return ok
 }
 
 // identify finds the key, checks where it may be used from, reads the body, and verifies the

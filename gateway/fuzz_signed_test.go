@@ -259,6 +259,10 @@ func loneRequests() map[string][]string {
 			"code=&withdraw=-1"},
 		"/api/v1/order-test": {order("buy", "BTC_USDT", "1", "100"),
 			"order_type=market&pair=BTC_USDT&quote_amount=50&type=buy", "type=buy"},
+		"/api/v1/order-batch": {`{"orders":[{"do":"place","pair":"BTC_USDT","type":"buy",` +
+			`"price":"1e2","amount":1},{"do":"cancel","order":1},{"do":"amend","order":"2",` +
+			`"price":99.5}]}`, `{"orders":"[{},7,null,[]]"}`, "orders=%5B%7B%22do%22%3A1%7D%5D",
+			"orders=%5B", `{"orders":[{"do":"cancel","do":"place"}]}`, `{"orders":{}}`},
 		amend: {"order=1&price=101", `{"order":1,"amount":0.5,"post_only":true}`, "order=1",
 			"clientOrderId=a&expire_time=1e10&post_only=slide", "order=1&trigger_price=5"},
 		cancelAfter: {"", "x=1"},

@@ -157,6 +157,11 @@ func foreigns(h *harness) map[string][]foreign {
 			{"/api/v1/order-cancel", "client_order_id=hers-open", 400,
 				`{"client_order_id":["Order not found"]}`},
 			{"/api/v1/order-cancel", "account=alice&order=1&user=1", 400, noOrder}},
+		"/api/v1/order-batch": {{"/api/v1/order-batch",
+			`orders=[{"do":"cancel","order":1},{"do":"amend","order":2,"amount":1},` +
+				`{"do":"cancel","client_order_id":"hers-open"}]`, 200,
+			`{"results":[{"status":400,"body":` + noOrder + `},{"status":400,"body":` + noOrder +
+				`},{"status":400,"body":{"client_order_id":["Order not found"]}}]}`}},
 		"/api/v1/order-cancel-all": {{"/api/v1/order-cancel-all", "all=1", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "pair=BTC_USDT&type=sell", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "client_order_id_prefix=hers", 200, `{"orders":[]}`},

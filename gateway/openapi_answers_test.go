@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -266,6 +267,11 @@ func (d *documented) instructed() {
 	d.send("alice", "/api/v1/order-amend/", "amount=1&order=99", 400)
 	d.send("alice", "/api/v1/order-test/", order("buy", "BTC_USDT", "0.1", "302"), 200)
 	d.send("alice", "/api/v1/order-test/", order("buy", "BTC_USDT", "1000", "302"), 400)
+	d.sent("alice", "/api/v1/order-batch/", `{"orders":[{"do":"place","pair":"BTC_USDT",`+
+		`"type":"buy","amount":"0.1","price":"1"},{"do":"cancel","order":99}]}`,
+		`orders=`+url.QueryEscape(`[{"do":"place","pair":"BTC_USDT",`+
+			`"type":"buy","amount":"0.1","price":"1"},{"do":"cancel","order":99}]`), 200)
+	d.send("alice", "/api/v1/order-batch/", "orders=%5B%5D", 400)
 	d.private("alice", "/api/v1/trading-settings/", 200)
 	d.send("alice", "/api/v1/trading-settings/", "self_trade=cancel_newest", 200)
 	d.send("alice", "/api/v1/trading-settings/", "self_trade=never", 400)

@@ -80,13 +80,14 @@ func (r *request) send() {
 	if id, ok := r.UpdateID(); ok {
 		h.SetBytesV("X-Update-Id", strconv.AppendUint(r.digits[:0], id, 10))
 	}
-	if f := r.Failure; f != nil && f.RetryAfter > 0 {
-		h.SetCanonical(headerRetryAfter,
-			strconv.AppendInt(r.digits[:0], int64(f.RetryAfter), 10))
+	if seconds := r.RetryAfter(); seconds > 0 {
+		h.SetCanonical(headerRetryAfter, strconv.AppendInt(r.digits[:0], int64(seconds), 10))
 	}
 	took := r.edge.now() - r.at
-	if r.Status >= 500 {
-		r.report(took)
+	if f := r.Failure; r.Status >= 500 && f != nil && f.Ours && f.Status == r.Status {
+		r.report(f, r.Cause, took)
+	} else if f, cause := r.Faulty(); f != nil {
+		r.report(f, cause, took)
 	}
 	r.edge.meter.count(r.shard, r.route, r.Status, took)
 	resp.SetStatusCode(r.Status)
@@ -121,14 +122,11 @@ func (r *request) send() {
 	requests.Put(r)
 }
 
-// report names an answer that is a failure of ours, and logs it.
-func (r *request) report(took int64) {
-	if f := r.Failure; f == nil || !f.Ours || f.Status != r.Status {
-		return
-	}
-	r.edge.reports.report(r.ctx, r.edge.meter.routes[r.route], r.Status, took,
-		"failure", r.Failure.Name, "address", r.address().String(),
-		"error", r.Cause, "stack", string(r.stack))
+// report names an answer that is, or has, a failure of ours, and logs it.
+func (r *request) report(f *api.Failure, cause error, took int64) {
+	r.edge.reports.report(r.ctx, r.edge.meter.routes[r.route], f.Status, took,
+		"failure", f.Name, "address", r.address().String(),
+		"error", cause, "stack", string(r.stack))
 }
 
 // address returns the client's address. Rate limits, the allow-lists of keys and the log use it.

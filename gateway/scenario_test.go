@@ -33,6 +33,7 @@ import (
 //	test NAME buy|sell ...                            as place, but only asks
 //	amend NAME ORDER|id=CLIENT_ORDER_ID FIELD=VALUE...
 //	cancel NAME ORDER|id=CLIENT_ORDER_ID
+//	batch NAME                                        an item on each line of its input
 //	cancel-all NAME [pair=X] [type=T] [prefix=P]      all, if no filter is given
 //	switch NAME [FIELD=VALUE...]                      shows the key's, if there is no field
 //	settings NAME [FIELD=VALUE...]                    likewise
@@ -271,6 +272,8 @@ func (s script) run() string {
 		return fmt.Sprintf("deposit %d", a.Deposit)
 	case "place", "test", "amend", "cancel", "cancel-all":
 		return s.trade()
+	case "batch":
+		return s.batch()
 	case "switch":
 		return s.setting("/api/v1/order-cancel-after/")
 	case "settings":
@@ -337,6 +340,19 @@ func (s script) trade() string {
 		}
 	}
 	return show(s.h.post(s.arg(0), path, s.form(given)))
+}
+
+// batch sends the lines of the input as items, and shows a result a line.
+func (s script) batch() string {
+	a := s.h.batch(s.arg(0), strings.Split(s.d.Input, "\n")...)
+	if a.status != 200 {
+		return show(a)
+	}
+	var lines []string
+	for _, r := range results(s.h.t, a) {
+		lines = append(lines, show(answer{status: r.Status, body: string(r.Body)}))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // complete adds to the fields of an order what its script leaves out.

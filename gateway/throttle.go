@@ -3,18 +3,76 @@ package gateway
 import (
 	"net"
 	"net/netip"
-	"strconv"
+
+	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
 	"exchange/gateway/listen"
 	"exchange/gateway/ratelimit"
 )
 
-// takes takes a token from a client's bucket. Without a token it answers with 429 and returns
-// false.
-func (r *request) takes(l *rateLimit, client uint64) bool {
-	r.rate = l.buckets.Take(client, r.at)
-	return r.unlessThrottled(l, r.rate)
+// take takes tokens from a client's bucket. Without them it answers the call with 429: false.
+func (l *rateLimit) take(c *api.Call, client uint64, n int, at int64) (ratelimit.Answer, bool) {
+	a := l.buckets.TakeMany(client, n, at)
+	return a, l.unlessThrottled(c, &a)
+}
+
+// unlessThrottled answers 429 and returns false if a bucket had no token.
+func (l *rateLimit) unlessThrottled(c *api.Call, a *ratelimit.Answer) bool {
+	if !a.OK {
+		l.refused.Add(1)
+		c.Throttle(a.RetryAfter)
+	}
+	return a.OK
+}
+
+// permit checks that the call's key has the operation's permission, that the account may act now,
+// and that the operation's bucket has a token. False: the call is answered. A refusal counts for
+// the key alone, so a key without a permission does not use up the tokens of the account's other
+// keys.
+func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimit.Answer, ok bool) {
+	key, account := uint64(c.Key.Number), uint64(c.Key.Account.ID)
+	if f, about := o.Refusal(c.Key); f != nil {
+		if a, ok = l.reads.take(c, key, 1, at); ok {
+			c.Fail(f, about)
+		}
+		return a, false
+	}
+	switch {
+	case o.Method == fasthttp.MethodGet:
+		return l.reads.take(c, key, 1, at)
+	case o.Tokens != nil:
+		return l.permitMany(c, o, at)
+	case o.Cancels:
+		return l.cancels.take(c, account, 1, at)
+	}
+	return l.commands.take(c, account, 1, at)
+}
+
+// permitMany takes the tokens of all parts of a call, or none.
+func (l *rateLimits) permitMany(c *api.Call, o *api.Operation, at int64) (a ratelimit.Answer,
+	ok bool) {
+	account := uint64(c.Key.Account.ID)
+	commands, cancels := o.Tokens(c)
+	if commands > 0 {
+		if a, ok = l.commands.take(c, account, commands, at); !ok || cancels == 0 {
+			return a, ok
+		}
+	}
+	ofCancels, ok := l.cancels.take(c, account, cancels, at)
+	if !ok && commands > 0 {
+		l.commands.buckets.GiveBack(account, commands, at)
+	}
+	if !ok || commands == 0 {
+		a = ofCancels
+	}
+	return a, ok
+}
+
+// takes takes a token from a client's bucket, as take.
+func (r *request) takes(l *rateLimit, client uint64) (ok bool) {
+	r.rate, ok = l.take(&r.Call, client, 1, r.at)
+	return ok
 }
 
 // takesPublic takes a token from the bucket of public requests of the client's address.
@@ -50,22 +108,10 @@ func (r *request) mayLoad(bytes int) bool {
 	if !a.OK {
 		r.rate = a
 	}
-	return r.unlessThrottled(l, a)
+	return l.unlessThrottled(&r.Call, &a)
 }
 
 func isLoopback(ip net.IP) bool {
 	a, ok := netip.AddrFromSlice(ip)
 	return ok && a.Unmap().IsLoopback()
-}
-
-// unlessThrottled answers 429 and returns false if a bucket had no token.
-func (r *request) unlessThrottled(l *rateLimit, a ratelimit.Answer) bool {
-	if a.OK {
-		return true
-	}
-	l.refused.Add(1)
-	wait := strconv.Itoa(a.RetryAfter)
-	r.Fail(api.Throttled, wait)
-	r.ctx.Response.Header.Set("Retry-After", wait)
-	return false
 }

@@ -59,6 +59,12 @@ func (d *Door) LookUpClientID(account uint32, id event.ClientID,
 	return look, pending, nil
 }
 
+// Announce begins a pending look for a command that will not reach its wallet at once, because it
+// is sent with others whose looks may ask the store.
+func (d *Door) Announce(account uint32, id event.ClientID) *PendingLook {
+	return d.looks.begin(ownName{account, id.String()})
+}
+
 // pendingLooks are the looks that ask the store, up to the moment in which their commands are in
 // their wallets' mailboxes. A question for an order by its client order id waits for those of the
 // id: otherwise the wallet would not know of the order yet, and "no such order" would not stay

@@ -156,7 +156,9 @@ func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) er
 			k.Name, k.floor)
 	}
 	at := KeyNonce{key, nonce}
-	if before, twice := m.usedNonces[at]; twice && !m.CancelAlls[at] {
+	m.records[at]++
+	if before, twice := m.usedNonces[at]; twice && !m.CancelAlls[at] &&
+		m.records[at] > m.Batches[at] {
 		return fmt.Errorf("nonce %d of key %s was used before, for a %v", nonce, k.Name, before)
 	}
 	m.usedNonces[at] = kind

@@ -33,6 +33,7 @@ type Model struct {
 	SwitchGrace  time.Duration // after a maintenance, in which no switch fires
 
 	CancelAlls map[KeyNonce]bool   // commands whose nonce each of many cancels has
+	Batches    map[KeyNonce]int    // commands of the largest batch that was sent with a nonce
 	ReadNonces map[uint32][]uint64 // that reads may have used, by key: no record has them
 
 	maxFills int              // trades that one order may have
@@ -46,6 +47,7 @@ type Model struct {
 	usedIDs    map[uint64]bool
 	usedTrades map[uint64]bool
 	usedNonces map[KeyNonce]event.Kind
+	records    map[KeyNonce]int  // that took a nonce
 	closed     map[uint64]Closed // orders that are not open any more, by id
 	feeAccount *Account
 	touched    []uint32 // accounts of the record that Apply takes
@@ -55,7 +57,8 @@ type Model struct {
 func NewModel(maxFills int, rules map[string]Rules) *Model {
 	return &Model{maxFills: maxFills, rules: rules, Deposits: map[string]event.Deposit{},
 		Withdrawals: map[uint64]*Withdrawal{}, mails: map[uint64]uint64{},
-		CancelAlls: map[KeyNonce]bool{}, ReadNonces: map[uint32][]uint64{},
+		CancelAlls: map[KeyNonce]bool{}, Batches: map[KeyNonce]int{},
+		records: map[KeyNonce]int{}, ReadNonces: map[uint32][]uint64{},
 		usedIDs: map[uint64]bool{}, usedTrades: map[uint64]bool{}, closed: map[uint64]Closed{},
 		switches:   map[switchOf]*armed{},
 		usedNonces: map[KeyNonce]event.Kind{}}

@@ -371,7 +371,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 
 			PendingWithdrawals: l.PendingWithdrawals, KeysPerAccount: l.KeysPerAccount,
 			Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
-			BatchBytes:     l.BatchBytes,
+			BatchBytes: l.BatchBytes, Batch: l.Batch,
 			ClientIDHold:   time.Duration(l.ClientOrderIDHours) * time.Hour,
 			ClientIDFilter: l.ClientOrderIDFilterMB << 20, OwnBytes: cfg.Stream.OwnBytes},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),

@@ -5,34 +5,26 @@ import (
 	"exchange/core/event"
 )
 
-// amendOrder changes an open order.
-func (c *Call) amendOrder() {
-	if err := c.engine.Writable(); err != nil {
-		c.FailWith(err)
-		return
-	}
+func (c *Call) prepareAmend() *actors.Command {
 	a := c.amendRequest()
 	if c.badFields() {
-		return
+		return nil
 	}
-	cmd, err := c.engine.Amend(c.Key, c.Nonce, &a)
-	if err != nil {
-		c.commandFailed(err, a.ClientID)
-		return
-	}
+	c.aim = aim{order: a.Order, clientID: a.ClientID}
+	return actors.NewAmend(c.Key, c.Nonce, &a)
+}
+
+func (c *Call) finishAmend(cmd *actors.Command) {
 	switch rec := cmd.Record(); {
 	case cmd.Outcome() == actors.Accepted:
 		c.body = appendAmended(c.body, rec)
 	case rec.Refusal.Reason == event.RefusedRules:
 		c.amendFaults(cmd.Faults())
 	case rec.Refusal.Reason != event.RefusedNotOpen:
-		c.refused(cmd, c.amended(&a))
-	case a.Order != 0:
-		c.notCancelled(a.Order, "order")
+		c.refused(cmd, c.amended())
 	default:
-		c.notCancelledNamed(a.ClientID)
+		c.notOpen()
 	}
-	cmd.Free()
 }
 
 // amendRequest reads which order is to be changed, and how. It notes each bad field. The rules of
@@ -85,15 +77,8 @@ func (c *Call) amendFaults(list []actors.Fault) {
 }
 
 // amended returns the order that an amend is about, as far as it is known.
-func (c *Call) amended(a *actors.AmendRequest) (of subject) {
-	id := c.Key.Account.ID
-	if a.Order == 0 {
-		if o, found, err := c.engine.OrderNamed(id, a.ClientID); err == nil && found {
-			return subject{o.Side, c.engine.Market(o.Pair).Name}
-		}
-		return of
-	}
-	if o, found, err := c.engine.OrderOf(id, a.Order); err == nil && found {
+func (c *Call) amended() (of subject) {
+	if o, found, err := c.aimedAt(); err == nil && found {
 		return subject{o.Side, c.engine.Market(o.Pair).Name}
 	}
 	return of

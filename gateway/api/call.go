@@ -37,6 +37,10 @@ type Call struct {
 	Failure *Failure // the newest failure that the call was answered with; nil: none
 	Cause   error    // of a failure that is ours, for the log
 
+	wait     int // seconds until the client may try again, if it was throttled
+	aim      aim
+	batch    []*Call // its items, if it is one
+	faulty   *Call   // the last item with a failure of ours; nil: none
 	api      *API
 	engine   *actors.Engine // of api
 	fields   []fieldError
@@ -57,6 +61,8 @@ func (c *Call) Reset() {
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
 	c.Status, c.Failure, c.Cause, c.api, c.engine = 200, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
+	c.aim, c.faulty, c.wait = aim{}, nil, 0
+	c.freeItems()
 }
 
 // Begin names the API that answers the call.
@@ -78,6 +84,24 @@ func (c *Call) Fail(f *Failure, about string) {
 		b = append(append(b, f.Code...), '"')
 	}
 	c.body = append(b, '}')
+}
+
+// Throttle answers a client that may try again in so many seconds.
+func (c *Call) Throttle(seconds int) {
+	c.Fail(Throttled, strconv.Itoa(seconds))
+	c.wait = seconds
+}
+
+// RetryAfter returns the seconds after which the client may try again; 0: the answer says nothing
+// of that.
+func (c *Call) RetryAfter() int {
+	switch {
+	case c.Failure == Throttled:
+		return c.wait
+	case c.Failure != nil:
+		return c.Failure.RetryAfter
+	}
+	return 0
 }
 
 // FailWith answers for an error of the engine. An error that the catalogue does not know is ours.

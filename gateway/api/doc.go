@@ -26,6 +26,7 @@
 //	worst.go       the price of a market order
 //	special_answer.go  the fields of answers about orders with instructions
 //	amend.go       changing an open order
+//	batch.go      several orders, changes and cancels in one call
 //	trial.go       testing an order
 //	settings.go    what an account's orders do that say nothing about it
 //	switches.go    the dead man's switch of a key

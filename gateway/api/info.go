@@ -86,7 +86,7 @@ func appendAllRules(b []byte, p *directory.Pair) []byte {
 }
 
 // appendLimits writes the limits that hold for each client.
-func appendLimits(b []byte, r *Rates, l actors.Limits) []byte {
+func appendLimits(b []byte, r *Rates, l actors.Limits, batch int) []byte {
 	b = append(b, `{"rates":{`...)
 	for i, x := range [...]struct {
 		name string
@@ -107,7 +107,7 @@ func appendLimits(b []byte, r *Rates, l actors.Limits) []byte {
 	for _, x := range [...]struct {
 		name string
 		n    int
-	}{{"open_orders_per_account", l.OpenOrdersPerAccount},
+	}{{"batch", batch}, {"open_orders_per_account", l.OpenOrdersPerAccount},
 		{"open_orders_per_account_and_book", l.OpenOrdersPerAccountAndBook},
 		{"open_orders_per_book", l.OpenOrdersPerBook},
 		{"stops_per_account", l.StopsPerAccountAndBook}, {"stops_per_book", l.StopsPerBook},

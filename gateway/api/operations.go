@@ -15,8 +15,10 @@ type Operation struct {
 	Private    bool
 	Permission uint8
 	Cancels    bool // it takes something back, and has a limit of its own
-	Probe      bool // it tells the state of the service, and has a limit of its own
-	Early      bool // it answers before there is an engine, too
+	// tokens that a call takes of the limit of commands and of that of cancels; nil: one of its own
+	Tokens func(*Call) (commands, cancels int)
+	Probe  bool // it tells the state of the service, and has a limit of its own
+	Early  bool // it answers before there is an engine, too
 }
 
 // Operations is the table of all operations. A path has at most one of each method.
@@ -43,6 +45,7 @@ var Operations = []Operation{
 	command("/api/v1/order", (*Call).placeOrder, event.PermissionTrade),
 	command("/api/v1/order-amend", (*Call).amendOrder, event.PermissionTrade),
 	command("/api/v1/order-test", (*Call).testOrder, event.PermissionTrade),
+	batch("/api/v1/order-batch", (*Call).orderBatch, (*Call).batchTokens),
 	command("/api/v1/trading-settings", (*Call).setTradingSettings, event.PermissionTrade),
 	cancel("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
 	cancel("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
@@ -68,6 +71,12 @@ func command(path string, run func(*Call), permission uint8) Operation {
 func cancel(path string, run func(*Call), permission uint8) Operation {
 	o := command(path, run, permission)
 	o.Cancels = true
+	return o
+}
+
+func batch(path string, run func(*Call), tokens func(*Call) (int, int)) Operation {
+	o := command(path, run, event.PermissionTrade)
+	o.Tokens = tokens
 	return o
 }
 

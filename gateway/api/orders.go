@@ -12,32 +12,82 @@ import (
 	"exchange/gateway/encode"
 )
 
-func (c *Call) placeOrder() {
+// An instruction of a client to the engine comes in two halves: prepare reads its fields and makes
+// its command, which changes nothing yet, and finish answers with what became of the command. A
+// batch has many prepared at once.
+type step struct {
+	prepare func(*Call) *actors.Command // nil: the call is answered
+	finish  func(*Call, *actors.Command)
+}
+
+var (
+	placing    = step{(*Call).prepareOrder, (*Call).finishOrder}
+	amending   = step{(*Call).prepareAmend, (*Call).finishAmend}
+	cancelling = step{(*Call).prepareCancel, (*Call).finishCancel}
+)
+
+// An aim is what a command is about, for its answer.
+type aim struct {
+	order    uint64         // that is to be changed; 0: the one with clientID, or a new one
+	clientID event.ClientID // of it
+	subject  subject        // a new order
+}
+
+// A subject says which order a refusal is about.
+type subject struct {
+	side trading.Side
+	pair string // name
+}
+
+func (c *Call) placeOrder()  { c.carryOut(&placing) }
+func (c *Call) cancelOrder() { c.carryOut(&cancelling) }
+func (c *Call) amendOrder()  { c.carryOut(&amending) }
+
+// carryOut sends one command and answers with its outcome.
+func (c *Call) carryOut(s *step) {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
+		return
+	}
+	cmd := s.prepare(c)
+	if cmd == nil {
+		return
+	}
+	cmd, err := c.engine.Do(cmd)
+	c.end(s, cmd, err)
+}
+
+// end answers for a command that has ended, and frees it, or for one without an outcome.
+func (c *Call) end(s *step, cmd *actors.Command, err error) {
+	if err != nil {
+		c.commandFailed(err, c.aim.clientID)
+		return
+	}
+	s.finish(c, cmd)
+	cmd.Free()
+}
+
+func (c *Call) prepareOrder() *actors.Command {
 	w, ok := c.checkedOrder()
 	if !ok {
-		return
+		return nil
 	}
-	cmd, err := c.engine.Place(c.Key, c.Nonce, &w)
-	if err != nil {
-		c.commandFailed(err, w.ClientID)
-		return
-	}
+	c.aim = aim{clientID: w.ClientID, subject: subject{w.Side, w.Pair.Name}}
+	return actors.NewOrder(c.Key, c.Nonce, &w)
+}
+
+func (c *Call) finishOrder(cmd *actors.Command) {
 	if cmd.Outcome() == actors.Accepted {
 		c.Status = 201
 		c.body = appendPlaced(c.body, cmd.Record())
 	} else {
-		c.refused(cmd, subject{w.Side, w.Pair.Name})
+		c.refused(cmd, c.aim.subject)
 	}
-	cmd.Free()
 }
 
 // checkedOrder reads an order, and holds it against all rules that need neither its wallet nor its
 // book. False: the call is answered.
 func (c *Call) checkedOrder() (w actors.OrderRequest, ok bool) {
-	if err := c.engine.Writable(); err != nil {
-		c.FailWith(err)
-		return w, false
-	}
 	w = c.orderRequest()
 	switch {
 	case c.badFields():
@@ -206,12 +256,6 @@ func appendAccepted(b []byte, rec *event.Record) []byte {
 	return append(b, ']')
 }
 
-// subject says which order a refusal is about.
-type subject struct {
-	side trading.Side
-	pair string // name
-}
-
 // refused answers for a command whose refusal is in the journal.
 func (c *Call) refused(cmd *actors.Command, of subject) {
 	switch reason := cmd.Record().Refusal.Reason; reason {
@@ -291,27 +335,17 @@ func (c *Call) idTaken(by uint64) {
 	c.badFields()
 }
 
-// cancelOrder cancels an open order by its id, or by the client's own name for it.
-func (c *Call) cancelOrder() {
-	if err := c.engine.Writable(); err != nil {
-		c.FailWith(err)
-		return
-	}
+// prepareCancel makes the cancel of an open order, by its id or by the client's own name for it.
+func (c *Call) prepareCancel() *actors.Command {
 	id, name := c.whichOrder()
 	if c.badFields() {
-		return
+		return nil
 	}
-	var cmd *actors.Command
-	var err error
-	if id != 0 {
-		cmd, err = c.engine.Cancel(c.Key, c.Nonce, id)
-	} else {
-		cmd, err = c.engine.CancelNamed(c.Key, c.Nonce, name)
-	}
-	if err != nil {
-		c.commandFailed(err, name)
-		return
-	}
+	c.aim = aim{order: id, clientID: name}
+	return actors.NewCancel(c.Key, c.Nonce, id, name)
+}
+
+func (c *Call) finishCancel(cmd *actors.Command) {
 	rec := cmd.Record()
 	switch {
 	case cmd.Outcome() == actors.Accepted:
@@ -319,12 +353,9 @@ func (c *Call) cancelOrder() {
 			'}')
 	case rec.Refusal.Reason != event.RefusedNotOpen:
 		c.refused(cmd, subject{})
-	case id != 0:
-		c.notCancelled(id, "order")
 	default:
-		c.notCancelledNamed(name)
+		c.notOpen()
 	}
-	cmd.Free()
 }
 
 // whichOrder reads the order that a command is about: its id, or without one the client's own name
@@ -343,16 +374,17 @@ func (c *Call) whichOrder() (id uint64, name event.ClientID) {
 	return id, event.ClientID{}
 }
 
-// notCancelled tells the client why an order could not be cancelled, on the field that named it.
-// The refusal is durable, so the order's row has the reason.
-func (c *Call) notCancelled(id uint64, field string) {
-	o, found, err := c.engine.OrderOf(c.Key.Account.ID, id)
-	c.notOpen(&o, found, err, field)
-}
-
-func (c *Call) notOpen(o *committed.Order, found bool, err error, field string) {
-	text := "Order not found"
-	switch {
+// notOpen tells the client why an order could not be changed, on the field that named it. The
+// refusal is durable, so the order's row has the reason. No order under a client order id can still
+// come from what this key sent before.
+func (c *Call) notOpen() {
+	field, text := "order", "Order not found"
+	if c.aim.order == 0 {
+		if field = clientIDName; !c.given(field) {
+			field = clientIDAlias
+		}
+	}
+	switch o, found, err := c.aimedAt(); {
 	case err != nil:
 		text = "Order is not open"
 	case !found:
@@ -365,15 +397,18 @@ func (c *Call) notOpen(o *committed.Order, found bool, err error, field string) 
 	c.badFields()
 }
 
-// notCancelledNamed is notCancelled for the client's own name of an order. No order under it can
-// still come from what this key sent before.
-func (c *Call) notCancelledNamed(name event.ClientID) {
-	field := clientIDName
-	if _, ok := c.Form.Get(field); !ok {
-		field = clientIDAlias
+// aimedAt returns the order that the call's command names.
+func (c *Call) aimedAt() (o committed.Order, found bool, err error) {
+	if c.aim.order != 0 {
+		return c.engine.OrderOf(c.Key.Account.ID, c.aim.order)
 	}
-	o, found, err := c.engine.OrderNamed(c.Key.Account.ID, name)
-	c.notOpen(&o, found, err, field)
+	return c.engine.OrderNamed(c.Key.Account.ID, c.aim.clientID)
+}
+
+// given reports whether the body has a parameter.
+func (c *Call) given(name string) bool {
+	_, ok := c.Form.Get(name)
+	return ok
 }
 
 // cancelAllOrders cancels all open orders of the account that pass the filters. The client must say

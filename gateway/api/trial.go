@@ -13,6 +13,10 @@ import (
 
 // testOrder says what placing an order would do, as far as that can be told without its book.
 func (c *Call) testOrder() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
+		return
+	}
 	w, ok := c.checkedOrder()
 	if !ok {
 		return

@@ -12,6 +12,7 @@
 //	info.go        shapes of rules and limits
 //	parameters.go  parameters, headers, and how a request is signed
 //	schemas.go     shapes of bodies and answers
+//	batch.go       several orders in one request
 //	special.go     orders with instructions: their operations and shapes
 //	failures.go    failures of an operation, and their examples
 //	pages.go       the document and the page as files, in several codings

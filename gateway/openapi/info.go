@@ -41,6 +41,7 @@ func infoSchemas() object {
 				property{name: "rates", schema: recordSchema(
 					"How often a client may ask, by kind of request. null: as often as it likes.",
 					rate("public"), rate("reads"), rate("commands"), rate("cancels"))},
+				limit("batch", "Most items of an order-batch/.", 50),
 				limit("open_orders_per_account", "Most open orders of an account.", 100000),
 				limit("open_orders_per_account_and_book",
 					"Most open orders of an account in one pair.", 5000),

@@ -84,7 +84,8 @@ func clientIDSchema(text string) object {
 // schemas returns the named schemas, those of answers first.
 func schemas() object {
 	return slices.Concat(marketSchemas(), infoSchemas(), tradingSchemas(), accountSchemas(),
-		specialSchemas(), withdrawalSchemas(), bodySchemas(), specialBodies(), failureSchemas())
+		specialSchemas(), batchSchemas(), withdrawalSchemas(), bodySchemas(), specialBodies(),
+		failureSchemas())
 }
 
 func marketSchemas() object {

@@ -284,7 +284,7 @@ func orderRefusals() []refusal {
 }
 
 func specialDescriptions() []description {
-	return []description{amendDescription(),
+	return []description{amendDescription(), batchDescription(),
 		{method: "POST", path: "/api/v1/order-test", id: "testOrder", tag: tagOrders,
 			summary: "Try an order",
 			text: "Takes what placing an order takes, and places none. It tells the price and " +

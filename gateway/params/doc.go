@@ -33,6 +33,7 @@
 //
 //	params.go  a Set and its parameters
 //	json.go    JSON bodies
+//	elements.go  the elements of a nested array
 //	form.go    form bodies and queries
 //	errors.go  limits, and errors for the client
 package params

@@ -103,6 +103,22 @@ func (l *Limiter) answer(ok bool, owed, cost int64) Answer {
 
 func seconds(ns int64) int { return int((ns + int64(time.Second) - 1) / int64(time.Second)) }
 
+// GiveBack puts n tokens that were taken back into a client's bucket.
+func (l *Limiter) GiveBack(client uint64, n int, now int64) {
+	if l == nil {
+		return
+	}
+	h := maphash.Comparable(l.seed, client)
+	s := &l.shards[h>>l.shift]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.find(client, h); b != nil {
+		// The order needs no word of it: as the time moves back, the bucket is met later than it
+		// could be, and that forgets nothing too early.
+		b.full = max(now, b.full-l.interval*int64(min(n, l.burst)))
+	}
+}
+
 // A shard is a hash table of buckets and their order of eviction, both in memory of a fixed size.
 type shard struct {
 	mu      sync.Mutex

@@ -125,6 +125,10 @@ assert.deepEqual([String(moved.oid), moved.priority], [berg.id, 'lost']);
 await misfit(post(alice, 'order-amend/', { clientOrderId: 'no-such', price: 59000 }), /Order not found/);
 
 // Trying an order, and the dead man's switch.
+const batch = await post(bob, 'order-batch/', { orders: JSON.stringify([
+  { do: 'place', pair: 'BTC_USDT', type: 'buy', amount: '0.01', price: '100', client_order_id: 'of-a-batch' },
+  { do: 'cancel', client_order_id: 'of-a-batch' }]) });
+assert.deepEqual(batch.results.map((r) => Number(r.status)), [201, 200]);
 const tried = await post(bob, 'order-test/', { pair: 'BTC_USDT', type: 'buy', amount: 1, price: 59000 });
 assert.deepEqual([tried.valid, String(tried.reserve.amount), tried.would_trade], [true, '59000', true]);
 assert.equal(Number((await post(bob, 'order-cancel-after/', { timeout: 60 })).timeout), 60);

@@ -1,0 +1,135 @@
+package actors
+
+import (
+	"sync"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/core/event"
+	"exchange/core/trading"
+)
+
+// commandBatch are commands that one client sent together: their wallet decides them in one turn,
+// in their order, and takes their nonce once. The wallet gives it back to its pool.
+type commandBatch struct{ list []*Command }
+
+var commandBatches = sync.Pool{New: func() any { return new(commandBatch) }}
+
+func (b *commandBatch) free() {
+	clear(b.list)
+	b.list = b.list[:0]
+	commandBatches.Put(b)
+}
+
+// DoAll sends commands of one key, which carry one nonce, and waits for all of them as Do does for
+// one. They reach their wallet together, and nothing of the account's comes between them. An error
+// is that of admission: no command was sent. Otherwise each command that has no outcome is nil
+// afterwards, and has its error at its place of errs. The caller must Free the others.
+func (e *Engine) DoAll(list []*Command, errs []error) error {
+	for _, c := range list {
+		e.stamp(c)
+	}
+	if err := e.takeSlotsOrLower(list); err != nil {
+		for i, c := range list {
+			c.Free()
+			list[i] = nil
+		}
+		return e.turnAway(err)
+	}
+	e.sendAll(list, errs)
+	began := time.Now()
+	for i, c := range list {
+		if c == nil {
+			continue
+		}
+		if !e.awaitSince(began, c.reply, c.timer) {
+			e.meter.UnknownOutcomes.Add(1)
+			list[i], errs[i] = nil, committed.ErrTimeout
+			continue
+		}
+		e.answered(c)
+	}
+	return nil
+}
+
+// takeSlotsOrLower is takeSlots. When the slots of other commands are taken, it looks which changes
+// of orders only lower amounts: these may have the slots that are kept for cancels.
+func (e *Engine) takeSlotsOrLower(list []*Command) error {
+	err := e.takeSlots(list)
+	if err != ErrBusy && err != ErrAccountBusy {
+		return err
+	}
+	some := false
+	for _, c := range list {
+		if c.kind == event.KindAmended && c.amend.changesAmountAlone() && e.lowers(c) {
+			c.lowering, some = true, true
+		}
+	}
+	if !some {
+		return err
+	}
+	return e.takeSlots(list)
+}
+
+// lowers reports whether a change of an order asks for less than the order's amount now.
+func (e *Engine) lowers(c *Command) bool {
+	find := func() (committed.Order, bool, error) { return e.OrderOf(c.account.ID, c.order.id) }
+	if c.order.id == 0 {
+		find = func() (committed.Order, bool, error) {
+			return e.OrderNamed(c.account.ID, c.order.clientID)
+		}
+	}
+	o, found, err := find()
+	return err == nil && found && o.Status == trading.StatusActive && c.amend.Amount < o.Amount
+}
+
+// sendAll sends admitted commands. It looks their client order ids up before any actor sees one of
+// them. A client that asks for one of the ids meanwhile must not be told that there is no such
+// order, so all of them are announced before the first look.
+func (e *Engine) sendAll(list []*Command, errs []error) {
+	for _, c := range list {
+		if c.isNamedOrder() {
+			defer e.Announce(c.account.ID, c.order.clientID).End()
+		}
+	}
+	b := commandBatches.Get().(*commandBatch)
+	var failed error
+	for i, c := range list {
+		// When one look fails, the store may not answer at all, so the later ones fail with it.
+		if c.isNamedOrder() {
+			if failed == nil {
+				var pending *committed.PendingLook
+				pending, failed = e.look(c)
+				defer pending.End()
+			}
+			if failed != nil {
+				e.giveBack(c)
+				c.Free()
+				list[i], errs[i] = nil, failed
+				continue
+			}
+		}
+		b.list = append(b.list, c)
+	}
+	if len(b.list) == 0 {
+		b.free()
+		return
+	}
+	e.root.Send(b.list[0].account.Wallet, b)
+}
+
+// isNamedOrder reports whether the command is an order with a client order id.
+func (c *Command) isNamedOrder() bool {
+	return c.kind == event.KindOrder && !c.order.clientID.IsZero()
+}
+
+// decideAll decides the commands of a batch. The key, its nonce and a freeze count for all of them:
+// either each is refused for one of these, or none.
+func (w *wallet) decideAll(b *commandBatch) {
+	reason := w.admits(b.list[0])
+	for _, c := range b.list {
+		w.refuseFor(c, reason)
+		w.actOrWait(c)
+	}
+	b.free()
+}

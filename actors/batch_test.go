@@ -1,0 +1,228 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/core/event"
+	"exchange/core/money"
+)
+
+// batchOf sends commands together, under the key's next nonce, and returns what became of each.
+func (g *gated) batchOf(makes ...func(nonce uint64) *Command) <-chan []string {
+	g.nonce++
+	list, done := make([]*Command, len(makes)), make(chan []string, 1)
+	for i, one := range makes {
+		list[i] = one(g.nonce)
+	}
+	go func() {
+		errs, said := make([]error, len(list)), make([]string, len(list))
+		err := g.e.DoAll(list, errs)
+		for i, c := range list {
+			switch {
+			case err != nil:
+				said[i] = "all: " + err.Error()
+			case c == nil:
+				said[i] = errs[i].Error()
+			case c.Outcome() == Accepted:
+				said[i] = accepted
+			default:
+				said[i] = refusedFor(c.Record().Refusal.Reason)
+			}
+			if c != nil {
+				c.Free()
+			}
+		}
+		done <- said
+	}()
+	return done
+}
+
+func (g *gated) order(id string) func(nonce uint64) *Command {
+	w := g.sell(1e5)
+	if id != "" {
+		w = g.named(id)
+		w.Amount = 1e5
+	}
+	return func(nonce uint64) *Command { return NewOrder(g.key, nonce, w) }
+}
+
+func (g *gated) cancelOf(id string) func(nonce uint64) *Command {
+	name := must[event.ClientID](g.t)(event.NewClientID(id))
+	return func(nonce uint64) *Command { return NewCancel(g.key, nonce, 0, name) }
+}
+
+func (g *gated) each(what string, done <-chan []string, want ...string) {
+	g.t.Helper()
+	got := <-done
+	if len(got) != len(want) {
+		g.t.Fatalf("%s: %q", what, got)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			g.t.Errorf("%s, command %d: %s, want %s", what, i, got[i], want[i])
+		}
+	}
+}
+
+func TestABatchReachesItsBooksInOrderAndNothingComesBetween(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.hold()
+		first := g.batchOf(g.order("a"), g.cancelOf("a"), g.order("b"), g.order(""))
+		g.queued(3) // behind the order "a", which is on its way
+		other := g.begin(g.placing(g.sell(2e5)))
+		g.queued(4)
+		g.letGo()
+		g.each("the batch", first, accepted, accepted, accepted, accepted)
+		if got := <-other; got != accepted {
+			t.Error(got)
+		}
+		var kinds []event.Kind
+		var amounts []money.Amount
+		nonces := map[uint64]int{}
+		for _, r := range g.records() {
+			if r.Kind == event.KindOrder {
+				nonces[r.Order.Nonce]++
+				amounts = append(amounts, r.Order.Amount)
+				kinds = append(kinds, r.Kind)
+			} else if r.Kind == event.KindCancel {
+				nonces[r.Cancel.Nonce]++
+				kinds = append(kinds, r.Kind)
+			}
+		}
+		want := fmt.Sprint([]event.Kind{event.KindOrder, event.KindCancel, event.KindOrder,
+			event.KindOrder, event.KindOrder}, []money.Amount{1e5, 1e5, 1e5, 2e5})
+		if got := fmt.Sprint(kinds, amounts); got != want || nonces[g.nonce-1] != 4 {
+			t.Errorf("%s with nonces %v, want %s", got, nonces, want)
+		}
+		g.end()
+	})
+}
+
+func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 19, 2, 16
+		})
+		orders := func(n, cancels int) (list []func(uint64) *Command) {
+			for range n {
+				list = append(list, g.order(""))
+			}
+			for range cancels {
+				list = append(list, g.cancelOf("unknown"))
+			}
+			return list
+		}
+		f := func(what, want string, n, cancels int) {
+			t.Helper()
+			got := <-g.batchOf(orders(n, cancels)...)
+			for _, one := range got {
+				if one != want && (want != accepted || one != refusedFor(event.RefusedNotOpen)) {
+					t.Errorf("%s: %s, want %s", what, one, want)
+				}
+			}
+			if all, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); all+
+				int64(own) != 0 {
+				t.Errorf("%s: %d in flight, %d of the account", what, all, own)
+			}
+		}
+		f("all places for orders", accepted, 14, 0)
+		f("one more", "all: "+ErrAccountBusy.Error(), 15, 0)
+		f("with the places for cancels", accepted, 14, 2)
+		f("one cancel more", "all: "+ErrAccountBusy.Error(), 14, 3)
+		f("cancels in places for orders", accepted, 10, 6)
+		f("cancels alone", accepted, 0, 16)
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+		g.hold()
+		other := g.begin(func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) })
+		eventually(t, "it has its place", func() bool { return g.e.commandsInFlight() == 1 })
+		busy := g.batchOf(orders(0, 16)...)
+		eventually(t, "all have places", func() bool { return g.e.commandsInFlight() == 17 })
+		g.ends("more than the exchange takes", func() (*Command, error) {
+			list := []*Command{NewOrder(ben, 2, g.sell(1e5))}
+			err := g.e.DoAll(list, make([]error, 1))
+			return list[0], err
+		}, ErrBusy.Error())
+		g.letGo()
+		for i, one := range <-busy {
+			if one != refusedFor(event.RefusedNotOpen) {
+				t.Errorf("cancel %d: %s", i, one)
+			}
+		}
+		if got := <-other; got != accepted {
+			t.Error(got)
+		}
+		g.end()
+	})
+}
+
+func TestACommandOfABatchThatComesTooLateIsUnknownAndTheOthersAreAnswered(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.hold()
+		g.e.setPatience(20 * time.Millisecond)
+		unknown := committed.ErrTimeout.Error()
+		g.each("behind a store that hangs", g.batchOf(g.order("a"), g.order("a"), g.cancelOf("a")),
+			unknown, unknown, unknown)
+		g.e.setPatience(time.Minute)
+		g.letGo()
+		eventually(t, "all places are given back", func() bool {
+			return g.e.commandsInFlight() == 0 && g.key.Account.InFlight.Load() == 0
+		})
+		g.ends("its nonce is used", func() (*Command, error) {
+			return g.e.Place(g.key, g.nonce, g.sell(1e5))
+		}, refusedFor(event.RefusedNonce))
+		g.each("a nonce that is used", func() <-chan []string {
+			g.nonce--
+			return g.batchOf(g.order(""), g.cancelOf("a"))
+		}(), refusedFor(event.RefusedNonce), refusedFor(event.RefusedNonce))
+		if errors.Is(g.e.Err(), ErrStopping) {
+			t.Error(g.e.Err())
+		}
+		g.end()
+	})
+}
+
+// A change that lowers an amount frees money, so it has the places that are kept for cancels.
+func TestAnAmendThatOnlyLowersAnAmountHasThePlacesOfCancels(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 32, 4, 16
+		})
+		id := g.rest(g.sell(4e5))
+		amend := func(a AmendRequest) func(uint64) *Command {
+			a.Order = id
+			return func(nonce uint64) *Command { return NewAmend(g.key, nonce, &a) }
+		}
+		g.hold()
+		var full []func(uint64) *Command
+		for range 14 {
+			full = append(full, g.order(""))
+		}
+		orders := g.batchOf(full...)
+		eventually(t, "they have their places", func() bool {
+			return g.key.Account.InFlight.Load() == 14
+		})
+		busy := "all: " + ErrAccountBusy.Error()
+		g.each("a larger amount", g.batchOf(amend(AmendRequest{Amount: 5e5})), busy)
+		g.each("the same amount", g.batchOf(amend(AmendRequest{Amount: 4e5})), busy)
+		g.each("another price, too",
+			g.batchOf(amend(AmendRequest{Amount: 3e5, Price: 101e8})), busy)
+		g.each("an order beside it", g.batchOf(amend(AmendRequest{Amount: 3e5}), g.order("")),
+			busy, busy)
+		lower := g.batchOf(amend(AmendRequest{Amount: 3e5}))
+		eventually(t, "it has a place", func() bool { return g.key.Account.InFlight.Load() == 15 })
+		g.letGo()
+		for i, one := range <-orders {
+			if one != accepted {
+				t.Errorf("order %d: %s", i, one)
+			}
+		}
+		g.each("a smaller amount", lower, accepted)
+		g.end()
+	})
+}

@@ -1,0 +1,120 @@
+package actors
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"exchange/actors/directory"
+	"exchange/actors/simulation"
+	"exchange/core/event"
+)
+
+// Batches: several commands of one nonce, which their wallet decides together.
+
+// sendBatch sends two to five orders, cancels and amends together, which often concern each other.
+func (s *sim) sendBatch(r *rand.Rand, l *life, key *directory.Key, nonce uint64) {
+	var batch []*played
+	var list []*Command
+	name := fewIDs(r)
+	for range 2 + r.IntN(4) {
+		q := &played{l: l, key: key, account: key.Account.ID, nonce: nonce}
+		c := s.drawItem(r, q, name)
+		q.what, q.reply = "of a batch: "+q.what, c.reply
+		batch, list = append(batch, q), append(list, c)
+	}
+	for _, q := range batch {
+		q.batch = batch
+	}
+	s.outcomes["batches"]++
+	s.spawn(l, fmt.Sprintf("%d.client %s %d: a batch of %d, %s", l.number, key.Public, nonce,
+		len(batch), batch[0].what), func() {
+		for _, q := range batch {
+			s.begin(q)
+		}
+		at := simulation.KeyNonce{Key: key.Number, Nonce: nonce}
+		s.model.Batches[at] = max(s.model.Batches[at], len(batch))
+		errs := make([]error, len(list))
+		if err := l.engine.DoAll(list, errs); err != nil {
+			for i := range errs {
+				errs[i] = err
+			}
+		}
+		s.answeredAll(batch, list, errs)
+	})
+}
+
+// drawItem draws a command of a batch. Its commands share a client order id now and then.
+func (s *sim) drawItem(r *rand.Rand, q *played, name event.ClientID) *Command {
+	shared := r.IntN(2) == 0
+	switch r.IntN(6) {
+	case 0:
+		if q.named = name; !shared {
+			q.named = s.nameOf(r, q.l, q.account)
+		}
+		q.what = fmt.Sprintf("cancel %v", q.named)
+		return NewCancel(q.key, q.nonce, 0, q.named)
+	case 1:
+		q.order = s.orderOf(r, q.account)
+		q.what = fmt.Sprintf("cancel %d", q.order)
+		return NewCancel(q.key, q.nonce, q.order, event.ClientID{})
+	case 2:
+		a := s.drawAmend(r, q.l, q.account)
+		if shared {
+			a.Order, a.ClientID = 0, name
+		}
+		q.amend, q.order, q.named = &a, a.Order, a.ClientID
+		q.what = fmt.Sprintf("amend %+v", a)
+		return NewAmend(q.key, q.nonce, &a)
+	}
+	if q.wish = s.drawOrder(r, q.l.engine, q.account); shared {
+		q.wish.ClientID = name
+	}
+	q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
+		q.wish.Pair.Name, q.wish.ClientID)
+	if q.wish.Special != nil {
+		q.what += fmt.Sprintf(", %+v", *q.wish.Special)
+	}
+	return NewOrder(q.key, q.nonce, &q.wish)
+}
+
+// answeredAll checks the answers of a batch: each as that of its own command, and all of them
+// together. The key, its nonce and a freeze count for all, and in each pair the records that were
+// accepted come in the order of the commands.
+func (s *sim) answeredAll(batch []*played, list []*Command, errs []error) {
+	newest, refusals := map[uint16]uint64{}, map[uint8]int{}
+	known := 0
+	for i, q := range batch {
+		c := list[i]
+		if c == nil {
+			s.answered(q, nil, errs[i])
+			continue
+		}
+		known++
+		r := c.Record()
+		pair, accepted := r.Pair, c.Outcome() == Accepted
+		if !accepted && r.Kind == event.KindRefusal {
+			refusals[r.Refusal.Reason]++
+		}
+		at := s.records[string(r.Append(nil))]
+		if s.answered(q, c, nil); !accepted || len(at) == 0 {
+			continue
+		}
+		if at[0] < newest[pair] {
+			s.violate("%s: record %d comes before record %d, which an earlier command of the "+
+				"batch has in its pair", q.what, at[0], newest[pair])
+		}
+		newest[pair] = at[0]
+	}
+	for _, reason := range []uint8{event.RefusedKey, event.RefusedNonce, event.RefusedFrozen} {
+		if n := refusals[reason]; n > 0 && n < known {
+			s.violate("%d of %d commands of a batch are refused for %s", n, known,
+				event.RefusalName(reason))
+		}
+	}
+}
+
+// isFirst reports whether a command is the first of its batch that has an answer.
+func (q *played) isFirst() bool {
+	return q == q.batch[slices.IndexFunc(q.batch, func(o *played) bool { return o.told })]
+}

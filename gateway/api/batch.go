@@ -1,0 +1,195 @@
+package api
+
+import (
+	"strconv"
+	"sync"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/gateway/params"
+)
+
+// A batch is a list of orders, cancels and amends in one call. Each item is answered as its own
+// operation would answer it, in a call of its own.
+
+const (
+	batchField = "orders"
+	itemKind   = "do"
+)
+
+var items = sync.Pool{New: func() any { return &Call{Status: 200} }}
+
+// steps are what an item of a batch may do.
+var steps = map[string]*step{"place": &placing, "cancel": &cancelling, "amend": &amending}
+
+// freeItems gives the items of a batch back.
+func (c *Call) freeItems() {
+	for i, item := range c.batch {
+		item.Reset()
+		items.Put(item)
+		c.batch[i] = nil
+	}
+	c.batch = c.batch[:0]
+}
+
+// batchTokens reads the items of a batch, and returns how many count as commands, and how many as
+// cancels. It notes a list that is bad as a whole, which counts as one command.
+func (c *Call) batchTokens() (commands, cancels int) {
+	c.readItems()
+	for _, item := range c.batch {
+		if p, ok := item.Form.Get(itemKind); ok && string(p.Value) == "cancel" {
+			cancels++
+		}
+	}
+	if len(c.batch) == 0 {
+		return 1, 0
+	}
+	return len(c.batch) - cancels, cancels
+}
+
+// readItems reads the parameter with the items: a JSON array, or its text.
+func (c *Call) readItems() {
+	p, ok := c.Form.Get(batchField)
+	if !ok {
+		c.bad(batchField, FieldRequired)
+		return
+	}
+	most := c.api.batch
+	err := params.Elements(p.Value, func(element []byte) bool {
+		if len(c.batch) == most {
+			c.bad(batchField, "At most "+strconv.Itoa(most)+" items are possible.")
+			c.freeItems()
+			return false
+		}
+		c.addItem(element)
+		return true
+	})
+	switch {
+	case err != nil:
+		c.freeItems()
+		c.bad(batchField, "A JSON array of objects is required. "+err.Error())
+	case len(c.batch) == 0 && len(c.fields) == 0:
+		c.bad(batchField, "At least one item is required.")
+	}
+}
+
+// addItem begins the call of an item. A text that is no object of fields answers it at once.
+func (c *Call) addItem(element []byte) {
+	item := items.Get().(*Call)
+	item.Begin(c.api)
+	item.Key, item.Nonce, item.Address = c.Key, c.Nonce, c.Address
+	if !item.Parsed(item.Form.ParseJSON(element)) {
+		item.Form.Reset()
+	}
+	c.batch = append(c.batch, item)
+}
+
+// isAnswered reports whether a call has its answer.
+func (c *Call) isAnswered() bool { return c.Status != 200 || len(c.body) > 0 }
+
+// orderBatch carries out the items of a batch. Those that are bad in their fields are answered
+// without the engine; the others go to their wallet together.
+func (c *Call) orderBatch() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
+		return
+	}
+	if c.badFields() {
+		return
+	}
+	prepared := make([]preparedItem, 0, len(c.batch))
+	list := make([]*actors.Command, 0, len(c.batch))
+	for _, item := range c.batch {
+		if s, cmd := item.prepareItem(); cmd != nil {
+			prepared = append(prepared, preparedItem{item, s})
+			list = append(list, cmd)
+		}
+	}
+	if len(list) > 0 && !c.carryOutAll(prepared, list) {
+		return
+	}
+	b := append(c.body, `{"results":[`...)
+	for i, item := range c.batch {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(b, `{"status":`...), int64(item.Status), 10)
+		body, _ := item.Body()
+		b = append(append(append(b, `,"body":`...), body...), '}')
+	}
+	c.body = append(b, "]}"...)
+}
+
+// A preparedItem is an item that is on its way to the engine.
+type preparedItem struct {
+	call *Call
+	step *step
+}
+
+// prepareItem makes the command of an item; nil: the item is answered.
+func (c *Call) prepareItem() (*step, *actors.Command) {
+	if c.isAnswered() {
+		return nil, nil
+	}
+	text, _ := c.field(itemKind)
+	s := steps[string(text)]
+	if s == nil {
+		if len(c.fields) == 0 {
+			c.bad(itemKind, FieldChoice+" It must be place, cancel or amend.")
+		}
+		c.badFields()
+		return nil, nil
+	}
+	return s, s.prepare(c)
+}
+
+// carryOutAll sends the commands of a batch, and answers its items. False: the batch is answered as
+// a whole, because it was not admitted, or the wallet did not take its nonce.
+func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool {
+	errs := make([]error, len(list))
+	if err := c.engine.DoAll(list, errs); err != nil {
+		c.FailWith(err)
+		return false
+	}
+	whole := false
+	for i, p := range prepared {
+		cmd := list[i]
+		if cmd != nil && !whole && refusesAll(cmd) {
+			whole = true
+			c.refused(cmd, subject{})
+		}
+		if whole {
+			if cmd != nil {
+				cmd.Free()
+			}
+			continue
+		}
+		p.call.end(p.step, cmd, errs[i])
+		if f := p.call.Failure; f != nil && f.Ours {
+			c.faulty = p.call
+		}
+	}
+	return !whole
+}
+
+// refusesAll reports whether a command was refused for its key, its nonce or its account: then all
+// commands of its batch were.
+func refusesAll(cmd *actors.Command) bool {
+	if cmd.Outcome() != actors.Refused {
+		return false
+	}
+	switch cmd.Record().Refusal.Reason {
+	case event.RefusedKey, event.RefusedNonce, event.RefusedFrozen:
+		return true
+	}
+	return false
+}
+
+// Faulty returns the failure of ours with which an item of a batch was answered, for the log, and
+// its cause; nil: there is none.
+func (c *Call) Faulty() (f *Failure, cause error) {
+	if c.faulty == nil {
+		return nil, nil
+	}
+	return c.faulty.Failure, c.faulty.Cause
+}
