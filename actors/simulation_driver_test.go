@@ -65,6 +65,7 @@ type sim struct {
 
 	clients
 	faults
+	ownTokens uint64
 
 	mu       sync.Mutex // of what follows: goroutines that the clock wakes may come at once
 	parked   []*parked
@@ -120,6 +121,7 @@ type life struct {
 	answered  uint64            // highest sequence that it has answered with
 	// commands that were sent and not answered, by account; 0: by operators
 	open  map[uint32]int
+	own   map[uint32]*ownClient     // of accounts, by their ids
 	keys  map[string]*directory.Key // that handlers have looked up, by name
 	named []namedOrder              // that were sent with a client order id
 	tries map[string]try            // what was sent to the store without an answer, by kind of call

@@ -121,6 +121,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 		MinInterval: time.Duration(r.IntN(3)) * time.Second}
 	o.stepRows = pick(r, []int{1, 5, 40, committed.StepRows})
 	o.candles = 1 + r.IntN(5)
+	o.Limits.OwnBytes = pick(r, []int{0, 2_000, 20_000, 1 << 20})
 	o.Pairs[0].Fees = state.FeeRates{Maker: money.Rate(r.Uint32N(2e6)),
 		Taker: money.Rate(r.Uint32N(2e6))}
 	for i := range o.Pairs {
@@ -144,7 +145,8 @@ func (s *sim) start() {
 	s.begun++
 	l := &life{number: s.begun, applied: map[uint32]uint64{}, wallets: map[uint32]*wallet{},
 		open: map[uint32]int{},
-		keys: map[string]*directory.Key{}, tries: map[string]try{}, taken: map[uint32]uint64{},
+		keys: map[string]*directory.Key{}, own: map[uint32]*ownClient{},
+		tries: map[string]try{}, taken: map[uint32]uint64{},
 		tookOnce: map[simulation.KeyNonce]bool{}}
 	k := &link{Store: s.openStore(), s: s, l: l}
 	k.Store.BeforeSync, k.Store.BeforeHead = k.at("sync"), k.at("head")
@@ -300,6 +302,7 @@ func (s *sim) act(i int, r *rand.Rand) {
 			"check", "beat", "acquire", "client order", "filler"})
 	}
 	l, what := s.up(r), r.IntN(100)
+	s.ownClients(r, l)
 	switch {
 	case l == nil || what < 5:
 		s.say("action %d: steps", i)
@@ -496,6 +499,9 @@ func (s *sim) settle() {
 	}
 	err := s.atRest(l)
 	if err == nil {
+		err = l.ownClientsAtRest()
+	}
+	if err == nil {
 		err = s.checkStore(l)
 	}
 	if err != nil {
@@ -634,7 +640,9 @@ func mustHappen() []string {
 		"client order ids that only the store knows, sent again",
 		"cancel by client order id, accepted", "cancel by client order id, refused for not_open",
 		"cancel all of a side, accepted", "cancel all of a prefix, accepted",
-		"refused for price_band"}
+		"refused for price_band", "events of accounts", "clients of accounts, begun",
+		"clients of accounts, resumed", "clients of accounts, gone",
+		"events of accounts, told to those who come back"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())

@@ -44,7 +44,7 @@ type ownTold struct {
 type ownFeed struct {
 	account *state.Account
 	channel *actor.PID    // nil: the account has no subscriber
-	at      *list.Element // in idle or used
+	at      *list.Element // in idle or used; nil: the feed has ended
 	left    time.Time     // time at which the last subscriber left
 
 	last  uint64 // sequence of the account's newest event
@@ -111,6 +111,7 @@ func (s *ownFeeds) forget(now time.Time) {
 func (s *ownFeeds) end(f *ownFeed) {
 	s.bytes -= f.bytes
 	s.idle.Remove(f.at)
+	f.at = nil
 	delete(s.feeds, f.account.ID)
 }
 
@@ -168,6 +169,9 @@ const ownPlaces = 64
 
 // keep keeps an event for clients that come back, and forgets what is too much.
 func (s *ownFeeds) keep(f *ownFeed, x *OwnEvent) {
+	if f.at == nil { // an event of the same record took its room
+		return
+	}
 	size := x.size()
 	f.kept = append(f.kept, x)
 	f.bytes, s.bytes = f.bytes+size, s.bytes+size

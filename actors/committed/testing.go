@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"exchange/core/market"
+	"exchange/core/state"
 	"exchange/persistence"
 )
 
@@ -43,6 +44,16 @@ func Filled(c *Side) bool {
 // ReadNonces returns the number of keys whose nonces reads have used: for tests of package actors,
 // on its turn.
 func ReadNonces(c *Side) int { return len(c.readNonces) }
+
+// OpenRows returns the rows of an account's open orders, by their ids: for tests of package actors.
+func OpenRows(s *state.State, a *state.Account) map[uint64]Order {
+	rows := map[uint64]Order{}
+	for open := range a.Open.Newest() {
+		o, p, _ := s.OpenOrder(a, open.ID)
+		rows[open.ID] = openRow(a, o, p)
+	}
+	return rows
+}
 
 // SetSnapshots says when snapshots are due: for tests of package actors, on its turn.
 func SetSnapshots(c *Side, p SnapshotPolicy) { c.snapshot = p }
