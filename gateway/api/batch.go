@@ -151,7 +151,7 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 		c.FailWith(err)
 		return false
 	}
-	whole := false
+	whole, placed := false, placedBy(list)
 	for i, p := range prepared {
 		cmd := list[i]
 		if cmd != nil && !whole && refusesAll(cmd) {
@@ -164,12 +164,38 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 			}
 			continue
 		}
+		if placesOrder(cmd) {
+			placed = placed[1:]
+		}
+		p.call.later = placed
 		p.call.end(p.step, cmd, errs[i])
 		if f := p.call.Failure; f != nil && f.Ours {
 			c.faulty = p.call
 		}
 	}
 	return !whole
+}
+
+// placedBy returns the orders that some commands have placed, in their order.
+func placedBy(list []*actors.Command) (ids []uint64) {
+	for _, cmd := range list {
+		if placesOrder(cmd) {
+			ids = append(ids, cmd.Record().Order.ID)
+		}
+	}
+	return ids
+}
+
+// placesOrder reports whether a command has an outcome, and has placed an order.
+func placesOrder(cmd *actors.Command) bool {
+	if cmd == nil || cmd.Outcome() != actors.Accepted {
+		return false
+	}
+	switch cmd.Record().Kind {
+	case event.KindOrder, event.KindInstructed, event.KindStop:
+		return true
+	}
+	return false
 }
 
 // refusesAll reports whether a command was refused for its key, its nonce or its account: then all

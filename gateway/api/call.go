@@ -39,8 +39,9 @@ type Call struct {
 
 	wait     int // seconds until the client may try again, if it was throttled
 	aim      aim
-	batch    []*Call // its items, if it is one
-	faulty   *Call   // the last item with a failure of ours; nil: none
+	batch    []*Call  // its items, if it is one
+	later    []uint64 // of an item: orders that later items of its batch have placed
+	faulty   *Call    // the last item with a failure of ours; nil: none
 	api      *API
 	engine   *actors.Engine // of api
 	fields   []fieldError
@@ -61,7 +62,7 @@ func (c *Call) Reset() {
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
 	c.Status, c.Failure, c.Cause, c.api, c.engine = 200, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
-	c.aim, c.faulty, c.wait = aim{}, nil, 0
+	c.aim, c.later, c.faulty, c.wait = aim{}, nil, nil, 0
 	c.freeItems()
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"exchange/actors"
@@ -387,7 +388,7 @@ func (c *Call) notOpen() {
 	switch o, found, err := c.aimedAt(); {
 	case err != nil:
 		text = "Order is not open"
-	case !found:
+	case !found, slices.Contains(c.later, o.ID): // there was none when the wallet looked
 	case o.Status == trading.StatusDone:
 		text = "Order already done"
 	case o.Status == trading.StatusCancelled:
