@@ -115,7 +115,16 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 		b.free()
 		return
 	}
-	e.root.Send(b.list[0].account.Wallet, b)
+	if err := e.pass(b.list[0], b); err != nil {
+		b.free()
+		for i, c := range list {
+			if c != nil {
+				e.giveBack(c)
+				c.Free()
+				list[i], errs[i] = nil, err
+			}
+		}
+	}
 }
 
 // isNamedOrder reports whether the command is an order with a client order id.

@@ -79,11 +79,16 @@ func (e *Engine) SetTrading(key *directory.Key, nonce uint64, mode trading.SelfT
 // a KindSwitch.
 func (e *Engine) SetSwitch(key *directory.Key, nonce uint64, seconds uint32,
 	f CancelFilter) (*Command, error) {
+	return e.Do(NewSwitch(key, nonce, seconds, f))
+}
+
+// NewSwitch makes the command for a dead man's switch, which Do sends.
+func NewSwitch(key *directory.Key, nonce uint64, seconds uint32, f CancelFilter) *Command {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account, c.pair = key, key.Account, f.Pair
 	c.order.nonce, c.order.side, c.order.clientID = nonce, f.Side, f.Prefix
 	c.switching.seconds = seconds
-	return e.Do(c)
+	return c
 }
 
 // SwitchFires returns when a switch cancels that is due at a time, in Unix microseconds: later than
@@ -118,10 +123,15 @@ func NewCancel(key *directory.Key, nonce, order uint64, id event.ClientID) *Comm
 // CancelAll takes all open orders of the key's account back that pass a filter; as Place.
 // Command.Cancelled returns them. It is refused for RefusedNoOrders when there are none.
 func (e *Engine) CancelAll(key *directory.Key, nonce uint64, f CancelFilter) (*Command, error) {
+	return e.Do(NewCancelAll(key, nonce, f))
+}
+
+// NewCancelAll makes the command for cancels of all orders that pass a filter, which Do sends.
+func NewCancelAll(key *directory.Key, nonce uint64, f CancelFilter) *Command {
 	c := newCommand(kindCancelAll)
 	c.key, c.account, c.pair = key, key.Account, f.Pair
 	c.order.nonce, c.order.side, c.order.clientID = nonce, f.Side, f.Prefix
-	return e.Do(c)
+	return c
 }
 
 // Withdraw asks for money to leave; as Place. The record is a KindWithdrawal. It returns
@@ -169,14 +179,32 @@ func (e *Engine) Do(c *Command) (*Command, error) {
 		c.Free()
 		return nil, e.turnAway(err)
 	}
+	send := e.sendNamed
 	if !c.isNamedOrder() {
-		e.root.Send(c.account.Wallet, c)
-	} else if err := e.sendNamed(c); err != nil {
+		send = e.send
+	}
+	if err := send(c); err != nil {
 		e.giveBack(c)
 		c.Free()
 		return nil, err
 	}
 	return e.outcome(c)
+}
+
+// send brings a command into its wallet's mailbox. After an error no actor has seen it.
+func (e *Engine) send(c *Command) error { return e.pass(c, c) }
+
+// pass brings a message into the mailbox of a command's wallet, through the command's gate.
+func (e *Engine) pass(c *Command, message any) error {
+	to, gate := c.account.Wallet, c.gate
+	if gate == nil {
+		e.root.Send(to, message)
+		return nil
+	}
+	if !gate.Pass(func() { e.root.Send(to, message) }) {
+		return ErrDropped
+	}
+	return nil
 }
 
 // outcome waits for the answer to a command that was sent.

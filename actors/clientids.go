@@ -17,7 +17,7 @@ func (e *Engine) sendNamed(c *Command) error {
 	pending, err := e.look(c)
 	defer pending.End()
 	if err == nil {
-		e.root.Send(c.account.Wallet, c)
+		err = e.send(c)
 	}
 	return err
 }

@@ -39,9 +39,25 @@ type Command struct {
 	lowering bool          // KindAmended: it is known to lower its order's amount alone
 	admitted bool          // holds a slot of admission, given back at release
 	unasked  bool          // no handler waits for its answer: it fires a switch
+	gate     Gate          // through which it goes to its wallet; nil: there is none
 	round    uint64        // of its look for a client order id, left at release; 0: there was none
 	reply    chan struct{} // capacity 1, so an answer never waits
 	timer    *time.Timer   // of the handler's wait
+}
+
+// A Gate stands before the wallets of commands. A transport that lets the next command of a client
+// go when the one before has reached its wallet has one, or one that may have to stop commands.
+type Gate interface {
+	// Pass calls give, which brings a command into its wallet's mailbox and does not wait, or
+	// returns false: then the command is dropped.
+	Pass(give func()) bool
+}
+
+// Through has the command go to its wallet through a gate. Do or DoAll follow; a batch goes through
+// the gate of its first command.
+func (c *Command) Through(g Gate) *Command {
+	c.gate = g
+	return c
 }
 
 // A request is the wish of a command, and its author. Its handler fills it in.

@@ -159,6 +159,7 @@ var (
 	ErrNotQuiet    = errors.New("the commands in flight did not come to their end in time")
 	ErrPaused      = errors.New("the books are being compared, for a moment")
 	ErrMaintenance = errors.New("the exchange is in maintenance")
+	ErrDropped     = errors.New("the client's socket was ended by another one")
 	ErrNoMail      = errors.New(
 		"without a mail server no code could be mailed that confirms a withdraw")
 	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")

@@ -64,14 +64,15 @@ func (w *wallet) decide(c *Command) {
 	w.actOrWait(c)
 }
 
-// admits takes the nonce of a command. It returns 0, or why the key may do nothing now. An operator
+// admits takes the nonce of a command, unless it is 0: a login stands for it, which no one can play
+// again. It returns 0, or why the key may do nothing now. An operator
 // has no key, and may act for a frozen account.
 func (w *wallet) admits(c *Command) (reason uint8) {
 	switch {
 	case c.key == nil:
 	case c.key.Revoked():
 		return event.RefusedKey // its nonce counts no more, on both sides
-	case !w.takeNonce(c.key, c.order.nonce):
+	case c.order.nonce != 0 && !w.takeNonce(c.key, c.order.nonce):
 		return event.RefusedNonce
 	case w.frozen:
 		return event.RefusedFrozen
@@ -209,7 +210,7 @@ func (w *wallet) read(r *committed.Read) {
 	switch {
 	case key.Revoked():
 		r.Err = committed.ErrKeyRevoked
-	case !w.takeNonce(key, nonce):
+	case nonce != 0 && !w.takeNonce(key, nonce): // 0: a login stands for it
 		r.Err = &committed.NonceError{Last: w.lastNonce(key.Number)}
 	default:
 		if !r.IsNamed() {

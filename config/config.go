@@ -210,6 +210,7 @@ type Stream struct {
 	StallMs               int
 	IntervalMs            int
 	BBOIntervalMs         int
+	OrdersInFlight        int
 	OwnBytes              int
 	PingIntervalMs        int
 	PingTimeoutMs         int

@@ -54,6 +54,13 @@ var streamOptions = []Option{
 		at: func(c *Config) any { return &c.Stream.BBOIntervalMs },
 	},
 	{
+		Key: "stream.orders_in_flight", Default: "64", min: 1, max: 10_000,
+		Brief: "commands of one socket that have no answer",
+		Help: `How many orders, cancels and other commands one socket may have on their way. Further ones wait, at most 64 of them; beyond
+			these the server reads nothing more from the socket until one has its answer. limits.in_flight_per_account holds, too.`,
+		at: func(c *Config) any { return &c.Stream.OrdersInFlight },
+	},
+	{
 		Key: "stream.own_bytes", Default: "268435456", min: 0, max: 1 << 40,
 		Brief: "what is kept of accounts' events, in bytes",
 		Help: `How much of what happened to accounts is kept in memory, so that clients of the event own that lost their connection go on

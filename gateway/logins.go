@@ -52,6 +52,23 @@ func (g guard) Read(c *api.Call, key *directory.Key) (wait int) {
 	return g.count(c, &g.limits.reads, uint64(key.Number))
 }
 
+// Permit implements stream.Guard.
+func (g guard) Permit(c *api.Call, o *api.Operation) bool {
+	_, ok := g.limits.permit(c, o, g.now())
+	return ok
+}
+
+// Report implements stream.Guard.
+func (g guard) Report(c *api.Call, event string) {
+	f, cause := c.Failure, c.Cause
+	if f == nil || !f.Ours {
+		f, cause = c.Faulty()
+	}
+	if f != nil {
+		g.reports.ofStream(event, f, cause)
+	}
+}
+
 // prove returns the key that a proof is of, or why it is of none.
 func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.Key,
 	*api.Failure) {

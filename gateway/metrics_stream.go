@@ -14,6 +14,8 @@ var (
 		"Requests of polling clients that wait for something to say.")
 	streamSubscriptions = describe("stream_subscriptions",
 		"Subscribers by kind of channel, each pair and timeframe counted.", "channel")
+	streamCommands = describe("stream_commands_total",
+		"Orders, cancels and other commands over sockets that were answered.")
 	streamLogins     = describe("stream_logins", "Clients of the event stream that are logged in.")
 	streamHandshakes = describe("stream_handshakes_total", "Sessions that were opened.")
 	streamRefused    = describe("stream_refused_total",
@@ -39,6 +41,7 @@ var (
 )
 
 var streamFamilies = []family{streamSessions, streamPolls, streamSubscriptions, streamLogins,
+	streamCommands,
 	streamHandshakes,
 	streamRefused, streamClosed, streamPackets, streamWrites,
 	streamBytes, streamQueued, streamUnits, streamDropped, streamResyncs}
@@ -52,6 +55,7 @@ func (s sink) stream(server socketio.Stats, hub stream.Stats) {
 		s.gauge(streamSubscriptions, float64(n), kind)
 	}
 	s.gauge(streamLogins, float64(hub.Logins))
+	s.counter(streamCommands, hub.Commands)
 	s.counter(streamHandshakes, server.Handshakes)
 	for text, n := range server.Refused {
 		if text != "" {

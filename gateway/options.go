@@ -70,6 +70,8 @@ type StreamOptions struct {
 	Interval time.Duration
 	// the same of bbo
 	BBOInterval time.Duration
+	// most commands of one client that have no answer
+	OrdersInFlight int
 }
 
 // DefaultProbeRate is the rate of probes, and DefaultDocsRate the rate of the API's pages in bytes.

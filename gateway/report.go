@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/api"
 )
 
 // Answers that are failures of ours (Failure.Ours) carry an X-Request-Id. The log has that id with
@@ -55,16 +57,28 @@ func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, too
 	more ...any) (id string) {
 	id = requestID()
 	ctx.Response.Header.Set("X-Request-Id", id)
+	s.write(status, []any{"request", id, "method", string(ctx.Method()), "route", route, "path",
+		string(ctx.Path()), "status", status, "took", time.Duration(took)}, more)
+	return id
+}
+
+// ofStream logs a failure that answers an event of the stream.
+func (s *reports) ofStream(event string, f *api.Failure, cause error) {
+	s.write(f.Status, []any{"event", event, "status", f.Status, "failure", f.Name},
+		[]any{"error", cause})
+}
+
+// write logs a failure with its attributes, and those of more that are not empty, unless too many
+// were logged in this second.
+func (s *reports) write(status int, attributes, more []any) {
 	l := &s.unavailable
 	if status == fasthttp.StatusInternalServerError {
 		l = &s.errors // a stalled store must not hide a fault of the program
 	}
 	ok, left := l.next(s.now())
 	if !ok {
-		return id
+		return
 	}
-	attributes := []any{"request", id, "method", string(ctx.Method()), "route", route, "path",
-		string(ctx.Path()), "status", status, "took", time.Duration(took)}
 	for i := 0; i+1 < len(more); i += 2 {
 		if more[i+1] != nil && more[i+1] != "" {
 			attributes = append(attributes, more[i], more[i+1])
@@ -74,7 +88,6 @@ func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, too
 		attributes = append(attributes, slog.Int("not_logged_before", left))
 	}
 	s.log.Error("a request failed", attributes...)
-	return id
 }
 
 func requestID() string {

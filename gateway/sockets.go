@@ -52,7 +52,7 @@ func (m *mount) newSockets(e *actors.Engine) *sockets {
 	o := &m.opts.Stream
 	s := &sockets{hub: stream.New(e,
 		stream.Options{Interval: o.Interval, BBOInterval: o.BBOInterval,
-			QueueBytes: o.QueueBytes, Guard: guard{m.edge}}),
+			QueueBytes: o.QueueBytes, Guard: guard{m.edge}, OrdersInFlight: o.OrdersInFlight}),
 		server: socketio.New(socketio.Options{
 			Log: m.log, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
 			MaxPayload:  m.opts.BodyBytes,

@@ -147,6 +147,9 @@ func (c *Call) prepareItem() (*step, *actors.Command) {
 // a whole, because it was not admitted, or the wallet did not take its nonce.
 func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool {
 	errs := make([]error, len(list))
+	for _, cmd := range list {
+		cmd.Through(c.Gate) // the first ones may come to nothing
+	}
 	if err := c.engine.DoAll(list, errs); err != nil {
 		c.FailWith(err)
 		return false

@@ -32,6 +32,7 @@ type Call struct {
 	Key     *directory.Key // of a private call; nil: a public call
 	Nonce   uint64         // of a private call
 	Address uint64         // of a public call's client, as limits count addresses
+	Gate    actors.Gate    // before the wallet of a command; nil: there is none
 
 	Status  int      // of the answer, in the numbers of HTTP
 	Failure *Failure // the newest failure that the call was answered with; nil: none
@@ -62,7 +63,7 @@ func (c *Call) Reset() {
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
 	c.Status, c.Failure, c.Cause, c.api, c.engine = 200, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
-	c.aim, c.later, c.faulty, c.wait = aim{}, nil, nil, 0
+	c.aim, c.later, c.faulty, c.wait, c.Gate = aim{}, nil, nil, 0, nil
 	c.freeItems()
 }
 

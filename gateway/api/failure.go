@@ -166,7 +166,7 @@ func FailureOf(err error) *Failure {
 	switch {
 	case errors.Is(err, committed.ErrNonce):
 		return WrongNonce
-	case errors.Is(err, committed.ErrKeyRevoked):
+	case errors.Is(err, committed.ErrKeyRevoked), errors.Is(err, actors.ErrDropped):
 		return Unauthenticated
 	case errors.Is(err, actors.ErrPaused):
 		return Paused

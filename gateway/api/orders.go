@@ -54,8 +54,13 @@ func (c *Call) carryOut(s *step) {
 	if cmd == nil {
 		return
 	}
-	cmd, err := c.engine.Do(cmd)
+	cmd, err := c.do(cmd)
 	c.end(s, cmd, err)
+}
+
+// do sends a command, and waits for its outcome.
+func (c *Call) do(cmd *actors.Command) (*actors.Command, error) {
+	return c.engine.Do(cmd.Through(c.Gate))
 }
 
 // end answers for a command that has ended, and frees it, or for one without an outcome.
@@ -423,7 +428,7 @@ func (c *Call) cancelAllOrders() {
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.CancelAll(c.Key, c.Nonce, f)
+	cmd, err := c.do(actors.NewCancelAll(c.Key, c.Nonce, f))
 	switch {
 	case err != nil:
 		c.commandFailed(err, event.ClientID{})

@@ -25,7 +25,7 @@ func (c *Call) cancelAfter() {
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.SetSwitch(c.Key, c.Nonce, seconds, f)
+	cmd, err := c.do(actors.NewSwitch(c.Key, c.Nonce, seconds, f))
 	if err != nil {
 		c.settingUnknown(err, "GET /api/v1/order-cancel-after/ shows what is set.")
 		return

@@ -42,6 +42,7 @@ type session struct {
 	posting   bool  // a POST is not answered yet
 	held      bool  // the owner needs the connection
 
+	resting bool // a hook waits for something else than the client, and no pong is read
 	excused bool // progress was set once although the client read nothing
 
 	// Times at which something is due; 0: never.
@@ -152,7 +153,11 @@ func (x *session) schedule() {
 		return
 	}
 	next := int64(0)
-	for _, at := range [...]int64{x.pingAt, x.pongBy, x.connectBy, x.noopAt, x.partialBy,
+	pongBy := x.pongBy
+	if x.resting {
+		pongBy = 0
+	}
+	for _, at := range [...]int64{x.pingAt, pongBy, x.connectBy, x.noopAt, x.partialBy,
 		x.stalledAt()} {
 		if at != 0 && (next == 0 || at < next) {
 			next = at
@@ -183,7 +188,7 @@ func (x *session) wake() {
 	switch {
 	case x.closed.Load():
 		return
-	case due(x.pongBy):
+	case due(x.pongBy) && !x.resting:
 		x.endFor(PingTimeout)
 	case due(x.connectBy):
 		x.endFor(ConnectTimeout)
@@ -207,7 +212,7 @@ func (x *session) wake() {
 // overdue ends a session whose pong did not come in time. The wheel does so too, but may be late by
 // a tick. mu is held.
 func (x *session) overdue() {
-	if x.pongBy != 0 && x.pongBy <= x.server.now() {
+	if x.pongBy != 0 && !x.resting && x.pongBy <= x.server.now() {
 		x.endFor(PingTimeout)
 	}
 }
@@ -218,6 +223,16 @@ func (x *session) pong() {
 	defer x.mu.Unlock()
 	if x.pongBy != 0 {
 		x.pongBy, x.pingAt = 0, x.server.now()+int64(x.server.opts.PingInterval)
+		x.schedule()
+	}
+}
+
+// rest stops the wait for a pong, or has it begin anew.
+func (x *session) rest(on bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.resting = on; x.pongBy != 0 && !on {
+		x.pongBy = x.server.now() + int64(x.server.opts.PingTimeout)
 		x.schedule()
 	}
 }

@@ -31,6 +31,7 @@
 //	payload.go  the frames of events
 //	shard.go    a goroutine with its clients, and its flush
 //	client.go   one client: its channels, its requests and their answers
+//	orders.go   orders over the socket
 //	early.go    frames of one client that wait for the answer to a name of a whole family
 //	login.go    the right of a socket to act for an account
 //	logins.go   how a socket gets it, and all that have it

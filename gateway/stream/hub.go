@@ -33,6 +33,8 @@ type Options struct {
 	QueueBytes int
 	// Guard lets clients log in. nil: none may.
 	Guard Guard
+	// OrdersInFlight is the most commands of a client that have no answer. Default 64.
+	OrdersInFlight int
 }
 
 // A Hub has the channels of one engine.
@@ -57,6 +59,7 @@ type counts struct {
 	subscriptions [families]atomic.Int64
 	units         atomic.Uint64
 	resyncs       atomic.Uint64
+	commands      atomic.Uint64
 	own           atomic.Int64 // clients that get own events
 }
 
@@ -65,6 +68,7 @@ func New(e *actors.Engine, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
 	o.BBOInterval = cmp.Or(o.BBOInterval, 10*time.Millisecond)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
+	o.OrdersInFlight = cmp.Or(o.OrdersInFlight, 64)
 	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
 	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
@@ -181,6 +185,10 @@ func (c *client) asks(e *socketio.Event) {
 		c.subscribesOwn(e)
 	case "own.unsubscribe":
 		c.unsubscribesOwn(e)
+	default:
+		if o := commands[e.Name]; o != nil {
+			c.orders(o, e)
+		}
 	}
 }
 

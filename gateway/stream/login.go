@@ -143,10 +143,7 @@ func acknowledgement(c *api.Call, wait int) []byte {
 	body, _ := c.Body()
 	b := strconv.AppendInt([]byte(`{"status":`), int64(c.Status), 10)
 	b = append(append(b, `,"body":`...), body...)
-	if wait == 0 && c.Failure != nil {
-		wait = c.Failure.RetryAfter
-	}
-	if wait > 0 {
+	if wait = max(wait, c.RetryAfter()); wait > 0 {
 		b = strconv.AppendInt(append(b, `,"retry_after":`...), int64(wait), 10)
 	}
 	return append(b, '}')

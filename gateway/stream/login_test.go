@@ -308,3 +308,13 @@ func TestALoginEndsWhatASilentClientHears(t *testing.T) {
 	}
 	l.mu.Unlock()
 }
+
+func (testGuard) Permit(c *api.Call, o *api.Operation) bool {
+	f, about := o.Refusal(c.Key)
+	if f != nil {
+		c.Fail(f, about)
+	}
+	return f == nil
+}
+
+func (testGuard) Report(*api.Call, string) {}

@@ -26,6 +26,11 @@ type Guard interface {
 	Login(c *api.Call, from netip.Addr, p *Proof) (wait int)
 	// Read takes a token of a key's private reads, or answers the call.
 	Read(c *api.Call, key *directory.Key) (wait int)
+	// Permit reports whether the call's key may use an operation now, and takes its tokens. False:
+	// the call is answered.
+	Permit(c *api.Call, o *api.Operation) bool
+	// Report logs an answer that is, or has, a failure of ours; event is the client's.
+	Report(c *api.Call, event string)
 }
 
 // A Proof is a client's proof that it has the secret of a key: the signature of a challenge.

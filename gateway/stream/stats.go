@@ -9,13 +9,15 @@ type Stats struct {
 	Units   uint64
 	Logins  int    // at present
 	Resyncs uint64 // books that replaced differences for slow clients
+	// orders, cancels and the like that were answered
+	Commands uint64
 }
 
 // Stats returns the counts. Any goroutine may call it.
 func (h *Hub) Stats() Stats {
 	s := Stats{clients: h.counts.clients.Load(), Subscriptions: map[string]int64{},
 		Units: h.counts.units.Load(), Resyncs: h.counts.resyncs.Load(),
-		Logins: h.logins.count()}
+		Logins: h.logins.count(), Commands: h.counts.commands.Load()}
 	for f := range families {
 		s.Subscriptions[f.label()] += h.counts.subscriptions[f].Load()
 	}

@@ -1,0 +1,207 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/actors"
+	"exchange/core/event"
+)
+
+// loggedIn returns a client of the stream that is logged in with the key of an account.
+func (h *harness) loggedIn(account string) *polled {
+	h.t.Helper()
+	p := h.polled(streamPath)
+	if got := p.logsIn("key-"+account, "secret-"+account); !strings.HasPrefix(got,
+		`{"status":200,`) {
+		h.t.Fatal(got)
+	}
+	p.heard = ""
+	return p
+}
+
+// jsonOf is a form as an object of texts.
+func jsonOf(form string) string {
+	fields := map[string]string{}
+	for pair := range strings.SplitSeq(form, "&") {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			fields[name] = value
+		}
+	}
+	b, _ := json.Marshal(fields)
+	return string(b)
+}
+
+func TestASocketIsAnsweredAsARequestIs(t *testing.T) {
+	h := traded(t)
+	p := h.loggedIn("bob")
+	for _, c := range [][2]string{
+		{"order", order("buy", "BTC_USDT", "1", "7")},
+		{"order", order("buy", "BTC_USDT", "1", "7") + "&time_in_force=fok"},
+		{"order", order("buy", "BTC_USDT", "x", "7")},
+		{"order", order("buy", "BTC_USDT", "1000", "1000000")},
+		{"order", ""},
+		{"order-test", order("buy", "BTC_USDT", "1", "7")},
+		{"order-test", "type=buy"},
+		{"order-amend", "order=999&price=1"},
+		{"order-cancel", "order=999"},
+		{"order-cancel", "client_order_id=none"},
+		{"order-cancel-all", ""},
+		{"order-cancel-all", "all=1"},
+		{"order-cancel-after", "timeout=0"},
+		{"order-cancel-after", "timeout=1"},
+		{"order-batch", `orders=[{"do":"cancel","order":999},{"do":"place"}]`},
+		{"order-batch", ""},
+	} {
+		args := "," + jsonOf(c[1])
+		if c[1] == "" {
+			args = ""
+		}
+		rest := h.post("bob", "/api/v1/"+c[0]+"/", c[1])
+		want := fmt.Sprintf(`{"status":%d,"body":%s}`, rest.status, masked(rest.body))
+		if c[0] == "order-cancel-all" && c[1] == "all=1" {
+			want = `{"status":200,"body":{"orders":[]}}`
+		}
+		if got := masked(p.asks(c[0], args)); got != want {
+			t.Errorf("%s %s:\n%s, by a request\n%s", c[0], c[1], got, want)
+		}
+	}
+}
+
+func TestASocketNeedsALoginAndThePermissionForOrders(t *testing.T) {
+	h := traded(t)
+	h.key("bob", "reader", event.PermissionRead)
+	p := h.polled(streamPath)
+	args := "," + jsonOf(order("buy", "BTC_USDT", "1", "7"))
+	if got := p.asks("order", args); got !=
+		`{"status":401,"body":{"detail":"This socket is not logged in."}}` {
+		t.Error(got)
+	}
+	p.logsIn("key-reader", "secret-reader")
+	if got := p.asks("order", args); got !=
+		`{"status":403,"body":{"detail":"This key lacks the permission trade."}}` {
+		t.Error(got)
+	}
+	for _, args := range []string{`,7`, `,[]`, `,{"a":1,"a":2}`, `,"order"`, `,null`,
+		`,{"order":{"_placeholder":true,"num":0}}`} {
+		q := h.loggedIn("bob")
+		if got := q.asks("order-cancel", args); !strings.HasPrefix(got, `{"status":400,`) {
+			t.Errorf("%s: %s", args, got)
+		}
+	}
+	frozen := h.loggedIn("bob")
+	if _, err := h.engine.Freeze("test", "bob", true); err != nil {
+		t.Fatal(err)
+	}
+	frozen.hears(`42["login.end",{"detail":"The account is frozen."}]`)
+	if got := frozen.asks("order", args); !strings.HasPrefix(got, `{"status":40`) {
+		t.Error(got)
+	}
+}
+
+func TestOrdersOfASocketUseNoNonce(t *testing.T) {
+	h := traded(t)
+	p := h.loggedIn("bob")
+	args := "," + jsonOf(order("buy", "BTC_USDT", "1", "7"))
+	for range 3 {
+		if got := p.asks("order", args); !strings.HasPrefix(got, `{"status":201,`) {
+			t.Fatal(got)
+		}
+	}
+	last := h.nonces["bob"]
+	form := order("buy", "BTC_USDT", "1", "7")
+	again := h.do("POST", "/api/v1/order/", formType, form, signed("bob", last, form)...)
+	if want := fmt.Sprintf(`{"detail":"Wrong Nonce","code":"nonce","last":%d}`, last); again.
+		status != 401 || again.body != want {
+		t.Errorf("%d %s, want %s", again.status, again.body, want)
+	}
+	if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := h.do("POST", "/api/v1/order/", formType, form, signed("bob", 0, form)...); a.status !=
+		401 {
+		t.Errorf("a request with nonce 0 is answered with %d", a.status)
+	}
+}
+
+// Commands that come together reach the wallet in their order, more than may be in flight, and each
+// has its answer.
+func TestCommandsOfASocketKeepTheirOrder(t *testing.T) {
+	h := traded(t)
+	p := h.loggedIn("bob")
+	var packets []string
+	const n = 120
+	for i := range n {
+		packets = append(packets, fmt.Sprintf(`42%d["order",%s]`, 1000+i,
+			jsonOf(order("buy", "BTC_USDT", fmt.Sprintf("0.%03d", i+1), "7"))))
+	}
+	p.say(strings.Join(packets, "\x1e"))
+	last := 0
+	for i := range n {
+		head := fmt.Sprintf("43%d[", 1000+i)
+		p.hears(head)
+		_, rest, _ := strings.Cut(p.heard, "\n")
+		p.heard = strings.Replace(p.heard, "\n", "", 1)
+		var a struct {
+			Status int
+			Body   struct {
+				OID    int     `json:"oid"`
+				Amount float64 `json:"amount"`
+			}
+		}
+		if err := json.NewDecoder(strings.NewReader(rest)).Decode(&a); err != nil ||
+			a.Status != 201 {
+			t.Fatalf("order %d: %v %.200s", i, err, rest)
+		}
+		if a.Body.OID <= last || a.Body.Amount != float64(i+1)/1000 {
+			t.Fatalf("order %d is %+v, behind %d", i, a, last)
+		}
+		last = a.Body.OID
+	}
+}
+
+// While the store hangs, the outcome of what is in flight is unknown in time, and the rest is
+// refused; when it goes on, the socket is as before. Its heartbeat has stood still meanwhile.
+func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testing.T) {
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Timing.Stall, o.Timing.Request = time.Minute, 300*time.Millisecond
+	})
+	h.tune = func(o *Options) {
+		o.Stream.OrdersInFlight, o.Stream.PingInterval, o.Stream.PingTimeout = 4,
+			50*time.Millisecond, 200*time.Millisecond
+		o.Stream.MessagesPerSecond = -1
+	}
+	h.close()
+	h.start()
+	p := h.loggedIn("alice")
+	release := store.block()
+	var packets []string
+	for i := range 90 {
+		packets = append(packets, fmt.Sprintf(`42%d["order",%s]`, 1000+i,
+			jsonOf(order("buy", "BTC_USDT", "1", "1"))))
+	}
+	said := make(chan answer, 1)
+	go func() { said <- h.do("POST", p.path, "text/plain", strings.Join(packets, "\x1e")) }()
+	for began := time.Now(); !strings.Contains(p.heard, `"code":"outcome_unknown"`) ||
+		time.Since(began) < 500*time.Millisecond; { // longer than a pong may take
+		a := h.do("GET", p.path, "", "") // pings have no answer: the POST before is not taken yet
+		if a.status != 200 {
+			t.Fatalf("%d %s, after %s", a.status, a.body, p.heard)
+		}
+		p.heard += "\x1e" + a.body
+	}
+	release()
+	if a := <-said; a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	p.say("3")
+	p.hears("431089[")
+	p.heard = ""
+	if got := p.asks("order-cancel-all", `,{"all":1}`); !strings.HasPrefix(got,
+		`{"status":200,`) {
+		t.Error(got)
+	}
+}
