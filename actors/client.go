@@ -74,10 +74,10 @@ func (e *Engine) SetTrading(key *directory.Key, nonce uint64, mode trading.SelfT
 	return e.Do(c)
 }
 
-// SetSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter when
+// setSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter when
 // the seconds are over without another call. 0 seconds disarm it. Otherwise as Place. The record is
 // a KindSwitch.
-func (e *Engine) SetSwitch(key *directory.Key, nonce uint64, seconds uint32,
+func (e *Engine) setSwitch(key *directory.Key, nonce uint64, seconds uint32,
 	f CancelFilter) (*Command, error) {
 	return e.Do(NewSwitch(key, nonce, seconds, f))
 }

@@ -329,7 +329,7 @@ func (s *sim) drawChange(r *rand.Rand, l *life, q *played) func() (*Command, err
 	q.arms, q.filter = true, drawFilter(r, e)
 	q.seconds = pick(r, []uint32{0, 5, 5, 5, 6, 60, 86400})
 	q.what = fmt.Sprintf("a switch in %d s%s", q.seconds, filterText(q.filter))
-	return func() (*Command, error) { return e.SetSwitch(q.key, q.nonce, q.seconds, q.filter) }
+	return func() (*Command, error) { return e.setSwitch(q.key, q.nonce, q.seconds, q.filter) }
 }
 
 // drawOrder returns an order, often with instructions. Now and then it has a client order id: one

@@ -40,7 +40,7 @@ func (g *clocked) later(d time.Duration) { g.ahead.Add(int64(d)) }
 func (g *gated) arming(seconds uint32, f CancelFilter) func() (*Command, error) {
 	g.nonce++
 	nonce := g.nonce
-	return func() (*Command, error) { return g.e.SetSwitch(g.key, nonce, seconds, f) }
+	return func() (*Command, error) { return g.e.setSwitch(g.key, nonce, seconds, f) }
 }
 
 // arm sets the key's switch, and returns when it is due.
@@ -220,7 +220,7 @@ func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
 			event.AllPermissions, nil))
 		another := g.e.Key([]byte("another-key"))
 		g.arm(10, CancelFilter{Side: trading.Buy})
-		must[*Command](t)(g.e.SetSwitch(another, 1, 20, CancelFilter{})).Free()
+		must[*Command](t)(g.e.setSwitch(another, 1, 20, CancelFilter{})).Free()
 		if n := len(g.armedSwitches()); n != 2 {
 			t.Errorf("%d switches are armed", n)
 		}

@@ -320,7 +320,7 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 		ConnectionsPerAddress: s.ConnectionsPerAddress,
 		MessagesPerSecond:     s.MessagesPerSecond, QueueBytes: s.QueueBytes,
 		Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),
-		BBOInterval:  config.Ms(s.BBOIntervalMs), OrdersInFlight: s.OrdersInFlight,
+		BBOInterval: config.Ms(s.BBOIntervalMs), OrdersInFlight: s.OrdersInFlight,
 		PingInterval: config.Ms(s.PingIntervalMs), PingTimeout: config.Ms(s.PingTimeoutMs)}
 	version := buildVersion()
 	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}

@@ -109,9 +109,9 @@ func (e *Event) ack(frames []byte) error {
 	return e.socket.sendKeep(frames)
 }
 
-// AppendAck acknowledges the event with one argument in JSON, as it is. It appends the frame to dst,
-// for Socket.Deliver, and nothing if the client waits for none or was given one. Any goroutine may
-// call it, even after the hook has returned.
+// AppendAck acknowledges the event with one argument in JSON, as it is. It appends the frame to
+// dst, for Socket.Deliver, and nothing if the client waits for none or was given one. Any goroutine
+// may call it, even after the hook has returned.
 func (e *Event) AppendAck(dst, json []byte) []byte {
 	if e.id < 0 || e.acked.Swap(true) {
 		return dst
@@ -286,9 +286,9 @@ func (s *Socket) disconnect() {
 	}
 }
 
-// Rest runs a function of a hook that waits for something else than the client. The heartbeat stands
-// still meanwhile: the server reads no pong, so the wait must not count as the client's silence. The
-// caller bounds the wait.
+// Rest runs a function of a hook that waits for something else than the client. The heartbeat
+// stands still meanwhile: the server reads no pong, so the wait must not count as the client's
+// silence. The caller bounds the wait.
 func (s *Socket) Rest(wait func()) {
 	x := s.session
 	x.rest(true)
