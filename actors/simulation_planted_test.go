@@ -18,7 +18,7 @@ import (
 type plantedFault struct{ name, file, old, new string }
 
 // plantedFaults are all that the simulation must find.
-var plantedFaults = slices.Concat(plainFaults, specialFaults, batchFaults)
+var plantedFaults = slices.Concat(plainFaults, specialFaults, batchFaults, ownFaults)
 
 // plainFaults are planted in everything but orders with instructions.
 var plainFaults = []plantedFault{
