@@ -103,9 +103,7 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 				defer pending.End()
 			}
 			if failed != nil {
-				e.giveBack(c)
-				c.Free()
-				list[i], errs[i] = nil, failed
+				e.drop(list, errs, i, failed)
 				continue
 			}
 		}
@@ -119,12 +117,17 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 		b.free()
 		for i, c := range list {
 			if c != nil {
-				e.giveBack(c)
-				c.Free()
-				list[i], errs[i] = nil, err
+				e.drop(list, errs, i, err)
 			}
 		}
 	}
+}
+
+// drop takes an admitted command that no actor has seen out of a list.
+func (e *Engine) drop(list []*Command, errs []error, i int, err error) {
+	e.giveBack(list[i])
+	list[i].Free()
+	list[i], errs[i] = nil, err
 }
 
 // isNamedOrder reports whether the command is an order with a client order id.

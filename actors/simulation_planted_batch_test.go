@@ -30,9 +30,8 @@ var batchFaults = []plantedFault{
 			"				defer e.Announce(c.account.ID, c.order.clientID).End()\n" +
 			"			}\n"},
 	{"a command of a batch whose look fails keeps its slot", "actors/batch.go",
-		"				e.giveBack(c)\n				c.Free()\n				list[i]",
-		"				if !FAULT {\n					e.giveBack(c)\n				}\n" +
-			"				c.Free()\n				list[i]"},
+		"	e.giveBack(list[i])\n	list[i].Free()\n",
+		"	if !FAULT {\n		e.giveBack(list[i])\n	}\n	list[i].Free()\n"},
 	{"a batch takes one slot", "actors/admission.go",
 		"	account := list[0].account\n",
 		"	account := list[0].account\n	if FAULT {\n		n = 1\n	}\n"},
