@@ -36,7 +36,23 @@ func (x *change) faults(a *amendRequest, p *directory.Pair) (list []Fault) {
 	} else if x.stop.Rests && x.is.OCO.Trigger >= x.price {
 		note("price", "It must be above oco_trigger_price.")
 	}
-	return x.restingFaults(a, list)
+	return x.ocoFaults(a, x.restingFaults(a, list))
+}
+
+// ocoFaults adds what an order cannot become while it waits with its other half: that has no end,
+// and without a price of its own it takes at once.
+func (x *change) ocoFaults(a *amendRequest, list []Fault) []Fault {
+	if !x.stop.Rests {
+		return list
+	}
+	if a.ExpireUs != 0 {
+		list = append(list, Fault{"expire_time", "Not possible with oco_trigger_price."})
+	}
+	if (a.PostOnly || a.Slide) && x.is.OCO.Price == 0 {
+		list = append(list, Fault{"post_only",
+			"Not possible with oco_trigger_price without oco_price."})
+	}
+	return list
 }
 
 // amountFault checks a new amount. One that ends the order may be too small for an order.

@@ -149,7 +149,8 @@ func (c *Call) ruleTrigger(i *intent, side trading.Side) {
 	}
 }
 
-// ruleOCO notes an order that cannot have another half.
+// ruleOCO notes an order that cannot have another half. One without a price of its own takes at
+// once, so it would only be cancelled if it might not take.
 func (c *Call) ruleOCO(i *intent, side trading.Side) {
 	if i.good(ocoPrice) && !i.has(ocoTriggerPrice) {
 		c.bad("oco_price", notWithout("oco_trigger_price"))
@@ -166,6 +167,12 @@ func (c *Call) ruleOCO(i *intent, side trading.Side) {
 		c.bad("oco_trigger_price", notWith("time_in_force", i.force.String()))
 	case i.trigger != 0:
 		c.bad("oco_trigger_price", notWith("trigger_price", ""))
+	case i.has(ocoPrice):
+		return
+	case i.postOnly:
+		c.bad(c.sentAs(postOnly), notWith("oco_trigger_price", "without oco_price"))
+	case i.force == forcePO:
+		c.bad(c.sentAs(timeInForce), notWith("oco_trigger_price", "without oco_price"))
 	default:
 		return
 	}

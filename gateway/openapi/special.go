@@ -57,7 +57,8 @@ func instructionProperties() []property {
 			"when the price falls to it, what is left of the order leaves the book and enters "+
 			"again at oco_price. So one order is take-profit and stop-loss.", "48000")},
 		{name: "oco_price", schema: decimalSchema("The limit from then on. Without it the order "+
-			"is an ioc, with the pair's stop_collar below oco_trigger_price.", "47500")},
+			"is an ioc, with the pair's stop_collar below oco_trigger_price, so the order cannot "+
+			"be post_only.", "47500")},
 		{name: "self_trade", schema: choiceSchema("string", "What happens where the order meets "+
 			"one of the account's own. none: they trade. cancel_newest: this order ends there. "+
 			"cancel_oldest: the other one is cancelled. cancel_both: both. Without it the "+
