@@ -15,6 +15,6 @@
 //	batch.go       several orders in one request
 //	special.go     orders with instructions: their operations and shapes
 //	failures.go    failures of an operation, and their examples
-//	pages.go       the document and the page as files, in several codings
+//	pages.go       the document and the page as files, in several codings; sign.js is one of them
 //	testing.go     for tests of other packages
 package openapi

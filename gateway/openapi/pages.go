@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"fmt"
 	"slices"
 	"sync"
@@ -31,14 +32,34 @@ func Operations(docs bool) []api.Operation {
 	return []api.Operation{get(Path), get(docsPath), get(docsPath + "/{file}")}
 }
 
+// signScript is the page's own file, which signs private requests; signForm has its fields. A
+// browser keeps what is typed into a password field, and into a field without autocomplete="off".
+const (
+	signScript = "sign.js"
+	signForm   = `<section style="max-width:1460px;margin:1em auto;padding:0 20px;` +
+		`font-family:sans-serif;font-size:14px">
+<b>Signing</b>
+<label>key <input id="sign-key" size="36" autocomplete="off" spellcheck="false"></label>
+<label>secret <input id="sign-secret" size="36" autocomplete="off" spellcheck="false" ` +
+		`style="-webkit-text-security:disc"></label>
+<span id="sign-state">Both stay in the memory of this page, and are gone when it is left.</span>
+</section>`
+)
+
+//go:embed sign.js
+var signing []byte
+
 // docsFiles are the files that the page needs; Swagger UI has more.
 var docsFiles = []string{"swagger-ui.css", "swagger-ui-bundle.js",
-	"swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png"}
+	"swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png", signScript}
 
 var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(swgui.Config{
 	Title: "Exchange API", SwaggerJSON: "/api/openapi.json", BasePath: "/docs/",
 	// list the schemas, below the operations
-	SettingsUI: map[string]string{"defaultModelsExpandDepth": "0"},
+	SettingsUI: map[string]string{"defaultModelsExpandDepth": "0",
+		"requestInterceptor": "signRequest"},
+	AppendHead:  `<script src="/docs/` + signScript + `"></script>`,
+	PrependHTML: signForm,
 }))
 
 // DocsPolicy keeps browsers from loading anything from elsewhere, even if the scripts or the
@@ -64,6 +85,9 @@ var docsContent = func() map[string]func() *Page {
 }()
 
 func newDocsPage(name string) *Page {
+	if name == signScript {
+		return newPage("text/javascript; charset=utf-8", signing)
+	}
 	var request fasthttp.Request
 	request.SetRequestURI("http://exchange/docs/" + name)
 	ctx := new(fasthttp.RequestCtx)
