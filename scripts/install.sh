@@ -5,9 +5,16 @@ fail() {
 	printf '%s: %s\n' "$0" "$*" >&2
 	exit 1
 }
-have() { command -v "$1" >/dev/null 2>&1; }
 
-# install COMMAND PACKAGE... installs the packages if the command is missing.
+# have COMMAND, or have python3:MODULE for a module of the system's own Python.
+have() {
+	case $1 in
+	python3:*) /usr/bin/python3 -c "import ${1#python3:}" >/dev/null 2>&1 ;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
+	esac
+}
+
+# install COMMAND PACKAGE... installs the packages if the command, or python3:MODULE, is missing.
 updated=
 install() {
 	local command=$1 as_root=()
