@@ -168,10 +168,11 @@ func TestCommandsOfASocketKeepTheirOrder(t *testing.T) {
 func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = time.Minute, 300*time.Millisecond
+		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 1000, 10, 500
 	})
 	h.tune = func(o *Options) {
 		o.Stream.OrdersInFlight, o.Stream.PingInterval, o.Stream.PingTimeout = 4,
-			50*time.Millisecond, 200*time.Millisecond
+			50*time.Millisecond, 2*time.Second
 		o.Stream.MessagesPerSecond = -1
 	}
 	h.close()
@@ -179,14 +180,14 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 	p := h.loggedIn("alice")
 	release := store.block()
 	var packets []string
-	for i := range 90 {
+	for i := range 200 {
 		packets = append(packets, fmt.Sprintf(`42%d["order",%s]`, 1000+i,
 			jsonOf(order("buy", "BTC_USDT", "1", "1"))))
 	}
 	said := make(chan answer, 1)
 	go func() { said <- h.do("POST", p.path, "text/plain", strings.Join(packets, "\x1e")) }()
 	for began := time.Now(); !strings.Contains(p.heard, `"code":"outcome_unknown"`) ||
-		time.Since(began) < 500*time.Millisecond; { // longer than a pong may take
+		time.Since(began) < 3*time.Second; { // longer than a pong may take
 		a := h.do("GET", p.path, "", "") // pings have no answer: the POST before is not taken yet
 		if a.status != 200 {
 			t.Fatalf("%d %s, after %s", a.status, a.body, p.heard)
@@ -198,7 +199,7 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	p.say("3")
-	p.hears("431089[")
+	p.hears("431199[")
 	p.heard = ""
 	if got := p.asks("order-cancel-all", `,{"all":1}`); !strings.HasPrefix(got,
 		`{"status":200,`) {
