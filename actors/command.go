@@ -46,7 +46,8 @@ type Command struct {
 }
 
 // A Gate stands before the wallets of commands. A transport that lets the next command of a client
-// go when the one before has reached its wallet has one, or one that may have to stop commands.
+// go when the one before has reached its wallet has one, or one that may have to stop commands. Its
+// clients have logged in, so their commands have nonce 0 and use none.
 type Gate interface {
 	// Pass calls give, which brings a command into its wallet's mailbox and does not wait, or
 	// returns false: then the command is dropped.

@@ -251,15 +251,12 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 	},
 	"a repeated id that is answered with another order": func(all []*lineartest.Recorded,
 		o *lineartest.Recorded) bool {
-		had := o.Result.Outcome == lineartest.RefusedRepeated &&
-			slices.ContainsFunc(all, func(first *lineartest.Recorded) bool {
-				return isDone(first, lineartest.Place) && first.Result.ID == o.Result.ID
-			})
+		had := isRepeated(all, o)
 		o.Result.ID++
 		return had
 	},
-	"a repeated id that is taken": func(_ []*lineartest.Recorded, o *lineartest.Recorded) bool {
-		had := o.Result.Outcome == lineartest.RefusedRepeated
+	"a repeated id that is taken": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
+		had := isRepeated(all, o)
 		o.Result = lineartest.Result{Outcome: lineartest.Done, Remains: o.Operation.Amount}
 		return had
 	},
@@ -316,6 +313,15 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 		o.Result.Funds = before.Result.Funds
 		return true
 	},
+}
+
+// isRepeated reports whether an order was refused for the client order id of another one that is
+// known to be in. Otherwise that one, whose outcome is not known, might not be in instead.
+func isRepeated(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
+	return o.Result.Outcome == lineartest.RefusedRepeated &&
+		slices.ContainsFunc(all, func(first *lineartest.Recorded) bool {
+			return isDone(first, lineartest.Place) && first.Result.ID == o.Result.ID
+		})
 }
 
 func isDone(o *lineartest.Recorded, kind lineartest.Kind) bool {

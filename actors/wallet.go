@@ -64,15 +64,15 @@ func (w *wallet) decide(c *Command) {
 	w.actOrWait(c)
 }
 
-// admits takes the nonce of a command, unless it is 0: a login stands for it, which no one can play
-// again. It returns 0, or why the key may do nothing now. An operator
+// admits takes the nonce of a command. One that came through a gate has none: a login, which cannot
+// be played again, stands for it. It returns 0, or why the key may do nothing now. An operator
 // has no key, and may act for a frozen account.
 func (w *wallet) admits(c *Command) (reason uint8) {
 	switch {
 	case c.key == nil:
 	case c.key.Revoked():
 		return event.RefusedKey // its nonce counts no more, on both sides
-	case c.order.nonce != 0 && !w.takeNonce(c.key, c.order.nonce):
+	case c.gate == nil && !w.takeNonce(c.key, c.order.nonce):
 		return event.RefusedNonce
 	case w.frozen:
 		return event.RefusedFrozen
