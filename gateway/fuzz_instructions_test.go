@@ -173,9 +173,13 @@ func (s sayings) clashes() (names []string) {
 	at(has("trigger_price") && loss != profit, "trigger_price")
 	at(has("trigger_when") && (loss || profit || !stop), "trigger_when")
 	at(has("oco_price") && !has("oco_trigger_price"), "oco_price")
-	at(has("oco_trigger_price") && (is("type", "buy") || market || stop ||
-		is("time_in_force", "ioc", "fok", "gtd") || has("price") && is("oco_trigger_price", "100")),
+	noOCO := is("type", "buy") || market || stop || is("time_in_force", "ioc", "fok", "gtd")
+	at(has("oco_trigger_price") && (noOCO || has("price") && is("oco_trigger_price", "100")),
 		"oco_trigger_price")
+	takesOnce := has("oco_trigger_price") && !noOCO && !has("oco_price")
+	neverTakes := is("post_only", "1", "true", "slide")
+	at(takesOnce && neverTakes, "post_only")
+	at(takesOnce && !neverTakes && is("time_in_force", "po"), "time_in_force")
 	at(!market && !has("price"), "price")
 	at(!has("quote_amount") && !has("amount"), "amount")
 	at(has("quote_amount") && (has("amount") || stop || !market || is("type", "sell") ||

@@ -171,8 +171,10 @@ func (c *Call) ruleOCO(i *intent, side trading.Side) {
 		return
 	case i.postOnly:
 		c.bad(c.sentAs(postOnly), notWith("oco_trigger_price", "without oco_price"))
+		return
 	case i.force == forcePO:
 		c.bad(c.sentAs(timeInForce), notWith("oco_trigger_price", "without oco_price"))
+		return
 	default:
 		return
 	}
