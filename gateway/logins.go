@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/netip"
-	"strconv"
 	"sync"
 
 	"exchange/actors/directory"
@@ -92,11 +91,8 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 // count takes a token from a client's bucket. Without one it answers with 429, and returns the
 // seconds until there is one.
 func (g guard) count(c *api.Call, l *rateLimit, client uint64) (wait int) {
-	a := l.buckets.Take(client, g.now())
-	if a.OK {
-		return 0
+	if a, ok := l.take(c, client, 1, g.now()); !ok {
+		return a.RetryAfter
 	}
-	l.refused.Add(1)
-	c.Fail(api.Throttled, strconv.Itoa(a.RetryAfter))
-	return a.RetryAfter
+	return 0
 }
