@@ -7,7 +7,8 @@
 // The page is Swagger UI, whose files are part of the program. So the page works wherever the
 // exchange runs, and tells no other host about its readers.
 //
-//	document.go    the document, with guide.md first; JSON objects whose members keep their order
+//	document.go    the document; JSON objects whose members keep their order
+//	guide.go       the text before the operations: guide.md, and stream.md about the stream
 //	market.go, account.go, orders.go, service.go   the operations
 //	info.go        shapes of rules and limits
 //	parameters.go  parameters, headers, and how a request is signed

@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"bytes"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -122,13 +121,6 @@ func encoded(described map[string]*api.Operation) object {
 		}},
 	}
 }
-
-//go:embed guide.md
-var guide string
-
-// introduction returns the text before the operations. In guide.md a line that begins with two
-// blanks continues the line before.
-func introduction() string { return strings.TrimSpace(strings.ReplaceAll(guide, "\n  ", " ")) }
 
 // documentPath returns the path in the form for clients: paths of version 1 end with a slash. The
 // edge answers all paths with and without it.

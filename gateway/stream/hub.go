@@ -19,6 +19,9 @@ import (
 // maxNames is the most channels that a client may name, in all and in one call.
 const maxNames = 128
 
+// usualInFlight is the default of Options.OrdersInFlight.
+const usualInFlight = 64
+
 // Options are the settings of a Hub. A zero field means its default.
 type Options struct {
 	// Interval is the least time between two events of ticker, orderbook.20 or the open candle of
@@ -68,7 +71,7 @@ func New(e *actors.Engine, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
 	o.BBOInterval = cmp.Or(o.BBOInterval, 10*time.Millisecond)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
-	o.OrdersInFlight = cmp.Or(o.OrdersInFlight, 64)
+	o.OrdersInFlight = cmp.Or(o.OrdersInFlight, usualInFlight)
 	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
 	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
@@ -174,22 +177,20 @@ func (c *client) asks(e *socketio.Event) {
 	if h.opts.Guard == nil {
 		return
 	}
-	switch e.Name {
-	case "challenge":
-		c.challenged(e)
-	case "login":
-		c.loggedIn(e)
-	case "logout":
-		c.logsOut(e)
-	case "own.subscribe":
-		c.subscribesOwn(e)
-	case "own.unsubscribe":
-		c.unsubscribesOwn(e)
-	default:
-		if o := commands[e.Name]; o != nil {
-			c.orders(o, e)
-		}
+	if handle := accountEvents[e.Name]; handle != nil {
+		handle(c, e)
+	} else if o := commands[e.Name]; o != nil {
+		c.orders(o, e)
 	}
+}
+
+// accountEvents handle what a client asks for as an account, besides commands.
+var accountEvents = map[string]func(*client, *socketio.Event){
+	"challenge":       (*client).challenged,
+	"login":           (*client).loggedIn,
+	"logout":          (*client).logsOut,
+	"own.subscribe":   (*client).subscribesOwn,
+	"own.unsubscribe": (*client).unsubscribesOwn,
 }
 
 // messagesAtOnce is the most messages of a client in its shard: enough to ask for all channels

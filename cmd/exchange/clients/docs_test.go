@@ -1,8 +1,15 @@
 package clients
 
 import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
 	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"exchange/cmd/exchange/exchangetest"
 )
@@ -15,4 +22,65 @@ func TestThePageOfTheAPISignsRequests(t *testing.T) {
 	if out, err := exec.Command("node", "docs.mjs", "http://"+s.Listen).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// The program in the page's chapter about the stream, as a reader copies it, places an order of the
+// demo's account alice, and hears of it.
+func TestTheStreamExampleOfThePageTrades(t *testing.T) {
+	if _, err := os.Stat("node_modules/socket.io-client"); err != nil {
+		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
+			"cmd/exchange/clients, or all tests by `make test`")
+	}
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Demo()
+	s.Start()
+	node := exec.Command("node", "--input-type=module", "-")
+	node.Stdin = strings.NewReader(strings.ReplaceAll(streamExample(t, "http://"+s.Listen),
+		"http://127.0.0.1:8080", "http://"+s.Listen))
+	node.Stderr = os.Stderr
+	out, err := node.StdoutPipe()
+	if err == nil {
+		err = node.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(time.Minute, func() { _ = node.Process.Kill() })
+	t.Cleanup(func() {
+		watchdog.Stop()
+		node.Process.Kill() //nolint:errcheck // it may have ended
+		node.Wait()         //nolint:errcheck // it was killed
+	})
+	wanted := map[string]bool{"BTC_USDT ": true, `own {"snapshot":true,`: true, "placed {": true,
+		`"cause":"placed"`: true}
+	for heard := bufio.NewScanner(out); len(wanted) > 0; {
+		if !heard.Scan() {
+			t.Fatalf("node ended before it printed %v: %v", wanted, heard.Err())
+		}
+		for text := range wanted {
+			if strings.Contains(heard.Text(), text) {
+				delete(wanted, text)
+			}
+		}
+	}
+}
+
+// streamExample returns the program in the page's chapter about the stream.
+func streamExample(t *testing.T, address string) string {
+	t.Helper()
+	response, err := http.Get(address + "/api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var document struct{ Info struct{ Description string } }
+	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)\n## The stream\n.*?```js\n(.*?)```").FindStringSubmatch(
+		document.Info.Description)
+	if m == nil {
+		t.Fatal("the chapter about the stream has no program")
+	}
+	return m[1]
 }

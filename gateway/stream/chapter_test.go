@@ -1,0 +1,75 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"exchange/gateway/openapi"
+)
+
+// chapter returns the chapter about the stream of the page at /docs.
+func chapter(t *testing.T) string {
+	t.Helper()
+	var document struct{ Info struct{ Description string } }
+	if err := json.Unmarshal(openapi.New(true).Text(), &document); err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(document.Info.Description, "\n## The stream\n")
+	if !ok {
+		t.Fatal("the page has no chapter about the stream")
+	}
+	return text
+}
+
+func TestThePageNamesAllChannelsAndEvents(t *testing.T) {
+	text := chapter(t)
+	has := func(what, name string) {
+		t.Helper()
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("the chapter has not the %s `%s`", what, name)
+		}
+	}
+	for f := range families {
+		k := &kinds[f]
+		name, event := k.plain+".<pair>", k.event
+		switch {
+		case f == status:
+			name = k.plain
+		case f == book:
+			name, event = bookPrefix+"<pair>", bookPrefix+"<pair>"
+		case k.hasCandles():
+			name = "candles.<timeframe>.<pair>"
+			has("timeframe", k.watch.Frame.String())
+		}
+		if row := "\n| `" + name + "` | `" + event + "` | "; strings.Count(text, row) != 1 {
+			t.Errorf("the table of channels has not%s", row)
+		}
+	}
+	for _, name := range []string{"subscribe", "unsubscribe", "subscribe.success",
+		"subscribe.error", "own", "login.end"} {
+		has("event", name)
+	}
+	for name := range accountEvents {
+		has("event", name)
+	}
+	for name := range commands {
+		has("event", name)
+	}
+}
+
+func TestThePageHasTheLimitsOfAClient(t *testing.T) {
+	text := chapter(t)
+	for _, limit := range []string{
+		fmt.Sprintf("A client may have %d names.", maxNames),
+		fmt.Sprintf("for %d seconds.", int(challengeLife.Seconds())),
+		fmt.Sprintf("A key may be logged in on %d sockets.", loginsPerKey),
+		fmt.Sprintf("%d may be on their way (`stream.orders_in_flight`), and %d more wait;",
+			usualInFlight, mostWaiting),
+	} {
+		if !strings.Contains(text, limit) {
+			t.Errorf("the chapter has not %q", limit)
+		}
+	}
+}
