@@ -209,12 +209,16 @@ func has(list []uint32, tag uint32) bool {
 }
 
 // pieces appends waiting frames to list, up to most pieces and about limit bytes, and lends them to
-// the writer. Until advance none of them is dropped or replaced.
+// the writer. Until advance none of them is dropped or replaced. A delivery that is made as the
+// client takes it is the last of them.
 func (q *outbox) pieces(list [][]byte, most, limit int) [][]byte {
 	for i := q.head; i < len(q.entries) && len(list) < most && limit > 0; i++ {
 		b := q.entries[i].Frames
 		list = append(list, b)
 		limit -= len(b)
+		if q.entries[i].More != nil {
+			break // the frames that follow it are not made yet
+		}
 	}
 	q.flight = len(list)
 	return list

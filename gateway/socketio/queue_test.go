@@ -304,7 +304,10 @@ func TestALongDeliveryIsMadeAsTheClientTakesIt(t *testing.T) {
 			t.Errorf("%d parts are made and %d bytes wait, want %d and %d", count, q.bytes, want,
 				bytes)
 		}
-		pieces := q.pieces(nil, 1, 1)
+		pieces := q.pieces(nil, 5, 1000)
+		if len(pieces) != 1 { // what follows the delivery goes behind its last part
+			t.Fatalf("%d pieces are lent before part %d is written", len(pieces), want)
+		}
 		q.advance(len(pieces[0]))
 	}
 	if q.waiting() != "last" {
