@@ -32,6 +32,8 @@ type client struct {
 
 	login atomic.Pointer[login] // nil: the client is not logged in
 	own   uint32                // account of which it gets events; 0: none
+	// token up to which the client has ended its subscriptions to own, those that wait, too
+	ownUntil atomic.Uint64
 	// The hooks of the client's packets own the rest.
 	challenge challenge // for its next login
 	spoken    bool      // the client has asked for something

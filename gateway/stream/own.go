@@ -65,15 +65,13 @@ var done = []byte(`{"status":200,"body":{}}`)
 // subscribesOwn subscribes the client to own, or answers why not.
 func (c *client) subscribesOwn(e *socketio.Event) {
 	c.speakUp()
-	var call api.Call
-	h := c.shard.hub
-	h.opts.Guard.Begin(&call)
-	l := c.login.Load()
+	h, l := c.shard.hub, c.login.Load()
 	if l == nil {
-		call.Fail(api.NotLoggedIn, "")
-		e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
+		c.notLoggedIn(e)
 		return
 	}
+	var call api.Call
+	h.opts.Guard.Begin(&call)
 	after, wait := l.reads(&call, e.Args)
 	if call.Failure != nil || call.Status != 200 {
 		e.AckJSON(acknowledgement(&call, wait)) //nolint:errcheck // it may be gone
@@ -117,27 +115,35 @@ func (l *login) reads(call *api.Call, args []json.RawMessage) (after uint64, wai
 	return after, 0
 }
 
-// unsubscribesOwn ends the client's subscription to own, if it has one.
-func (c *client) unsubscribesOwn(e *socketio.Event) { c.post(&ownLeaves{c, e}) }
+// unsubscribesOwn ends the client's subscription to own, if it has one or waits for one.
+func (c *client) unsubscribesOwn(e *socketio.Event) {
+	c.ownUntil.Store(c.shard.hub.tokens.Load())
+	c.post(&ownLeaves{c, e})
+}
 
-// ownAdmit makes a client a subscriber of its account. The answer goes before the first frames.
+// ownAdmit makes a client a subscriber of its account. The answer goes before the first frames. The
+// client may have logged out meanwhile, or have ended the subscription.
 func (s *shard) ownAdmit(m *ownAdmitted) {
 	c, l := m.join.client, m.join.login
 	account := l.key.Account.ID
 	known := slices.Contains(s.owners[account], c)
-	if known || c.gone || c.login.Load() != l {
-		s.ownLeft(account) // the desk has counted it for nothing
-	}
-	if c.gone || c.login.Load() != l {
-		return
-	}
-	s.deliver(c)
-	if m.join.event.WantsAck() {
+	wanted := !c.gone && m.join.token > c.ownUntil.Load()
+	if !c.gone {
+		s.deliver(c)
 		answer := `{"status":200,"body":{"resumed":false}}`
 		if m.resumed {
 			answer = `{"status":200,"body":{"resumed":true}}`
 		}
-		l.answer(m.join.event, []byte(answer))
+		if c.login.Load() != l || !l.answer(m.join.event, []byte(answer)) {
+			c.notLoggedIn(m.join.event)
+			wanted = false
+		}
+	}
+	if known || !wanted {
+		s.ownLeft(account) // the desk has counted it for nothing
+	}
+	if !wanted {
+		return
 	}
 	if !known {
 		s.owners[account] = append(s.owners[account], c)
@@ -147,6 +153,14 @@ func (s *shard) ownAdmit(m *ownAdmitted) {
 	if len(m.first) > 0 {
 		s.put(c, ownDelivery(m.first))
 	}
+}
+
+// notLoggedIn answers what the client asked for as an account.
+func (c *client) notLoggedIn(e *socketio.Event) {
+	var call api.Call
+	c.shard.hub.opts.Guard.Begin(&call)
+	call.Fail(api.NotLoggedIn, "")
+	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 
 // ownEvents gives the clients of an account its newest events.
