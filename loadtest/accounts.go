@@ -24,6 +24,8 @@ type account struct {
 	unsure bool
 	newest struct{ order, trade uint64 }
 	fees   map[string]money.Rate // of a maker, once they are asked for
+
+	lag *ownLag // of its events behind its answers; nil: no socket hears its events
 }
 
 // keep notes an order that is sent, and returns its place.

@@ -6,14 +6,17 @@
 //	market.go, model.go  the pairs, and the orders that a model chooses from a seed
 //	accounts.go      the accounts and what each knows of its own orders
 //	prepare.go       makes and funds the accounts; rest.go asks the server outside of the load
-//	instructed.go  orders with instructions, and changes of orders
+//	instructed.go    orders with instructions, and changes of orders
 //	sender.go, sender_answers.go  requests of one generator's connections, and their answers
-//	request.go, signer.go, scan.go, amounts.go  requests, signatures, JSON, amounts
+//	request.go, signer.go, scan.go, amounts.go  requests over HTTP and over sockets, alone and in
+//	                 batches; signatures, JSON, amounts
 //	stats.go         histograms, errors by kind, and the course of every second
 //	minutes.go       the table over time, and the bounds that a soak must hold
 //	watch.go         what the server tells of itself meanwhile; banker.go: deposits meanwhile
 //	ramp.go          the search for the highest rate that holds a bound
-//	subscriber.go, book.go  sockets of the event stream, and local books
+//	login.go         websockets of the event stream, and logins with a key
+//	subscriber.go, book.go, own.go  sockets of the event stream, local books, and what happens to
+//	                 an account
 //	verify.go, verify_account.go, verify_lists.go, verify_stream.go
 //	                 acknowledged outcomes against the server's state afterwards
 //	progress.go      a line on the terminal while a test runs
@@ -28,7 +31,7 @@
 // asked less, and the latencies are only those of the sent requests. In an open loop request k is
 // due at start + k/rate, however slow the server is. Its latency counts from that moment, so a
 // stall shows in all requests due during it. Requests that were due and could not be sent before
-// the end count with the time that they had waited.
+// the end count with the time that they had waited. Each item of a batch counts as a request.
 //
 // # Outcome of a request
 //

@@ -174,12 +174,11 @@ func (m *model) change(o *sent, p *pair) (money.Price, money.Amount) {
 	return max(price, money.Price(p.tick)), amount
 }
 
-// amend makes the change of an order.
-func (w *writer) amend(u *user, id uint64, price money.Price, amount money.Amount) []byte {
+// amend writes the change of an order.
+func (w *writer) amend(id uint64, price money.Price, amount money.Amount) {
 	b := amount.Append(append(w.form[:0], "amount="...))
 	b = strconv.AppendUint(append(b, "&order="...), id, 10)
 	w.form = price.Append(append(b, "&price="...))
-	return w.post("/api/v1/order-amend/", u)
 }
 
 // mayChange reports whether the test changes such orders: not those whose own rules tie their
@@ -189,15 +188,14 @@ func (i instruction) mayChange() bool {
 }
 
 // amended notes the answer to a change.
-func (l *sender) amended(c *conn, p *placed) {
-	u := c.user
-	o := &u.orders[c.order]
+func (u *user) amended(x *item, p *placed) {
+	o := &u.orders[x.order]
 	o.changed = false // it may be changed again
 	o.price, o.amount, o.change = o.newPrice, o.newAmount, done
 	o.cut = o.cut || p.cutOff > 0
 	if p.remaining > 0 {
-		u.open = append(u.open, openOrder{o.id, c.order})
-		c.rests = true
+		u.open = append(u.open, openOrder{o.id, x.order})
+		x.rests = true
 	}
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	PairsPerAccount int // 0: as the number of accounts asks for, at least 4
 	Accounts        int
 	Connections     int
+	Sockets         int           // that orders go over, in place of connections; 0: HTTP
+	Batch           int           // orders, cancels and changes of one request; 0: no batches
 	Threads         int           // generator threads
 	Duration        time.Duration // of the load, or of each step of a ramp
 	Rate            float64       // requests a second in an open loop, 0: closed loop
@@ -73,16 +75,7 @@ const (
 
 // Validate checks the options and fills in those that depend on others.
 func (o *Options) Validate() error {
-	if o.Mix == (Mix{}) {
-		o.Mix = usualMix(o.Model)
-	}
-	if o.Ramp && o.Rate == 0 {
-		o.Rate = 1000
-	}
-	if len(o.Keys) > 0 {
-		o.Accounts = len(o.Keys)
-		o.Connections = min(o.Connections, len(o.Keys)) // a key's nonces grow in one connection
-	}
+	o.fillIn()
 	m := o.Mix
 	switch {
 	case o.Model == "" || !slices.Contains(Models, o.Model):
@@ -123,6 +116,9 @@ func (o *Options) Validate() error {
 	if err := o.validateCourse(); err != nil {
 		return err
 	}
+	if err := o.validateWays(); err != nil {
+		return err
+	}
 	sum := 0
 	for channel, n := range o.Subscribers {
 		if !slices.Contains(Channels, channel) {
@@ -140,6 +136,23 @@ func (o *Options) Validate() error {
 			maxSubscribers)
 	}
 	return errors.Join(checkAddress("--address", o.Address), checkOperator(o))
+}
+
+// fillIn fills in the options that depend on others.
+func (o *Options) fillIn() {
+	if o.Mix == (Mix{}) {
+		o.Mix = usualMix(o.Model)
+	}
+	if o.Ramp && o.Rate == 0 {
+		o.Rate = 1000
+	}
+	if o.Sockets > 0 {
+		o.Connections = o.Sockets
+	}
+	if len(o.Keys) > 0 {
+		o.Accounts = len(o.Keys)
+		o.Connections = min(o.Connections, len(o.Keys)) // a key's nonces grow in one connection
+	}
 }
 
 // validateCourse checks the options of what happens over time.
@@ -171,6 +184,41 @@ func (o *Options) validateCourse() error {
 		return usagef("--growth needs the operator's listener, which tells the server's memory")
 	}
 	return nil
+}
+
+// maxBatch is the most items that an exchange takes in a batch.
+const maxBatch = 50
+
+// validateWays checks the options of how orders reach the server.
+func (o *Options) validateWays() error {
+	switch {
+	case o.Batch < 0 || o.Batch > maxBatch:
+		return usagef("--batch is %d: write 1 to %d, or 0 for requests of one order", o.Batch,
+			maxBatch)
+	case o.Sockets < 0 || o.Sockets > maxConnections:
+		return usagef("--sockets is %d: write 1 to %d, or 0 for orders over HTTP", o.Sockets,
+			maxConnections)
+	case o.Sockets > 0 && o.Mix.Read > 0:
+		return usagef("--mix is %v, and over sockets go orders and cancels only", o.Mix)
+	case o.Sockets > 0 && o.Sockets < o.Accounts:
+		return usagef("--accounts is %d, and each needs a socket: write --sockets %d or more",
+			o.Accounts, o.Accounts)
+	case o.Subscribers[ownChannel] > o.Accounts:
+		return usagef("--subscribers asks for %d of %s: write at most one for each account",
+			o.Subscribers[ownChannel], ownChannel)
+	}
+	return nil
+}
+
+// inFlight is how many orders a socket has in flight.
+const inFlight = 64
+
+// depth returns how many requests a socket has in flight, 0 over HTTP.
+func (o *Options) depth() int {
+	if o.Sockets == 0 {
+		return 0
+	}
+	return max(1, inFlight/max(1, o.Batch))
 }
 
 // operated reports whether there is an operator's listener to ask: a socket, or an address and its

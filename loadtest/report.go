@@ -49,6 +49,8 @@ type Summary struct {
 	Pairs       int            `json:"pairs"`
 	Accounts    int            `json:"accounts"`
 	Connections int            `json:"connections"`
+	Sockets     int            `json:"sockets"` // that orders go over, of these; 0: over HTTP
+	Batch       int            `json:"batch"`   // orders of one request; 0: no batches
 	Threads     int            `json:"threads"`
 	Duration    float64        `json:"duration_seconds"`
 	Rate        float64        `json:"rate"` // 0: closed loop
@@ -100,6 +102,9 @@ type ChannelReport struct {
 	Bytes       uint64  `json:"bytes"`
 	Wholes      uint64  `json:"whole_books"` // in place of changes
 	Lost        uint64  `json:"connections_lost"`
+	// of "own": from the acknowledgement of an order to its event, 0 for events that came before
+	Lag    *Latency `json:"after_acknowledgement,omitempty"`
+	Before uint64   `json:"before_acknowledgement,omitempty"`
 }
 
 // A Ramp is a search for the highest rate.
@@ -117,7 +122,8 @@ func (t *test) newReport() *Report {
 	return &Report{Started: time.Now().UTC(),
 		Options: Summary{Address: o.Address, Model: o.Model, Mix: o.Mix.String(), Seed: o.Seed,
 			Pairs:    len(t.field.pairs),
-			Accounts: o.Accounts, Connections: o.Connections, Threads: len(t.senders),
+			Accounts: o.Accounts, Connections: o.Connections, Sockets: o.Sockets, Batch: o.Batch,
+			Threads:  len(t.senders),
 			Duration: o.Duration.Seconds(), Rate: o.Rate, Subscribers: o.Subscribers},
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
 }
@@ -164,6 +170,7 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 func (r *Report) subscribers(s *subscribers) {
 	for _, channel := range Channels {
 		c := ChannelReport{Channel: channel}
+		lags := newHistogram()
 		for _, x := range s.all {
 			if x.channel == channel {
 				c.Subscribers++
@@ -172,6 +179,13 @@ func (r *Report) subscribers(s *subscribers) {
 				c.Wholes += x.wholes.Load()
 				c.Lost += x.lost.Load()
 			}
+			if x.channel == channel && channel == ownChannel {
+				c.Before += x.user.lag.addTo(lags)
+			}
+		}
+		if channel == ownChannel {
+			l := latency(lags)
+			c.Lag = &l
 		}
 		if c.Subscribers > 0 {
 			c.Rate = float64(c.Events) / max(r.Seconds, 1e-6)

@@ -18,8 +18,8 @@ func (r *Report) WriteText(out io.Writer) error {
 	if r.Ramp != nil {
 		loop = "ramp, p99 of at most " + ms(r.Ramp.Bound)
 	}
-	fmt.Fprintf(b, "%s, %s, mix %s, seed %d: %d pairs, %d accounts, %d connections, %.1f s",
-		o.Model, loop, o.Mix, o.Seed, o.Pairs, o.Accounts, o.Connections, r.Seconds)
+	fmt.Fprintf(b, "%s, %s, mix %s, seed %d: %d pairs, %d accounts, %s, %.1f s",
+		o.Model, loop, o.Mix, o.Seed, o.Pairs, o.Accounts, o.ways(), r.Seconds)
 	if r.Interrupted {
 		b.WriteString(", interrupted")
 	}
@@ -57,22 +57,46 @@ func (r *Report) WriteText(out io.Writer) error {
 			}
 		}
 	}
-	if len(r.Subscribers) > 0 {
-		b.WriteByte('\n')
-		w = tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(w, "channel\tsubscribers\tevents\tevents/s\tMB\twhole books\tlost\t")
-		for _, c := range r.Subscribers {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.1f\t%d\t%d\t\n", c.Channel, c.Subscribers,
-				thousands(c.Events), thousands(uint64(c.Rate)), float64(c.Bytes)/1e6, c.Wholes,
-				c.Lost)
-		}
-		w.Flush()
-	}
+	r.writeChannels(b)
 	r.writeMinutes(b)
 	r.writeRamp(b)
 	r.writeVerification(b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+func (r *Report) writeChannels(b *strings.Builder) {
+	if len(r.Subscribers) == 0 {
+		return
+	}
+	b.WriteByte('\n')
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "channel\tsubscribers\tevents\tevents/s\tMB\twhole books\tlost\t")
+	for _, c := range r.Subscribers {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.1f\t%d\t%d\t\n", c.Channel, c.Subscribers,
+			thousands(c.Events), thousands(uint64(c.Rate)), float64(c.Bytes)/1e6, c.Wholes,
+			c.Lost)
+	}
+	w.Flush()
+	for _, c := range r.Subscribers {
+		if l := c.Lag; l != nil {
+			fmt.Fprintf(b, "own: from an order's acknowledgement to its event p50 %s, p99 %s; "+
+				"%s of %s events came before\n", ms(l.P50), ms(l.P99), thousands(c.Before),
+				thousands(uint64(l.Count)))
+		}
+	}
+}
+
+// ways says how orders went to the server.
+func (o *Summary) ways() string {
+	text := fmt.Sprintf("%d connections", o.Connections)
+	if o.Sockets > 0 {
+		text = fmt.Sprintf("%d sockets", o.Sockets)
+	}
+	if o.Batch > 0 {
+		text += fmt.Sprintf(", batches of %d", o.Batch)
+	}
+	return text
 }
 
 func (r *Report) writeRamp(b *strings.Builder) {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"exchange/core/money"
+	"exchange/loadtest/generator"
 )
 
 // An operation is a kind of request.
@@ -29,15 +30,21 @@ var reads = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
 
 // A writer makes requests, in memory that it uses again.
 type writer struct {
-	host string
-	run  []byte // the begin of the client ids of this run
-	form []byte
-	out  []byte
+	host    string
+	run     []byte // the begin of the client ids of this run
+	batches bool   // orders, cancels and changes go in batches
+	sockets bool   // they are events of Socket.IO
+	op      operation
+	form    []byte // the fields of the newest of them
+	list    []byte // all of a batch, as JSON
+	text    []byte // of an event
+	out     []byte
 	signer
 }
 
-func newWriter(host, run string) *writer {
-	return &writer{host: host, run: []byte(run), signer: *newSigner()}
+func newWriter(o *Options, run string) *writer {
+	return &writer{host: o.Address, run: []byte(run), batches: o.Batch > 0,
+		sockets: o.Sockets > 0, signer: *newSigner()}
 }
 
 // appendClientID appends the client_order_id of an order.
@@ -47,22 +54,105 @@ func appendClientID(b, run []byte, user, serial uint32) []byte {
 	return strconv.AppendUint(append(b, '-'), uint64(serial), 36)
 }
 
-func (w *writer) place(u *user, o *sent, p *pair) []byte {
+func (w *writer) place(o *sent, p *pair) {
 	w.form = o.fields(w.form[:0], func(b []byte) []byte {
 		return appendClientID(b, w.run, o.user, o.serial)
 	}, p)
-	return w.post("/api/v1/order/", u)
 }
 
-func (w *writer) cancel(u *user, id uint64) []byte {
+func (w *writer) cancel(id uint64) {
 	w.form = strconv.AppendUint(append(w.form[:0], "order="...), id, 10)
-	return w.post("/api/v1/order-cancel/", u)
+}
+
+// The last parts of the paths of orders, cancels and changes, which are the names of events too,
+// and what they are in a batch.
+var (
+	commandNames = [...]string{opPlace: "order", opCancel: "order-cancel", opAmend: "order-amend"}
+	itemKinds    = [...]string{opPlace: "place", opCancel: "cancel", opAmend: "amend"}
+)
+
+const batchName = "order-batch"
+
+// begin begins a request of the commands that are added then.
+func (w *writer) begin() { w.list = w.list[:0] }
+
+// add adds the command whose fields were written last.
+func (w *writer) add(op operation) {
+	if w.op = op; !w.batches {
+		return
+	}
+	if len(w.list) > 0 {
+		w.list = append(w.list, ',')
+	}
+	w.list = append(append(append(w.list, `{"do":"`...), itemKinds[op]...), `",`...)
+	w.list = append(appendMembers(w.list, w.form), '}')
+}
+
+// request makes the request, for a connection of the generator.
+func (w *writer) request(u *user, conn int) []byte {
+	name := commandNames[w.op]
+	if w.batches {
+		name = batchName
+	}
+	if w.sockets {
+		return w.event(name, conn)
+	}
+	if w.batches {
+		w.form = append(w.form[:0], "orders=%5B"...)
+		w.form = append(appendEscaped(w.form, w.list), "%5D"...)
+	}
+	return w.post(name, u)
+}
+
+// event makes an event of Socket.IO that is acknowledged by the number.
+func (w *writer) event(name string, number int) []byte {
+	b := strconv.AppendInt(append(w.text[:0], "42"...), int64(number), 10)
+	b = append(append(append(b, `["`...), name...), `",{`...)
+	if w.batches {
+		b = append(append(append(b, `"orders":[`...), w.list...), ']')
+	} else {
+		b = appendMembers(b, w.form)
+	}
+	w.text = append(b, "}]"...)
+	w.out = generator.AppendFrame(w.out[:0], w.text)
+	return w.out
+}
+
+// appendMembers appends the fields of a form as members of an object. Nothing in them is escaped.
+func appendMembers(b, form []byte) []byte {
+	b = append(b, '"')
+	for _, d := range form {
+		switch d {
+		case '=':
+			b = append(b, `":"`...)
+		case '&':
+			b = append(b, `","`...)
+		default:
+			b = append(b, d)
+		}
+	}
+	return append(b, '"')
+}
+
+// appendEscaped appends a text as a value of a form.
+func appendEscaped(b, text []byte) []byte {
+	const digits = "0123456789ABCDEF"
+	for _, d := range text {
+		switch {
+		case d >= '0' && d <= '9', d >= 'a' && d <= 'z', d >= 'A' && d <= 'Z', d == '-', d == '_',
+			d == '.':
+			b = append(b, d)
+		default:
+			b = append(b, '%', digits[d>>4], digits[d&15])
+		}
+	}
+	return b
 }
 
 // post makes a signed request of the form.
-func (w *writer) post(path string, u *user) []byte {
+func (w *writer) post(name string, u *user) []byte {
 	u.nonce++
-	b := append(append(append(w.out[:0], "POST "...), path...), " HTTP/1.1\r\nHost: "...)
+	b := append(append(append(w.out[:0], "POST /api/v1/"...), name...), "/ HTTP/1.1\r\nHost: "...)
 	b = append(append(append(b, w.host...),
 		"\r\nContent-Type: application/x-www-form-urlencoded\r\nX-KEY: "...), u.key...)
 	b = w.sign(append(b, "\r\nX-SIGN: "...), &u.secret, u.key, w.form)
@@ -182,4 +272,33 @@ func readTaken(all []taken, trades []byte, pair uint16, buy bool) ([]taken, erro
 		return err
 	})
 	return all, err
+}
+
+// eachResult calls fn with the answer to each item of a batch.
+func eachResult(body []byte, fn func(generator.Answer)) error {
+	var list []byte
+	if err := eachField(body, func(name, v []byte) bool {
+		if string(name) == "results" {
+			list = v
+		}
+		return list == nil
+	}); err != nil {
+		return err
+	}
+	return eachItem(list, func(result []byte) error {
+		var a generator.Answer
+		err := eachField(result, func(name, v []byte) bool {
+			switch string(name) {
+			case "status":
+				a.Status = int(number(v))
+			case "body":
+				a.Body = v
+			}
+			return true
+		})
+		if err == nil {
+			fn(a)
+		}
+		return err
+	})
 }

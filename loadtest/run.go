@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -66,7 +68,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 			l.generator.Close()
 		}
 	}()
-	stream, err := subscribe(ctx, t.o, t.prog.say)
+	stream, err := subscribe(ctx, t.o, t.field.accounts, t.prog.say)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (t *test) makeSenders() error {
 	groups := min(o.Connections, n)
 	threads := min(o.Threads, groups)
 	for i := range threads {
-		t.senders = append(t.senders, &sender{o: o, writer: newWriter(o.Address, t.name),
+		t.senders = append(t.senders, &sender{o: o, writer: newWriter(o, t.name),
 			model: newModel(o.Model, t.field.pairs, o.Seed, uint64(i)),
 			stats: newStats(len(t.field.pairs))})
 	}
@@ -131,6 +133,10 @@ func (t *test) makeSenders() error {
 		l.conns = append(l.conns, c)
 	}
 	for _, l := range t.senders {
+		l.sockets, l.conns = l.conns, slices.Repeat(l.conns, max(1, o.depth()))
+		for i := len(l.sockets); i < len(l.conns); i++ {
+			l.conns[i] = &conn{users: l.conns[i].users}
+		}
 		var err error
 		if l.generator, err = generator.New(l, t.generatorOptions(l)); err != nil {
 			return err
@@ -143,7 +149,14 @@ func (t *test) makeSenders() error {
 }
 
 func (t *test) generatorOptions(l *sender) generator.Options {
-	return generator.Options{Address: t.o.Address, Connections: len(l.conns), Timeout: t.o.Timeout}
+	o := generator.Options{Address: t.o.Address, Connections: len(l.sockets), Timeout: t.o.Timeout,
+		Depth: t.o.depth()}
+	if o.Depth > 0 {
+		o.Dial = func(i int) (net.Conn, error) {
+			return dialOrders(t.o.Address, l.sockets[i].users[0])
+		}
+	}
+	return o
 }
 
 // stop ends the load.
@@ -162,7 +175,7 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 	if len(t.seconds) == 0 {
 		t.began = begin.Sub(t.base)
 	}
-	each := generator.Phase{Rate: rate / float64(len(t.senders)), Length: d}
+	each := generator.Phase{Rate: rate / float64(len(t.senders)*max(1, t.o.Batch)), Length: d}
 	errs := make([]error, len(t.senders))
 	var wait sync.WaitGroup
 	finished := make(chan struct{})

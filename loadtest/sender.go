@@ -11,6 +11,7 @@ type sender struct {
 	generator *generator.Generator
 	model     *model
 	conns     []*conn
+	sockets   []*conn // the first connection of each socket
 	writer    *writer
 	stats     *stats
 }
@@ -21,8 +22,13 @@ type conn struct {
 	turn  int
 	reads int
 
+	user  *user  // of the request
+	items []item // of the request: one, or those of a batch
+}
+
+// An item is what a request asks for, once or as a part of a batch.
+type item struct {
 	op    operation
-	user  *user
 	pair  *pair
 	order int  // in the user's orders, of a place, a cancel or a change; -1: none
 	rests bool // the order is open behind the answer
@@ -39,50 +45,68 @@ func (l *sender) run(p generator.Phase) error {
 func (l *sender) Request(number int) []byte {
 	c := l.conns[number]
 	c.turn++
-	u := c.users[c.turn%len(c.users)]
-	c.user, c.order, c.pair = u, -1, nil
-	c.rests = false
+	c.user, c.items = c.users[c.turn%len(c.users)], c.items[:0]
 	share := l.model.rand.IntN(100)
+	if share < l.o.Mix.Read {
+		c.reads++
+		x := item{op: reads[c.reads%len(reads)], pair: l.model.choose(c.user.pairs), order: -1}
+		c.items = append(c.items, x)
+		return l.writer.read(x.op, c.user, x.pair)
+	}
+	l.writer.begin()
+	for {
+		x := l.choose(c, share)
+		c.items = append(c.items, x)
+		l.writer.add(x.op)
+		if len(c.items) >= l.o.Batch {
+			return l.writer.request(c.user, number)
+		}
+		share = l.o.Mix.Read + l.model.rand.IntN(100-l.o.Mix.Read)
+	}
+}
+
+// choose chooses an order, a cancel or a change, and writes its fields. The first one of a request
+// may choose another user.
+func (l *sender) choose(c *conn, share int) item {
 	m := l.o.Mix
-	if level := l.level(); level > 0 && share >= m.Read {
+	if level := l.level(); level > 0 {
 		m.Cancel = 0 // the level decides
-		if len(u.open) >= level {
+		if len(c.user.open) >= level {
 			m.Cancel = 100
 		}
 	}
-	switch {
-	case share < m.Read:
-		c.reads++
-		c.op = reads[c.reads%len(reads)]
-		c.pair = l.model.choose(u.pairs)
-		return l.writer.read(c.op, u, c.pair)
-	case share < m.Read+m.Cancel && c.hasOpen(&u) || len(u.open) >= mostOpen:
-		c.user = u
-		o := u.open[0]
-		u.open = u.open[1:]
-		c.op, c.order = opCancel, o.index
-		if c.order < 0 {
-			return l.writer.cancel(u, o.id)
-		}
-		is := &u.orders[c.order]
-		c.pair = l.model.pairOf(u.pairs, is.pair)
-		if l.model.rand.IntN(100) < l.o.Instructed && is.instruction.mayChange() && !is.changed {
-			c.op, is.changed, is.change = opAmend, true, unknown
-			is.newPrice, is.newAmount = l.model.change(is, c.pair)
-			return l.writer.amend(u, o.id, is.newPrice, is.newAmount)
-		}
-		is.canceled = true
-		return l.writer.cancel(u, o.id)
+	if share < m.Read+m.Cancel && c.hasOpen() || len(c.user.open) >= mostOpen {
+		return l.end(c.user)
 	}
-	c.user = u
+	u := c.user
 	w := l.model.next(u.pairs)
 	instructed := l.model.chooseInstruction(l.o.Instructed, &w)
 	u.placed++
 	o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
 		user: u.number, serial: u.placed,
 		instruction: instructed}
-	c.op, c.pair, c.order = opPlace, w.pair, u.keep(o)
-	return l.writer.place(u, &o, w.pair)
+	l.writer.place(&o, w.pair)
+	return item{op: opPlace, pair: w.pair, order: u.keep(o)}
+}
+
+// end cancels or changes the user's oldest order.
+func (l *sender) end(u *user) item {
+	o := u.open[0]
+	u.open = u.open[1:]
+	x := item{op: opCancel, order: o.index}
+	if x.order >= 0 {
+		is := &u.orders[x.order]
+		x.pair = l.model.pairOf(u.pairs, is.pair)
+		if l.model.rand.IntN(100) < l.o.Instructed && is.instruction.mayChange() && !is.changed {
+			x.op, is.changed, is.change = opAmend, true, unknown
+			is.newPrice, is.newAmount = l.model.change(is, x.pair)
+			l.writer.amend(o.id, is.newPrice, is.newAmount)
+			return x
+		}
+		is.canceled = true
+	}
+	l.writer.cancel(o.id)
+	return x
 }
 
 // level returns how many orders of each account are to rest; 0: as many as the mix leaves.
@@ -95,17 +119,20 @@ func (l *sender) level() int {
 
 // over forgets the order of a request that is over, unless it rests. It does so where nothing is
 // verified at the end, so that a load of hours takes no more memory than one of minutes.
-func (l *sender) over(c *conn) {
-	if l.o.NoVerify && c.order >= 0 && !c.rests {
-		c.user.spare = append(c.user.spare, c.order)
+func (l *sender) over(u *user, x *item) {
+	if l.o.NoVerify && x.order >= 0 && !x.rests {
+		u.spare = append(u.spare, x.order)
 	}
 }
 
-// hasOpen finds a user with an order to cancel: *u, otherwise one of the users whose turns come
-// next.
-func (c *conn) hasOpen(u **user) bool {
+// hasOpen reports whether the user has an order to cancel. The first of a request may be of one of
+// the users whose turns come next, who is the request's user then.
+func (c *conn) hasOpen() bool {
+	if len(c.items) > 0 {
+		return len(c.user.open) > 0
+	}
 	for range min(len(c.users), 8) {
-		if *u = c.users[c.turn%len(c.users)]; len((*u).open) > 0 {
+		if c.user = c.users[c.turn%len(c.users)]; len(c.user.open) > 0 {
 			return true
 		}
 		c.turn++

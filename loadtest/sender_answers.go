@@ -27,11 +27,47 @@ var (
 	alreadyDone    = []byte("Order already done")
 )
 
-// Answered notes an answer.
+// Answered notes an answer. Each item of a batch counts as a request would.
 func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
-	c, s := l.conns[number], l.stats
-	note := func(what, lately *uint64) { s.note(c.op, c.pair, latency, what, lately) }
-	defer l.over(c)
+	c := l.conns[number]
+	if l.o.Batch > 0 && a.Status == 200 && c.items[0].op <= opAmend {
+		l.results(c, a.Body, latency)
+		return false
+	}
+	for i := range c.items {
+		rest = l.answered(c.user, &c.items[i], a, latency)
+	}
+	return rest
+}
+
+// results notes the answers to the items of a batch. Those that are missing have no outcome.
+func (l *sender) results(c *conn, body []byte, latency time.Duration) {
+	n := 0
+	_ = eachResult(body, func(a generator.Answer) {
+		if n < len(c.items) {
+			l.answered(c.user, &c.items[n], a, latency)
+		}
+		n++
+	})
+	for ; n < len(c.items); n++ {
+		l.stats.kind(notUnderstood)
+		l.untold(c.user, &c.items[n], latency)
+	}
+}
+
+const notUnderstood = "answer not understood"
+
+// untold notes an item whose outcome is not known.
+func (l *sender) untold(u *user, x *item, latency time.Duration) {
+	l.stats.note(x.op, x.pair, latency, &l.stats.unknown, &l.stats.lately.unknown)
+	l.over(u, x)
+}
+
+// answered notes the answer to one item.
+func (l *sender) answered(u *user, x *item, a generator.Answer, latency time.Duration) (rest bool) {
+	s := l.stats
+	note := func(what, lately *uint64) { s.note(x.op, x.pair, latency, what, lately) }
+	defer l.over(u, x)
 	switch {
 	case a.Status == 503 && !a.Later || a.Status >= 500 && a.Status != 503,
 		bytes.Contains(a.Body, outcomeUnknown):
@@ -39,22 +75,22 @@ func (l *sender) Answered(number int, a generator.Answer, latency time.Duration)
 		s.kind(kindOf(a))
 		note(&s.unknown, &s.lately.unknown)
 	case a.Status/100 == 2:
-		if !l.accepted(c, a) {
-			s.kind("answer not understood")
+		if !l.accepted(u, x, a) {
+			s.kind(notUnderstood)
 			note(&s.unknown, &s.lately.unknown)
 			return false
 		}
 		note(&s.done, &s.lately.done)
-	case c.op == opCancel && bytes.Contains(a.Body, alreadyDone):
-		l.outcome(c, refused)
+	case x.op == opCancel && bytes.Contains(a.Body, alreadyDone):
+		u.outcome(x, refused)
 		note(&s.late, &s.lately.late)
 	default:
-		l.outcome(c, refused)
-		if c.order >= 0 && (c.op == opCancel && a.Later || c.op == opAmend) { // it may still rest
-			o := &c.user.orders[c.order]
+		u.outcome(x, refused)
+		if x.order >= 0 && (x.op == opCancel && a.Later || x.op == opAmend) { // it may still rest
+			o := &u.orders[x.order]
 			o.canceled = false
-			c.user.open = append(c.user.open, openOrder{o.id, c.order})
-			c.rests = true
+			u.open = append(u.open, openOrder{o.id, x.order})
+			x.rests = true
 		}
 		s.kind(kindOf(a))
 		note(&s.refused, &s.lately.refused)
@@ -69,60 +105,65 @@ func (l *sender) Broken(number int, reason string, inFlight bool, latency time.D
 	if inFlight || reason == generator.NotConnected {
 		s.kind(reason)
 	}
-	if inFlight {
-		defer l.over(c)
-		s.note(c.op, c.pair, latency, &s.unknown, &s.lately.unknown)
+	for i := range c.items {
+		if inFlight {
+			l.untold(c.user, &c.items[i], latency)
+		}
 	}
 	return nil
 }
 
 // Unsent counts a request that was due and that no connection was free for.
 func (l *sender) Unsent(waited time.Duration) {
-	record(l.stats.all, waited)
-	record(l.stats.recent, waited)
-	l.stats.unsent++
-	l.stats.lately.unsent++
+	for range max(1, l.o.Batch) {
+		record(l.stats.all, waited)
+		record(l.stats.recent, waited)
+		l.stats.unsent++
+		l.stats.lately.unsent++
+	}
 }
 
 // outcome notes how an order or a cancel ended.
-func (l *sender) outcome(c *conn, to outcome) {
+func (u *user) outcome(x *item, to outcome) {
 	switch {
-	case c.order < 0:
-	case c.op == opPlace:
-		c.user.orders[c.order].outcome = to
-	case c.op == opCancel:
-		c.user.orders[c.order].cancel = to
-	case c.op == opAmend:
-		c.user.orders[c.order].change = to
+	case x.order < 0:
+	case x.op == opPlace:
+		u.orders[x.order].outcome = to
+	case x.op == opCancel:
+		u.orders[x.order].cancel = to
+	case x.op == opAmend:
+		u.orders[x.order].change = to
 	}
 }
 
 // accepted returns false for an answer that is not one of an exchange.
-func (l *sender) accepted(c *conn, a generator.Answer) bool {
-	if c.op != opPlace && c.op != opAmend {
-		l.outcome(c, done)
+func (l *sender) accepted(u *user, x *item, a generator.Answer) bool {
+	if x.op != opPlace && x.op != opAmend {
+		u.outcome(x, done)
 		return true
 	}
 	p, err := readPlaced(a.Body)
 	if err != nil {
 		return false
 	}
-	u := c.user
-	o := &u.orders[c.order]
+	o := &u.orders[x.order]
 	if u.trades, err = readTaken(u.trades, p.trades, o.pair, o.buy); err != nil {
 		return false
 	}
 	if p.prevented != nil && u.prevented(p.prevented) != nil {
 		return false
 	}
-	if c.op == opAmend {
-		l.amended(c, &p)
+	if x.op == opAmend {
+		u.amended(x, &p)
 		return true
+	}
+	if u.lag != nil {
+		u.lag.acknowledged(p.id, time.Now())
 	}
 	o.id, o.filled, o.cut, o.outcome = p.id, p.filled, p.cutOff > 0, done
 	if p.remaining > 0 {
-		u.open = append(u.open, openOrder{p.id, c.order})
-		c.rests = true
+		u.open = append(u.open, openOrder{p.id, x.order})
+		x.rests = true
 	}
 	if l.o.NoVerify {
 		u.trades = u.trades[:0]

@@ -170,7 +170,7 @@ func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
 	for requests < 1000 {
 		c := l.conns[0]
 		l.Request(0)
-		if c.op == opPlace {
+		if c.items[0].op == opPlace {
 			id++
 			l.Answered(0, okAnswer(201, fmt.Sprintf(placedAnswer, id)), 0)
 		} else {

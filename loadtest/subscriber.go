@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,13 +15,14 @@ import (
 )
 
 // Channels are those of the event stream, for all pairs. "book" is the events book_<pair> for old
-// clients.
-var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book"}
+// clients, and "own" what happens to an account.
+var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book", ownChannel}
 
 // A subscriber is a socket of the event stream. It connects again after a lost connection.
 type subscriber struct {
 	channel string
-	keeps   bool // local books, to compare
+	keeps   bool  // local books, to compare
+	user    *user // of "own"
 	conn    *websocket.Conn
 	events  atomic.Uint64
 	bytes   atomic.Uint64
@@ -31,7 +31,7 @@ type subscriber struct {
 
 	mu    sync.Mutex
 	books map[string]*localBook
-	last  map[string]uint64 // newest trade by pair
+	last  map[string]uint64 // newest trade by pair; of "own" the newest event
 	wrong []string
 	buf   []byte
 }
@@ -44,12 +44,18 @@ type subscribers struct {
 }
 
 // subscribe connects all subscribers, and returns when all are connected.
-func subscribe(ctx context.Context, o *Options, say func(string, ...any)) (*subscribers, error) {
+func subscribe(ctx context.Context, o *Options, accounts []*account,
+	say func(string, ...any)) (*subscribers, error) {
 	s := &subscribers{}
 	for _, channel := range Channels {
 		for i := range o.Subscribers[channel] {
-			s.all = append(s.all, &subscriber{channel: channel, keeps: channel == "diff" && i == 0,
-				books: map[string]*localBook{}, last: map[string]uint64{}})
+			x := &subscriber{channel: channel, keeps: channel == "diff" && i == 0,
+				books: map[string]*localBook{}, last: map[string]uint64{}}
+			if channel == ownChannel {
+				x.user = accounts[i].users[0]
+				x.user.lag = newOwnLag()
+			}
+			s.all = append(s.all, x)
 		}
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,46 +88,45 @@ func (s *subscribers) end() {
 	s.wait.Wait()
 }
 
-// connect joins and asks; a handshake that comes too soon is tried again.
+// connect joins and asks.
 func (s *subscriber) connect(ctx context.Context, address string) error {
-	path := "/socket.v2/"
+	path := streamPath
 	if s.channel == "book" {
 		path = "/socket.io/" // a client that subscribes to nothing there gets book_ of all pairs
 	}
-	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, ReadBufferSize: 32 << 10}
-	for {
-		conn, resp, err := dialer.DialContext(ctx,
-			"ws://"+address+path+"?EIO=4&transport=websocket", nil)
-		if err != nil {
-			if resp != nil && (resp.StatusCode == http.StatusTooManyRequests ||
-				resp.StatusCode == http.StatusServiceUnavailable) && ctx.Err() == nil {
-				select {
-				case <-ctx.Done():
-				case <-time.After(200 * time.Millisecond):
-				}
-				continue
-			}
-			if resp != nil {
-				return fmt.Errorf(
-					"the handshake was answered with %s (limits are stream.connections and "+
-						"stream.connections_per_address)", resp.Status)
-			}
-			return err
-		}
-		s.mu.Lock()
-		s.conn = conn
-		for _, b := range s.books {
-			b.known = false
-		}
-		s.mu.Unlock()
-		if err := s.say("40"); err != nil {
-			return err
-		}
-		if s.channel == "book" {
-			return nil
-		}
-		return s.say(`42["subscribe","` + s.channel + `"]`)
+	conn, err := dialStream(ctx, address, path)
+	if err != nil {
+		return err
 	}
+	s.mu.Lock()
+	s.conn = conn
+	for _, b := range s.books {
+		b.known = false
+	}
+	s.mu.Unlock()
+	if s.channel == ownChannel {
+		err = logIn(conn, s.user)
+	} else {
+		err = s.say("40")
+	}
+	if err == nil {
+		err = s.ask()
+	}
+	if err != nil {
+		conn.Close()
+	}
+	return err
+}
+
+// ask asks for the events of the channel.
+func (s *subscriber) ask() error {
+	switch s.channel {
+	case "book":
+		return nil
+	case ownChannel:
+		return s.say(`421["own.subscribe"]`)
+	}
+	return s.say(`42["subscribe","` + s.channel + `"]`)
 }
 
 func (s *subscriber) say(packet string) error {
@@ -176,6 +181,8 @@ func (s *subscriber) read() error {
 			if err := s.event(b[3:]); err != nil {
 				return err
 			}
+		case bytes.HasPrefix(b, []byte("431[")) && !granted(b[len("431["):]):
+			s.note("the events of %s were refused: %.200s", s.user.title(), b)
 		}
 	}
 }
@@ -217,6 +224,11 @@ func (s *subscriber) event(b []byte) error {
 	case "trades":
 		s.events.Add(1)
 		return s.trade(argument)
+	case ownChannel:
+		s.events.Add(1)
+		return s.own(argument)
+	case "login.end":
+		return nil
 	}
 	s.events.Add(1)
 	return nil

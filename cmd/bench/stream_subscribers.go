@@ -259,8 +259,7 @@ func (s *subscribers) readable(number int) {
 		}
 		c.upgraded, b = true, rest
 		names, _ := json.Marshal(c.channels)
-		event := append(append([]byte(`42["subscribe",`), names...), ']')
-		if err := s.poll.Write(number, masked(masked(nil, []byte("40")), event)); err != nil {
+		if err := s.say(c, "40", `42["subscribe",`+string(names)+"]"); err != nil {
 			s.failed = err
 		}
 	}
@@ -270,6 +269,15 @@ func (s *subscribers) readable(number int) {
 		// An error means that the owner has closed its end.
 		_, _ = s.pipe.Write(binary.LittleEndian.AppendUint64(nil, uint64(monotonic())))
 	}
+}
+
+// say writes packets to a connection, together.
+func (s *subscribers) say(c *subscriber, packets ...string) error {
+	var b []byte
+	for _, p := range packets {
+		b = generator.AppendFrame(b, []byte(p))
+	}
+	return s.poll.Write(c.number, b)
 }
 
 // lost notes a connection that the server has closed.
@@ -294,7 +302,7 @@ func (s *subscribers) frames(c *subscriber, b []byte) {
 			b = b[n:]
 			continue
 		}
-		header, size, ok := frameHeader(b)
+		header, size, ok := generator.FrameHeader(b)
 		if !ok || len(b) < header+min(size, looked) {
 			c.kept = bytes.Clone(b)
 			return
@@ -304,21 +312,6 @@ func (s *subscribers) frames(c *subscriber, b []byte) {
 		c.skip = header + size - n
 		b = b[n:]
 	}
-}
-
-// frameHeader takes the header of a frame apart; ok is false if it is not all there.
-func frameHeader(b []byte) (header, size int, ok bool) {
-	switch {
-	case len(b) < 2:
-		return 0, 0, false
-	case b[1] < 126:
-		return 2, int(b[1]), true
-	case b[1] == 126 && len(b) >= 4:
-		return 4, int(binary.BigEndian.Uint16(b[2:])), true
-	case b[1] == 127 && len(b) >= 10:
-		return 10, int(binary.BigEndian.Uint64(b[2:])), true
-	}
-	return 0, 0, false
 }
 
 var (
@@ -334,7 +327,7 @@ func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 		bytes.HasPrefix(b, refused):
 		s.failed = fmt.Errorf("a subscriber was told %q", b)
 	case len(b) == 1 && b[0] == '2':
-		s.poll.Write(c.number, masked(nil, []byte("3"))) //nolint:errcheck // the server will say so
+		s.say(c, "3") //nolint:errcheck // the server will say so
 	case bytes.HasPrefix(b, admitted):
 		if c.awaited--; c.awaited == 0 {
 			s.opening--
@@ -342,16 +335,6 @@ func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 	case bytes.HasPrefix(b, eventHead):
 		s.seen.Messages++
 	}
-}
-
-// masked appends a text frame as clients send it, with the mask 0.
-func masked(dst, payload []byte) []byte {
-	if len(payload) < 126 {
-		dst = append(dst, 0x81, 0x80|byte(len(payload)))
-	} else {
-		dst = binary.BigEndian.AppendUint16(append(dst, 0x81, 0x80|126), uint16(len(payload)))
-	}
-	return append(append(dst, 0, 0, 0, 0), payload...)
 }
 
 // monotonic returns the time of a clock that all processes share, in nanoseconds.

@@ -31,6 +31,9 @@ Start the server with --no-rate-limits, and with --synthetic-pairs N for a test 
 Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
 latency counts from when a request was due. --ramp finds the highest rate whose p99 is within --p99: --duration is one step's.
 
+With --sockets each account logs in and sends its orders over a socket. The server closes sockets that send more than
+stream.messages_per_second (100 by default, also with --no-rate-limits): start it with more.
+
 Ctrl-C ends the load; what was acknowledged is verified and reported.
 
 With the operator's address the report tells of the server's memory, processors, snapshots and open orders, a row for each minute.
@@ -70,6 +73,9 @@ func (p *program) loadtestCommand() *cobra.Command {
 	flags.IntVar(&o.Accounts, "accounts", 64, "accounts that are made")
 	flags.IntVar(&o.Connections, "connections", 64,
 		"connections, each with one request in flight at most")
+	flags.IntVar(&o.Sockets, "sockets", 0,
+		"sockets of the stream that orders go over, 64 in flight on each, not connections")
+	flags.IntVar(&o.Batch, "batch", 0, "orders, cancels and changes of one request, up to 50")
 	flags.IntVar(&o.Threads, "threads", 1,
 		"threads that send; one sends some 100,000 requests a second")
 	flags.DurationVar(&o.Duration, "duration", 30*time.Second,

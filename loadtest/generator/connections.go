@@ -1,7 +1,7 @@
 package generator
 
 import (
-	"net"
+	"bytes"
 	"time"
 )
 
@@ -14,50 +14,118 @@ func (g *Generator) request(c *conn, since time.Duration) {
 	}
 	c.since, c.sent, c.busy = since, g.now(), true
 	g.inFlight++
-	if err := g.poll.Write(c.number, b); err != nil {
-		g.broken(c, brokenSend)
-	}
+	g.write(c.link, b)
 }
 
-// receive reads the bytes that have come of an answer.
-func (g *Generator) receive(c *conn) {
-	if !c.up {
+// write writes at once over HTTP. Otherwise flush writes all that a socket has to say together.
+func (g *Generator) write(l *link, b []byte) {
+	if g.options.Depth == 0 {
+		if err := g.poll.Write(l.number, b); err != nil {
+			g.broken(l, brokenSend)
+		}
 		return
 	}
-	if len(c.in) == cap(c.in) {
-		c.in = append(make([]byte, 0, 2*cap(c.in)), c.in...)
+	if len(l.out) == 0 {
+		g.written = append(g.written, l)
 	}
-	n, err := g.poll.Read(c.number, c.in[len(c.in):cap(c.in)])
+	l.out = append(l.out, b...)
+}
+
+func (g *Generator) flush() {
+	for _, l := range g.written {
+		if len(l.out) == 0 { // it broke
+			continue
+		}
+		if err := g.poll.Write(l.number, l.out); err != nil {
+			g.broken(l, brokenSend)
+		}
+		l.out = l.out[:0]
+	}
+	g.written = g.written[:0]
+}
+
+// receive reads the bytes that have come of answers.
+func (g *Generator) receive(l *link) {
+	if !l.up {
+		return
+	}
+	if len(l.in) == cap(l.in) {
+		l.in = append(make([]byte, 0, 2*cap(l.in)), l.in...)
+	}
+	n, err := g.poll.Read(l.number, l.in[len(l.in):cap(l.in)])
 	if err == ErrAgain {
 		return
 	}
 	if err != nil {
-		g.broken(c, closedByPeer)
+		g.broken(l, closedByPeer)
 		return
 	}
-	c.in = c.in[:len(c.in)+n]
-	a, whole, err := readAnswer(c.in)
+	l.in = l.in[:len(l.in)+n]
+	if g.options.Depth > 0 {
+		g.frames(l)
+		return
+	}
+	c := l.conns[0]
+	a, whole, err := readAnswer(l.in)
 	switch {
 	case err != nil || whole && !c.busy:
-		g.broken(c, notAnAnswer)
+		g.broken(l, notAnAnswer)
 	case whole:
+		if a.last { // nothing more is sent on it
+			g.poll.Remove(l.number)
+			l.up = false
+		}
+		l.in = l.in[:0]
 		g.answered(c, a)
+	}
+}
+
+// frames takes the frames that have come as a whole.
+func (g *Generator) frames(l *link) {
+	b := l.in
+	for l.up {
+		kind, text, rest, whole, err := readFrame(b)
+		if err != nil {
+			g.broken(l, notAnAnswer)
+			return
+		}
+		if !whole {
+			l.in = l.in[:copy(l.in, b)]
+			return
+		}
+		b = rest
+		g.packet(l, kind, text)
+	}
+}
+
+// packet takes one packet of Socket.IO. Events are not the load's.
+func (g *Generator) packet(l *link, kind byte, text []byte) {
+	switch {
+	case kind == frameClose:
+		g.broken(l, closedByPeer)
+	case kind == frameText && len(text) == 1 && text[0] == '2': // ping
+		g.write(l, AppendFrame(nil, pong))
+	case kind == frameText && bytes.HasPrefix(text, packetAck):
+		id, a, err := readAck(text)
+		if err != nil || id >= len(g.conns) || g.conns[id].link != l || !g.conns[id].busy {
+			g.broken(l, notAnAnswer)
+			return
+		}
+		g.answered(g.conns[id], a)
+	case kind != frameText || !bytes.HasPrefix(text, packetEvent):
+		g.broken(l, notAnAnswer)
 	}
 }
 
 // answered gives an answer to the client, and the connection back.
 func (g *Generator) answered(c *conn, a Answer) {
-	if a.last { // nothing more is sent on it
-		g.poll.Remove(c.number)
-		c.up = false
-	}
 	rest := g.client.Answered(c.number, a, g.now()-c.since)
 	now := g.now()
-	c.in, c.busy = c.in[:0], false
+	c.busy = false
 	g.inFlight--
 	switch {
-	case !c.up:
-		g.reconnect(c)
+	case !c.link.up:
+		g.reconnect(c.link)
 	case rest:
 		c.idle, c.resume = true, now+restFor
 		g.resting = append(g.resting, c)
@@ -68,17 +136,23 @@ func (g *Generator) answered(c *conn, a Answer) {
 	}
 }
 
-// broken ends a connection.
-func (g *Generator) broken(c *conn, reason string) {
-	g.poll.Remove(c.number)
-	c.up = false
-	g.drop(c)
-	g.fail(g.client.Broken(c.number, reason, c.busy, g.now()-c.since))
-	if c.busy {
-		c.busy = false
-		g.inFlight--
+// broken ends a socket. The client is told of each request in flight, otherwise once.
+func (g *Generator) broken(l *link, reason string) {
+	g.poll.Remove(l.number)
+	l.up, l.out = false, l.out[:0]
+	told := false
+	for _, c := range l.conns {
+		g.drop(c)
+		if c.busy {
+			g.fail(g.client.Broken(c.number, reason, true, g.now()-c.since))
+			c.busy, told = false, true
+			g.inFlight--
+		}
 	}
-	g.reconnect(c)
+	if !told {
+		g.fail(g.client.Broken(l.conns[0].number, reason, false, 0))
+	}
+	g.reconnect(l)
 }
 
 // fail keeps the first error of the client.
@@ -105,38 +179,40 @@ func (g *Generator) drop(c *conn) {
 }
 
 // reconnect dials again in a goroutine of its own, because that may take seconds.
-func (g *Generator) reconnect(c *conn) {
-	c.in = c.in[:0]
-	wait := min(time.Duration(c.attempts)*100*time.Millisecond, time.Second)
-	c.attempts++
+func (g *Generator) reconnect(l *link) {
+	l.in = l.in[:0]
+	wait := min(time.Duration(l.attempts)*100*time.Millisecond, time.Second)
+	l.attempts++
 	time.AfterFunc(wait, func() {
-		conn, err := net.DialTimeout("tcp", g.options.Address, dialTimeout)
+		conn, err := g.dial(l)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.dialed = append(g.dialed, dialed{c, conn, err})
+		g.dialed = append(g.dialed, dialed{l, conn, err})
 	})
 }
 
-// look takes up new connections and gives up answers that are too late.
+// look takes up new sockets and gives up answers that are too late.
 func (g *Generator) look(now time.Duration) {
 	g.checked = now
 	for _, d := range g.dialed {
 		err := d.err
 		if err == nil {
-			err = g.poll.Add(d.c.number, d.conn)
+			err = g.poll.Add(d.link.number, d.conn)
 		}
 		if err != nil {
-			g.fail(g.client.Broken(d.c.number, NotConnected, false, 0))
-			g.reconnect(d.c)
+			g.fail(g.client.Broken(d.link.conns[0].number, NotConnected, false, 0))
+			g.reconnect(d.link)
 			continue
 		}
-		d.c.up, d.c.attempts = true, 0
-		g.release(d.c, now)
+		d.link.up, d.link.attempts = true, 0
+		for _, c := range d.link.conns {
+			g.release(c, now)
+		}
 	}
 	g.dialed = g.dialed[:0]
 	for _, c := range g.conns {
 		if c.busy && now-c.sent > g.options.Timeout {
-			g.broken(c, noAnswer)
+			g.broken(c.link, noAnswer)
 		}
 	}
 }

@@ -1,12 +1,14 @@
-// Package generator sends the requests of a Client over HTTP/1.1, on many connections from one
-// thread. A connection has at most one request in flight. In a closed loop it sends the next one
-// when it has its answer. In an open loop requests are due at a fixed rate, however slow the server
-// is, and a latency counts from the moment its request was due.
+// Package generator sends the requests of a Client over HTTP/1.1 or over sockets of Socket.IO, on
+// many connections from one thread. A connection has at most one request in flight; a socket may
+// have many connections. In a closed loop a connection sends its next request when it has its
+// answer. In an open loop requests are due at a fixed rate, however slow the server is, and a
+// latency counts from the moment its request was due.
 //
 //	client.go       what a generator asks of its client, and the phases of a load
 //	generator.go    the loop: when a connection sends, and how long the loop waits
 //	connections.go  answers, and connections that break and are dialed again
-//	answer.go       one answer, read from its bytes
+//	answer.go       one answer over HTTP, read from its bytes
+//	frames.go       frames of a websocket, and the acknowledgements of Socket.IO in them
 //	poller.go       which sockets can be read; goroutines read them where there is no epoll
 //	poller_linux.go, poller_other.go  this system's poller, and the CPU time of its thread
 //	testing.go      what tests of other rooms need

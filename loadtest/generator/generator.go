@@ -10,9 +10,14 @@ import (
 
 // Options say where a generator sends its requests.
 type Options struct {
-	Address     string // host:port
-	Connections int
+	Address     string        // host:port
+	Connections int           // sockets
 	Timeout     time.Duration // of an answer
+	// Depth is the number of requests that a socket may have in flight: events of Socket.IO, each
+	// with the number of its connection as the id of its acknowledgement. 0: one, over HTTP.
+	Depth int
+	// Dial makes a socket, in any goroutine; nil: over TCP. With Depth its websocket is open.
+	Dial func(socket int) (net.Conn, error)
 }
 
 // A Generator is one thread over the sockets of its connections. The goroutine that calls Run
@@ -21,10 +26,12 @@ type Generator struct {
 	options Options
 	client  Client
 	poll    Poller
+	links   []*link
 	conns   []*conn
 	free    []*conn // may send; the longest idle is first
 	resting []*conn // were told to come again, in the order in which they will
 	ready   []int
+	written []*link // have something to write
 	base    time.Time
 	stopped atomic.Bool
 
@@ -44,22 +51,30 @@ type Generator struct {
 	pace    Pace // since it was last taken
 }
 
-// A conn is a connection.
-type conn struct {
+// A link is a socket. Over HTTP it has one connection, otherwise Options.Depth of them.
+type link struct {
 	number   int
+	conns    []*conn
 	up       bool
-	idle     bool          // in free or resting
-	busy     bool          // has a request in flight
-	since    time.Duration // when the request was due, or sent in a closed loop
-	sent     time.Duration
-	resume   time.Duration // when a resting one may send
-	freed    time.Duration // since when it may send
-	in       []byte        // of an answer
-	attempts int           // to dial, since it was up
+	in       []byte // has come, and is not taken
+	out      []byte // is to be written together
+	attempts int    // to dial, since it was up
+}
+
+// A conn is a connection for the client: a place for one request in flight.
+type conn struct {
+	number int
+	link   *link
+	idle   bool          // in free or resting
+	busy   bool          // has a request in flight
+	since  time.Duration // when the request was due, or sent in a closed loop
+	sent   time.Duration
+	resume time.Duration // when a resting one may send
+	freed  time.Duration // since when it may send
 }
 
 type dialed struct {
-	c    *conn
+	link *link
 	conn net.Conn
 	err  error
 }
@@ -84,24 +99,36 @@ func New(client Client, o Options) (*Generator, error) {
 func newGenerator(client Client, o Options, poll Poller) *Generator {
 	g := &Generator{options: o, client: client, poll: poll, base: time.Now()}
 	for i := range o.Connections {
-		g.conns = append(g.conns, &conn{number: i, in: make([]byte, 0, 16<<10)})
+		g.links = append(g.links, &link{number: i, in: make([]byte, 0, 16<<10)})
+	}
+	for i := range o.Connections * max(1, o.Depth) {
+		l := g.links[i%o.Connections]
+		c := &conn{number: i, link: l}
+		g.conns, l.conns = append(g.conns, c), append(l.conns, c)
 	}
 	return g
 }
 
 // Connect opens the connections, before the first Run.
 func (g *Generator) Connect() error {
-	for _, c := range g.conns {
-		conn, err := net.DialTimeout("tcp", g.options.Address, dialTimeout)
+	for _, l := range g.links {
+		conn, err := g.dial(l)
 		if err != nil {
 			return err
 		}
-		if err := g.poll.Add(c.number, conn); err != nil {
+		if err := g.poll.Add(l.number, conn); err != nil {
 			return err
 		}
-		c.up = true
+		l.up = true
 	}
 	return nil
+}
+
+func (g *Generator) dial(l *link) (net.Conn, error) {
+	if g.options.Dial != nil {
+		return g.options.Dial(l.number)
+	}
+	return net.DialTimeout("tcp", g.options.Address, dialTimeout)
 }
 
 // Close ends the connections.
@@ -166,7 +193,7 @@ func (g *Generator) start(p Phase) {
 	g.end = g.begin + p.Length
 	g.free, g.resting = g.free[:0], g.resting[:0]
 	for _, c := range g.conns {
-		if c.up && !c.busy {
+		if c.link.up && !c.busy {
 			g.release(c, g.begin)
 		}
 	}
@@ -249,8 +276,10 @@ func (g *Generator) patience(now time.Duration, sending bool) time.Duration {
 	return max(d, 0)
 }
 
-// wait waits for answers, without the lock, and takes those that came.
+// wait writes what is to be written, waits for answers, without the lock, and takes those that
+// came.
 func (g *Generator) wait(d time.Duration) (err error) {
+	g.flush()
 	g.mu.Unlock()
 	g.ready, err = g.poll.Wait(d, g.ready[:0])
 	g.mu.Lock()
@@ -258,7 +287,7 @@ func (g *Generator) wait(d time.Duration) (err error) {
 		return err
 	}
 	for _, i := range g.ready {
-		g.receive(g.conns[i])
+		g.receive(g.links[i])
 	}
 	return g.failed
 }

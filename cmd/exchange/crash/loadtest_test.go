@@ -40,8 +40,8 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	file, page := filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")
 	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--duration", "2s",
 		"--accounts", "6", "--connections", "4", "--mix", "50,30,20", "--instructed", "50",
-		"--subscribers", "diff=2,trades=1,ticker=1,orderbook.20=1,book=1", "--seed", "3", "--json",
-		file, "--html", page)
+		"--subscribers", "diff=2,trades=1,ticker=1,orderbook.20=1,book=1,own=2", "--seed", "3",
+		"--json", file, "--html", page)
 	if code != 0 || !strings.Contains(out, "No difference was found.") ||
 		!strings.Contains(out, "the audit is clean") || !strings.Contains(errOut, "s of 2s: ") {
 		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
@@ -95,6 +95,34 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	nothingStays(t, s)
 }
 
+func TestOrdersGoInBatchesAndOverSockets(t *testing.T) {
+	s := startedForLoad(t)
+	s.Env = append(s.Env, "EXCHANGE_STREAM_MESSAGES_PER_SECOND=1000000")
+	s.Kill()
+	s.Start()
+	for _, c := range []struct{ sockets, batch, reads int }{{0, 20, 20}, {9, 0, 0}, {8, 10, 0}} {
+		o := testOf(s)
+		o.Sockets, o.Batch, o.Instructed, o.Subscribers["own"] = c.sockets, c.batch, 40, 8
+		o.Mix = loadtest.Mix{Place: 60 - c.reads, Cancel: 40, Read: c.reads}
+		r, err := loadtest.Run(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := r.Verification
+		if v == nil || v.Found > 0 || v.Orders < 100 || v.Cancels == 0 || v.Audit != "clean" ||
+			r.Unknown > 0 || r.Done+r.Late+r.Refused != r.Requests {
+			t.Errorf("%+v: %+v, %+v", c, r, v)
+		}
+		for _, x := range r.Subscribers {
+			if x.Channel == "own" && (x.Lost > 0 || x.Subscribers != 8 ||
+				x.Lag.Count < int64(v.Orders)*9/10) {
+				t.Errorf("%+v: %+v %+v", c, x, x.Lag)
+			}
+		}
+		nothingStays(t, s)
+	}
+}
+
 // nothingStays looks for orders in the book and for keys that work.
 func nothingStays(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
@@ -127,6 +155,10 @@ func TestWrongArgumentsAndAServerThatIsNotThere(t *testing.T) {
 		{[]string{"--rate", "many"}, "rate", 64},
 		{[]string{"--subscribers", "news=1"}, "--subscribers", 64},
 		{[]string{"--ramp"}, "--p99", 64},
+		{[]string{"--batch", "51"}, "--batch", 64},
+		{[]string{"--sockets", "63"}, "--sockets 64", 64},
+		{[]string{"--sockets", "64", "--mix", "50,30,20"}, "--mix", 64},
+		{[]string{"--subscribers", "own=65"}, "own", 64},
 		{[]string{"--name", "UP"}, "--name", 64},
 		{[]string{"--keys", filepath.Join(t.TempDir(), "none")}, "keys cannot be read", 64},
 		{[]string{"--keys", "x", "--accounts", "3"}, "--accounts", 64},

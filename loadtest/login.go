@@ -1,0 +1,111 @@
+package loadtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/fasthttp/websocket"
+)
+
+// dialStream opens a websocket of the event stream. A handshake that comes too soon is tried again.
+func dialStream(ctx context.Context, address, path string) (*websocket.Conn, error) {
+	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, ReadBufferSize: 32 << 10}
+	for {
+		conn, resp, err := dialer.DialContext(ctx,
+			"ws://"+address+path+"?EIO=4&transport=websocket", nil)
+		switch {
+		case err == nil:
+			return conn, nil
+		case resp == nil:
+			return nil, err
+		case resp.StatusCode != http.StatusTooManyRequests &&
+			resp.StatusCode != http.StatusServiceUnavailable || ctx.Err() != nil:
+			return nil, fmt.Errorf(
+				"the handshake was answered with %s (limits are stream.connections and "+
+					"stream.connections_per_address)", resp.Status)
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+}
+
+const streamPath = "/socket.v2/"
+
+// dialPatience bounds the making of a socket with its login.
+const dialPatience = 30 * time.Second
+
+// dialOrders opens a socket that is logged in, for the generator. The websocket has nothing in its
+// buffer then, because the server says no more until it is asked, or a ping is due.
+func dialOrders(address string, u *user) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	defer cancel()
+	conn, err := dialStream(ctx, address, streamPath)
+	if err != nil {
+		return nil, err
+	}
+	if err := logIn(conn, u); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn.NetConn(), conn.NetConn().SetDeadline(time.Time{})
+}
+
+// logIn joins the stream on a new websocket, and logs in with the user's key.
+func logIn(conn *websocket.Conn, u *user) error {
+	if err := conn.WriteMessage(websocket.TextMessage, []byte("40")); err != nil {
+		return err
+	}
+	answer, err := ask(conn, []byte(`420["challenge"]`))
+	if err != nil {
+		return err
+	}
+	var text []byte
+	err = eachField(answer, func(name, v []byte) bool {
+		if string(name) == "challenge" {
+			text = v
+		}
+		return text == nil
+	})
+	if err != nil || text == nil {
+		return fmt.Errorf("asking for a challenge was answered with %.200s", answer)
+	}
+	answer, err = ask(conn, u.loginEvent(text))
+	if err == nil && !granted(answer) {
+		err = fmt.Errorf("a login with the key %s was answered with %.300s", u.key, answer)
+	}
+	return err
+}
+
+// loginEvent makes the event that answers a challenge.
+func (u *user) loginEvent(challenge []byte) []byte {
+	b := append(append([]byte(`420["login",{"key":"`), u.key...), `","sign":"`...)
+	b = newSigner().sign(b, &u.secret, append([]byte("login\n"), u.key...),
+		append([]byte("\n"), challenge...))
+	return append(b, `"}]`...)
+}
+
+// granted reports whether an answer to an account is of status 200.
+func granted(answer []byte) bool { return bytes.HasPrefix(answer, []byte(`{"status":200,`)) }
+
+// ask sends an event that is acknowledged by 0, and returns the acknowledgement's argument.
+func ask(conn *websocket.Conn, event []byte) ([]byte, error) {
+	deadline := time.Now().Add(dialPatience)
+	if err := conn.SetReadDeadline(deadline); err != nil {
+		return nil, err
+	}
+	if err := conn.WriteMessage(websocket.TextMessage, event); err != nil {
+		return nil, err
+	}
+	for {
+		_, b, err := conn.ReadMessage()
+		if err != nil {
+			return nil, err
+		}
+		if answer, ok := bytes.CutPrefix(b, []byte("430[")); ok {
+			return bytes.TrimSuffix(answer, []byte("]")), conn.SetReadDeadline(time.Time{})
+		}
+	}
+}

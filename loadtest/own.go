@@ -1,0 +1,100 @@
+package loadtest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// What happens to an account, as one socket of the account hears it.
+
+const ownChannel = "own"
+
+// An ownLag compares when orders of an account were acknowledged with when their events came.
+// Either may come first.
+type ownLag struct {
+	mu     sync.Mutex
+	acks   map[uint64]time.Time // by order, of those without an event yet
+	events map[uint64]time.Time // the opposite
+	lags   *hdrhistogram.Histogram
+	before uint64 // events that came before their acknowledgements
+}
+
+func newOwnLag() *ownLag {
+	return &ownLag{acks: map[uint64]time.Time{}, events: map[uint64]time.Time{},
+		lags: newHistogram()}
+}
+
+// mostLone bounds the orders of which only one of the two has come: the other may never come.
+const mostLone = 10_000
+
+func (l *ownLag) acknowledged(order uint64, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.events[order]; ok {
+		delete(l.events, order)
+		record(l.lags, 0)
+		l.before++
+	} else if len(l.acks) < mostLone {
+		l.acks[order] = at
+	}
+}
+
+func (l *ownLag) heard(order uint64, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ack, ok := l.acks[order]; ok {
+		delete(l.acks, order)
+		record(l.lags, at.Sub(ack))
+	} else if len(l.events) < mostLone {
+		l.events[order] = at
+	}
+}
+
+// addTo adds the distribution to another one, and returns how many events came before their
+// acknowledgements.
+func (l *ownLag) addTo(h *hdrhistogram.Histogram) (before uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.Merge(l.lags)
+	return l.before
+}
+
+// own takes an event of the subscriber's account. Each follows the one before.
+func (s *subscriber) own(b []byte) error {
+	now := time.Now()
+	var sequence, prev, order uint64
+	whole, placed := false, false
+	if err := eachField(b, func(name, v []byte) bool {
+		switch string(name) {
+		case "snapshot":
+			whole = true
+		case "sequence":
+			sequence = number(v)
+		case "prev":
+			prev = number(v)
+		case "cause":
+			placed = string(v) == "placed"
+		case "order":
+			order = number(v)
+		}
+		return string(name) != "orders" // the rows
+	}); err != nil {
+		return err
+	}
+	if placed {
+		s.user.lag.heard(order, now)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.last[ownChannel]
+	s.last[ownChannel] = sequence
+	switch {
+	case whole || sequence == last: // a part
+	case prev != last:
+		s.noteLocked("event %d of %s follows event %d, and event %d came before it", sequence,
+			s.user.title(), prev, last)
+	}
+	return nil
+}
