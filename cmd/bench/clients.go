@@ -21,6 +21,7 @@ import (
 // A user is an account with its API key and orders.
 type user struct {
 	key    string
+	text   string // the secret
 	secret *sign.Keyed
 	places [][]byte // orders around the market, sent in turn, with room for the nonce
 	// the same as texts; a client order id goes between the two parts

@@ -28,10 +28,12 @@
 //	reads.go      public answers, beside fixed bodies of the same lengths
 //	process.go    the exchange's process: allocations, collections, bytes of the journal
 //	tester.go     `exchange loadtest` beside the bare generator
+//	ways.go       orders of `exchange loadtest`: one by one, in batches, and over sockets
 //	start.go      the start of a large exchange, which large.go makes
 //	open.go       orders in an open loop
 //	overload.go   more orders than the exchange can take
 //	fairness.go   one account that floods, beside many
-//	stream.go     what subscribers cost; stream_source.go makes the events,
-//	              stream_subscribers.go reads them, stream_helper.go runs both as processes
+//	stream.go     what subscribers cost; stream_orders.go measures orders beside them,
+//	              stream_source.go makes the events, stream_subscribers.go reads them,
+//	              stream_helper.go runs both as processes
 package main

@@ -27,7 +27,7 @@ const (
 )
 
 func streamSubjects(o options) []subject {
-	return []subject{newFanout(o), newCrowd(o), newPolling(o), newListened(o)}
+	return []subject{newFanout(o), newCrowd(o), newPolling(o), newListened(o), newOwned(o)}
 }
 
 // A streamed subject has subscribers.
@@ -56,11 +56,12 @@ func (s *streamed) end() {
 }
 
 // open replaces the subscribers by others.
-func (s *streamed) open(address string, each int, groups ...audience) error {
+func (s *streamed) open(w wish) error {
 	if err := s.close(); err != nil {
 		return err
 	}
-	return s.subscribers.ask(wish{Do: "open", Address: address, Groups: groups, Each: each}, nil)
+	w.Do = "open"
+	return s.subscribers.ask(w, nil)
 }
 
 func (s *streamed) close() error { return s.subscribers.ask(wish{Do: "close"}, nil) }
@@ -76,6 +77,7 @@ type fanout struct {
 	singly, joined, bare, one         *row // messages a second
 	singlyCPU, joinedCPU, bareCPU     *row // microseconds a message
 	oneCPU, waking, commit, sustained *row
+	own                               *row // commit, for the account itself
 	// events a second at which the search for the sustained rate begins
 	try float64
 }
@@ -98,6 +100,8 @@ func newFanout(o options) *fanout {
 	f.waking = row("a wake-up and a write, to the bytes at the other side", "us", nil, aim{})
 	f.commit = row("commit of a trade, to the bytes at an idle subscriber", "us", f.waking,
 		aim{mostRatio: 3})
+	f.own = row("commit of a trade, to the bytes of own at an idle subscriber", "us", f.waking,
+		aim{mostRatio: 3})
 	f.sustained = row("trades that 1,000 subscribers sustain", "events/s", nil, aim{})
 	return f
 }
@@ -106,7 +110,7 @@ func (f *fanout) name() string { return "stream to 1,000" }
 
 func (f *fanout) rows() []*row {
 	return []*row{f.singly, f.joined, f.bare, f.one, f.singlyCPU, f.joinedCPU, f.bareCPU, f.oneCPU,
-		f.waking, f.commit, f.sustained}
+		f.waking, f.commit, f.own, f.sustained}
 }
 
 func (f *fanout) begin(_ context.Context, dir string) error {
@@ -128,6 +132,12 @@ func (f *fanout) end() {
 
 // to gives the source subscribers of the trades, which tell when so many messages have come.
 func (f *fanout) to(connections, each int) error {
+	return f.with(wish{Each: each,
+		Groups: []audience{{connections, []string{"trades." + tradedPair}}}})
+}
+
+// with gives the source its subscribers.
+func (f *fanout) with(w wish) error {
 	if err := f.close(); err != nil {
 		return err
 	}
@@ -135,7 +145,8 @@ func (f *fanout) to(connections, each int) error {
 	if err := f.source.ask(demand{Do: "fresh"}, &at); err != nil {
 		return err
 	}
-	return f.open(at.Address, each, audience{connections, []string{"trades." + tradedPair}})
+	w.Address = at.Address
+	return f.open(w)
 }
 
 func (f *fanout) measure(context.Context) error {
@@ -184,16 +195,25 @@ func (f *fanout) measureBursts(burst int, bare, bareCPU, stream, streamCPU *row)
 	return nil
 }
 
+// measureLatency has one subscriber of the trades, and then one of the account that trades.
 func (f *fanout) measureLatency() error {
+	var trades, own yield
+	latency := demand{Do: "latency", Samples: 100}
 	if err := f.to(1, 1); err != nil {
 		return err
 	}
-	var y yield
-	if err := f.source.ask(demand{Do: "latency", Samples: 100}, &y); err != nil {
+	if err := f.source.ask(latency, &trades); err != nil {
 		return err
 	}
-	f.waking.values = append(f.waking.values, median(y.Waking))
-	f.commit.values = append(f.commit.values, median(y.Commit))
+	if err := f.with(wish{Each: 1, Owners: []listener{takerKey}}); err != nil {
+		return err
+	}
+	if err := f.source.ask(latency, &own); err != nil {
+		return err
+	}
+	f.waking.values = append(f.waking.values, median(append(trades.Waking, own.Waking...)))
+	f.commit.values = append(f.commit.values, median(trades.Commit))
+	f.own.values = append(f.own.values, median(own.Commit))
 	return nil
 }
 
@@ -290,8 +310,8 @@ func (c *crowd) measure(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.open(s.address, c.connections,
-		audience{c.connections, []string{"trades." + tradedPair}}); err != nil {
+	if err := c.open(wish{Address: s.address, Each: c.connections,
+		Groups: []audience{{c.connections, []string{"trades." + tradedPair}}}}); err != nil {
 		return err
 	}
 	rssThen, err := resident(s.pids[0])
@@ -485,80 +505,4 @@ func cpuClock(pid int) (time.Duration, error) {
 	var t unix.Timespec
 	err := unix.ClockGettime(int32(^pid<<3|scheduled), &t)
 	return time.Duration(t.Nano()), err
-}
-
-// Listened is an exchange whose orders are watched.
-type listened struct {
-	streamed
-	server
-	alone, watched *row
-}
-
-func newListened(o options) *listened {
-	l := &listened{streamed: streamed{options: o},
-		server: server{options: o, settings: manyFromHere}}
-	l.alone = &row{subject: "stream: orders without subscribers", unit: "requests/s",
-		group: groupStream}
-	l.watched = &row{subject: "stream: orders with 960 subscribers", unit: "requests/s",
-		group: groupStream, yardstick: l.alone, aim: aim{leastRatio: 0.7}}
-	return l
-}
-
-func (l *listened) name() string { return "orders with subscribers" }
-
-func (l *listened) rows() []*row { return []*row{l.alone, l.watched} }
-
-func (l *listened) begin(_ context.Context, dir string) error {
-	if err := l.startSubscribers(); err != nil {
-		return err
-	}
-	if err := startExchange(&l.server, dir, nil); err != nil {
-		return err
-	}
-	_, err := l.clients.run(l.server.options.length)
-	return err
-}
-
-func (l *listened) end() {
-	l.server.end()
-	l.streamed.end()
-}
-
-// measure counts the orders without subscribers before and after those with them, so a change
-// meanwhile changes both.
-func (l *listened) measure(context.Context) error {
-	whole := l.server.options.length
-	before, err := l.clients.run(whole / 2)
-	if err != nil {
-		return err
-	}
-	err = l.open(l.address, 0, audience{900, []string{"ticker", "orderbook.20"}},
-		audience{20, []string{"diff." + tradedPair}},
-		audience{20, []string{"trades." + tradedPair}},
-		audience{20, []string{"book_" + tradedPair}})
-	if err != nil {
-		return err
-	}
-	watched, err := l.clients.run(whole)
-	if err != nil {
-		return err
-	}
-	var s seen
-	if err := l.subscribers.ask(wish{Do: "await"}, &s); err != nil {
-		return err
-	}
-	if s.Closed > 0 {
-		return fmt.Errorf("%d subscribers were disconnected under the load", s.Closed)
-	}
-	if err := l.close(); err != nil {
-		return err
-	}
-	after, err := l.clients.run(whole / 2)
-	if err != nil {
-		return err
-	}
-	alone := result{requests: before.requests + after.requests, took: before.took + after.took}
-	l.alone.values = append(l.alone.values, alone.rate())
-	l.watched.values = append(l.watched.values, watched.rate())
-	return nil
 }

@@ -204,6 +204,9 @@ func (s *source) start(dir string) error {
 // tradedPair is the pair of all load.
 const tradedPair = "BTC_USDT"
 
+// takerKey is the key of the trader whose orders meet the others.
+var takerKey = listener{"key-trader-64", "secret"}
+
 func (s *source) trader(name string) (*trader, error) {
 	_, err := s.engine.CreateAccount("bench", name, "")
 	_, err2 := s.engine.CreateKey("bench", name, "key-"+name, "secret", event.AllPermissions, nil)

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"exchange/gateway/sign"
 	"exchange/loadtest/generator"
 )
 
@@ -29,11 +30,15 @@ type audience struct {
 	Channels    []string
 }
 
+// A listener is a key whose account a subscriber hears of.
+type listener struct{ Key, Secret string }
+
 // A wish is a request to the subscribers' helper.
 type wish struct {
 	Do       string // open, await, poll or close
 	Address  string
 	Groups   []audience // open
+	Owners   []listener // open: a subscriber of own for each of them, too
 	Each     int        // open: tell on the pipe whenever so many events have come
 	Messages int        // await: until so many have come since the open
 	Within   float64    // await: seconds
@@ -51,6 +56,7 @@ type seen struct {
 type subscriber struct {
 	number   int // in the poller
 	channels []string
+	login    *listener // of own; nil: it has channels
 	upgraded bool
 	awaited  int    // channels that have not let it in
 	kept     []byte // of a head or a frame that has not come as a whole
@@ -177,12 +183,17 @@ func (s *subscribers) open(w *wish) {
 		for len(groups) > 0 && groups[0].Connections == 0 {
 			groups = groups[1:]
 		}
-		if len(groups) == 0 {
-			s.dial = nil
-			return nil
+		if len(groups) > 0 {
+			groups[0].Connections--
+			return s.connect(w.Address, groups[0].Channels, nil)
 		}
-		groups[0].Connections--
-		return s.connect(w.Address, groups[0].Channels)
+		if len(w.Owners) > 0 {
+			x := &w.Owners[0]
+			w.Owners = w.Owners[1:]
+			return s.connect(w.Address, nil, x)
+		}
+		s.dial = nil
+		return nil
 	}
 	s.done = func() (bool, error) {
 		if s.seen.Closed > 0 {
@@ -193,7 +204,7 @@ func (s *subscribers) open(w *wish) {
 	}
 }
 
-func (s *subscribers) connect(address string, channels []string) error {
+func (s *subscribers) connect(address string, channels []string, login *listener) error {
 	conn, err := net.DialTimeout("tcp", address, patienceWithServer)
 	if err != nil {
 		return err
@@ -202,7 +213,8 @@ func (s *subscribers) connect(address string, channels []string) error {
 	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		return err
 	}
-	c := &subscriber{number: len(s.list), channels: channels, awaited: len(channels)}
+	c := &subscriber{number: len(s.list), channels: channels, awaited: max(1, len(channels)),
+		login: login}
 	s.list = append(s.list, c)
 	s.opening++
 	if err := s.poll.Add(c.number, conn); err != nil {
@@ -258,8 +270,12 @@ func (s *subscribers) readable(number int) {
 			return
 		}
 		c.upgraded, b = true, rest
-		names, _ := json.Marshal(c.channels)
-		if err := s.say(c, "40", `42["subscribe",`+string(names)+"]"); err != nil {
+		ask := `420["challenge"]`
+		if c.login == nil {
+			names, _ := json.Marshal(c.channels)
+			ask = `42["subscribe",` + string(names) + "]"
+		}
+		if err := s.say(c, "40", ask); err != nil {
 			s.failed = err
 		}
 	}
@@ -290,8 +306,19 @@ func (s *subscribers) lost(c *subscriber) {
 	s.list[c.number] = nil
 }
 
-// looked is how many bytes of a frame name its kind.
-const looked = 24
+// How many bytes of a frame name its kind, and how many a login is answered with at most.
+const (
+	looked = 24
+	acked  = 4096
+)
+
+// looks returns how many bytes of a frame are looked at.
+func (c *subscriber) looks() int {
+	if c.login != nil && c.awaited > 0 {
+		return acked
+	}
+	return looked
+}
 
 // frames counts the frames that have come.
 func (s *subscribers) frames(c *subscriber, b []byte) {
@@ -303,11 +330,12 @@ func (s *subscribers) frames(c *subscriber, b []byte) {
 			continue
 		}
 		header, size, ok := generator.FrameHeader(b)
-		if !ok || len(b) < header+min(size, looked) {
+		look := min(size, c.looks())
+		if !ok || len(b) < header+look {
 			c.kept = bytes.Clone(b)
 			return
 		}
-		s.frame(c, b[0], b[header:header+min(size, looked)])
+		s.frame(c, b[0], b[header:header+look])
 		n := min(header+size, len(b))
 		c.skip = header + size - n
 		b = b[n:]
@@ -317,7 +345,9 @@ func (s *subscribers) frames(c *subscriber, b []byte) {
 var (
 	admitted  = []byte(`42["subscribe.success"`)
 	refused   = []byte(`42["subscribe.error"`)
+	snapshot  = []byte(`42["own",{"snapshot"`) // it is no event
 	eventHead = []byte(`42["`)
+	ackHead   = []byte("43")
 )
 
 // frame takes one frame, or its beginning.
@@ -332,9 +362,37 @@ func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 		if c.awaited--; c.awaited == 0 {
 			s.opening--
 		}
-	case bytes.HasPrefix(b, eventHead):
+	case bytes.HasPrefix(b, ackHead) && c.login != nil:
+		if err := s.acknowledged(c, b[len(ackHead):]); err != nil {
+			s.failed = err
+		}
+	case bytes.HasPrefix(b, eventHead) && !bytes.HasPrefix(b, snapshot):
 		s.seen.Messages++
 	}
+}
+
+// acknowledged goes on with a login: the challenge is signed, and then own is asked for.
+func (s *subscribers) acknowledged(c *subscriber, b []byte) error {
+	var answers []struct {
+		Challenge string
+		Status    int
+	}
+	if err := json.Unmarshal(b[1:], &answers); err != nil || len(answers) != 1 ||
+		b[0] != '0' && answers[0].Status != 200 {
+		return fmt.Errorf("a subscriber's login was answered with %q", b)
+	}
+	switch b[0] {
+	case '0':
+		text := "login\n" + c.login.Key + "\n" + answers[0].Challenge
+		event := append([]byte(`421["login",{"key":"`+c.login.Key+`","sign":"`),
+			sign.New([]byte(c.login.Secret)).Sign(nil, []byte(text))...)
+		return s.say(c, string(event)+`"}]`)
+	case '1':
+		return s.say(c, `422["own.subscribe"]`)
+	}
+	c.awaited--
+	s.opening--
+	return nil
 }
 
 // monotonic returns the time of a clock that all processes share, in nanoseconds.

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"exchange/gateway/sign"
+	"exchange/loadtest/generator"
 )
 
 // frames makes frames of a server.
@@ -63,5 +66,45 @@ func TestQuestionsToHelpersKeepTheirFields(t *testing.T) {
 	if again, _ := json.Marshal(got); err != nil || !bytes.Equal(b, again) ||
 		bytes.ContainsRune(b, '\n') {
 		t.Errorf("%s, %s, %v", b, again, err)
+	}
+}
+
+// A notedPoller keeps what is written.
+type notedPoller struct {
+	generator.Poller
+	written []byte
+}
+
+func (p *notedPoller) Write(_ int, b []byte) error {
+	p.written = append(p.written, b...)
+	return nil
+}
+
+func TestSubscribersOfAnAccountLogIn(t *testing.T) {
+	p := &notedPoller{}
+	s, c := &subscribers{poll: p, opening: 1},
+		&subscriber{awaited: 1, login: &listener{"the-key", "the-secret"}}
+	said := func(packet string) {
+		t.Helper()
+		if want := generator.AppendFrame(nil, []byte(packet)); !bytes.Equal(p.written, want) ||
+			s.failed != nil {
+			t.Errorf("%q, %v, want %q", p.written, s.failed, want)
+		}
+		p.written = nil
+	}
+	challenge := string(bytes.Repeat([]byte("c0"), 32))
+	signature := sign.New([]byte("the-secret")).Sign(nil, []byte("login\nthe-key\n"+challenge))
+	s.frames(c, frames(`430[{"challenge":"`+challenge+`"}]`))
+	said(`421["login",{"key":"the-key","sign":"` + string(signature) + `"}]`)
+	s.frames(c, frames(`431[{"status":200,"body":{"permissions":["read","trade"]}}]`))
+	said(`422["own.subscribe"]`)
+	s.frames(c, frames(`432[{"status":200,"body":{"resumed":false}}]`,
+		`42["own",{"snapshot":true,"sequence":1,"prev":null}]`, `42["own",{"sequence":2}]`))
+	if s.opening != 0 || s.seen.Messages != 1 {
+		t.Errorf("%+v", s)
+	}
+	s, c = &subscribers{poll: p}, &subscriber{awaited: 1, login: c.login}
+	if s.frames(c, frames(`431[{"status":401,"body":{"detail":"no"}}]`)); s.failed == nil {
+		t.Error("a refused login is taken for one")
 	}
 }

@@ -73,7 +73,7 @@ func allServers(o options) []subject {
 	list = append(list, streamSubjects(o)...)
 	return append(list, newIDs(o, "Pebble", pebbleStore), newIDs(o, "Redis", startOnRedis),
 		newTaking(o, pebbleStore), newResting(o, pebbleStore), newStops(o, pebble), newCascade(o),
-		newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
+		newWays(o), newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
 		newFairness(o))
 }
 
@@ -380,7 +380,7 @@ func key(operator, account string) (*user, error) {
 		&key); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	return &user{key: key.Key, secret: sign.New([]byte(key.Secret))}, nil
+	return &user{key: key.Key, text: key.Secret, secret: sign.New([]byte(key.Secret))}, nil
 }
 
 // The operator's client keeps its connections: an account takes four requests. They are half of

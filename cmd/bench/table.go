@@ -182,11 +182,14 @@ overload: orders come at twice the best rate of a closed loop, and no more than 
 CPU of a refusal: during maintenance. What refusals leave: CPU, if an order costs what it costs in the closed loop. Back: 0.9 of the best rate.
 flood: four times as many connections as elsewhere send what they can; the others' 400 requests a second are due at even distances.
 allocations: of the whole process, its scrape left out. GC: of gc + user as Go's runtime counts them, over whole cycles.
+orders one in each request, in batches, over sockets: of exchange loadtest, 60 % orders and 40 % cancels; each item counts.
+A socket has 64 in flight. The CPU is that of the exchange, between its samples before and after the load.
 load tester: the process of exchange loadtest while it loads, verifying nothing; generator: this program; same mix and server.
 stream: subscribers are websockets in a process of their own; each burst goes out when the one before has arrived
 everywhere. One write for each message, and the bare loop: the same bytes to the same connections, from as many
 goroutines as the stream has. Sustained: trades at even distances for half a second, all of which arrive within another
 half, and nobody is disconnected. Commit: the return of the journal's append. Wake-up: of a goroutine that writes a frame.
+own: 1,000 accounts take turns on the same connections; their subscribers hear each change of each account.
 `
 
 // printTable writes the table with its columns aligned.

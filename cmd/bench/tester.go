@@ -54,7 +54,8 @@ func (t *tester) measure(ctx context.Context) error {
 	if err := bare(); err != nil {
 		return err
 	}
-	report, err := t.test(ctx)
+	n := strconv.Itoa(t.options.connections)
+	report, err := t.loadtest(ctx, t.dir, "--accounts", n, "--connections", n)
 	if err != nil {
 		return err
 	}
@@ -66,14 +67,15 @@ func (t *tester) measure(ctx context.Context) error {
 	return nil
 }
 
-// test runs the load tester, with the stream and the verification left out.
-func (t *tester) test(ctx context.Context) (report loadtest.Report, err error) {
-	file := filepath.Join(t.dir, "loadtest.json")
-	n := strconv.Itoa(t.options.connections)
-	cmd := exec.CommandContext(ctx, filepath.Join(t.dir, "exchange"), "loadtest", "--address",
-		t.address, "--operator", t.operator, "--pairs", "1",
-		"--accounts", n, "--connections", n, "--duration", t.options.length.String(), "--mix",
-		"60,40,0", "--subscribers", "none", "--no-verify", "--json", file)
+// loadtest runs the load tester on the server, with the stream and the verification left out. The
+// folder has the program.
+func (s *server) loadtest(ctx context.Context, dir string,
+	args ...string) (report loadtest.Report, err error) {
+	file := filepath.Join(dir, "loadtest.json")
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "exchange"), append([]string{"loadtest",
+		"--address", s.address, "--operator", s.operator, "--pairs", "1", "--duration",
+		s.options.length.String(), "--mix", "60,40,0", "--subscribers", "none", "--no-verify",
+		"--json", file}, args...)...)
 	cmd.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+token)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return report, fmt.Errorf("%w\n%s", err, out)
