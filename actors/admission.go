@@ -22,7 +22,7 @@ type admission struct {
 	inFlight  atomic.Int64 // clients' commands
 	operating atomic.Int64 // operators'
 	changing  atomic.Int64 // those of them that change maintenance
-	firing    atomic.Int64 // those that fire switches, which no handler has sent
+	firing    atomic.Int64 // those that no handler has sent: switches fire, sessions are lost
 	// cancels of cancel-alls, but for the first of each
 	extraCancels atomic.Int64
 	maintenance  atomic.Pointer[event.Maintenance] // nil: there is none
@@ -240,15 +240,26 @@ func (a *admission) admitOperator(c *Command) error {
 	return nil
 }
 
-// admitSwitch lets a command in that fires a switch. The schedule of switches bounds their number,
-// so it takes no slot from clients. Maintenance, audits and stops wait for it.
-func (a *admission) admitSwitch(c *Command) error {
-	a.stamp(c)
+// admitUnasked lets a command in that no handler has sent, unless it may not go now. It takes no
+// slot from clients: the schedule of switches, and the sockets, bound the number of such commands.
+// Maintenance, audits and stops wait for it.
+func (a *admission) admitUnasked(c *Command, may func(now int64) error) error {
 	a.firing.Add(1)
 	c.admitted, c.unasked = true, true
-	if err := a.writable(c.made); err != nil {
+	if err := may(c.made); err != nil {
 		a.giveBack(c)
 		return err
+	}
+	return nil
+}
+
+// unhindered returns nil while a command may go that no load turns away, also in maintenance.
+func (a *admission) unhindered(int64) error {
+	switch {
+	case a.life.stopping.Load(), a.life.Err() != nil:
+		return ErrStopping
+	case a.paused.Load():
+		return ErrPaused
 	}
 	return nil
 }

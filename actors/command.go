@@ -38,7 +38,7 @@ type Command struct {
 
 	lowering bool          // KindAmended: it is known to lower its order's amount alone
 	admitted bool          // holds a slot of admission, given back at release
-	unasked  bool          // no handler waits for its answer: it fires a switch
+	unasked  bool          // no handler waits for its answer: a switch fires, or a session is lost
 	gate     Gate          // through which it goes to its wallet; nil: there is none
 	round    uint64        // of its look for a client order id, left at release; 0: there was none
 	reply    chan struct{} // capacity 1, so an answer never waits
@@ -196,7 +196,7 @@ func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 func (c *Command) Bound() money.Price { return c.bound }
 
 // Faults returns what is wrong with the fields of an amend when the refusal's reason is
-// RefusedRules.
+// RefusedRules, or with those of a NewSession, which needs no record.
 func (c *Command) Faults() []Fault { return c.faults }
 
 // LastNonce returns the highest nonce that the key had used when the refusal's reason is

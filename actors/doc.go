@@ -30,6 +30,7 @@
 //	cancelall.go            cancelling one order, and all orders of an account
 //	switch.go               dead man's switches
 //	switch_schedule.go      when they are due
+//	session.go              logins whose end arms a switch
 //	marks.go                what limits count of an account's orders
 //	tickets.go              which commands of a wallet are on their way
 //	clientids.go            the look for a client order id

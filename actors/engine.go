@@ -51,6 +51,7 @@ type Engine struct {
 
 	remembering remembering
 	switches    switches
+	lost        lostSessions
 	filler      *committed.FilterFiller // nil: there is no filter to fill
 
 	lifetime

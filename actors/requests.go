@@ -77,10 +77,14 @@ type amendRequest struct {
 
 // A switchRequest has the fields of a KindSwitch. The filter is where a kindCancelAll has it.
 type switchRequest struct {
-	seconds uint32 // 0: it is disarmed
-	// of a switch that fires, which no client asks for; the zero switchID: it is a client's request
+	seconds uint32 // 0: it is disarmed, unless it is that of sessions
+	// of a switch that fires, which no client asks for; the zero switchID: it does not
 	fires switchID
 	dueUs int64
+
+	session uint64        // number of the session that the command is about; 0: it is about none
+	change  sessionChange // of the session
+	instead uint64        // SessionBegins: the session that it ends; 0: none
 }
 
 // A withdrawalRequest has the fields of a KindWithdrawal or a KindWithdrawalMoved.

@@ -505,13 +505,15 @@ func (s *sim) recorded(r *event.Record) {
 	case event.KindSettings:
 		at = simulation.KeyNonce{Key: r.Settings.Key, Nonce: r.Settings.Nonce}
 	case event.KindSwitch:
-		if r.Switch.Nonce != 0 { // it has not fired
+		if r.Switch.Nonce != 0 { // it has not fired, and is of no session
 			at = simulation.KeyNonce{Key: r.Switch.Key, Nonce: r.Switch.Nonce}
 		}
 	case event.KindCancel:
 		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
 	case event.KindRefusal:
-		at = simulation.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
+		if r.Refusal.Nonce != 0 { // it refuses no session
+			at = simulation.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
+		}
 	case event.KindWithdrawal:
 		at = simulation.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
 	case event.KindWithdrawalMoved:

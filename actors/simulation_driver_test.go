@@ -66,6 +66,7 @@ type sim struct {
 	clients
 	faults
 	ownTokens uint64
+	sessions  uint64 // so far
 
 	mu       sync.Mutex // of what follows: goroutines that the clock wakes may come at once
 	parked   []*parked
@@ -120,11 +121,13 @@ type life struct {
 	applied   map[uint32]uint64 // what each wallet had applied at the last look, by account
 	answered  uint64            // highest sequence that it has answered with
 	// commands that were sent and not answered, by account; 0: by operators
-	open  map[uint32]int
-	own   map[uint32]*ownClient     // of accounts, by their ids
-	keys  map[string]*directory.Key // that handlers have looked up, by name
-	named []namedOrder              // that were sent with a client order id
-	tries map[string]try            // what was sent to the store without an answer, by kind of call
+	open map[uint32]int
+	own  map[uint32]*ownClient // of accounts, by their ids
+	// sessions of keys that have been sent, and not known to have ended
+	sessions []*simSession
+	keys     map[string]*directory.Key // that handlers have looked up, by name
+	named    []namedOrder              // that were sent with a client order id
+	tries    map[string]try            // what was sent to the store unanswered, by kind of call
 	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
 	taken map[uint32]uint64
 	// nonces of keys for parallel use that were answered as taken

@@ -24,6 +24,11 @@ func (s *sim) overdue() string {
 				o.Says.ExpireUs)
 		}
 	}
+	for _, l := range s.lives {
+		if n := len(l.engine.lost.list); n > 0 {
+			return fmt.Sprintf("%d lost sessions have not been told to their wallets", n)
+		}
+	}
 	return s.model.OverdueSwitch(nowUs)
 }
 

@@ -18,7 +18,8 @@ import (
 type plantedFault struct{ name, file, old, new string }
 
 // plantedFaults are all that the simulation must find.
-var plantedFaults = slices.Concat(plainFaults, specialFaults, batchFaults, ownFaults)
+var plantedFaults = slices.Concat(plainFaults, specialFaults, batchFaults, ownFaults,
+	sessionFaults)
 
 // plainFaults are planted in everything but orders with instructions.
 var plainFaults = []plantedFault{

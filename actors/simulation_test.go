@@ -302,7 +302,7 @@ func (s *sim) act(i int, r *rand.Rand) {
 			"check", "beat", "acquire", "client order", "filler"})
 	}
 	l, what := s.up(r), r.IntN(100)
-	s.ownClients(r, l)
+	s.streamClients(r, l)
 	switch {
 	case l == nil || what < 5:
 		s.say("action %d: steps", i)
@@ -499,7 +499,7 @@ func (s *sim) settle() {
 	}
 	err := s.atRest(l)
 	if err == nil {
-		err = l.ownClientsAtRest()
+		err = errors.Join(l.ownClientsAtRest(), s.sessionsAtRest(l))
 	}
 	if err == nil {
 		err = s.checkStore(l)

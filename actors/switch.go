@@ -20,12 +20,33 @@ func (w *wallet) switched(c *Command) (decided bool) {
 	if c.switching.fires != (switchID{}) {
 		return w.fireSwitch(c)
 	}
-	id := switchID{key: c.keyNumber()}
+	id := switchID{key: c.keyNumber(), session: c.switching.session != 0}
 	if s := w.sweeping(); s != nil && s.parent.switching.fires == id {
 		return false
 	}
-	w.setSwitch(c, id)
+	if id.session {
+		return w.changeSession(c)
+	}
+	s := w.asked(c)
+	if s.Armed = s.Seconds > 0; s.Armed {
+		s.DueUs = c.timeUs + int64(s.Seconds)*1e6
+	}
+	w.setSwitch(c, &s)
 	return true
+}
+
+// asked returns the switch that a command names, not armed.
+func (w *wallet) asked(c *Command) event.Switch {
+	s := event.Switch{Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce,
+		Session: c.switching.session != 0}
+	if s.Seconds = c.switching.seconds; s.Seconds == 0 && !s.Session {
+		return s
+	}
+	s.Side, s.Prefix = c.order.side, c.order.clientID
+	if c.pair != nil {
+		s.Pair = c.pair.Number
+	}
+	return s
 }
 
 // sweeping returns the cancel-all that is under way, nil if none is.
@@ -36,20 +57,10 @@ func (w *wallet) sweeping() *cancelAll {
 	return w.cancellingAll
 }
 
-// setSwitch arms a switch for some seconds from the command's time, or disarms it.
-func (w *wallet) setSwitch(c *Command, id switchID) {
-	r := c.begin(event.KindSwitch, 0)
-	r.Switch = event.Switch{Account: c.account.ID, Key: id.key, Nonce: c.order.nonce,
-		Session: id.session}
-	if s := &r.Switch; c.switching.seconds > 0 {
-		s.Armed, s.Seconds = true, c.switching.seconds
-		s.DueUs = c.timeUs + int64(s.Seconds)*1e6
-		s.Side, s.Prefix = c.order.side, c.order.clientID
-		if c.pair != nil {
-			s.Pair = c.pair.Number
-		}
-	}
-	w.keepSwitch(&r.Switch)
+// setSwitch arms or disarms a switch by the command's record.
+func (w *wallet) setSwitch(c *Command, s *event.Switch) {
+	c.begin(event.KindSwitch, 0).Switch = *s
+	w.keepSwitch(s)
 	w.accept(c)
 }
 
@@ -106,11 +117,8 @@ func (w *wallet) fireSwitch(c *Command) (decided bool) {
 // endSwitch ends a switch whose orders are cancelled.
 func (w *wallet) endSwitch(c *Command) {
 	id := c.switching.fires
-	r := c.begin(event.KindSwitch, 0)
-	r.Switch = event.Switch{Account: c.account.ID, Key: id.key, Session: id.session,
-		DueUs: c.switching.dueUs}
-	w.keepSwitch(&r.Switch)
-	w.accept(c)
+	w.setSwitch(c, &event.Switch{Account: c.account.ID, Key: id.key, Session: id.session,
+		DueUs: c.switching.dueUs})
 }
 
 // scheduleSwitches notes when the switches are due that a start finds armed.

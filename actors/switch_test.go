@@ -197,7 +197,8 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 		second := g.arm(20, CancelFilter{})
 		g.later(11 * time.Second)
 		c := newCommand(event.KindSwitch)
-		if err := g.e.admitSwitch(c); err != nil {
+		g.e.stamp(c)
+		if err := g.e.admitUnasked(c, g.e.writable); err != nil {
 			t.Fatal(err)
 		}
 		c.account = g.key.Account
@@ -487,49 +488,6 @@ func TestMaintenanceWaitsForASwitchThatFires(t *testing.T) {
 			t.Errorf("the records are %s, want %s", got, want)
 		}
 		g.end()
-	})
-}
-
-// armSession arms the switch of the key's sessions, of which one lives.
-func (g *gated) armSession(seconds uint32) {
-	g.t.Helper()
-	c := newCommand(event.KindSwitch)
-	c.key, c.account = g.key, g.key.Account
-	g.e.probeWallet(g.key.Account, func(w *wallet) {
-		r := c.begin(event.KindSwitch, 0)
-		r.Switch = event.Switch{Account: c.account.ID, Key: c.keyNumber(), Session: true,
-			Armed: true, Seconds: seconds}
-		w.keepSwitch(&r.Switch)
-		w.accept(c)
-	})
-	<-c.reply
-	c.Free()
-}
-
-// The sessions of an engine end with it: the next start is their end.
-func TestAStartIsTheEndOfAllSessionsBefore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
-		for _, end := range []string{"crash", "stop"} {
-			g := newClocked(t, fresh, nil)
-			id := g.rest(g.sell(1e5))
-			g.armSession(10)
-			g.later(time.Hour)
-			g.e.fireSwitches()
-			g.restart(end)
-			g.later(9 * time.Second)
-			g.e.fireSwitches()
-			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
-				t.Errorf("while a session lived, or just behind its end: %v are open", got)
-			}
-			g.note()
-			g.later(2 * time.Second)
-			g.fired()
-			want := fmt.Sprintf("swept %d disconnect, switch", id)
-			if got := g.told(); got != want {
-				t.Errorf("the records are %s, want %s", got, want)
-			}
-			g.end()
-		}
 	})
 }
 

@@ -88,9 +88,11 @@ func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
 
 // fireSwitches sends each switch that is due to its wallet, while the engine takes commands.
 func (e *Engine) fireSwitches() {
+	e.endSessions()
 	for e.switches.ready(e.nowUs()) {
 		c := newCommand(event.KindSwitch)
-		if err := e.admitSwitch(c); err != nil {
+		e.stamp(c)
+		if err := e.admitUnasked(c, e.writable); err != nil {
 			c.Free()
 			return
 		}

@@ -66,10 +66,10 @@ func (w *wallet) decide(c *Command) {
 
 // admits takes the nonce of a command. One that came through a gate has none: a login, which cannot
 // be played again, stands for it. It returns 0, or why the key may do nothing now. An operator
-// has no key, and may act for a frozen account.
+// has no key, and may act for a frozen account. The end of a session is no act of its key.
 func (w *wallet) admits(c *Command) (reason uint8) {
 	switch {
-	case c.key == nil:
+	case c.key == nil, c.unasked:
 	case c.key.Revoked():
 		return event.RefusedKey // its nonce counts no more, on both sides
 	case c.gate == nil && !w.takeNonce(c.key, c.order.nonce):

@@ -111,6 +111,7 @@ type rare struct {
 	selfTrade trading.SelfTrade // mode of an order that names none
 	marks     map[uint64]marks  // open orders with any; nil while unused
 	switches  []event.Switch    // armed ones, those that fire included
+	sessions  []liveSession
 }
 
 // rareParts returns the rare parts, made when there are none yet.

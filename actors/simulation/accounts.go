@@ -202,6 +202,9 @@ func (m *Model) Taken(at KeyNonce) bool {
 // applyRefusal takes the nonce of a rejected command. A command that is rejected for its nonce, or
 // before the wallet looks at its nonce, may have one that a command or a read has used.
 func (m *Model) applyRefusal(f *event.Refusal) error {
+	if f.Nonce == 0 && f.Key != 0 { // of a session
+		return m.mayCommand(m.Keys[f.Key-1])
+	}
 	if f.Reason != event.RefusedNonce && f.Reason != event.RefusedKey {
 		return m.takeNonce(event.KindRefusal, f.Key, f.Account, f.Nonce)
 	}

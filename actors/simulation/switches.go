@@ -22,18 +22,21 @@ type armed struct {
 	// armed: a wallet may have sent a later one behind the cancels, to a book that was faster.
 	toEnd  []uint64
 	firing bool
+	before bool // an engine before this one armed it, by sessions that have ended with it
 }
 
 // OverdueSwitch says which switch should have fired by a time; "": none.
 func (m *Model) OverdueSwitch(timeUs int64) string {
 	for _, k := range m.Keys {
-		s := m.switches[switchOf{key: k.Number}]
-		if s == nil {
-			continue
-		}
-		due := max(s.DueUs, m.maintenanceEndUs+m.SwitchGrace.Microseconds())
-		if s.DueUs != 0 && due <= timeUs {
-			return fmt.Sprintf("the switch of key %s was due at %d us", k.Name, due)
+		for _, session := range []bool{false, true} {
+			s := m.switches[switchOf{k.Number, session}]
+			if s == nil {
+				continue
+			}
+			due := max(s.DueUs, m.maintenanceEndUs+m.SwitchGrace.Microseconds())
+			if s.DueUs != 0 && due <= timeUs {
+				return fmt.Sprintf("a switch of key %s was due at %d us", k.Name, due)
+			}
 		}
 	}
 	return ""
@@ -64,8 +67,13 @@ func (m *Model) applySwitch(r *event.Record) error {
 	of := switchOf{s.Key, s.Session}
 	now := m.switches[of]
 	m.touched = append(m.touched, s.Account)
-	if s.Nonce == 0 && !s.Session {
+	switch {
+	case s.Session && s.Nonce != 0:
+		return fmt.Errorf("a session of key %d has nonce %d", s.Key, s.Nonce)
+	case !s.Armed && s.DueUs != 0:
 		return m.applyFired(r, now)
+	case s.Session:
+		return m.applySession(r, now)
 	}
 	if err := m.takeNonce(r.Kind, s.Key, s.Account, s.Nonce); err != nil {
 		return err
@@ -76,13 +84,61 @@ func (m *Model) applySwitch(r *event.Record) error {
 	case !s.Armed:
 		delete(m.switches, of)
 		return nil
-	case !s.Session && (s.Seconds < 5 || s.DueUs != r.TimeUs+int64(s.Seconds)*1e6):
+	case s.Seconds < 5 || s.DueUs != r.TimeUs+int64(s.Seconds)*1e6:
 		return fmt.Errorf("the switch of key %d, set at %d us, is %+v", s.Key, r.TimeUs, *s)
 	}
+	m.arm(s)
+	return nil
+}
+
+func (m *Model) arm(s *event.Switch) {
 	next := &armed{Switch: *s, seq: m.Seq}
 	next.toEnd = m.openOf(next)
-	m.switches[of] = next
+	m.switches[switchOf{s.Key, s.Session}] = next
+}
+
+// applySession arms the switch of a key's sessions, gives it its time, or disarms it.
+func (m *Model) applySession(r *event.Record, now *armed) error {
+	s := &r.Switch
+	lives := now != nil && now.DueUs == 0 && !now.before
+	if s.DueUs == 0 { // a client wants it
+		if err := m.mayCommand(m.Keys[s.Key-1]); err != nil {
+			return err
+		}
+	}
+	switch {
+	case now != nil && now.firing:
+		return fmt.Errorf("the switch of the sessions of key %d is set while it fires", s.Key)
+	case !s.Armed && !lives:
+		return fmt.Errorf("the switch of the sessions of key %d is disarmed, and none lives",
+			s.Key)
+	case !s.Armed:
+		delete(m.switches, switchOf{s.Key, true})
+		return nil
+	case s.DueUs == 0 && now != nil && now.before && now.DueUs == 0:
+		return fmt.Errorf("a session of key %d begins before those of earlier engines have ended",
+			s.Key)
+	case s.DueUs != 0:
+		was := event.Switch{}
+		if now != nil {
+			was = now.Switch
+		}
+		was.DueUs += r.TimeUs + int64(s.Seconds)*1e6
+		if was != *s {
+			return fmt.Errorf("the sessions of key %d end at %d us by %+v, and had armed %+v",
+				s.Key, r.TimeUs, *s, was)
+		}
+	}
+	m.arm(s)
 	return nil
+}
+
+// SessionsSwitch returns the switch of a key's sessions, if it is armed.
+func (m *Model) SessionsSwitch(key uint32) (s event.Switch, armed bool) {
+	if now := m.switches[switchOf{key, true}]; now != nil {
+		return now.Switch, true
+	}
+	return s, false
 }
 
 // applyFired ends a switch that has cancelled what it concerns.
@@ -138,7 +194,7 @@ func (m *Model) applySwept(r *event.Record) error {
 // orders that are open then.
 func (m *Model) refire() {
 	for _, s := range m.switches {
-		s.firing = false
+		s.firing, s.before = false, true
 	}
 }
 

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"strconv"
+
+	"exchange/actors"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/gateway/encode"
@@ -35,6 +38,68 @@ func (c *Call) LoggedInAs(key *directory.Key) {
 		b = encode.Text(b, PermissionName(p))
 	}
 	c.body = append(b, `]}`...)
+}
+
+const cancelOnDisconnect = "cancel_on_disconnect"
+
+// mostDisconnect is the longest time from the end of a key's last socket to its cancels, in
+// seconds.
+const mostDisconnect = 60
+
+// Session reads from the fields of a login, of the call's key, which orders the end of its socket
+// cancels; nil: it cancels none. ok is false if the call is answered.
+func (c *Call) Session(fields []byte) (s *actors.Session, ok bool) {
+	if !c.Parsed(c.Form.ParseJSON(fields)) {
+		return nil, false
+	}
+	if _, asked := c.Form.Get(cancelOnDisconnect); !asked {
+		return nil, true
+	}
+	if c.Key.Permissions&event.PermissionTrade == 0 {
+		c.Fail(NotPermitted, PermissionName(event.PermissionTrade))
+		return nil, false
+	}
+	s = &actors.Session{Filter: c.orderFilter()}
+	if text, given := c.field(cancelOnDisconnect); given {
+		n, whole := Integer(text)
+		if s.Seconds = uint32(n); !whole || n > mostDisconnect {
+			c.bad(cancelOnDisconnect, FieldInteger+" It must be 0 to "+
+				strconv.Itoa(mostDisconnect)+".")
+		}
+	}
+	return s, !c.badFields()
+}
+
+// BeginSession has the end of a session of the call's key cancel orders, from now on. False: the
+// call is answered. Its failure may be OutcomeUnknown.
+func (c *Call) BeginSession(s *actors.Session, g actors.Gate) bool {
+	return c.changed(actors.NewSession(c.Key, s).Through(g), "Log in again.")
+}
+
+// LeaveSession has the end of a session of a key cancel nothing; otherwise as BeginSession.
+func (c *Call) LeaveSession(key *directory.Key, s *actors.Session, g actors.Gate) bool {
+	return c.changed(actors.NewLeave(key, s.Number).Through(g),
+		"This socket is logged out; its orders may be cancelled.")
+}
+
+// changed carries a change of a session out. False: the call is answered.
+func (c *Call) changed(change *actors.Command, hint string) bool {
+	cmd, err := c.engine.Do(change)
+	if err != nil {
+		c.settingUnknown(err, hint)
+		return false
+	}
+	defer cmd.Free()
+	if cmd.Outcome() == actors.Accepted {
+		return true
+	}
+	for _, f := range cmd.Faults() {
+		c.bad(f.Field, f.Text)
+	}
+	if !c.badFields() {
+		c.refused(cmd, subject{})
+	}
+	return false
 }
 
 // BadField answers that one field is wrong.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"sync"
 
+	"exchange/actors"
 	"exchange/actors/directory"
 	"exchange/gateway/api"
 	"exchange/gateway/encode"
@@ -19,21 +20,24 @@ import (
 //
 //	l.refusal(operation)   each use: the key, its permission, and its account, as of now
 //	l.begin()              the packet is taken; false: an answer to it would come too late
-//	l.send(func() {...})   gives one command to its wallet; false: the packet was dropped
+//	l.Pass(func() {...})   gives one command to its wallet; false: the packet was dropped
 //	l.answer(event, json)  false: the login has ended, and the client gets no answer
 //	l.finish()             all commands of the packet are with their wallets, or dropped
 //
 // The end of the socket takes back nothing that was begun. Only another login of the key does so,
-// if it names the socket in "ends": cut closes the fence. From then on send returns false, and no
-// command that send lets through is on its way any more, but all of them are with their wallets.
+// if it names the socket in "ends": cut closes the fence. From then on Pass returns false, and no
+// command that Pass lets through is on its way any more, but all of them are with their wallets.
 type login struct {
 	key   *directory.Key // its account and permissions, too
 	owner *client
 	ends  string // id of a socket that may log in with the key no more; "": none
 
+	session *actors.Session // whose end cancels orders; nil: that of this login cancels none
+
 	mu    sync.Mutex
 	stage loginStage // guarded by mu
 	open  int        // guarded by mu: packets that have begun and not finished
+	begun bool       // guarded by mu: the wallet may know the session
 
 	fence sync.RWMutex // held for reading while a command is given to its wallet
 	cutUp bool         // guarded by fence
@@ -80,9 +84,9 @@ func (l *login) finish() {
 	}
 }
 
-// send calls give, which gives one command to its wallet and does not wait for its outcome. It
-// returns false, and calls nothing, if another login has ended the socket.
-func (l *login) send(give func()) bool {
+// Pass implements actors.Gate: it calls give, which gives one command to its wallet and does not
+// wait for its outcome. It returns false, and calls nothing, if another login has ended the socket.
+func (l *login) Pass(give func()) bool {
 	l.fence.RLock()
 	defer l.fence.RUnlock()
 	if !l.cutUp {
@@ -112,6 +116,34 @@ func (l *login) answer(e *socketio.Event, payload []byte) bool {
 	return true
 }
 
+// begins tells the wallet of the login's session, if it has one. False: the call is answered. The
+// login may end meanwhile: then the session ends behind its begin.
+func (l *login) begins(call *api.Call) (ok bool) {
+	if l.session == nil {
+		return true
+	}
+	l.owner.socket.Rest(func() { ok = call.BeginSession(l.session, l) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun = true
+	if l.stage == loginOver {
+		l.loseSession()
+	}
+	return ok
+}
+
+// leaves has the end of the login's session cancel nothing. False: the call is answered.
+func (l *login) leaves(call *api.Call) (ok bool) {
+	if l.session == nil {
+		return true
+	}
+	l.owner.socket.Rest(func() { ok = call.LeaveSession(l.key, l.session, l) })
+	return ok
+}
+
+// loseSession tells the wallet of the session's end, which changes nothing if the client has left.
+func (l *login) loseSession() { l.owner.shard.hub.engine.SessionLost(l.key, l.session.Number) }
+
 // over ends the login. If the client knows of the login, a detail tells it the end; "": it is told
 // nothing. False: the login had ended before. The shard of the client calls it for the end of a
 // key, behind all deliveries for the account until then.
@@ -122,7 +154,11 @@ func (l *login) over(detail string) bool {
 	if l.stage == loginOver {
 		return false
 	}
-	if l.stage = loginOver; told && detail != "" {
+	l.stage = loginOver
+	if l.begun {
+		l.loseSession()
+	}
+	if told && detail != "" {
 		b := append(encode.Text([]byte(`{"detail":`), detail), '}')
 		l.owner.socket.Deliver([]socketio.Delivery{{Tag: answers, Policy: socketio.Keep,
 			Frames: socketio.AppendFrame(nil, "/", "login.end", b)}}, nil)

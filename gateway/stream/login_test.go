@@ -139,12 +139,6 @@ func TestHostileLoginsAreAnswered(t *testing.T) {
 			t.Errorf("%v: %s", args, got)
 		}
 	}
-	l.ask("challenge")
-	if got := l.ask("login", map[string]any{"key": "key-trader-0", "sign": "right",
-		"cancel_on_disconnect": 5}); got != `{"status":400,"body":{"cancel_on_disconnect":`+
-		`["Not offered."]}}` {
-		t.Error(got)
-	}
 	l.in("key-trader-0")
 }
 
@@ -236,7 +230,7 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 	sending.Add(1)
 	go func() {
 		defer sending.Done()
-		if !l.send(func() { close(inside); <-leave }) {
+		if !l.Pass(func() { close(inside); <-leave }) {
 			t.Error("a command was dropped before there was a reason")
 		}
 	}()
@@ -263,7 +257,7 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 	}
 	sending.Wait()
 	l.finish()
-	if l.send(func() { t.Error("a command was sent behind the end of its socket") }) {
+	if l.Pass(func() { t.Error("a command was sent behind the end of its socket") }) {
 		t.Error("it was not dropped")
 	}
 	l.finish()

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"exchange/actors/committed"
@@ -53,6 +54,8 @@ type logins struct {
 	mu sync.Mutex
 	of map[uint32][]*login // guarded by mu: by the number of the key
 	n  int                 // guarded by mu: number of them
+
+	sessions atomic.Uint64 // so far, of the logins whose end cancels orders
 }
 
 // add adds a login, or returns why there must not be one more. earlier is the login whose socket
@@ -163,10 +166,7 @@ func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait 
 		call.Fail(api.LoggedIn, "")
 		return nil, 0
 	}
-	var asked struct {
-		Key, Sign, Ends    string
-		CancelOnDisconnect json.RawMessage `json:"cancel_on_disconnect"`
-	}
+	var asked struct{ Key, Sign, Ends string }
 	p := Proof{Challenge: c.challenge.text}
 	if !time.Now().Before(c.challenge.until) {
 		p.Challenge = ""
@@ -178,11 +178,14 @@ func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait 
 	if wait = c.shard.hub.opts.Guard.Login(call, c.socket.Address(), &p); call.Key == nil {
 		return nil, wait
 	}
-	if asked.CancelOnDisconnect != nil { // a client must not believe itself protected
-		call.BadField("cancel_on_disconnect", api.FieldNotOffered)
+	session, ok := call.Session(args[0])
+	if !ok {
 		return nil, 0
 	}
-	return &login{key: call.Key, owner: c, ends: asked.Ends}, 0
+	if session != nil {
+		session.Number = c.shard.hub.logins.sessions.Add(1)
+	}
+	return &login{key: call.Key, owner: c, ends: asked.Ends, session: session}, 0
 }
 
 // begins lets a login begin, unless the call is answered. From add on the login is told of the end
@@ -204,10 +207,14 @@ func (c *client) begins(l *login, call *api.Call) bool {
 	case standing.Frozen:
 		call.Fail(api.AccountFrozen, "")
 	default:
-		if earlier != nil {
-			earlier.cut()
+		if l.session != nil && earlier != nil && earlier.session != nil {
+			l.session.Instead = earlier.session.Number
 		}
-		return true
+		begun := l.begins(call)
+		if earlier != nil && (begun || call.Failure == api.OutcomeUnknown) {
+			earlier.cut() // its session may be over
+		}
+		return begun
 	}
 	return false
 }
@@ -222,15 +229,23 @@ func (c *client) loggedOut() bool {
 	return true
 }
 
-// logsOut answers a logout.
+// logsOut answers a logout. While it is not certain that the end of the socket cancels nothing, the
+// client does not hear of success; when it is certain that it does, the client stays logged in.
 func (c *client) logsOut(e *socketio.Event) {
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
-	if c.loggedOut() {
+	l := c.login.Load()
+	switch {
+	case l != nil && !l.leaves(&call):
+		if call.Failure == api.OutcomeUnknown && c.loggedOut() {
+			c.shard.post(&ownLeaves{client: c})
+		}
+	case c.loggedOut():
 		c.post(&ownLeaves{c, e})
 		return
+	default:
+		call.Fail(api.NotLoggedIn, "")
 	}
-	call.Fail(api.NotLoggedIn, "")
 	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 
@@ -249,8 +264,8 @@ func (s *shard) ended(m *loginEnded) {
 	if c.login.Load() == m.login {
 		s.ownPart(c)
 	}
+	c.login.CompareAndSwap(m.login, nil) // before the client hears of it, and logs in again
 	if m.login.over(m.detail) {
-		c.login.CompareAndSwap(m.login, nil)
 		s.hub.logins.remove(m.login)
 	}
 	c.hold()

@@ -172,7 +172,7 @@ func (o *order) use(guard Guard, call *api.Call) {
 // Pass implements actors.Gate: the command goes to its wallet, and the next one of the lane may
 // follow.
 func (o *order) Pass(give func()) bool {
-	ok := o.login.send(give)
+	ok := o.login.Pass(give)
 	o.login.finish()
 	n := o.lane
 	n.mu.Lock()

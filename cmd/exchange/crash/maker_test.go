@@ -21,11 +21,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/cmd/exchange/exchangetest"
+	"exchange/persistence/redistest"
 )
 
-// The market makers of docs/examples quote on a real exchange through kills and lost connections.
-// What they know of their account and of the book is what REST answers, and they end flat.
-func TestMarketMakersLiveThroughKills(t *testing.T) {
+// makers returns the commands of the market makers of docs/examples.
+func makers(t *testing.T) map[string][]string {
+	t.Helper()
 	if _, err := os.Stat("../clients/node_modules/socket.io-client"); err != nil {
 		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
 			"cmd/exchange/clients, or all tests by `make test`, which does it")
@@ -43,11 +44,17 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for name, command := range map[string][]string{
+	return map[string][]string{
 		"Python":     {"/usr/bin/python3", examples + "market_maker.py"},
 		"JavaScript": {"node", script},
 		"Go":         {program},
-	} {
+	}
+}
+
+// The market makers quote on a real exchange through kills and lost connections. What they know of
+// their account and of the book is what REST answers, and they end flat.
+func TestMarketMakersLiveThroughKills(t *testing.T) {
+	for name, command := range makers(t) {
 		t.Run(name, func(t *testing.T) {
 			s := exchangetest.New(t, "pebble:"+t.TempDir())
 			s.Start()
@@ -59,6 +66,29 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 				m.trades(4, func() { s.Kill(); s.Start() })
 				m.compare()
 				m.trades(4, m.relay.cut)
+				m.compare()
+			}
+			m.ends()
+		})
+	}
+}
+
+// The same through kills of Redis, of the exchange, and of both.
+func TestMarketMakersLiveThroughKillsOfRedis(t *testing.T) {
+	for name, command := range makers(t) {
+		t.Run(name, func(t *testing.T) {
+			r := redistest.Start(t)
+			s := exchangetest.New(t, r.URL())
+			s.Start()
+			m := newMaker(t, &world{t: t, s: s})
+			m.start(command...)
+			for _, happens := range []func(){
+				func() { r.Kill(); r.Restart() },
+				func() { s.Kill(); s.Start() },
+				func() { r.Kill(); s.Kill(); r.Restart(); s.Start() },
+				m.relay.cut, m.relay.cut,
+			} {
+				m.trades(4, happens)
 				m.compare()
 			}
 			m.ends()
