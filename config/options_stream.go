@@ -22,7 +22,8 @@ var streamOptions = []Option{
 		Brief: "messages a second of one subscriber",
 		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
 			one more, limits.body_bytes as half of those at most, and so does what a packet asks for: a name that stands for all pairs counts for
-			each of them, up to half of those at once. A subscriber that sends more is disconnected.`,
+			each of them, up to half of those at once. A subscriber that sends more is disconnected. Orders and cancels of a client that has
+			logged in count only if its account's rates (limits.command_rate, limits.cancel_rate) refuse them.`,
 		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
 	},
 	{

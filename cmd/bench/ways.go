@@ -34,8 +34,7 @@ const (
 
 func newWays(o options) *ways {
 	n, sockets := strconv.Itoa(o.connections), strconv.Itoa(orderSockets)
-	w := &ways{server: server{title: "ways of orders", options: o,
-		settings: "stream: {messages_per_second: 1000000}\n"}}
+	w := &ways{server: server{title: "ways of orders", options: o}}
 	w.list = []way{
 		{title: "one in each request", args: []string{"--accounts", n, "--connections", n}},
 		{title: fmt.Sprintf("in batches of %d on %d connections", batchItems, batchConnections),

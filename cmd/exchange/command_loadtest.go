@@ -31,8 +31,7 @@ Start the server with --no-rate-limits, and with --synthetic-pairs N for a test 
 Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
 latency counts from when a request was due. --ramp finds the highest rate whose p99 is within --p99: --duration is one step's.
 
-With --sockets each account logs in and sends its orders over a socket. The server closes sockets that send more than
-stream.messages_per_second (100 by default, also with --no-rate-limits): start it with more.
+With --sockets each account logs in and sends its orders over a socket.
 
 Ctrl-C ends the load; what was acknowledged is verified and reported.
 

@@ -72,6 +72,13 @@ type Options struct {
 // interval returns the time of one packet in nanoseconds. The rate must be a bound.
 func (o *Options) interval() int64 { return int64(time.Second) / int64(o.MessagesPerSecond) }
 
+// cost returns what packets and bytes take from a client's bucket, in nanoseconds.
+func (o *Options) cost(packets, bytes int) int64 {
+	interval := o.interval()
+	return interval*int64(packets) +
+		interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst))
+}
+
 // withDefaults fills zero fields.
 func (o Options) withDefaults() Options {
 	duration := func(d *time.Duration, or time.Duration) {

@@ -243,9 +243,7 @@ func (x *session) take(packets, bytes int) bool {
 	if o.MessagesPerSecond < 0 {
 		return true
 	}
-	interval := o.interval()
-	return x.spend(interval*int64(packets) +
-		interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst)))
+	return x.spend(o.cost(packets, bytes))
 }
 
 // spend takes nanoseconds from the client's bucket, and returns false if it has too few. nextFull

@@ -224,6 +224,14 @@ func (s *Socket) Spend(parts, most int) bool {
 	return false
 }
 
+// GiveBack has a packet, with so many bytes, count no more: its owner has counted it in another
+// way. Any goroutine may call it, behind the packet's hook, too.
+func (s *Socket) GiveBack(bytes int) {
+	if o := &s.session.server.opts; o.MessagesPerSecond >= 0 {
+		s.session.nextFull.Add(-o.cost(1, bytes))
+	}
+}
+
 // Deliver sends frames to the client, in order. It does not keep list. If nothing waits for the
 // client, it writes at once, with as few writes as possible and without an allocation. The rest
 // that the system does not take waits, each delivery by its policy. It never blocks.

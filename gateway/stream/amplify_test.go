@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/fasthttp/websocket"
 
+	"exchange/core/event"
 	"exchange/core/trading"
 	"exchange/gateway/socketio"
 )
@@ -317,4 +318,31 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 	l.wait("every request is answered", func() bool { return len(l.acks) == 500 })
 	l.mu.Unlock()
 	eventually(t, "the others have gone", func() bool { return w.hub.Stats().clients == 3 })
+}
+
+// Commands that the account's rates let through are bounded by these alone; others count as
+// packets.
+func TestCommandsThatTheRatesLetThroughAreNoPackets(t *testing.T) {
+	w := newWorld(t, func(o *socketio.Options) { o.MessagesPerSecond, o.MessagesBurst = 1, 20 })
+	w.must(w.engine.CreateKey("test", "trader-0", "reader", "secret", event.PermissionRead, nil))
+	l := w.listen()
+	l.in("key-trader-0")
+	long := strings.Repeat("x", 3000)
+	for range 200 {
+		if got := l.ask("order-cancel", map[string]string{"order": "1", "more": long}); !strings.
+			HasPrefix(got, `{"status":404`) && !strings.HasPrefix(got, `{"status":400`) {
+			t.Fatal(got)
+		}
+	}
+	refused := w.listen()
+	if got := refused.login("reader"); !strings.HasPrefix(got, `{"status":200`) {
+		t.Fatal(got)
+	}
+	for range 40 {
+		refused.say(`42["order-cancel",{"order":"1"}]`)
+	}
+	refused.ended()
+	if n := w.server.Stats().Closed[socketio.TooManyMessages]; n != 1 {
+		t.Errorf("%d sockets are closed for too many packets", n)
+	}
 }

@@ -165,6 +165,8 @@ func (o *order) use(guard Guard, call *api.Call) {
 	case o.login.key.Revoked():
 		call.Fail(api.Unauthenticated, "")
 	case guard.Permit(call, o.operation):
+		// its account's rates have counted it, and are its bounds
+		o.lane.client.socket.GiveBack(len(fields) + len(o.event.Name))
 		o.operation.Run(call)
 	}
 }
