@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,7 +13,6 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // A recordedClient sends one operation after the other. The one with account -1 is the operator; it
@@ -30,15 +28,16 @@ type recordedClient struct {
 }
 
 func (c *recordedClient) act() {
-	for range operationsOfEach {
+	for sent := 0; sent < operationsOfEach; {
 		r := c.r
 		r.mu.Lock()
 		for r.e.Err() != nil {
 			r.up.Wait()
 		}
-		e, o := r.e, c.draw()
+		e, list := r.e, c.drawRequest()
 		r.mu.Unlock()
-		c.do(e, o)
+		c.do(e, list...)
+		sent += len(list)
 	}
 }
 
@@ -59,7 +58,7 @@ func (c *recordedClient) draw() lineartest.Operation {
 func (c *recordedClient) drawKey(o *lineartest.Operation) {
 	r := c.r
 	o.Key = c.key
-	if key, ok := c.pick(r.keys); ok && c.random.IntN(5) == 0 {
+	if key, ok := c.pick(r.keys); ok && c.random.IntN(4) == 0 {
 		o.Key = key
 	}
 	if c.random.IntN(20) > 0 || r.nonces[o.Key] == 0 {
@@ -101,7 +100,7 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 		r.keys = append(r.keys, known{account: account, number: 100 + len(r.keys)})
 		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, 99+len(r.keys),
 			uint8(1+c.random.IntN(int(lineartest.MayAll)))
-	case n < 11 && len(r.keys) > 0:
+	case n < 12 && len(r.keys) > 0:
 		k := r.keys[max(0, len(r.keys)-1-c.random.IntN(3))]
 		o.Kind, o.Account, o.Key = lineartest.RevokeKey, k.account, k.number
 	case n < 14:
@@ -183,15 +182,21 @@ const amendedAmount = 5
 // drawOrder returns a new order, or one with the client order id of another.
 func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation {
 	r := c.r
-	number, again := c.pick(r.sent)
+	number, again := c.pick(r.again)
 	if again = again && c.random.IntN(8) == 0; !again {
 		number = len(r.sent) + 1
+		r.again = append(r.again, known{account: o.Account, number: number})
 	}
-	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.random.IntN(lineartest.Pairs),
-		c.random.IntN(2) == 0
+	return c.newOrder(o, number, c.random.IntN(lineartest.Pairs))
+}
+
+// newOrder returns an order of a number in a pair.
+func (c *recordedClient) newOrder(o lineartest.Operation, number, pair int) lineartest.Operation {
+	r := c.r
+	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, pair, c.random.IntN(2) == 0
 	o.Price, o.Amount = 98+c.random.Int64N(5), 1+c.random.Int64N(amendedAmount-1)
 	o.Force = forceOf(number)
-	if !again {
+	if number > len(r.sent) {
 		r.sent = append(r.sent, known{account: o.Account, number: number})
 	}
 	return o
@@ -218,45 +223,67 @@ func (c *recordedClient) pick(known []known) (number int, ok bool) {
 	return 0, false
 }
 
-// do sends one operation and notes its result, unless patience ends before.
-func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
+// An answer is a client's to one operation.
+type answer struct {
+	result lineartest.Result
+	err    error
+}
+
+// do sends one operation, or a batch, and notes its results, unless patience ends before.
+func (c *recordedClient) do(e *Engine, list ...lineartest.Operation) {
 	r := c.r
 	r.mu.Lock()
 	patience := r.patience // before anything is sent
-	noted := r.history.Begin(c.number, o)
-	send := c.request(e, &o)
+	noted, send := c.begin(e, list)
 	r.mu.Unlock()
-	type answer struct {
-		result lineartest.Result
-		err    error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		result, err := send()
-		answers <- answer{result, err}
-	}()
-	var unanswered *committed.HistoryError
+	answers := make(chan []answer, 1)
+	go func() { answers <- send() }()
 	select {
 	case <-patience:
 		go func() { // the client is not told how it ended, and the history that it did
-			if a := <-answers; !errors.Is(a.err, committed.ErrTimeout) {
-				noted.Settle()
+			for i, a := range <-answers {
+				if !errors.Is(a.err, committed.ErrTimeout) {
+					noted[i].Settle()
+				}
 			}
 		}()
-	case a := <-answers:
-		switch {
-		case a.err == nil:
-			noted.End(a.result)
-			c.count(&o, &a.result, nil)
-		case errors.Is(a.err, committed.ErrTimeout):
-		case errors.As(a.err, &unanswered) && o.Kind != lineartest.Place: // a read, in a crash
-		case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed),
-			errors.Is(a.err, ErrStalled), unanswered != nil: // no actor has seen the order
-			noted.Forget()
-			c.count(&o, &a.result, a.err)
-		default:
-			r.t.Errorf("%+v: %v", o, a.err)
+	case all := <-answers:
+		for i := range all {
+			c.end(noted[i], &all[i])
 		}
+	}
+}
+
+// begin notes operations and returns what sends them; the recording is locked.
+func (c *recordedClient) begin(e *Engine,
+	list []lineartest.Operation) (noted []*lineartest.Recorded, send func() []answer) {
+	if len(list) > 1 {
+		return c.r.history.BeginBatch(c.number, list), c.batch(e, list)
+	}
+	noted = []*lineartest.Recorded{c.r.history.Begin(c.number, list[0])}
+	one := c.request(e, &list[0])
+	return noted, func() []answer {
+		result, err := one()
+		return []answer{{result, err}}
+	}
+}
+
+// end notes the answer to an operation.
+func (c *recordedClient) end(noted *lineartest.Recorded, a *answer) {
+	var unanswered *committed.HistoryError
+	o := &noted.Operation
+	switch {
+	case a.err == nil:
+		noted.End(a.result)
+		c.count(o, &a.result, nil)
+	case errors.Is(a.err, committed.ErrTimeout):
+	case errors.As(a.err, &unanswered) && o.Kind != lineartest.Place: // a read, in a crash
+	case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed),
+		errors.Is(a.err, ErrStalled), unanswered != nil: // no actor has seen the order
+		noted.Forget()
+		c.count(o, &a.result, a.err)
+	default:
+		c.r.t.Errorf("%+v: %v", *o, a.err)
 	}
 }
 
@@ -290,14 +317,10 @@ func (c *recordedClient) request(e *Engine,
 	r := c.r
 	order, withdrawal := idOf(r.orders, o.Order), idOf(r.withdrawals, o.Withdrawal)
 	return func() (lineartest.Result, error) {
-		key := e.Key([]byte(keyName(o.Key)))
+		key, refused := admitted(e, o)
 		switch {
 		case key == nil:
-			return lineartest.Result{Outcome: lineartest.RefusedKey}, nil
-		case key.Permissions&permissions(o.Kind.Needs()) == 0:
-			return lineartest.Result{Outcome: lineartest.RefusedPermission}, nil
-		case key.Account.Frozen():
-			return lineartest.Result{Outcome: lineartest.RefusedFrozen}, nil
+			return lineartest.Result{Outcome: refused}, nil
 		case o.Kind.Needs() == lineartest.MayRead:
 			return r.readBy(e, key, o, order)
 		}
@@ -305,6 +328,21 @@ func (c *recordedClient) request(e *Engine,
 			return send(e, key, o, order, withdrawal)
 		})
 	}
+}
+
+// admitted returns the key of an operation; nil: a gateway refuses the operation.
+func admitted(e *Engine,
+	o *lineartest.Operation) (key *directory.Key, refused lineartest.Outcome) {
+	key = e.Key([]byte(keyName(o.Key)))
+	switch {
+	case key == nil:
+		return nil, lineartest.RefusedKey
+	case key.Permissions&permissions(o.Kind.Needs()) == 0:
+		return nil, lineartest.RefusedPermission
+	case key.Account.Frozen():
+		return nil, lineartest.RefusedFrozen
+	}
+	return key, 0
 }
 
 // permissions returns a history's permissions as the engine has them.
@@ -385,31 +423,9 @@ func isRefused(err error) bool {
 func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 	order, withdrawal uint64) (*Command, error) {
 	amount := money.Amount(o.Amount) * coin
-	named, _ := event.NewClientID(strconv.Itoa(o.Order))
 	switch o.Kind {
-	case lineartest.Place:
-		wish := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell,
-			Price: money.Price(o.Price) * 1e8, Amount: amount}
-		if o.Buy {
-			wish.Side = trading.Buy
-		}
-		wish.ClientID = named
-		if o.Force != lineartest.Rests {
-			wish.Special = &SpecialRequest{Instructions: trading.Instructions{
-				IOC: o.Force == lineartest.IOC, FOK: o.Force == lineartest.FOK}}
-		}
-		return e.Place(key, o.Nonce, wish)
-	case lineartest.Cancel:
-		if o.Named {
-			return e.cancelNamed(key, o.Nonce, named)
-		}
-		return e.Cancel(key, o.Nonce, order)
-	case lineartest.Amend:
-		change := &AmendRequest{Order: order, Price: money.Price(o.Price) * 1e8, Amount: amount}
-		if o.Named {
-			change.Order, change.ClientID = 0, named
-		}
-		return e.Amend(key, o.Nonce, change)
+	case lineartest.Place, lineartest.Cancel, lineartest.Amend:
+		return e.Do(commandOf(e, key, o, order))
 	case lineartest.CancelAll:
 		var pair *directory.Pair
 		if o.Pair != lineartest.AllPairs {
@@ -428,6 +444,34 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 	return e.CancelWithdrawal(key, o.Nonce, withdrawal)
 }
 
+// commandOf makes the command for an order, a cancel or an amend.
+func commandOf(e *Engine, key *directory.Key, o *lineartest.Operation, order uint64) *Command {
+	amount, price := money.Amount(o.Amount)*coin, money.Price(o.Price)*1e8
+	named, _ := event.NewClientID(strconv.Itoa(o.Order))
+	if o.Kind == lineartest.Place {
+		wish := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell, Price: price,
+			Amount: amount, ClientID: named}
+		if o.Buy {
+			wish.Side = trading.Buy
+		}
+		if o.Force != lineartest.Rests {
+			wish.Special = &SpecialRequest{Instructions: trading.Instructions{
+				IOC: o.Force == lineartest.IOC, FOK: o.Force == lineartest.FOK}}
+		}
+		return NewOrder(key, o.Nonce, wish)
+	}
+	if o.Named {
+		order = 0
+	} else {
+		named = event.ClientID{}
+	}
+	if o.Kind == lineartest.Cancel {
+		return NewCancel(key, o.Nonce, order, named)
+	}
+	return NewAmend(key, o.Nonce,
+		&AmendRequest{Order: order, ClientID: named, Price: price, Amount: amount})
+}
+
 // commanded returns the result that a command's end gives.
 func (r *recording) commanded(e *Engine, o *lineartest.Operation,
 	run func() (*Command, error)) (lineartest.Result, error) {
@@ -438,6 +482,11 @@ func (r *recording) commanded(e *Engine, o *lineartest.Operation,
 	if err != nil {
 		return lineartest.Result{}, err
 	}
+	return r.ended(o, c)
+}
+
+// ended returns the result of a command, and frees it.
+func (r *recording) ended(o *lineartest.Operation, c *Command) (lineartest.Result, error) {
 	defer c.Free()
 	if c.Outcome() == Refused {
 		return r.refusal(o, c)
@@ -525,145 +574,4 @@ func coins(b money.Balance) int64 {
 		panic(fmt.Sprintf("%v is no whole number", b.Decimal()))
 	}
 	return n / lineartest.Unit
-}
-
-func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
-	result.Outcome = lineartest.Done
-	v, err := e.View(committed.ViewLevels, e.Pairs()[pair], 0, committed.ShownLevels,
-		committed.ShownLevels)
-	if err != nil {
-		return result, err
-	}
-	result.UpdateID = v.UpdateID
-	for side, levels := range [][]trading.Level{v.Depth.BuyLevels, v.Depth.SellLevels} {
-		for _, l := range levels {
-			amount, err := strconv.ParseInt(l.Amount.String(), 10, 64)
-			if err != nil {
-				return result, err
-			}
-			result.Levels[side] = append(result.Levels[side],
-				lineartest.Level{Price: int64(l.Price) / 1e8, Amount: amount})
-		}
-	}
-	return result, nil
-}
-
-func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
-	result.Outcome = lineartest.Done
-	of := &committed.Account{Name: account}
-	if err := e.Ask(of, nil, 0); err != nil {
-		return result, err
-	}
-	result.Frozen = of.Info.Frozen
-	read := &committed.Keys{Account: of.Info.ID}
-	if err := e.Ask(read, nil, 0); err != nil {
-		return result, err
-	}
-	for _, k := range read.List {
-		var row lineartest.KeyRow
-		if _, err := fmt.Sscanf(k.Key, "key-%d", &row.Key); err != nil {
-			return result, err
-		}
-		for _, p := range []uint8{lineartest.MayRead, lineartest.MayTrade, lineartest.MayWithdraw} {
-			if k.Permissions&permissions(p) != 0 {
-				row.Permissions |= p
-			}
-		}
-		row.Revoked = k.Revoked
-		result.Keys = append(result.Keys, row)
-	}
-	slices.SortFunc(result.Keys, func(a, b lineartest.KeyRow) int { return a.Key - b.Key })
-	return result, nil
-}
-
-// readBy does the private reads.
-func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operation,
-	order uint64) (result lineartest.Result, err error) {
-	result.Outcome = lineartest.Done
-	byID, named := &committed.OneOrder{ID: order}, new(committed.NamedOrder)
-	open := &committed.OpenOrders{Limit: 1000}
-	pending, wallet := &committed.PendingWithdrawals{Limit: 1000}, new(committed.Wallet)
-	read := map[lineartest.Kind]committed.Question{lineartest.ReadOrder: byID,
-		lineartest.ReadOpen: open, lineartest.ReadWallet: wallet,
-		lineartest.ReadPending: pending}[o.Kind]
-	if o.Kind == lineartest.ReadOrder && order == 0 { // no client was told its id
-		named.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
-		read = named
-	}
-	var last *committed.NonceError
-	switch err := e.Ask(read, key, o.Nonce); {
-	case errors.As(err, &last):
-		return lineartest.Result{Outcome: lineartest.RefusedNonce, LastNonce: last.Last}, nil
-	case errors.Is(err, committed.ErrKeyRevoked):
-		return lineartest.Result{Outcome: lineartest.RefusedKey}, nil
-	case err != nil:
-		return result, err
-	}
-	rows := append(open.Orders, named.Orders...)
-	if byID.Found {
-		rows = append(rows, byID.Order)
-	}
-	if o.Kind == lineartest.ReadOrder && len(rows) == 0 {
-		rows, err = r.inHistory(e, key.Account.ID, o.Order, order, named.Stored)
-		if err != nil {
-			return result, err
-		}
-	}
-	for _, row := range rows {
-		number, err := strconv.Atoi(row.ClientID)
-		if err != nil {
-			return result, err
-		}
-		status := lineartest.Open
-		switch row.Status {
-		case trading.StatusDone:
-			status = lineartest.Filled
-		case trading.StatusCancelled:
-			status = lineartest.Cancelled
-		}
-		result.Orders = append(result.Orders,
-			lineartest.OrderRow{Order: number, ID: row.ID, Status: status,
-				Remains: coins(row.Remaining.Balance())})
-	}
-	for _, w := range pending.List {
-		number, err := strconv.Atoi(w.Address)
-		if err != nil {
-			return result, err
-		}
-		result.Pending = append(result.Pending,
-			lineartest.Pending{Withdrawal: number, Confirmed: w.Status == event.WithdrawalVerified})
-	}
-	for _, h := range wallet.Holdings {
-		result.Funds[h.Currency-1] = lineartest.Funds{Balance: units(h.Balance),
-			Reserve: units(h.Reserve)}
-	}
-	return result, nil
-}
-
-// inHistory looks up an order that is not in memory, as a handler does: by its id, or by its client
-// order id if no answer told the id.
-func (r *recording) inHistory(e *Engine, account uint32, number int, order,
-	upTo uint64) (rows []persistence.Order, err error) {
-	r.reading.RLock()
-	defer r.reading.RUnlock()
-	if e.Err() != nil {
-		return nil, committed.ErrTimeout
-	}
-	ctx := context.Background()
-	if order == 0 && upTo == 0 {
-		return nil, nil // nothing was projected
-	}
-	if order == 0 {
-		q := persistence.OrderQuery{Account: account, ClientID: strconv.Itoa(number), MaxSeq: upTo}
-		err = committed.History(e.Door).Orders(ctx, q, func(row *persistence.Order) bool {
-			rows = append(rows, *row)
-			return true
-		})
-		return rows, err
-	}
-	row, err := committed.History(e.Door).Order(ctx, account, order)
-	if errors.Is(err, persistence.ErrNotFound) {
-		return nil, nil
-	}
-	return []persistence.Order{row}, err
 }

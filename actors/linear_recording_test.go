@@ -119,6 +119,7 @@ type recording struct {
 	withdrawals []known        // acknowledged
 	confirmed   []known        // withdrawals whose confirmation was acknowledged
 	sent        []known        // orders with any outcome
+	again       []known        // those whose number another order may have, too
 	drawCount   int            // numbers given to withdrawals
 	numbers     map[uint64]int // of orders, by id
 	pairOf      map[int]int    // where acknowledged orders are
@@ -126,6 +127,7 @@ type recording struct {
 	keys        []known        // that were asked for beside each client's own
 	frozen      map[int]bool   // accounts, as was asked for last
 	closed      map[int]bool   // orders that were seen closed
+	own         [lineartest.Accounts]*recordedOwn
 	// reads that were refused because the engine was not sure of its store
 	notConfirmed  int
 	answeredReads int // private ones
@@ -263,6 +265,7 @@ func (r *recording) run() {
 	}
 	clients = append(clients, r.client(len(clients), -1, 0))
 	last := r.client(len(clients), -1, 0)
+	r.subscribe(r.e)
 	for range r.bursts {
 		r.burst(clients)
 		r.look(last)
@@ -281,7 +284,11 @@ func (r *recording) burst(clients []*recordedClient) {
 	r.t.Helper()
 	r.mu.Lock()
 	r.calm, r.crashesLeft, r.impatient = false, maxCrashes, maxImpatience
+	left, again := r.random.IntN(2*lineartest.Accounts), r.random.IntN(2*lineartest.Accounts)
 	r.mu.Unlock()
+	if left < lineartest.Accounts {
+		r.own[left].leave()
+	}
 	var acting sync.WaitGroup
 	for _, c := range clients {
 		acting.Go(c.act)
@@ -310,6 +317,9 @@ func (r *recording) burst(clients []*recordedClient) {
 		}
 		return r.e.Err() == nil && r.e.commandsInFlight() == 0 && r.e.ReadsInFlight() == 0
 	})
+	for i, s := range r.own {
+		s.ask(i != again)
+	}
 	r.history.Settle()
 }
 
@@ -363,6 +373,7 @@ func (r *recording) restart() {
 	}
 	store, e := r.open()
 	noted.End(lineartest.Result{Outcome: lineartest.Done})
+	r.subscribe(e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.store, r.e, r.calm = store, e, calm

@@ -54,7 +54,8 @@ type object struct {
 
 func (h *History) objects() []object {
 	books, accounts := h.parts()
-	list := []object{{"the market", &market{fees: &h.Fees}, equalMarkets, operations(books)}}
+	list := []object{{"the market", &market{fees: &h.Fees, told: &h.told}, equalMarkets,
+		operations(books)}}
 	for i, spans := range accounts {
 		list = append(list, object{fmt.Sprint("the keys of account ", i),
 			new(keys), equalKeys, operations(spans)})
@@ -79,7 +80,7 @@ func operations(spans []span) (ops []porcupine.Operation) {
 // writes a page for a browser into the system's temporary folder, and the error names the page.
 func (h *History) Check() error {
 	x, err := h.judge(decideWithin)
-	if !errors.Is(err, ErrNotLinearizable) {
+	if !errors.Is(err, ErrNotLinearizable) || x == nil {
 		return err
 	}
 	page, pageErr := x.visualize()
@@ -93,10 +94,13 @@ func (h *History) Judge(most int) error {
 	return err
 }
 
-// judge returns the error, and the object that the error is about.
+// judge returns the error, and the object that the error is about, if it is about one.
 func (h *History) judge(most int) (*object, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.followsOn(); err != nil {
+		return nil, err
+	}
 	var undecided error
 	for _, x := range h.objects() {
 		m, spent := model(x.init, x.equal, most)

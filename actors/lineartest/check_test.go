@@ -441,6 +441,23 @@ func TestARefusalForFundsMayLeaveOutOnlyWhatOverlaps(t *testing.T) {
 	try(false, false)
 }
 
+// A wallet refuses an order for funds that another order on its way has reserved. A third one,
+// which it gets later and which has the client order id of the refused one, may be in before the
+// first.
+func TestARefusalForFundsMayLeaveOutAnOrderUnderItsIDThatOverlaps(t *testing.T) {
+	s := newScript()
+	s.did("", Operation{Kind: Deposit, Amount: 1}, Result{})
+	s.did("", Operation{Kind: Deposit, Currency: 2, Amount: 1}, Result{})
+	first := s.begin("", Operation{Kind: Place, Order: 1, Price: 1, Amount: 1})
+	refused := s.begin("", Operation{Kind: Place, Pair: 1, Order: 2, Price: 1, Amount: 1})
+	s.did("", Operation{Kind: Place, Pair: 1, Order: 2, Buy: true, Price: 1, Amount: 1},
+		Result{ID: 1, Remains: 1})
+	s.did("", Operation{Kind: ReadOpen, Nonce: 5}, Result{Orders: []OrderRow{{2, 1, Open, 1}}})
+	first.End(Result{Outcome: Done, ID: 2, Remains: 1})
+	refused.End(Result{Outcome: RefusedFunds})
+	s.try(t, "orders that overlap", true)
+}
+
 // try reports a history that the check should have judged otherwise.
 func (s *script) try(t *testing.T, history string, right bool) {
 	t.Helper()

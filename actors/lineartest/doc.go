@@ -11,8 +11,10 @@
 //	market.go       one object: two books and the wallets of the accounts that trade on them
 //	orders.go       the market's orders and cancels       withdrawals.go  its withdrawals
 //	keys.go         the other objects: each account's keys, nonces and freeze
+//	batches.go      operations that were sent as one request
+//	own.go          what subscribers of accounts are told
 //	parts.go        an operation as the parts that the search puts in order
-//	unknown.go      operations without an outcome, decided by later reads before the search
+//	unknown.go      operations without an outcome, decided by reads and events before the search
 //	page.go         a wrong history as a page for a browser and as text
 //
 // Books and wallets are one object, so a read of a wallet that shows a trade which a later read of
@@ -23,5 +25,6 @@
 //
 // One answer is weaker than the rest. A wallet decides on what is durable and on what it has itself
 // sent on, and money that is on its way to it is neither. So a refusal for funds may leave out what
-// operations brought that overlapped with it, and nothing else.
+// operations brought that overlapped with it, and an order under the same client order id of one
+// that did, and nothing else.
 package lineartest

@@ -43,6 +43,7 @@ const (
 	RefuseWithdrawal              // Account, Withdrawal
 	ReadWallet                    // with a key. Gives Funds
 	ReadPending                   // with a key. Gives Pending, in any order
+	Subscribe                     // Account. Gives Sequence, Orders, all open ones, and Funds
 	CreateKey                     // Account, Key, Permissions
 	RevokeKey                     // Account, Key
 	Freeze                        // Account, On
@@ -53,13 +54,14 @@ const (
 var kindNames = [...]string{"place", "cancel", "cancel all", "amend", "read order",
 	"read open orders", "read book",
 	"deposit", "withdraw", "confirm", "cancel withdrawal", "approve", "refuse", "read wallet",
-	"read pending withdrawals", "create key", "revoke key", "freeze", "read keys", "restart"}
+	"read pending withdrawals", "subscribe", "create key", "revoke key", "freeze", "read keys",
+	"restart"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 func (k Kind) reads() bool {
 	return k == ReadOrder || k == ReadOpen || k == ReadBook || k == ReadWallet ||
-		k == ReadPending || k == ReadKeys
+		k == ReadPending || k == Subscribe || k == ReadKeys
 }
 
 // The permissions of a key.
@@ -160,6 +162,7 @@ type Result struct {
 	Funds     Wallet     // of a wallet
 	Pending   []Pending  // of a read of withdrawals
 	LastNonce uint64     // of a refusal for a nonce: the highest that was used
+	Sequence  uint64     // of a subscription: of the account's newest event; 0: it has none
 	Frozen    bool       // of a read of keys
 	Keys      []KeyRow   // of a read of keys, in the order of their numbers
 }
@@ -220,6 +223,7 @@ type History struct {
 	clock  int64 // counts the calls and the ends of operations
 	epoch  int   // how often the history was settled
 	events []*Recorded
+	told   [Accounts][]told
 }
 
 // A Recorded is one operation of a history.
@@ -228,6 +232,7 @@ type Recorded struct {
 	Operation Operation
 	Result    Result
 	number    int   // in the history
+	batch     int   // numbers the request that had several operations; 0: this one was alone
 	epoch     int   // of the history, when it was sent
 	call, end int64 // end is 0 while there is no answer
 	settled   int64 // after this time it does not happen any more; 0: it may
@@ -239,9 +244,25 @@ type Recorded struct {
 func (h *History) Begin(client int, o Operation) *Recorded {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.begin(client, o, 0)
+}
+
+// BeginBatch notes operations of one account before they are sent as one request: with one key and
+// one nonce, which counts once. Each is a Place, a Cancel or an Amend, and ends by itself.
+func (h *History) BeginBatch(client int, list []Operation) (all []*Recorded) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	batch := len(h.events) + 1
+	for _, o := range list {
+		all = append(all, h.begin(client, o, batch))
+	}
+	return all
+}
+
+func (h *History) begin(client int, o Operation, batch int) *Recorded {
 	h.clock++
-	r := &Recorded{Client: client, Operation: o, number: len(h.events), epoch: h.epoch,
-		call: h.clock, h: h}
+	r := &Recorded{Client: client, Operation: o, number: len(h.events), batch: batch,
+		epoch: h.epoch, call: h.clock, h: h}
 	h.events = append(h.events, r)
 	return r
 }
@@ -258,8 +279,12 @@ func (r *Recorded) End(result Result) {
 		r.h.clock++
 		r.end = r.h.clock
 	}
-	if r.Operation.Kind == Restart {
+	switch {
+	case r.Operation.Kind == Restart:
 		r.h.settle(r.call)
+	case r.Operation.Kind == Subscribe && result.Outcome == Done:
+		list := &r.h.told[r.Operation.Account]
+		*list = append(*list, told{begins: r, at: r.end, epoch: r.epoch})
 	}
 }
 
@@ -274,7 +299,8 @@ func (r *Recorded) Settle() {
 }
 
 // Settle notes that nothing is under way: each operation without an outcome has happened by now, or
-// never will. It ends an epoch. Epochs keep a check short, because nothing overlaps across them.
+// never will, and subscribers were told all events. It ends an epoch. Epochs keep a check short,
+// because nothing overlaps across them.
 func (h *History) Settle() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -294,6 +320,9 @@ func (h *History) settle(before int64) {
 
 // Before reports whether an operation was answered before another one was sent.
 func (r *Recorded) Before(other *Recorded) bool { return r.end != 0 && r.end < other.call }
+
+// Beside reports whether an operation was sent in one batch with another one.
+func (r *Recorded) Beside(other *Recorded) bool { return r.batch != 0 && r.batch == other.batch }
 
 // Forget takes the operation out of the history: it was turned away before it could do anything.
 func (r *Recorded) Forget() {
@@ -323,6 +352,14 @@ func (h *History) Clone() *History {
 		copied := *r
 		copied.h = c
 		c.events = append(c.events, &copied)
+	}
+	for account, list := range h.told {
+		for _, t := range list {
+			if t.begins != nil {
+				t.begins = c.events[t.begins.number]
+			}
+			c.told[account] = append(c.told[account], t)
+		}
 	}
 	return c
 }

@@ -54,6 +54,9 @@ func (s *keys) after(p *part) []any {
 // step does one part of an operation on s, and reports whether the result is right.
 func (s *keys) step(p *part) bool {
 	o, r := p.o, p.r
+	if p.torn {
+		return false
+	}
 	at, there := s.find(o.Key)
 	live := there && !s.keys[at].revoked
 	switch o.Kind {

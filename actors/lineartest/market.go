@@ -10,6 +10,7 @@ import (
 // is. Copies share their orders, so an order never changes: set replaces it.
 type market struct {
 	fees        *[Pairs][Accounts]Rates
+	told        *[Accounts][]told
 	orders      []*order // all that were ever placed, by number
 	withdrawals []withdrawal
 	wallets     [Accounts]Wallet
@@ -18,6 +19,10 @@ type market struct {
 	lastTrade   [Pairs]uint64 // the newest id of a trade that was told
 	epoch       int           // the epoch that the credits belong to
 	credits     []credit      // by operation
+	batches     []progress    // of the epoch, by batch and pair
+	amidst      [Accounts][Pairs]int
+	heard       [Accounts]int // how much of told has happened
+	last        change        // what the last step did
 }
 
 type order struct {
@@ -27,6 +32,7 @@ type order struct {
 	turn                   uint64 // its priority in time; 0 of a closed order
 	price, amount, remains int64
 	id                     uint64 // 0: no client was told
+	by                     int    // the operation that placed it
 }
 
 // A credit is money that an operation made available: see mayRefuse.
@@ -39,15 +45,18 @@ func (s *market) clone() *market {
 	c := *s
 	c.orders, c.withdrawals, c.credits = slices.Clone(s.orders), slices.Clone(s.withdrawals),
 		slices.Clone(s.credits)
+	c.batches, c.last = slices.Clone(s.batches), change{}
 	return &c
 }
 
 func (s *market) equal(t *market) bool {
 	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates &&
-		s.wallets == t.wallets && s.epoch == t.epoch &&
+		s.wallets == t.wallets && s.epoch == t.epoch && s.amidst == t.amidst &&
+		s.heard == t.heard &&
 		slices.EqualFunc(s.orders, t.orders,
 			func(a, b *order) bool { return a == b || *a == *b }) &&
-		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits)
+		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits) &&
+		slices.Equal(s.batches, t.batches)
 }
 
 // after returns the markets that a part of an operation may lead to. There is none if the part
@@ -59,17 +68,20 @@ func (s *market) after(p *part) []any {
 	before := s.clone()
 	if p.epoch > before.epoch {
 		// no operation of an earlier epoch overlaps with one of this epoch
-		before.epoch, before.credits = p.epoch, nil
+		before.epoch, before.credits, before.batches = p.epoch, nil, nil
 	}
-	if p.fate != unknown {
-		if before.step(p) {
-			return []any{before}
-		}
+	if !before.isTurnOf(p) || !before.hasHeard(p) {
 		return nil
 	}
 	next := before.clone()
-	if next.step(p) {
+	happens := next.step(p) && next.staysTogether(p) && next.tells(p, before)
+	switch {
+	case happens && p.fate == unknown:
 		return []any{next, before}
+	case happens:
+		return []any{next}
+	case p.fate != unknown:
+		return nil
 	}
 	return []any{before}
 }
@@ -89,6 +101,7 @@ func (s *market) step(p *part) bool {
 	case Amend:
 		return s.amend(p)
 	case Deposit:
+		s.last.of[o.Account] = true
 		s.wallets[o.Account][o.Currency].Balance += o.Amount * Unit
 		s.noteCredit(p, o.Account, o.Currency, o.Amount*Unit)
 		return r.Outcome == Done || r.Outcome == Unknown
@@ -106,6 +119,8 @@ func (s *market) step(p *part) bool {
 		return s.wallets[o.Account] == r.Funds
 	case ReadPending:
 		return s.showsPending(o, r)
+	case Subscribe:
+		return s.wallets[o.Account] == r.Funds && s.showsOpen(o, r)
 	default:
 		return s.moveWithdrawal(p)
 	}

@@ -28,6 +28,8 @@ func (s *market) set(o order) {
 		s.orders = slices.Insert(s.orders, at, nil)
 	}
 	s.orders[at] = &o
+	s.last.of[o.account] = true
+	s.last.orders = append(s.last.orders, o.number)
 }
 
 // place reserves the order's money, matches it, and compares its id, trades and remains with the
@@ -42,16 +44,16 @@ func (s *market) place(p *part) bool {
 	switch {
 	case r.Outcome == RefusedRepeated:
 		return before != nil && (r.ID == 0 || before.id == 0 || r.ID == before.id)
-	case before != nil:
+	case before != nil && !p.overlaps[before.by]:
 		return false
 	case r.Outcome == RefusedFunds:
 		return s.mayRefuse(p, o.Account, spends(o.Pair, o.Buy), need)
-	case r.Outcome != Done && r.Outcome != Unknown,
+	case before != nil, r.Outcome != Done && r.Outcome != Unknown,
 		!s.reserve(o.Account, spends(o.Pair, o.Buy), need), !s.takeID(p):
 		return false
 	}
 	taker := order{number: o.Order, account: o.Account, pair: o.Pair, buy: o.Buy, status: Open,
-		price: o.Price, amount: o.Amount, remains: o.Amount, id: p.id}
+		price: o.Price, amount: o.Amount, remains: o.Amount, id: p.id, by: p.number}
 	return s.enter(p, &taker)
 }
 
@@ -116,6 +118,7 @@ func (s *market) amend(p *part) bool {
 		return false
 	case is.price == c.price && is.amount == c.amount:
 		s.noteCredit(p, c.account, currency, most)
+		s.last.of[c.account] = true
 		return r.Outcome == Unknown || len(r.Trades) == 0 && r.Remains == c.remains
 	}
 	more := is.holds(is.remains) - c.holds(c.remains)
@@ -171,6 +174,8 @@ func (s *market) match(p *part, taker *order) (trades []Trade) {
 		maker := *best
 		amount := min(maker.remains, taker.remains)
 		s.settle(p, &maker, taker, amount)
+		s.last.trades = append(s.last.trades, trade{taker: taker.account, maker: maker.account,
+			takes: taker.number, makes: maker.number, price: maker.price, amount: amount})
 		for _, side := range []*order{&maker, taker} {
 			if side.remains -= amount; side.remains == 0 {
 				side.status = Filled
@@ -222,6 +227,7 @@ func (s *market) settle(p *part, maker, taker *order, amount int64) {
 		f.Reserve -= held
 		s.wallets[o.account][received].Balance += gets * (Unit - rate)
 		s.wallets[FeeAccount][received].Balance += gets * rate
+		s.last.of[FeeAccount] = s.last.of[FeeAccount] || gets*rate != 0
 		s.noteCredit(p, o.account, paid, held-gives)
 		s.noteCredit(p, o.account, received, gets*(Unit-rate))
 	}

@@ -13,6 +13,8 @@ import (
 //     turn reads away;
 //   - a cancel of all orders has one for each order, because each is cancelled by itself, and one
 //     for the orders that it had to cancel.
+//
+// A batch has one part for the keys: its operations have one nonce, which the exchange takes once.
 type part struct {
 	o    *Operation
 	r    *Result
@@ -22,12 +24,15 @@ type part struct {
 	id            uint64 // of the placed or cancelled order's record; 0: no client was told
 	rank          int    // of the id, among all that were told of its pair, from 1; 0: none was
 
-	order         int          // of a cancel of all: the order that this part cancels, or 0
-	closed        []int        // of a cancel of all: orders that must not be open after it
-	unfrozen      bool         // this part asks only whether the account is not frozen
-	door          bool         // this part is about what gateways know of a freeze
-	overlaps      map[int]bool // of a refusal for funds: the operations that overlap with it
-	besideRefusal bool         // it overlaps with a refusal for funds
+	order         int           // of a cancel of all: the order that this part cancels, or 0
+	closed        []int         // of a cancel of all: orders that must not be open after it
+	unfrozen      bool          // this part asks only whether the account is not frozen
+	door          bool          // this part is about what gateways know of a freeze
+	overlaps      map[int]bool  // of a refusal for funds: the operations that overlap with it
+	besideRefusal bool          // it overlaps with a refusal for funds
+	place         place         // of an operation of a batch
+	torn          bool          // of a batch: some were refused for the key, and others were not
+	heard         [Accounts]int // how many items each subscriber had got when it was sent
 }
 
 // A fate says whether an operation happened.
@@ -51,22 +56,29 @@ type span struct {
 func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 	all := h.counted()
 	overlaps, besideRefusal := overlapping(all)
+	requests := batchesOf(all)
 	for i := range all {
 		r := &all[i]
 		o := &r.Operation
 		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch,
-			overlaps: overlaps[r.number], besideRefusal: besideRefusal[r.number]},
-			r.Client, r.call, r.end}
+			overlaps: overlaps[r.number], besideRefusal: besideRefusal[r.number],
+			heard: h.heardBefore(r.call)}, r.Client, r.call, r.end}
 		if r.Result.Outcome == Unknown {
 			s.fate = unknown
 		}
+		sent := requests[r.batch]
+		s.torn = sent != nil && sent.torn
 		for account := range byAccount {
+			if sent != nil && sent.speaks != r {
+				continue // another one of the batch stands for all
+			}
 			if o.Kind == Restart || o.Account == account {
 				byAccount[account] = append(byAccount[account], s.ofKeys()...)
 			}
 		}
 		switch {
-		case r.Result.Outcome.byKey() || o.Kind >= CreateKey || s.fate == unknown && o.Kind.reads():
+		case r.Result.Outcome.byKey() || o.Kind >= CreateKey || s.fate == unknown && o.Kind.reads(),
+			sent != nil && sent.speaks.Result.Outcome.byKey():
 		case o.Kind == CancelAll:
 			market = append(market, h.ofCancelAll(s)...)
 		case s.fate == unknown:
@@ -81,6 +93,7 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 	}
 	market = h.decideEffects(market)
 	rank(market)
+	placeInBatches(market, all)
 	return market, byAccount
 }
 

@@ -6,11 +6,22 @@ import "slices"
 // one in which it did not. Later reads often decide between them. The methods here ask the reads
 // before the search begins, which keeps a check short.
 
-// decidePlace decides the fate of an order without an outcome, if a read shows the order, or was
-// sent after the order's time and does not show it.
+// decidePlace decides the fate of an order without an outcome, if a read or an event shows the
+// order, or one would and does not. An amend did nothing if no event shows its order.
 func (h *History) decidePlace(s *span) {
-	if s.o.Kind != Place {
+	if s.o.Kind != Place && s.o.Kind != Amend {
 		return
+	}
+	row, told, wouldTell := h.tellsOf(s, s.o.Order)
+	if !told && wouldTell {
+		s.fate = never
+		return
+	}
+	if s.o.Kind == Amend {
+		return
+	}
+	if told && h.isPlacedOnce(s.o.Order) {
+		s.fate, s.id = happened, row.ID
 	}
 	for _, r := range h.events {
 		switch row, seen, wouldShow := r.sees(s.o.Order); {
@@ -20,6 +31,25 @@ func (h *History) decidePlace(s *span) {
 			s.fate, s.id, s.end = happened, row.ID, min(s.end, r.end)
 		}
 	}
+}
+
+// tellsOf returns the newest that the subscriber of an operation's account was told of an order, in
+// the operation's epoch. wouldTell is true if it was told all events of that epoch.
+func (h *History) tellsOf(s *span, number int) (row OrderRow, told, wouldTell bool) {
+	list := h.told[s.o.Account]
+	wouldTell = len(list) > 0 && list[0].at < s.call
+	for i := range list {
+		if list[i].epoch != s.epoch {
+			continue
+		}
+		wouldTell = wouldTell && !list[i].gap
+		for _, of := range list[i].event.Orders {
+			if of.Order == number {
+				row, told = of, true
+			}
+		}
+	}
+	return row, told, wouldTell
 }
 
 // An effect is what at most one operation can do: cancel an order, make a withdrawal, confirm a
@@ -90,8 +120,16 @@ const (
 	shown
 )
 
-// seen asks the reads that were sent after s ended.
+// seen asks the events of the epoch, and the reads that were sent after s ended.
 func (h *History) seen(e effect, s *span) (so sight) {
+	if e.kind == Cancel {
+		switch row, told, wouldTell := h.tellsOf(s, e.number); {
+		case told && row.Status == Cancelled:
+			so = shown
+		case wouldTell:
+			return denied
+		}
+	}
 	for _, r := range h.events {
 		if r.call <= s.end || r.forgotten || r.Result.Outcome != Done {
 			continue

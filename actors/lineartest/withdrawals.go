@@ -27,6 +27,7 @@ func (s *market) withdrawal(p *part) bool {
 	if !s.reserve(o.Account, o.Currency, o.Amount*Unit) {
 		return false
 	}
+	s.last.of[o.Account] = true
 	at, _ := slices.BinarySearchFunc(s.withdrawals, o.Withdrawal,
 		func(w withdrawal, n int) int { return cmp.Compare(w.number, n) })
 	s.withdrawals = slices.Insert(s.withdrawals, at,
@@ -53,6 +54,7 @@ func (s *market) moveWithdrawal(p *part) bool {
 		return !possible && r.Outcome == RefusedState
 	}
 	w := &s.withdrawals[at]
+	s.last.of[w.account] = true
 	if o.Kind == ConfirmWithdrawal {
 		w.status = isConfirmed
 		return true

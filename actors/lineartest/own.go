@@ -1,0 +1,219 @@
+package lineartest
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// A subscriber of an account is told one event for each record that changes the account. In the
+// search, each step that changes the account takes the account's next event, which must say what
+// the step did. So the events have the order of the operations, and none is missing or too much.
+
+// An Event is what a subscriber was told of one record: the orders, trades and money of the account
+// that it changed, as they are behind it.
+type Event struct {
+	Account        int
+	Sequence, Prev uint64
+	Orders         []OrderRow
+	Trades         []OwnTrade
+	Money          []Money
+}
+
+// An OwnTrade is one execution of an account's order. One of the account with itself is told once,
+// as the taker's.
+type OwnTrade struct {
+	ID     uint64
+	Order  int
+	Maker  bool
+	Price  int64
+	Amount int64
+}
+
+// Money is an account's funds in one currency.
+type Money struct {
+	Currency int
+	Funds    Funds
+}
+
+// A told is what a subscriber got: an event, or what the account had when it subscribed.
+type told struct {
+	event  Event
+	begins *Recorded // nil: it is an event
+	at     int64
+	epoch  int
+	gap    bool // of a subscription: events before it were told to no subscriber
+}
+
+// Tell notes an event that the subscriber of an account is told.
+func (h *History) Tell(account int, e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clock++
+	h.told[account] = append(h.told[account], told{event: e, at: h.clock, epoch: h.epoch})
+}
+
+// Events returns the events that an account's subscriber was told. A test may change them, to see
+// what Check says then.
+func (h *History) Events(account int) (events []*Event) {
+	for i := range h.told[account] {
+		if t := &h.told[account][i]; t.begins == nil {
+			events = append(events, &t.event)
+		}
+	}
+	return events
+}
+
+// Lose takes an event out of the history, as if it had not been told.
+func (h *History) Lose(account int, sequence uint64) {
+	h.told[account] = slices.DeleteFunc(h.told[account], func(t told) bool {
+		return t.begins == nil && t.event.Sequence == sequence
+	})
+}
+
+// followsOn returns an error if an event does not follow on the one before, or is of another
+// account.
+// Only the first subscription, and the first behind a restart, may have missed events.
+func (h *History) followsOn() error {
+	for account := range h.told {
+		last, sure := uint64(0), int64(0)
+		for i := range h.told[account] {
+			t, e := &h.told[account][i], &h.told[account][i].event
+			wrong, before := "", last
+			switch {
+			case t.begins != nil:
+				began := t.begins.Result.Sequence
+				t.gap = began > last
+				if began < last || t.gap && sure > 0 && !h.restarted(sure, t.begins.call) {
+					wrong = fmt.Sprintf("a subscription begins behind event %d", began)
+				}
+				last, sure = began, t.at
+			case sure == 0:
+				wrong = "there is an event before the first subscription"
+			case e.Account != account:
+				wrong = fmt.Sprintf("event %d is of account %d", e.Sequence, e.Account)
+			case e.Prev != last || e.Sequence <= last:
+				wrong = fmt.Sprintf("event %d follows on %d", e.Sequence, e.Prev)
+			default:
+				last = e.Sequence
+			}
+			if wrong != "" {
+				return fmt.Errorf("%w: account %d, whose newest event is %d: %s",
+					ErrNotLinearizable, account, before, wrong)
+			}
+		}
+	}
+	return nil
+}
+
+// restarted reports whether the exchange went down between two times.
+func (h *History) restarted(from, to int64) bool {
+	return slices.ContainsFunc(h.events, func(r *Recorded) bool {
+		return r.Operation.Kind == Restart && from < r.call && r.call < to
+	})
+}
+
+// heardBefore returns how many items each subscriber had got before a time.
+func (h *History) heardBefore(call int64) (n [Accounts]int) {
+	for account, list := range h.told {
+		n[account] = sort.Search(len(list), func(i int) bool { return list[i].at >= call })
+	}
+	return n
+}
+
+// A change is what a step does to accounts.
+type change struct {
+	of     [Accounts]bool // that are told of it
+	orders []int          // by number
+	trades []trade
+}
+
+type trade struct {
+	taker, maker  int // accounts
+	takes, makes  int // orders
+	price, amount int64
+}
+
+// hasHeard reports whether all has happened that subscribers knew when a part was sent.
+func (s *market) hasHeard(p *part) bool {
+	for account, n := range p.heard {
+		if s.heard[account] < n {
+			return false
+		}
+	}
+	return true
+}
+
+// tells reports whether the subscribers of all accounts that the last step has changed were told
+// so, before its epoch ended. None was told before the step was sent: see hasHeard. A step that
+// subscribes takes its own place among what they were told.
+func (s *market) tells(p *part, before *market) bool {
+	if p.o.Kind == Subscribe {
+		s.heard[p.o.Account]++
+		return true
+	}
+	for account, is := range s.last.of {
+		list, at := s.told[account], s.heard[account]
+		if !is || len(list) == 0 {
+			continue
+		}
+		if at == len(list) {
+			return false
+		}
+		switch t := &list[at]; {
+		case t.begins != nil && !t.gap,
+			t.begins == nil && (t.epoch != p.epoch ||
+				!s.fits(&t.event, p.r, before.wallets[account])):
+			return false
+		case t.begins == nil:
+			s.heard[account]++
+		}
+	}
+	return true
+}
+
+// fits reports whether an event says what the last step has done to the event's account.
+func (s *market) fits(e *Event, r *Result, had Wallet) bool {
+	for _, number := range s.last.orders {
+		if s.order(number).account == e.Account && !slices.ContainsFunc(e.Orders,
+			func(row OrderRow) bool { return row.Order == number }) {
+			return false
+		}
+	}
+	for _, row := range e.Orders {
+		if o := s.order(row.Order); o == nil || o.account != e.Account || !o.is(row) {
+			return false
+		}
+	}
+	for _, m := range e.Money {
+		if s.wallets[e.Account][m.Currency] != m.Funds {
+			return false
+		}
+		had[m.Currency] = m.Funds
+	}
+	return had == s.wallets[e.Account] && slices.EqualFunc(s.last.tradesOf(e.Account, r), e.Trades,
+		func(want, told OwnTrade) bool {
+			if want.ID == 0 {
+				want.ID = told.ID
+			}
+			return want == told
+		})
+}
+
+// tradesOf returns an account's trades of a step. Their ids are those of the step's result, if it
+// has told them.
+func (c *change) tradesOf(account int, r *Result) (trades []OwnTrade) {
+	for i, t := range c.trades {
+		own := OwnTrade{Order: t.takes, Price: t.price, Amount: t.amount}
+		if i < len(r.Trades) {
+			own.ID = r.Trades[i].ID
+		}
+		if t.taker != account {
+			own.Order, own.Maker = t.makes, true
+		}
+		if t.taker == account || t.maker == account {
+			trades = append(trades, own)
+		}
+	}
+	return trades
+}
