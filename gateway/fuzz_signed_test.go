@@ -32,18 +32,21 @@ import (
 // outcome of an input does not depend on earlier inputs.
 type bench struct{ *documented }
 
-func newBench(f *testing.F) bench {
-	h := newHarness(f, nil)
+func newBench(t testing.TB, tune ...func(*Options)) bench {
+	h := newHarness(t, nil)
 	h.stop()
 	// with limits that no input meets, because the answers then tell them
 	h.tune = func(o *Options) {
 		every(o, Rate{1_000_000, 1_000_000})
+		for _, f := range tune {
+			f(o)
+		}
 	}
 	h.open = func() persistence.Store {
 		return memory.Open(memory.NewDisk(), persistence.Retention{})
 	}
 	h.start()
-	return bench{&documented{h, documentation(f, true), map[string]bool{}}}
+	return bench{&documented{h, documentation(t, true), map[string]bool{}}}
 }
 
 // fresh puts an engine into the gateway in the place of the one before. It has the accounts alice,

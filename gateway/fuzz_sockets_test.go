@@ -1,0 +1,454 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A socketBench answers each fuzzed input with a fresh stream, and some with a fresh engine.
+type socketBench struct {
+	bench
+	panics *panics
+	clock  *testClock
+	inputs int    // of this engine
+	order  uint64 // the newest one of alice, which sells 1 at 100
+}
+
+// inputsPerEngine is how many inputs share an engine, because a fresh one takes most of the time.
+const inputsPerEngine = 50
+
+// panics is a log that keeps the first panic, because the server answers it and goes on.
+type panics struct{ first atomic.Pointer[string] }
+
+func (p *panics) Enabled(context.Context, slog.Level) bool { return true }
+func (p *panics) WithAttrs([]slog.Attr) slog.Handler       { return p }
+func (p *panics) WithGroup(string) slog.Handler            { return p }
+func (p *panics) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	if strings.Contains(text, "panic") {
+		p.first.CompareAndSwap(nil, &text)
+	}
+	return nil
+}
+
+func newSocketBench(t testing.TB) *socketBench {
+	b := &socketBench{panics: new(panics), clock: new(testClock)}
+	b.bench = newBench(t, func(o *Options) {
+		o.Log, o.clock = slog.New(b.panics), b.clock.ns.Load
+		o.Stream.MessagesPerSecond, o.Stream.ConnectionsPerAddress = -1, 1000
+		o.Stream.PingInterval, o.Stream.PingTimeout = 2*time.Second, time.Minute
+	})
+	return b
+}
+
+// begins begins an input. Clients may have so many commands without an answer.
+func (b *socketBench) begins(t testing.TB, inFlight int) {
+	t.Helper()
+	b.gateway.stream.close()
+	b.t, b.doc.t = t, t
+	if b.inputs%inputsPerEngine == 0 {
+		b.fresh(t)
+		b.order = 1
+	} else {
+		for _, name := range []string{"alice", "bob"} {
+			b.posts(name, "order-cancel-after", "timeout=0")
+			b.posts(name, "order-cancel-all", "all=1")
+		}
+		var placed struct{ OID uint64 }
+		body := b.posts("alice", "order", order("sell", "BTC_USDT", "1", "100"))
+		if err := json.Unmarshal([]byte(body), &placed); err != nil {
+			t.Fatal(err)
+		}
+		b.order = placed.OID
+	}
+	b.inputs++
+	b.clock.pass(time.Hour) // all buckets are full
+	b.gateway.opts.Stream.OrdersInFlight = inFlight
+	b.gateway.SetEngine(b.engine)
+}
+
+// posts sends a command that must succeed, and returns the body of its answer.
+func (b *socketBench) posts(account, name, form string) string {
+	b.t.Helper()
+	a := b.post(account, "/api/v1/"+name+"/", form)
+	if a.status > 201 {
+		b.t.Fatalf("%s %s: %d %s", name, form, a.status, a.body)
+	}
+	return a.body
+}
+
+// rests ends an input, when the packets of all clients, which have gone, are with their wallets and
+// decided.
+func (b *socketBench) rests() {
+	b.t.Helper()
+	eventually(b.t, "all commands are decided", func() bool {
+		return b.gateway.stream.sockets.Load().hub.Stats().Logins == 0 &&
+			b.engine.Stats().CommandsInFlight == 0
+	})
+	var differ error
+	defer func() {
+		if differ != nil {
+			b.t.Log(differ)
+		}
+	}()
+	eventually(b.t, "both sides agree", func() bool {
+		differ = b.engine.VerifyAtRest()
+		return differ == nil
+	})
+	if text := b.panics.first.Load(); text != nil {
+		b.t.Fatal(*text)
+	}
+}
+
+// A wild client sends any text by polling.
+type wild struct {
+	b     *socketBench
+	path  string
+	id    string // of its socket
+	ended bool
+	acks  map[uint64][]string // bodies of acknowledgements
+}
+
+func (b *socketBench) wild() *wild {
+	b.t.Helper()
+	w := &wild{b: b, path: streamPath + "?EIO=4&transport=polling", acks: map[uint64][]string{}}
+	a := b.do("GET", w.path, "", "")
+	var open struct{ SID string }
+	if a.status != 200 || json.Unmarshal([]byte(a.body[1:]), &open) != nil {
+		b.t.Fatalf("%d %s", a.status, a.body)
+	}
+	w.path += "&sid=" + open.SID
+	w.send("40")
+	w.until(func() bool { return w.id != "" })
+	return w
+}
+
+// send sends packets. The session ends with a packet that is none.
+func (w *wild) send(packets string) {
+	w.b.t.Helper()
+	if w.ended {
+		return
+	}
+	switch a := w.b.do("POST", w.path, "text/plain", packets); {
+	case a.status == 200 && a.body == "ok":
+	case a.status == 400:
+		w.ended = true
+	default:
+		w.b.t.Fatalf("%q is answered with %d %s", packets, a.status, a.body)
+	}
+}
+
+// until polls until something is so, or the session has ended.
+func (w *wild) until(ok func() bool) {
+	w.b.t.Helper()
+	for began := time.Now(); !w.ended && !ok(); {
+		a := w.b.do("GET", w.path, "", "")
+		if w.ended = a.status == 400; w.ended {
+			return
+		}
+		if a.status != 200 {
+			w.b.t.Fatalf("a poll is answered with %d %s", a.status, a.body)
+		}
+		for packet := range strings.SplitSeq(a.body, "\x1e") {
+			w.hears(packet)
+		}
+		if time.Since(began) > patience() {
+			w.b.t.Fatalf("it did not happen, the client has %v", w.acks)
+		}
+	}
+}
+
+// patience bounds the wait for an acknowledgement. A fuzzed input that takes longer than 10 s ends
+// the process, and so without a word about the fault.
+func patience() time.Duration {
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		return 8 * time.Second
+	}
+	return time.Minute
+}
+
+// heardAck is an acknowledgement with one argument.
+var heardAck = regexp.MustCompile(`(?s)^43(\d+)\[(.*)\]$`)
+
+// hears holds a packet against the protocol.
+func (w *wild) hears(packet string) {
+	w.b.t.Helper()
+	event, isEvent := strings.CutPrefix(packet, "42")
+	var list []json.RawMessage
+	var joined struct{ SID string }
+	ack := heardAck.FindStringSubmatch(packet)
+	switch {
+	case packet == "2":
+		w.send("3")
+	case packet == "1":
+		w.ended = true
+	case packet == "6", strings.HasPrefix(packet, `44{"message":`):
+	case strings.HasPrefix(packet, "40{") && json.Unmarshal([]byte(packet[2:]), &joined) == nil:
+		w.id = joined.SID
+	case isEvent && json.Unmarshal([]byte(event), &list) == nil && len(list) == 2:
+	case ack != nil && json.Valid([]byte(ack[2])):
+		id, _ := strconv.ParseUint(ack[1], 10, 64)
+		w.acks[id] = append(w.acks[id], ack[2])
+	default:
+		w.b.t.Fatalf("the client is told %q", packet)
+	}
+}
+
+// ask sends an event and returns its acknowledgement, "" if the session has ended.
+func (w *wild) ask(id uint64, event string) string {
+	w.b.t.Helper()
+	n := len(w.acks[id])
+	w.send(fmt.Sprint("42", id, event))
+	if w.until(func() bool { return len(w.acks[id]) > n }); len(w.acks[id]) == n {
+		return ""
+	}
+	return w.acks[id][n]
+}
+
+// leave ends the session.
+func (w *wild) leave() { w.send("1") }
+
+// A reply is the acknowledgement of what a socket asks for as an account.
+type reply struct {
+	Status     int
+	Body       json.RawMessage
+	RetryAfter *int `json:"retry_after"`
+}
+
+// replyOf reads an acknowledgement, which must be one of the described answers to an operation; "":
+// to any.
+func (b *socketBench) replyOf(text, operation string) reply {
+	b.t.Helper()
+	var r reply
+	d := json.NewDecoder(strings.NewReader(text))
+	if d.DisallowUnknownFields(); d.Decode(&r) != nil || r.Body == nil {
+		b.t.Fatalf("%s is no answer", text)
+	}
+	body, err := jsonschema.UnmarshalJSON(strings.NewReader(string(r.Body)))
+	if err != nil {
+		b.t.Fatalf("%s: %v", text, err)
+	}
+	var schemas []string
+	at := b.doc.follow(fmt.Sprint("/paths/", escaped("/api/v1/"+operation+"/"), "/post/responses/",
+		r.Status)) + "/content/" + escaped(jsonMedia) + "/schema"
+	switch {
+	case b.doc.at(at) != nil:
+		schemas = append(schemas, at)
+	case operation == "" && r.Status >= 400 && r.Status != 500:
+		for _, name := range []string{"Failure", "FieldErrors", "FundsError"} {
+			schemas = append(schemas, "/components/schemas/"+name)
+		}
+	case operation == "" && r.Status < 400:
+		return r
+	}
+	for _, s := range schemas {
+		if err = b.doc.check(s, body); err == nil {
+			return r
+		}
+	}
+	b.t.Fatalf("%s %s is not described: %v", operation, text, err)
+	return r
+}
+
+// socketPackets are events of bob, with %d for the id. $alice is the order of alice, and $next the
+// one behind it.
+var socketPackets = [...]string{
+	`42%d["order",{"pair":"BTC_USDT","type":"buy","amount":1,"price":90,"client_order_id":"a"}]`,
+	`42%d["order",{"pair":"BTC_USDT","type":"buy","amount":"0.5","price":"100"}]`,
+	`42%d["order",{"pair":"BTC_USDT","type":"sell","amount":2,"price":89.5}]`,
+	`42%d["order",{"pair":"BTC_USDT","type":"buy","amount":"0.1","order_type":"market"}]`,
+	`42%d["order",{"pair":"BTC_USDT","type":"sell","amount":1,"price":80,"trigger_price":91}]`,
+	`42%d["order",{"pair":"BTC_USDT","type":"sell","amount":1e9,"price":1e9,"oco_trigger_price":1}]`,
+	`42%d["order",{"pair":7,"type":[],"amount":{},"price":null}]`,
+	`42%d["order",[1],{"pair":"BTC_USDT"}]`,
+	`42%d["order"]`,
+	`42%d["order-cancel",{"order":$alice}]`,
+	`42%d["order-cancel",{"client_order_id":"a"}]`,
+	`42%d["order-cancel-all",{"all":1}]`,
+	`42%d["order-amend",{"client_order_id":"a","amount":0.25}]`,
+	`42%d["order-amend",{"order":$next,"price":99}]`,
+	`42%d["order-batch",{"orders":[{"do":"place","pair":"BTC_USDT","type":"buy","amount":1,` +
+		`"price":88,"client_order_id":"a"},{"do":"cancel","client_order_id":"a"},7]}]`,
+	`42%d["order-batch",{"orders":"[{}"}]`,
+	`42%d["order-test",{"pair":"BTC_USDT","type":"buy","amount":1,"price":100}]`,
+	`42%d["order-cancel-after",{"timeout":5}]`,
+	`42%d["order-cancel-after",{"timeout":0}]`,
+	`42%d["own.subscribe",{"after":null}]`,
+	`42%d["own.subscribe",{"after":1e400}]`,
+	`42%d["own.unsubscribe"]`,
+	`42%d["subscribe","depth.BTC_USDT",["trades","x"],7]`,
+	`42%d["unsubscribe","depth"]`,
+	`42%d["challenge"]`,
+	`42%d["login",{"key":"key-bob","sign":"00","ends":"x"}]`,
+	`42%d["logout"]`,
+	"451-%d" + `["order-cancel",{"order":{"_placeholder":true,"num":0}}]` + "\x1ebAAEC",
+	"452-%d" + `["order-batch",{"orders":{"_placeholder":true,"num":9}},1]` + "\x1eb\x1ebAA==",
+	`42["order",{"pair":"ETH_USDT","type":"buy","amount":1,"price":10}]`,
+	`42["nothing",{}]`,
+	"3",
+}
+
+const (
+	packetIDs = 256 / len(socketPackets) // so few that some come twice
+	lastID    = uint64(1<<53 - 1)        // of the event behind an input
+)
+
+// A sentPacket wants an acknowledgement. Its name is "" if it is written in another way.
+type sentPacket struct {
+	id   uint64
+	name string
+}
+
+// named is a packet that asks for an acknowledgement, as the server reads it or more generously. Of
+// a name with other characters there is no quote at the end.
+var named = regexp.MustCompile(
+	`(?:^|\x1e)4[25](?:\d+-)?(?:/[^,\x1e]*,)?(\d{1,16})\s*\[\s*"([a-z.-]*)("?)`)
+
+// packetsIn returns the packets of a text that may be acknowledged.
+func packetsIn(text string) (list []sentPacket) {
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		id, _ := strconv.ParseUint(m[1], 10, 64)
+		if m[3] == "" {
+			m[2] = ""
+		}
+		list = append(list, sentPacket{id, m[2]})
+	}
+	return list
+}
+
+// Bits of the byte that says how an input of FuzzSocketPackets is sent.
+const (
+	oneByOne = 1 << iota // one command has no answer at a time
+	atOnce               // all packets in one body
+)
+
+// A client that is logged in may send any packets: those that bytes choose, and then any text.
+// Nothing panics. While its session lives, each packet with an id has one acknowledgement, and no
+// acknowledgement has another id. What is answered is described, no money is made or lost, and in
+// the end both sides of the engine agree.
+func FuzzSocketPackets(f *testing.F) {
+	b := newSocketBench(f)
+	all := make([]byte, len(socketPackets))
+	for i := range all {
+		all[i] = byte(i)
+		f.Add([]byte{0, byte(i), 4, byte(i + len(socketPackets))}, "", byte(i))
+	}
+	f.Add(all, "", byte(atOnce))
+	f.Add([]byte{0, 1, 2, 3, 0, 2}, `425["order-cancel-all",{"all":1}]`, byte(oneByOne))
+	f.Add([]byte{0, 19, 26}, "4231[\"order\",{}]\x1e41\x1e40\x1e429[\"logout\"]", byte(atOnce))
+	f.Add([]byte{0}, "451-4[\"order\",{\"_placeholder\":true,\"num\":0}]\x1e421[\"logout\"]",
+		byte(0))
+	f.Add([]byte{4, 2, 11}, `42["order",{"a":1,"a":2}]`+"\x1e"+`421e3["order"]`, byte(atOnce))
+	f.Add([]byte{19, 0, 1}, "1", byte(atOnce|oneByOne))
+	f.Add([]byte{14}, "42007[\"order-test\",null]\x1e4299999999999999999[\"order\"]", byte(atOnce))
+	f.Add([]byte{9}, "40/other,{}\x1e42/other,5[\"order\",{}]", byte(0))
+	spoilt := false
+	f.Fuzz(func(t *testing.T, chosen []byte, text string, how byte) {
+		bench := b
+		if len(text) > 20_000 {
+			return
+		}
+		if spoilt {
+			bench = newSocketBench(t)
+		}
+		defer func() { spoilt = spoilt || t.Failed() }()
+		bench.packets(t, chosen[:min(len(chosen), 60)], text, how)
+	})
+}
+
+// packets tries an input of FuzzSocketPackets.
+func (b *socketBench) packets(t testing.TB, chosen []byte, text string, how byte) {
+	inFlight := 64
+	if how&oneByOne != 0 {
+		inFlight = 1
+	}
+	b.begins(t, inFlight)
+	before := b.totals()
+	w := b.wild()
+	w.logIn("bob")
+	var packets []string
+	ids := strings.NewReplacer("$alice", fmt.Sprint(b.order), "$next", fmt.Sprint(b.order+1))
+	for _, c := range chosen {
+		p := ids.Replace(socketPackets[int(c)%len(socketPackets)])
+		if strings.Contains(p, "%d") {
+			p = fmt.Sprintf(p, int(c)/len(socketPackets)%packetIDs)
+		}
+		packets = append(packets, p)
+	}
+	known := packetsIn(strings.Join(packets, "\x1e"))
+	if how&atOnce != 0 && text != "" {
+		packets = append(packets, text)
+	}
+	if len(packets) > 0 {
+		w.send(strings.Join(packets, "\x1e"))
+	}
+	all := append(packetsIn(text), known...)
+	if how&atOnce == 0 {
+		w.until(func() bool { return len(w.missing(known)) == 0 })
+		if text != "" {
+			w.send(text)
+		}
+	}
+	w.ask(lastID, `["order-test",{}]`)
+	if !w.ended && !strings.Contains(text, "41") { // it may have left the namespace
+		w.until(func() bool { return len(w.missing(known)) == 0 })
+	}
+	w.check(append(all, sentPacket{lastID, "order-test"}))
+	w.leave()
+	b.rests()
+	if after := b.totals(); !maps.Equal(after, before) {
+		t.Fatalf("together they had %v and have %v", before, after)
+	}
+}
+
+// missing returns the ids of packets that want more acknowledgements than have come.
+func (w *wild) missing(sent []sentPacket) (ids []uint64) {
+	n := map[uint64]int{}
+	for _, p := range sent {
+		if n[p.id]++; n[p.id] > len(w.acks[p.id]) {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
+}
+
+// check holds all acknowledgements against the packets that may have them.
+func (w *wild) check(sent []sentPacket) {
+	w.b.t.Helper()
+	names := map[uint64][]string{}
+	for _, p := range sent {
+		names[p.id] = append(names[p.id], p.name)
+	}
+	for id, acks := range w.acks {
+		if len(acks) > len(names[id]) {
+			w.b.t.Fatalf("the packets %v with the id %d are acknowledged with %v", names[id], id,
+				acks)
+		}
+		for _, ack := range acks {
+			operation := names[id][0]
+			if len(names[id]) > 1 || !strings.HasPrefix(operation, "order") {
+				operation = ""
+			}
+			if !strings.HasPrefix(ack, `{"challenge":"`) && !strings.HasPrefix(ack,
+				`{"channels":[`) {
+				w.b.replyOf(ack, operation)
+			}
+		}
+	}
+}
