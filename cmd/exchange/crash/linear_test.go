@@ -104,6 +104,7 @@ type recorded struct {
 	withdrawals []numbered
 	pairs       map[int]int // of those orders
 	sent        []numbered  // orders of any outcome
+	again       []numbered  // those whose number another order may have, too
 	closed      map[int]bool
 	drawCount   int
 	deposits    int
@@ -203,7 +204,7 @@ func (h *recorded) play() {
 	for _, c := range h.clients {
 		acting.Go(func() {
 			for range operationsOfEach {
-				if !c.do(c.draw()) {
+				if !c.act() {
 					return // the exchange is gone
 				}
 				if h.count() >= half {
@@ -220,7 +221,7 @@ func (h *recorded) play() {
 	for _, c := range h.clients { // and again when it is back
 		acting.Go(func() {
 			for range operationsOfEach / 2 {
-				c.do(c.draw())
+				c.act()
 			}
 		})
 	}
@@ -281,9 +282,14 @@ func (c *recordedClient) draw() lineartest.Operation {
 		return c.drawOperator()
 	}
 	o := c.drawOwn()
-	if o.Kind.Needs() == 0 {
-		return o
+	if o.Kind.Needs() != 0 {
+		c.sign(&o)
 	}
+	return o
+}
+
+// sign chooses the key and the nonce of an operation; the history is locked.
+func (c *recordedClient) sign(o *lineartest.Operation) {
 	o.Key = c.key
 	if k, ok := c.newest(c.h.extra); ok && c.rand.IntN(5) == 0 {
 		o.Key = k
@@ -292,7 +298,6 @@ func (c *recordedClient) draw() lineartest.Operation {
 		c.h.nonces[o.Key]++
 	}
 	o.Nonce = c.h.nonces[o.Key]
-	return o
 }
 
 // newest returns one of the account's newest ids.
@@ -374,15 +379,26 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		o.Kind, o.Pair = lineartest.CancelAll, c.rand.IntN(lineartest.Pairs+1)-1
 		return o
 	}
-	number, again := c.newest(h.sent)
-	if again = again && c.rand.IntN(8) == 0; !again {
-		number = len(h.sent) + 1
-		h.sent = append(h.sent, numbered{account: c.account, number: number})
+	number, again := c.newest(h.again)
+	if again = again && c.rand.IntN(8) == 0; again {
+		return c.orderOf(number)
 	}
-	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.rand.IntN(lineartest.Pairs),
-		c.rand.IntN(2) == 0
-	o.Price, o.Amount = 98+c.rand.Int64N(5), 1+c.rand.Int64N(4)
+	o = c.drawOrder()
+	h.again = append(h.again, numbered{account: c.account, number: o.Order})
 	return o
+}
+
+// drawOrder returns an order with a number of its own.
+func (c *recordedClient) drawOrder() lineartest.Operation {
+	number := len(c.h.sent) + 1
+	c.h.sent = append(c.h.sent, numbered{account: c.account, number: number})
+	return c.orderOf(number)
+}
+
+func (c *recordedClient) orderOf(number int) lineartest.Operation {
+	return lineartest.Operation{Kind: lineartest.Place, Account: c.account, Order: number,
+		Pair: c.rand.IntN(lineartest.Pairs), Buy: c.rand.IntN(2) == 0,
+		Price: 98 + c.rand.Int64N(5), Amount: 1 + c.rand.Int64N(4)}
 }
 
 // do sends one operation and notes its result. False: the exchange is gone.
@@ -399,6 +415,13 @@ func (c *recordedClient) do(o lineartest.Operation) bool {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	c.h.ended++
+	return c.note(noted, status, body, err)
+}
+
+// note notes an answer; the history is locked. False: the exchange is gone.
+func (c *recordedClient) note(noted *lineartest.Recorded, status int, body string,
+	err error) bool {
+	o := &noted.Operation
 	if status == 0 || status == 503 && strings.Contains(body, "outcome_unknown") {
 		return status != 0
 	}
@@ -408,10 +431,10 @@ func (c *recordedClient) do(o lineartest.Operation) bool {
 	}
 	var result lineartest.Result
 	if err == nil {
-		result, err = c.result(&o, status, body)
+		result, err = c.result(o, status, body)
 	}
 	if err != nil {
-		c.h.t.Errorf("%+v is answered with %d %s: %v", o, status, body, err)
+		c.h.t.Errorf("%+v is answered with %d %s: %v", *o, status, body, err)
 		return true
 	}
 	noted.End(result)
