@@ -253,11 +253,14 @@ func (a *admission) admitUnasked(c *Command, may func(now int64) error) error {
 	return nil
 }
 
-// unhindered returns nil while a command may go that no load turns away, also in maintenance.
-func (a *admission) unhindered(int64) error {
+// unhindered returns nil while a command may go that no load turns away, also in maintenance. It
+// waits while the store takes no writes: an append that waits too long ends the process.
+func (a *admission) unhindered(now int64) error {
 	switch {
 	case a.life.stopping.Load(), a.life.Err() != nil:
 		return ErrStopping
+	case a.journal.stalledFor(now) > a.timing.Stall, a.owner.unfit.Load():
+		return ErrStalled
 	case a.paused.Load():
 		return ErrPaused
 	}

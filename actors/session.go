@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
+	"exchange/actors/metrics"
 	"exchange/core/event"
 )
 
@@ -63,8 +65,8 @@ func NewLeave(key *directory.Key, session uint64) *Command {
 
 // lostSessions are sessions that have ended, until their wallets are told.
 type lostSessions struct {
-	mu   sync.Mutex
-	list []*Command // guarded by mu
+	mu    sync.Mutex
+	queue mailbox.FIFO[*Command] // guarded by mu
 }
 
 // SessionLost notes the end of a session. Nothing turns it away for load, and it does not wait. One
@@ -74,24 +76,22 @@ func (e *Engine) SessionLost(key *directory.Key, session uint64) {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account, c.unasked = key, key.Account, true
 	c.switching = switchRequest{session: session, change: sessionLost}
+	c.trace = metrics.Trace{} // it may wait
 	e.stamp(c)
 	e.lost.mu.Lock()
-	e.lost.list = append(e.lost.list, c)
+	e.lost.queue.Push(c)
 	e.lost.mu.Unlock()
 	e.endSessions()
 }
 
-// endSessions tells the wallets of lost sessions, unless an audit wants rest: then the ticker comes
-// again. When the engine stops it tells them nothing: the next start is the end of all sessions.
+// endSessions tells the wallets of lost sessions, unless an audit wants rest, or the store takes no
+// writes: then the ticker comes again. When the engine stops it tells them nothing: the next start
+// is the end of all sessions.
 func (e *Engine) endSessions() {
 	e.lost.mu.Lock()
 	defer e.lost.mu.Unlock()
-	for len(e.lost.list) > 0 {
-		c := e.lost.list[0]
-		if e.admitUnasked(c, e.unhindered) != nil {
-			return
-		}
-		e.lost.list = slices.Delete(e.lost.list, 0, 1)
+	for e.lost.queue.Len() > 0 && e.admitUnasked(*e.lost.queue.First(), e.unhindered) == nil {
+		c := e.lost.queue.Pop()
 		e.root.Send(c.account.Wallet, c)
 	}
 }
@@ -115,11 +115,15 @@ func (w *wallet) changeSession(c *Command) (decided bool) {
 // beginSession arms the switch for the first session of a key, and adds others to it.
 func (w *wallet) beginSession(c *Command) (decided bool) {
 	s, wants := &c.switching, w.asked(c)
+	wants.Armed = true
 	other, others := w.otherSession(wants.Key, s.instead)
+	if !others { // then the one that it ends may hand its switch over
+		other, others = w.lastSession(&wants, s.instead)
+	}
 	if others && !w.tickets.allBack(other.ticket) {
 		return false
 	}
-	if wants.Armed = true; others {
+	if others {
 		if armed := *w.armedBySessions(wants.Key); armed != wants {
 			c.faults = []Fault{{"cancel_on_disconnect", "Another socket of the key is logged in " +
 				"with other seconds, or for other orders."}}
@@ -173,6 +177,13 @@ func (w *wallet) otherSession(key uint32, number uint64) (s liveSession, ok bool
 		}
 	}
 	return s, false
+}
+
+// lastSession returns the session of a number, if it lives, is the only one of its key, and has
+// armed the same switch.
+func (w *wallet) lastSession(wants *event.Switch, number uint64) (s liveSession, ok bool) {
+	s, ok = w.otherSession(wants.Key, 0)
+	return s, ok && s.number == number && *w.armedBySessions(wants.Key) == *wants
 }
 
 // dropSession forgets a session. It returns false if there is no such one.

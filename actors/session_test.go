@@ -140,6 +140,15 @@ func TestTheSessionsOfAKeyAreAlike(t *testing.T) {
 			g.lose(1)
 			first.Number, first.Instead = 1, 3
 			g.ends("the first instead", g.beginning(g.key, first), accepted)
+			before := len(g.records())
+			first.Number, first.Instead = 5, 1 // which needs no record
+			g.ends("the same instead", g.beginning(g.key, first), accepted)
+			first.Number, first.Instead = 1, 5
+			g.ends("the same instead of that", g.beginning(g.key, first), accepted)
+			if after := len(g.records()); after != before {
+				t.Errorf("%s: %d records more", what, after-before)
+			}
+			g.lose(5)
 			g.lose(3)
 			first.Instead = 0
 		}
@@ -285,20 +294,31 @@ func TestAStartIsTheEndOfAllSessionsBefore(t *testing.T) {
 	})
 }
 
-// An audit at rest wants nothing to change meanwhile.
-func TestALostSessionWaitsForAnAudit(t *testing.T) {
+// An audit at rest wants nothing to change meanwhile. A store that may lose what it takes gets
+// nothing: an append that waits too long would end the process.
+func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
+		g := newClocked(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
 		g.rest(g.sell(1e5))
 		g.session(Session{Number: 1})
 		g.session(Session{Number: 2})
+		waits := func(when string) {
+			t.Helper()
+			g.e.endSessions()
+			if armed := g.armedSwitches(); len(armed) != 1 || armed[0].DueUs != 0 ||
+				g.e.journal.pending.Load() != 0 {
+				t.Errorf("%s armed are %+v", when, armed)
+			}
+		}
 		g.e.paused.Store(true)
 		g.e.SessionLost(g.key, 1)
 		g.e.SessionLost(g.key, 2)
-		if armed := g.armedSwitches(); len(armed) != 1 || armed[0].DueUs != 0 {
-			t.Errorf("during the audit armed are %+v", armed)
-		}
+		waits("during the audit")
+		g.set(func() { g.checkErr = persistence.ErrNotDurable })
+		eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
 		g.e.paused.Store(false)
+		waits("while the store may lose what it takes")
+		g.set(func() { g.checkErr = nil })
 		g.fired() // the ticker comes again
 		g.end()
 	})

@@ -53,6 +53,9 @@ func (s *sim) answered(q *played, c *Command, err error) {
 		s.accepted(q, seq, r)
 	} else {
 		if r.Kind == event.KindRefusal && r.Refusal.Reason == event.RefusedNonce {
+			if q.gate != nil {
+				s.violate("%s: a command over a socket is refused for its nonce", q.what)
+			}
 			s.toldLast(q.key, q.nonce, q.taken, c.LastNonce())
 		}
 		if r.Kind == event.KindRefusal {
@@ -105,6 +108,10 @@ func (s *sim) claim(q *played, record string) uint64 {
 // tookNonce checks that a nonce is above all that were answered as taken before its command, or its
 // read, began; of a key for parallel use, that it was not taken before.
 func (s *sim) tookNonce(q *played) {
+	if q.gate != nil {
+		s.outcomes["commands of sockets, decided"]++
+		return
+	}
 	s.readTookNonce(q.l, q.key, q.nonce, q.taken, q.batch != nil && !q.isFirst())
 }
 
@@ -315,14 +322,15 @@ func (s *sim) wasOpen(q *played, seq uint64) bool {
 		s.outcomes["cancel by client order id, refused for not_open"]++
 		for _, order := range q.l.named[:q.namedBefore] {
 			if order.account == q.account && order.id == q.named &&
-				order.at.Key == q.key.Number && order.at.Nonce < q.nonce && q.key.Parallel == 0 {
+				order.at.Key == q.key.Number && order.at.Nonce < q.nonce && order.at.Nonce > 0 &&
+				q.key.Parallel == 0 {
 				s.missing[order] = true
 			}
 		}
 	}
 	for _, o := range s.model.Accounts[q.account-1].OpenAt(seq) {
 		if !q.named.IsZero() && o.ClientID == q.named && o.By.Key == q.key.Number &&
-			o.By.Nonce < q.nonce && q.key.Parallel == 0 {
+			o.By.Nonce < q.nonce && o.By.Nonce > 0 && q.key.Parallel == 0 {
 			return true
 		}
 	}

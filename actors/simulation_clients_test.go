@@ -115,6 +115,7 @@ type played struct {
 	what    string
 	key     *directory.Key // nil: an operator's
 	nonce   uint64
+	gate    Gate // of a command over a socket, which has nonce 0; nil: it is a request
 	account uint32
 
 	begun int    // step
@@ -260,7 +261,11 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	}
 	q := &played{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
 	var run func() (*Command, error)
-	switch n := r.IntN(61); {
+	n := r.IntN(61)
+	if n < 43 || n >= 53 && n < 60 {
+		q.mayBeOfSocket(r)
+	}
+	switch {
 	case n < 34:
 		q.wish = s.drawOrder(r, e, q.account)
 		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
@@ -268,19 +273,21 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		if q.wish.Special != nil {
 			q.what += fmt.Sprintf(", %+v", *q.wish.Special)
 		}
-		run = func() (*Command, error) { return e.Place(key, q.nonce, &q.wish) }
+		run = func() (*Command, error) { return q.send(NewOrder(key, q.nonce, &q.wish)) }
 	case n < 39:
 		q.order = s.orderOf(r, q.account)
 		q.what = fmt.Sprintf("cancel %d", q.order)
-		run = func() (*Command, error) { return e.Cancel(key, q.nonce, q.order) }
+		run = func() (*Command, error) {
+			return q.send(NewCancel(key, q.nonce, q.order, event.ClientID{}))
+		}
 	case n < 41:
 		q.named = s.nameOf(r, l, q.account)
 		q.what = fmt.Sprintf("cancel %v", q.named)
-		run = func() (*Command, error) { return e.cancelNamed(key, q.nonce, q.named) }
+		run = func() (*Command, error) { return q.send(NewCancel(key, q.nonce, 0, q.named)) }
 	case n < 43:
 		q.all, q.filter = true, drawFilter(r, e)
 		q.what = "cancel all" + filterText(q.filter)
-		run = func() (*Command, error) { return e.CancelAll(key, q.nonce, q.filter) }
+		run = func() (*Command, error) { return q.send(NewCancelAll(key, q.nonce, q.filter)) }
 	case n < 46:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
 		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
@@ -319,9 +326,9 @@ func (s *sim) drawChange(r *rand.Rand, l *life, q *played) func() (*Command, err
 		return func() (*Command, error) {
 			c := NewAmend(q.key, q.nonce, &a)
 			q.reply = c.reply
-			return e.Do(c)
+			return q.send(c)
 		}
-	case n < 6:
+	case n < 6 && q.gate == nil:
 		q.setting = trading.SelfTrade(r.IntN(4))
 		q.what = fmt.Sprintf("set the self-trade mode %d", q.setting)
 		return func() (*Command, error) { return e.SetTrading(q.key, q.nonce, q.setting) }
@@ -329,8 +336,20 @@ func (s *sim) drawChange(r *rand.Rand, l *life, q *played) func() (*Command, err
 	q.arms, q.filter = true, drawFilter(r, e)
 	q.seconds = pick(r, []uint32{0, 5, 5, 5, 6, 60, 86400})
 	q.what = fmt.Sprintf("a switch in %d s%s", q.seconds, filterText(q.filter))
-	return func() (*Command, error) { return e.setSwitch(q.key, q.nonce, q.seconds, q.filter) }
+	return func() (*Command, error) {
+		return q.send(NewSwitch(q.key, q.nonce, q.seconds, q.filter))
+	}
 }
+
+// mayBeOfSocket has a command go over a socket now and then.
+func (q *played) mayBeOfSocket(r *rand.Rand) {
+	if r.IntN(5) == 0 {
+		q.nonce, q.gate = 0, openGate{}
+	}
+}
+
+// send sends a command, and waits for its outcome.
+func (q *played) send(c *Command) (*Command, error) { return q.l.engine.Do(c.Through(q.gate)) }
 
 // drawOrder returns an order, often with instructions. Now and then it has a client order id: one
 // of few, or one that only the store knows any more, with a price and an amount that others do not

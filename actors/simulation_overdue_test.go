@@ -25,7 +25,7 @@ func (s *sim) overdue() string {
 		}
 	}
 	for _, l := range s.lives {
-		if n := len(l.engine.lost.list); n > 0 {
+		if n := l.engine.lost.queue.Len(); n > 0 {
 			return fmt.Sprintf("%d lost sessions have not been told to their wallets", n)
 		}
 	}

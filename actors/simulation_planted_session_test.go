@@ -1,6 +1,7 @@
 package actors
 
-// sessionFaults are planted where the end of a key's sessions cancels orders.
+// sessionFaults are planted where the end of a key's sessions cancels orders, and where commands of
+// clients that have logged in need no nonce.
 var sessionFaults = []plantedFault{
 	{"the end of one of a key's sessions counts as the last", "actors/session.go",
 		"(key, 0); dropped && !others {\n", "(key, 0); dropped && (!others || FAULT) {\n"},
@@ -23,6 +24,9 @@ var sessionFaults = []plantedFault{
 	{"the orders of a client that leaves are cancelled", "actors/session.go",
 		"	if c.switching.change == sessionLeaves {\n",
 		"	if c.switching.change == sessionLeaves && !FAULT {\n"},
+	{"a command over a socket needs a nonce", "actors/wallet.go",
+		"	case c.gate == nil && !w.takeNonce",
+		"	case (c.gate == nil || FAULT) && !w.takeNonce"},
 	{"a start is not the end of the sessions before it", "actors/recovery.go",
 		"			if armed.DueUs == 0 {\n", "			if armed.DueUs == 0 && !FAULT {\n"},
 }

@@ -393,7 +393,7 @@ var specialOutcomes = []string{"other halves of an OCO, triggered", "stops, trig
 	"switches, fired", "orders, cancelled for lost sessions", "last sessions of keys, lost",
 	"sessions, begun", "sessions, begun beside others", "sessions, left", "sessions, refused",
 	"sessions, begun instead of others", "own orders, taken out by a taker", "orders, slid",
-	"sums, spent",
+	"sums, spent", "commands of sockets, decided",
 	"fok orders, cancelled", "fok orders, filled", "ioc orders, cancelled",
 	"takers, ended at an own order", "post-only orders, cancelled when triggered",
 	"orders, expired before they entered", "icebergs, resting", "amends that end an order",

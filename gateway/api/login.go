@@ -7,6 +7,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/gateway/encode"
+	"exchange/gateway/params"
 )
 
 // Failures of a socket's login alone. All others are those of Failures.
@@ -23,8 +24,9 @@ var (
 		Detail: "Another socket of the key has ended this one."}
 )
 
-// LoggedInAs answers with the rights of a key, which a socket has from now on.
-func (c *Call) LoggedInAs(key *directory.Key) {
+// LoggedInAs answers with the rights of a key, which a socket has from now on, and with the seconds
+// from its end to the cancels, if it has a session.
+func (c *Call) LoggedInAs(key *directory.Key, s *actors.Session) {
 	b := append(c.body[:0], `{"permissions":[`...)
 	first := true
 	for p := event.PermissionRead; p <= event.PermissionWithdraw; p <<= 1 {
@@ -37,7 +39,19 @@ func (c *Call) LoggedInAs(key *directory.Key) {
 		first = false
 		b = encode.Text(b, PermissionName(p))
 	}
-	c.body = append(b, `]}`...)
+	b = append(b, ']')
+	if s != nil {
+		b = strconv.AppendUint(append(b, `,"cancel_on_disconnect":`...), uint64(s.Seconds), 10)
+	}
+	c.body = append(b, '}')
+}
+
+// Text returns a field of a login; "": it is no text, or missing.
+func (c *Call) Text(name string) string {
+	if p, ok := c.Form.Get(name); ok && p.Kind == params.String {
+		return string(p.Value)
+	}
+	return ""
 }
 
 const cancelOnDisconnect = "cancel_on_disconnect"
@@ -47,13 +61,16 @@ const cancelOnDisconnect = "cancel_on_disconnect"
 const mostDisconnect = 60
 
 // Session reads from the fields of a login, of the call's key, which orders the end of its socket
-// cancels; nil: it cancels none. ok is false if the call is answered.
-func (c *Call) Session(fields []byte) (s *actors.Session, ok bool) {
-	if !c.Parsed(c.Form.ParseJSON(fields)) {
-		return nil, false
-	}
+// cancels; nil: it cancels none. ok is false if the call is answered. A client must not believe
+// itself protected, so there is no filter without the seconds.
+func (c *Call) Session() (s *actors.Session, ok bool) {
 	if _, asked := c.Form.Get(cancelOnDisconnect); !asked {
-		return nil, true
+		for _, name := range []string{"pair", "type", clientIDPrefix} {
+			if _, given := c.Form.Get(name); given {
+				c.bad(name, "Only with "+cancelOnDisconnect+".")
+			}
+		}
+		return nil, !c.badFields()
 	}
 	if c.Key.Permissions&event.PermissionTrade == 0 {
 		c.Fail(NotPermitted, PermissionName(event.PermissionTrade))
@@ -84,7 +101,11 @@ func (c *Call) LeaveSession(key *directory.Key, s *actors.Session, g actors.Gate
 
 // changed carries a change of a session out. False: the call is answered.
 func (c *Call) changed(change *actors.Command, hint string) bool {
-	cmd, err := c.engine.Do(change)
+	err := c.engine.Confirmed() // another process would know nothing of the session
+	var cmd *actors.Command
+	if err == nil {
+		cmd, err = c.engine.Do(change)
+	}
 	if err != nil {
 		c.settingUnknown(err, hint)
 		return false

@@ -300,8 +300,8 @@ func (s *Socket) disconnect() {
 func (s *Socket) Rest(wait func()) {
 	x := s.session
 	x.rest(true)
+	defer x.rest(false)
 	wait()
-	x.rest(false)
 }
 
 // Close ends the whole session, with all its namespaces. The hook Disconnect of each is called a

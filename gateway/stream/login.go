@@ -122,13 +122,16 @@ func (l *login) begins(call *api.Call) (ok bool) {
 	if l.session == nil {
 		return true
 	}
+	begun := true // for what a panic leaves behind
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.begun = begun; begun && l.stage == loginOver {
+			l.loseSession()
+		}
+	}()
 	l.owner.socket.Rest(func() { ok = call.BeginSession(l.session, l) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.begun = true
-	if l.stage == loginOver {
-		l.loseSession()
-	}
+	begun = ok || call.Failure == api.OutcomeUnknown
 	return ok
 }
 

@@ -147,7 +147,7 @@ func (c *client) loggedIn(e *socketio.Event) {
 	c.shard.hub.opts.Guard.Begin(&call)
 	l, wait := c.proven(&call, e.Args)
 	if l != nil && c.begins(l, &call) {
-		if call.LoggedInAs(l.key); l.answer(e, acknowledgement(&call, 0)) {
+		if call.LoggedInAs(l.key, l.session); l.answer(e, acknowledgement(&call, 0)) {
 			c.post(&changed{c})
 			return
 		}
@@ -156,6 +156,7 @@ func (c *client) loggedIn(e *socketio.Event) {
 	if l != nil {
 		c.loggedOut()
 	}
+	c.shard.hub.opts.Guard.Report(&call, e.Name)
 	e.AckJSON(acknowledgement(&call, wait)) //nolint:errcheck // it may be gone
 }
 
@@ -166,26 +167,29 @@ func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait 
 		call.Fail(api.LoggedIn, "")
 		return nil, 0
 	}
-	var asked struct{ Key, Sign, Ends string }
 	p := Proof{Challenge: c.challenge.text}
 	if !time.Now().Before(c.challenge.until) {
 		p.Challenge = ""
 	}
 	c.challenge = challenge{}
-	if len(args) > 0 && json.Unmarshal(args[0], &asked) == nil {
-		p.Key, p.Sign = asked.Key, asked.Sign
+	var fields []byte
+	if len(args) > 0 {
+		fields = args[0]
+	}
+	if call.Form.ParseJSON(fields) == nil {
+		p.Key, p.Sign = call.Text("key"), call.Text("sign")
 	}
 	if wait = c.shard.hub.opts.Guard.Login(call, c.socket.Address(), &p); call.Key == nil {
 		return nil, wait
 	}
-	session, ok := call.Session(args[0])
+	session, ok := call.Session()
 	if !ok {
 		return nil, 0
 	}
 	if session != nil {
 		session.Number = c.shard.hub.logins.sessions.Add(1)
 	}
-	return &login{key: call.Key, owner: c, ends: asked.Ends, session: session}, 0
+	return &login{key: call.Key, owner: c, ends: call.Text("ends"), session: session}, 0
 }
 
 // begins lets a login begin, unless the call is answered. From add on the login is told of the end
@@ -246,6 +250,7 @@ func (c *client) logsOut(e *socketio.Event) {
 	default:
 		call.Fail(api.NotLoggedIn, "")
 	}
+	c.shard.hub.opts.Guard.Report(&call, e.Name)
 	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -36,7 +37,9 @@ func (l *listener) protected(key string, seconds any, more ...string) string {
 
 func (l *listener) mustProtect(key string, seconds any, more ...string) {
 	l.t.Helper()
-	if got := l.protected(key, seconds, more...); got != allRights {
+	want := fmt.Sprintf(`{"status":200,"body":{"permissions":["read","trade","withdraw"],`+
+		`"cancel_on_disconnect":%v}}`, seconds)
+	if got := l.protected(key, seconds, more...); got != want {
 		l.t.Fatal(got)
 	}
 }
@@ -156,6 +159,12 @@ func TestBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
 		if !strings.Contains(got, `"`+name+`":["`) {
 			t.Errorf("%s is not named: %s", name, got)
 		}
+	}
+	l.ask("challenge")
+	if got := l.ask("login", map[string]string{"key": "key-trader-0", "sign": "right",
+		"pair": "BTC_USDT", "Cancel_On_Disconnect": "5"}); got != `{"status":400,"body":{"pair":`+
+		`["Only with cancel_on_disconnect."]}}` {
+		t.Error(got)
 	}
 	if got := l.protected("reader", 60); got != `{"status":403,"body":{"detail":"This key lacks `+
 		`the permission trade."}}` {
