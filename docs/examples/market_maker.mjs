@@ -109,8 +109,10 @@ async function live() {
 	const here = socket.id;
 	try {
 		const { challenge } = await must("challenge");
-		// from the answer on, nothing of the earlier socket is on its way
-		await must("login", { key, sign: sign(`login\n${key}\n${challenge}`), ends: earlier });
+		// From the answer on, nothing of the earlier socket is on its way. The orders of a maker that
+		// is gone for 30 seconds are cancelled.
+		await must("login", { key, sign: sign(`login\n${key}\n${challenge}`), ends: earlier,
+			cancel_on_disconnect: 30, pair });
 		earlier = here;
 		shown.connects++;
 		await follow();

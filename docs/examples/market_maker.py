@@ -141,7 +141,8 @@ class Maker:
     async def live(self):
         """Logs in, takes up what was before, and quotes until the connection is lost."""
         challenge = (await self.must("challenge"))["challenge"]
-        login = {"key": KEY, "sign": sign(f"login\n{KEY}\n{challenge}")}
+        login = {"key": KEY, "sign": sign(f"login\n{KEY}\n{challenge}"),
+                 "cancel_on_disconnect": 30, "pair": PAIR}  # unless it is back by then
         if self.earlier:  # from the answer on, nothing of that socket is on its way
             login["ends"] = self.earlier
         await self.must("login", login)

@@ -142,7 +142,8 @@ func (m *maker) login() error {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return err
 	}
-	f := fields{"key": m.key, "sign": m.sign("login\n" + m.key + "\n" + c.Challenge)}
+	f := fields{"key": m.key, "sign": m.sign("login\n" + m.key + "\n" + c.Challenge),
+		"cancel_on_disconnect": 30, "pair": m.pair} // unless it is back by then
 	if m.earlier != "" {
 		f["ends"] = m.earlier
 	}
