@@ -18,9 +18,6 @@ var sessionFaults = []plantedFault{
 		"	} else if w.rare != nil && FAULT && w.findSwitch(switchID{wants.Key, true}) < " +
 			"len(w.switches) {\n		w.out.finish(c, Accepted)\n	} else {\n" +
 			"		w.setSwitch(c, &wants)\n"},
-	{"a session that another one replaces counts on", "actors/session.go",
-		"	w.dropSession(wants.Key, s.instead)\n",
-		"	if !FAULT {\n		w.dropSession(wants.Key, s.instead)\n	}\n"},
 	{"the orders of a client that leaves are cancelled", "actors/session.go",
 		"	if c.switching.change == sessionLeaves {\n",
 		"	if c.switching.change == sessionLeaves && !FAULT {\n"},
