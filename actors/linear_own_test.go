@@ -189,10 +189,13 @@ func orderRows(list []committed.Order) (rows []lineartest.OrderRow, err error) {
 	return rows, nil
 }
 
+// lostEvent may be the event of an operation of unknown outcome, which then need not have happened.
+const lostEvent = "an event that is lost"
+
 // Each of eventPlants makes an event of the first account wrong, and reports whether it could.
 var eventPlants = map[string]func(h *lineartest.History, at int) bool{
 	// The event behind it follows on the one before it, so only its effect is missing.
-	"an event that is lost": func(h *lineartest.History, at int) bool {
+	lostEvent: func(h *lineartest.History, at int) bool {
 		lost, next := eventAt(h, at), eventAt(h, at+1)
 		if next == nil || next.Prev != lost.Sequence {
 			return false

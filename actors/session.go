@@ -44,8 +44,7 @@ type Session struct {
 
 // NewSession makes the command for the begin of a session, which Do sends through a gate. It is
 // refused with Faults if another session of the key has other seconds, or another filter.
-// Otherwise whoever sends it tells SessionLost of the end, also if it was refused or its outcome
-// is unknown.
+// Otherwise the caller tells SessionLost of the end, also if the outcome is unknown.
 func NewSession(key *directory.Key, s *Session) *Command {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account, c.pair = key, key.Account, s.Filter.Pair

@@ -246,9 +246,7 @@ func TestASessionThatIsLostInMaintenanceCancelsBehindIt(t *testing.T) {
 		g.stays("just behind it", id)
 		g.later(g.o.Timing.SwitchGrace + time.Second)
 		g.fired()
-		if got := g.openIDs(); len(got) != 0 {
-			t.Errorf("%v are open", got)
-		}
+		g.noneOpen()
 		g.end()
 	})
 }

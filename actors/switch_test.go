@@ -67,6 +67,14 @@ func (g *gated) openIDs() (ids []uint64) {
 	return ids
 }
 
+// noneOpen wants the account to have no open order.
+func (g *gated) noneOpen() {
+	g.t.Helper()
+	if got := g.openIDs(); len(got) != 0 {
+		g.t.Errorf("%v are open", got)
+	}
+}
+
 // armedSwitches returns the switches of the account that are committed.
 func (g *gated) armedSwitches() (list []event.Switch) {
 	g.t.Helper()
@@ -232,9 +240,7 @@ func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
 		}
 		g.later(15 * time.Second)
 		g.fired()
-		if got := g.openIDs(); len(got) != 0 {
-			t.Errorf("%v are open", got)
-		}
+		g.noneOpen()
 		g.end()
 	})
 }
@@ -299,9 +305,7 @@ func TestASwitchFiresForAFrozenAccountAndAnEndedKey(t *testing.T) {
 		must[Admin](t)(g.e.Freeze("ops", "ann", true))
 		g.later(11 * time.Second)
 		g.fired()
-		if got := g.openIDs(); len(got) != 0 {
-			t.Errorf("%v are open", got)
-		}
+		g.noneOpen()
 		g.end()
 	})
 }
@@ -427,9 +431,7 @@ func TestASwitchFiresAgainBehindACrashBeforeItsEnd(t *testing.T) {
 		g.close()
 		g.again()
 		g.fired()
-		if got := g.openIDs(); len(got) != 0 {
-			t.Errorf("%v are open", got)
-		}
+		g.noneOpen()
 		if next := g.arm(10, CancelFilter{}); next <= dueUs {
 			t.Errorf("it is due at %d, and then at %d", dueUs, next)
 		}

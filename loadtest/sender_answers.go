@@ -43,12 +43,15 @@ func (l *sender) Answered(number int, a generator.Answer, latency time.Duration)
 // results notes the answers to the items of a batch. Those that are missing have no outcome.
 func (l *sender) results(c *conn, body []byte, latency time.Duration) {
 	n := 0
-	_ = eachResult(body, func(a generator.Answer) {
+	err := eachResult(body, func(a generator.Answer) {
 		if n < len(c.items) {
 			l.answered(c.user, &c.items[n], a, latency)
 		}
 		n++
 	})
+	if err != nil && n >= len(c.items) || n > len(c.items) { // all have outcomes, and there is more
+		l.stats.kind(notUnderstood)
+	}
 	for ; n < len(c.items); n++ {
 		l.stats.kind(notUnderstood)
 		l.untold(c.user, &c.items[n], latency)

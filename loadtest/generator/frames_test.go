@@ -52,8 +52,8 @@ func TestAcknowledgementsAreAnswers(t *testing.T) {
 	f(`430[{"status":200,"body":{"order":["x"]}}]`, 0, 200, `{"order":["x"]}`, false)
 	f(`4371[{"status":201,"body":{}}]`, 71, 201, "{}", false)
 	f(`437[{"status":429,"body":{"detail":"}"},"retry_after":3}]`, 7, 429, `{"detail":"}"}`, true)
-	for _, bad := range []string{"43", `43[{"status":200,"body":{}}]`, `43-1[{"status":200,"body":{}}]`,
-		`430[{"status":,"body":{}}]`, `430[{"body":{}}]`, `430[{"status":200,"body":{}}`} {
+	for _, bad := range []string{"43", `43[{"status":200,"body":{}}]`,
+		`43-1[{"status":200,"body":{}}]`, `430[{"status":,"body":{}}]`, `430[{"body":{}}]`, `430[{"status":200,"body":{}}`} {
 		if _, a, err := readAck([]byte(bad)); err == nil {
 			t.Errorf("%s is %+v", bad, a)
 		}

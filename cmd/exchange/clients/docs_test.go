@@ -1,15 +1,12 @@
 package clients
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"exchange/cmd/exchange/exchangetest"
 )
@@ -27,33 +24,14 @@ func TestThePageOfTheAPISignsRequests(t *testing.T) {
 // The program in the page's chapter about the stream, as a reader copies it, places an order of the
 // demo's account alice, and hears of it.
 func TestTheStreamExampleOfThePageTrades(t *testing.T) {
-	if _, err := os.Stat("node_modules/socket.io-client"); err != nil {
-		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
-			"cmd/exchange/clients, or all tests by `make test`")
-	}
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Demo()
 	s.Start()
-	node := exec.Command("node", "--input-type=module", "-")
-	node.Stdin = strings.NewReader(strings.ReplaceAll(streamExample(t, "http://"+s.Listen),
+	heard := runInNode(t, strings.ReplaceAll(streamExample(t, "http://"+s.Listen),
 		"http://127.0.0.1:8080", "http://"+s.Listen))
-	node.Stderr = os.Stderr
-	out, err := node.StdoutPipe()
-	if err == nil {
-		err = node.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	watchdog := time.AfterFunc(time.Minute, func() { _ = node.Process.Kill() })
-	t.Cleanup(func() {
-		watchdog.Stop()
-		node.Process.Kill() //nolint:errcheck // it may have ended
-		node.Wait()         //nolint:errcheck // it was killed
-	})
 	wanted := map[string]bool{"BTC_USDT ": true, `own {"snapshot":true,`: true, "placed {": true,
 		`"cause":"placed"`: true}
-	for heard := bufio.NewScanner(out); len(wanted) > 0; {
+	for len(wanted) > 0 {
 		if !heard.Scan() {
 			t.Fatalf("node ended before it printed %v: %v", wanted, heard.Err())
 		}

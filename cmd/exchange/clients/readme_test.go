@@ -126,15 +126,33 @@ func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
 
 // The README's example of the event stream hears of an order.
 func TestTheStreamExampleHearsOfOrders(t *testing.T) {
-	if _, err := os.Stat("node_modules/socket.io-client"); err != nil {
-		t.Fatal(
-			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
-				"cmd/exchange/clients, or all tests by `make test`")
-	}
 	s, text := demo(t, example(t, "js", "io("))
 	text = `import { io } from "socket.io-client";` + "\n" + text +
 		`let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` +
 		"\n"
+	heard := runInNode(t, text)
+	for until := range strings.SplitSeq("subscribed 50500", " ") {
+		for {
+			if !heard.Scan() {
+				t.Fatalf("node ended before it printed %q: %v", until, heard.Err())
+			}
+			if strings.Contains(heard.Text(), until) {
+				break
+			}
+		}
+		if until == "subscribed" {
+			order(t, s, "amount=0.1&pair=BTC_USDT&price=50500&type=sell")
+		}
+	}
+}
+
+// runInNode runs a program of socket.io-client, and returns the lines that it prints.
+func runInNode(t *testing.T, text string) *bufio.Scanner {
+	t.Helper()
+	if _, err := os.Stat("node_modules/socket.io-client"); err != nil {
+		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
+			"cmd/exchange/clients, or all tests by `make test`")
+	}
 	node := exec.Command("node", "--input-type=module", "-")
 	node.Stdin = strings.NewReader(text)
 	node.Stderr = os.Stderr
@@ -151,20 +169,7 @@ func TestTheStreamExampleHearsOfOrders(t *testing.T) {
 		node.Process.Kill() //nolint:errcheck // it may have ended
 		node.Wait()         //nolint:errcheck // it was killed
 	})
-	heard := bufio.NewScanner(out)
-	for until := range strings.SplitSeq("subscribed 50500", " ") {
-		for {
-			if !heard.Scan() {
-				t.Fatalf("node ended before it printed %q: %v", until, heard.Err())
-			}
-			if strings.Contains(heard.Text(), until) {
-				break
-			}
-		}
-		if until == "subscribed" {
-			order(t, s, "amount=0.1&pair=BTC_USDT&price=50500&type=sell")
-		}
-	}
+	return bufio.NewScanner(out)
 }
 
 // order sends an order of the demo's account alice.
