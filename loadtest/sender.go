@@ -125,8 +125,8 @@ func (l *sender) over(u *user, x *item) {
 	}
 }
 
-// hasOpen reports whether the user has an order to cancel. The first item of a request may be of one
-// of the users whose turns come next: that user's request it is then.
+// hasOpen reports whether the user has an order to cancel. The first item of a request may be of
+// one of the users whose turns come next: that user's request it is then.
 func (c *conn) hasOpen() bool {
 	if len(c.items) > 0 {
 		return len(c.user.open) > 0
