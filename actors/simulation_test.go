@@ -103,7 +103,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 14+r.IntN(40), 5,
 		8+r.IntN(16)
 	o.Limits.StopsPerBook, o.Limits.StopsPerAccountAndBook = 2+r.IntN(6), 1+r.IntN(4)
-	o.Limits.GTDPerBook, o.Limits.GTDPerAccountAndBook = 2+r.IntN(4), 1+r.IntN(3)
+	o.Limits.GTDPerBook, o.Limits.GTDPerAccountAndBook = 1+r.IntN(4), 1+r.IntN(3)
 	o.Limits.TriggersInFlight = r.IntN(3)
 	o.Timing.SwitchGrace = pick(r, []time.Duration{0, time.Second, 10 * time.Second})
 	o.Limits.PendingWithdrawals, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
