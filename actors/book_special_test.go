@@ -181,6 +181,30 @@ func TestHaltsComeBeforeAllElse(t *testing.T) {
 	d.want("it would trigger", d.buy(ann, 1, 100, rising(100)), "would_trigger")
 }
 
+// Where several reasons refuse an order, the first of them is told: the trigger, the band,
+// post-only, and the limits of the book last.
+func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
+	d := newDesk(t, func(r *directory.PairRules, l *Limits) {
+		r.PriceBand = money.MaxRate / 10
+		l.OpenOrdersPerBook, l.StopsPerBook, l.GTDPerBook = 3, 1, 1
+	})
+	d.last(100)
+	d.sell(ann, 1, 100, until(5e6))
+	d.buy(ann, 1, 220, rising(200))
+	d.want("a trigger, a band and a limit", d.buy(bob, 1, 200, rising(100)), "would_trigger")
+	d.want("another half's trigger, and a band", d.sell(bob, 1, 80, oco(100, 0)),
+		"would_trigger")
+	d.want("a band and a limit", d.buy(bob, 1, 331, rising(300)), "price_band")
+	d.want("a band and post-only", d.buy(bob, 1, 111, postOnly), "price_band")
+	d.want("post-only and a limit", d.buy(bob, 1, 100, postOnly, until(5e6)), "would_trade")
+	d.want("the limit", d.buy(bob, 1, 99, postOnly, until(5e6)), "too_many_gtd")
+	d.sell(ann, 1, 105)
+	d.want("a band and a full book", d.sell(bob, 1, 89), "price_band")
+	d.want("post-only and a full book", d.buy(bob, 1, 100, postOnly), "would_trade")
+	d.want("a limit and a full book", d.buy(bob, 1, 330, rising(300)), "too_many_stops")
+	d.want("a full book", d.sell(bob, 1, 110, postOnly), "book_limit")
+}
+
 func TestOldOrdersArePlainRecords(t *testing.T) {
 	d := newDesk(t, nil)
 	c := d.order(ann, trading.Sell, 5, 100)
