@@ -236,37 +236,15 @@ func (b *book) noteExpiry() {
 	}
 }
 
-// bound returns the worst price that an order may have, for its owner, 0 if it may have any.
-func (b *book) bound(side trading.Side, reference money.Price) money.Price {
-	band, tick := b.pair.PriceBand, b.pair.PriceTick
-	switch {
-	case band == 0 || reference == 0:
-		return 0
-	case side == trading.Buy:
-		bound := reference.Above(band)
-		return bound - bound%tick
-	}
-	bound := reference.Below(band)
-	if rest := bound % tick; rest > 0 {
-		bound += min(tick-rest, money.MaxPrice-bound)
-	}
-	return bound
-}
-
 // inBand reports whether a price of a command's side is within the pair's band of a reference, and
 // notes the bound for the client if it is not.
 func (b *book) inBand(c *Command, price, reference money.Price) bool {
-	bound := b.bound(c.order.side, reference)
-	if bound == 0 || !beyond(c.order.side, price, bound) {
+	bound := b.pair.BeyondBand(c.order.side, price, reference)
+	if bound == 0 {
 		return true
 	}
 	c.bound = bound
 	return false
-}
-
-// beyond reports whether a price is worse for its owner than a bound.
-func beyond(side trading.Side, price, bound money.Price) bool {
-	return side == trading.Buy && price > bound || side == trading.Sell && price < bound
 }
 
 // crosses reports whether an order would trade at once.

@@ -2,11 +2,18 @@ package gateway
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"exchange/actors"
 )
+
+// fixedByAmends is what no amend changes.
+var fixedByAmends = []string{"order_type=market", "orderType=market", "time_in_force=gtd",
+	"time_in_force=fok", "timeInForce=po", "quote_amount=100", "cost=100", "trigger_when=rise",
+	"stopLossPrice=100", "takeProfitPrice=100", "oco_trigger_price=80", "oco_price=70",
+	"self_trade=cancel_both", "selfTradePrevention=EXPIRE_TAKER"}
 
 // What an order or its pair does not allow an amend is refused on its field, and changes nothing.
 func TestAnAmendIsHeldAgainstItsOrder(t *testing.T) {
@@ -40,16 +47,26 @@ func TestAnAmendIsHeldAgainstItsOrder(t *testing.T) {
 		`"display_amount":["It must be at least a twentieth of amount."]`)
 	f("client_order_id=stop&trigger_price=110.01",
 		`"trigger_price":["A multiple of 0.05 is required."]`)
-	f("client_order_id=stop&postOnly=1",
-		`"postOnly":["Not possible with time_in_force ioc."]`)
+	f("client_order_id=stop&postOnly=1", `"postOnly":["Not possible with time_in_force ioc."]`)
 	f(soon("client_order_id=market&expire_time=SOON"),
 		`"expire_time":["Not possible with order_type market."]`)
 	f("client_order_id=market&display_amount=0.5",
 		`"display_amount":["Not possible with order_type market."]`)
 	f("client_order_id=oco&price=85", `"price":["It must be above oco_trigger_price."]`)
 	f("client_order_id=oco&trigger_price=200", `"trigger_price":["It must be below price."]`)
-	f("client_order_id=oco&time_in_force=fok", `"time_in_force":["It cannot be amended."]`)
-	f("client_order_id=stop&stopLossPrice=100", `"stopLossPrice":["It cannot be amended."]`)
+	for _, fixed := range fixedByAmends {
+		name, _, _ := strings.Cut(fixed, "=")
+		f("amount=0.5&client_order_id=plain&"+fixed, `"`+name+`":["It cannot be amended."]`)
+	}
+	f("amount=0.5&client_order_id=plain&stopLoss=1", `"stopLoss":["Not offered."]`)
+	f("client_order_id=plain&postOnly=1&post_only=1",
+		`"post_only":["Given twice, also as postOnly."]`)
+	f("clientOrderId=plain&client_order_id=plain&price=99",
+		`"client_order_id":["Given twice, also as clientOrderId."]`)
+	f(soon("client_order_id=oco&expire_time=SOON"),
+		`"expire_time":["Not possible with oco_trigger_price."]`)
+	f("client_order_id=oco&post_only=slide",
+		`"post_only":["Not possible with oco_trigger_price without oco_price."]`)
 	f("client_order_id=stop", `"amount":["One of amount, price, display_amount, trigger_price, `+
 		`expire_time and post_only is required."]`)
 	f("amount=1&order=99", `"order":["Order not found"]`)
@@ -133,4 +150,26 @@ func TestATrialIsRefusedAsItsOrderWouldBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(instructionForm("time_in_force=fok"), 403)
+}
+
+// A trial takes its nonce as a read does: no read and no order can come under it any more, also if
+// the trial is refused.
+func TestATrialTakesANonce(t *testing.T) {
+	h := ruledHarness(t)
+	for _, says := range []string{"post_only=1", "post_only=1&amount=1000&price=101"} {
+		form, nonce := instructionForm(says), h.nextNonce("bob")
+		send := func(path string) answer {
+			return h.do("POST", path, formType, form, signed("bob", nonce, form)...)
+		}
+		if a := send("/api/v1/order-test/"); a.status == 401 {
+			t.Fatal(a.body)
+		}
+		want(t, "a trial again", send("/api/v1/order-test/"), 401, usedNonce(nonce))
+		want(t, "an order", send("/api/v1/order/"), 401, usedNonce(nonce))
+		want(t, "a read", h.do("GET", "/api/v1/wallets/", "", "", signed("bob", nonce, "")...), 401,
+			usedNonce(nonce))
+	}
+	if a := h.post("bob", "/api/v1/order/", instructionForm("post_only=1")); a.status != 201 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 }

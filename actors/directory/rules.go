@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // The rules of a pair for orders. Each function returns what is wrong as a sentence for the client,
@@ -51,6 +52,20 @@ func (r *PairRules) ValueFault(p money.Price, a money.Amount) string {
 		return "price x amount must be at least " + r.MinimumOrderValue.String() + "."
 	}
 	return ""
+}
+
+// BeyondBand returns the worst price within the pair's band of a reference, if the price of an
+// order is worse for its owner than that. It returns 0 if the price is within the band, or if there
+// is no band or no reference. One tick is always within.
+func (r *PairRules) BeyondBand(side trading.Side, price, reference money.Price) money.Price {
+	if r.PriceBand == 0 || reference == 0 {
+		return 0
+	}
+	bound := trading.Furthest(side, reference, r.PriceBand, r.PriceTick)
+	if side == trading.Buy && price > bound || side == trading.Sell && price < bound {
+		return bound
+	}
+	return 0
 }
 
 // mostParts bounds the parts of an iceberg.

@@ -183,23 +183,6 @@ func BenchmarkParseAppend(b *testing.B) {
 	}
 }
 
-func TestABandIsExactToTheEdgesOfPrices(t *testing.T) {
-	for _, p := range []Price{0, 1, 3, 99, 1e8, 52_500_12345678, MaxPrice - 1, MaxPrice} {
-		for _, r := range []Rate{0, 1, 5_000_000, 33_333_333, MaxRate - 1, MaxRate} {
-			price, rate := decimal.New(int64(p), 0), decimal.New(int64(r), -8)
-			one := decimal.New(1, 0)
-			above := decimal.Min(price.Mul(one.Add(rate)).Floor(), decimal.New(int64(MaxPrice), 0))
-			below := price.Mul(one.Sub(rate)).Ceil()
-			if got := p.Above(r); int64(got) != above.IntPart() {
-				t.Errorf("%d above by %v: %d, want %v", int64(p), r, int64(got), above)
-			}
-			if got := p.Below(r); int64(got) != below.IntPart() {
-				t.Errorf("%d below by %v: %d, want %v", int64(p), r, int64(got), below)
-			}
-		}
-	}
-}
-
 // The average price is between the prices of the trades, and times the amount it is at most a unit
 // for each unit of the amount below the value.
 func TestAveragePricesAreCutOff(t *testing.T) {

@@ -47,23 +47,3 @@ func (r Rate) FeeRoundedUp(received Balance) Balance {
 	}
 	return fee
 }
-
-// Above returns p x (1 + r), rounded down, MaxPrice if that is more than there can be.
-func (p Price) Above(r Rate) Price {
-	hi, lo := bits.Mul64(uint64(p), uint64(MaxRate)+uint64(r))
-	if hi >= fixedUnit {
-		return MaxPrice
-	}
-	bound, _ := bits.Div64(hi, lo, fixedUnit)
-	return Price(min(bound, uint64(MaxPrice)))
-}
-
-// Below returns p x (1 - r), rounded up.
-func (p Price) Below(r Rate) Price {
-	hi, lo := bits.Mul64(uint64(p), uint64(MaxRate-r))
-	bound, rest := bits.Div64(hi, lo, fixedUnit)
-	if rest > 0 {
-		bound++
-	}
-	return Price(bound)
-}

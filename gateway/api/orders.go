@@ -300,11 +300,7 @@ func (c *Call) refusedByMarket(cmd *actors.Command, of subject) bool {
 	at := cmd.Record().TimeUs
 	switch cmd.Record().Refusal.Reason {
 	case event.RefusedPriceBand:
-		bound := "most "
-		if of.side == trading.Sell {
-			bound = "least "
-		}
-		c.forbid(PriceBand, at, bound+cmd.Bound().String())
+		c.beyondBand(at, of.side, cmd.Bound())
 	case event.RefusedWouldTrade:
 		c.forbid(WouldTrade, at, "")
 	case event.RefusedWouldTrigger:
@@ -325,6 +321,15 @@ func (c *Call) forbid(why *MarketRefusal, timeUs int64, about string) {
 	b = encode.Text(append(b, `,"error":`...), why.About(about))
 	b = append(append(append(b, `,"code":"`...), why.Code...), `"}`...)
 	c.Status, c.body = 400, b
+}
+
+// beyondBand answers that the price of an order of a side is worse than the bound of its band.
+func (c *Call) beyondBand(timeUs int64, side trading.Side, bound money.Price) {
+	about := "most "
+	if side == trading.Sell {
+		about = "least "
+	}
+	c.forbid(PriceBand, timeUs, about+bound.String())
 }
 
 // outOfFunds answers that an account cannot pay for what it asks for.

@@ -34,6 +34,9 @@ func (c *Call) testOrder() {
 		c.outOfFunds(time.Now().UnixMicro(), currency, need.Sub(q.Available))
 		return
 	}
+	if !c.inOwnBand(&w) {
+		return
+	}
 	best, err := c.best(&w)
 	if err != nil {
 		c.readFailed(err)
@@ -102,6 +105,24 @@ func (c *Call) mostOpen(w *actors.OrderRequest) committed.OpenCount {
 		most.GTD = limits.GTDPerAccountAndBook
 	}
 	return most
+}
+
+// inOwnBand checks the price whose band is around a trigger price of the order itself: that of an
+// order that waits, or of another half. Any other band is around the last price, which the book
+// has. False: the call is answered.
+func (c *Call) inOwnBand(w *actors.OrderRequest) bool {
+	if w.Special == nil {
+		return true
+	}
+	price, reference := w.Price, w.Special.Trigger.Price
+	if oco := w.Special.OCO; oco.Price != 0 {
+		price, reference = oco.Price, oco.Trigger
+	}
+	bound := w.Pair.BeyondBand(w.Side, price, reference)
+	if bound != 0 {
+		c.beyondBand(time.Now().UnixMicro(), w.Side, bound)
+	}
+	return bound == 0
 }
 
 // hasPlace checks whether the pair's book has a place for an order, as far as that is known without

@@ -295,7 +295,7 @@ func specialDescriptions() []description {
 			body: "NewOrder", status: 200, success: "The order is possible.",
 			answer: reference("schemas", "TestedOrder"),
 			refusals: append(orderRefusals()[:4:4], append(marketRefusals(api.NoLiquidity,
-				api.TooManyStops, api.TooManyGTD),
+				api.PriceBand, api.TooManyStops, api.TooManyGTD),
 				refusal{"ClientOrderIDTaken", fieldsExample("client_order_id",
 					"Already used by order 78")})...),
 			failures: []*api.Failure{api.PairHalted, api.TooManyOpenOrders, api.TooManyInBook,

@@ -1,0 +1,45 @@
+package directory
+
+import (
+	"math"
+	"testing"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+func TestABandEndsAtATickWithinIt(t *testing.T) {
+	f := func(side trading.Side, reference int64, band money.Rate, tick, within, beyond int64) {
+		t.Helper()
+		r := PairRules{PriceBand: band, PriceTick: money.Price(tick)}
+		if got := r.BeyondBand(side, money.Price(within), money.Price(reference)); got != 0 {
+			t.Errorf("%v at %d, band %v of %d: beyond %d", side, within, band, reference, got)
+		}
+		if got := r.BeyondBand(side, money.Price(beyond), money.Price(reference)); got !=
+			money.Price(within) {
+			t.Errorf("%v at %d, band %v of %d: the bound is %d, want %d", side, beyond, band,
+				reference, got, within)
+		}
+	}
+	const percent = 1_000_000
+	f(trading.Buy, 100, 5*percent, 1, 105, 106)
+	f(trading.Sell, 100, 5*percent, 1, 95, 94)
+	f(trading.Buy, 105, 5*percent, 10, 110, 120)
+	f(trading.Sell, 105, 5*percent, 10, 100, 90)
+	f(trading.Sell, 101, 5*percent, 1, 96, 95) // 95.95
+	f(trading.Sell, 3, 100*percent, 1, 1, 0)
+	f(trading.Buy, math.MaxInt64-1, percent, 10, math.MaxInt64-7, math.MaxInt64)
+	f(trading.Buy, 3, 5*percent, 7, 7, 14) // the tick was smaller when 3 was traded
+	f(trading.Sell, 3, 5*percent, 7, 7, 6)
+}
+
+func TestWithoutABandOrAReferenceEachPriceIsPossible(t *testing.T) {
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
+		for _, price := range []money.Price{1, money.MaxPrice} {
+			none, some := PairRules{PriceTick: 1}, PairRules{PriceTick: 1, PriceBand: 1}
+			if none.BeyondBand(side, price, 100) != 0 || some.BeyondBand(side, price, 0) != 0 {
+				t.Errorf("%v at %v is beyond a band that is not there", side, price)
+			}
+		}
+	}
+}
