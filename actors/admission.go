@@ -267,6 +267,14 @@ func (a *admission) unhindered(now int64) error {
 	return nil
 }
 
+// startsWritable is writable at a start, when nothing is in flight.
+func (a *admission) startsWritable(now int64) error {
+	if m := a.Maintenance(); m != nil {
+		return ErrMaintenance
+	}
+	return a.unhindered(now)
+}
+
 func (a *admission) giveBack(c *Command) {
 	if !c.admitted {
 		return

@@ -93,7 +93,7 @@ func NewSwitch(key *directory.Key, nonce uint64, seconds uint32, f CancelFilter)
 
 // SwitchFires returns when a switch cancels that is due at a time, in Unix microseconds: later than
 // that if a maintenance has just ended.
-func (e *Engine) SwitchFires(dueUs int64) int64 { return e.switches.firesAt(dueUs) }
+func (e *Engine) SwitchFires(dueUs int64) int64 { return e.switches.firesAt(dueUs, e.nowUs()) }
 
 // Cancel takes an open order back; as Place.
 func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {

@@ -110,7 +110,7 @@ func (e *Engine) nextWithdrawal() uint64                     { return e.ids.with
 func (e *Engine) narrowCancelAll()                           { e.extraCancels.Add(-1) }
 
 func (e *Engine) maintenanceEnds(timeUs int64) {
-	e.switches.wait(timeUs + e.opts.Timing.SwitchGrace.Microseconds())
+	e.switches.wait(timeUs, e.opts.Timing.SwitchGrace.Microseconds())
 }
 
 func (e *Engine) widenCancelAll() bool {

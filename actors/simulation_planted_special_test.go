@@ -143,8 +143,8 @@ var specialFaults = []plantedFault{
 		"	if list := a.Switches(); len(list) > 0 {\n",
 		"	if list := a.Switches(); len(list) > 0 && !FAULT {\n"},
 	{"a switch fires without the grace behind a maintenance", "actors/switch_schedule.go",
-		"	s.graceUs = max(s.graceUs, untilUs)\n",
-		"	if !FAULT {\n		s.graceUs = max(s.graceUs, untilUs)\n	}\n"},
+		"	s.grace = grace{endUs: endUs, lengthUs: lengthUs}\n",
+		"	if !FAULT {\n		s.grace = grace{endUs: endUs, lengthUs: lengthUs}\n	}\n"},
 	{"a switch cancels what its filter leaves out", "actors/switch.go",
 		"	w.sweep(c, ledger.OpenFilter{Pair: s.Pair, Side: s.Side}, s.Prefix)\n",
 		"	if FAULT {\n		w.sweep(c, ledger.OpenFilter{}, s.Prefix)\n	} else {\n" +

@@ -151,7 +151,9 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if err := e.spawnFolds(); err != nil {
 		return err
 	}
-	e.fireSwitches() // what came due while no engine ran: no client has sent a command yet
+	// What came due while no engine ran: no client has sent a command yet. Projections that are far
+	// behind turn clients away, and not these.
+	e.fireWhile(e.startsWritable)
 	return nil
 }
 

@@ -12,7 +12,7 @@ type switches struct {
 	mu       sync.Mutex
 	schedule matching.Schedule          // by switchID.number; guarded by mu
 	set      map[uint64]scheduledSwitch // those in the schedule, by the same; guarded by mu
-	graceUs  int64                      // until then none fires; guarded by mu
+	grace    grace                      // guarded by mu
 }
 
 type scheduledSwitch struct {
@@ -44,14 +44,14 @@ func (s *switches) due(a *directory.Account, id switchID, dueUs int64) {
 func (s *switches) ready(nowUs int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return nowUs >= s.graceUs && s.schedule.Due(nowUs)
+	return s.mayFire(nowUs)
 }
 
 // take takes the switch out that is due first; false if none is due.
 func (s *switches) take(nowUs int64) (first scheduledSwitch, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if nowUs < s.graceUs || !s.schedule.Due(nowUs) {
+	if !s.mayFire(nowUs) {
 		return first, false
 	}
 	dueUs, n, _ := s.schedule.First()
@@ -61,16 +61,42 @@ func (s *switches) take(nowUs int64) (first scheduledSwitch, ok bool) {
 	return first, true
 }
 
-// firesAt returns when a switch fires that is due at a time.
-func (s *switches) firesAt(dueUs int64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(dueUs, s.graceUs)
+// mayFire reports whether a switch may fire at a time; mu is held.
+func (s *switches) mayFire(nowUs int64) bool {
+	return nowUs >= s.grace.overAt(nowUs) && s.schedule.Due(nowUs)
 }
 
-// wait keeps all switches from firing before a time.
-func (s *switches) wait(untilUs int64) {
+// firesAt returns when a switch fires that is due at a time, as far as a clock that says nowUs can
+// tell.
+func (s *switches) firesAt(dueUs, nowUs int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.graceUs = max(s.graceUs, untilUs)
+	return max(dueUs, s.grace.overAt(nowUs))
+}
+
+// wait keeps all switches from firing within a time behind the end of a maintenance.
+func (s *switches) wait(endUs, lengthUs int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grace = grace{endUs: endUs, lengthUs: lengthUs}
+}
+
+// A grace follows the end of a maintenance, in which clients could not renew their switches.
+type grace struct {
+	endUs    int64 // of the maintenance, as its record says
+	lengthUs int64
+	behindUs int64 // when a clock that is behind endUs has it over; 0: no such clock was seen
+}
+
+// overAt returns when the grace is over, by a clock that says nowUs. The record of the end may be
+// ahead of the clock: if the clock was once wrong, operators' records keep that time until it has
+// come. No switch may wait for that, so the grace then counts from the first look on.
+func (g *grace) overAt(nowUs int64) int64 {
+	if nowUs >= g.endUs {
+		return g.endUs + g.lengthUs
+	}
+	if g.behindUs == 0 || g.behindUs-nowUs > g.lengthUs {
+		g.behindUs = nowUs + g.lengthUs
+	}
+	return g.behindUs
 }

@@ -502,7 +502,7 @@ func TestSwitchesAreTakenInTheOrderOfTheirTimes(t *testing.T) {
 	s.due(ben, switchID{key: 2}, 40) // set anew
 	s.due(ann, switchID{key: 3}, 5)
 	s.due(ann, switchID{key: 3}, 0)
-	s.wait(25)
+	s.wait(15, 10)
 	if s.ready(24) {
 		t.Error("one may fire within the grace")
 	}

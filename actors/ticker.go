@@ -89,10 +89,15 @@ func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
 // fireSwitches sends each switch that is due to its wallet, while the engine takes commands.
 func (e *Engine) fireSwitches() {
 	e.endSessions()
+	e.fireWhile(e.writable)
+}
+
+// fireWhile is fireSwitches while may returns nil.
+func (e *Engine) fireWhile(may func(now int64) error) {
 	for e.switches.ready(e.nowUs()) {
 		c := newCommand(event.KindSwitch)
 		e.stamp(c)
-		if err := e.admitUnasked(c, e.writable); err != nil {
+		if err := e.admitUnasked(c, may); err != nil {
 			c.Free()
 			return
 		}

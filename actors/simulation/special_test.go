@@ -173,15 +173,16 @@ func TestTheModelTakesSwitches(t *testing.T) {
 	early.TimeUs = x.us
 	late.Switch.DueUs++
 	for mistake, list := range map[string][]event.Record{
-		"a switch that nobody has armed":             {swept(3, 1)},
-		"a switch that fires early":                  {arms, early},
-		"a switch that ends without its cancels":     {arms, ended},
-		"a switch that ends before its last cancel":  {arms, swept(3, 1), ended},
-		"a switch that ends for another due time":    {arms, swept(3, 1), swept(4, 2), late},
-		"a switch that is set again while it fires":  {arms, swept(3, 1), again(arms)},
-		"a switch that was taken back, and fires":    {arms, off(arms), swept(3, 1)},
-		"a due time that is not the seconds ahead":   {dueLater(arms)},
-		"a switch that fires in the grace behind it": {arms, maintained(x.us), swept(3, 1)},
+		"a switch that nobody has armed":            {swept(3, 1)},
+		"a switch that fires early":                 {arms, early},
+		"a switch that ends without its cancels":    {arms, ended},
+		"a switch that ends before its last cancel": {arms, swept(3, 1), ended},
+		"a switch that ends for another due time":   {arms, swept(3, 1), swept(4, 2), late},
+		"a switch that is set again while it fires": {arms, swept(3, 1), again(arms)},
+		"a switch that was taken back, and fires":   {arms, off(arms), swept(3, 1)},
+		"a due time that is not the seconds ahead":  {dueLater(arms)},
+		"a switch that fires in the grace behind it": {arms, maintained(x.us), swept(3, 1),
+			swept(4, 2), ended},
 	} {
 		one, err := tell(t), error(nil)
 		one.m.SwitchGrace = time.Minute

@@ -147,6 +147,13 @@ func (m *Model) applyFired(r *event.Record, now *armed) error {
 	if err := m.mayFire(r, now); err != nil {
 		return err
 	}
+	// A clock that is behind the end has the grace counted otherwise. The cancels before may bear
+	// a later time, of their pairs.
+	if end := m.maintenanceEndUs; end != 0 && r.TimeUs >= end &&
+		r.TimeUs < end+m.SwitchGrace.Microseconds() {
+		return fmt.Errorf("the switch of key %d fires at %d us, too soon after the end of "+
+			"maintenance at %d us", s.Key, r.TimeUs, end)
+	}
 	if s.Armed || s.DueUs != now.DueUs {
 		return fmt.Errorf("the switch of key %d, due at %d us, ends as %+v", s.Key, now.DueUs, *s)
 	}
@@ -168,10 +175,8 @@ func (m *Model) mayFire(r *event.Record, s *armed) error {
 	case s.DueUs == 0 || r.TimeUs < s.DueUs:
 		return fmt.Errorf("the switch of key %d fires at %d us, and is due at %d us", s.Key,
 			r.TimeUs, s.DueUs)
-	case m.Maintenance.On || m.maintenanceEndUs != 0 &&
-		r.TimeUs < m.maintenanceEndUs+m.SwitchGrace.Microseconds():
-		return fmt.Errorf("the switch of key %d fires at %d us, in maintenance or too soon after "+
-			"its end at %d us", s.Key, r.TimeUs, m.maintenanceEndUs)
+	case m.Maintenance.On:
+		return fmt.Errorf("the switch of key %d fires at %d us, in maintenance", s.Key, r.TimeUs)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"strings"
 	"testing"
 
 	"exchange/core/event"
@@ -567,7 +566,6 @@ func TestApplyRefusesSwitchesAndSettingsThatDoNotFit(t *testing.T) {
 	refusedBy(t, maintained(), "a switch that fires in maintenance", fires, "has fired")
 	ended := maintained()
 	apply(t, ended, later(maintenance(false, ""), 200))
-	refusedBy(t, ended, "a switch that fires before the end of maintenance", fires, "has fired")
 	if ended.Maintained() != 200 {
 		t.Errorf("maintenance ended at %d us", ended.Maintained())
 	}
@@ -575,6 +573,7 @@ func TestApplyRefusesSwitchesAndSettingsThatDoNotFit(t *testing.T) {
 	if ended.Maintained() != 200 {
 		t.Errorf("maintenance that was over ended at %d us", ended.Maintained())
 	}
+	apply(t, ended, fires) // the clock was ahead at the end of the maintenance, and is right again
 
 	f = refusesOf(t, armed, func() event.Record {
 		return event.Record{Kind: event.KindSettings, Settings: event.Settings{Account: 1, Key: 1,
@@ -610,17 +609,11 @@ func TestApplyRefusesSweptOrdersThatDoNotFit(t *testing.T) {
 	r := swept()
 	r.Cancel.Reason = trading.CancelledDisconnect
 	refusedBy(t, s, "an order without the prefix", r, "is for other orders")
-	for _, on := range []bool{true, false} {
-		s := armed()
-		apply(t, s, later(maintenance(true, ""), 99))
-		if !on {
-			apply(t, s, later(maintenance(false, ""), 101))
-		}
-		if err := s.Apply(ptr(swept()), new(Effects)); err == nil ||
-			!strings.Contains(err.Error(), "switch") {
-			t.Errorf("a sweep in maintenance (%v): %v", on, err)
-		}
-	}
+	s = armed()
+	apply(t, s, later(maintenance(true, ""), 99))
+	refusedBy(t, s, "a sweep in maintenance", swept(), "by a switch")
+	apply(t, s, later(maintenance(false, ""), 101)) // by a clock that was ahead
+	r = swept()
+	r.Cancel.ID = 10
+	apply(t, s, r)
 }
-
-func ptr(r event.Record) *event.Record { return &r }

@@ -69,7 +69,7 @@ func (s *State) switched(r *event.Record) error {
 		}
 		return nil
 	case w.DueUs != 0 && (!armed || a.rare.switches[at].DueUs != w.DueUs || r.TimeUs < w.DueUs ||
-		r.TimeUs < s.maintainedUs || s.maintenance.On):
+		s.maintenance.On):
 		return fmt.Errorf("the switch of key number %d that was due at %d us has fired at %d us, "+
 			"but armed are %+v", w.Key, w.DueUs, r.TimeUs, a.Switches())
 	}
@@ -116,9 +116,8 @@ func (s *State) checkSwept(p *Pair, r *event.Record) error {
 			"armed, or in maintenance (%v)", c.Order, c.Key, s.maintenance.On)
 	}
 	w := &a.rare.switches[at]
-	if w.DueUs == 0 || r.TimeUs < w.DueUs || r.TimeUs < s.maintainedUs ||
-		w.Pair != 0 && w.Pair != p.Number || w.Side != 0 && w.Side != c.Side ||
-		!a.ClientIDs.Of(c.Order).HasPrefix(w.Prefix) {
+	if w.DueUs == 0 || r.TimeUs < w.DueUs || w.Pair != 0 && w.Pair != p.Number ||
+		w.Side != 0 && w.Side != c.Side || !a.ClientIDs.Of(c.Order).HasPrefix(w.Prefix) {
 		return fmt.Errorf("order %d is cancelled at %d us by a switch that is not due, or is for "+
 			"other orders: %+v", c.Order, r.TimeUs, *w)
 	}

@@ -7,25 +7,27 @@ import (
 )
 
 // Furthest returns the worst price that an order of a side may have: the reference x (1 + rate) of
-// a buy, the reference x (1 - rate) of a sell, rounded towards the reference to a multiple of tick.
-// It is between one tick and money.MaxPrice. The reference and the tick are at least 1.
+// a buy, the reference x (1 - rate) of a sell, rounded towards the reference to a multiple of tick,
+// and not beyond the reference. It is between one tick, or the reference, and money.MaxPrice. The
+// reference and the tick are at least 1. A reference that is no multiple of the tick is the price
+// of an order from before the tick was changed.
 func Furthest(side Side, reference money.Price, rate money.Rate, tick money.Price) money.Price {
 	const one = uint64(money.MaxRate)
 	if side == Buy {
 		hi, lo := bits.Mul64(uint64(reference), one+uint64(rate))
 		if hi >= one {
-			return money.MaxPrice / tick * tick
+			return max(money.MaxPrice/tick*tick, reference)
 		}
 		p, _ := bits.Div64(hi, lo, one)
 		p = min(p, uint64(money.MaxPrice))
-		return max(money.Price(p)/tick*tick, tick)
+		return max(money.Price(p)/tick*tick, tick, reference)
 	}
 	hi, lo := bits.Mul64(uint64(reference), one-min(uint64(rate), one))
 	p, rest := bits.Div64(hi, lo, one)
 	if rest > 0 {
 		p++
 	}
-	return up(money.Price(p), tick)
+	return min(up(money.Price(p), tick), reference)
 }
 
 // up rounds a price up to a multiple of tick that is at least one tick, or down where that is above

@@ -22,7 +22,9 @@ func TestFurthestPrices(t *testing.T) {
 	f(Sell, 50_000, 5*percent, 1, 47_500)
 	f(Buy, 101, percent, 1, 102)  // 102.01
 	f(Sell, 101, percent, 1, 100) // 99.99
-	f(Buy, 101, percent, 5, 100)
+	f(Buy, 101, percent, 5, 101)  // the reference itself
+	f(Buy, 103, 0, 5, 103)
+	f(Sell, 103, 0, 5, 103)
 	f(Sell, 101, percent, 5, 100)
 	f(Buy, 100, 0, 1, 100)
 	f(Sell, 100, 0, 1, 100)
@@ -30,7 +32,7 @@ func TestFurthestPrices(t *testing.T) {
 	f(Sell, 100, math.MaxUint32, 7, 7)
 	f(Buy, 3, percent, 7, 7) // below a tick
 	f(Buy, math.MaxInt64, percent, 1, math.MaxInt64)
-	f(Buy, math.MaxInt64, math.MaxUint32, 10, math.MaxInt64-7)
+	f(Buy, math.MaxInt64-7, math.MaxUint32, 10, math.MaxInt64-7)
 	f(Sell, math.MaxInt64, 0, 10, math.MaxInt64-7)
 	f(Sell, 1, percent, 1, 1)
 }
@@ -46,11 +48,11 @@ func TestFurthestPricesAreExact(t *testing.T) {
 		if !up.IsInt64() {
 			up.SetInt64(math.MaxInt64)
 		}
-		wantBuy := max(up.Int64()/tick*tick, tick)
+		wantBuy := max(up.Int64()/tick*tick, tick, reference)
 		down := new(big.Int).Mul(big.NewInt(reference), big.NewInt(int64(money.MaxRate)-rate))
 		down.Add(down, big.NewInt(int64(money.MaxRate)*tick-1))
 		down.Div(down, new(big.Int).Mul(one, big.NewInt(tick)))
-		wantSell := max(down.Int64()*tick, tick)
+		wantSell := min(max(down.Int64()*tick, tick), reference)
 		buy := Furthest(Buy, money.Price(reference), money.Rate(rate), money.Price(tick))
 		sell := Furthest(Sell, money.Price(reference), money.Rate(rate), money.Price(tick))
 		if int64(buy) != wantBuy || int64(sell) != wantSell {

@@ -1,0 +1,347 @@
+package actors
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// Clocks that jump, go back or stand still, while orders expire and switches are armed.
+
+// memoryPlaces makes places in memory, where a command costs the least.
+func memoryPlaces(scope) place {
+	disk := memory.NewDisk()
+	return func() persistence.Store { return memory.Open(disk, persistence.Retention{}) }
+}
+
+// newTimed starts an engine in memory whose clock a test sets, and whose journal is never trimmed.
+func newTimed(t *testing.T, change func(*Options)) *clocked {
+	t.Helper()
+	return newClocked(t, memoryPlaces, func(o *Options) {
+		o.Archive = func(context.Context, persistence.Store, persistence.Authority,
+			persistence.HistoryID, uint64) (uint64, error) {
+			return 0, nil
+		}
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// written returns the records of the journal behind a sequence.
+func written(t *testing.T, s persistence.Store, after uint64) (list []event.Record) {
+	t.Helper()
+	err := s.Read(context.Background(), after, func(_, _ uint64, data []byte) error {
+		b, err := event.OpenBatch(slices.Clone(data))
+		for rest := b.Records; err == nil && len(rest) > 0; {
+			var r event.Record
+			rest, err = r.Decode(rest)
+			list = append(list, r)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// An ending looks for how the orders of a journal end.
+type ending struct {
+	t       *testing.T
+	ends    map[uint64]int64 // when orders expire
+	closed  map[uint64]bool
+	last    map[uint16]int64 // newest time by pair
+	expired int              // orders
+	swept   int              // orders that a switch has cancelled
+	fired   int              // switches
+}
+
+// ended wants that in the records each order ends once, and trades only before its end, that no
+// switch fires before its time, and that the times of a pair never go back.
+func ended(t *testing.T, list []event.Record) *ending {
+	t.Helper()
+	e := &ending{t: t, ends: map[uint64]int64{}, closed: map[uint64]bool{},
+		last: map[uint16]int64{}}
+	for i := range list {
+		e.take(&list[i])
+	}
+	return e
+}
+
+func (e *ending) take(r *event.Record) {
+	e.t.Helper()
+	if r.Pair != 0 {
+		if r.TimeUs < e.last[r.Pair] {
+			e.t.Errorf("%d us behind %d us, in pair %d: %+v", r.TimeUs, e.last[r.Pair], r.Pair, r)
+		}
+		e.last[r.Pair] = r.TimeUs
+	}
+	switch r.Kind {
+	case event.KindOrder, event.KindInstructed, event.KindStop, event.KindTriggered,
+		event.KindAmended:
+		e.order(r)
+	case event.KindExpired:
+		for _, x := range r.Expired {
+			e.close(x.Order)
+			if e.expired++; r.TimeUs < e.ends[x.Order] {
+				e.t.Errorf("order %d expires at %d us, before its end", x.Order, r.TimeUs)
+			}
+		}
+	case event.KindSwept:
+		e.close(r.Cancel.Order)
+		e.swept++
+	case event.KindCancel:
+		e.close(r.Cancel.Order)
+	case event.KindSwitch:
+		if s := &r.Switch; !s.Armed && s.DueUs != 0 {
+			if e.fired++; r.TimeUs < s.DueUs {
+				e.t.Errorf("a switch fires at %d us: %+v", r.TimeUs, s)
+			}
+		}
+	}
+}
+
+func (e *ending) order(r *event.Record) {
+	e.t.Helper()
+	o := &r.Order
+	e.ends[o.ID] = r.Instructions.ExpireUs
+	for _, id := range append([]uint64{o.ID}, makers(o)...) {
+		if len(o.Trades) > 0 && due(e.ends[id], r.TimeUs) {
+			e.t.Errorf("order %d trades at %d us, and ends at %d us", id, r.TimeUs, e.ends[id])
+		}
+	}
+	for _, x := range o.Trades {
+		if e.closed[x.Maker] {
+			e.t.Errorf("order %d has ended, and trades", x.Maker)
+		} else if x.MakerRemaining == 0 {
+			e.close(x.Maker)
+		}
+	}
+	if o.Remaining == 0 || o.RestCancelled {
+		e.close(o.ID)
+	}
+}
+
+func makers(o *event.Order) (ids []uint64) {
+	for _, x := range o.Trades {
+		ids = append(ids, x.Maker)
+	}
+	return ids
+}
+
+func (e *ending) close(id uint64) {
+	e.t.Helper()
+	if e.closed[id] {
+		e.t.Errorf("order %d ends twice", id)
+	}
+	e.closed[id] = true
+}
+
+// counts wants so many orders expired, so many swept, and so many switches fired.
+func (e *ending) counts(expired, swept, fired int) {
+	e.t.Helper()
+	if e.expired != expired || e.swept != swept || e.fired != fired {
+		e.t.Errorf("%d orders expired and %d were swept by %d switches, want %d, %d, %d",
+			e.expired, e.swept, e.fired, expired, swept, fired)
+	}
+}
+
+// acts has the books and the switches look for what is due.
+func (g *clocked) acts() {
+	g.e.wakeBooks()
+	g.e.fireSwitches()
+}
+
+// ending returns an order that expires a while from now.
+func (g *clocked) ending(w *OrderRequest, d time.Duration) *OrderRequest {
+	return g.special(w, until(g.e.nowUs()+d.Microseconds()))
+}
+
+func TestAJumpAheadEndsEachOrderOnce(t *testing.T) {
+	const orders = 1_100 // of a pair; more than one turn expires
+	g := newTimed(t, func(o *Options) {
+		o.Limits.GTDPerAccountAndBook = 2 * orders
+	})
+	ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+	cid := fund(t, g.e, "cid", map[string]money.Amount{"USD": 1000 * coin})
+	for i := range orders {
+		for _, p := range g.e.Pairs() {
+			w := g.ending(g.sell(1e4), time.Hour+time.Duration(i)*time.Second)
+			w.Pair = p
+			g.rest(w)
+		}
+	}
+	plain := g.sell(1e4)
+	plain.Price = 200e8
+	g.rest(plain)
+	g.arm(3600, CancelFilter{Pair: g.e.Pairs()[0]})
+	benSells := *plain
+	must[*Command](t)(g.e.Place(ben, 1, &benSells)).Free()
+	must[*Command](t)(g.e.setSwitch(ben, 2, 3600, CancelFilter{})).Free()
+	g.later(24 * time.Hour)
+	c := must[*Command](t)(g.e.Place(cid, 1, g.buy(100e8, coin)))
+	if !c.Record().Order.Rests() || len(c.Record().Order.Trades) > 0 {
+		t.Errorf("a buy behind the jump: %+v", c.Record().Order)
+	}
+	must[*Command](t)(g.e.Cancel(cid, 2, c.Record().Order.ID)).Free()
+	c.Free()
+	g.acts()
+	eventually(t, "all is over", func() bool {
+		return len(g.openIDs()) == 0 && len(g.armedSwitches()) == 0 && g.e.quiet()
+	})
+	g.wantFunds("all is over", "10/0", "1000/0")
+	e := ended(t, written(t, g.Store, 0))
+	if e.fired != 2 || e.expired+e.swept != 2*orders+2 || e.swept < 2 {
+		t.Errorf("%d orders expired, %d were swept, by %d switches", e.expired, e.swept, e.fired)
+	}
+	g.later(-24 * time.Hour) // it is right again
+	g.acts()
+	for _, end := range []string{"crash", "stop"} {
+		g.ends("what ends before the newest time of the pair",
+			g.placing(g.ending(g.sell(1e4), time.Hour)), accepted)
+		g.noneOpen()
+		g.rest(g.sell(1e4))
+		g.arm(3600, CancelFilter{})
+		g.restart(end)
+		g.acts()
+		if n := len(g.openIDs()); n != 1 {
+			t.Errorf("after a %s %d orders are open", end, n)
+		}
+		g.later(2 * time.Hour)
+		g.acts()
+		g.fired()
+		g.noneOpen()
+	}
+	ended(t, written(t, g.Store, 0))
+	auditClean(t, g.e)
+	g.end()
+}
+
+// A cancel is durable that a later clock has stamped, and the expiry behind it is not. By the
+// clock of the next engine nothing is due.
+func TestNothingTradesBehindItsEndUnderAnEarlierClock(t *testing.T) {
+	g := newTimed(t, nil)
+	first := g.rest(g.ending(g.sell(coin), time.Hour))
+	second := g.rest(g.ending(g.sell(coin), 3*time.Hour))
+	other := g.rest(g.sell(coin))
+	g.e.heldBooks.Store(true)
+	g.later(2 * time.Hour)
+	g.ends("a cancel", g.cancelling(other), accepted)
+	g.crash()
+	g.later(-2 * time.Hour)
+	g.again()
+	g.acts()
+	if got := g.openIDs(); !slices.Equal(got, []uint64{first, second}) {
+		t.Errorf("%v are open", got)
+	}
+	c := must[*Command](t)(g.placing(g.buy(100e8, 2*coin))())
+	if r := &c.Record().Order; len(r.Trades) != 1 || r.Trades[0].Maker != second {
+		t.Errorf("the buy trades %+v, want with %d alone", r.Trades, second)
+	}
+	c.Free()
+	ended(t, written(t, g.Store, 0)).counts(1, 0, 0)
+	g.end()
+}
+
+// A record of another time, and the end of maintenance bears it, too: operators' records never go
+// back. No switch may wait for that time.
+func TestSwitchesFireThoughTheEndOfMaintenanceIsAheadOfTheClock(t *testing.T) {
+	for _, end := range []string{"", "crash", "stop"} {
+		g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
+		id := g.rest(g.sell(1e5))
+		g.later(1000 * time.Hour)
+		g.ends("a deposit, by a wrong clock", g.depositing(), accepted)
+		g.later(-1000 * time.Hour)
+		dueUs := g.arm(60, CancelFilter{})
+		for _, on := range []bool{true, false} {
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", on, ""))
+		}
+		if end != "" {
+			g.restart(end)
+		}
+		g.acts()
+		graceUs := g.o.Timing.SwitchGrace.Microseconds()
+		if at := g.e.SwitchFires(dueUs); at < dueUs || at > g.e.nowUs()+graceUs {
+			t.Errorf("%q: due at %d, it fires at %d", end, dueUs, at)
+		}
+		g.later(30 * time.Minute)
+		g.acts()
+		if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
+			t.Errorf("%q: within the grace %v are open", end, got)
+		}
+		g.later(31 * time.Minute)
+		g.acts()
+		g.fired()
+		g.noneOpen()
+		ended(t, written(t, g.Store, 0)).counts(0, 1, 1)
+		auditClean(t, g.e)
+		g.restart("crash") // its records are replayed
+		g.end()
+	}
+}
+
+func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {
+	g := grace{endUs: 1000, lengthUs: 10}
+	for i, c := range []struct{ nowUs, want int64 }{
+		{1000, 1010}, {1005, 1010}, {1010, 1010}, // the clock was right
+		{500, 510}, {505, 510}, {510, 510}, {700, 510},
+		{400, 410}, {405, 410}, // it has gone back once more
+		{1003, 1010}, {2000, 1010},
+	} {
+		if got := g.overAt(c.nowUs); got != c.want {
+			t.Errorf("look %d at %d: over at %d, want %d", i, c.nowUs, got, c.want)
+		}
+	}
+	if got := new(grace).overAt(5); got > 5 {
+		t.Errorf("without a maintenance it is over at %d", got)
+	}
+}
+
+func TestNothingEndsWhileTheClockStandsStill(t *testing.T) {
+	stillUs := time.Now().Add(time.Hour).UnixMicro()
+	var clock atomic.Int64
+	clock.Store(stillUs)
+	g := &clocked{gated: newGated(t, memoryPlaces, func(o *Options) {
+		o.clockError = func() time.Duration { return time.Until(time.UnixMicro(clock.Load())) }
+	})}
+	sold := g.rest(g.special(g.sell(coin), until(stillUs+1)))
+	waits := g.rest(g.special(g.buy(90e8, coin), rising(101e8), until(stillUs+1)))
+	g.arm(5, CancelFilter{Side: trading.Buy})
+	for _, end := range []string{"crash", "stop"} {
+		for range 10 {
+			g.rest(g.buy(1e8, 1e5))
+			g.acts()
+		}
+		g.restart(end)
+	}
+	g.acts()
+	g.ends("a buy", g.placing(g.buy(100e8, coin/2)), accepted)
+	if got, left := g.openIDs(), len(g.armedSwitches()); len(got) != 22 || left != 1 ||
+		got[0] != sold || got[1] != waits {
+		t.Errorf("%v are open, %d switches are armed", got, left)
+	}
+	list := written(t, g.Store, 0)
+	for i := range list {
+		if list[i].Pair != 0 && list[i].TimeUs > stillUs {
+			t.Errorf("it is later than the clock: %+v", list[i])
+		}
+	}
+	ended(t, list).counts(0, 0, 0)
+	clock.Add(60e6)
+	g.restart("crash")
+	g.acts()
+	eventually(t, "all is over", func() bool {
+		return len(g.openIDs()) == 0 && len(g.armedSwitches()) == 0 && g.e.quiet()
+	})
+	g.wantFunds("all is over", "10/0", "1000/0")
+	g.end()
+}
