@@ -147,6 +147,11 @@ func TestAmendsOnAHaltedPair(t *testing.T) {
 	d.halt(true)
 	d.told = nil
 	d.want("what keeps its place", d.amend(3, AmendRequest{Amount: 4}), "kept 3: rests 4 at 90")
+	d.want("its parts", d.amend(3, AmendRequest{Display: 1}), "kept 3: rests 4 at 90")
+	d.want("its end", d.amend(3, AmendRequest{ExpireUs: 1 << 40}), "kept 3: rests 4 at 90")
+	d.want("that it never takes", d.amend(3, AmendRequest{PostOnly: true}),
+		"kept 3: rests 4 at 90")
+	d.want("what grows", d.amend(3, AmendRequest{Amount: 5}), "halted")
 	d.want("what loses it", d.amend(3, AmendRequest{Price: 91}), "halted")
 	d.want("what waits", d.amend(4, AmendRequest{Price: 151}), "lost 4: rests 5 at 151")
 }

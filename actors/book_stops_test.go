@@ -3,8 +3,10 @@ package actors
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"exchange/actors/directory"
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -81,6 +83,16 @@ func turns(n int, from uint64) (text string) {
 		text += " | triggered " + fmt.Sprint(from+uint64(i)) + ": rests 1 at 50"
 	}
 	return text
+}
+
+// The page of order types has these numbers.
+func TestTurnsOfABookAreBounded(t *testing.T) {
+	if executedAtOnce != 16 || executedFills != 1000 || expiredAtOnce*event.MaxExpired != 1024 ||
+		dueEvery != 200*time.Millisecond {
+		t.Errorf("a turn executes %d orders and ends behind %d fills, it expires %d, and a tick "+
+			"comes every %v", executedAtOnce, executedFills, expiredAtOnce*event.MaxExpired,
+			dueEvery)
+	}
 }
 
 func TestALongMatchEndsATurn(t *testing.T) {
@@ -204,6 +216,23 @@ func TestAnotherHalfLeavesTheBook(t *testing.T) {
 	d.want("nor does a cancelled one", d.cancel(16), "cancel 16")
 	if d.b.stops.Len() != 0 || len(d.b.standing) != 0 {
 		t.Errorf("%d stops are left", d.b.stops.Len())
+	}
+}
+
+func TestTheOtherHalfOfAnIcebergHasAllOfIt(t *testing.T) {
+	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.StopCollar = money.MaxRate / 10 })
+	d.last(100)
+	d.sell(ann, 4, 110, oco(80, 0), display(1))
+	d.buy(bob, 1, 80)
+	d.buy(bob, 3, 78)
+	d.want("at the market", d.sell(cid, 1, 80), "order 6: 1x80#4 done | "+
+		"triggered 3: 3x78#5 cancelled 1 (ioc)")
+	d.sell(ann, 4, 110, oco(60, 59), display(1))
+	d.buy(bob, 2, 60)
+	d.want("at a price of its own", d.sell(cid, 1, 60), "order 9: 1x60#8 done | "+
+		"triggered 7: 1x60#8 rests 3 at 59")
+	if got := d.displays(7); got != 1 {
+		t.Errorf("it displays %d", int64(got))
 	}
 }
 

@@ -471,7 +471,7 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 		h.namesEach("/api/v1/orders/own/", true,
 			map[string][]string{"type": sides, "pair": pairs,
 				"status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets,
-				"before":          ids,
+				"before": ids, "waiting": {"", "2", "-1", "01", "true", "%D9%A1"},
 				"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
 		h.namesEach("/api/v1/orders/own/", true,
 			map[string][]string{"clientOrderId": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
