@@ -36,6 +36,8 @@ func (e *Engine) DoAll(list []*Command, errs []error) error {
 		}
 		return e.turnAway(err)
 	}
+	e.journal.lists.Add(1)
+	defer e.journal.lists.Add(-1)
 	e.sendAll(list, errs)
 	began := time.Now()
 	for i, c := range list {
