@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ func (e *Engine) DoAll(list []*Command, errs []error) error {
 	defer e.journal.lists.Add(-1)
 	e.sendAll(list, errs)
 	began := time.Now()
-	for i, c := range list {
+	for i, c := range slices.Backward(list) { // the last outcome mostly comes last
 		if c == nil {
 			continue
 		}
@@ -85,31 +86,40 @@ func (e *Engine) lowers(c *Command) bool {
 	return err == nil && found && o.Status == trading.StatusActive && c.amend.Amount < o.Amount
 }
 
-// sendAll sends admitted commands. It looks their client order ids up before any actor sees one of
-// them. A client that asks for one of the ids meanwhile must not be told that there is no such
-// order, so all of them are announced before the first look.
+// sendAll sends admitted commands, when their client order ids are looked up. Where a look must ask
+// the store, a client that asks for one of the ids meanwhile must not be told that there is no such
+// order. So all of them are announced before the first such look.
 func (e *Engine) sendAll(list []*Command, errs []error) {
-	for _, c := range list {
-		if c.isNamedOrder() {
-			defer e.Announce(c.account.ID, c.order.clientID).End()
+	var unsure []int // places of those whose look must ask
+	for i, c := range list {
+		if c.isNamedOrder() && !e.look(c) {
+			unsure = append(unsure, i)
+		}
+	}
+	if len(unsure) > 0 {
+		for _, c := range list {
+			if c.isNamedOrder() {
+				defer e.Announce(c.account.ID, c.order.clientID).End()
+			}
+		}
+	}
+	var failed error
+	for _, i := range unsure {
+		// When one look fails, the store may not answer at all, so the later ones fail with it.
+		if failed == nil {
+			var pending *committed.PendingLook
+			pending, failed = e.ask(list[i])
+			defer pending.End()
+		}
+		if failed != nil {
+			e.drop(list, errs, i, failed)
 		}
 	}
 	b := commandBatches.Get().(*commandBatch)
-	var failed error
-	for i, c := range list {
-		// When one look fails, the store may not answer at all, so the later ones fail with it.
-		if c.isNamedOrder() {
-			if failed == nil {
-				var pending *committed.PendingLook
-				pending, failed = e.look(c)
-				defer pending.End()
-			}
-			if failed != nil {
-				e.drop(list, errs, i, failed)
-				continue
-			}
+	for _, c := range list {
+		if c != nil {
+			b.list = append(b.list, c)
 		}
-		b.list = append(b.list, c)
 	}
 	if len(b.list) == 0 {
 		b.free()

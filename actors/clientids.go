@@ -14,18 +14,29 @@ import (
 // sendNamed looks for a closed order with the client order id of a command, and sends the command
 // with the answer to its wallet. After an error no actor has seen the command.
 func (e *Engine) sendNamed(c *Command) error {
-	pending, err := e.look(c)
-	defer pending.End()
-	if err == nil {
-		err = e.send(c)
+	if !e.look(c) {
+		pending, err := e.ask(c)
+		defer pending.End()
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return e.send(c)
 }
 
-// look looks for a closed order with the client order id of a command. The caller ends the look
-// when the command is in its wallet's mailbox, or has come to nothing.
-func (e *Engine) look(c *Command) (pending *committed.PendingLook, err error) {
+// look looks for a closed order with the client order id of a command, waiting for nothing. It
+// returns false if ask must follow.
+func (e *Engine) look(c *Command) bool {
 	c.round = e.rounds.join()
+	look, complete := e.FilterClientID(c.account.ID, c.order.clientID,
+		e.opts.Limits.placedAfter(c.timeUs))
+	c.order.look = look
+	return complete
+}
+
+// ask looks on, after look. The caller ends the pending look when the command is in its wallet's
+// mailbox, or has come to nothing.
+func (e *Engine) ask(c *Command) (pending *committed.PendingLook, err error) {
 	c.order.look, pending, err = e.LookUpClientID(c.account.ID, c.order.clientID,
 		e.opts.Limits.placedAfter(c.timeUs))
 	return pending, err

@@ -21,9 +21,9 @@ import (
 // mailbox because it must block on the store, and because books may then put their encoded entries
 // straight into the batch that is forming: one hop less for every order.
 //
-// There is no timer: a batch has the entries that arrived during the append before it. While a client
-// waits for several commands that it sent together, a batch has what their books are about to add,
-// too.
+// There is no timer: a batch has the entries that arrived during the append before it. While a
+// client waits for several commands that it sent together, a batch also has what their books are
+// about to add.
 type journal struct {
 	store    persistence.Journal
 	token    persistence.Token

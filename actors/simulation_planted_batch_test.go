@@ -25,10 +25,10 @@ var batchFaults = []plantedFault{
 		"		if FAULT && w.flight != nil && w.act(c) {\n			continue\n		}\n" +
 			"		w.actOrWait(c)\n"},
 	{"no order of a batch is announced before the looks", "actors/batch.go",
-		"			defer e.Announce(c.account.ID, c.order.clientID).End()\n",
-		"			if !FAULT {\n" +
-			"				defer e.Announce(c.account.ID, c.order.clientID).End()\n" +
-			"			}\n"},
+		"				defer e.Announce(c.account.ID, c.order.clientID).End()\n",
+		"				if !FAULT {\n" +
+			"					defer e.Announce(c.account.ID, c.order.clientID).End()\n" +
+			"				}\n"},
 	{"a command of a batch whose look fails keeps its slot", "actors/batch.go",
 		"	e.giveBack(list[i])\n	list[i].Free()\n",
 		"	if !FAULT {\n		e.giveBack(list[i])\n	}\n	list[i].Free()\n"},

@@ -34,9 +34,8 @@ type ClientIDLook struct {
 func (d *Door) LookUpClientID(account uint32, id event.ClientID,
 	placedAfterUs int64) (ClientIDLook, *PendingLook, error) {
 	c := d.side
-	look := ClientIDLook{Seq: c.folded.Load()}
-	if c.filter.excludes(account, id, placedAfterUs) {
-		d.meter.FilteredLooks.Add(1)
+	look, excluded := d.FilterClientID(account, id, placedAfterUs)
+	if excluded {
 		return look, nil, nil
 	}
 	d.meter.StoreLooks.Add(1)
@@ -90,6 +89,17 @@ func (p *pendingLooks) begin(name ownName) *PendingLook {
 	}
 	p.of[name] = append(p.of[name], look)
 	return look
+}
+
+// FilterClientID is the part of LookUpClientID that waits for nothing. It reports whether the look
+// is complete: the filter has proved that there is no such order.
+func (d *Door) FilterClientID(account uint32, id event.ClientID,
+	placedAfterUs int64) (look ClientIDLook, excluded bool) {
+	look = ClientIDLook{Seq: d.side.folded.Load()}
+	if excluded = d.side.filter.excludes(account, id, placedAfterUs); excluded {
+		d.meter.FilteredLooks.Add(1)
+	}
+	return look, excluded
 }
 
 // End says that the command of a look is in its wallet's mailbox, or came to nothing.
