@@ -179,6 +179,7 @@ func (c *Side) beginOwn(r *event.Record, e *state.Effects) (any bool) {
 		if i == 0 || r.Kind == event.KindExpired {
 			x.begin(r)
 		}
+		x.Balances = make([]ledger.Holding, 0, len(t.Changes()))
 		for j := range t.Changes() {
 			x.Balances = append(x.Balances, f.account.Wallet.Get(t.Changes()[j].Currency))
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -112,6 +113,7 @@ func AppendFrame(dst []byte, namespace, event string, payload []byte) []byte {
 	if len(payload) > 0 {
 		size += 1 + len(payload)
 	}
+	dst = slices.Grow(dst, maxHeader+size)
 	dst = append(appendHeader(dst, textFrame, size), '4', '0'+typeEvent)
 	if namespace != mainNamespace {
 		dst = append(append(dst, namespace...), ',')

@@ -17,13 +17,16 @@ type desk struct {
 	writer   ownWriter
 	accounts map[uint32]*ownAccount
 	joins    map[uint64]*ownJoin // by token: clients that wait for an answer
+	touched  []*ownAccount       // of the events in hand, reused
 }
 
 // An ownAccount is an account that has clients, or some that wait.
 type ownAccount struct {
+	id      uint32
 	members []int // number of clients by shard
 	total   int
 	waiting int
+	frames  []*ownFrame // of the events in hand
 }
 
 // newDesk starts a desk, which watches the ends of keys from now on.
@@ -74,7 +77,7 @@ func (d *desk) Receive(ctx actor.Context) {
 func (d *desk) account(id uint32) *ownAccount {
 	a := d.accounts[id]
 	if a == nil {
-		a = &ownAccount{members: make([]int, len(d.hub.shards))}
+		a = &ownAccount{id: id, members: make([]int, len(d.hub.shards))}
 		d.accounts[id] = a
 	}
 	return a
@@ -125,26 +128,28 @@ func (d *desk) givenUp(j *ownJoin) {
 // events gives the events of a batch to the clients of their accounts, those of one account at
 // once.
 func (d *desk) events(list []*committed.OwnEvent) {
-	var order []uint32
-	frames := map[uint32][]*ownFrame{}
 	for _, x := range list {
-		if a := d.accounts[x.Account]; a == nil || a.total == 0 {
+		a := d.accounts[x.Account]
+		if a == nil || a.total == 0 {
 			continue // the events were on their way when the last client left
 		}
-		if frames[x.Account] == nil {
-			order = append(order, x.Account)
+		if a.frames == nil {
+			d.touched = append(d.touched, a)
 		}
-		frames[x.Account] = append(frames[x.Account], d.writer.event(x))
+		a.frames = append(a.frames, d.writer.event(x))
 		d.hub.counts.units.Add(1)
 	}
-	for _, id := range order {
-		m := &ownFrames{id, frames[id]}
-		for i, n := range d.accounts[id].members {
+	for _, a := range d.touched {
+		m := &ownFrames{a.id, a.frames}
+		a.frames = nil
+		for i, n := range a.members {
 			if n > 0 {
 				d.hub.shards[i].post(m)
 			}
 		}
 	}
+	clear(d.touched)
+	d.touched = d.touched[:0]
 }
 
 // end ends logins, each on the shard of its client.

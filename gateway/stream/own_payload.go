@@ -37,7 +37,8 @@ func (m *ownMessage) rows() int { return len(m.orders) + len(m.trades) + len(m.b
 // An ownWriter makes the frames of accounts. Its frames are shared and never changed.
 type ownWriter struct {
 	engine *actors.Engine
-	body   []byte // of one event, reused
+	body   []byte     // of one event, reused
+	own    ownMessage // an event, reused
 }
 
 // row appends one row of a message, of all its rows.
@@ -145,7 +146,8 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	if f, ok := x.Encoded.(*ownFrame); ok {
 		return f
 	}
-	b := sequence([]byte{'{'}, x.Seq, x.Prev)
+	m := &w.own
+	b := sequence(append(m.head[:0], '{'), x.Seq, x.Prev)
 	b = encode.Seconds(append(b, `,"timestamp":`...), x.TimeUs)
 	b = encode.Text(append(b, `,"cause":`...), causes[x.Cause])
 	if x.Reason != 0 {
@@ -154,11 +156,14 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	if x.Order != 0 {
 		b = strconv.AppendUint(append(b, `,"order":`...), x.Order, 10)
 	}
-	m := &ownMessage{head: b, orders: x.Orders, trades: x.Trades}
+	m.head, m.orders, m.trades, m.balances = b, x.Orders, x.Trades, m.balances[:0]
 	for _, h := range x.Balances {
 		m.balances = append(m.balances, ownBalance{w.engine.CurrencyCode(h.Currency), h})
 	}
 	f := w.frame(m)
+	if f.parts != nil {
+		w.own = ownMessage{} // the frame has it
+	}
 	x.Encoded = f
 	return f
 }
