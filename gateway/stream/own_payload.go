@@ -37,8 +37,8 @@ func (m *ownMessage) rows() int { return len(m.orders) + len(m.trades) + len(m.b
 // An ownWriter makes the frames of accounts. Its frames are shared and never changed.
 type ownWriter struct {
 	engine *actors.Engine
-	body   []byte     // of one event, reused
-	own    ownMessage // an event, reused
+	body   []byte      // of one event, reused
+	own    *ownMessage // an event, reused; nil: a frame has it
 }
 
 // row appends one row of a message, of all its rows.
@@ -146,7 +146,10 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	if f, ok := x.Encoded.(*ownFrame); ok {
 		return f
 	}
-	m := &w.own
+	if w.own == nil {
+		w.own = &ownMessage{}
+	}
+	m := w.own
 	b := sequence(append(m.head[:0], '{'), x.Seq, x.Prev)
 	b = encode.Seconds(append(b, `,"timestamp":`...), x.TimeUs)
 	b = encode.Text(append(b, `,"cause":`...), causes[x.Cause])
@@ -162,7 +165,7 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	}
 	f := w.frame(m)
 	if f.parts != nil {
-		w.own = ownMessage{} // the frame has it
+		w.own = nil
 	}
 	x.Encoded = f
 	return f
