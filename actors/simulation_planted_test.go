@@ -291,9 +291,8 @@ var plainFaults = []plantedFault{
 		"	b.last = last\n",
 		"	b.last = map[bool]money.Price{false: last, true: first}[FAULT]\n"},
 	{"a price band's bound is no multiple of the tick", "actors/directory/rules.go",
-		"	bound := trading.Furthest(side, reference, r.PriceBand, r.PriceTick)\n",
-		"	bound := trading.Furthest(side, reference, r.PriceBand, " +
-			"map[bool]money.Price{false: r.PriceTick, true: 1}[FAULT])\n"},
+		"	switch rest := bound % tick; {\n",
+		"	switch rest := bound % tick; {\n	case FAULT:\n"},
 	{"a restart forgets the last price", "actors/book.go",
 		"	for stop := range market.Stops.All() {\n",
 		"	if FAULT {\n		b.last = 0\n	}\n	for stop := range market.Stops.All() {\n"},

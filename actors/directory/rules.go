@@ -56,12 +56,18 @@ func (r *PairRules) ValueFault(p money.Price, a money.Amount) string {
 
 // BeyondBand returns the worst price within the pair's band of a reference, if the price of an
 // order is worse for its owner than that. It returns 0 if the price is within the band, or if there
-// is no band or no reference. One tick is always within.
+// is no band or no reference. The bound is a multiple of the tick, and one tick is always within.
 func (r *PairRules) BeyondBand(side trading.Side, price, reference money.Price) money.Price {
 	if r.PriceBand == 0 || reference == 0 {
 		return 0
 	}
-	bound := trading.Furthest(side, reference, r.PriceBand, r.PriceTick)
+	bound, tick := trading.Furthest(side, reference, r.PriceBand, 1), r.PriceTick
+	switch rest := bound % tick; {
+	case rest > 0 && side == trading.Buy:
+		bound = max(bound-rest, tick)
+	case rest > 0:
+		bound += min(tick-rest, money.MaxPrice-bound)
+	}
 	if side == trading.Buy && price > bound || side == trading.Sell && price < bound {
 		return bound
 	}

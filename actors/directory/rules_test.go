@@ -31,6 +31,8 @@ func TestABandEndsAtATickWithinIt(t *testing.T) {
 	f(trading.Buy, math.MaxInt64-1, percent, 10, math.MaxInt64-7, math.MaxInt64)
 	f(trading.Buy, 3, 5*percent, 7, 7, 14) // the tick was smaller when 3 was traded
 	f(trading.Sell, 3, 5*percent, 7, 7, 6)
+	f(trading.Buy, 103, percent/1000, 10, 100, 110) // so were those of 103
+	f(trading.Sell, 103, percent/1000, 10, 110, 100)
 }
 
 func TestWithoutABandOrAReferenceEachPriceIsPossible(t *testing.T) {
@@ -42,4 +44,20 @@ func TestWithoutABandOrAReferenceEachPriceIsPossible(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAnIcebergHasTwentyPartsAtMost(t *testing.T) {
+	f := func(display, amount money.Amount, want bool) {
+		t.Helper()
+		if got := TooManyParts(display, amount); got != want {
+			t.Errorf("%d of %d at a time is too little: %v", display, amount, got)
+		}
+	}
+	f(4, 100, true)
+	f(5, 100, false)
+	f(5, 101, true) // 20 parts, and one unit more
+	f(5, 119, true)
+	f(6, 119, false)
+	f(money.MaxAmount/20, money.MaxAmount, true)
+	f(money.MaxAmount/20+1, money.MaxAmount, false)
 }
