@@ -114,6 +114,22 @@ func TestAMarketOrderHasAWorstPrice(t *testing.T) {
 	want(t, "too little", h.post("bob", "/api/v1/order/",
 		instructionForm("order_type=market&amount=-&price=-&quote_amount=1")), 400,
 		`{"quote_amount":["It buys less than 0.01 at 525."]}`)
+	// It buys 1000.0008 at 50, which is 1000 in whole steps: as much as is possible.
+	want(t, "a sum at the bound", h.post("bob", "/api/v1/order-test/",
+		instructionForm("order_type=market&amount=-&price=50&quote_amount=50000.04")), 200,
+		`{"valid":true,"price":50,"reserve":{"currency":"USDT","amount":50000.04},`+
+			`"available":99900,"would_trade":false}`)
+	// The least value goes by the worst price, not by the best: 94.5, and not 90.
+	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "90"))
+	form = instructionForm("amount=0.01&order_type=market&price=-")
+	for _, path := range []string{"/api/v1/order-test/", "/api/v1/order/"} {
+		want(t, path, h.post("bob", path, form), 400,
+			`{"amount":["price x amount must be at least 1."]}`)
+	}
+	form = instructionForm("amount=0.011&order_type=market&price=-")
+	if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
+		t.Errorf("enough at its worst price: %d %s", a.status, a.body)
+	}
 }
 
 // A trial finds what a wallet would find.
@@ -150,6 +166,28 @@ func TestATrialIsRefusedAsItsOrderWouldBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(instructionForm("time_in_force=fok"), 403)
+}
+
+// A trial knows for how long a client order id is taken: of an open order always, of a closed one
+// for the configured time, or for good.
+func TestATrialKnowsWhichNamesAreTaken(t *testing.T) {
+	for hold, closed := range map[time.Duration]int{0: 400, time.Nanosecond: 201} {
+		h := ruledHarness(t, func(o *actors.Options) { o.Limits.ClientIDHold = hold })
+		form := instructionForm("client_order_id=a")
+		both := func(what string, status int) {
+			t.Helper()
+			tried := h.post("bob", "/api/v1/order-test/", form)
+			placed := h.post("bob", "/api/v1/order/", form)
+			if placed.status != status || tried.status == 200 != (status == 201) {
+				t.Errorf("%s, for %v: tried %d %s, placed %d %s", what, hold, tried.status,
+					tried.body, placed.status, placed.body)
+			}
+		}
+		both("a new name", 201)
+		both("that of an open order", 400)
+		h.post("bob", "/api/v1/order-cancel/", "client_order_id=a")
+		both("that of a cancelled order", closed)
+	}
 }
 
 // A trial takes its nonce as a read does: no read and no order can come under it any more, also if
