@@ -289,6 +289,40 @@ func TestSwitchesFireThoughTheEndOfMaintenanceIsAheadOfTheClock(t *testing.T) {
 	}
 }
 
+// A record of another time, of the operator's or of another pair, is none of a pair that is halted:
+// its orders go on until their own end.
+func TestAHaltDoesNotBringTheTimeOfAClockThatWasAhead(t *testing.T) {
+	for _, end := range []string{"", "crash", "stop"} {
+		g := newTimed(t, nil)
+		g.later(1000 * time.Hour)
+		g.ends("a deposit, by a wrong clock", g.depositing(), accepted)
+		plain := g.rest(g.sell(1e5))
+		g.later(-1000 * time.Hour)
+		other := func() *OrderRequest {
+			w := g.ending(g.sell(1e5), time.Hour)
+			w.Pair = g.e.Pairs()[1]
+			return w
+		}
+		open := []uint64{plain, g.rest(other())}
+		if end != "" {
+			g.restart(end)
+		}
+		for _, on := range []bool{true, false} {
+			must[Admin](t)(g.e.Halt("ops", g.e.Pairs()[1].Name, on))
+			must[Admin](t)(g.e.Halt("ops", g.e.Pairs()[0].Name, on))
+		}
+		open = append(open, g.rest(other()))
+		g.acts()
+		eventually(t, "nothing is in flight", g.e.quiet)
+		if got := g.openIDs(); !slices.Equal(got, open) {
+			t.Errorf("%q: %v are open, want %v", end, got, open)
+		}
+		ended(t, written(t, g.Store, 0)).counts(0, 0, 0)
+		auditClean(t, g.e)
+		g.end()
+	}
+}
+
 func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {
 	g := grace{endUs: 1000, lengthUs: 10}
 	for i, c := range []struct{ nowUs, want int64 }{
