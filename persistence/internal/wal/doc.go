@@ -18,7 +18,14 @@
 // The log ends at a record that is not whole, if no whole record is behind it: that append was
 // never acknowledged. Anywhere else it is damage, and Read reports it, by the chain of sequences.
 //
+// The end of a log can be cut off again, because nodes that share a log may have to take back what
+// no majority has. A cut removes the segments behind it from the last one on, and then replaces the
+// segment that it lies in by a shorter copy. So after a crash the log is a chain that ends at the
+// cut or above.
+//
 //	log.go      opening, appending, trimming, reading
+//	cut.go      cutting off the end
+//	between.go  reading a part
 //	segment.go  one file: making it, taking it over, its head
 //	record.go   one record as bytes
 package wal

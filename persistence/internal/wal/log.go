@@ -24,9 +24,11 @@ type Log struct {
 	folder     vfs.File
 	fatal      func(error)
 	maxSegment int64
+	atNeed     bool
 
 	// The appender's.
 	active  *segment // the last of segments; nil: there is none
+	number  uint64   // of the newest segment that there was
 	file    vfs.File // its
 	written mark
 	torn    bool // the head of an append that was never acknowledged is behind it
@@ -64,6 +66,9 @@ type Options struct {
 	// Fatal is called when a sync has failed. It must end the process, because the content of the
 	// disk is unknown then.
 	Fatal func(error)
+	// AtNeed makes a segment when it is needed and not before, so that a simulation that is
+	// repeated meets the same.
+	AtNeed bool
 
 	maxSegment int64 // of tests; 0: maxSegmentBytes
 }
@@ -73,8 +78,8 @@ func Open(dir string, o Options) (_ *Log, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	l := &Log{fs: o.FS, dir: dir, fatal: o.Fatal, maxSegment: cmp.Or(o.maxSegment, maxSegmentBytes),
-		end: mark{seq: o.Begin}}
+	l := &Log{fs: o.FS, dir: dir, fatal: o.Fatal, atNeed: o.AtNeed,
+		maxSegment: cmp.Or(o.maxSegment, maxSegmentBytes), end: mark{seq: o.Begin}}
 	if err := l.fs.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -196,7 +201,7 @@ func (l *Log) findEnd(s *segment) (bool, error) {
 	if last.next == 0 {
 		return false, file.Close()
 	}
-	l.active, l.file, l.torn = s, file, torn // Close closes it from here on
+	l.active, l.file, l.number, l.torn = s, file, s.number, torn // Close closes it from here on
 	l.end = mark{used: last.at + recordBytes(int(last.length)), seq: last.next, digest: last.digest}
 	l.written = l.end
 	return true, l.syncAgain(last)
@@ -291,7 +296,7 @@ func (l *Log) write(prev, next, digest uint64, batch []byte) error {
 		s.first = prev
 		l.mu.Unlock()
 	}
-	if l.coming == nil && l.written.used > s.size/2 {
+	if l.coming == nil && !l.atNeed && l.written.used > s.size/2 {
 		l.prepare()
 	}
 	return nil
@@ -332,9 +337,8 @@ func (l *Log) prepare() {
 
 // rotate goes on in the next segment.
 func (l *Log) rotate(record int64) error {
-	number := uint64(1)
+	number := l.number + 1
 	if l.active != nil {
-		number = l.active.number + 1
 		if l.torn { // a later reader of this segment must not take it for damage
 			if _, err := l.file.WriteAt(make([]byte, recordHead), l.written.used); err != nil {
 				return err
@@ -350,7 +354,7 @@ func (l *Log) rotate(record int64) error {
 		return err
 	}
 	old := l.file
-	l.active, l.file, l.written.used = next.segment, next.file, headBytes
+	l.active, l.file, l.number, l.written.used = next.segment, next.file, number, headBytes
 	l.mu.Lock()
 	l.segments = append(l.segments, l.active)
 	l.end.used = headBytes
