@@ -28,4 +28,5 @@
 //	keys.go        the keys
 //	guard.go       the file system that ends the process at a failed write
 //	background.go  Pebble's own work, and when its failures end the process
+//	testing.go     damage, for tests of other packages
 package pebble

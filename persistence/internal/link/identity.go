@@ -1,0 +1,75 @@
+package link
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// Credentials prove who a node is, and who its peers are.
+type Credentials struct {
+	Certificate tls.Certificate
+	// Roots is the cluster's authority.
+	Roots *x509.CertPool
+}
+
+const (
+	role   = "voter"
+	domain = "exchange"
+	// maxLabel is how long a part of a DNS name may be.
+	maxLabel = 63
+)
+
+// Identity returns the DNS name that a voter's certificate has.
+func Identity(cluster, name string) string {
+	return strings.Join([]string{name, role, cluster, domain}, ".")
+}
+
+// checkLabel refuses a name that cannot be a part of a DNS name.
+func checkLabel(name string) error {
+	ok := name != "" && len(name) <= maxLabel && name[0] != '-' && name[len(name)-1] != '-'
+	for _, c := range []byte(name) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-')
+	}
+	if !ok {
+		return fmt.Errorf("the name %q: it must have 1 to %d characters of a-z, 0-9 and '-'", name,
+			maxLabel)
+	}
+	return nil
+}
+
+// config returns how this node proves itself and checks a peer; server: of a peer that dials.
+func (c *Credentials) config(server string) *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{c.Certificate},
+		RootCAs:      c.Roots,
+		ClientCAs:    c.Roots,
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ServerName:   server,
+	}
+}
+
+// named reports whether a connection's certificate, which was verified, is a node's.
+func named(conn *tls.Conn, identity string) bool {
+	certificates := conn.ConnectionState().PeerCertificates
+	return len(certificates) > 0 && slices.Contains(certificates[0].DNSNames, identity)
+}
+
+// loopback refuses an address that another machine can reach, or that needs a look-up.
+func loopback(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("%s: %w", address, errPlain)
+	}
+	return nil
+}
+
+var errPlain = errors.New("nodes without certificates have addresses of the loopback only")

@@ -1,0 +1,317 @@
+package link
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// An authority is an Authority whose errors end the test.
+type authority struct {
+	*Authority
+	t *testing.T
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a, err := NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{a, t}
+}
+
+// of returns the credentials of what has those names.
+func (a *authority) of(names ...string) *Credentials {
+	a.t.Helper()
+	c, err := a.Certificate(names...)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return &Credentials{Certificate: c, Roots: a.Pool()}
+}
+
+// A node is an end of a link, and the frames that came.
+type node struct {
+	*Link
+	got chan received
+}
+
+type received struct {
+	from  uint64
+	frame string
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// pair opens the nodes a (1) and b (2).
+func pair(t *testing.T, credentials func(name string) *Credentials) (a, b *node) {
+	t.Helper()
+	la, lb := listen(t), listen(t)
+	open := func(name string, own net.Listener, other Peer) *node {
+		n := &node{got: make(chan received, 10_000)}
+		var err error
+		n.Link, err = Open(Options{Cluster: "c1", Name: name, Listener: own, Peers: []Peer{other},
+			Credentials: credentials(name), Logger: quiet,
+			Receive: func(from uint64, frame []byte) { n.got <- received{from, string(frame)} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Close() })
+		return n
+	}
+	return open("a", la, Peer{ID: 2, Name: "b", Address: lb.Addr().String()}),
+		open("b", lb, Peer{ID: 1, Name: "a", Address: la.Addr().String()})
+}
+
+func plain(string) *Credentials { return nil }
+
+// within waits for a frame.
+func (n *node) within(t *testing.T) received {
+	t.Helper()
+	select {
+	case r := <-n.got:
+		return r
+	case <-time.After(time.Minute):
+		t.Fatal("no frame comes")
+		return received{}
+	}
+}
+
+// reach sends until a frame arrives: those before there is a connection are dropped.
+func reach(t *testing.T, from, to *node, id uint64) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		from.Send(id, []byte("hello"))
+		select {
+		case <-to.got:
+			return
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("no frame comes")
+		}
+	}
+}
+
+func TestFramesOfEverySizeComeInOrder(t *testing.T) {
+	a := newAuthority(t)
+	for name, credentials := range map[string]func(string) *Credentials{
+		"plain": plain,
+		"TLS":   func(name string) *Credentials { return a.of(Identity("c1", name)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, credentials)
+			reach(t, a, b, 2)
+			reach(t, b, a, 1)
+			sizes := []int{0, 1, 100, bufferAll, growBytes, growBytes + 1, 9 << 20}
+			for i, n := range sizes {
+				a.Send(2, bytes.Repeat([]byte{byte('0' + i)}, n))
+			}
+			for i, n := range sizes {
+				r := b.within(t)
+				for r.frame == "hello" {
+					r = b.within(t)
+				}
+				if r.from != 1 || r.frame != strings.Repeat(string(rune('0'+i)), n) {
+					t.Fatalf("frame %d is of node %d with %d bytes, want %d", i, r.from,
+						len(r.frame), n)
+				}
+			}
+		})
+	}
+}
+
+// A peer that comes back is reached again.
+func TestALinkIsMadeAgain(t *testing.T) {
+	a, b := pair(t, plain)
+	reach(t, a, b, 2)
+	for conn := range a.conns() {
+		conn.Close()
+	}
+	reach(t, a, b, 2)
+}
+
+// conns returns the open connections.
+func (l *Link) conns() map[net.Conn]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[net.Conn]bool{}
+	for c := range l.open {
+		all[c] = true
+	}
+	return all
+}
+
+// A connection that proves to be no voter of the cluster sends nothing.
+func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	a, b := pair(t, func(name string) *Credentials { return ca.of(Identity("c1", name)) })
+	a.Close() // it would dial again, and replace the connection of the test
+	address := b.listener.Addr().String()
+	for _, c := range []struct {
+		what  string
+		own   *Credentials
+		hello string
+		heard bool
+	}{
+		{"node a", ca.of(Identity("c1", "a")), Identity("c1", "a"), true},
+		{"node c, which is no peer", ca.of(Identity("c1", "c")), Identity("c1", "c"), false},
+		{"node c as node a", ca.of(Identity("c1", "c")), Identity("c1", "a"), false},
+		{"an observer", ca.of("a.observer.c1.exchange"), Identity("c1", "a"), false},
+		{"node a of another cluster", ca.of(Identity("c2", "a")), Identity("c1", "a"), false},
+		{"another cluster's name", ca.of(Identity("c1", "a")), Identity("c2", "a"), false},
+		{"another authority", other.of(Identity("c1", "a")), Identity("c1", "a"), false},
+		{"no certificate", nil, Identity("c1", "a"), false},
+	} {
+		config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(),
+			ServerName: Identity("c1", "b")}
+		config.RootCAs.AddCert(ca.cert)
+		if c.own != nil {
+			config.Certificates = []tls.Certificate{c.own.Certificate}
+		}
+		conn, err := tls.Dial("tcp", address, config)
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		send := func(text string) {
+			conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+		}
+		send(hello + c.hello)
+		send(c.what)
+		if c.heard {
+			if r := b.within(t); r.from != 1 || r.frame != c.what {
+				t.Fatalf("%+v", r)
+			}
+		} else {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := conn.Read(make([]byte, 1))
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if err == nil {
+					t.Errorf("%s gets an answer", c.what)
+				}
+			case r := <-b.got:
+				t.Errorf("%s is heard: %+v", c.what, r)
+			}
+		}
+		conn.Close()
+	}
+}
+
+// A node does not send to a server that is not the node it means.
+func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
+	ca := newAuthority(t)
+	a, b := pair(t, func(name string) *Credentials {
+		if name == "b" {
+			return ca.of(Identity("c1", "c"))
+		}
+		return ca.of(Identity("c1", name))
+	})
+	p := a.byID[2]
+	if conn, err := p.dial(); err == nil {
+		conn.Close()
+		t.Fatal("node a takes another node for node b")
+	} else if !strings.Contains(err.Error(), "certificate") {
+		t.Fatal(err)
+	}
+	if len(b.got) > 0 {
+		t.Fatal("a frame has come")
+	}
+}
+
+func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
+	a, b := pair(t, plain)
+	a.Close()
+	conn, err := net.Dial("tcp", b.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	text := hello + Identity("c1", "a")
+	conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	conn.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1))
+	conn.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+}
+
+// A peer that takes nothing does not hold up the sender, and what waits for it is bounded.
+func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
+	a, _ := pair(t, plain)
+	p := &peer{Peer: Peer{ID: 9}, link: a.Link, frames: make(chan []byte, maxQueued)}
+	a.byID[9] = p // and no goroutine that sends
+	for range 2 * maxQueued {
+		a.Send(9, make([]byte, 10))
+	}
+	if len(p.frames) != maxQueued || p.bytes.Load() != 10*maxQueued {
+		t.Fatalf("%d frames of %d bytes wait", len(p.frames), p.bytes.Load())
+	}
+	p.empty()
+	if p.bytes.Load() != 0 {
+		t.Fatalf("%d bytes wait", p.bytes.Load())
+	}
+	large := make([]byte, maxFrame)
+	for range 5 {
+		a.Send(9, large)
+	}
+	if n := p.bytes.Load(); n > maxQueuedBytes || n < maxFrame {
+		t.Fatalf("%d bytes wait", n)
+	}
+	a.Send(9, make([]byte, maxFrame+1))
+	a.Send(8, large)
+}
+
+func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
+	good := Options{Cluster: "c", Name: "a", Address: "127.0.0.1:0", Logger: quiet,
+		Peers: []Peer{{1, "b", "[::1]:7"}}}
+	for what, change := range map[string]func(*Options){
+		"all interfaces": func(o *Options) { o.Address = ":0" },
+		"another host":   func(o *Options) { o.Peers[0].Address = "10.0.0.1:7" },
+		"a name":         func(o *Options) { o.Peers[0].Address = "localhost:7" },
+		"no port":        func(o *Options) { o.Address = "127.0.0.1" },
+		"a capital":      func(o *Options) { o.Name = "A" },
+		"no cluster":     func(o *Options) { o.Cluster = "" },
+		"two labels":     func(o *Options) { o.Peers[0].Name = "b.c" },
+		"a hyphen":       func(o *Options) { o.Name = "a-" },
+	} {
+		o := good
+		o.Peers = slices.Clone(good.Peers)
+		change(&o)
+		if l, err := Open(o); err == nil {
+			l.Close()
+			t.Errorf("%s is not refused", what)
+		}
+	}
+	l, err := Open(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,245 @@
+package machine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// A Kind says what an entry does.
+type Kind uint8
+
+const (
+	Append  Kind = iota + 1
+	Acquire      // makes another owner
+	Check        // confirms the owner
+	Release      // takes the engine from its owner, who gives it back
+	Begin        // makes an empty journal begin at Next
+	Trim         // forgets the journal up to Next
+	Reads        // notes nonces of reads
+	kinds
+)
+
+// An ID names a proposal. No two proposals have the same.
+type ID struct {
+	Node   uint64
+	Boot   uint64 // the start of the node that made the proposal
+	Number uint64 // counts the proposals of a start
+}
+
+// An Entry is what one proposal adds to the log. Which fields count depends on its kind.
+type Entry struct {
+	ID    ID
+	Kind  Kind
+	Token persistence.Token // of all but an Acquire
+
+	// An Append's. Begin and Trim have their sequence in Next.
+	Prev, Next, Digest uint64
+	Batch              []byte
+
+	Floor uint64 // of a Trim: index up to which every node has the log
+
+	// An Acquire's. Unique is also a Release's: the random part of the text in the token's place.
+	Unique string
+	Owner  string
+	Rhythm persistence.Rhythm
+	After  *persistence.Beat // without its owner and rhythm; nil: any
+	Insist bool
+	NowMs  int64 // the proposer's clock, also a Begin's
+
+	Nonces []persistence.Nonce // of Reads
+}
+
+// The form of an entry: version, kind, id, and then the fields of its kind in the order of Entry.
+// Numbers are big-endian. A text has its length before it, as 16 bits. A batch is the rest.
+const (
+	version = 1
+	maxText = 1 << 10 // bytes of a text
+)
+
+func u64(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
+
+func text(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...)
+}
+
+func flag(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// head returns the entry's bytes without its batch, which its digest stands for.
+func (e *Entry) head() []byte {
+	b := make([]byte, 0, 128)
+	b = append(b, version, byte(e.Kind))
+	b = u64(u64(u64(b, e.ID.Node), e.ID.Boot), e.ID.Number)
+	if e.Kind != Acquire {
+		b = text(b, string(e.Token))
+	}
+	switch e.Kind {
+	case Append:
+		b = u64(u64(u64(b, e.Prev), e.Next), e.Digest)
+	case Acquire:
+		b = e.claim(b)
+	case Release:
+		b = text(b, e.Unique)
+	case Begin:
+		b = u64(u64(b, e.Next), uint64(e.NowMs))
+	case Trim:
+		b = u64(u64(b, e.Next), e.Floor)
+	case Reads:
+		b = binary.BigEndian.AppendUint32(b, uint32(len(e.Nonces)))
+		for _, n := range e.Nonces {
+			b = u64(text(b, n.Key), n.Nonce)
+		}
+	}
+	return b
+}
+
+// claim adds the fields of an acquire.
+func (e *Entry) claim(b []byte) []byte {
+	b = text(text(b, e.Unique), e.Owner)
+	b = u64(b, uint64(persistence.Milliseconds(e.Rhythm.Check)))
+	b = u64(b, uint64(persistence.Milliseconds(e.Rhythm.Stale)))
+	b = u64(flag(b, e.Insist), uint64(e.NowMs))
+	b = flag(b, e.After != nil)
+	if e.After != nil {
+		b = text(text(b, string(e.After.Token)), e.After.Count)
+		b = u64(u64(u64(b, e.After.End.Seq), e.After.End.Digest), e.After.Accepted)
+	}
+	return b
+}
+
+// Fits returns ErrInvalid for an entry with a text that is too long to be encoded.
+func (e *Entry) Fits() error {
+	texts := []string{string(e.Token), e.Unique, e.Owner}
+	if e.After != nil {
+		texts = append(texts, string(e.After.Token), e.After.Count)
+	}
+	for _, n := range e.Nonces {
+		texts = append(texts, n.Key)
+	}
+	for _, t := range texts {
+		if len(t) > maxText {
+			return fmt.Errorf("%w: a text of %d bytes: at most %d are possible",
+				persistence.ErrInvalid, len(t), maxText)
+		}
+	}
+	return nil
+}
+
+// Encode returns the entry as bytes.
+func (e *Entry) Encode() []byte { return append(e.head(), e.Batch...) }
+
+// Decode reads an entry. Its batch is part of b. ErrCorrupt: b is no entry of this version.
+func Decode(b []byte) (*Entry, error) {
+	d := reader{b: b}
+	e := &Entry{}
+	if v := d.byte(); !d.failed && v != version {
+		return nil, fmt.Errorf("%w: an entry is of version %d and this program reads version %d; "+
+			"run a newer program", persistence.ErrCorrupt, v, version)
+	}
+	e.Kind = Kind(d.byte())
+	e.ID = ID{d.u64(), d.u64(), d.u64()}
+	if e.Kind != Acquire {
+		e.Token = persistence.Token(d.text())
+	}
+	switch e.Kind {
+	case Append:
+		e.Prev, e.Next, e.Digest = d.u64(), d.u64(), d.u64()
+		e.Batch, d.b = d.b, nil
+		d.failed = d.failed || codec.CheckBatch(e.Prev, e.Next, e.Batch) != nil
+	case Acquire:
+		d.claim(e)
+	case Release:
+		e.Unique = d.text()
+	case Begin:
+		e.Next, e.NowMs = d.u64(), int64(d.u64())
+		d.failed = d.failed || codec.CheckBegin(e.Next) != nil
+	case Trim:
+		e.Next, e.Floor = d.u64(), d.u64()
+	case Reads:
+		d.nonces(e)
+	case Check:
+	default:
+		d.failed = true
+	}
+	if d.failed || len(d.b) > 0 {
+		return nil, fmt.Errorf("%w: an entry of kind %d and %d bytes cannot be read",
+			persistence.ErrCorrupt, e.Kind, len(b))
+	}
+	return e, nil
+}
+
+// A reader takes values from the front of b. Once b is too short all values are zero.
+type reader struct {
+	b      []byte
+	failed bool
+}
+
+func (d *reader) take(n int) []byte {
+	if d.failed || len(d.b) < n {
+		d.failed = true
+		return make([]byte, min(n, 8))
+	}
+	b := d.b[:n]
+	d.b = d.b[n:]
+	return b
+}
+
+func (d *reader) byte() byte { return d.take(1)[0] }
+
+func (d *reader) u64() uint64 { return binary.BigEndian.Uint64(d.take(8)) }
+
+func (d *reader) text() string {
+	n := int(binary.BigEndian.Uint16(d.take(2)))
+	if n > maxText {
+		d.failed = true
+	}
+	if b := d.take(n); !d.failed {
+		return string(b)
+	}
+	return ""
+}
+
+func (d *reader) flag() bool {
+	v := d.byte()
+	d.failed = d.failed || v > 1
+	return v == 1
+}
+
+// ms reads a duration in milliseconds.
+func (d *reader) ms() time.Duration {
+	v := d.u64()
+	d.failed = d.failed || v > maxMs
+	return time.Duration(v) * time.Millisecond
+}
+
+const maxMs = 1 << 40
+
+func (d *reader) claim(e *Entry) {
+	e.Unique, e.Owner = d.text(), d.text()
+	e.Rhythm.Check, e.Rhythm.Stale = d.ms(), d.ms()
+	e.Insist, e.NowMs = d.flag(), int64(d.u64())
+	if d.flag() {
+		e.After = &persistence.Beat{Token: persistence.Token(d.text()), Count: d.text()}
+		e.After.End = persistence.Mark{Seq: d.u64(), Digest: d.u64()}
+		e.After.Accepted = d.u64()
+	}
+	d.failed = d.failed || !codec.IsUnique(e.Unique)
+}
+
+func (d *reader) nonces(e *Entry) {
+	n := int(binary.BigEndian.Uint32(d.take(4)))
+	if n > persistence.MaxRows {
+		d.failed = true
+	}
+	for i := 0; i < n && !d.failed; i++ {
+		e.Nonces = append(e.Nonces, persistence.Nonce{Key: d.text(), Nonce: d.u64()})
+	}
+}

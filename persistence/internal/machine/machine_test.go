@@ -1,0 +1,366 @@
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"exchange/persistence"
+)
+
+// unique is the random part of the nth claim.
+func unique(n int) string { return fmt.Sprintf("%032x", n) }
+
+func claim(n int) *Entry {
+	return &Entry{Kind: Acquire, Unique: unique(n), Owner: fmt.Sprint("owner ", n)}
+}
+
+func token(epoch, n int) persistence.Token {
+	return persistence.Token(fmt.Sprintf("%d:%s", epoch, unique(n)))
+}
+
+func batch(tok persistence.Token, prev, next, digest uint64) *Entry {
+	return &Entry{Kind: Append, Token: tok, Prev: prev, Next: next, Digest: digest,
+		Batch: []byte{1}}
+}
+
+// Each line is applied to one state, one after the other.
+func TestWhatAnEntryDoes(t *testing.T) {
+	first, second := token(1, 1), token(2, 2)
+	seen := persistence.Beat{Token: first, Count: "1", End: persistence.Mark{Seq: 5, Digest: 55}}
+	stale, future := seen, seen
+	stale.Count = ""
+	future.End = persistence.Mark{Seq: 6, Digest: 66}
+	after := func(n int, b persistence.Beat, insist bool) *Entry {
+		e := claim(n)
+		e.After, e.Insist, e.NowMs = &b, insist, 1000
+		return e
+	}
+	s := &State{}
+	for _, c := range []struct {
+		what string
+		e    *Entry
+		want Outcome
+		seq  uint64
+	}{
+		{"nothing without an owner", batch("", 0, 1, 11), Fenced, 0},
+		{"a claim", claim(1), Done, 0},
+		{"an append", batch(first, 0, 2, 22), Done, 2},
+		{"the same again", batch(first, 0, 2, 22), Already, 2},
+		{"other bytes there", batch(first, 0, 2, 23), Gap, 2},
+		{"one that does not follow on", batch(first, 3, 4, 44), Gap, 2},
+		{"one without the token", batch("1:x", 2, 3, 33), Fenced, 2},
+		{"one that follows on", batch(first, 2, 5, 55), Done, 5},
+		{"a delayed copy", batch(first, 0, 2, 22), Gap, 5},
+		{"a check", &Entry{Kind: Check, Token: first}, Done, 5},
+		{"a check of another", &Entry{Kind: Check, Token: second}, Fenced, 5},
+		{"a begin in a journal", &Entry{Kind: Begin, Token: first, Next: 9}, notEmpty, 5},
+		{"a begin where it ends", &Entry{Kind: Begin, Token: first, Next: 5}, notEmpty, 5},
+		{"a claim of one that missed a beat", after(2, stale, false), held, 5},
+		{"a claim of one that has seen more", after(2, future, false), short, 5},
+		{"a claim in time", after(2, seen, false), Done, 5},
+		{"a second one", after(3, seen, false), held, 5},
+		{"a second one that insists", after(3, seen, true), held, 5},
+		{"the first owner", batch(first, 5, 6, 66), Fenced, 5},
+		{"the first owner's own", batch(first, 2, 5, 55), Fenced, 5},
+		{"the second owner", batch(second, 5, 6, 66), Done, 6},
+		{"a trim", &Entry{Kind: Trim, Token: second, Next: 100, Floor: 7}, Done, 6},
+		{"a lower trim", &Entry{Kind: Trim, Token: second, Next: 3, Floor: 2}, Done, 6},
+		{"a trim of the first owner", &Entry{Kind: Trim, Token: first, Next: 6}, Fenced, 6},
+		{"the engine is given back", &Entry{Kind: Release, Token: second, Unique: unique(9)}, Done,
+			6},
+		{"again", &Entry{Kind: Release, Token: second, Unique: unique(9)}, Fenced, 6},
+		{"an append after that", batch(second, 6, 7, 77), Fenced, 6},
+		{"an append under what stands there", batch(persistence.Released(unique(9)), 6, 7, 77),
+			Fenced, 6},
+	} {
+		if got := s.Apply(c.e); got.Outcome != c.want || got.Seq != c.seq {
+			t.Errorf("%s: outcome %d at %d, want %d at %d", c.what, got.Outcome, got.Seq, c.want,
+				c.seq)
+		}
+	}
+	if s.Trimmed() != 6 || s.Floor() != 7 || s.Epoch() != 2 || s.Beat().Held() {
+		t.Errorf("trimmed %d, floor %d, epoch %d, %+v", s.Trimmed(), s.Floor(), s.Epoch(), s.Beat())
+	}
+}
+
+func TestAnInsistingClaimAcceptsWhatIsLost(t *testing.T) {
+	s := &State{}
+	s.Apply(claim(1))
+	lost := s.Beat()
+	lost.End = persistence.Mark{Seq: 9}
+	e := claim(2)
+	e.After, e.Insist, e.NowMs = &lost, true, 1000
+	a := s.Apply(e)
+	if a.Outcome != Done || a.Token != token(2, 2) || s.Beat().Accepted != 1000 {
+		t.Fatalf("%+v, accepted %d", a, s.Beat().Accepted)
+	}
+	e.After.Token = a.Token
+	s.Apply(e)
+	if s.Beat().Accepted != 1001 {
+		t.Fatalf("within a millisecond %d is accepted", s.Beat().Accepted)
+	}
+}
+
+func TestAJournalBeginsOnce(t *testing.T) {
+	s := &State{}
+	tok := s.Apply(claim(1)).Token
+	begin := func(seq uint64) Outcome {
+		return s.Apply(&Entry{Kind: Begin, Token: tok, Next: seq, NowMs: 5}).Outcome
+	}
+	for i, c := range []struct {
+		seq  uint64
+		want Outcome
+	}{{0, Done}, {7, Done}, {7, Done}, {8, notEmpty}, {0, notEmpty}} {
+		if got := begin(c.seq); got != c.want {
+			t.Errorf("begin %d, at %d: outcome %d, want %d", i, c.seq, got, c.want)
+		}
+	}
+	if a := s.Apply(batch(tok, 7, 8, 88)); a.Outcome != Done {
+		t.Fatalf("%+v", a)
+	}
+	if got := begin(8); got != notEmpty {
+		t.Errorf("a journal with a batch begins: %d", got)
+	}
+}
+
+func TestNoncesOfReadsOnlyGrow(t *testing.T) {
+	s := &State{}
+	tok := s.Apply(claim(1)).Token
+	s.Apply(&Entry{Kind: Reads, Token: tok,
+		Nonces: []persistence.Nonce{{Key: "a", Nonce: 5}, {Key: "b", Nonce: 1}}})
+	s.Apply(&Entry{Kind: Reads, Token: tok, Nonces: []persistence.Nonce{{Key: "a", Nonce: 3}}})
+	s.Apply(&Entry{Kind: Reads, Token: "1:x", Nonces: []persistence.Nonce{{Key: "b", Nonce: 9}}})
+	got := map[string]uint64{}
+	s.Reads(func(key string, nonce uint64) { got[key] = nonce })
+	if want := map[string]uint64{"a": 5, "b": 1}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A model is what owners and appends do, in the obvious way.
+type model struct {
+	owners  []persistence.Token // the last one owns the engine; "" after it was given back
+	batches []Entry
+}
+
+func (m *model) owner() persistence.Token {
+	if len(m.owners) == 0 {
+		return ""
+	}
+	return m.owners[len(m.owners)-1]
+}
+
+func (m *model) end() uint64 {
+	if len(m.batches) == 0 {
+		return 0
+	}
+	return m.batches[len(m.batches)-1].Next
+}
+
+func (m *model) apply(e *Entry) Outcome {
+	switch {
+	case e.Kind == Acquire:
+		m.owners = append(m.owners, token(len(m.owners)+1, int(e.Unique[31]-'0')))
+		return Done
+	case m.owner() == "" || e.Token != m.owner(): // also once it is a text of Released
+		return Fenced
+	case e.Kind == Release:
+		// epochs go on; none of the alphabet's tokens is this text
+		m.owners[len(m.owners)-1] = persistence.Released(e.Unique)
+		return Done
+	}
+	if n := len(m.batches); n > 0 && m.batches[n-1].Next == e.Next &&
+		m.batches[n-1].Digest == e.Digest {
+		return Already
+	}
+	if m.end() != e.Prev {
+		return Gap
+	}
+	m.batches = append(m.batches, *e)
+	return Done
+}
+
+// Every sequence of six entries of an alphabet does what the model says.
+func TestAllShortLogsDoWhatTheModelSays(t *testing.T) {
+	alphabet := []*Entry{
+		claim(1), claim(2), {Kind: Release, Token: token(1, 1), Unique: unique(7)},
+		batch(token(1, 1), 0, 1, 11), batch(token(1, 1), 1, 2, 22), batch(token(2, 2), 1, 2, 23),
+		batch(token(2, 1), 0, 1, 12),
+	}
+	const length = 6
+	logs := 0
+	var walk func(s *State, m model, depth int)
+	walk = func(s *State, m model, depth int) {
+		if depth == length {
+			logs++
+			return
+		}
+		for i, e := range alphabet {
+			next, want := s.Clone(), model{append([]persistence.Token(nil), m.owners...),
+				append([]Entry(nil), m.batches...)}
+			if got, want := next.Apply(e).Outcome, want.apply(e); got != want {
+				t.Fatalf("entry %d at depth %d: outcome %d, want %d", i, depth, got, want)
+			}
+			if next.Beat().End.Seq != want.end() {
+				t.Fatalf("entry %d at depth %d: it ends at %d, want %d", i, depth,
+					next.Beat().End.Seq, want.end())
+			}
+			walk(next, want, depth+1)
+		}
+	}
+	walk(&State{}, model{}, 0)
+	t.Logf("%d logs", logs)
+}
+
+// anEntry draws an entry that often fits.
+func anEntry(t *rapid.T, s *State) *Entry {
+	tok := s.Beat().Token
+	if rapid.IntRange(0, 5).Draw(t, "of another") == 0 {
+		tok = token(rapid.IntRange(0, 4).Draw(t, "epoch"), 1)
+	}
+	end := s.Beat().End.Seq
+	near := func(what string) uint64 {
+		return max(end+uint64(rapid.IntRange(0, 4).Draw(t, what)), 2) - 2
+	}
+	e := &Entry{Kind: Kind(rapid.IntRange(1, int(kinds)-1).Draw(t, "kind")), Token: tok,
+		ID: ID{Node: 1, Boot: 2, Number: rapid.Uint64().Draw(t, "number")}}
+	switch e.Kind {
+	case Append:
+		e.Prev = end
+		if rapid.IntRange(0, 3).Draw(t, "elsewhere") == 0 {
+			e.Prev = near("prev")
+		}
+		e.Next = e.Prev + uint64(rapid.IntRange(1, 2).Draw(t, "records"))
+		e.Batch = rapid.SliceOfN(rapid.Byte(), 1, 3).Draw(t, "batch")
+		e.Digest = uint64(e.Batch[0]) % 3
+	case Acquire:
+		e.Token, e.Unique, e.Owner = "", unique(rapid.IntRange(1, 5).Draw(t, "claim")), "an owner"
+		e.Rhythm = persistence.Rhythm{Check: time.Second, Stale: 3 * time.Second}
+		e.Insist, e.NowMs = rapid.Bool().Draw(t, "insists"), int64(near("now"))
+		if rapid.Bool().Draw(t, "names a beat") {
+			b := s.Beat()
+			e.After = &persistence.Beat{Token: b.Token, Count: b.Count, Accepted: b.Accepted,
+				End: persistence.Mark{Seq: near("end"), Digest: b.End.Digest}}
+		}
+	case Release:
+		e.Unique = unique(8)
+	case Begin:
+		e.Next, e.NowMs = near("begin"), 7
+	case Trim:
+		e.Next, e.Floor = near("trim"), near("floor")
+	case Reads:
+		e.Nonces = []persistence.Nonce{{Key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"),
+			Nonce: near("nonce")}}
+	}
+	return e
+}
+
+// A log gives the same answers however often it is applied, from its beginning or from the state
+// behind any of its entries, also when the state was stored. What was refused stays refused.
+func TestALogThatIsAppliedAgainGivesTheSameAnswers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &State{}
+		var log [][]byte
+		var answers []Answer
+		var states [][]byte
+		for range rapid.IntRange(1, 60).Draw(t, "entries") {
+			states = append(states, s.Encode())
+			e := anEntry(t, s)
+			b := e.Encode()
+			got, err := Decode(b)
+			if err != nil || !reflect.DeepEqual(got, e) {
+				t.Fatalf("%+v is read as %+v: %v", e, got, err)
+			}
+			log, answers = append(log, b), append(answers, s.Apply(e))
+		}
+		states = append(states, s.Encode())
+		from := rapid.IntRange(0, len(log)).Draw(t, "from")
+		again, err := DecodeState(states[from])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := from; i < len(log); i++ {
+			e, err := Decode(log[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := again.Apply(e); a != answers[i] {
+				t.Fatalf("entry %d is answered %+v, and was %+v", i, a, answers[i])
+			}
+			if !bytes.Equal(again.Encode(), states[i+1]) {
+				t.Fatalf("behind entry %d the state is another", i)
+			}
+		}
+		if again.Chain() != s.Chain() {
+			t.Fatal("the chains differ")
+		}
+	})
+}
+
+// Each outcome is the error that every store returns for it.
+func TestAnOutcomeIsAStoresError(t *testing.T) {
+	for _, c := range []struct {
+		outcome Outcome
+		want    error
+	}{{Done, nil}, {Already, nil}, {Fenced, persistence.ErrFenced}, {Gap, persistence.ErrGap},
+		{held, persistence.ErrHeld}, {short, persistence.ErrCorrupt},
+		{notEmpty, persistence.ErrInvalid}} {
+		err := Answer{Outcome: c.outcome, owner: "an owner"}.Err(
+			&Entry{After: &persistence.Beat{}})
+		if !errors.Is(err, c.want) {
+			t.Errorf("outcome %d is %v", c.outcome, err)
+		}
+	}
+	if err := (Answer{}).Err(nil); err == nil || persistence.Definite(err) {
+		t.Errorf("no outcome is %v", err)
+	}
+}
+
+func TestATextThatIsTooLongIsRefused(t *testing.T) {
+	long := strings.Repeat("x", maxText+1)
+	for _, e := range []*Entry{{Token: persistence.Token(long)}, {Owner: long}, {Unique: long},
+		{After: &persistence.Beat{Count: long}}, {Nonces: []persistence.Nonce{{Key: long}}}} {
+		if err := e.Fits(); !errors.Is(err, persistence.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// FuzzDecode: what is read as an entry is written as the same bytes, and can be applied.
+func FuzzDecode(f *testing.F) {
+	tok := token(1, 1)
+	after := claim(2)
+	after.After, after.Insist = &persistence.Beat{Token: tok, Count: "3"}, true
+	for _, e := range []*Entry{claim(1), after, batch(tok, 0, 1, 2), {Kind: Check, Token: tok},
+		{Kind: Release, Token: tok, Unique: unique(3)}, {Kind: Begin, Token: tok, Next: 5},
+		{Kind: Trim, Token: tok, Next: 5, Floor: 6},
+		{Kind: Reads, Token: tok, Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}} {
+		f.Add(e.Encode())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := Decode(b)
+		if err != nil {
+			if !errors.Is(err, persistence.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !bytes.Equal(e.Encode(), b) {
+			t.Fatalf("%x is read as %+v", b, e)
+		}
+		s := &State{}
+		s.Apply(claim(1))
+		s.Apply(e)
+		again, err := DecodeState(s.Encode())
+		if err != nil || again.Chain() != s.Chain() {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"exchange/persistence"
+)
+
+// A State is what the entries up to one index of the log have made. The zero State is that of an
+// empty log. One goroutine at a time uses it.
+type State struct {
+	epoch    uint32
+	token    persistence.Token
+	owner    string
+	rhythm   persistence.Rhythm
+	beats    uint64 // confirmations of the owner
+	accepted uint64 // persistence.Beat.Accepted
+	last     uint64 // where the journal ends
+	digest   uint64 // of its last batch; 0: it has begun there
+	trimmed  uint64 // up to where the journal is forgotten
+	floor    uint64 // index up to which every node has the log, as far as a trim has said
+	reads    map[string]uint64
+	chain    uint64
+}
+
+// Beat returns the engine's beat.
+func (s *State) Beat() persistence.Beat {
+	b := persistence.Beat{Token: s.token, Owner: s.owner, Rhythm: s.rhythm, Accepted: s.accepted,
+		End: persistence.Mark{Seq: s.last, Digest: s.digest}}
+	if s.beats > 0 {
+		b.Count = strconv.FormatUint(s.beats, 10)
+	}
+	return b
+}
+
+// Epoch returns the number of the newest owner.
+func (s *State) Epoch() uint32 { return s.epoch }
+
+// Trimmed returns the sequence up to which the journal is forgotten.
+func (s *State) Trimmed() uint64 { return s.trimmed }
+
+// Floor returns an index up to which every node has the log.
+func (s *State) Floor() uint64 { return s.floor }
+
+// Reads calls fn for each key's highest nonce of a read.
+func (s *State) Reads(fn func(key string, nonce uint64)) {
+	for key, nonce := range s.reads {
+		fn(key, nonce)
+	}
+}
+
+// Chain is a digest of all entries that were applied, and of their outcomes.
+func (s *State) Chain() uint64 { return s.chain }
+
+// Clone returns a copy that shares nothing with s.
+func (s *State) Clone() *State {
+	c := *s
+	c.reads = maps.Clone(s.reads)
+	return &c
+}
+
+// Apply applies one entry. The caller applies all entries of the log, each once, in their order.
+func (s *State) Apply(e *Entry) Answer {
+	a := s.apply(e)
+	a.owner, a.Seq = s.owner, s.last
+	var h xxhash.Digest
+	h.Reset()
+	h.Write(append(u64(nil, s.chain), byte(a.Outcome)))
+	h.Write(e.head())
+	s.chain = h.Sum64()
+	return a
+}
+
+func (s *State) apply(e *Entry) Answer {
+	if e.Kind == Acquire {
+		return s.acquire(e)
+	}
+	if e.Token != s.token || !s.Beat().Held() {
+		return Answer{Outcome: Fenced}
+	}
+	switch e.Kind {
+	case Append:
+		return s.append(e)
+	case Check:
+		s.beats++
+	case Release:
+		s.token = persistence.Released(e.Unique)
+	case Begin:
+		if s.digest != 0 || s.last != 0 && s.last != e.Next {
+			return Answer{Outcome: notEmpty}
+		}
+		s.last, s.accepted = e.Next, s.nextAccepted(e)
+	case Trim:
+		s.trimmed = max(s.trimmed, min(e.Next, s.last))
+		s.floor = max(s.floor, e.Floor)
+	case Reads:
+		if s.reads == nil {
+			s.reads = map[string]uint64{}
+		}
+		for _, n := range e.Nonces {
+			s.reads[n.Key] = max(s.reads[n.Key], n.Nonce)
+		}
+	}
+	return Answer{Outcome: Done}
+}
+
+func (s *State) append(e *Entry) Answer {
+	switch {
+	case s.last == e.Next && s.digest == e.Digest:
+		return Answer{Outcome: Already}
+	case s.last != e.Prev:
+		return Answer{Outcome: Gap}
+	}
+	s.last, s.digest = e.Next, e.Digest
+	return Answer{Outcome: Done}
+}
+
+func (s *State) acquire(e *Entry) Answer {
+	if now := s.Beat(); e.After != nil {
+		switch {
+		case e.After.Token != now.Token, !e.Insist && e.After.Count != now.Count:
+			return Answer{Outcome: held}
+		case !e.Insist && now.Lacks(e.After.End, e.After.Accepted):
+			return Answer{Outcome: short, end: now.End}
+		}
+	}
+	s.epoch++
+	s.token = persistence.Token(fmt.Sprintf("%d:%s", s.epoch, e.Unique))
+	s.owner, s.rhythm, s.beats = e.Owner, e.Rhythm, 0
+	if e.Insist {
+		s.accepted = s.nextAccepted(e)
+	}
+	return Answer{Outcome: Done, Token: s.token}
+}
+
+func (s *State) nextAccepted(e *Entry) uint64 {
+	return persistence.NextAccepted(s.accepted, time.UnixMilli(e.NowMs))
+}

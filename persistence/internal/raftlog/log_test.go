@@ -1,0 +1,463 @@
+package raftlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/head"
+)
+
+var identity = Identity{Cluster: "c", Node: 2,
+	Members: []Member{{1, "a"}, {2, "b"}, {3, "c"}}}
+
+// A world is a log, and the entries that it should have.
+type world struct {
+	*testing.T
+	files vfs.FS
+	log   *Log
+	model []*pb.Entry // model[i] has index i+1
+	begin uint64
+	rng   *rand.Rand
+}
+
+func formed(t *testing.T, files vfs.FS) *world {
+	t.Helper()
+	w := &world{T: t, files: files, rng: rand.New(rand.NewPCG(1, 9))}
+	w.must(Form(files, "n", identity))
+	w.open()
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) try() (*Log, []byte, error) {
+	return Open("n", Options{FS: w.files, Nonce: "x", AtNeed: true, Fatal: func(error) {}})
+}
+
+func (w *world) open() {
+	w.Helper()
+	log, _, err := w.try()
+	w.must(err)
+	w.log = log
+}
+
+// refused wants the folder not to be opened.
+func (w *world) refused(what string, want error) {
+	w.Helper()
+	if log, _, err := w.try(); err == nil {
+		log.Close()
+		w.Errorf("%s: it is opened", what)
+	} else if !errors.Is(err, want) {
+		w.Errorf("%s: %v", what, err)
+	}
+}
+
+func entry(index, term uint64, size int) *pb.Entry {
+	data := bytes.Repeat([]byte{byte(index), byte(term)}, size/2+1)[:size]
+	return &pb.Entry{Type: pb.EntryNormal.Enum(), Index: &index, Term: &term, Data: data}
+}
+
+// append adds n entries behind an index.
+func (w *world) append(after, term uint64, n int) {
+	w.Helper()
+	w.must(w.tryAppend(after, term, n))
+}
+
+func (w *world) tryAppend(after, term uint64, n int) error {
+	var entries []*pb.Entry
+	for i := range n {
+		entries = append(entries, entry(after+1+uint64(i), term, w.rng.IntN(300)))
+	}
+	if hard, _, _ := w.log.InitialState(); hard.GetTerm() < term {
+		w.must(w.log.Vote(term, 1))
+	}
+	if err := w.log.Append(entries, w.begin); err != nil {
+		return err
+	}
+	w.model = append(w.model[:after], entries...)
+	return nil
+}
+
+func same(a, b *pb.Entry) bool {
+	return a.GetIndex() == b.GetIndex() && a.GetTerm() == b.GetTerm() &&
+		bytes.Equal(a.GetData(), b.GetData())
+}
+
+// check compares the log with the model, in all ways that it can be read.
+func (w *world) check() {
+	w.Helper()
+	first, _ := w.log.FirstIndex()
+	last, _ := w.log.LastIndex()
+	if first != w.begin+1 || last != uint64(len(w.model)) {
+		w.Fatalf("the log has %d to %d, want %d to %d", first, last, w.begin+1, len(w.model))
+	}
+	at := w.begin
+	w.must(w.log.Read(w.begin, last, func(e *pb.Entry) error {
+		if !same(e, w.model[at]) {
+			w.Fatalf("entry %d is read as %v", at+1, e)
+		}
+		at++
+		return nil
+	}))
+	if at != last {
+		w.Fatalf("it is read up to %d, want %d", at, last)
+	}
+	for lo := first; lo <= last; {
+		most := uint64(w.rng.IntN(2000))
+		entries, err := w.log.Entries(lo, last+1, most)
+		w.must(err)
+		for _, e := range entries {
+			if term, err := w.log.Term(lo); err != nil || term != e.GetTerm() ||
+				!same(e, w.model[lo-1]) {
+				w.Fatalf("entry %d is %v, its term %d: %v", lo, e, term, err)
+			}
+			lo++
+		}
+	}
+}
+
+// crash opens what is left when the power fails.
+func (w *world) crash(crashable *vfs.MemFS) *vfs.MemFS {
+	w.Helper()
+	left := crashable.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(101),
+		RNG: w.rng})
+	w.files = left
+	w.open()
+	return left
+}
+
+// Entries are appended, replaced by those of later terms, and forgotten, and the folder is opened
+// again at any time.
+func TestALogHasWhatWasAppendedLast(t *testing.T) {
+	w := formed(t, vfs.NewMem())
+	w.check()
+	term := uint64(1)
+	for range 400 {
+		last := uint64(len(w.model))
+		switch w.rng.IntN(8) {
+		case 0:
+			term++
+			w.append(w.begin+w.rng.Uint64N(last-w.begin+1), term, 1+w.rng.IntN(4))
+		case 1:
+			w.must(w.log.Close())
+			w.open()
+			w.check()
+		case 2:
+			if last > w.begin {
+				w.begin += w.rng.Uint64N(last-w.begin) / 4
+				w.must(w.log.Truncate(w.begin, []byte("the machine")))
+				w.check()
+			}
+		default:
+			w.append(last, term, 1+w.rng.IntN(6))
+		}
+	}
+	w.check()
+	if _, err := w.log.Entries(w.begin, w.begin+1, 1); w.begin == 0 ||
+		!errors.Is(err, raft.ErrCompacted) {
+		t.Error(w.begin, err)
+	}
+	if _, err := w.log.Term(math.MaxUint64); !errors.Is(err, raft.ErrUnavailable) {
+		t.Error(err)
+	}
+	w.must(w.log.Close())
+	log, machine, err := w.try()
+	w.must(err)
+	if string(machine) != "the machine" {
+		t.Errorf("the machine is %q", machine)
+	}
+	w.must(log.Close())
+}
+
+// What a peer that is far behind needs is read from the disk.
+func TestOldEntriesAreReadFromTheDisk(t *testing.T) {
+	w := formed(t, vfs.NewMem())
+	for range 6 {
+		w.append(uint64(len(w.model)), 1, 50)
+	}
+	w.log.tail, w.log.bytes = nil, 0 // as after many more
+	w.check()
+	w.append(200, 2, 3) // and of those a part is replaced
+	w.check()
+	w.append(203, 2, 3)
+	w.check()
+}
+
+// After an append, and only then, the entries are there whatever happens. A torn one is a whole
+// record or nothing.
+func TestAPowerCutLosesNoEntryThatWasAppended(t *testing.T) {
+	failed := errors.New("the power has failed")
+	for seed := range uint64(200) {
+		crashable := vfs.NewCrashableMem()
+		left := -1
+		w := formed(t, errorfs.Wrap(crashable, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsRead || left < 0 {
+				return nil
+			}
+			if left == 0 {
+				return failed
+			}
+			left--
+			return nil
+		})))
+		w.rng = rand.New(rand.NewPCG(seed, 1))
+		for i := range 10 + w.rng.IntN(20) {
+			w.append(uint64(len(w.model)), 1+uint64(i/5), 1+w.rng.IntN(5))
+		}
+		last := uint64(len(w.model))
+		term := uint64(20)
+		w.must(w.log.Vote(term, 3))
+		from := w.rng.Uint64N(last + 1)
+		left = w.rng.IntN(12)
+		err := w.tryAppend(from, term, 1+w.rng.IntN(3))
+		if err != nil && !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+		w.crash(crashable)
+		now, _ := w.log.LastIndex()
+		switch {
+		case err == nil:
+		case now < from: // what is not replaced stays
+			t.Fatalf("seed %d: the log ends at %d, and was to be replaced from %d on", seed, now,
+				from+1)
+		default: // of the rest a part, or what was to come
+			var got []*pb.Entry
+			w.must(w.log.Read(0, now, func(e *pb.Entry) error {
+				got = append(got, entry(e.GetIndex(), e.GetTerm(), len(e.GetData())))
+				return nil
+			}))
+			for _, e := range got[from:] {
+				if e.GetTerm() < term && !same(e, w.model[e.GetIndex()-1]) {
+					t.Fatalf("seed %d: entry %d was never appended", seed, e.GetIndex())
+				}
+			}
+			w.model = append(w.model[:from], got[from:]...)
+		}
+		if hard, _, _ := w.log.InitialState(); hard.GetTerm() != term || hard.GetVote() != 3 {
+			t.Fatalf("seed %d: the vote is %v", seed, hard)
+		}
+		w.check()
+		w.append(now, term, 2)
+		w.check()
+	}
+}
+
+// A log that ends below what a leader relies on is not opened.
+func TestALogThatHasLostItsEndIsRefused(t *testing.T) {
+	w := formed(t, vfs.NewMem())
+	for range 5 {
+		w.append(uint64(len(w.model)), 3, 1)
+	}
+	w.must(w.log.Close())
+	good := w.files
+	names, err := good.List("n/log")
+	w.must(err)
+	for what, change := range map[string]func(fs vfs.FS){
+		"the log is gone":         func(fs vfs.FS) { w.must(fs.RemoveAll("n/log")) },
+		"HEAD is gone":            func(fs vfs.FS) { w.must(fs.Remove("n/HEAD")) },
+		"a byte of HEAD":          func(fs vfs.FS) { flip(t, fs, "n/HEAD", 12) },
+		"the last entry":          func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], -1) },
+		"an entry in the midst":   func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], 4096+20) },
+		"HEAD says another term":  func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 5, Digest: 4}) },
+		"HEAD says another index": func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 6, Digest: 3}) },
+	} {
+		w.files = clone(t, good)
+		change(w.files)
+		w.refused(what, persistence.ErrCorrupt)
+	}
+	w.files = clone(t, good)
+	w.must(w.files.RemoveAll("n"))
+	w.refused("an empty disk", ErrNotFormed)
+	w.files = clone(t, good)
+	w.open()
+	w.check()
+	if err := Form(w.files, "n", identity); !errors.Is(err, persistence.ErrInvalid) {
+		t.Errorf("a folder is formed twice: %v", err)
+	}
+}
+
+func mark(t *testing.T, fs vfs.FS, m head.Mark) {
+	t.Helper()
+	h, err := head.OpenOld(fs, "n/HEAD")
+	if err == nil {
+		err = errors.Join(h.Reset(0), h.Advance(m), h.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip changes a bit; -1 is in the last byte that is not 0.
+func flip(t *testing.T, fs vfs.FS, name string, at int) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at < 0 {
+		at = len(bytes.TrimRight(b, "\x00")) - 1
+	}
+	if _, err := f.WriteAt([]byte{b[at] ^ 1}, int64(at)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clone(t *testing.T, fs vfs.FS) vfs.FS {
+	t.Helper()
+	to := vfs.NewMem()
+	if ok, err := vfs.Clone(fs, to, "n", "n"); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return to
+}
+
+// No damaged byte of STATE takes back a term, a vote or a start.
+func TestNoDamageTakesBackAVote(t *testing.T) {
+	w := formed(t, vfs.NewMem())
+	for term := range uint64(5) {
+		w.must(w.log.Vote(term+1, 1+term%3))
+	}
+	w.must(w.log.See(3, Start{Boot: 7, Nonce: "of c"}))
+	boot := w.log.Own().Boot
+	w.must(w.log.Close())
+	good := w.files
+	for at := 0; at < 2*copyBytes; at += 7 {
+		w.files = clone(t, good)
+		flip(t, w.files, "n/STATE", at)
+		w.open()
+		hard, voters, err := w.log.InitialState()
+		w.must(err)
+		if hard.GetTerm() != 5 || hard.GetVote() != 2 || w.log.Own().Boot != boot+1 ||
+			w.log.Seen(3) != (Start{Boot: 7, Nonce: "of c"}) ||
+			fmt.Sprint(voters.GetVoters()) != "[1 2 3]" {
+			t.Fatalf("byte %d: %v, %v, %+v", at, hard, voters, w.log.Own())
+		}
+		w.must(w.log.Close())
+	}
+	w.files = clone(t, good)
+	flip(t, w.files, "n/STATE", 20)
+	flip(t, w.files, "n/STATE", copyBytes+20)
+	w.refused("both copies", persistence.ErrCorrupt)
+}
+
+// A power cut in the midst of a vote leaves it or the one before, and none before that.
+func TestAPowerCutTakesBackNoVote(t *testing.T) {
+	failed := errors.New("the power has failed")
+	before, after := 0, 0
+	for seed := range uint64(200) {
+		crashable := vfs.NewCrashableMem()
+		left := -1
+		w := formed(t, errorfs.Wrap(crashable, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsRead || left < 0 {
+				return nil
+			}
+			if left == 0 {
+				return failed
+			}
+			left--
+			return nil
+		})))
+		w.rng = rand.New(rand.NewPCG(seed, 2))
+		w.must(w.log.Vote(8, 1))
+		left = w.rng.IntN(6)
+		err := w.log.Vote(9, 3)
+		left = -1
+		w.crash(crashable)
+		hard, _, _ := w.log.InitialState()
+		switch {
+		case hard.GetTerm() == 9 && hard.GetVote() == 3:
+			after++
+		case err != nil && hard.GetTerm() == 8 && hard.GetVote() == 1:
+			before++
+		default:
+			t.Fatalf("seed %d: the vote is %v: %v", seed, hard, err)
+		}
+	}
+	if before < 20 || after < 20 {
+		t.Errorf("before %d, after %d", before, after)
+	}
+}
+
+// A checkpoint that is damaged, or not there, is no reason to begin anew.
+func TestALogWithoutItsCheckpointIsRefused(t *testing.T) {
+	w := formed(t, vfs.NewMem())
+	for range 200 { // so that a file goes with what is forgotten
+		w.append(uint64(len(w.model)), 1, 10)
+	}
+	w.begin = 1500
+	w.must(w.log.Truncate(w.begin, []byte("the machine")))
+	w.check()
+	w.must(w.log.Close())
+	good := w.files
+	w.files = clone(t, good)
+	flip(t, w.files, "n/CHECKPOINT", 40)
+	w.refused("a damaged checkpoint", persistence.ErrCorrupt)
+	w.files = clone(t, good)
+	w.must(w.files.Remove("n/CHECKPOINT"))
+	w.refused("no checkpoint", persistence.ErrCorrupt)
+	w.files = clone(t, good)
+	w.open()
+	w.check()
+	w.must(w.log.Truncate(w.begin-1, nil)) // it does not go back
+	w.check()
+}
+
+func TestAnIdentityThatCannotBeIsRefused(t *testing.T) {
+	for what, change := range map[string]func(*Identity){
+		"no cluster":         func(d *Identity) { d.Cluster = "" },
+		"not one of them":    func(d *Identity) { d.Node = 9 },
+		"no name":            func(d *Identity) { d.Members[0].Name = "" },
+		"a long name":        func(d *Identity) { d.Members[0].Name = strings.Repeat("x", 65) },
+		"node 0":             func(d *Identity) { d.Members[0].ID = 0 },
+		"one id twice":       func(d *Identity) { d.Members[0].ID = 2 },
+		"too many":           func(d *Identity) { d.Members = make([]Member, maxMembers+1) },
+		"a cluster too long": func(d *Identity) { d.Cluster = strings.Repeat("x", 65) },
+	} {
+		d := identity
+		d.Members = append([]Member(nil), identity.Members...)
+		change(&d)
+		if err := Form(vfs.NewMem(), "n", d); !errors.Is(err, persistence.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// FuzzRecord: what is read as a record of entries is written as the same bytes.
+func FuzzRecord(f *testing.F) {
+	f.Add(encode([]*pb.Entry{entry(1, 2, 3), entry(2, 2, 0), entry(3, 4, 50)}, 1), uint8(3))
+	f.Add(encode(nil, 7), uint8(0))
+	f.Fuzz(func(t *testing.T, b []byte, n uint8) {
+		entries, commit, err := decode(10, 10+uint64(n), b)
+		if err != nil {
+			if !errors.Is(err, persistence.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !bytes.Equal(encode(entries, commit), b) {
+			t.Fatalf("%x is read as %v", b, entries)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package raftlog
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/head"
+)
+
+// A Member is one voter.
+type Member struct {
+	ID   uint64 `json:"id"`
+	Name string `json:"name"`
+}
+
+// An Identity says which node of which cluster a folder belongs to. It never changes.
+type Identity struct {
+	Cluster string   `json:"cluster"` // random, the same on all nodes
+	Node    uint64   `json:"node"`    // its id
+	Members []Member `json:"members"` // all of them, by id
+}
+
+// A Start names one start of a node.
+type Start struct {
+	Boot  uint64 `json:"boot"`  // counts them, from 1
+	Nonce string `json:"nonce"` // random: two copies of a folder do not make the same start
+}
+
+// state is the content of STATE.
+type state struct {
+	Version int `json:"version"`
+	Identity
+	Count uint64           `json:"count"` // of the writes
+	Term  uint64           `json:"term"`
+	Vote  uint64           `json:"vote"`
+	Own   Start            `json:"own"`
+	Seen  map[uint64]Start `json:"seen"` // the newest start of each peer
+}
+
+const (
+	stateFile    = "STATE"
+	stateVersion = 1
+	copyBytes    = 8 << 10 // of each copy: length, checksum, text, zeros
+	maxMembers   = 9
+	maxName      = 64
+)
+
+// ErrNotFormed: the folder has no STATE, as that of a new disk.
+var ErrNotFormed = errors.New("the folder has no log: a node takes part from the forming of its " +
+	"cluster on, or after it was replaced")
+
+// check refuses an identity that cannot be.
+func (d *Identity) check() error {
+	if d.Cluster == "" || len(d.Cluster) > maxName || len(d.Members) > maxMembers {
+		return fmt.Errorf("%w: a cluster %q of %d nodes", persistence.ErrInvalid, d.Cluster,
+			len(d.Members))
+	}
+	own := false
+	for i, m := range d.Members {
+		if m.ID == 0 || m.Name == "" || len(m.Name) > maxName ||
+			i > 0 && m.ID <= d.Members[i-1].ID {
+			return fmt.Errorf("%w: node %q with id %d", persistence.ErrInvalid, m.Name, m.ID)
+		}
+		own = own || m.ID == d.Node
+	}
+	if !own {
+		return fmt.Errorf("%w: node %d is not one of the cluster's", persistence.ErrInvalid, d.Node)
+	}
+	return nil
+}
+
+// Form makes the folder of a new node of a cluster that has no entries yet. ErrInvalid: the folder
+// has one already.
+func Form(files vfs.FS, dir string, d Identity) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	if err := files.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	name := files.PathJoin(dir, stateFile)
+	if _, err := files.Stat(name); err == nil {
+		return fmt.Errorf("%w: %s has a node's log already", persistence.ErrInvalid, dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	h, err := head.Open(files, files.PathJoin(dir, headFile))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(h.Reset(0), h.Close()); err != nil {
+		return err
+	}
+	d.Members = slices.Clone(d.Members)
+	f := stateIn{files: files, name: name + ".new",
+		state: state{Version: stateVersion, Identity: d}}
+	if err := errors.Join(f.write(), f.close()); err != nil {
+		return err
+	}
+	if err := files.Rename(f.name, name); err != nil {
+		return err
+	}
+	return errors.Join(syncFolder(files, dir), syncFolder(files, files.PathDir(dir)))
+}
+
+func syncFolder(files vfs.FS, dir string) error {
+	f, err := files.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// stateIn is the open file STATE, and its content.
+type stateIn struct {
+	files vfs.FS
+	name  string
+	file  vfs.File
+	state
+}
+
+// openState opens the file, and reads the copy that was written last.
+func openState(files vfs.FS, dir string) (*stateIn, error) {
+	name := files.PathJoin(dir, stateFile)
+	if _, err := files.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotFormed
+	}
+	file, err := files.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	f := &stateIn{files: files, name: name, file: file}
+	b := make([]byte, 2*copyBytes)
+	if _, err := file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, file.Close())
+	}
+	found := false
+	for _, c := range [][]byte{b[:copyBytes], b[copyBytes:]} {
+		if s, ok := decodeState(c); ok && (!found || s.Count > f.Count) {
+			f.state, found = s, true
+		}
+	}
+	switch {
+	case !found:
+		err = fmt.Errorf("%w: %s cannot be read; replace this node", persistence.ErrCorrupt, name)
+	case f.Version != stateVersion:
+		err = fmt.Errorf("%w: %s is of version %d and this program reads version %d",
+			persistence.ErrCorrupt, name, f.Version, stateVersion)
+	default:
+		err = f.check()
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return f, nil
+}
+
+func decodeState(b []byte) (s state, ok bool) {
+	n := int(binary.BigEndian.Uint32(b))
+	if n > len(b)-12 || binary.BigEndian.Uint64(b[4:]) != xxhash.Sum64(b[12:12+n]) {
+		return s, false
+	}
+	return s, json.Unmarshal(b[12:12+n], &s) == nil
+}
+
+// write makes the content durable, one copy after the other.
+func (f *stateIn) write() (err error) {
+	f.Count++
+	text, err := json.Marshal(f.state)
+	if err != nil {
+		return err
+	}
+	if len(text) > copyBytes-12 {
+		return fmt.Errorf("%w: %s would have %d bytes", persistence.ErrInvalid, f.name, len(text))
+	}
+	b := make([]byte, copyBytes)
+	binary.BigEndian.PutUint32(b, uint32(len(text)))
+	binary.BigEndian.PutUint64(b[4:], xxhash.Sum64(text))
+	copy(b[12:], text)
+	if f.file == nil {
+		if f.file, err = f.files.Create(f.name, vfs.WriteCategoryUnspecified); err != nil {
+			return err
+		}
+		if _, err = f.file.Write(make([]byte, 2*copyBytes)); err != nil {
+			return err
+		}
+	}
+	for _, at := range []int64{0, copyBytes} {
+		if _, err := f.file.WriteAt(b, at); err != nil {
+			return err
+		}
+		if err := f.file.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *stateIn) close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}

@@ -1,0 +1,130 @@
+package replicated
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+var errPower = errors.New("the power has failed")
+
+// A disk is a simulated one. Its power can fail between any two changes.
+type disk struct {
+	mem  *vfs.MemFS
+	left int // how many changes still work; -1: all
+}
+
+func newDisk() *disk { return &disk{mem: vfs.NewCrashableMem(), left: -1} }
+
+// files returns the file system as a node sees it.
+func (d *disk) files() vfs.FS {
+	return errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsRead || d.left < 0 {
+			return nil
+		}
+		if d.left == 0 {
+			return errPower
+		}
+		d.left--
+		return nil
+	}))
+}
+
+// crash returns the disk after the power failed: all that was synced, and of the rest some blocks.
+// vfs.CrashClone draws in the order of a map; this draws in the order of names.
+func (d *disk) crash(t *testing.T, rng *rand.Rand) *disk {
+	t.Helper()
+	synced := d.mem.CrashClone(vfs.CrashCloneCfg{})
+	all := d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100,
+		RNG: rand.New(rand.NewPCG(1, 1))})
+	for _, dir := range []string{folder, folder + "/log"} {
+		was, is := names(t, synced, dir), names(t, all, dir)
+		both := append(slices.Clone(was), is...)
+		slices.Sort(both)
+		for _, name := range slices.Compact(both) {
+			path := dir + "/" + name
+			switch there, here := slices.Contains(was, name), slices.Contains(is, name); {
+			case name == "log":
+			case there && !here:
+				if rng.IntN(2) == 0 {
+					must(t, synced.Remove(path))
+				}
+			case here && !there:
+				if rng.IntN(2) == 0 {
+					put(t, synced, path, get(t, all, path))
+				}
+			default:
+				old, now := get(t, synced, path), get(t, all, path)
+				if mixed := mix(rng, old, now); !bytes.Equal(mixed, old) {
+					put(t, synced, path, mixed)
+				}
+			}
+		}
+		if f, err := synced.OpenDir(dir); err == nil {
+			must(t, errors.Join(f.Sync(), f.Close()))
+		}
+	}
+	return &disk{mem: synced, left: -1}
+}
+
+const block = 4096
+
+// mix returns some blocks of what was written over zeros, and otherwise the one file or the other.
+func mix(rng *rand.Rand, old, now []byte) []byte {
+	if len(old) != len(now) {
+		return [][]byte{old, now}[rng.IntN(2)]
+	}
+	mixed := bytes.Clone(old)
+	for at := 0; at < len(old); at += block {
+		end := min(at+block, len(old))
+		for i := at; i < end; i++ {
+			if old[i] != now[i] && old[i] != 0 && len(old) > 4*block { // another file was renamed
+				return [][]byte{old, now}[rng.IntN(2)]
+			}
+		}
+		if rng.IntN(2) == 0 {
+			copy(mixed[at:end], now[at:end])
+		}
+	}
+	return mixed
+}
+
+func names(t *testing.T, fs vfs.FS, dir string) []string {
+	t.Helper()
+	list, err := fs.List(dir)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+func get(t *testing.T, fs vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(name)
+	must(t, err)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	must(t, err)
+	return b
+}
+
+func put(t *testing.T, fs vfs.FS, name string, b []byte) {
+	t.Helper()
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	must(t, err)
+	_, err = f.Write(bytes.Clone(b)) // it may change what it is given
+	must(t, errors.Join(err, f.Sync(), f.Close()))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

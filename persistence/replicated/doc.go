@@ -1,0 +1,57 @@
+// Package replicated is a store whose journal is on several nodes, so that the exchange outlives
+// any one machine of three. The journal is the log of etcd's raft: an append is durable when a
+// majority has it on its disks. What each node derives from the journal, images, projections and
+// history, is in a local store of its own. No command of the program opens such a store yet.
+//
+// # One entry's way
+//
+// A caller's append becomes an entry with the owner's token, the sequence that it follows, a
+// digest, and a number. The node that leads adds the entry to its log. It sends the entry to the
+// others while it writes and syncs it itself: one sync for all that has gathered. When a majority
+// has the entry, each node applies it to its machine (persistence/internal/machine), a pure
+// function of the entries before: done, already there, fenced, or gap. The node that proposed the
+// entry answers the number with that, and nothing else does. So an append that was refused stays
+// refused wherever the log is applied again, and a delayed copy answers no other caller.
+//
+// # Owners
+//
+// An owner's token is raised by an entry, too. It is not raft's term: a node that loses the lead
+// and wins it again goes on under its token, if no other owner came between. When Acquire returns,
+// this node has applied each earlier entry that will ever count. A node that stops leading tells
+// all callers that the outcome is unknown: an error that is not persistence.Definite. A token that
+// is below the newest one applied here is fenced for ever, and any node can say so.
+//
+// # What no node may do
+//
+//   - acknowledge an entry before it is on its disk, or vote before the vote is: see raftlog
+//   - vote with a log that has lost its end: the log's HEAD tells, and the folder is not opened
+//   - take part with a folder that has no log: the disk was replaced, and what the node has
+//     acknowledged is gone. Only the forming of a cluster makes a log.
+//   - take part as an older copy of its folder: each start is counted, durably, and peers remember
+//     the newest one of each node before they listen to it. A copy that was made since the last
+//     start is not told from the folder itself.
+//   - forget entries that another member lacks, that an owner has not trimmed, or that the images
+//     of its local store need. So a member that is down for long keeps the others' logs long.
+//
+// # The node and its goroutine
+//
+// A node has no clock, goroutine or network: ticks, frames and proposals are put into it, and it
+// calls back. raft's own election timer draws from a source that cannot be repeated, so the node
+// counts silent ticks itself, and draws where it is told to. One goroutine of the store owns the
+// node. A simulation plays three nodes with disks whose power fails between any two writes, and a
+// network that loses, doubles and swaps frames; a seed repeats it.
+//
+// Membership is what the cluster was formed with. A node that is behind what the others' logs have
+// cannot join: they wait for it, as above.
+//
+//	store.go      the store: its goroutine, proposals, views
+//	journal.go    owners, appends, reads, trims
+//	local.go      images and projections: the local store
+//	node.go       raft's state machine between its inputs and outputs
+//	receive.go    frames of peers
+//	proposals.go  numbers, and the callers that wait for them
+//	trimming.go   forgetting the log's beginning
+//	index.go      which entries are the journal's batches
+//	frame.go      frames as bytes
+//	logger.go     raft's lines
+package replicated

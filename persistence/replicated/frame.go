@@ -1,0 +1,57 @@
+package replicated
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"exchange/persistence/internal/raftlog"
+)
+
+// A frame is what one node sends to another. Its transport knows which node it comes from.
+//
+//	version | kind | boot u64 | length and text of the nonce | payload
+type frame struct {
+	kind    byte
+	start   raftlog.Start // of the sender
+	payload []byte
+}
+
+const (
+	frameVersion = 1
+	frameMessage = 1 // the payload is a message of raft
+	// frameRefused: the payload is a start of the receiver, and not the newest one that the sender
+	// has seen.
+	frameRefused = 2
+
+	maxNonce = 64
+)
+
+var errFrame = errors.New("a frame that cannot be read")
+
+func appendStart(b []byte, s raftlog.Start) []byte {
+	b = binary.BigEndian.AppendUint64(b, s.Boot)
+	return append(append(b, byte(len(s.Nonce))), s.Nonce...)
+}
+
+func cutStart(b []byte) (s raftlog.Start, rest []byte, err error) {
+	if len(b) < 9 || b[8] > maxNonce || len(b) < 9+int(b[8]) {
+		return s, nil, errFrame
+	}
+	n := 9 + int(b[8])
+	return raftlog.Start{Boot: binary.BigEndian.Uint64(b), Nonce: string(b[9:n])}, b[n:], nil
+}
+
+// begin returns the bytes in front of a payload.
+func (f *frame) begin() []byte {
+	return appendStart([]byte{frameVersion, f.kind}, f.start)
+}
+
+// parseFrame reads a frame; its payload is part of b.
+func parseFrame(b []byte) (f frame, err error) {
+	if len(b) < 2 || b[0] != frameVersion {
+		return f, errFrame
+	}
+	f.kind = b[1]
+	f.start, f.payload, err = cutStart(b[2:])
+	return f, err
+}

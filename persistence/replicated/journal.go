@@ -1,0 +1,147 @@
+package replicated
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/machine"
+)
+
+// Acquire makes the caller the owner, if this node leads. When it returns, this node has applied
+// each earlier entry that will ever count, and no earlier owner writes to the local store.
+func (s *store) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64,
+	error) {
+	id, err := codec.CheckClaim(c)
+	if err != nil {
+		return "", 0, err
+	}
+	e := &machine.Entry{Kind: machine.Acquire, Unique: id, Owner: c.Owner, Rhythm: c.Rhythm,
+		Insist: c.Insist, NowMs: s.now().UnixMilli()}
+	if c.After != nil {
+		e.After = &persistence.Beat{Token: c.After.Token, Count: c.After.Count, End: c.After.End,
+			Accepted: c.After.Accepted}
+	}
+	a, err := s.propose(ctx, e)
+	if err != nil {
+		return "", 0, err
+	}
+	s.writes.Lock() // waits for the writes of the owner before
+	defer s.writes.Unlock()
+	return a.Token, a.Seq, nil
+}
+
+// Beat returns the newest beat that this node has applied.
+func (s *store) Beat(context.Context) (persistence.Beat, error) { return s.seen.Load().beat, nil }
+
+// Check confirms the owner to all nodes.
+func (s *store) Check(ctx context.Context, tok persistence.Token) error {
+	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Check, Token: tok})
+	return err
+}
+
+// Release gives the engine back.
+func (s *store) Release(ctx context.Context, tok persistence.Token) error {
+	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Release, Token: tok,
+		Unique: persistence.NewID()})
+	return err
+}
+
+// Begin makes the journal of an empty store end at seq. Whether the local store is empty is a
+// matter of this node; whether the journal is, one of the cluster.
+func (s *store) Begin(ctx context.Context, tok persistence.Token, seq uint64) error {
+	if err := codec.CheckBegin(seq); err != nil {
+		return err
+	}
+	if err := s.owned(tok); err != nil {
+		return err
+	}
+	s.writes.RLock()
+	defer s.writes.RUnlock()
+	watermark, err := s.local.Watermark(ctx)
+	if err != nil {
+		return err
+	}
+	if watermark != 0 {
+		return codec.NotEmpty("projections up to sequence " + strconv.FormatUint(watermark, 10))
+	}
+	if there, err := s.image(ctx, 0); err != nil {
+		return err
+	} else if there != nil {
+		return codec.NotEmpty("a snapshot")
+	}
+	_, err = s.propose(ctx, &machine.Entry{Kind: machine.Begin, Token: tok, Next: seq,
+		NowMs: s.now().UnixMilli()})
+	return err
+}
+
+// Append makes a batch durable on a majority of the nodes.
+func (s *store) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
+	if err := codec.CheckBatch(prev, next, batch); err != nil {
+		return err
+	}
+	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Append, Token: tok, Prev: prev,
+		Next: next, Digest: codec.Digest(batch), Batch: batch})
+	return err
+}
+
+// Read calls fn for each batch that ends above after, of those that this node has applied.
+func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	select {
+	case <-s.done:
+		return s.failure
+	default:
+	}
+	v := s.seen.Load()
+	chain := codec.Chain{After: after, End: v.beat.End.Seq}
+	if empty, err := chain.Empty(); empty || err != nil {
+		return err
+	}
+	marks := s.index.after(max(after, v.trimmed))
+	for len(marks) > 0 && marks[len(marks)-1].entry > v.applied {
+		marks = marks[:len(marks)-1]
+	}
+	if len(marks) == 0 {
+		return chain.Done()
+	}
+	var stopped error
+	err := s.log.Read(marks[0].entry-1, marks[len(marks)-1].entry, func(entry *pb.Entry) error {
+		if entry.GetIndex() != marks[0].entry {
+			return nil // no batch, or one that was refused
+		}
+		marks = marks[1:]
+		e, err := machine.Decode(entry.GetData())
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = chain.Next(e.Prev, e.Next, e.Digest, e.Batch)
+		}
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", entry.GetIndex(), err)
+		}
+		stopped = fn(e.Prev, e.Next, e.Batch)
+		return stopped
+	})
+	if err == nil {
+		err = chain.Done()
+	}
+	if err == nil || stopped != nil {
+		return stopped
+	}
+	return fmt.Errorf("%s: %w", s, err)
+}
+
+// Trim lets all nodes forget batches that end at or below upTo.
+func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
+	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Trim, Token: tok, Next: upTo})
+	return err
+}

@@ -1,0 +1,135 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/machine"
+)
+
+// image returns the sequence of a local image; nil: there is none.
+func (s *store) image(ctx context.Context, back int) (*uint64, error) {
+	seq, r, err := s.local.LoadSnapshot(ctx, back)
+	if errors.Is(err, persistence.ErrNoSnapshot) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return &seq, r.Close()
+}
+
+// needed returns the sequence behind which the local store needs the journal: that of its older
+// image.
+func (s *store) needed(ctx context.Context) (uint64, error) {
+	seq, err := s.image(ctx, 1)
+	if seq == nil || err != nil {
+		return 0, err
+	}
+	return *seq, nil
+}
+
+// SaveSnapshot stores and then publishes an image on this node. It is refused when another owner
+// has followed before its last byte.
+func (s *store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
+	if err := s.owned(tok); err != nil {
+		return err
+	}
+	err := s.local.SaveSnapshot(ctx, s.localTok, seq, &fencedReader{s, tok, r})
+	if err != nil {
+		return err
+	}
+	allowed, err := s.needed(ctx)
+	if err != nil {
+		return err
+	}
+	return s.call(ctx, func(n *node) { n.trim.allowed = max(n.trim.allowed, allowed) })
+}
+
+// A fencedReader ends with ErrFenced once its owner is not the engine's any more.
+type fencedReader struct {
+	s   *store
+	tok persistence.Token
+	r   io.Reader
+}
+
+func (f *fencedReader) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if fenced := f.s.owned(f.tok); fenced != nil {
+		return 0, fenced
+	}
+	return n, err
+}
+
+// LoadSnapshot opens a local image.
+func (s *store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadCloser, error) {
+	return s.local.LoadSnapshot(ctx, back)
+}
+
+// Apply writes rows to the local store. Nonces that do not move the watermark are those of reads.
+// They become an entry: another node that leads must refuse them, too.
+func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
+	if w == nil {
+		w = &persistence.Writes{}
+	}
+	if err := codec.CheckWrites(from, to, w); err != nil {
+		return err
+	}
+	s.writes.RLock()
+	defer s.writes.RUnlock()
+	if err := s.owned(tok); err != nil {
+		return err
+	}
+	if from != to {
+		return s.local.Apply(ctx, s.localTok, from, to, w)
+	}
+	if now, err := s.local.Watermark(ctx); err != nil {
+		return err
+	} else if now != from {
+		return codec.WatermarkGap(now, from, to)
+	}
+	if len(w.Nonces) == 0 {
+		return nil
+	}
+	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Reads, Token: tok, Nonces: w.Nonces})
+	return err
+}
+
+// Watermark returns the sequence that this node's projections are exact for.
+func (s *store) Watermark(ctx context.Context) (uint64, error) { return s.local.Watermark(ctx) }
+
+// Nonces calls fn for each key's nonce: the projected one, or that of a read if it is higher.
+func (s *store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
+	reads := map[string]uint64{}
+	err := s.call(ctx, func(n *node) {
+		n.machine.Reads(func(key string, nonce uint64) { reads[key] = nonce })
+	})
+	if err != nil {
+		return err
+	}
+	err = s.local.Nonces(ctx, func(key string, nonce uint64) {
+		fn(key, max(nonce, reads[key]))
+		delete(reads, key)
+	})
+	if err != nil {
+		return err
+	}
+	for key, nonce := range reads {
+		fn(key, nonce)
+	}
+	return nil
+}
+
+// Wallets calls fn for each projected wallet.
+func (s *store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
+	return s.local.Wallets(ctx, fn)
+}
+
+// Verify reads everything in the local projections.
+func (s *store) Verify(ctx context.Context, wrong func(place string)) (int, error) {
+	return s.local.Verify(ctx, wrong)
+}

@@ -1,0 +1,311 @@
+package replicated
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+)
+
+const (
+	// electionTicks is how long a node hears nothing from a leader before it campaigns, at least.
+	// The most is one less than twice as long.
+	electionTicks = 10
+	// maxMessage is how many bytes of entries one message carries, unless one entry has more.
+	maxMessage = 1 << 20
+	// maxUncommitted is how many bytes of entries may wait for a majority.
+	maxUncommitted = 256 << 20
+	// maxInflight and maxInflightBytes bound what is on its way to one peer.
+	maxInflight      = 256
+	maxInflightBytes = 64 << 20
+	// maxApply is how many bytes of entries are applied at once.
+	maxApply = 16 << 20
+)
+
+// A node is one voter: raft's state machine, its log on the disk, and the machine that applies the
+// entries. It has no clock, goroutine or network of its own. One goroutine at a time calls it:
+// tick, receive and propose change what is in memory, and work makes it durable, sends, applies,
+// and answers. After an error of work the node is not to be used any more.
+type node struct {
+	id      uint64
+	peers   map[uint64]bool
+	log     *raftlog.Log
+	raw     *raft.RawNode
+	logger  *slog.Logger
+	send    func(to uint64, frame []byte)
+	random  func(n int) int
+	publish func(view)
+	saw     func(index uint64, e *machine.Entry, a machine.Answer) // of simulations; nil: none
+
+	machine *machine.State
+	applied uint64
+	commit  uint64
+	index   *index
+	trim    trimming
+	proposals
+
+	silent   int // ticks since a leader was heard
+	patience int // ticks until this node campaigns
+	refused  error
+}
+
+// A view is what a node shows of itself.
+type view struct {
+	applied uint64
+	epoch   uint32
+	beat    persistence.Beat
+	trimmed uint64
+	chain   uint64
+	term    uint64
+	lead    uint64 // 0: none is known
+	leading bool
+}
+
+// setup is what a node needs beside its log.
+type setup struct {
+	logger  *slog.Logger
+	send    func(to uint64, frame []byte)
+	random  func(n int) int // a number below n
+	publish func(view)
+	saw     func(index uint64, e *machine.Entry, a machine.Answer)
+	index   *index
+	least   uint64 // entries that a checkpoint is worth; 0: the usual number
+}
+
+// newNode makes a node of an open log.
+func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
+	n := &node{id: log.Identity().Node, peers: map[uint64]bool{}, log: log, logger: s.logger,
+		send: s.send, random: s.random, publish: s.publish, saw: s.saw, index: s.index,
+		machine: &machine.State{}, proposals: newProposals()}
+	for _, m := range log.Identity().Members {
+		n.peers[m.ID] = m.ID != n.id
+	}
+	if state != nil {
+		var err error
+		if n.machine, err = machine.DecodeState(state); err != nil {
+			return nil, err
+		}
+	}
+	first, err := log.FirstIndex()
+	if err != nil {
+		return nil, err
+	}
+	n.applied = first - 1
+	n.trim = trimming{base: n.machine.Clone(), behind: n.applied, begins: n.applied,
+		least: cmp.Or(s.least, trimEntries)}
+	n.raw, err = raft.NewRawNode(&raft.Config{
+		ID: n.id, ElectionTick: electionTicks, HeartbeatTick: 1, Storage: log, Applied: n.applied,
+		AsyncStorageWrites: true, MaxSizePerMsg: maxMessage, MaxCommittedSizePerReady: maxApply,
+		MaxUncommittedEntriesSize: maxUncommitted, MaxInflightMsgs: maxInflight,
+		MaxInflightBytes: maxInflightBytes, CheckQuorum: true, PreVote: true,
+		DisableProposalForwarding: true, Logger: raftLogger{s.logger},
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.rest()
+	if len(n.peers) == 1 {
+		return n, n.raw.Campaign()
+	}
+	return n, nil
+}
+
+// rest begins another wait for a leader.
+func (n *node) rest() {
+	n.silent, n.patience = 0, electionTicks+n.random(electionTicks)
+}
+
+// tick tells the node that time has passed. raft draws its own time of an election from a source
+// that cannot be repeated, so the node counts for itself.
+func (n *node) tick() error {
+	if n.raw.BasicStatus().RaftState == raft.StateLeader {
+		n.raw.Tick()
+		return n.trimStep()
+	}
+	n.raw.TickQuiesced()
+	if n.silent++; n.silent >= n.patience {
+		n.rest()
+		if err := n.raw.Campaign(); err != nil {
+			return err
+		}
+	}
+	return n.trimStep()
+}
+
+// propose adds an entry to the log, if this node leads. The caller hears once of it; its channel
+// has room for one result.
+func (n *node) propose(e *machine.Entry, caller chan<- result) {
+	if err := n.enter(e, caller); err != nil {
+		caller <- result{err: err}
+	}
+}
+
+func (n *node) enter(e *machine.Entry, caller chan<- result) error {
+	n.current()
+	status := n.raw.BasicStatus()
+	if status.RaftState != raft.StateLeader {
+		return errNotLeading
+	}
+	if n.again(e, caller) {
+		return nil
+	}
+	if e.Kind == machine.Trim {
+		e.Floor = n.floor()
+	}
+	n.number++
+	e.ID = machine.ID{Node: n.id, Boot: n.log.Own().Boot, Number: n.number}
+	if err := n.raw.Propose(e.Encode()); err != nil {
+		return fmt.Errorf("%w: %w", errNotLeading, err)
+	}
+	n.term = status.GetTerm()
+	n.add(e, caller)
+	return nil
+}
+
+// floor returns the index up to which all members have the log.
+func (n *node) floor() uint64 {
+	least := n.applied
+	for _, p := range n.raw.Status().Progress {
+		least = min(least, p.Match)
+	}
+	return least
+}
+
+// current gives up what was proposed in another term than that in which this node leads.
+func (n *node) current() {
+	if len(n.waiting) == 0 {
+		return
+	}
+	status := n.raw.BasicStatus()
+	if status.RaftState != raft.StateLeader || status.GetTerm() != n.term {
+		n.drop(errUnknown)
+	}
+}
+
+// work does all that raft asks for.
+func (n *node) work() error {
+	if n.refused != nil {
+		n.drop(n.refused)
+		return n.refused
+	}
+	for n.raw.HasReady() {
+		n.current()
+		var store, apply *pb.Message
+		for _, m := range n.raw.Ready().Messages {
+			switch m.GetTo() {
+			case raft.LocalAppendThread:
+				store = m
+			case raft.LocalApplyThread:
+				apply = m
+			default:
+				n.deliver(m)
+			}
+		}
+		// A leader's messages are on their way while it writes.
+		if store != nil {
+			if err := n.store(store); err != nil {
+				return err
+			}
+		}
+		if apply != nil {
+			if err := n.apply(apply); err != nil {
+				return err
+			}
+		}
+	}
+	n.current()
+	n.show()
+	return nil
+}
+
+// show publishes what others may see of the node.
+func (n *node) show() {
+	s := n.raw.BasicStatus()
+	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
+		trimmed: n.machine.Trimmed(), chain: n.machine.Chain(), term: s.GetTerm(), lead: s.Lead,
+		leading: s.RaftState == raft.StateLeader})
+}
+
+// store makes a vote and entries durable, and then lets those hear of it that wait for it.
+func (n *node) store(m *pb.Message) error {
+	if m.Snapshot != nil {
+		return fmt.Errorf("%w: raft has a snapshot to be stored", persistence.ErrInvalid)
+	}
+	if m.Term != nil && m.GetTerm() > 0 {
+		n.commit = max(n.commit, m.GetCommit())
+		if err := n.log.Vote(m.GetTerm(), m.GetVote()); err != nil {
+			return err
+		}
+	}
+	if err := n.log.Append(m.Entries, n.commit); err != nil {
+		return err
+	}
+	return n.respond(m)
+}
+
+func (n *node) respond(m *pb.Message) error {
+	for _, r := range m.Responses {
+		if r.GetTo() != n.id {
+			n.deliver(r)
+		} else if err := n.raw.Step(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply applies committed entries, and answers those that were proposed here.
+func (n *node) apply(m *pb.Message) error {
+	for _, entry := range m.Entries {
+		if err := n.applyOne(entry); err != nil {
+			return err
+		}
+	}
+	return n.respond(m)
+}
+
+func (n *node) applyOne(entry *pb.Entry) error {
+	at := entry.GetIndex()
+	if at != n.applied+1 || entry.GetType() != pb.EntryNormal {
+		return fmt.Errorf("%w: entry %d of type %s is to be applied behind entry %d",
+			persistence.ErrCorrupt, at, entry.GetType(), n.applied)
+	}
+	n.applied = at
+	if len(entry.GetData()) == 0 { // a leader begins its term with one
+		return nil
+	}
+	e, err := machine.Decode(entry.GetData())
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", at, err)
+	}
+	a := n.machine.Apply(e)
+	if e.Kind == machine.Append && a.Outcome == machine.Done {
+		n.index.add(mark{at, e.Next})
+	}
+	if n.saw != nil {
+		n.saw(at, e, a)
+	}
+	if e.ID.Node == n.id && e.ID.Boot == n.log.Own().Boot {
+		n.show() // what is answered is seen
+		n.answer(e.ID.Number, a)
+	}
+	return nil
+}
+
+// deliver sends a message to a peer.
+func (n *node) deliver(m *pb.Message) {
+	f := frame{kind: frameMessage, start: n.log.Own()}
+	b, err := proto.MarshalOptions{}.MarshalAppend(f.begin(), m)
+	if err != nil {
+		n.logger.Error("a message of raft cannot be encoded", "error", err)
+		return
+	}
+	n.send(m.GetTo(), b)
+}

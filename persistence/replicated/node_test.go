@@ -1,0 +1,388 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+)
+
+// settle delivers all frames in their order, until none is on its way.
+func (w *world) settle() {
+	w.Helper()
+	for len(w.sent) > 0 {
+		f := w.sent[0]
+		w.sent = w.sent[1:]
+		if s := w.nodes[f.to]; s.node != nil {
+			s.work(s.node.receive(uint64(f.from+1), f.frame))
+		}
+	}
+}
+
+// lead lets time pass at some nodes until one of them leads, and returns it.
+func (w *world) lead(places ...int) *simulated {
+	w.Helper()
+	for range 100 * electionTicks {
+		for _, i := range places {
+			s := w.nodes[i]
+			if s.view.leading {
+				s.work(s.node.tick())
+				w.settle()
+				if s.view.leading {
+					return s
+				}
+			}
+			s.work(s.node.tick())
+			w.settle()
+		}
+	}
+	w.fail("no node leads")
+	return nil
+}
+
+// ask proposes an entry, and returns the channel of its answer.
+func (s *simulated) ask(e *machine.Entry) chan result {
+	c := make(chan result, 1)
+	s.node.propose(e, c)
+	s.work(nil)
+	return c
+}
+
+// told returns an answer that must be there.
+func told(t *testing.T, c chan result) result {
+	t.Helper()
+	select {
+	case r := <-c:
+		return r
+	default:
+		t.Fatal("there is no answer")
+		return result{}
+	}
+}
+
+func claimOf(n int) *machine.Entry {
+	return &machine.Entry{Kind: machine.Acquire, Unique: fmt.Sprintf("%032x", n), Owner: "an owner"}
+}
+
+// own makes an owner at a node that leads.
+func (w *world) own(s *simulated, n int) machine.Answer {
+	w.Helper()
+	c := s.ask(claimOf(n))
+	w.settle()
+	r := told(w.T, c)
+	must(w.T, r.err)
+	return r.answer
+}
+
+func appendOf(tok persistence.Token, prev uint64, text string) *machine.Entry {
+	return &machine.Entry{Kind: machine.Append, Token: tok, Prev: prev, Next: prev + 1,
+		Digest: codec.Digest([]byte(text)), Batch: []byte(text)}
+}
+
+// A leader is cut off with an append that no majority has, and another node is elected. The append
+// is unknown to its caller, and its owner fenced.
+func TestADroppedProposalIsUnknown(t *testing.T) {
+	w := newWorld(t, 1)
+	old := w.lead(0)
+	tok := w.own(old, 1).Token
+	w.cut[0] = [voters]bool{false, true, true}
+	w.cut[1][0], w.cut[2][0] = true, true
+	c := old.ask(appendOf(tok, 0, "lost"))
+	leader := w.lead(1, 2)
+	newer := w.own(leader, 2)
+	if newer.Seq != 0 {
+		t.Fatalf("the new owner finds %d", newer.Seq)
+	}
+	select {
+	case r := <-c:
+		t.Fatalf("an append that no majority has is answered %+v", r)
+	default:
+	}
+	w.cut = [voters][voters]bool{}
+	leader.work(leader.node.tick())
+	w.settle()
+	if r := told(t, c); !errors.Is(r.err, errUnknown) || persistence.Definite(r.err) {
+		t.Fatalf("%+v", r)
+	}
+	r := told(t, old.ask(appendOf(tok, 0, "lost")))
+	if !errors.Is(r.err, errNotLeading) || persistence.Definite(r.err) {
+		t.Fatalf("%+v", r)
+	}
+	late, now := leader.ask(appendOf(tok, 0, "lost")), leader.ask(appendOf(newer.Token, 0, "kept"))
+	w.settle()
+	if r := told(t, late); r.answer.Outcome != machine.Fenced {
+		t.Fatalf("%+v", r)
+	}
+	if r := told(t, now); r.answer.Outcome != machine.Done {
+		t.Fatalf("%+v", r)
+	}
+	w.recover()
+	w.check()
+}
+
+// A leader without a majority steps down by itself, and its callers hear that the outcome is
+// unknown.
+func TestALeaderAloneStepsDown(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	for i := range w.nodes {
+		w.cut[0][i], w.cut[i][0] = true, true
+	}
+	c := s.ask(appendOf(tok, 0, "alone"))
+	for range 3 * electionTicks {
+		s.work(s.node.tick())
+	}
+	if r := told(t, c); !errors.Is(r.err, errUnknown) || s.view.leading {
+		t.Fatalf("%+v, leading %v", r, s.view.leading)
+	}
+}
+
+// The same append comes again while it stands in the log: both callers get the one answer. A later
+// copy and another append are answered by themselves.
+func TestAnAnswerGoesToItsProposalAlone(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	first := s.ask(appendOf(tok, 0, "one"))
+	again := s.ask(appendOf(tok, 0, "one"))
+	other := s.ask(appendOf(tok, 0, "two"))
+	last, _ := s.log.LastIndex()
+	w.settle()
+	late := s.ask(appendOf(tok, 0, "one"))
+	w.settle()
+	for i, c := range []struct {
+		answer chan result
+		want   machine.Outcome
+	}{{first, machine.Done}, {again, machine.Done}, {other, machine.Gap}, {late, machine.Already}} {
+		if r := told(t, c.answer); r.err != nil || r.answer.Outcome != c.want {
+			t.Errorf("append %d: %+v, want %d", i, r, c.want)
+		}
+	}
+	if now, _ := s.log.LastIndex(); now != last+1 || last < 3 {
+		t.Errorf("the log had %d entries, and has %d", last, now)
+	}
+}
+
+// A node starts again and counts its proposals anew. An entry of before, which is applied only now,
+// does not answer the proposal with its number.
+func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	for i := range w.nodes {
+		w.cut[0][i] = true
+	}
+	s.ask(claimOf(1))
+	for _, n := range w.nodes {
+		n.crash()
+		n.start()
+	}
+	w.cut, w.sent = [voters][voters]bool{}, nil
+	for !s.view.leading { // and not a frame more, so the first claim is not applied
+		if len(w.sent) == 0 {
+			s.work(s.node.tick())
+			continue
+		}
+		f := w.sent[0]
+		w.sent = w.sent[1:]
+		w.nodes[f.to].work(w.nodes[f.to].node.receive(uint64(f.from+1), f.frame))
+	}
+	claim := s.ask(claimOf(2))
+	w.settle()
+	if r := told(t, claim); r.answer.Token != persistence.Token("2:"+claimOf(2).Unique) {
+		t.Fatalf("the second claim is answered %+v", r)
+	}
+}
+
+// A folder that is an older copy is refused by the peers that have seen a later start, and its node
+// ends.
+func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
+	w := newWorld(t, 1)
+	leader := w.lead(0)
+	tok := w.own(leader, 1).Token
+	s := w.nodes[2]
+	older := s.disk.mem.CrashClone(vfs.CrashCloneCfg{})
+	s.crash()
+	s.start()
+	leader.ask(appendOf(tok, 0, "one"))
+	w.settle()
+	s.node = nil
+	s.disk = &disk{mem: older, left: -1}
+	s.start()
+	for range 5 * electionTicks {
+		if err := s.node.tick(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.node.work(); err != nil {
+			if !errors.Is(err, errOlder) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for len(w.sent) > 0 {
+			f := w.sent[0]
+			w.sent = w.sent[1:]
+			to := w.nodes[f.to]
+			must(t, to.node.receive(uint64(f.from+1), f.frame))
+			if to != s {
+				to.work(nil)
+			}
+		}
+	}
+	t.Fatal("the node goes on")
+}
+
+// What does not make sense is dropped, and the node goes on.
+func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	w.own(s, 1)
+	term := s.view.term + 5
+	message := func(change func(*pb.Message)) []byte {
+		m := &pb.Message{Type: pb.MsgApp.Enum(), From: new(uint64(2)), To: new(uint64(1)),
+			Term: new(term), LogTerm: new(uint64(1)), Index: new(uint64(1)),
+			Entries: []*pb.Entry{{Index: new(uint64(2)), Term: new(uint64(1))}}}
+		change(m)
+		b, err := proto.Marshal(m)
+		must(t, err)
+		f := frame{kind: frameMessage, start: w.nodes[1].log.Own()}
+		return append(f.begin(), b...)
+	}
+	start := w.nodes[1].log.Own()
+	for what, b := range map[string][]byte{
+		"nothing":         {},
+		"another version": {9, frameMessage},
+		"half a start":    {frameVersion, frameMessage, 0, 0},
+		"no message":      append((&frame{kind: frameMessage, start: start}).begin(), 1),
+		"of another node": message(func(m *pb.Message) { m.From = new(uint64(3)) }),
+		"to another node": message(func(m *pb.Message) { m.To = new(uint64(3)) }),
+		"without a term":  message(func(m *pb.Message) { m.Term = nil }),
+		"a proposal":      message(func(m *pb.Message) { m.Type = pb.MsgProp.Enum() }),
+		"a snapshot": message(func(m *pb.Message) {
+			m.Type, m.Snapshot = pb.MsgSnap.Enum(), &pb.Snapshot{}
+		}),
+		"a gap in it":     message(func(m *pb.Message) { m.Entries[0].Index = new(uint64(9)) }),
+		"a term too high": message(func(m *pb.Message) { m.Entries[0].Term = new(term + 1) }),
+		"a change of members": message(func(m *pb.Message) {
+			m.Entries[0].Type = pb.EntryConfChange.Enum()
+		}),
+		"a vote with entries": message(func(m *pb.Message) { m.Type = pb.MsgVote.Enum() }),
+	} {
+		must(t, s.node.receive(2, b))
+		must(t, s.node.work())
+		if !s.view.leading || s.view.term >= term {
+			t.Fatalf("%s: the node is %+v", what, s.view)
+		}
+	}
+	must(t, s.node.receive(9, message(func(*pb.Message) {})))
+	must(t, s.node.receive(2, message(func(*pb.Message) {})))
+	must(t, s.node.work())
+	if s.view.leading { // the same without a fault
+		t.Fatalf("the node is %+v", s.view)
+	}
+}
+
+// FuzzFrame: what is read as a frame is written as the same bytes.
+func FuzzFrame(f *testing.F) {
+	f.Add((&frame{kind: frameMessage, start: raftlog.Start{Boot: 3, Nonce: "nonce"}}).begin())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := parseFrame(b)
+		if err != nil {
+			return
+		}
+		if again := append(got.begin(), got.payload...); string(again) != string(b) {
+			t.Fatalf("%x is read as %+v", b, got)
+		}
+		m := &pb.Message{}
+		if proto.Unmarshal(got.payload, m) == nil {
+			sound(m)
+		}
+	})
+}
+
+// The log is cut off below once each node has it, the journal is trimmed, and the local store does
+// not need it, and not before.
+func TestALogIsForgottenWhenNothingNeedsIt(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	for i := range uint64(40) {
+		c := s.ask(appendOf(tok, i, fmt.Sprint("batch ", i)))
+		w.settle()
+		must(t, told(t, c).err)
+	}
+	first := func(place int) uint64 {
+		for range 10 {
+			for _, s := range w.nodes {
+				if s.node != nil {
+					s.work(s.node.tick())
+				}
+			}
+			w.settle()
+		}
+		n, _ := w.nodes[place].log.FirstIndex()
+		return n
+	}
+	trim := func() {
+		t.Helper()
+		c := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 30})
+		w.settle()
+		must(t, told(t, c).err)
+	}
+	for _, n := range w.nodes {
+		n.node.trim.allowed = 35
+	}
+	if n := first(0); n != 1 {
+		t.Fatalf("it begins at %d without a trim", n)
+	}
+	w.nodes[2].node.trim.allowed = 0
+	trim()
+	if a, b, c := first(0), first(1), first(2); a < 30 || a != b || c != 1 {
+		t.Fatalf("they begin at %d, %d and %d", a, b, c)
+	}
+	// one node is down: what it lacks is kept
+	w.nodes[2].crash()
+	for i := uint64(40); i < 90; i++ {
+		s.ask(appendOf(tok, i, fmt.Sprint("batch ", i)))
+		w.settle()
+	}
+	before := first(0)
+	for i, n := range w.nodes[:2] {
+		n.node.trim.allowed = 80 + uint64(i)
+	}
+	c := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 85})
+	w.settle()
+	must(t, told(t, c).err)
+	if n := first(0); n < before || n > 50 {
+		t.Fatalf("it begins at %d, and before the second trim at %d", n, before)
+	}
+	w.nodes[2].start()
+	w.recover()
+	w.check()
+	if last, _ := w.nodes[2].log.LastIndex(); last < 90 {
+		t.Fatalf("the node that was down has %d entries", last)
+	}
+}
+
+// raftLogger's panics end the process; all else is a line.
+func TestAPanicOfRaftIsOne(t *testing.T) {
+	var l raft.Logger = raftLogger{quiet}
+	l.Infof("%d", 1)
+	l.Warning("a warning")
+	l.Error("an error")
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	l.Fatalf("%d", 1)
+}

@@ -1,0 +1,103 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"exchange/persistence/internal/raftlog"
+)
+
+// errOlder: this start of the node is not the newest one that a peer has seen.
+var errOlder = errors.New("a peer has seen a newer start of this node: the folder is an older " +
+	"copy, or is used twice; replace this node")
+
+// receive takes a frame from a peer, as its transport has proved. What is not in order is dropped:
+// a peer sends again.
+func (n *node) receive(from uint64, b []byte) error {
+	f, err := parseFrame(b)
+	if err != nil || !n.peers[from] {
+		n.logger.Warn("a frame is dropped", "node", from, "error", err)
+		return nil
+	}
+	if newest, err := n.newest(from, f.start); err != nil || !newest {
+		return err
+	}
+	switch f.kind {
+	case frameMessage:
+		n.message(from, f.payload)
+	case frameRefused:
+		start, _, err := cutStart(f.payload)
+		if err == nil && start == n.log.Own() {
+			n.refused = fmt.Errorf("%w (node %d)", errOlder, from)
+		}
+	}
+	return nil
+}
+
+// newest reports whether a frame is of the newest start of a peer, and remembers a newer one.
+func (n *node) newest(from uint64, start raftlog.Start) (bool, error) {
+	seen := n.log.Seen(from)
+	switch {
+	case start == seen:
+		return true, nil
+	case start.Boot > seen.Boot:
+		return true, n.log.See(from, start)
+	}
+	f := frame{kind: frameRefused, start: n.log.Own()}
+	n.send(from, appendStart(f.begin(), start))
+	return false, nil
+}
+
+// message lets raft take a message of a peer.
+func (n *node) message(from uint64, b []byte) {
+	m := &pb.Message{}
+	if err := proto.Unmarshal(b, m); err != nil || m.GetFrom() != from || m.GetTo() != n.id ||
+		!sound(m) {
+		n.logger.Warn("a message is dropped", "node", from, "type", m.GetType().String(),
+			"error", err)
+		return
+	}
+	if err := n.raw.Step(m); err != nil {
+		n.logger.Debug("raft has dropped a message", "node", from, "error", err)
+	}
+	status := n.raw.BasicStatus()
+	switch m.GetType() {
+	case pb.MsgApp, pb.MsgHeartbeat:
+		if status.Lead == from {
+			n.silent = 0
+		}
+	case pb.MsgVote:
+		if status.GetTerm() == m.GetTerm() && status.GetVote() == from {
+			n.rest()
+		}
+	case pb.MsgTimeoutNow:
+		n.rest()
+	}
+}
+
+// sound reports whether a message is one that a voter sends to another, with entries in order.
+func sound(m *pb.Message) bool {
+	switch m.GetType() {
+	case pb.MsgApp, pb.MsgAppResp, pb.MsgVote, pb.MsgVoteResp, pb.MsgPreVote, pb.MsgPreVoteResp,
+		pb.MsgHeartbeat, pb.MsgHeartbeatResp, pb.MsgTimeoutNow:
+	default:
+		return false
+	}
+	if m.GetTerm() == 0 || m.Snapshot != nil || len(m.Responses) > 0 ||
+		m.GetType() != pb.MsgApp && len(m.Entries) > 0 || raft.IsLocalMsgTarget(m.GetFrom()) {
+		return false
+	}
+	term := m.GetLogTerm()
+	for i, e := range m.Entries {
+		if e.GetIndex() != m.GetIndex()+1+uint64(i) || e.GetTerm() < term ||
+			e.GetTerm() > m.GetTerm() || e.GetType() != pb.EntryNormal {
+			return false
+		}
+		term = e.GetTerm()
+	}
+	return true
+}

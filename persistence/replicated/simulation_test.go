@@ -1,0 +1,579 @@
+package replicated
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+)
+
+var (
+	seeds    = flag.Int("seeds", 150, "how many simulations run")
+	fromSeed = flag.Uint64("seed", 1, "the first one's seed")
+)
+
+const (
+	folder  = "node"
+	voters  = 3
+	steps   = 8000
+	cluster = "simulated"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// A world is three nodes with their disks, the network between them, and owners that use them. It
+// is one goroutine, and all that it does follows from its seed.
+type world struct {
+	*testing.T
+	seed   uint64
+	rng    *rand.Rand
+	nodes  [voters]*simulated
+	sent   []flight
+	cut    [voters][voters]bool // from, to
+	number uint64               // of batches
+	trace  xxhash.Digest        // of all that was applied and delivered
+
+	applied  map[uint64]outcome // by index of the log
+	highest  uint64
+	acked    []acknowledged
+	refused  []uint64 // digests of batches that were refused at their only try
+	acquired int
+	counts   map[string]int
+}
+
+// A flight is a frame on its way.
+type flight struct {
+	from, to int
+	frame    []byte
+}
+
+// An outcome is what one entry did on the node that applied it first.
+type outcome struct {
+	entry   uint64 // digest of its bytes
+	e       *machine.Entry
+	outcome machine.Outcome
+	chain   uint64
+}
+
+type acknowledged struct {
+	token              persistence.Token
+	prev, next, digest uint64
+}
+
+// simulated is a node, or what is left of it.
+type simulated struct {
+	w      *world
+	at     int
+	disk   *disk
+	log    *raftlog.Log
+	node   *node // nil: it is down
+	index  *index
+	view   view
+	stuck  int  // steps until it goes on
+	gone   bool // its disk was replaced
+	owners [2]owner
+}
+
+// An owner is a client of one node, as an engine is. Two at one node are an engine and the one
+// before it, which has not ended.
+type owner struct {
+	tok     persistence.Token
+	seq     uint64
+	acquire chan result
+	pending *machine.Entry // an append whose outcome is not known
+	answers []try          // that are under way
+	tries   int
+}
+
+// A try is one proposal of an append.
+type try struct {
+	e      *machine.Entry
+	answer chan result
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 77)),
+		applied: map[uint64]outcome{}, counts: map[string]int{}}
+	w.trace.Reset()
+	members := make([]raftlog.Member, voters)
+	for i := range members {
+		members[i] = raftlog.Member{ID: uint64(i + 1), Name: string(rune('a' + i))}
+	}
+	for i := range w.nodes {
+		s := &simulated{w: w, at: i, disk: newDisk()}
+		w.nodes[i] = s
+		must(t, raftlog.Form(s.disk.mem, folder, raftlog.Identity{Cluster: cluster,
+			Node: uint64(i + 1), Members: members}))
+		s.start()
+	}
+	return w
+}
+
+func (w *world) fail(format string, v ...any) {
+	w.Helper()
+	w.Fatalf("seed %d: "+format, append([]any{w.seed}, v...)...)
+}
+
+// start opens the node's folder. The power may fail meanwhile.
+func (s *simulated) start() {
+	w := s.w
+	log, state, err := raftlog.Open(folder, raftlog.Options{FS: s.disk.files(), AtNeed: true,
+		Nonce: fmt.Sprint(w.rng.Uint64()), Fatal: func(error) {}})
+	if errors.Is(err, raftlog.ErrNotFormed) && s.gone {
+		w.counts["refused without a log"]++
+		return
+	}
+	if errors.Is(err, errPower) {
+		s.disk = s.disk.crash(w.T, w.rng)
+		return
+	}
+	if err != nil || s.gone {
+		w.fail("node %d does not start: %v", s.at, err)
+	}
+	s.log, s.index = log, &index{}
+	s.node, err = newNode(log, state, setup{logger: quiet, index: s.index, least: 8,
+		send:    func(to uint64, f []byte) { w.send(s.at, int(to)-1, f) },
+		random:  w.rng.IntN,
+		publish: func(v view) { s.view = v },
+		saw:     s.saw,
+	})
+	if err != nil {
+		w.fail("node %d: %v", s.at, err)
+	}
+	s.owners = [2]owner{}
+	s.work(nil)
+}
+
+// saw compares what an entry did here with what it did elsewhere, and before.
+func (s *simulated) saw(index uint64, e *machine.Entry, a machine.Answer) {
+	w := s.w
+	o := outcome{entry: xxhash.Sum64(e.Encode()), e: e, outcome: a.Outcome,
+		chain: s.node.machine.Chain()}
+	first, ok := w.applied[index]
+	switch {
+	case !ok:
+		w.applied[index] = o
+		w.highest = max(w.highest, index)
+		fmt.Fprintln(&w.trace, "applied", index, o.outcome, e.Kind, e.Next)
+	case first.entry != o.entry || first.outcome != o.outcome || first.chain != o.chain:
+		w.fail("entry %d was %d and is %d on node %d, chain %x and %x", index, first.outcome,
+			o.outcome, s.at, first.chain, o.chain)
+	}
+}
+
+// work lets the node do its work, behind an input that may have failed.
+func (s *simulated) work(err error) {
+	if err == nil {
+		err = s.node.work()
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, errPower):
+		s.crash()
+	default:
+		s.w.fail("node %d: %v", s.at, err)
+	}
+}
+
+func (s *simulated) crash() {
+	s.node, s.log, s.owners = nil, nil, [2]owner{}
+	s.disk = s.disk.crash(s.w.T, s.w.rng)
+	s.w.counts["crashes"]++
+}
+
+func (w *world) send(from, to int, frame []byte) {
+	if !w.cut[from][to] {
+		w.sent = append(w.sent, flight{from, to, slices.Clone(frame)})
+	}
+}
+
+// up returns a node that runs, or nil.
+func (w *world) up() *simulated {
+	s := w.nodes[w.rng.IntN(voters)]
+	if s.node == nil || s.stuck > 0 {
+		return nil
+	}
+	return s
+}
+
+// step lets one thing happen.
+func (w *world) step(faults bool) {
+	for _, s := range w.nodes {
+		s.stuck = max(s.stuck-1, 0)
+	}
+	switch p := w.rng.IntN(1000); {
+	case p < 650:
+		w.deliver(faults)
+	case p < 790:
+		if s := w.up(); s != nil {
+			s.work(s.node.tick())
+		}
+	case p < 992:
+		if s := w.up(); s != nil {
+			s.use()
+		}
+	case faults:
+		w.fault()
+	}
+}
+
+// deliver takes a frame to where it goes, most often the oldest one.
+func (w *world) deliver(faults bool) {
+	if len(w.sent) == 0 {
+		return
+	}
+	i := 0
+	if w.rng.IntN(4) == 0 {
+		i = w.rng.IntN(len(w.sent))
+	}
+	f := w.sent[i]
+	if w.rng.IntN(30) > 0 || !faults { // otherwise it comes twice
+		w.sent = slices.Delete(w.sent, i, i+1)
+	}
+	s := w.nodes[f.to]
+	if s.node == nil || faults && w.rng.IntN(40) == 0 {
+		return
+	}
+	if s.stuck > 0 {
+		if len(w.sent) < 300 {
+			w.sent = append(w.sent, f)
+		}
+		return
+	}
+	fmt.Fprintln(&w.trace, "delivered", f.from, f.to, len(f.frame))
+	err := s.node.receive(uint64(f.from+1), f.frame)
+	if err == nil && w.rng.IntN(3) == 0 {
+		return // more comes in before the node works
+	}
+	s.work(err)
+}
+
+func (w *world) fault() {
+	s := w.nodes[w.rng.IntN(voters)]
+	switch w.rng.IntN(9) {
+	case 0, 1: // the power fails, perhaps in the midst of a write that comes
+		if s.node != nil && w.rng.IntN(3) > 0 {
+			s.disk.left = w.rng.IntN(12)
+		} else if s.node != nil {
+			s.crash()
+		}
+	case 2, 3, 4:
+		if s.node == nil {
+			if w.rng.IntN(4) == 0 {
+				s.disk.left = w.rng.IntN(12)
+			}
+			s.start()
+		}
+	case 5:
+		w.cut[w.rng.IntN(voters)][w.rng.IntN(voters)] = true
+		w.counts["cuts"]++
+	case 6: // a node is alone
+		for i := range w.nodes {
+			w.cut[s.at][i], w.cut[i][s.at] = true, true
+		}
+		w.counts["cuts"]++
+	case 7:
+		w.cut = [voters][voters]bool{}
+	case 8:
+		if s.node != nil {
+			s.stuck = w.rng.IntN(300)
+		}
+		if w.rng.IntN(25) == 0 && !slices.ContainsFunc(w.nodes[:],
+			func(s *simulated) bool { return s.gone }) {
+			s.node, s.gone, s.disk = nil, true, newDisk()
+			s.start()
+		}
+	}
+}
+
+// use lets the owner at a node do something.
+func (s *simulated) use() {
+	w, o := s.w, &s.owners[s.w.rng.IntN(2)]
+	s.hear(o)
+	switch {
+	case w.rng.IntN(40) == 0: // another engine begins here
+		*o = owner{}
+	case o.acquire != nil, o.tok == "" && w.rng.IntN(20) > 0:
+	case o.tok == "":
+		o.acquire = make(chan result, 1)
+		s.node.propose(&machine.Entry{Kind: machine.Acquire, Unique: fmt.Sprintf("%032x",
+			w.rng.Uint64()), Owner: fmt.Sprint("node ", s.at)}, o.acquire)
+	case o.pending == nil && w.rng.IntN(12) == 0:
+		for _, other := range w.nodes {
+			if other.node != nil {
+				other.node.trim.allowed = w.rng.Uint64N(o.seq + 1)
+			}
+		}
+		s.node.propose(&machine.Entry{Kind: machine.Trim, Token: o.tok,
+			Next: w.rng.Uint64N(o.seq + 1)}, make(chan result, 1))
+	case o.pending == nil:
+		w.number++
+		batch := fmt.Appendf(make([]byte, 0, 64), "batch %d of %s", w.number, o.tok)
+		if w.rng.IntN(20) == 0 {
+			batch = append(batch, make([]byte, w.rng.IntN(9000))...)
+		}
+		o.tries = 0
+		o.pending = &machine.Entry{Kind: machine.Append, Token: o.tok, Prev: o.seq,
+			Next: o.seq + 1 + w.rng.Uint64N(3), Digest: codec.Digest(batch), Batch: batch}
+		s.append(o)
+	case len(o.answers) == 0 || w.rng.IntN(10) == 0: // again, perhaps while the first stands
+		s.append(o)
+	}
+	s.work(nil)
+	s.hear(o)
+}
+
+// append tries the pending append of an owner.
+func (s *simulated) append(o *owner) {
+	e := *o.pending
+	c := make(chan result, 1)
+	o.answers = append(o.answers, try{o.pending, c})
+	o.tries++
+	s.node.propose(&e, c)
+}
+
+// hear takes the answers that have come.
+func (s *simulated) hear(o *owner) {
+	select {
+	case r := <-o.acquire:
+		o.acquire = nil
+		if r.err == nil {
+			o.tok, o.seq = r.answer.Token, r.answer.Seq
+			s.w.acquired++
+		}
+	default:
+	}
+	o.answers = slices.DeleteFunc(slices.Clone(o.answers), func(c try) bool {
+		select {
+		case r := <-c.answer:
+			s.heard(o, c.e, r)
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func (s *simulated) heard(o *owner, e *machine.Entry, r result) {
+	w := s.w
+	if r.err != nil || o.pending != e {
+		return // unknown, or of a try after one that was answered
+	}
+	switch r.answer.Outcome {
+	case machine.Done, machine.Already:
+		w.acked = append(w.acked, acknowledged{e.Token, e.Prev, e.Next, e.Digest})
+		fmt.Fprintln(&w.trace, "acknowledged", e.Next)
+		o.seq, o.pending = e.Next, nil
+	case machine.Fenced:
+		if o.tries == 1 {
+			w.refused = append(w.refused, e.Digest)
+		}
+		w.counts["fenced"]++
+		*o = owner{}
+	default:
+		w.fail("append (%d, %d] under %s is answered %+v", e.Prev, e.Next, e.Token, r.answer)
+	}
+}
+
+// recover ends all faults, and lets the nodes come to one end.
+func (w *world) recover() {
+	w.cut = [voters][voters]bool{}
+	for _, s := range w.nodes {
+		s.disk.left, s.stuck = -1, 0
+		if s.node == nil {
+			s.start()
+		}
+	}
+	before := len(w.acked)
+	for range 40 {
+		for range 500 {
+			w.step(false)
+		}
+		if len(w.acked) > before+3 && w.equal() {
+			return
+		}
+		if w.seed%2 == 0 { // let them catch up without more appends
+			for range 2000 {
+				w.deliver(false)
+			}
+		}
+	}
+	for _, s := range w.nodes {
+		w.Logf("node %d: %+v, up %v", s.at, s.view, s.node != nil)
+	}
+	w.fail("the nodes do not go on: %d acknowledged, %d before", len(w.acked), before)
+}
+
+// quiet delivers what is under way, and what comes of that.
+func (w *world) quiet() {
+	for {
+		for len(w.sent) > 0 {
+			w.deliver(false)
+		}
+		for _, s := range w.nodes {
+			if s.node != nil {
+				s.work(nil)
+			}
+		}
+		if len(w.sent) == 0 {
+			return
+		}
+	}
+}
+
+// equal lets a leader tell what is committed, and reports whether all nodes have applied the same.
+func (w *world) equal() bool {
+	w.quiet()
+	for _, s := range w.nodes {
+		if s.node != nil {
+			s.work(s.node.tick())
+		}
+	}
+	w.quiet()
+	return !slices.ContainsFunc(w.nodes[:],
+		func(s *simulated) bool { return s.node != nil && s.view.applied != w.last() })
+}
+
+// last returns the highest index that a node has applied.
+func (w *world) last() (last uint64) {
+	for _, s := range w.nodes {
+		if s.node != nil {
+			last = max(last, s.view.applied)
+		}
+	}
+	return last
+}
+
+// check compares all that was acknowledged, and all journals, with the entries that were applied.
+func (w *world) check() {
+	journal := map[uint64]acknowledged{} // by next
+	var owner persistence.Token
+	var end uint64
+	epoch := uint32(0)
+	for i := uint64(1); i <= w.highest; i++ {
+		o, ok := w.applied[i]
+		if !ok || o.outcome != machine.Done {
+			continue
+		}
+		switch e := o.e; e.Kind {
+		case machine.Acquire:
+			epoch++
+			owner = persistence.Token(fmt.Sprintf("%d:%s", epoch, e.Unique))
+		case machine.Append:
+			if e.Token != owner || e.Prev != end {
+				w.fail("entry %d: an append of %s behind %d; %s owns the engine, and it ends at %d",
+					i, e.Token, e.Prev, owner, end)
+			}
+			end = e.Next
+			journal[e.Next] = acknowledged{e.Token, e.Prev, e.Next, e.Digest}
+		}
+	}
+	for _, a := range w.acked {
+		if journal[a.next] != a {
+			w.fail("%+v was acknowledged, and the journal has %+v", a, journal[a.next])
+		}
+	}
+	for _, b := range journal {
+		if slices.Contains(w.refused, b.digest) {
+			w.fail("%+v was refused, and is in the journal", b)
+		}
+	}
+	for _, s := range w.nodes {
+		if s.node != nil {
+			s.check(journal, end)
+		}
+	}
+}
+
+// check compares the node's journal, as it is read.
+func (s *simulated) check(journal map[uint64]acknowledged, end uint64) {
+	first, _ := s.log.FirstIndex()
+	marks := s.index.after(0)
+	at := uint64(0)
+	must(s.w.T, s.log.Read(first-1, s.view.applied, func(entry *pb.Entry) error {
+		if len(marks) == 0 || marks[0].entry != entry.GetIndex() {
+			return nil
+		}
+		marks = marks[1:]
+		e, err := machine.Decode(entry.GetData())
+		if err != nil {
+			return err
+		}
+		if at != 0 && e.Prev != at || codec.Digest(e.Batch) != e.Digest ||
+			journal[e.Next] != (acknowledged{e.Token, e.Prev, e.Next, e.Digest}) {
+			s.w.fail("node %d: the journal has (%d, %d] behind %d", s.at, e.Prev, e.Next, at)
+		}
+		at = e.Next
+		return nil
+	}))
+	if len(marks) > 0 || at != 0 && at != end || s.view.beat.End.Seq != end {
+		s.w.fail("node %d: the journal ends at %d and %d, want %d", s.at, at,
+			s.view.beat.End.Seq, end)
+	}
+	if first > 1 {
+		s.w.counts["truncated"]++
+	}
+}
+
+// simulate runs one world to its end.
+func simulate(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := newWorld(t, seed)
+	for range steps {
+		w.step(true)
+	}
+	w.recover()
+	w.check()
+	for _, s := range w.nodes { // once more from the disk, all at once
+		if s.node != nil {
+			s.crash()
+		}
+	}
+	w.recover()
+	w.check()
+	return w
+}
+
+// Nodes crash in the midst of writes and lose what was not synced, links are cut one way or both,
+// frames are lost, doubled and swapped, nodes stand still, and a disk is replaced by an empty one.
+// No acknowledged append is lost, and each entry does the same on each node, whenever it is applied
+// again. Two owners are never owners at once in the journal.
+func TestThreeNodesAreOneJournal(t *testing.T) {
+	all := map[string]int{}
+	for seed := *fromSeed; seed < *fromSeed+uint64(*seeds); seed++ {
+		w := simulate(t, seed)
+		for k, n := range w.counts {
+			all[k] += n
+		}
+		all["acknowledged"] += len(w.acked)
+		all["acquired"] += w.acquired
+		all["refused"] += len(w.refused)
+	}
+	t.Log(all)
+	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced", "refused",
+		"truncated", "refused without a log"} {
+		if all[k] < *seeds/50+1 {
+			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)
+		}
+	}
+}
+
+func TestASimulationIsRepeatedBySeed(t *testing.T) {
+	for seed := range uint64(3) {
+		if a, b := simulate(t, seed).trace.Sum64(), simulate(t, seed).trace.Sum64(); a != b {
+			t.Errorf("seed %d went two ways", seed)
+		}
+	}
+}

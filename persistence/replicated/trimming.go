@@ -1,0 +1,63 @@
+package replicated
+
+import (
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"exchange/persistence/internal/machine"
+)
+
+const (
+	// trimEntries is how many entries the log has to lose for a checkpoint to be worth its syncs.
+	trimEntries = 1024
+	// trimAtOnce is how many entries one tick goes through.
+	trimAtOnce = 256
+)
+
+// trimming lets the log forget entries that are not needed any more: each member has them, the
+// owner has trimmed the journal above them, and the images of the local store do not need them. A
+// second machine follows behind the first, up to where the log will begin.
+type trimming struct {
+	base    *machine.State
+	behind  uint64 // entry that base is behind
+	begins  uint64 // entry that the log begins behind
+	allowed uint64 // sequence up to which the local store does not need the journal
+	least   uint64 // entries that a checkpoint is worth
+}
+
+// target returns the entry up to which the log may be forgotten.
+func (n *node) target() uint64 {
+	seq := min(n.machine.Trimmed(), n.trim.allowed)
+	return min(n.machine.Floor(), n.applied, n.index.upTo(seq))
+}
+
+// trimStep goes through some entries, and cuts the log off below when it has come to the end.
+func (n *node) trimStep() error {
+	t := &n.trim
+	target := n.target()
+	if target < t.begins+t.least {
+		return nil
+	}
+	to := min(target, t.behind+trimAtOnce)
+	err := n.log.Read(t.behind, to, func(entry *pb.Entry) error {
+		if len(entry.GetData()) == 0 {
+			return nil
+		}
+		e, err := machine.Decode(entry.GetData())
+		if err == nil {
+			t.base.Apply(e)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if t.behind = to; to < target {
+		return nil
+	}
+	if err := n.log.Truncate(to, t.base.Encode()); err != nil {
+		return err
+	}
+	t.begins = to
+	n.index.forget(to)
+	return nil
+}
