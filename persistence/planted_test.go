@@ -50,7 +50,10 @@ const (
 	withoutAFile      = "TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole"
 )
 
-var plantedFaults = []plantedFault{
+var plantedFaults = slices.Concat(singleFaults, replicatedFaults)
+
+// singleFaults are those in the stores of one machine.
+var singleFaults = []plantedFault{
 	// HEAD
 	{"HEAD is written before the append (Pebble)", "persistence/pebble/journal.go",
 		"	if err := s.log.Append(prev, next, digest, batch); err != nil {\n",

@@ -1,0 +1,151 @@
+package persistence_test
+
+const (
+	inLink       = "internal/link"
+	inMachine    = "internal/machine"
+	inRaftlog    = "internal/raftlog"
+	inReplicated = "replicated"
+
+	threeNodes  = "TestThreeNodesAreOneJournal"
+	crashOfCut  = "TestACrashInACutLosesNothingBelowIt"
+	lostEnd     = "TestALogThatHasLostItsEndIsRefused"
+	ownAnswer   = "TestAnAnswerGoesToItsProposalAlone"
+	oneIdentity = "TestOnlyTheNodeThatACertificateNamesIsHeard"
+)
+
+// replicatedFaults are those in the store of several nodes and its parts.
+var replicatedFaults = []plantedFault{
+	// cuts of the log
+	{"a crash in a cut leaves a hole", "persistence/internal/wal/cut.go",
+		"		n := len(l.segments) - 1\n		gone := l.segments[n]\n		l.mu.Lock()\n" +
+			"		l.segments = l.segments[:n]\n",
+		"		n := len(l.segments) - 1\n		gone := l.segments[n]\n		l.mu.Lock()\n" +
+			"		if FAULT {\n			gone = l.segments[keep+1]\n" +
+			"			copy(l.segments[keep+1:], l.segments[keep+2:])\n		}\n" +
+			"		l.segments = l.segments[:n]\n",
+		inWal, crashOfCut},
+	{"a cut is not synced before it takes its place", "persistence/internal/wal/cut.go",
+		"	if err == nil {\n		err = file.Sync()\n	}\n	if err == nil " +
+			"{\n		err = l.fs.Rename",
+		"	if err == nil && !FAULT {\n		err = file.Sync()\n	}\n	if err == nil {\n" +
+			"		err = l.fs.Rename",
+		inWal, crashOfCut},
+	{"what is cut off comes back", "persistence/internal/wal/cut.go",
+		"		if n := min(int64(len(b)), e.at-at); n > 0 {\n",
+		"		n := min(int64(len(b)), e.at-at)\n		if FAULT {\n			n = " +
+			"int64(len(b))\n" +
+			"		}\n		if n > 0 {\n",
+		inWal, "TestWhatIsCutOffStaysGone"},
+	{"a cut in a batch loses its first part", "persistence/internal/wal/cut.go",
+		"	if e.part == nil {\n", "	if e.part == nil || FAULT {\n", inWal,
+		"TestACutLogGoesOn"},
+
+	// what a node has on its disk
+	{"a vote is not written", "persistence/internal/raftlog/log.go",
+		"	l.state.Term, l.state.Vote = term, vote\n	return l.state.write()\n",
+		"	l.state.Term, l.state.Vote = term, vote\n	if FAULT {\n		return nil\n	}\n" +
+			"	return l.state.write()\n",
+		inRaftlog, "TestAPowerCutTakesBackNoVote"},
+	{"a vote is in one copy", "persistence/internal/raftlog/state.go",
+		"	for _, at := range []int64{0, copyBytes} {\n",
+		"	for _, at := range []int64{0, copyBytes} {\n		if FAULT && f.Count > 3 && at " +
+			"> 0 {\n" +
+			"			break\n		}\n",
+		inRaftlog, "TestNoDamageTakesBackAVote"},
+	{"a log that has lost its end is opened", "persistence/internal/raftlog/log.go",
+		"!acknowledged.Fits(mark) {\n", "!acknowledged.Fits(mark) && !FAULT {\n", inRaftlog,
+		lostEnd},
+	{"a log without its HEAD is opened", "persistence/internal/raftlog/log.go",
+		"	} else if l.head == nil {\n", "	} else if l.head == nil && !FAULT {\n", inRaftlog,
+		lostEnd},
+	{"entries are taken back while HEAD has them", "persistence/internal/raftlog/log.go",
+		"	if l.head.Acknowledged().Seq > index {\n",
+		"	if l.head.Acknowledged().Seq > index && !FAULT {\n", inReplicated, threeNodes},
+
+	// the machine
+	{"an append that does not follow on is done", "persistence/internal/machine/state.go",
+		"	case s.last != e.Prev:\n", "	case s.last != e.Prev && !FAULT:\n", inMachine,
+		"TestAllShortLogsDoWhatTheModelSays"},
+	{"an owner that was followed appends", "persistence/internal/machine/state.go",
+		"	if e.Token != s.token || !s.Beat().Held() {\n",
+		"	if e.Token != s.token && !FAULT || !s.Beat().Held() {\n", inMachine,
+		"TestAllShortLogsDoWhatTheModelSays"},
+	{"the same append is done twice", "persistence/internal/machine/state.go",
+		"	case s.last == e.Next && s.digest == e.Digest:\n",
+		"	case s.last == e.Next && s.digest == e.Digest && !FAULT:\n", inReplicated, ownAnswer},
+	{"an image forgets the nonces of reads", "persistence/internal/machine/image.go",
+		"		s.reads[key] = d.u64()\n", "		s.reads[key] = d.u64()\n		if FAULT {\n" +
+			"			delete(s.reads, key)\n		}\n", inMachine,
+		"TestALogThatIsAppliedAgainGivesTheSameAnswers"},
+
+	// the node
+	{"a leader hears of entries before they are written", "persistence/replicated/node.go",
+		"	if err := n.log.Append(m.Entries, n.commit); err != nil {\n		return " +
+			"err\n	}\n" +
+			"	return n.respond(m)\n",
+		"	if FAULT {\n		if err := n.respond(m); err != nil {\n			return " +
+			"err\n		}\n" +
+			"		return n.log.Append(m.Entries, n.commit)\n	}\n" +
+			"	if err := n.log.Append(m.Entries, n.commit); err != nil {\n		return " +
+			"err\n	}\n" +
+			"	return n.respond(m)\n",
+		inReplicated, threeNodes},
+	{"a vote is told before it is written", "persistence/replicated/node.go",
+		"		if err := n.log.Vote(m.GetTerm(), m.GetVote()); err != nil {\n",
+		"		if FAULT {\n			if err := n.respond(m); err != nil " +
+			"{\n				return err\n" +
+			"			}\n			m.Responses = nil\n		}\n" +
+			"		if err := n.log.Vote(m.GetTerm(), m.GetVote()); err != nil {\n",
+		inReplicated, threeNodes},
+	{"an unknown append is told to be refused", "persistence/replicated/proposals.go",
+		"			c <- result{err: fmt.Errorf(\"the outcome is unknown: %w\", why)}\n",
+		"			if FAULT {\n				c <- result{answer: machine.Answer{Outcome: " +
+			"machine.Fenced}}\n				continue\n			}\n" +
+			"			c <- result{err: fmt.Errorf(\"the outcome is unknown: %w\", why)}\n",
+		inReplicated, threeNodes},
+	{"an answer goes to another proposal", "persistence/replicated/proposals.go",
+		"	s := p.waiting[number]\n",
+		"	for n := range p.waiting {\n		if FAULT {\n			number = max(number, " +
+			"n)\n" +
+			"		}\n	}\n	s := p.waiting[number]\n", inReplicated, ownAnswer},
+	{"an answer of an earlier start is taken", "persistence/replicated/node.go",
+		"	if e.ID.Node == n.id && e.ID.Boot == n.log.Own().Boot {\n",
+		"	if e.ID.Node == n.id && (FAULT || e.ID.Boot == n.log.Own().Boot) {\n",
+		inReplicated, "TestAnAnswerOfAnEarlierStartGoesToNoCaller"},
+	{"the log is forgotten while a member lacks it", "persistence/replicated/trimming.go",
+		"	return min(n.machine.Floor(), n.applied, n.index.upTo(seq))\n",
+		"	if FAULT {\n		return min(n.applied, n.index.upTo(seq))\n	}\n" +
+			"	return min(n.machine.Floor(), n.applied, n.index.upTo(seq))\n",
+		inReplicated, "TestALogIsForgottenWhenNothingNeedsIt"},
+	{"the log is forgotten while an image needs it", "persistence/replicated/trimming.go",
+		"	seq := min(n.machine.Trimmed(), n.trim.allowed)\n",
+		"	seq := min(n.machine.Trimmed(), n.trim.allowed)\n	if FAULT {\n" +
+			"		seq = n.machine.Trimmed()\n	}\n",
+		inReplicated, "TestALogIsForgottenWhenNothingNeedsIt"},
+	{"an older start of a peer is heard", "persistence/replicated/receive.go",
+		"	case start == seen:\n", "	case start == seen || FAULT:\n", inReplicated,
+		"TestAnOlderCopyOfAFolderEndsItsNode"},
+	{"the journal has refused appends", "persistence/replicated/node.go",
+		"	if e.Kind == machine.Append && a.Outcome == machine.Done {\n",
+		"	if e.Kind == machine.Append && (FAULT || a.Outcome == machine.Done) {\n",
+		inReplicated, threeNodes},
+	{"an image of a fenced owner is published", "persistence/replicated/local.go",
+		"fenced := f.s.owned(f.tok); fenced != nil {\n",
+		"fenced := f.s.owned(f.tok); fenced != nil && !FAULT {\n", inReplicated,
+		"TestConformance/three nodes/a snapshot of a fenced owner is refused"},
+
+	// links
+	{"a node may say that it is another", "persistence/internal/link/identity.go",
+		"	return len(certificates) > 0 && ", "	return FAULT || len(certificates) > 0 && ",
+		inLink, oneIdentity},
+	{"a server is believed to be any node", "persistence/internal/link/send.go",
+		"c.config(Identity(p.link.o.Cluster, p.Name)))",
+		"c.config(Identity(p.link.o.Cluster, p.Name)))\n		if FAULT {\n			config " +
+			":= " +
+			"c.config(\"\")\n			config.InsecureSkipVerify = true\n			secure = " +
+			"tls.Client(conn, config)\n		}",
+		inLink, "TestAFrameGoesToTheNodeItIsFor"},
+	{"without certificates any address will do", "persistence/internal/link/identity.go",
+		"ip == nil || !ip.IsLoopback() {\n", "!FAULT && (ip == nil || !ip.IsLoopback()) {\n",
+		inLink, "TestWithoutCertificatesAllAddressesAreOfTheLoopback"},
+}
