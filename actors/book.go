@@ -15,12 +15,21 @@ import (
 // state's queue.
 func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
 	market := s.Pair(p.Number)
-	b := &book{bookShares: shared, pair: p, orders: matching.New(), halted: market.Halted,
+	b := &book{bookShares: shared, pair: p, orders: market.Book.Clone(), halted: market.Halted,
 		lastTimeUs: market.LastTimeUs(), last: market.Market.Last(),
 		stops: matching.NewStops(), standing: map[uint64]*standing{}}
+	if !market.Plain() {
+		b.recoverInstructed(s, market)
+	}
+	b.noteExpiry()
+	return b
+}
+
+// recoverInstructed takes over what the state knows of the pair's open orders with instructions,
+// and those that wait.
+func (b *book) recoverInstructed(s *state.State, market *state.Pair) {
 	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		for order, iceberg := range market.Book.Open(side) {
-			b.orders.AddIceberg(order, iceberg)
+		for order := range market.Book.Open(side) {
 			b.recover(order, s, market)
 		}
 	}
@@ -30,8 +39,6 @@ func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
 			b.recover(stop.Order, s, market)
 		}
 	}
-	b.noteExpiry()
-	return b
 }
 
 // recover notes what the state knows of an open order.

@@ -59,7 +59,6 @@
 //	ticker.go               what is done at times: writing behind, switches, a watch on the clock
 //	options.go              limits, times, and errors of admission
 //	recovery.go             the state, from the data in the store
-//	concurrent.go           the work of a start on all processors
 //	owner.go                the store's owner, its beats, and standbys
 //	channels.go             the actors of stream channels
 //	backup.go               a backup of a running engine

@@ -12,6 +12,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/actors/seal"
 	"exchange/core/event"
@@ -213,13 +214,15 @@ func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
 	secret := func(k *state.Key) ([]byte, error) {
 		return openSecret(&k.Key, s.Account(k.Account).Name, sealer)
 	}
-	for _, k := range s.Keys() {
-		if k.Revoked { // its secret is gone
-			continue
+	keys := s.Keys()
+	err := mailbox.AtOnce(len(keys), func(i int) (err error) {
+		if k := keys[i]; !k.Revoked { // otherwise its secret is gone
+			_, err = secret(k)
 		}
-		if _, err := secret(k); err != nil {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if o.Check == nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -56,7 +57,7 @@ func (g *registry) add(a *directory.Account) {
 // recoverKeys adds each key that is live to the directory. Revoked keys stay with the registry.
 func (g *registry) recoverKeys(keys []*state.Key, accounts []*directory.Account) error {
 	entries := make([]*directory.Key, len(keys))
-	err := atOnce(len(keys), func(i int) (err error) {
+	err := mailbox.AtOnce(len(keys), func(i int) (err error) {
 		if k := keys[i]; !k.Revoked {
 			entries[i], err = newKey(&k.Key, accounts[k.Account-1], g.sealer, g.material)
 		}

@@ -569,6 +569,9 @@ var plainFaults = []plantedFault{
 		"	if FAULT && len(i.batches.State.Accounts()) > 1 {\n" +
 			"		i.batches.State.Account(1)." +
 			"Email += \"x\"\n	}\n	i.folded.Store(next)\n"},
+	{"snapshots lack what a start has folded", "actors/committed/imager.go",
+		"		l.batches = append(l.batches, b)\n",
+		"		if !FAULT {\n			l.batches = append(l.batches, b)\n		}\n"},
 	{"the journal is trimmed up to the newest snapshot", "actors/committed/projector.go",
 		"	p.trim(ctx, older)\n",
 		"	if FAULT {\n		older = to\n	}\n	p.trim(ctx, older)\n"},

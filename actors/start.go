@@ -205,7 +205,7 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 		clock: &clockAlarm{log: e.log}, out: e}
 	e.books = make([]*book, len(s.Pairs()))
 	pairs := e.Pairs()
-	err = atOnce(len(pairs), func(i int) error {
+	err = mailbox.AtOnce(len(pairs), func(i int) error {
 		p := pairs[i]
 		e.books[p.Number-1] = newBook(p, s, shared)
 		return nil
@@ -231,9 +231,12 @@ func (e *Engine) openAccounts(g *registry, side *committed.Side) error {
 	for i, a := range s.Accounts() {
 		accounts[i] = g.recoverAccount(a)
 	}
-	wallets := make([]*wallet, len(accounts))
-	err := atOnce(len(wallets), func(i int) error {
-		wallets[i] = newWallet(s.Accounts()[i], side)
+	keys := make(chan error, 1)
+	go func() { keys <- g.recoverKeys(s.Keys(), accounts) }()
+	wallets, neighbours := make([]*wallet, len(accounts)), byPair(s)
+	err := mailbox.AtOnce(len(wallets), func(i int) error {
+		at := neighbours[i]
+		wallets[at] = newWallet(s.Accounts()[at], side)
 		return nil
 	})
 	if err != nil {
@@ -244,7 +247,32 @@ func (e *Engine) openAccounts(g *registry, side *committed.Side) error {
 			return err
 		}
 	}
-	return g.recoverKeys(s.Keys(), accounts)
+	return <-keys
+}
+
+// byPair returns the places of all accounts, those together that trade the same pair: a wallet
+// looks each of its open orders up in a book, which is then in the processor's cache.
+func byPair(s *state.State) []uint32 {
+	pairOf := func(a *state.Account) uint16 {
+		for o := range a.Open.Newest() {
+			return o.Pair
+		}
+		return 0
+	}
+	ends := make([]int, len(s.Pairs())+1) // of the places of each pair
+	for _, a := range s.Accounts() {
+		ends[pairOf(a)]++
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	places := make([]uint32, len(s.Accounts()))
+	for i, a := range s.Accounts() {
+		pair := pairOf(a)
+		ends[pair]--
+		places[ends[pair]] = uint32(i)
+	}
+	return places
 }
 
 // openAccount starts an account's wallet, and lets others find the account.

@@ -47,7 +47,7 @@ func (w *wallet) set(c *Command) {
 // recoverOrders takes over the account's open orders.
 func (w *wallet) recoverOrders(a *state.Account, s *state.State) {
 	w.open = ledger.NewOpenTerms(&a.Open, func(order ledger.OpenOrder) ledger.Terms {
-		o, _, _ := s.OpenOrder(a, order.ID)
+		o, _ := s.Pair(order.Pair).Open(order.ID)
 		return ledger.Terms{Price: o.Price, Amount: o.Amount}
 	})
 	for order := range w.open.Orders().Newest() {

@@ -1,6 +1,7 @@
 package committed
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"runtime"
@@ -18,10 +19,12 @@ import (
 // released meanwhile wait in the imager's mailbox. Because this state comes from the records alone,
 // each snapshot of it proves that replay equals live.
 //
-// It costs the memory of a second state, and 0.1 to 0.3 us of CPU a record.
+// It costs the memory of a second state, and 0.1 to 0.3 us of CPU a record. A start does not wait
+// for it: the actor makes its state before its first message.
 type Imager struct {
-	batches state.Fold
-	out     Outside // set by Connect
+	batches state.Fold // without a state while late is there
+	late    *late      // nil: it has its state
+	out     Outside    // set by Connect
 	pid     *actor.PID
 	folded  atomic.Uint64
 	ordered atomic.Int32 // images that are not made yet
@@ -32,6 +35,67 @@ func newImager(s *state.State) *Imager {
 	i := &Imager{batches: state.Fold{State: s}}
 	i.folded.Store(s.Seq())
 	return i
+}
+
+// late has all of which an imager makes its state: an image, and the batches behind it.
+type late struct {
+	image   []byte
+	batches []lateBatch
+	room    int // bytes that further batches may have
+}
+
+type lateBatch struct {
+	prev, next uint64
+	data       []byte
+}
+
+// lateBytes bounds the batches that wait for an imager without a state. A start with more makes the
+// state.
+const lateBytes = 16 << 20
+
+// lateImager makes its state later, from an image that another fold has begun with. Until then it
+// counts as one that makes an image.
+func lateImager(image []byte, seq uint64) *Imager {
+	i := &Imager{late: &late{image: image, room: lateBytes}}
+	i.folded.Store(seq)
+	i.ordered.Store(1)
+	return i
+}
+
+// catchUp makes the state if it is not made yet.
+func (i *Imager) catchUp() error {
+	l := i.late
+	if l == nil {
+		return nil
+	}
+	s, err := state.Decode(l.image) // alone: clients are served meanwhile
+	if err != nil {
+		return err
+	}
+	i.late, i.batches.State = nil, s
+	i.ordered.Add(-1)
+	for _, b := range l.batches {
+		if err := i.batches.Batch(b.prev, b.next, b.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow folds a batch of a start. It keeps a copy instead while the state is not made, unless too
+// many wait.
+func (i *Imager) follow(prev, next uint64, data []byte) error {
+	if l := i.late; l != nil && len(data) <= l.room {
+		b := lateBatch{prev, next, bytes.Clone(data)}
+		l.batches = append(l.batches, b)
+		l.room -= len(data)
+		i.folded.Store(b.next) // what is kept is bounded here, and not by admission
+		return nil
+	}
+	if err := i.catchUp(); err != nil {
+		return err
+	}
+	return i.fold(prev, next, data)
 }
 
 // makeImage asks for an image of the state after all batches that were sent before, which is at
@@ -46,6 +110,7 @@ func (i *Imager) Spawned(pid *actor.PID) { i.pid = pid }
 
 // Receive implements actor.Actor.
 func (i *Imager) Receive(ctx actor.Context) {
+	i.State() // the first message is the actor's start
 	switch m := ctx.Message().(type) {
 	case *Released:
 		if err := i.fold(i.batches.State.Seq(), m.next, m.data); err != nil {
@@ -72,10 +137,15 @@ func (i *Imager) fold(prev, next uint64, data []byte) error {
 }
 
 // State is what it has folded. It belongs to the actor, once that is spawned.
-func (i *Imager) State() *state.State { return i.batches.State }
+func (i *Imager) State() *state.State {
+	if err := i.catchUp(); err != nil {
+		panic(fmt.Sprintf("BUG: what a start has folded does not fold for images: %v", err))
+	}
+	return i.batches.State
+}
 
-// Making reports, on the turn of the committed actor, whether an image is being made or is ordered:
-// then a message to the imager waits, too.
+// Making reports, on the turn of the committed actor, whether an image is being made or is ordered,
+// or the state is not made yet: then a message to the imager waits, too.
 func (i *Imager) Making() bool { return i.ordered.Load() > 0 }
 
 // image makes the image of the state as it is. After each piece it lets others run, because all

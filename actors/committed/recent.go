@@ -78,6 +78,25 @@ func (r *recentTrades) add(t *persistence.Trade) {
 	}
 }
 
+// begin puts stored trades, newest first, before those that are there, some of which may be stored,
+// too. older: the store has more.
+func (r *recentTrades) begin(stored []persistence.Trade, older bool) {
+	n := 0
+	for n < len(stored) && len(r.rows) > 0 && stored[n].ID >= r.rows[0].ID {
+		r.add(&stored[n])
+		n++
+	}
+	if r.older {
+		return // the stored ones are older than the list
+	}
+	stored = stored[n:]
+	slices.Reverse(stored)
+	r.rows, r.older = append(stored, r.rows...), older
+	if len(r.rows) >= 2*r.keep {
+		r.rows, r.older = slices.Clone(r.rows[len(r.rows)-r.keep:]), true
+	}
+}
+
 // page fills a question, and reports whether the page is complete. Otherwise the store has to be
 // asked.
 func (r *recentTrades) page(q *NewestTrades) bool {

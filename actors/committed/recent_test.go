@@ -25,12 +25,7 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 				order[i-1], order[i] = order[i], order[i-1]
 			}
 		}
-		for i := range order {
-			list.add(&order[i])
-			if i%7 == 0 {
-				list.add(&order[i]) // once more changes nothing
-			}
-		}
+		fill(t, &list, all, order)
 		for range 10 {
 			q := new(NewestTrades)
 			q.Limit = rapid.IntRange(1, 300).Draw(t, "limit")
@@ -70,6 +65,31 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 			}
 		}
 	})
+}
+
+// fill gives a list all trades in an order: as they are released, or as a start finds them, some in
+// the store and the newest in the journal.
+func fill(t *rapid.T, list *recentTrades, all, order []persistence.Trade) {
+	n, after, stored := len(all), 0, 0
+	if rapid.Bool().Draw(t, "a start") {
+		after = rapid.IntRange(0, n).Draw(t, "folded after")
+		stored = rapid.IntRange(after, n).Draw(t, "stored up to")
+	}
+	for i := range order {
+		if order[i].ID <= uint64(after) {
+			continue
+		}
+		list.add(&order[i])
+		if i%7 == 0 {
+			list.add(&order[i]) // once more changes nothing
+		}
+	}
+	newest := slices.Clone(all[max(0, stored-recentTradesLimit):stored])
+	slices.Reverse(newest)
+	list.begin(newest, stored > len(newest))
+	if len(list.rows) >= 2*recentTradesLimit {
+		t.Fatalf("memory has %d trades", len(list.rows))
+	}
 }
 
 // timeOf is the time of a trade, which neighbours may share.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"sync"
 	"time"
 
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -50,21 +50,22 @@ func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
 }
 
 func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, error) {
-	var s, twin *state.State
-	size, err := newestImage(ctx, o.Store, o.Log, func(image []byte, seq uint64) error {
-		copies := 2
-		if seen.of(image) {
-			copies = 1
-		}
-		states, err := decode(image, seq, copies)
-		if err != nil {
+	var s *state.State
+	var imager *Imager
+	size, err := newestImage(ctx, o.Store, o.Log, func(image []byte, seq uint64) (err error) {
+		if s, err = decode(image, seq); err != nil {
 			return err
 		}
-		if s = states[0]; copies == 1 {
-			twin = seen.state
-		} else {
-			twin, seen = states[1], nil
+		switch {
+		case seen.of(image):
+			imager = newImager(seen.state)
+			return nil
+		case image == nil:
+			imager = newImager(state.New())
+		default:
+			imager = lateImager(image, seq)
 		}
+		seen = nil
 		return nil
 	})
 	if err != nil {
@@ -84,7 +85,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 	}
 	o.Meter.Watermark.Store(watermark)
 	c := newSide(s, watermark, o)
-	c.imager = newImager(twin)
+	c.imager = imager
 	if err := o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error {
 		return c.refold(prev, next, data, seen)
 	}); err != nil {
@@ -94,7 +95,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
 			persistence.ErrCorrupt, s.Seq(), o.Last)
 	}
-	if twin.Seq() != o.Last {
+	if imager.folded.Load() != o.Last {
 		return nil, errUnseen
 	}
 	checked := make(chan error, 1)
@@ -169,7 +170,7 @@ func (c *Side) refold(prev, next uint64, data []byte, seen *Seen) error {
 	if next <= c.imager.folded.Load() {
 		twin <- seen.again(next, data)
 	} else {
-		go func() { twin <- c.imager.fold(prev, next, data) }()
+		go func() { twin <- c.imager.follow(prev, next, data) }()
 	}
 	err := c.foldBatch(prev, next, data)
 	if other := <-twin; err == nil && other != nil {
@@ -233,19 +234,20 @@ func (c *Side) checkReferences(ctx context.Context, store persistence.History) e
 // while folding.
 func (c *Side) loadTrades(ctx context.Context, history persistence.History) error {
 	for pair := range len(c.state.Pairs()) + 1 {
-		list, n := c.tradesOf(uint16(pair)), 0
+		list := c.tradesOf(uint16(pair))
+		var stored []persistence.Trade // newest first
+		older := false
 		err := history.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair)},
 			func(t *persistence.Trade) bool {
-				if n++; n > list.keep {
-					list.older = true
-					return false
+				if older = len(stored) == list.keep; !older {
+					stored = append(stored, *t)
 				}
-				list.add(t)
-				return true
+				return !older
 			})
 		if err != nil {
 			return fmt.Errorf("reading the newest trades: %w", err)
 		}
+		list.begin(stored, older)
 	}
 	return nil
 }
@@ -268,9 +270,9 @@ func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
 	n.image = maphash.Bytes(n.seed, nil)
 	_, err := newestImage(ctx, store, slog.New(slog.DiscardHandler),
 		func(image []byte, seq uint64) error {
-			states, err := decode(image, seq, 1)
+			s, err := decode(image, seq)
 			if err == nil {
-				n.state, n.image = states[0], maphash.Bytes(n.seed, image)
+				n.state, n.image = s, maphash.Bytes(n.seed, image)
 			}
 			return err
 		})
@@ -340,27 +342,14 @@ func newestImage(ctx context.Context, store persistence.Store, log *slog.Logger,
 	return 0, read(nil, 0)
 }
 
-// decode reads an image that many times, at once. No image is one of an empty state.
-func decode(image []byte, seq uint64, copies int) ([]*state.State, error) {
-	states, errs := make([]*state.State, copies), make([]error, copies)
+// decode reads an image, on all processors. No image is one of an empty state.
+func decode(image []byte, seq uint64) (*state.State, error) {
 	if image == nil {
-		for i := range states {
-			states[i] = state.New()
-		}
-		return states, nil
+		return state.New(), nil
 	}
-	var all sync.WaitGroup
-	for i := range states {
-		all.Go(func() { states[i], errs[i] = state.Decode(image) })
+	s, err := state.DecodeWith(image, mailbox.AtOnce)
+	if err == nil && s.Seq() != seq {
+		return nil, fmt.Errorf("it is of sequence %d", s.Seq())
 	}
-	all.Wait()
-	for i, err := range errs {
-		if err == nil && states[i].Seq() != seq {
-			err = fmt.Errorf("it is of sequence %d", states[i].Seq())
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return states, nil
+	return s, err
 }

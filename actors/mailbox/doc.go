@@ -7,7 +7,8 @@
 //	wallets := mailbox.NewSpawner(system.Root, 0, host)
 //	pid, err := wallets.Spawn("wallet/1", w)
 //
-//	mailbox.go    the queue of one actor            spawner.go  actors of one kind
-//	scheduler.go  what a simulation takes over      runners.go  the ordinary scheduler
-//	fifo.go       a queue of one owner              testing.go  for tests of other packages
+//	mailbox.go     the queue of one actor                spawner.go  actors of one kind
+//	scheduler.go   what a simulation takes over          runners.go  the ordinary scheduler
+//	concurrent.go  the work of a start, side by side     testing.go  for tests of other packages
+//	fifo.go        a queue of one owner
 package mailbox

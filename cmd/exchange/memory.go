@@ -3,7 +3,9 @@ package main
 import (
 	"log/slog"
 	"math"
+	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
@@ -25,15 +27,43 @@ func limitMemory(container memlimit.Provider, log *slog.Logger) {
 	}
 }
 
-// startPercent is how far the heap may grow between two collections of a start: almost all that a
-// start makes stays, so the usual 100 % would have it look at the same memory many times.
-const startPercent = 400
+// Almost all that a start makes stays, so the usual 100 % would have the collector look at the same
+// memory many times. A start is not collected at all until the heap has about startBytes, unless
+// the limit of memory is lower. From then on the heap may grow by startPercent between two
+// collections.
+const (
+	startBytes   = 1 << 30
+	startPercent = 400
+	// leastHeap is the heap that Go lets grow before its first collection, at 100 %.
+	leastHeap = 4 << 20
+)
 
-// collectRarely lets a start run with startPercent. The result ends that.
+// collectRarely lets a start run like that. The result ends it.
 func collectRarely() (end func()) {
-	before := debug.SetGCPercent(startPercent)
+	var mu sync.Mutex
+	ended := false
+	before := debug.SetGCPercent(startBytes / leastHeap * 100)
 	if before < 0 || before > startPercent {
 		debug.SetGCPercent(before)
+		return func() {}
 	}
-	return func() { debug.SetGCPercent(before) }
+	atFirstCollection(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			debug.SetGCPercent(startPercent)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		debug.SetGCPercent(before)
+	}
+}
+
+// atFirstCollection calls do when the collector has run.
+func atFirstCollection(do func()) {
+	garbage := new([64]byte)
+	runtime.AddCleanup(garbage, func(do func()) { do() }, do)
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -51,8 +53,19 @@ func TestAStartCollectsRarelyAndItsEndAsBefore(t *testing.T) {
 			t.Errorf("with %d %% before, after a start there are %d %%", before, now())
 		}
 	}
-	f(100, startPercent)
-	f(50, startPercent)
+	f(100, 100*startBytes/leastHeap)
+	f(50, 100*startBytes/leastHeap)
 	f(800, 800)
 	f(-1, -1)
+
+	debug.SetGCPercent(100)
+	end := collectRarely()
+	percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	for percent[0].Value.Kind() == metrics.KindBad || percent[0].Value.Uint64() != startPercent {
+		runtime.GC() // until the cleanup of a collection has run
+		metrics.Read(percent)
+	}
+	if end(); now() != 100 {
+		t.Errorf("after a start with a collection there are %d %%", now())
+	}
 }

@@ -80,6 +80,18 @@ func (c *ClientIDs) Open(order uint64, id event.ClientID, placedUs int64) {
 	}
 }
 
+// Expect makes room for n ids, in an empty set.
+func (c *ClientIDs) Expect(n int) {
+	if n == 0 {
+		return
+	}
+	c.set = &idSet{list: make([]namedOrder, 0, n)}
+	if n > shortList {
+		c.set.byID.reserve(n)
+		c.set.byOrder.reserve(n)
+	}
+}
+
 // Close ends the use of an id by an order that closed. It returns the id, the zero one if the order
 // had none, and when the order was placed.
 func (c *ClientIDs) Close(order uint64) (id event.ClientID, placedUs int64) {

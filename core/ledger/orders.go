@@ -64,6 +64,9 @@ func (o *OpenOrders) add(order OpenOrder) (i int, moved, added bool) {
 	return i, true, true
 }
 
+// Expect makes room for n orders that Restore puts in.
+func (o *OpenOrders) Expect(n int) { o.list = make([]OpenOrder, 0, n) }
+
 // Restore puts an order in, for decoding a snapshot: in any order of ids, and into a list from
 // which none was removed. Restored must follow before any other use.
 func (o *OpenOrders) Restore(id uint64, pair uint16, side trading.Side) {

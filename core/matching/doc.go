@@ -112,6 +112,7 @@
 //	stops.go          orders that wait for a price, and the queue of triggered ones
 //	schedule.go       ids by time
 //	read.go           best prices, levels and orders for readers
+//	clone.go          a copy of a book, and room for many orders
 //	levels.go         the ladder: price levels of one side
 //	sorted.go         the sorted list behind stops and schedules
 //	index.go          the table of ids

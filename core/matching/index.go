@@ -84,11 +84,22 @@ func (t *idTable) remove(at int) {
 
 // reserve makes room for one more.
 func (t *idTable) reserve() {
-	if 4*(t.count+1) <= 3*len(t.entries) {
+	if 4*(t.count+1) > 3*len(t.entries) {
+		t.grow(1)
+	}
+}
+
+// grow makes room for n more, if there is none.
+func (t *idTable) grow(n int) {
+	size := max(firstTableLen, len(t.entries))
+	for 4*(t.count+n) > 3*size {
+		size *= 2
+	}
+	if size == len(t.entries) {
 		return
 	}
 	old := t.entries
-	t.entries = make([]uint64, max(firstTableLen, 2*len(old)))
+	t.entries = make([]uint64, size)
 	t.shift = uint8(33 - bits.Len(uint(len(t.entries))))
 	mask := len(t.entries) - 1
 	for _, e := range old {

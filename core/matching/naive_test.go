@@ -294,6 +294,9 @@ func (d *differential) play(o trading.Order) error {
 	if err == nil && d.step%5000 == 4999 {
 		d.replay = restored(d.fast)
 	}
+	if err == nil && d.step%5000 == 2499 {
+		d.fast, d.replay = cloned(d.fast), cloned(d.replay)
+	}
 	return err
 }
 
@@ -455,6 +458,19 @@ func sameBook(name string, b *Book, slow *naive) error {
 		}
 	}
 	return checkInvariants(b)
+}
+
+// cloned returns a book's clone. Nothing stays in the book itself, so the clone must have its own
+// memory.
+func cloned(b *Book) *Book {
+	c := b.Clone()
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
+		for o, any := b.Next(side); any; o, any = b.Next(side) {
+			b.Cancel(o.ID)
+		}
+	}
+	b.Add(trading.Order{ID: 1, Side: trading.Buy, Price: 1, Amount: 1, Remaining: 1})
+	return c
 }
 
 // restored returns a new book made of the orders of another.

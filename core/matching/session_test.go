@@ -538,6 +538,9 @@ func (s *session) play() error {
 		}
 	}
 	s.step++
+	if s.step%50 == 25 {
+		s.replay, s.fast.book = cloned(s.replay), cloned(s.fast.book)
+	}
 	if s.step%50 == 0 {
 		s.replay, s.replays = restored(s.replay), restoredStops(s.replays)
 		s.fast.book, s.fast.stops = restored(s.fast.book), restoredStops(s.fast.stops)

@@ -33,5 +33,6 @@
 //	check.go     the money invariants
 //	image_encode.go a state as bytes
 //	image_decode.go a state from bytes
+//	image_pairs.go  its open orders, pair by pair
 //	compare.go   two states, a part at a time
 package state

@@ -9,7 +9,6 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/ledger"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -21,7 +20,20 @@ var ErrImage = errors.New("damaged or unknown snapshot")
 var ErrImageVersion = errors.New("unknown version")
 
 // Decode reads a state that AppendTo wrote.
-func Decode(image []byte) (s *State, err error) {
+func Decode(image []byte) (*State, error) {
+	return DecodeWith(image, func(n int, do func(i int) error) error {
+		for i := range n {
+			if err := do(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// DecodeWith is Decode for a caller with processors to spare: each calls do with each number below
+// n, in any order or side by side, and returns one of the errors.
+func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*State, error) {
 	head := len(imageMagic) + 1
 	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) {
 		return nil, fmt.Errorf("%w: it does not begin with the mark of a snapshot", ErrImage)
@@ -34,13 +46,7 @@ func Decode(image []byte) (s *State, err error) {
 					"program that wrote it",
 				ErrImage, ErrImageVersion, v, plainVersion, imageVersion)
 	}
-	defer func() { // a well-formed image of an impossible book makes the book panic
-		if p := recover(); p != nil {
-			s, err = nil, fmt.Errorf("%w: %v", ErrImage, p)
-		}
-	}()
-	r := reader{b: image[head:], version: v}
-	s = New()
+	r, s := reader{b: image[head:], version: v}, New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	s.deposits = r.upTo(s.seq) // each is a record
 	s.lastWithdrawal, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
@@ -63,8 +69,11 @@ func Decode(image []byte) (s *State, err error) {
 	if r.version > plainVersion {
 		s.maintainedUs = int64(r.uint())
 	}
+	var parts []*openPart
 	for range r.entries {
-		r.pair(s)
+		if part := r.pair(s); part != nil {
+			parts = append(parts, part)
+		}
 	}
 	r.checkFees(s)
 	r.checkSwitches(s)
@@ -72,12 +81,14 @@ func Decode(image []byte) (s *State, err error) {
 		r.fail("bytes are left over behind the state")
 	}
 	if r.err != "" {
-		return nil, fmt.Errorf("%w: %s, %d bytes before its end", ErrImage, r.err, len(r.b))
+		return nil, fmt.Errorf("%w: %s", ErrImage, r.err)
 	}
-	for _, a := range s.accounts {
-		if twice := a.Open.Restored(); twice != 0 {
-			return nil, fmt.Errorf("%w: order %d is in two books", ErrImage, twice)
-		}
+	err := each(len(parts), func(i int) error { return parts[i].open(s) })
+	if err == nil {
+		err = openAccounts(s, parts, each)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
 	return s, nil
 }
@@ -403,147 +414,5 @@ func (r *reader) key(s *State) {
 			return
 		}
 		made.use(nonce)
-	}
-}
-
-func (r *reader) pair(s *State) {
-	number := uint16(len(s.pairs) + 1)
-	if !r.must(s.pair(&event.Pair{Number: number, Name: r.text(), Base: r.u16(), Quote: r.u16()})) {
-		return
-	}
-	p := s.pairs[number-1]
-	p.lastOrder, p.lastTrade, p.timeUs = r.uint(), r.uint(), int64(r.uint())
-	p.Halted = r.bool()
-	rest, err := p.Market.Decode(r.b)
-	if !r.must(err) {
-		return
-	}
-	r.b = rest
-	if p.lastOrder > s.lastOrder || p.lastTrade > s.lastTrade || p.timeUs > s.timeUs {
-		r.fail("pair " + p.Name + " is ahead of the state in an id or its time")
-	}
-	for range r.entries {
-		o, x := r.order(s, p)
-		if r.err != "" {
-			return
-		}
-		var ice matching.Iceberg
-		if x != nil {
-			if ice = r.iceberg(&o, x); r.err != "" {
-				return
-			}
-		}
-		p.Book.AddIceberg(o, ice)
-	}
-	if r.version > plainVersion {
-		r.stops(s, p)
-	}
-	r.checkBest(p)
-}
-
-// order reads an open order of a pair, with what it says; nil: it is a plain limit order.
-func (r *reader) order(s *State, p *Pair) (o trading.Order, x *trading.Instructed) {
-	flags := r.u8()
-	o = trading.Order{Side: trading.Side(flags &^ hasInstructions), ID: r.uint(), Account: r.u32(),
-		Price:  money.Price(r.amount()),
-		Amount: r.amount(), Remaining: r.amount(), TimeUs: int64(r.uint())}
-	id := r.clientID()
-	a := s.Account(o.Account)
-	if r.err != "" || a == nil || o.ID > p.lastOrder {
-		r.fail("an order of " + p.Name + " has no account, or is above the last id given")
-		return o, nil
-	}
-	a.Open.Restore(o.ID, p.Number, o.Side)
-	if flags&hasInstructions != 0 {
-		x = r.instructed(&o)
-		p.put(o.ID, x)
-	}
-	if id.IsZero() {
-		return o, x
-	}
-	if _, taken := a.ClientIDs.Order(id); taken {
-		r.fail("two orders of account " + a.Name + " have one client order id")
-		return o, x
-	}
-	a.ClientIDs.Open(o.ID, id, o.TimeUs)
-	return o, x
-}
-
-// instructed reads what an order says, and what has become of it.
-func (r *reader) instructed(o *trading.Order) *trading.Instructed {
-	x := new(trading.Instructed)
-	rest, ok := x.Decode(r.b)
-	if !ok || r.version == plainVersion || plain(x) || x.Cancelled != 0 ||
-		len(x.Prevented) > trading.KeptPrevented ||
-		x.Triggered && x.Trigger.When == 0 && x.OCO == (trading.OCO{}) {
-		r.fail("the instructions of an order have another form, or say nothing")
-		return x
-	}
-	r.b = rest
-	as := event.Order{ID: o.ID, Side: o.Side, Price: o.Price}
-	r.must(together(&as, &x.Instructions, x.Triggered))
-	return x
-}
-
-// iceberg reads the hidden part of an order in the book.
-func (r *reader) iceberg(o *trading.Order, x *trading.Instructed) matching.Iceberg {
-	hidden := r.amount()
-	if hidden > 0 && x.Display == 0 || atOnce(&x.Instructions) || x.Waits() {
-		r.fail("an order in a book hides a part against its instructions, or cannot rest by them")
-	}
-	if hidden == 0 {
-		return matching.Iceberg{}
-	}
-	return matching.Iceberg{Display: x.Display, Hidden: hidden}
-}
-
-// stops reads the orders of a pair that wait for a trigger.
-func (r *reader) stops(s *State, p *Pair) {
-	for range r.entries {
-		flags := r.upTo(stopQueued | stopRests)
-		var stop matching.Stop
-		if flags&stopRests != 0 {
-			id := r.uint()
-			o, rests := p.Book.Get(id)
-			x := p.Instructed(id)
-			if !rests || x == nil || !twofold(x) {
-				r.fail("an order that rests and waits does not rest, or waits for nothing")
-				return
-			}
-			stop = secondHalf(&o, x)
-		} else {
-			o, x := r.order(s, p)
-			if r.err != "" || x == nil || !x.Waits() ||
-				x.OCO != (trading.OCO{}) || x.Quote != 0 || o.Remaining != o.Amount {
-				r.fail("an order waits for nothing, or was filled in part")
-				return
-			}
-			if _, rests := p.Book.Get(o.ID); rests {
-				r.fail("an order waits and rests")
-				return
-			}
-			stop = matching.Stop{Order: o, Trigger: x.Trigger}
-		}
-		stop.Queued = flags&stopQueued != 0
-		p.Stops.Add(stop)
-	}
-	r.checkTwofold(p)
-}
-
-// checkTwofold looks for orders in the book whose other halves do not wait.
-func (r *reader) checkTwofold(p *Pair) {
-	for id, x := range p.instructed {
-		if _, waits := p.Stops.Get(id); twofold(x) && !waits {
-			r.fail("the other half of an order does not wait")
-		}
-	}
-}
-
-// checkBest compares the market's best prices with the book's.
-func (r *reader) checkBest(p *Pair) {
-	buy, _ := p.Book.Best(trading.Buy)
-	sell, _ := p.Book.Best(trading.Sell)
-	if t := p.Market.Ticker(0); t.Buy != buy || t.Sell != sell || t.TimeUs > p.timeUs {
-		r.fail("the market of " + p.Name + " has other best prices than its book, or is ahead")
 	}
 }

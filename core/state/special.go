@@ -39,6 +39,9 @@ func (p *Pair) Instructed(id uint64) *trading.Instructed {
 	return p.instructed[id]
 }
 
+// Plain reports whether no open order of the pair says anything beyond side, price and amount.
+func (p *Pair) Plain() bool { return len(p.instructed) == 0 }
+
 // Open returns an open order of the pair, which rests in the book or waits for its trigger.
 func (p *Pair) Open(id uint64) (trading.Order, bool) {
 	o, rests := p.Book.Get(id)

@@ -1,4 +1,4 @@
-package actors
+package mailbox
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 func TestAtOnceCallsWithEachNumberOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 63, 64, 65, 1000, 10_001} {
 		calls := make([]atomic.Int32, n)
-		if err := atOnce(n, func(i int) error { calls[i].Add(1); return nil }); err != nil {
+		if err := AtOnce(n, func(i int) error { calls[i].Add(1); return nil }); err != nil {
 			t.Error(err)
 		}
 		for i := range calls {
@@ -23,7 +23,7 @@ func TestAtOnceCallsWithEachNumberOnce(t *testing.T) {
 func TestAtOnceReturnsAnError(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, n := range []int{1, 2, 1000} {
-		err := atOnce(n, func(i int) error {
+		err := AtOnce(n, func(i int) error {
 			if i == n-1 {
 				return wrong
 			}

@@ -1,4 +1,4 @@
-package actors
+package mailbox
 
 import (
 	"runtime"
@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// atOnceStep is how many numbers a goroutine of atOnce takes at a time, at most.
+// atOnceStep is how many numbers a goroutine of AtOnce takes at a time, at most.
 const atOnceStep = 64
 
-// atOnce calls do with each number below n, on all processors, and returns one of the errors. A
+// AtOnce calls do with each number below n, on all processors, and returns one of the errors. A
 // start makes the parts of many accounts with it, before there are actors.
-func atOnce(n int, do func(i int) error) error {
+func AtOnce(n int, do func(i int) error) error {
 	var next atomic.Int64
 	workers := min(runtime.GOMAXPROCS(0), n)
 	step := max(1, min(atOnceStep, n/(4*max(1, workers))))
