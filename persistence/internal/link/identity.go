@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Credentials prove who a node is, and who its peers are.
+// Credentials prove a node's name to its peers, and theirs to it.
 type Credentials struct {
 	Certificate tls.Certificate
 	// Roots is the cluster's authority.

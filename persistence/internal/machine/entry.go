@@ -16,7 +16,7 @@ const (
 	Append  Kind = iota + 1
 	Acquire      // makes another owner
 	Check        // confirms the owner
-	Release      // takes the engine from its owner, who gives it back
+	Release      // ends an owner's time at the owner's own wish
 	Begin        // makes an empty journal begin at Next
 	Trim         // forgets the journal up to Next
 	Reads        // notes nonces of reads

@@ -1,7 +1,7 @@
 // Package raftlog is what a voter of a replicated store has on its disk: the log of entries, which
 // is the journal, and the little that raft must not forget. It is a folder:
 //
-//	STATE       who the node is, its term and vote, its starts, and the newest starts of its peers
+//	STATE       the node's identity, term, vote and starts, and the newest starts of its peers
 //	HEAD        the last index that was acknowledged to a leader
 //	CHECKPOINT  the state of the machine at the index behind which the log begins
 //	log/        the entries, see persistence/internal/wal; a record has those of one write
