@@ -14,6 +14,7 @@
 // and may block on I/O: no actor calls them inside Receive.
 //
 //	store.go      the interface, rows, queries and errors
+//	replica.go    one node's store of a journal on several nodes
 //	read.go       reading a first batch, and a snapshot as a whole
 //	tenure.go     the claims that a host remembers
 //	vigil.go      watching another owner's beats

@@ -335,6 +335,8 @@ type Holding struct {
 type Nonce struct {
 	Key   string // the public key
 	Nonce uint64
+	// Read: a read has used it, so no record has it. Stores do not keep this.
+	Read bool
 }
 
 // A Trade is one execution.

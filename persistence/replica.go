@@ -1,0 +1,49 @@
+package persistence
+
+import "context"
+
+// A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
+// only there an owner can claim the engine and append. Each node has the journal, and a local store
+// for what it derives from it: images, projections, history.
+type Replica interface {
+	Store
+	// Own returns the token of the node itself. Under it SaveSnapshot and Apply write to the local
+	// store, whoever owns the engine. If this node's newest claim owns it, Apply also tells all
+	// nodes the nonces that are marked as those of reads. Trim under it says that this node needs
+	// the journal up to a sequence no more, and that the others may forget it, too, if this node's
+	// newest claim owns the engine.
+	Own() Token
+	// Follow waits until this node has a batch above after, or leads, or ctx ends.
+	Follow(ctx context.Context, after uint64) (leads bool, err error)
+	// Leads reports whether this node leads, as far as it knows. It does not wait.
+	Leads() bool
+	// Confirm returns nil if tok owned the engine at some moment after the call: a majority of the
+	// nodes has confirmed since that this node leads, and no later owner was applied. ErrFenced:
+	// another owner has followed. Another error: not known.
+	Confirm(ctx context.Context, tok Token) error
+	// Transfer hands the lead to another node that has the whole journal; "": to any. It returns
+	// when this node leads no more.
+	Transfer(ctx context.Context, to string) error
+	// Standing is what this node knows of the nodes. It does not wait.
+	Standing() Standing
+}
+
+// A Standing is what a node knows of itself and of the others.
+type Standing struct {
+	Node      string // its name
+	Leader    string // "": none is known
+	Term      uint64
+	Elections uint64 // that this node has begun since its start
+	Applied   uint64 // index of the newest entry that is applied here
+	Committed uint64 // index of the newest entry that a majority has, as far as is known here
+	Peers     []Peer // all voters, this node among them, in the order of their names
+}
+
+// A Peer is a voter as another one sees it.
+type Peer struct {
+	Name string
+	// Match is the index up to which it has the log. Only the node that leads knows it of others.
+	Match uint64
+	// SilentTicks is for how many ticks nothing has come from it; 0 of the node itself.
+	SilentTicks uint64
+}
