@@ -139,8 +139,8 @@ var replicatedFaults = []plantedFault{
 		"	return len(certificates) > 0 && ", "	return FAULT || len(certificates) > 0 && ",
 		inLink, oneIdentity},
 	{"a server is believed to be any node", "persistence/internal/link/send.go",
-		"c.config(Identity(p.link.o.Cluster, p.Name)))",
-		"c.config(Identity(p.link.o.Cluster, p.Name)))\n		if FAULT {\n			config " +
+		"c.config(identity(p.link.o.Cluster, p.Name)))",
+		"c.config(identity(p.link.o.Cluster, p.Name)))\n		if FAULT {\n			config " +
 			":= " +
 			"c.config(\"\")\n			config.InsecureSkipVerify = true\n			secure = " +
 			"tls.Client(conn, config)\n		}",

@@ -54,4 +54,5 @@
 //	index.go      which entries are the journal's batches
 //	frame.go      frames as bytes
 //	logger.go     raft's lines
+//	certify.go    the cluster's authority, and the nodes' certificates
 package replicated

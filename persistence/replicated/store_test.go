@@ -2,6 +2,8 @@ package replicated
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,13 +28,13 @@ type group struct {
 	addresses []string
 	stores    []*store
 	links     []*link.Link
-	authority *link.Authority
+	authority *Authority
 }
 
 func newGroup(t *testing.T) *group {
 	g := &group{T: t, stores: make([]*store, voters), links: make([]*link.Link, voters)}
 	var err error
-	g.authority, err = link.NewAuthority()
+	g.authority, err = NewAuthority(cluster)
 	must(t, err)
 	listeners := make([]net.Listener, voters)
 	for i := range voters {
@@ -58,12 +60,10 @@ func (g *group) start(i int, listener net.Listener) {
 			peers = append(peers, link.Peer{ID: m.ID, Name: m.Name, Address: g.addresses[k]})
 		}
 	}
-	certificate, err := g.authority.Certificate(link.Identity(cluster, d.Members[i].Name))
-	must(g.T, err)
 	ready := make(chan struct{})
 	l, err := link.Open(link.Options{Cluster: cluster, Name: d.Members[i].Name, Peers: peers,
 		Address: g.addresses[i], Listener: listener, Logger: quiet,
-		Credentials: &link.Credentials{Certificate: certificate, Roots: g.authority.Pool()},
+		Credentials: credentials(g.T, g.authority, d.Members[i].Name),
 		Receive: func(from uint64, frame []byte) {
 			<-ready
 			g.stores[i].receive(from, frame)
@@ -76,6 +76,20 @@ func (g *group) start(i int, listener net.Listener) {
 	close(ready)
 	g.links[i] = l
 	g.Cleanup(func() { l.Close() })
+}
+
+// credentials returns those of a node.
+func credentials(t *testing.T, a *Authority, node string) *Credentials {
+	t.Helper()
+	cert, key, err := a.Issue(node)
+	must(t, err)
+	certificate, err := tls.X509KeyPair(cert, key)
+	must(t, err)
+	roots := x509.NewCertPool()
+	if ca, _ := a.PEM(); !roots.AppendCertsFromPEM(ca) {
+		t.Fatal("the authority has no certificate")
+	}
+	return &Credentials{Certificate: certificate, Roots: roots}
 }
 
 func (g *group) stop(i int) {

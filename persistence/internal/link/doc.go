@@ -8,8 +8,8 @@
 // certificate names, whatever the frame says. Without certificates all addresses are of the
 // loopback: then each process of the machine can say that it is any node.
 //
-//	link.go      listening, and what comes in
-//	send.go      what goes out
-//	identity.go  names in certificates, and addresses
-//	testing.go   certificates, for tests of other packages
+//	link.go       listening, and what comes in
+//	send.go       what goes out
+//	identity.go   names in certificates, and addresses
+//	authority.go  the cluster's authority, and certificates in files
 package link

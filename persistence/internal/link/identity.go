@@ -24,8 +24,8 @@ const (
 	maxLabel = 63
 )
 
-// Identity returns the DNS name that a voter's certificate has.
-func Identity(cluster, name string) string {
+// identity returns the DNS name that a voter's certificate has.
+func identity(cluster, name string) string {
 	return strings.Join([]string{name, role, cluster, domain}, ".")
 }
 

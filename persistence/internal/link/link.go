@@ -203,7 +203,7 @@ func (l *Link) know(conn net.Conn) (*peer, io.Reader, error) {
 		if string(b) != l.hello(p.Name) {
 			continue
 		}
-		if secure != nil && !named(secure, Identity(l.o.Cluster, p.Name)) {
+		if secure != nil && !named(secure, identity(l.o.Cluster, p.Name)) {
 			return nil, nil, fmt.Errorf("it says that it is node %s, and its certificate does not",
 				p.Name)
 		}
@@ -213,7 +213,7 @@ func (l *Link) know(conn net.Conn) (*peer, io.Reader, error) {
 }
 
 // hello returns the first frame that a node sends.
-func (l *Link) hello(name string) string { return hello + Identity(l.o.Cluster, name) }
+func (l *Link) hello(name string) string { return hello + identity(l.o.Cluster, name) }
 
 // readFrame reads the length of a frame, and then the frame.
 func readFrame(r io.Reader, most uint32) ([]byte, error) {

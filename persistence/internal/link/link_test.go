@@ -25,7 +25,7 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a, err := NewAuthority()
+	a, err := NewAuthority("c1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,14 @@ func newAuthority(t *testing.T) *authority {
 // of returns the credentials of what has those names.
 func (a *authority) of(names ...string) *Credentials {
 	a.t.Helper()
-	c, err := a.Certificate(names...)
+	raw, key, err := a.issue(names...)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return &Credentials{Certificate: c, Roots: a.Pool()}
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	return &Credentials{Roots: roots,
+		Certificate: tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}}
 }
 
 // A node is an end of a link, and the frames that came.
@@ -118,7 +121,7 @@ func TestFramesOfEverySizeComeInOrder(t *testing.T) {
 	a := newAuthority(t)
 	for name, credentials := range map[string]func(string) *Credentials{
 		"plain": plain,
-		"TLS":   func(name string) *Credentials { return a.of(Identity("c1", name)) },
+		"TLS":   func(name string) *Credentials { return a.of(identity("c1", name)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t, credentials)
@@ -166,7 +169,7 @@ func (l *Link) conns() map[net.Conn]bool {
 // A connection that proves to be no voter of the cluster sends nothing.
 func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
-	a, b := pair(t, func(name string) *Credentials { return ca.of(Identity("c1", name)) })
+	a, b := pair(t, func(name string) *Credentials { return ca.of(identity("c1", name)) })
 	a.Close() // it would dial again, and replace the connection of the test
 	address := b.listener.Addr().String()
 	for _, c := range []struct {
@@ -175,17 +178,17 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 		hello string
 		heard bool
 	}{
-		{"node a", ca.of(Identity("c1", "a")), Identity("c1", "a"), true},
-		{"node c, which is no peer", ca.of(Identity("c1", "c")), Identity("c1", "c"), false},
-		{"node c as node a", ca.of(Identity("c1", "c")), Identity("c1", "a"), false},
-		{"an observer", ca.of("a.observer.c1.exchange"), Identity("c1", "a"), false},
-		{"node a of another cluster", ca.of(Identity("c2", "a")), Identity("c1", "a"), false},
-		{"another cluster's name", ca.of(Identity("c1", "a")), Identity("c2", "a"), false},
-		{"another authority", other.of(Identity("c1", "a")), Identity("c1", "a"), false},
-		{"no certificate", nil, Identity("c1", "a"), false},
+		{"node a", ca.of(identity("c1", "a")), identity("c1", "a"), true},
+		{"node c, which is no peer", ca.of(identity("c1", "c")), identity("c1", "c"), false},
+		{"node c as node a", ca.of(identity("c1", "c")), identity("c1", "a"), false},
+		{"an observer", ca.of("a.observer.c1.exchange"), identity("c1", "a"), false},
+		{"node a of another cluster", ca.of(identity("c2", "a")), identity("c1", "a"), false},
+		{"another cluster's name", ca.of(identity("c1", "a")), identity("c2", "a"), false},
+		{"another authority", other.of(identity("c1", "a")), identity("c1", "a"), false},
+		{"no certificate", nil, identity("c1", "a"), false},
 	} {
 		config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(),
-			ServerName: Identity("c1", "b")}
+			ServerName: identity("c1", "b")}
 		config.RootCAs.AddCert(ca.cert)
 		if c.own != nil {
 			config.Certificates = []tls.Certificate{c.own.Certificate}
@@ -227,9 +230,9 @@ func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
 	ca := newAuthority(t)
 	a, b := pair(t, func(name string) *Credentials {
 		if name == "b" {
-			return ca.of(Identity("c1", "c"))
+			return ca.of(identity("c1", "c"))
 		}
-		return ca.of(Identity("c1", name))
+		return ca.of(identity("c1", name))
 	})
 	p := a.byID[2]
 	if conn, err := p.dial(); err == nil {
@@ -251,7 +254,7 @@ func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	text := hello + Identity("c1", "a")
+	text := hello + identity("c1", "a")
 	conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
 	conn.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1))
 	conn.SetReadDeadline(time.Now().Add(time.Minute))

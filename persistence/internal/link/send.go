@@ -116,7 +116,7 @@ func (p *peer) dial() (net.Conn, error) {
 		return nil, err
 	}
 	if c := p.link.o.Credentials; c != nil {
-		secure := tls.Client(conn, c.config(Identity(p.link.o.Cluster, p.Name)))
+		secure := tls.Client(conn, c.config(identity(p.link.o.Cluster, p.Name)))
 		if err = conn.SetDeadline(time.Now().Add(handshake)); err == nil {
 			err = secure.HandshakeContext(p.link.ctx)
 		}
