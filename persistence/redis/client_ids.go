@@ -24,14 +24,21 @@ const clientIDs = ":ids"
 // clientID returns the bytes that all entries of a client id begin with.
 func clientID(client string) []byte { return append([]byte{byte(len(client))}, client...) }
 
+// appendClientEntry appends the entry of a closed order, nothing if it has no client id. index is
+// the place of the index.
+func appendClientEntry(dst []byte, index codec.Place, o *persistence.Order) []byte {
+	if o.ClientID == "" {
+		return dst
+	}
+	from := len(dst)
+	dst = append(append(dst, byte(len(o.ClientID))), o.ClientID...)
+	dst = binary.BigEndian.AppendUint64(dst, o.ID)
+	return binary.BigEndian.AppendUint32(dst, uint32(index.And(dst[from:])))
+}
+
 // clientEntry returns the entry of a closed order, nil if it has no client id.
 func (s *Store) clientEntry(o *persistence.Order) []byte {
-	if o.ClientID == "" {
-		return nil
-	}
-	entry := binary.BigEndian.AppendUint64(clientID(o.ClientID), o.ID)
-	return binary.BigEndian.AppendUint32(entry,
-		uint32(codec.At(s.clientIDs(o.Account)).And(entry)))
+	return appendClientEntry(nil, codec.At(s.clientIDs(o.Account)), o)
 }
 
 // checkClientEntry refuses an entry that is damaged, or is one of another set.

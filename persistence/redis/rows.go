@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strconv"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -91,18 +92,45 @@ func sorted(rows [][]byte) [][]byte {
 func rowID(row []byte) uint64 { return binary.BigEndian.Uint64(row) }
 
 // closed lays out each closed order for the sorted set of its account, with its entry in the index
-// of client ids. The entry of an order without a client id is empty.
+// of client ids. The entry of an order without a client id is empty. Of two with the same id the
+// second is left out.
 func (s *Store) closed(c *cutter, list []persistence.Order) {
-	accounts := map[uint32][][]byte{}
+	accounts := map[uint32][]*persistence.Order{}
 	for i := range list {
-		o := &list[i]
-		row := sealed(s.orders(o.Account), o.ID, codec.AppendOrder(nil, o))
-		accounts[o.Account] = append(accounts[o.Account], []byte(dec(o.ID)), row,
-			s.clientEntry(o))
+		accounts[list[i].Account] = append(accounts[list[i].Account], &list[i])
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		c.add('Z', s.orders(account), s.retention.Orders, 3, accounts[account])
+		orders := accounts[account]
+		slices.SortStableFunc(orders, func(a, b *persistence.Order) int {
+			return cmp.Compare(a.ID, b.ID)
+		})
+		orders = slices.CompactFunc(orders, func(a, b *persistence.Order) bool {
+			return a.ID == b.ID
+		})
+		c.add('Z', s.orders(account), s.retention.Orders, 3, s.closedOf(account, orders))
 	}
+}
+
+// closedOf returns score, row and entry of each order of an account.
+func (s *Store) closedOf(account uint32, orders []*persistence.Order) [][]byte {
+	set, index := codec.At(s.orders(account)), codec.At(s.clientIDs(account))
+	values := make([][]byte, 0, 3*len(orders))
+	var memory, row []byte // memory of all values; slices of an outgrown array stay valid
+	cut := func(from int) []byte { return memory[from:len(memory):len(memory)] }
+	for _, o := range orders {
+		from := len(memory)
+		memory = strconv.AppendUint(memory, o.ID, 10)
+		score := cut(from)
+		from = len(memory)
+		memory = binary.BigEndian.AppendUint64(memory, o.ID)
+		row = codec.AppendOrder(row[:0], o)
+		memory = set.And(memory[from:]).Seal(memory, row)
+		stored := cut(from)
+		from = len(memory)
+		memory = appendClientEntry(memory, index, o)
+		values = append(values, score, stored, cut(from))
+	}
+	return values
 }
 
 // credits lays out each deposit for the list of its account, and for the index of references.

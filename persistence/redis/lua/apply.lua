@@ -3,8 +3,8 @@
 --   'L', key, limit, n, n rows              rows of a list, in the order of their ids; what is there stays
 --   'C', key, limit, n, n rows              the same, but what is there is replaced
 --   'A', key, limit, n + 1, n rows, marks   as 'L', with MARK bytes for each row that are kept in key .. ':marks'
---   'Z', key, limit, 3n, n times score, row, entry  closed orders, rows of a sorted set; one that is there stays. key .. ':ids'
---                                           gets the entry of each, where it is not empty
+--   'Z', key, limit, 3n, n times score, row, entry  closed orders, rows of a sorted set, none of them twice; one that is there
+--                                           stays. key .. ':ids' gets the entry of each, where it is not empty
 --   'U', key, '0', 2n, n times score, row   the same, but a score that is there stays
 --   'W', key, '0', 2n, n times field, value a hash, replaced
 --   'R', key, '0', 3n, n times field, value, witness  fields of a hash, of which the others stay; key .. ':witnesses'
@@ -24,6 +24,7 @@ if ARGV[2] ~= ARGV[3] and wm == ARGV[3] then return {2, wm} end -- an earlier tr
 if wm ~= ARGV[2] then return {-2, wm} end
 
 local MANY = 1000     -- arguments of one command
+local PAIRS = 500     -- scores and members of one command
 local LATE = 500000   -- how many rows of a list may be moved to make room
 local MARK = 7        -- bytes of a mark
 
@@ -196,12 +197,32 @@ local function client(row)
   return string.sub(row, at, at + byte(at))
 end
 
--- enter writes the entry of a closed order into an index, and leave removes it with the order's row. An index has no
--- sum: those that verify it compare it with the rows.
-local function enter(key, entry)
-  if entry ~= '' then redis.call('ZADD', key, 0, entry) end
+-- close adds those of the closed orders ARGV[first..last] that are not there, with their entries, to a set and its index. It
+-- takes a command for many of them, because in Redis's time a command costs as much as what it adds. An index has no sum: those
+-- that verify it compare it with the rows.
+local function close(key, ids, first, last)
+  for i = first, last, 3 * PAIRS do
+    local rows, orders, entries = {}, {}, {}
+    for j = i, math.min(i + 3 * PAIRS, last + 1) - 3, 3 do rows[#rows + 1] = ARGV[j + 1] end
+    local there = redis.call('ZMSCORE', key, unpack(rows))
+    for n, row in ipairs(rows) do
+      if not there[n] then
+        local j = i + 3 * (n - 1)
+        count(key, row, 1)
+        orders[#orders + 1] = ARGV[j]
+        orders[#orders + 1] = row
+        if ARGV[j + 2] ~= '' then
+          entries[#entries + 1] = '0'
+          entries[#entries + 1] = ARGV[j + 2]
+        end
+      end
+    end
+    if #orders > 0 then redis.call('ZADD', key, unpack(orders)) end
+    if #entries > 0 then redis.call('ZADD', ids, unpack(entries)) end
+  end
 end
 
+-- leave removes an order's entry with its row.
 local function leave(key, row)
   local entry = client(row)
   if entry == '' then return end
@@ -274,12 +295,7 @@ while at <= #ARGV do
     if limit > 0 and len > limit then trim(key, len, limit) end
   elseif kind == 'Z' then
     local ids = key .. ':ids'
-    for i = first, last, 3 do
-      if redis.call('ZADD', key, 'NX', ARGV[i], ARGV[i + 1]) == 1 then
-        count(key, ARGV[i + 1], 1)
-        enter(ids, ARGV[i + 2])
-      end
-    end
+    close(key, ids, first, last)
     if limit > 0 then
       each(0, redis.call('ZCARD', key) - limit - 1, function()
         local rows = redis.call('ZPOPMIN', key, math.min(MANY, redis.call('ZCARD', key) - limit))
