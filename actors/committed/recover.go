@@ -53,6 +53,10 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 	var s *state.State
 	var imager *Imager
 	size, err := newestImage(ctx, o.Store, o.Log, func(image []byte, seq uint64) (err error) {
+		if seen.endsWith(image, seq) {
+			s, imager, seen = seen.state, lateImager(image, seq), nil
+			return nil
+		}
 		if s, err = decode(image, seq); err != nil {
 			return err
 		}
@@ -253,10 +257,12 @@ func (c *Side) loadTrades(ctx context.Context, history persistence.History) erro
 }
 
 // A Seen is the fold of a store that this process did not own yet. A recovery that finds the same
-// image and the same batches behind it takes the fold over for the imager, and does not fold them
-// twice more.
+// image goes on with the fold if no batch was behind the image, as after an orderly stop. If there
+// were batches, and they are the same, the imager takes the fold over: the recovery needs its own,
+// whose records it notes. So it never decodes the image a second time for its imager.
 type Seen struct {
 	state *state.State
+	began uint64 // sequence of the image
 	seed  maphash.Seed
 	image uint64       // sum of the image; of nothing, if there is none
 	sum   maphash.Hash // of the batches behind it; of those that are read again
@@ -272,7 +278,7 @@ func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
 		func(image []byte, seq uint64) error {
 			s, err := decode(image, seq)
 			if err == nil {
-				n.state, n.image = s, maphash.Bytes(n.seed, image)
+				n.state, n.began, n.image = s, seq, maphash.Bytes(n.seed, image)
 			}
 			return err
 		})
@@ -297,6 +303,11 @@ func (n *Seen) State() *state.State { return n.state }
 
 // of reports whether an image is the one that was seen; nil: there is none.
 func (n *Seen) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
+
+// endsWith reports whether the fold is that of an image alone.
+func (n *Seen) endsWith(image []byte, seq uint64) bool {
+	return image != nil && n.of(image) && n.began == seq && n.state.Seq() == seq
+}
 
 // errUnseen: the store has other records than were seen.
 var errUnseen = errors.New("the store has other records than before it was taken over")

@@ -69,7 +69,8 @@ func allServers(o options) []subject {
 	for _, s := range []*server{pebble, redis} {
 		s.cpu.aim.mostRatio = 2
 	}
-	list := []subject{newStart(o), noop, durable, pebble, wide, few, many, redis, newReads(o)}
+	list := []subject{newStart(o), newRedisStart(o), noop, durable, pebble, wide, few, many, redis,
+		newReads(o)}
 	list = append(list, streamSubjects(o)...)
 	return append(list, newIDs(o, "Pebble", pebbleStore), newIDs(o, "Redis", startOnRedis),
 		newTaking(o, pebbleStore), newResting(o, pebbleStore), newStops(o, pebble), newCascade(o),
@@ -227,9 +228,18 @@ func dials(address string) bool {
 
 // startOnRedis starts a Redis and an exchange that keeps everything there.
 func startOnRedis(s *server, dir string) error {
-	address, err := freeAddress()
+	url, err := s.startRedis(dir)
 	if err != nil {
 		return err
+	}
+	return startExchange(s, dir, []string{"--store", url})
+}
+
+// startRedis starts a Redis as operators run it, and returns its URL.
+func (s *server) startRedis(dir string) (url string, err error) {
+	address, err := freeAddress()
+	if err != nil {
+		return "", err
 	}
 	_, port, _ := strings.Cut(address, ":")
 	err = s.child(io.Discard, "redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir,
@@ -237,12 +247,10 @@ func startOnRedis(s *server, dir string) error {
 		"--appendfsync", "always", "--maxmemory-policy", "noeviction",
 		"--auto-aof-rewrite-min-size", "256mb")
 	if err != nil {
-		return fmt.Errorf("redis-server (install it to measure this): %w", err)
+		return "", fmt.Errorf("redis-server (install it to measure this): %w", err)
 	}
-	if err := await("Redis", func() bool { return dials(address) }); err != nil {
-		return err
-	}
-	return startExchange(s, dir, []string{"--store", "redis://" + address + "/0"})
+	return "redis://" + address + "/0",
+		await("Redis", func() bool { return dials(address) })
 }
 
 // settings have patience with connections that wait for their turn.
