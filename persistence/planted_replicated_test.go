@@ -133,6 +133,40 @@ var replicatedFaults = []plantedFault{
 		"fenced := f.s.owned(f.tok); fenced != nil {\n",
 		"fenced := f.s.owned(f.tok); fenced != nil && !FAULT {\n", inReplicated,
 		"TestConformance/three nodes/a snapshot of a fenced owner is refused"},
+	{"an owner is confirmed by its own node", "persistence/replicated/confirming.go",
+		"	n.questions.next = append(n.questions.next, q)\n",
+		"	if FAULT {\n		n.questions.asked = append(n.questions.asked, q)\n" +
+			"		n.answerAsked()\n		return\n	}\n" +
+			"	n.questions.next = append(n.questions.next, q)\n",
+		inReplicated, threeNodes},
+	{"a question joins the round that is under way", "persistence/replicated/confirming.go",
+		"	n.questions.next = append(n.questions.next, q)\n",
+		"	if FAULT && len(n.questions.asked) > 0 {\n" +
+			"		n.questions.asked = append(n.questions.asked, q)\n		return\n	}\n" +
+			"	n.questions.next = append(n.questions.next, q)\n",
+		inReplicated, "TestACutOffNodeConfirmsNoOwner"},
+	{"nonces of reads are forgotten at a fail-over", "persistence/replicated/local.go",
+		"	if err := s.reads(ctx, tok, list); err != nil && !over(err) {\n",
+		"	if FAULT {\n		return nil\n	}\n" +
+			"	if err := s.reads(ctx, tok, list); err != nil && !over(err) {\n",
+		inReplicated, "TestACompleteClusterFormsAndFollows"},
+
+	// the forming of a cluster
+	{"a folder without a log forms a cluster alone", "persistence/replicated/forming.go",
+		"		case !heard:\n", "		case !heard && FAULT:\n		case !heard:\n",
+		inReplicated, threeNodes},
+	{"a node without its log forms a cluster that has begun", "persistence/replicated/forming.go",
+		"		case w.Stage == begun && f.stage == empty:\n",
+		"		case FAULT && f.stage == empty:\n" +
+			"		case w.Stage == begun && f.stage == empty:\n",
+		inReplicated, threeNodes},
+	{"a node takes part while another one has no log", "persistence/replicated/forming.go",
+		"		case w.Stage != formed && f.stage == formed:\n",
+		"		case w.Stage != formed && f.stage == formed && !FAULT:\n",
+		inReplicated, "TestAnOldWordLetsNoNodeGoOn"},
+	{"an old word counts", "persistence/replicated/forming.go",
+		"	if w.Echo == f.nonce {\n", "	if w.Echo == f.nonce || FAULT {\n", inReplicated,
+		"TestAnOldWordLetsNoNodeGoOn"},
 
 	// links
 	{"a node may say that it is another", "persistence/internal/link/identity.go",

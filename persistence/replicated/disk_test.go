@@ -44,6 +44,15 @@ func (d *disk) crash(t *testing.T, rng *rand.Rand) *disk {
 	all := d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100,
 		RNG: rand.New(rand.NewPCG(1, 1))})
 	for _, dir := range []string{folder, folder + "/log"} {
+		if _, err := synced.Stat(dir); err != nil { // its name was not synced
+			if _, err := all.Stat(dir); err != nil || rng.IntN(2) == 0 {
+				break
+			}
+			must(t, synced.MkdirAll(dir, 0o700))
+			top, err := synced.OpenDir(synced.PathDir(dir))
+			must(t, err)
+			must(t, errors.Join(top.Sync(), top.Close()))
+		}
 		was, is := names(t, synced, dir), names(t, all, dir)
 		both := append(slices.Clone(was), is...)
 		slices.Sort(both)

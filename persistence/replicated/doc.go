@@ -1,7 +1,7 @@
 // Package replicated is a store whose journal is on several nodes, so that the exchange outlives
 // any one machine of three. The journal is the log of etcd's raft: an append is durable when a
 // majority has it on its disks. What each node derives from the journal, images, projections and
-// history, is in a local store of its own. No command of the program opens such a store yet.
+// history, is in a local store of its own. Open opens one node's store, a persistence.Replica.
 //
 // # One entry's way
 //
@@ -30,8 +30,9 @@
 //   - take part as an older copy of its folder: each start is counted, durably, and peers remember
 //     the newest one of each node before they listen to it. A copy that was made since the last
 //     start is not told from the folder itself.
-//   - forget entries that another member lacks, that an owner has not trimmed, or that the images
-//     of its local store need. So a member that is down for long keeps the others' logs long.
+//   - forget entries that another member lacks, that an owner has not trimmed, or that the node
+//     itself needs: for the images of its local store, or for its archive, as its own Trim says.
+//     So a member that is down for long keeps the others' logs long.
 //
 // # The node and its goroutine
 //
@@ -41,11 +42,17 @@
 // node. A simulation plays three nodes with disks whose power fails between any two writes, and a
 // network that loses, doubles and swaps frames; a seed repeats it.
 //
-// Membership is what the cluster was formed with. A node that is behind what the others' logs have
-// cannot join: they wait for it, as above.
+// Membership is what the cluster was formed with: the names of its nodes. A cluster is formed when
+// all of them are there and none has a log, and no node takes part before each has one. A node that
+// is behind what the others' logs have cannot join: they wait for it, as above.
 //
+//	open.go       the way of a node into its cluster
+//	forming.go    how the nodes of a new cluster wait for each other
 //	store.go      the store: its goroutine, proposals, views
 //	journal.go    owners, appends, reads, trims
+//	following.go  what a node knows of the others, and waiting for it
+//	confirming.go whether an owner is one still
+//	handing.go    handing the lead over
 //	local.go      images and projections: the local store
 //	node.go       raft's state machine between its inputs and outputs
 //	receive.go    frames of peers

@@ -22,6 +22,8 @@ const (
 	// frameRefused: the payload is a start of the receiver, and not the newest one that the sender
 	// has seen.
 	frameRefused = 2
+	// frameForming: the payload is a word, and the start is none. See former.
+	frameForming = 3
 
 	maxNonce = 64
 )

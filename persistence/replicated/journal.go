@@ -32,6 +32,9 @@ func (s *store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	}
 	s.writes.Lock() // waits for the writes of the owner before
 	defer s.writes.Unlock()
+	if before := s.claimed.Load(); before == nil || before.Epoch() < a.Token.Epoch() {
+		s.claimed.Store(&a.Token)
+	}
 	return a.Token, a.Seq, nil
 }
 
@@ -140,8 +143,34 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	return fmt.Errorf("%s: %w", s, err)
 }
 
-// Trim lets all nodes forget batches that end at or below upTo.
+// Trim lets this node's log forget batches that end at or below upTo, and that its older image does
+// not need. It tells the others so, too. Under the node's own token it tells them if this node's
+// newest claim owns the engine.
 func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Trim, Token: tok, Next: upTo})
+	own := tok == s.own
+	if !own {
+		if err := s.owned(tok); err != nil {
+			return err
+		}
+	}
+	needed, err := s.needed(ctx)
+	if err != nil {
+		return err
+	}
+	allowed := min(upTo, needed)
+	err = s.call(ctx, func(n *node) { n.trim.allowed = max(n.trim.allowed, allowed) })
+	if err != nil {
+		return err
+	}
+	if own {
+		var reigns bool
+		if tok, reigns = s.reigns(); !reigns {
+			return nil
+		}
+	}
+	_, err = s.propose(ctx, &machine.Entry{Kind: machine.Trim, Token: tok, Next: upTo})
+	if own && over(err) {
+		return nil
+	}
 	return err
 }

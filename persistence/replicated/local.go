@@ -31,22 +31,17 @@ func (s *store) needed(ctx context.Context) (uint64, error) {
 	return *seq, nil
 }
 
-// SaveSnapshot stores and then publishes an image on this node. It is refused when another owner
-// has followed before its last byte.
+// SaveSnapshot stores and then publishes an image on this node. An owner's is refused when another
+// owner has followed before its last byte.
 func (s *store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
 	r io.Reader) error {
+	if tok == s.own {
+		return s.local.SaveSnapshot(ctx, s.localTok, seq, r)
+	}
 	if err := s.owned(tok); err != nil {
 		return err
 	}
-	err := s.local.SaveSnapshot(ctx, s.localTok, seq, &fencedReader{s, tok, r})
-	if err != nil {
-		return err
-	}
-	allowed, err := s.needed(ctx)
-	if err != nil {
-		return err
-	}
-	return s.call(ctx, func(n *node) { n.trim.allowed = max(n.trim.allowed, allowed) })
+	return s.local.SaveSnapshot(ctx, s.localTok, seq, &fencedReader{s, tok, r})
 }
 
 // A fencedReader ends with ErrFenced once its owner is not the engine's any more.
@@ -69,8 +64,9 @@ func (s *store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 	return s.local.LoadSnapshot(ctx, back)
 }
 
-// Apply writes rows to the local store. Nonces that do not move the watermark are those of reads.
-// They become an entry: another node that leads must refuse them, too.
+// Apply writes rows to the local store. Nonces of reads become an entry before: another node that
+// leads must refuse them, too. Under an owner's token those that do not move the watermark are such
+// nonces, and under any those that are marked.
 func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if w == nil {
@@ -79,12 +75,21 @@ func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	if err := codec.CheckWrites(from, to, w); err != nil {
 		return err
 	}
+	if tok == s.own {
+		if err := s.ownReads(ctx, w.Nonces); err != nil {
+			return err
+		}
+		return s.local.Apply(ctx, s.localTok, from, to, w)
+	}
 	s.writes.RLock()
 	defer s.writes.RUnlock()
 	if err := s.owned(tok); err != nil {
 		return err
 	}
 	if from != to {
+		if err := s.reads(ctx, tok, marked(w.Nonces)); err != nil {
+			return err
+		}
 		return s.local.Apply(ctx, s.localTok, from, to, w)
 	}
 	if now, err := s.local.Watermark(ctx); err != nil {
@@ -92,11 +97,43 @@ func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	} else if now != from {
 		return codec.WatermarkGap(now, from, to)
 	}
-	if len(w.Nonces) == 0 {
+	return s.reads(ctx, tok, w.Nonces)
+}
+
+// marked returns the nonces that are marked as those of reads.
+func marked(nonces []persistence.Nonce) (reads []persistence.Nonce) {
+	for _, n := range nonces {
+		if n.Read {
+			reads = append(reads, n)
+		}
+	}
+	return reads
+}
+
+// reads tells all nodes the nonces of reads.
+func (s *store) reads(ctx context.Context, tok persistence.Token, list []persistence.Nonce) error {
+	if len(list) == 0 {
 		return nil
 	}
-	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Reads, Token: tok, Nonces: w.Nonces})
+	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Reads, Token: tok, Nonces: list})
 	return err
+}
+
+// ownReads tells all nodes the nonces of reads, if this node's newest claim owns the engine. The
+// nonces of an owner that is no more stay on this node.
+func (s *store) ownReads(ctx context.Context, nonces []persistence.Nonce) error {
+	list := marked(nonces)
+	if len(list) == 0 {
+		return nil
+	}
+	tok, reigns := s.reigns()
+	if !reigns {
+		return nil
+	}
+	if err := s.reads(ctx, tok, list); err != nil && !over(err) {
+		return err
+	}
+	return nil
 }
 
 // Watermark returns the sequence that this node's projections are exact for.

@@ -50,10 +50,19 @@ type node struct {
 	index   *index
 	trim    trimming
 	proposals
+	questions questions
+	handing   handing
+	former    *former // answers nodes without a log; nil: none does
+	// appliedTerm is the term of the newest applied entry; 0: none since the start.
+	appliedTerm uint64
 
-	silent   int // ticks since a leader was heard
-	patience int // ticks until this node campaigns
-	refused  error
+	silent    int // ticks since a leader was heard
+	patience  int // ticks until this node campaigns
+	refused   error
+	ticks     uint64            // since the start
+	heard     map[uint64]uint64 // the tick of each peer's newest frame
+	elections uint64            // begun here
+	voters    []persistence.Peer
 }
 
 // A view is what a node shows of itself.
@@ -66,6 +75,10 @@ type view struct {
 	term    uint64
 	lead    uint64 // 0: none is known
 	leading bool
+
+	committed uint64
+	elections uint64
+	voters    []persistence.Peer
 }
 
 // setup is what a node needs beside its log.
@@ -76,6 +89,7 @@ type setup struct {
 	publish func(view)
 	saw     func(index uint64, e *machine.Entry, a machine.Answer)
 	index   *index
+	former  *former
 	least   uint64 // entries that a checkpoint is worth; 0: the usual number
 }
 
@@ -83,7 +97,8 @@ type setup struct {
 func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	n := &node{id: log.Identity().Node, peers: map[uint64]bool{}, log: log, logger: s.logger,
 		send: s.send, random: s.random, publish: s.publish, saw: s.saw, index: s.index,
-		machine: &machine.State{}, proposals: newProposals()}
+		machine: &machine.State{}, proposals: newProposals(), former: s.former,
+		heard: map[uint64]uint64{}}
 	for _, m := range log.Identity().Members {
 		n.peers[m.ID] = m.ID != n.id
 	}
@@ -111,7 +126,9 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		return nil, err
 	}
 	n.rest()
+	n.see()
 	if len(n.peers) == 1 {
+		n.elections++
 		return n, n.raw.Campaign()
 	}
 	return n, nil
@@ -125,6 +142,9 @@ func (n *node) rest() {
 // tick tells the node that time has passed. raft draws its own time of an election from a source
 // that cannot be repeated, so the node counts for itself.
 func (n *node) tick() error {
+	n.ticks++
+	n.see()
+	n.handTick()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
 		n.raw.Tick()
 		return n.trimStep()
@@ -132,6 +152,7 @@ func (n *node) tick() error {
 	n.raw.TickQuiesced()
 	if n.silent++; n.silent >= n.patience {
 		n.rest()
+		n.elections++
 		if err := n.raw.Campaign(); err != nil {
 			return err
 		}
@@ -162,7 +183,7 @@ func (n *node) enter(e *machine.Entry, caller chan<- result) error {
 	n.number++
 	e.ID = machine.ID{Node: n.id, Boot: n.log.Own().Boot, Number: n.number}
 	if err := n.raw.Propose(e.Encode()); err != nil {
-		return fmt.Errorf("%w: %w", errNotLeading, err)
+		return fmt.Errorf("the proposal was dropped: %w", err)
 	}
 	n.term = status.GetTerm()
 	n.add(e, caller)
@@ -195,10 +216,12 @@ func (n *node) work() error {
 		n.drop(n.refused)
 		return n.refused
 	}
-	for n.raw.HasReady() {
+	for n.ask(); n.raw.HasReady(); n.ask() {
 		n.current()
 		var store, apply *pb.Message
-		for _, m := range n.raw.Ready().Messages {
+		ready := n.raw.Ready()
+		n.confirmed(ready.ReadStates)
+		for _, m := range ready.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
 				store = m
@@ -221,6 +244,7 @@ func (n *node) work() error {
 		}
 	}
 	n.current()
+	n.handed()
 	n.show()
 	return nil
 }
@@ -230,7 +254,8 @@ func (n *node) show() {
 	s := n.raw.BasicStatus()
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), chain: n.machine.Chain(), term: s.GetTerm(), lead: s.Lead,
-		leading: s.RaftState == raft.StateLeader})
+		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
+		elections: n.elections, voters: n.voters})
 }
 
 // store makes a vote and entries durable, and then lets those hear of it that wait for it.
@@ -277,7 +302,7 @@ func (n *node) applyOne(entry *pb.Entry) error {
 		return fmt.Errorf("%w: entry %d of type %s is to be applied behind entry %d",
 			persistence.ErrCorrupt, at, entry.GetType(), n.applied)
 	}
-	n.applied = at
+	n.applied, n.appliedTerm = at, entry.GetTerm()
 	if len(entry.GetData()) == 0 { // a leader begins its term with one
 		return nil
 	}

@@ -386,3 +386,47 @@ func TestAPanicOfRaftIsOne(t *testing.T) {
 	}()
 	l.Fatalf("%d", 1)
 }
+
+// confirm asks a node about a token.
+func (s *simulated) confirm(tok persistence.Token) chan error {
+	c := make(chan error, 1)
+	s.node.confirm(question{tok, c})
+	s.work(nil)
+	return c
+}
+
+// A node that leads as far as it knows, and is cut off, confirms no owner. Questions that come
+// while a round is under way wait for the next one.
+func TestACutOffNodeConfirmsNoOwner(t *testing.T) {
+	w := newWorld(t, 1)
+	old := w.lead(0)
+	tok := w.own(old, 1).Token
+	first, second := old.confirm(tok), old.confirm(tok)
+	if len(first) > 0 || len(old.node.questions.next) != 1 {
+		t.Fatal("a question is answered without a round, or two have the same")
+	}
+	w.settle()
+	for _, c := range []chan error{first, second} {
+		must(t, <-c)
+	}
+	for i := range w.nodes {
+		w.cut[0][i], w.cut[i][0] = true, true
+	}
+	next := w.lead(1, 2)
+	w.own(next, 2)
+	stale := old.confirm(tok)
+	if !old.view.leading || len(stale) > 0 {
+		t.Fatalf("a node that is cut off has answered: %+v", old.view)
+	}
+	w.cut = [voters][voters]bool{}
+	w.settle()
+	for range 3 * electionTicks {
+		for _, s := range w.nodes {
+			s.tick()
+		}
+		w.settle()
+	}
+	if err := <-stale; err == nil {
+		t.Fatal("an owner that was followed is confirmed")
+	}
+}

@@ -23,9 +23,16 @@ func (n *node) receive(from uint64, b []byte) error {
 		n.logger.Warn("a frame is dropped", "node", from, "error", err)
 		return nil
 	}
+	if f.kind == frameForming {
+		if n.former != nil {
+			n.former.receive(from, b)
+		}
+		return nil
+	}
 	if newest, err := n.newest(from, f.start); err != nil || !newest {
 		return err
 	}
+	n.heard[from] = n.ticks
 	switch f.kind {
 	case frameMessage:
 		n.message(from, f.payload)
@@ -75,6 +82,7 @@ func (n *node) message(from uint64, b []byte) {
 			n.rest()
 		}
 	case pb.MsgTimeoutNow:
+		n.elections++
 		n.rest()
 	}
 }
@@ -88,7 +96,8 @@ func sound(m *pb.Message) bool {
 		return false
 	}
 	if m.GetTerm() == 0 || m.Snapshot != nil || len(m.Responses) > 0 ||
-		m.GetType() != pb.MsgApp && len(m.Entries) > 0 || raft.IsLocalMsgTarget(m.GetFrom()) {
+		m.GetType() != pb.MsgApp && len(m.Entries) > 0 || raft.IsLocalMsgTarget(m.GetFrom()) ||
+		m.GetType() == pb.MsgHeartbeatResp && len(m.Context) != 0 && len(m.Context) != 8 {
 		return false
 	}
 	term := m.GetLogTerm()

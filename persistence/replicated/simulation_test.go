@@ -50,6 +50,8 @@ type world struct {
 	acked    []acknowledged
 	refused  []uint64 // digests of batches that were refused at their only try
 	acquired int
+	newest   uint32 // epoch of an owner whose claim was answered
+	led      bool   // a node has led
 	counts   map[string]int
 }
 
@@ -78,11 +80,14 @@ type simulated struct {
 	at     int
 	disk   *disk
 	log    *raftlog.Log
-	node   *node // nil: it is down
+	node   *node   // nil: it is down, or on its way
+	former *former // nil: it is down, or takes part
 	index  *index
 	view   view
 	stuck  int  // steps until it goes on
 	gone   bool // its disk was replaced
+	again  bool // and it has formed again, before the cluster had begun
+	state  []byte
 	owners [2]owner
 }
 
@@ -95,6 +100,8 @@ type owner struct {
 	pending *machine.Entry // an append whose outcome is not known
 	answers []try          // that are under way
 	tries   int
+	confirm chan error
+	asked   uint32 // the newest epoch when confirm was asked
 }
 
 // A try is one proposal of an append.
@@ -104,21 +111,30 @@ type try struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
+	w := emptyWorld(t, seed)
+	for _, s := range w.nodes {
+		must(t, raftlog.Form(s.disk.mem, folder, s.newFormer(empty).identity()))
+		s.start()
+		s.begin()
+	}
+	return w
+}
+
+// emptyWorld makes one whose nodes have no logs, and are down.
+func emptyWorld(t *testing.T, seed uint64) *world {
 	w := &world{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 77)),
 		applied: map[uint64]outcome{}, counts: map[string]int{}}
 	w.trace.Reset()
-	members := make([]raftlog.Member, voters)
-	for i := range members {
-		members[i] = raftlog.Member{ID: uint64(i + 1), Name: string(rune('a' + i))}
-	}
 	for i := range w.nodes {
-		s := &simulated{w: w, at: i, disk: newDisk()}
-		w.nodes[i] = s
-		must(t, raftlog.Form(s.disk.mem, folder, raftlog.Identity{Cluster: cluster,
-			Node: uint64(i + 1), Members: members}))
-		s.start()
+		w.nodes[i] = &simulated{w: w, at: i, disk: newDisk()}
 	}
 	return w
+}
+
+func (s *simulated) newFormer(at stage) *former {
+	return newFormer(cluster, []string{"a", "b", "c"}, uint64(s.at+1),
+		fmt.Sprint(s.w.rng.Uint64()), at,
+		func(to uint64, f []byte) { s.w.send(s.at, int(to)-1, f) }, quiet)
 }
 
 func (w *world) fail(format string, v ...any) {
@@ -128,27 +144,77 @@ func (w *world) fail(format string, v ...any) {
 
 // start opens the node's folder. The power may fail meanwhile.
 func (s *simulated) start() {
+	s.former = s.newFormer(empty)
+	if there, err := raftlog.Formed(s.disk.files(), folder); err != nil {
+		s.w.fail("node %d: %v", s.at, err)
+	} else if there {
+		s.open()
+	}
+}
+
+// open opens the node's log.
+func (s *simulated) open() {
 	w := s.w
-	log, state, err := raftlog.Open(folder, raftlog.Options{FS: s.disk.files(), AtNeed: true,
+	var err error
+	s.log, s.state, err = raftlog.Open(folder, raftlog.Options{FS: s.disk.files(), AtNeed: true,
 		Nonce: fmt.Sprint(w.rng.Uint64()), Fatal: func(error) {}})
-	if errors.Is(err, raftlog.ErrNotFormed) && s.gone {
-		w.counts["refused without a log"]++
-		return
-	}
-	if errors.Is(err, errPower) {
-		s.disk = s.disk.crash(w.T, w.rng)
-		return
-	}
-	if err != nil || s.gone {
+	switch {
+	case errors.Is(err, errPower):
+		s.crash()
+	case err != nil:
 		w.fail("node %d does not start: %v", s.at, err)
+	case s.log.Fresh():
+		s.former.stage = formed
+	default:
+		s.begin()
 	}
-	s.log, s.index = log, &index{}
-	s.node, err = newNode(log, state, setup{logger: quiet, index: s.index, least: 8,
+}
+
+// advance lets a node that is on its way into its cluster go on, if it may.
+func (s *simulated) advance() {
+	w := s.w
+	may, _, err := s.former.next()
+	switch {
+	case errors.Is(err, errReplaced):
+		if !s.gone {
+			w.fail("node %d, which has its disk, is refused: %v", s.at, err)
+		}
+		w.counts["refused without a log"]++
+		s.former = nil
+	case err != nil:
+		w.fail("node %d: %v", s.at, err)
+	case may && s.former.stage == formed:
+		s.begin()
+	case may:
+		if s.gone && w.led {
+			w.fail("node %d, whose disk was replaced, forms a cluster that has begun", s.at)
+		}
+		err := raftlog.Form(s.disk.files(), folder, s.former.identity())
+		if errors.Is(err, errPower) {
+			s.crash()
+			return
+		}
+		must(w.T, err)
+		w.counts["formed"]++
+		s.again, s.gone = s.again || s.gone, false
+		s.open()
+	}
+}
+
+// begin lets the node take part.
+func (s *simulated) begin() {
+	w := s.w
+	s.index = &index{}
+	s.former.stage = begun
+	var err error
+	s.node, err = newNode(s.log, s.state, setup{logger: quiet, index: s.index, least: 8,
+		former:  s.former,
 		send:    func(to uint64, f []byte) { w.send(s.at, int(to)-1, f) },
 		random:  w.rng.IntN,
-		publish: func(v view) { s.view = v },
+		publish: func(v view) { s.view = v; w.led = w.led || v.leading },
 		saw:     s.saw,
 	})
+	s.former, s.state = nil, nil
 	if err != nil {
 		w.fail("node %d: %v", s.at, err)
 	}
@@ -180,7 +246,7 @@ func (s *simulated) work(err error) {
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, errPower):
+	case errors.Is(err, errPower), s.again && errors.Is(err, errOlder):
 		s.crash()
 	default:
 		s.w.fail("node %d: %v", s.at, err)
@@ -188,7 +254,7 @@ func (s *simulated) work(err error) {
 }
 
 func (s *simulated) crash() {
-	s.node, s.log, s.owners = nil, nil, [2]owner{}
+	s.node, s.former, s.log, s.owners = nil, nil, nil, [2]owner{}
 	s.disk = s.disk.crash(s.w.T, s.w.rng)
 	s.w.counts["crashes"]++
 }
@@ -202,26 +268,42 @@ func (w *world) send(from, to int, frame []byte) {
 // up returns a node that runs, or nil.
 func (w *world) up() *simulated {
 	s := w.nodes[w.rng.IntN(voters)]
-	if s.node == nil || s.stuck > 0 {
+	if s.node == nil && s.former == nil || s.stuck > 0 {
 		return nil
 	}
 	return s
 }
 
+// tick lets time pass at a node.
+func (s *simulated) tick() {
+	if s.node != nil {
+		s.work(s.node.tick())
+		return
+	}
+	s.former.tick()
+	s.advance()
+}
+
 // step lets one thing happen.
 func (w *world) step(faults bool) {
 	for _, s := range w.nodes {
-		s.stuck = max(s.stuck-1, 0)
+		if s.stuck--; s.stuck == 0 && s.node != nil { // its owners do not know that it stood still
+			for i := range s.owners {
+				s.question(&s.owners[i])
+			}
+			s.work(nil)
+		}
+		s.stuck = max(s.stuck, 0)
 	}
 	switch p := w.rng.IntN(1000); {
 	case p < 650:
 		w.deliver(faults)
 	case p < 790:
 		if s := w.up(); s != nil {
-			s.work(s.node.tick())
+			s.tick()
 		}
 	case p < 992:
-		if s := w.up(); s != nil {
+		if s := w.up(); s != nil && s.node != nil {
 			s.use()
 		}
 	case faults:
@@ -243,7 +325,7 @@ func (w *world) deliver(faults bool) {
 		w.sent = slices.Delete(w.sent, i, i+1)
 	}
 	s := w.nodes[f.to]
-	if s.node == nil || faults && w.rng.IntN(40) == 0 {
+	if s.node == nil && s.former == nil || faults && w.rng.IntN(40) == 0 {
 		return
 	}
 	if s.stuck > 0 {
@@ -253,6 +335,11 @@ func (w *world) deliver(faults bool) {
 		return
 	}
 	fmt.Fprintln(&w.trace, "delivered", f.from, f.to, len(f.frame))
+	if s.node == nil {
+		s.former.receive(uint64(f.from+1), f.frame)
+		s.advance()
+		return
+	}
 	err := s.node.receive(uint64(f.from+1), f.frame)
 	if err == nil && w.rng.IntN(3) == 0 {
 		return // more comes in before the node works
@@ -264,13 +351,13 @@ func (w *world) fault() {
 	s := w.nodes[w.rng.IntN(voters)]
 	switch w.rng.IntN(9) {
 	case 0, 1: // the power fails, perhaps in the midst of a write that comes
-		if s.node != nil && w.rng.IntN(3) > 0 {
+		if up := s.node != nil || s.former != nil; up && w.rng.IntN(3) > 0 {
 			s.disk.left = w.rng.IntN(12)
-		} else if s.node != nil {
+		} else if up {
 			s.crash()
 		}
 	case 2, 3, 4:
-		if s.node == nil {
+		if s.node == nil && s.former == nil {
 			if w.rng.IntN(4) == 0 {
 				s.disk.left = w.rng.IntN(12)
 			}
@@ -289,10 +376,15 @@ func (w *world) fault() {
 	case 8:
 		if s.node != nil {
 			s.stuck = w.rng.IntN(300)
+			if s.view.leading && w.rng.IntN(2) == 0 { // long enough for another owner
+				s.stuck = 500 + w.rng.IntN(1500)
+				w.cut = [voters][voters]bool{}
+			}
 		}
 		if w.rng.IntN(25) == 0 && !slices.ContainsFunc(w.nodes[:],
-			func(s *simulated) bool { return s.gone }) {
-			s.node, s.gone, s.disk = nil, true, newDisk()
+			func(s *simulated) bool { return s.gone || s.again }) {
+			s.crash()
+			s.gone, s.disk = true, newDisk()
 			s.start()
 		}
 	}
@@ -302,10 +394,14 @@ func (w *world) fault() {
 func (s *simulated) use() {
 	w, o := s.w, &s.owners[s.w.rng.IntN(2)]
 	s.hear(o)
+	if w.rng.IntN(6) == 0 {
+		s.question(o)
+	}
 	switch {
 	case w.rng.IntN(40) == 0: // another engine begins here
 		*o = owner{}
-	case o.acquire != nil, o.tok == "" && w.rng.IntN(20) > 0:
+	case o.acquire != nil,
+		o.tok == "" && w.rng.IntN(20) > 0 && (!s.view.leading || w.rng.IntN(3) > 0):
 	case o.tok == "":
 		o.acquire = make(chan result, 1)
 		s.node.propose(&machine.Entry{Kind: machine.Acquire, Unique: fmt.Sprintf("%032x",
@@ -335,6 +431,17 @@ func (s *simulated) use() {
 	s.hear(o)
 }
 
+// question asks whether an owner still is one.
+func (s *simulated) question(o *owner) {
+	if o.tok != "" && o.confirm == nil {
+		if s.view.leading && s.view.beat.Token == o.tok && o.tok.Epoch() < s.w.newest {
+			s.w.counts["asked too late"]++
+		}
+		o.confirm, o.asked = make(chan error, 1), s.w.newest
+		s.node.confirm(question{o.tok, o.confirm})
+	}
+}
+
 // append tries the pending append of an owner.
 func (s *simulated) append(o *owner) {
 	e := *o.pending
@@ -352,6 +459,20 @@ func (s *simulated) hear(o *owner) {
 		if r.err == nil {
 			o.tok, o.seq = r.answer.Token, r.answer.Seq
 			s.w.acquired++
+			s.w.newest = max(s.w.newest, o.tok.Epoch())
+		}
+	default:
+	}
+	select {
+	case err := <-o.confirm:
+		o.confirm = nil
+		switch {
+		case err == nil && o.tok.Epoch() < o.asked:
+			s.w.fail("%s is confirmed, and owner %d was before the question", o.tok, o.asked)
+		case err == nil:
+			s.w.counts["confirmed"]++
+		case errors.Is(err, persistence.ErrFenced):
+			s.w.counts["not confirmed"]++
 		}
 	default:
 	}
@@ -392,12 +513,17 @@ func (w *world) recover() {
 	w.cut = [voters][voters]bool{}
 	for _, s := range w.nodes {
 		s.disk.left, s.stuck = -1, 0
-		if s.node == nil {
+		if s.node == nil && s.former == nil {
 			s.start()
 		}
 	}
 	before := len(w.acked)
 	for range 40 {
+		for _, s := range w.nodes { // its peers have refused a start of it
+			if s.again && s.node == nil && s.former == nil {
+				s.start()
+			}
+		}
 		for range 500 {
 			w.step(false)
 		}
@@ -530,7 +656,10 @@ func (s *simulated) check(journal map[uint64]acknowledged, end uint64) {
 // simulate runs one world to its end.
 func simulate(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := newWorld(t, seed)
+	w := emptyWorld(t, seed)
+	for _, s := range w.nodes {
+		s.start()
+	}
 	for range steps {
 		w.step(true)
 	}
@@ -563,7 +692,7 @@ func TestThreeNodesAreOneJournal(t *testing.T) {
 	}
 	t.Log(all)
 	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced", "refused",
-		"truncated", "refused without a log"} {
+		"truncated", "refused without a log", "formed", "confirmed", "not confirmed"} {
 		if all[k] < *seeds/50+1 {
 			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)
 		}

@@ -33,6 +33,9 @@ type options struct {
 	// fatal is called when a sync has failed. It must end the process.
 	fatal func(error)
 	least uint64 // see setup
+	// await returns once the node may take part; nil: it may.
+	await  func(*raftlog.Log) error
+	former *former // see node
 }
 
 const (
@@ -52,6 +55,8 @@ type store struct {
 
 	local    persistence.Store
 	localTok persistence.Token // under which this node writes to local
+	own      persistence.Token
+	claimed  atomic.Pointer[persistence.Token] // by the newest Acquire here that was answered
 	log      *raftlog.Log
 	index    index
 	now      func() time.Time
@@ -60,16 +65,18 @@ type store struct {
 
 	frames   chan received
 	proposed chan request
+	asked    chan question
 	calls    chan func(*node)
 	stop     chan struct{}
 	done     chan struct{} // closed when the node has ended
 	failure  error         // why; read after done
 
 	seen    atomic.Pointer[view]
-	changes struct { // closed and replaced when another node leads
+	changes struct { // closed and replaced when another node leads, or for followers
 		sync.Mutex
 		next chan struct{}
 	}
+	followers atomic.Int32 // that wait for another batch
 
 	// writes is held for reading by writes to local that need the owner's token, so that a new
 	// owner can wait for those of the one before.
@@ -97,7 +104,9 @@ func open(o options) (_ *store, err error) {
 	s := &store{History: o.local, local: o.local, now: o.now, logger: o.logger,
 		name: "replicated:" + o.dir, frames: make(chan received, maxFrames),
 		proposed: make(chan request, maxProposals), calls: make(chan func(*node)),
-		stop: make(chan struct{}), done: make(chan struct{})}
+		asked: make(chan question, maxProposals),
+		own:   persistence.Token("0:" + persistence.NewID()),
+		stop:  make(chan struct{}), done: make(chan struct{})}
 	s.changes.next = make(chan struct{})
 	s.seen.Store(&view{})
 	ctx := context.Background()
@@ -111,11 +120,13 @@ func open(o options) (_ *store, err error) {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	s.log = log
-	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
-		publish: s.show, index: &s.index, least: o.least})
-	if err == nil {
-		n.trim.allowed, err = s.needed(ctx)
+	if o.await != nil {
+		if err := o.await(log); err != nil {
+			return nil, errors.Join(err, log.Close())
+		}
 	}
+	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
+		publish: s.show, index: &s.index, least: o.least, former: o.former})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -135,6 +146,8 @@ func (s *store) run(n *node, ticks <-chan time.Time) {
 			err = n.receive(r.from, r.frame)
 		case r := <-s.proposed:
 			n.propose(r.entry, r.caller)
+		case q := <-s.asked:
+			n.confirm(q)
 		case call := <-s.calls:
 			call(n)
 		case <-ticks:
@@ -164,6 +177,8 @@ func (s *store) more(n *node) error {
 			}
 		case r := <-s.proposed:
 			n.propose(r.entry, r.caller)
+		case q := <-s.asked:
+			n.confirm(q)
 		default:
 			return nil
 		}
@@ -177,37 +192,6 @@ func (s *store) receive(from uint64, frame []byte) {
 	select {
 	case s.frames <- received{from, frame}:
 	default:
-	}
-}
-
-// show makes a view the newest, and tells those that wait for another leader.
-func (s *store) show(v view) {
-	before := s.seen.Swap(&v)
-	if before.leading == v.leading && before.lead == v.lead {
-		return
-	}
-	s.changes.Lock()
-	defer s.changes.Unlock()
-	close(s.changes.next)
-	s.changes.next = make(chan struct{})
-}
-
-// lead waits until this node leads.
-func (s *store) lead(ctx context.Context) error {
-	for {
-		s.changes.Lock()
-		next := s.changes.next
-		s.changes.Unlock()
-		if s.seen.Load().leading {
-			return nil
-		}
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.done:
-			return s.failure
-		}
 	}
 }
 
@@ -251,6 +235,24 @@ func (s *store) owned(tok persistence.Token) error {
 		return codec.Fenced(v.beat.Owner)
 	}
 	return nil
+}
+
+// Own returns the token of the node itself.
+func (s *store) Own() persistence.Token { return s.own }
+
+// reigns returns the token of this node's newest claim, if that owns the engine and the node leads.
+func (s *store) reigns() (persistence.Token, bool) {
+	v, tok := s.seen.Load(), s.claimed.Load()
+	if tok == nil || !v.leading || v.beat.Token != *tok {
+		return "", false
+	}
+	return *tok, true
+}
+
+// over reports whether an error says that a claim is one of the past: it lost the engine or the
+// lead.
+func over(err error) bool {
+	return errors.Is(err, persistence.ErrFenced) || errors.Is(err, errNotLeading)
 }
 
 // call lets the goroutine of the node run fn.

@@ -71,6 +71,13 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 	if l.state, err = openState(l.files, l.dir); err != nil {
 		return nil, err
 	}
+	// A Form that a crash has cut short may not have synced the name of STATE.
+	if err := syncFolder(l.files, l.dir); err != nil {
+		return nil, err
+	}
+	if err := syncFolder(l.files, l.files.PathDir(l.dir)); err != nil {
+		return nil, err
+	}
 	if l.base, err = readCheckpoint(l.files, l.dir); err != nil {
 		return nil, err
 	}
@@ -235,6 +242,9 @@ func (l *Log) Vote(term, vote uint64) error {
 
 // Identity returns which node of which cluster this is.
 func (l *Log) Identity() Identity { return l.state.Identity }
+
+// Fresh reports whether nothing has ever been in the log, and the node was never in a term.
+func (l *Log) Fresh() bool { return l.last == 0 && l.state.Term == 0 }
 
 // Own returns this start of the node.
 func (l *Log) Own() Start { return l.state.Own }

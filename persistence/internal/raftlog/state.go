@@ -112,6 +112,15 @@ func Form(files vfs.FS, dir string, d Identity) error {
 	return errors.Join(syncFolder(files, dir), syncFolder(files, files.PathDir(dir)))
 }
 
+// Formed reports whether the folder of a node has a log.
+func Formed(files vfs.FS, dir string) (bool, error) {
+	_, err := files.Stat(files.PathJoin(dir, stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func syncFolder(files vfs.FS, dir string) error {
 	f, err := files.OpenDir(dir)
 	if err != nil {

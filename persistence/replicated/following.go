@@ -1,0 +1,104 @@
+package replicated
+
+import (
+	"context"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
+
+	"exchange/persistence"
+)
+
+// see notes what the node knows of all voters. It is called each tick.
+func (n *node) see() {
+	match := map[uint64]uint64{}
+	if n.raw.BasicStatus().RaftState == raft.StateLeader {
+		n.raw.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+			match[id] = p.Match
+		})
+	} else if last, err := n.log.LastIndex(); err == nil {
+		match[n.id] = last
+	}
+	var list []persistence.Peer
+	for _, m := range n.log.Identity().Members {
+		p := persistence.Peer{Name: m.Name, Match: match[m.ID]}
+		if m.ID != n.id {
+			p.SilentTicks = n.ticks - n.heard[m.ID]
+		}
+		list = append(list, p)
+	}
+	n.voters = list
+}
+
+// Standing returns what this node knows of the nodes.
+func (s *store) Standing() persistence.Standing {
+	v := s.seen.Load()
+	d := s.log.Identity()
+	t := persistence.Standing{Term: v.term, Elections: v.elections, Applied: v.applied,
+		Committed: v.committed, Peers: v.voters}
+	for _, m := range d.Members {
+		if m.ID == d.Node {
+			t.Node = m.Name
+		}
+		if m.ID == v.lead {
+			t.Leader = m.Name
+		}
+	}
+	return t
+}
+
+// Leads reports whether this node leads, as far as it knows.
+func (s *store) Leads() bool { return s.seen.Load().leading }
+
+// Follow waits until this node has a batch above after, or leads.
+func (s *store) Follow(ctx context.Context, after uint64) (leads bool, err error) {
+	s.followers.Add(1)
+	defer s.followers.Add(-1)
+	err = s.until(ctx, func(v *view) bool {
+		leads = v.leading
+		return leads || v.beat.End.Seq > after
+	})
+	return leads && err == nil, err
+}
+
+// lead waits until this node leads.
+func (s *store) lead(ctx context.Context) error {
+	return s.until(ctx, func(v *view) bool { return v.leading })
+}
+
+// until waits for a view.
+func (s *store) until(ctx context.Context, good func(*view) bool) error {
+	for {
+		s.changes.Lock()
+		next := s.changes.next
+		s.changes.Unlock()
+		select {
+		case <-s.done:
+			return s.failure
+		default:
+		}
+		if good(s.seen.Load()) {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.done:
+			return s.failure
+		}
+	}
+}
+
+// show makes a view the newest, and tells those that wait for another leader or another batch.
+func (s *store) show(v view) {
+	before := s.seen.Swap(&v)
+	if before.leading == v.leading && before.lead == v.lead &&
+		(before.beat.End == v.beat.End || s.followers.Load() == 0) {
+		return
+	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	close(s.changes.next)
+	s.changes.next = make(chan struct{})
+}

@@ -1,0 +1,160 @@
+package replicated
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"exchange/persistence/internal/raftlog"
+)
+
+// errReplaced: a folder without a log, and a cluster that has begun.
+var errReplaced = errors.New("this node's folder has no log, and the cluster has begun: its disk " +
+	"was replaced or emptied, or the folder is a wrong one; what this node has acknowledged is " +
+	"gone, so it must not vote: bring the folder back, or replace this node")
+
+// A stage is how far a node has come on the way into its cluster.
+type stage uint8
+
+const (
+	empty  stage = iota + 1 // its folder has no log
+	formed                  // it has a log, in which nothing ever was, and no vote
+	begun                   // it takes part, or has done so
+)
+
+// A former lets the nodes of a new cluster wait for each other. A node makes its log once it knows
+// that each other one has none, or has one that was made at this very forming. It takes part once
+// it knows that each has one. So a node without a log finds a node that takes part only if its own
+// log is gone: it is refused, and never votes.
+//
+// What a node says counts if it is an answer to this start, because an earlier word may be older
+// than the loss of a log. The former has no clock, goroutine or network, like a node.
+type former struct {
+	cluster string
+	names   []string // of all nodes, sorted: the place is the id, from 1 on
+	id      uint64
+	nonce   string // of this start
+	stage   stage
+	send    func(to uint64, frame []byte)
+	logger  *slog.Logger
+
+	nonces map[uint64]string // newest of each peer
+	heard  map[uint64]word   // newest of each peer that answers this start
+}
+
+// A word is what one node says of itself to another.
+type word struct {
+	Cluster string   `json:"cluster"`
+	Names   []string `json:"names"`
+	Stage   stage    `json:"stage"`
+	Nonce   string   `json:"nonce"` // of the start that says it
+	Echo    string   `json:"echo"`  // the nonce of the receiver that the sender has seen last
+}
+
+// maxWord is how many bytes a word may have.
+const maxWord = 2 << 10
+
+func newFormer(cluster string, names []string, id uint64, nonce string, at stage,
+	send func(to uint64, frame []byte), logger *slog.Logger) *former {
+	return &former{cluster: cluster, names: names, id: id, nonce: nonce, stage: at, send: send,
+		logger: logger, nonces: map[uint64]string{}, heard: map[uint64]word{}}
+}
+
+// identity returns what the log of this node is made with.
+func (f *former) identity() raftlog.Identity {
+	d := raftlog.Identity{Cluster: f.cluster, Node: f.id}
+	for i, name := range f.names {
+		d.Members = append(d.Members, raftlog.Member{ID: uint64(i + 1), Name: name})
+	}
+	return d
+}
+
+// tick says to all others how far this node is.
+func (f *former) tick() {
+	for i := range f.names {
+		if to := uint64(i + 1); to != f.id {
+			f.say(to)
+		}
+	}
+}
+
+func (f *former) say(to uint64) {
+	text, err := json.Marshal(word{f.cluster, f.names, f.stage, f.nonce, f.nonces[to]})
+	if err != nil {
+		f.logger.Error("BUG: a word cannot be encoded", "error", err)
+		return
+	}
+	b := frame{kind: frameForming}
+	f.send(to, append(b.begin(), text...))
+}
+
+// receive takes a frame of a peer; one that is no word is dropped. A node that takes part answers
+// at once, and only those that do not.
+func (f *former) receive(from uint64, b []byte) {
+	frame, err := parseFrame(b)
+	if err != nil || frame.kind != frameForming || len(frame.payload) > maxWord || from == f.id ||
+		from == 0 || from > uint64(len(f.names)) {
+		return
+	}
+	var w word
+	if err := json.Unmarshal(frame.payload, &w); err != nil || len(w.Nonce) > maxNonce {
+		f.logger.Warn("a word is dropped", "node", from, "error", err)
+		return
+	}
+	f.nonces[from] = w.Nonce
+	if w.Echo == f.nonce {
+		f.heard[from] = w
+	}
+	if f.stage == begun && w.Stage != begun {
+		f.say(from)
+	}
+}
+
+// next reports whether this node may go on to the next stage. why says what it waits for.
+func (f *former) next() (may bool, why string, err error) {
+	may = true
+	var lacks []string
+	for i, name := range f.names {
+		if uint64(i+1) == f.id {
+			continue
+		}
+		w, heard := f.heard[uint64(i+1)]
+		switch {
+		case !heard:
+			may, lacks = false, append(lacks, name+" (not heard of)")
+		case w.Cluster != f.cluster || !slices.Equal(w.Names, f.names):
+			may, lacks = false, append(lacks, fmt.Sprintf("%s (it names the nodes %.200q of "+
+				"cluster %.64q)", name, w.Names, w.Cluster))
+		case w.Stage == begun && f.stage == empty:
+			return false, "", fmt.Errorf("%w (node %s)", errReplaced, name)
+		case w.Stage == begun:
+			return true, "", nil // each node has had its log before any took part
+		case w.Stage != formed && f.stage == formed:
+			may, lacks = false, append(lacks, name+" (it has no log yet)")
+		}
+	}
+	return may, strings.Join(lacks, ", "), nil
+}
+
+// check refuses an identity that is not the one that the nodes are named for.
+func (f *former) check(d raftlog.Identity) error {
+	want := f.identity()
+	if d.Cluster == want.Cluster && d.Node == want.Node && slices.Equal(d.Members, want.Members) {
+		return nil
+	}
+	var names []string
+	own := ""
+	for _, m := range d.Members {
+		names = append(names, m.Name)
+		if m.ID == d.Node {
+			own = m.Name
+		}
+	}
+	return fmt.Errorf("the folder is that of node %s of cluster %s, which was formed with the "+
+		"nodes %s; the configuration says node %s of cluster %s with the nodes %s: names never "+
+		"change, addresses may", own, d.Cluster, strings.Join(names, ", "), f.names[f.id-1],
+		f.cluster, strings.Join(f.names, ", "))
+}

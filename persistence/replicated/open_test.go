@@ -1,0 +1,221 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// nodes are three that are opened as a process opens them.
+type nodes struct {
+	*testing.T
+	authority *Authority
+	list      []Node
+	files     []vfs.FS
+	disks     []*memory.Disk
+	first     []net.Listener // of the first start
+	stores    []persistence.Replica
+}
+
+func newNodes(t *testing.T) *nodes {
+	c := &nodes{T: t, stores: make([]persistence.Replica, voters)}
+	var err error
+	c.authority, err = NewAuthority(cluster)
+	must(t, err)
+	for i := range voters {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		c.first = append(c.first, l)
+		c.list = append(c.list, Node{fmt.Sprint("n", i+1), l.Addr().String()})
+		c.files, c.disks = append(c.files, vfs.NewMem()), append(c.disks, memory.NewDisk())
+	}
+	return c
+}
+
+// open opens a node, which ctx may end.
+func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persistence.Replica,
+	error) {
+	o := Options{Cluster: cluster, Name: c.list[i].Name, Nodes: c.list, Folder: "data",
+		Local:       memory.Open(c.disks[i], persistence.Retention{}),
+		Credentials: credentials(c.T, c.authority, c.list[i].Name), Tick: 10 * time.Millisecond,
+		Logger: quiet, files: c.files[i], listener: c.first[i],
+		Fatal: func(err error) { c.Error("fatal:", err) }}
+	c.first[i] = nil
+	if change != nil {
+		change(&o)
+	}
+	s, err := Open(ctx, o)
+	if err != nil {
+		return nil, errors.Join(err, o.Local.Close())
+	}
+	c.stores[i] = s
+	return s, nil
+}
+
+// all opens nodes, each of which waits for the others.
+func (c *nodes) all(places ...int) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	defer cancel()
+	failed := make(chan error, len(places))
+	for _, i := range places {
+		go func() {
+			_, err := c.open(ctx, i, nil)
+			failed <- err
+		}()
+	}
+	for range places {
+		must(c.T, <-failed)
+	}
+	for _, i := range places {
+		s := c.stores[i]
+		c.Cleanup(func() { s.Close() })
+	}
+}
+
+// own claims the engine at a node that leads, and returns its place.
+func (c *nodes) own() (int, persistence.Token) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		led := make(chan int, voters)
+		all, stop := context.WithCancel(ctx)
+		for i, s := range c.stores {
+			if s != nil {
+				go func() {
+					if leads, _ := s.Follow(all, 1<<60); leads {
+						led <- i
+					}
+				}()
+			}
+		}
+		var i int
+		select {
+		case i = <-led:
+		case <-ctx.Done():
+			c.Fatal("no node leads")
+		}
+		stop()
+		tok, _, err := c.stores[i].Acquire(ctx, persistence.Claim{Owner: c.list[i].Name})
+		if err == nil {
+			return i, tok
+		}
+	}
+	c.Fatal("no node owns")
+	return 0, ""
+}
+
+// Three nodes form a cluster, follow the one that leads, and go on when it ends: what a read has
+// used there is refused by the next one, and its owner is confirmed no more.
+func TestACompleteClusterFormsAndFollows(t *testing.T) {
+	c := newNodes(t)
+	c.all(0, 1, 2)
+	i, tok := c.own()
+	ctx, led := t.Context(), c.stores[i]
+	must(t, led.Append(ctx, tok, 0, 3, []byte("one")))
+	must(t, led.Confirm(ctx, tok))
+	must(t, led.Apply(ctx, led.Own(), 0, 3, &persistence.Writes{Nonces: []persistence.Nonce{
+		{Key: "k", Nonce: 7, Read: true}, {Key: "l", Nonce: 5}}}))
+	for k, s := range c.stores {
+		leads, err := s.Follow(ctx, 2)
+		if err != nil || leads != (k == i) {
+			t.Fatalf("node %d: %v %v", k, leads, err)
+		}
+		if k != i && s.Confirm(ctx, tok) == nil {
+			t.Errorf("node %d confirms an owner, and does not lead", k)
+		}
+		st := s.Standing()
+		if st.Node != c.list[k].Name || len(st.Peers) != voters ||
+			!s.Leads() && st.Leader != c.list[i].Name {
+			t.Errorf("%+v", st)
+		}
+	}
+	must(t, led.Close())
+	c.stores[i] = nil
+	next, newer := c.own()
+	s := c.stores[next]
+	if next == i {
+		t.Fatal("a node that has ended leads")
+	}
+	got := map[string]uint64{}
+	must(t, s.Nonces(ctx, func(key string, nonce uint64) { got[key] = nonce }))
+	if got["k"] != 7 || got["l"] != 0 {
+		t.Errorf("%v", got)
+	}
+	if err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
+		t.Errorf("the owner before: %v", err)
+	}
+	must(t, s.Confirm(ctx, newer))
+	// the third one is handed the lead, and the owner goes on nowhere
+	c.all(i)
+	other := voters - i - next
+	for err := errLags; errors.Is(err, errLags); {
+		err = s.Transfer(ctx, c.list[other].Name)
+		if err != nil && !errors.Is(err, errLags) {
+			t.Fatal(err)
+		}
+	}
+	if s.Leads() {
+		t.Error("it leads on")
+	}
+	if err := s.Trim(ctx, s.Own(), 3); err != nil {
+		t.Error(err)
+	}
+}
+
+// A cluster forms when all of its nodes are there, and not before. Then a folder that has lost its
+// log, or that is another node's, is refused.
+func TestANodeWithoutItsLogIsRefused(t *testing.T) {
+	c := newNodes(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	failed := make(chan error, 2)
+	for i := range 2 {
+		go func() {
+			_, err := c.open(ctx, i, nil)
+			failed <- err
+		}()
+	}
+	for range 2 {
+		if err := <-failed; !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "n3 (not heard of)") {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	c.all(0, 1, 2)
+	c.own()
+	must(t, c.stores[2].Close())
+	old := c.files[2]
+	c.stores[2] = nil
+	for what, change := range map[string]func(*Options){
+		"its disk was replaced": func(o *Options) { o.files = vfs.NewMem() },
+		"the folder is that of node n3": func(o *Options) {
+			o.Nodes = append(o.Nodes, Node{"n4", "127.0.0.1:1"})
+		},
+		"projections up to sequence": func(o *Options) {
+			o.files = vfs.NewMem()
+			tok, _, err := o.Local.Acquire(t.Context(), persistence.Claim{Owner: "x"})
+			must(t, err)
+			must(t, o.Local.Apply(t.Context(), tok, 0, 5, nil))
+		},
+	} {
+		_, err := c.open(t.Context(), 2, change)
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+		c.disks[2] = memory.NewDisk()
+	}
+	c.files[2] = old
+	c.all(2)
+	c.own()
+}
