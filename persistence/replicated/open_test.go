@@ -159,7 +159,9 @@ func TestACompleteClusterFormsAndFollows(t *testing.T) {
 	// the third one is handed the lead, and the owner goes on nowhere
 	c.all(i)
 	other := voters - i - next
-	for err := errLags; errors.Is(err, errLags); {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for err := errLags; errors.Is(err, errLags); <-look.C {
 		err = s.Transfer(ctx, c.list[other].Name)
 		if err != nil && !errors.Is(err, errLags) {
 			t.Fatal(err)
@@ -218,4 +220,51 @@ func TestANodeWithoutItsLogIsRefused(t *testing.T) {
 	c.files[2] = old
 	c.all(2)
 	c.own()
+}
+
+// A node alone forms its cluster at once, confirms its owner, and can hand the lead to no other.
+// Its own Trim lets the log be forgotten up to where its older image and its archive end.
+func TestANodeAlone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	o := Options{Cluster: cluster, Name: "n1", Nodes: []Node{{"n1", l.Addr().String()}},
+		Folder: "data", Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
+		Logger: quiet, files: vfs.NewMem(), listener: l}
+	r, err := Open(t.Context(), o)
+	must(t, err)
+	defer r.Close()
+	ctx, s := t.Context(), r.(*opened).store
+	must(t, s.lead(ctx))
+	tok, _, err := s.Acquire(ctx, persistence.Claim{Owner: "first"})
+	must(t, err)
+	must(t, s.Confirm(ctx, tok))
+	for seq := range uint64(4) {
+		must(t, s.Append(ctx, tok, seq, seq+1, []byte{1}))
+		must(t, s.Apply(ctx, s.Own(), seq, seq+1, nil))
+		must(t, s.SaveSnapshot(ctx, s.Own(), seq+1, strings.NewReader("image")))
+	}
+	allowed := func() (seq uint64) {
+		must(t, s.call(ctx, func(n *node) { seq = n.trim.allowed }))
+		return seq
+	}
+	for _, step := range []struct{ upTo, want uint64 }{{0, 0}, {2, 2}, {4, 3}} {
+		must(t, s.Trim(ctx, s.Own(), step.upTo))
+		if got := allowed(); got != step.want || s.seen.Load().trimmed != step.upTo {
+			t.Errorf("up to %d: %d is allowed, want %d", step.upTo, got, step.want)
+		}
+	}
+	if err := s.Transfer(ctx, ""); !errors.Is(err, errLags) {
+		t.Error(err)
+	}
+	for _, to := range []string{"n1", "n2"} {
+		if err := s.Transfer(ctx, to); !errors.Is(err, persistence.ErrInvalid) {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+	if _, _, err = s.Acquire(ctx, persistence.Claim{Owner: "second"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
+		t.Error(err)
+	}
 }
