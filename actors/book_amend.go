@@ -9,7 +9,8 @@ import (
 	"exchange/core/trading"
 )
 
-// amend decides a change of an open order.
+// amend decides a change of an open order. What is wrong with the change itself counts before what
+// its wallet could not grant.
 func (b *book) amend(c *Command) {
 	x, open := b.changeOf(c)
 	if !open {
@@ -30,6 +31,10 @@ func (b *book) amend(c *Command) {
 	}
 	if reason := b.refusalOfAmend(c, x); reason != 0 {
 		c.refuse(reason)
+		return
+	}
+	if c.denied != 0 {
+		c.refuse(c.denied)
 		return
 	}
 	b.checkReserve(c, x)

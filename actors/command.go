@@ -115,6 +115,7 @@ type decision struct {
 	reserved  reservation // in the wallet
 	counted   marks       // of the order, by which the wallet has counted it
 	amends    uint64      // KindAmended: the open order, while the change is on its way
+	denied    uint8       // KindAmended: why the wallet could not grant it; 0: it could
 	shortfall reservation // needed - available, when funds were refused
 	// of the price, when it was refused for the pair's band; of the last trade, when it was refused
 	// because that would trigger it

@@ -376,7 +376,8 @@ func (s *sim) hasFunds(q *played, a *simulation.Account, seq uint64, c *Command)
 	currency, need := q.number, simulation.Units(q.amount.Balance())
 	switch x := q.wish.Special; {
 	case q.amend != nil:
-		return false // what it needs depends on what is filled meanwhile
+		// What it needs depends on what is filled meanwhile, but it is first told its faults.
+		return s.breaksRules(q, seq)
 	case x != nil && x.Quote != 0:
 		currency, _ = s.model.Need(q.wish.Pair.Number, q.wish.Side, 1, 1)
 		need = simulation.Units(x.Quote.Balance())

@@ -147,6 +147,9 @@ func (s *sim) drawAmend(r *rand.Rand, l *life, account uint32) (a AmendRequest) 
 	for a == (AmendRequest{Order: a.Order, ClientID: a.ClientID}) {
 		if r.IntN(3) == 0 {
 			a.Price = onTick(pair, priceOf(r, trading.Side(1+r.IntN(2))))
+			if r.IntN(8) == 0 {
+				a.Price = priceOf(r, trading.Side(1+r.IntN(2))) + 1
+			}
 		}
 		if r.IntN(2) == 0 {
 			a.Amount = onStep(pair, pick(r, []money.Amount{amountOf(r), o.Amount, o.Amount / 2,
@@ -351,6 +354,18 @@ func (s *sim) isAmendAllowed(q *played, seq uint64, reason uint8) bool {
 	return false
 }
 
+// breaksRules reports whether the price or the amount of an amend is none of its order's pair.
+func (s *sim) breaksRules(q *played, seq uint64) bool {
+	o, open := s.model.Accounts[q.account-1].OpenAt(seq)[q.order]
+	if !open {
+		return false
+	}
+	p, a := q.l.engine.Numbered(o.Pair), q.amend
+	s.outcomes["amends, refused for funds"]++
+	return a.Price != 0 && p.PriceFault(a.Price) != "" ||
+		a.Amount != 0 && p.StepFault(a.Amount) != ""
+}
+
 // noteSpecial counts what records have done that no answer tells.
 func (s *sim) noteSpecial(r *event.Record) {
 	i := &r.Instructions
@@ -400,4 +415,4 @@ var specialOutcomes = []string{"other halves of an OCO, triggered", "stops, trig
 	"amends that keep the place", "amends that lose the place", "settings, accepted",
 	"switch, accepted", "amended, accepted", "stop, accepted", "order with instructions, accepted",
 	"refused for would_trade", "refused for would_trigger", "refused for too_many_stops",
-	"refused for too_many_gtd", "refused for rules"}
+	"refused for too_many_gtd", "refused for rules", "amends, refused for funds"}

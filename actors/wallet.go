@@ -187,12 +187,15 @@ func (w *wallet) place(c *Command) {
 	}
 	var m marks
 	if s := c.special; s != nil {
-		if m = marksFor(&s.Instructions, s.Trigger); !w.hasRoom(c, c.pair.Number, m) {
+		m = marksFor(&s.Instructions, s.Trigger)
+		if reason := w.roomFor(c.pair.Number, m); reason != 0 {
+			w.refuse(c, reason)
 			return
 		}
 	}
 	currency, need := c.need()
 	if !w.reserve(c, currency, need) {
+		w.refuse(c, event.RefusedFunds)
 		return
 	}
 	w.placing++

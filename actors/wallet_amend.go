@@ -11,8 +11,12 @@ import (
 )
 
 // amend reserves what the change of an open order can need at most, whatever is filled meanwhile,
-// and sends the change to the book. It returns false if another change of the order is on its way:
-// only then its terms are known.
+// and sends the change to the book. A change for which there is no money or no room goes there too,
+// because the book first looks at what else is wrong with the change.
+//
+// It returns false if another change of the order is on its way: only then its terms are known. It
+// also does so if what is in flight may be why the change must be refused, because a refusal by the
+// book is not held back.
 func (w *wallet) amend(c *Command) (decided bool) {
 	w.find(c)
 	order, was, open := w.open.Find(c.order.id)
@@ -29,12 +33,19 @@ func (w *wallet) amend(c *Command) (decided bool) {
 	}
 	p := w.out.Numbered(order.Pair)
 	currency, need := c.amend.need(order.Side, was, has, p)
-	if !w.hasRoom(c, order.Pair, more) || !w.reserve(c, currency, need) {
-		return true
+	c.denied = w.roomFor(order.Pair, more)
+	if c.denied == 0 && !w.reserve(c, currency, need) {
+		c.denied = event.RefusedFunds
 	}
-	c.amends, c.counted, c.pair, c.record.Pair = order.ID, more, p, order.Pair
+	switch {
+	case c.denied == 0:
+		c.counted = more
+		w.count(order.Pair, more, 1)
+	case w.tickets.out() > 0:
+		return false
+	}
+	c.amends, c.pair, c.record.Pair = order.ID, p, order.Pair
 	c.order.id, c.order.clientID = order.ID, w.clientIDs.Of(order.ID) // its record has both
-	w.count(order.Pair, more, 1)
 	w.amending = append(w.amending, order.ID)
 	if w.rare != nil {
 		c.amend.selfTrade = w.selfTrade

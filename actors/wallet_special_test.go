@@ -2,6 +2,7 @@ package actors
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,116 @@ func TestAnAmendReservesAndReleases(t *testing.T) {
 				refusedFor(event.RefusedNotOpen))
 		}
 		g.wantFunds("cancelled", "10/0", "1000/0")
+		g.end()
+	})
+}
+
+// An amend that asks for too much money is told first what else is wrong with it. Nothing of it is
+// reserved, and it uses its nonce.
+func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) {
+			p := &o.Pairs[0]
+			p.PriceTick, p.AmountStep, p.PriceBand = 5e7, coin/10, money.MaxRate/10
+			p.MinimumOrderSize, p.MinimumOrderValue = coin/2, coin.Balance()
+			o.Limits.GTDPerAccountAndBook = 1
+		})
+		g.rest(g.sell(coin))
+		g.ends("a trade at 100", g.placing(g.buy(100e8, coin)), accepted)
+		buy, sell := g.rest(g.buy(50e8, 2*coin)), g.rest(special(g.sell(coin),
+			SpecialRequest{Instructions: trading.Instructions{Display: coin / 2}}))
+		first := g.rest(gtd(g.buy(1e8, coin)))
+		later := time.Now().Add(time.Hour).UnixMicro()
+		g.wantFunds("placed", "10/1", "1000/101")
+		for _, c := range []struct {
+			what   string
+			change AmendRequest
+			reason uint8
+			fields string
+		}{
+			{"a price off the tick", AmendRequest{Order: buy, Price: 90_25e6, Amount: 90 * coin},
+				event.RefusedRules, "price"},
+			{"a price with too many digits", AmendRequest{Order: buy, Price: 90e8 + 1,
+				Amount: 90 * coin}, event.RefusedRules, "price"},
+			{"an amount off the step", AmendRequest{Order: buy, Amount: 90*coin + 1},
+				event.RefusedRules, "amount"},
+			{"both", AmendRequest{Order: buy, Price: 90_25e6, Amount: 90*coin + 1},
+				event.RefusedRules, "price amount"},
+			{"too small an amount", AmendRequest{Order: buy, Price: 90000e8, Amount: coin / 10},
+				event.RefusedRules, "amount"},
+			{"too many parts", AmendRequest{Order: sell, Amount: 90 * coin}, event.RefusedRules,
+				"amount"},
+			{"a part larger than the order", AmendRequest{Order: sell, Amount: 10 * coin,
+				Display: 11 * coin}, event.RefusedRules, "display_amount"},
+			{"a trigger of an order that waits for none", AmendRequest{Order: buy,
+				Amount: 90 * coin, Trigger: 200e8}, event.RefusedRules, "trigger_price"},
+			{"a price beyond the band", AmendRequest{Order: buy, Price: 111e8, Amount: 90 * coin},
+				event.RefusedPriceBand, ""},
+			{"too small an amount, and one more that expires", AmendRequest{Order: buy,
+				Amount: coin / 10, ExpireUs: later}, event.RefusedRules, "amount"},
+			{"one more that expires", AmendRequest{Order: buy, ExpireUs: later},
+				event.RefusedGTDLimit, ""},
+			{"the money alone", AmendRequest{Order: buy, Price: 110e8, Amount: 90 * coin},
+				event.RefusedFunds, ""},
+			{"an order that is over", AmendRequest{Order: 1, Price: 90_25e6, Amount: 90 * coin},
+				event.RefusedNotOpen, ""},
+		} {
+			change := must[*Command](t)(g.amending(c.change)())
+			var fields []string
+			for _, f := range change.Faults() {
+				fields = append(fields, f.Field)
+			}
+			if reason := change.Record().Refusal.Reason; change.Outcome() != Refused ||
+				reason != c.reason || strings.Join(fields, " ") != c.fields {
+				t.Errorf("%s: refused for %q, fields %q, want %q, %q", c.what,
+					event.RefusalName(reason), fields, event.RefusalName(c.reason), c.fields)
+			}
+			nonce := change.Record().Refusal.Nonce
+			change.Free()
+			g.ends("its nonce again", func() (*Command, error) {
+				return g.e.Amend(g.key, nonce, &c.change)
+			}, refusedFor(event.RefusedNonce))
+			g.wantFunds(c.what, "10/1", "1000/101")
+		}
+		for _, id := range []uint64{buy, sell, first} {
+			g.ends("its cancel", g.cancelling(id), accepted)
+		}
+		g.end()
+	})
+}
+
+// What is in flight may be why a change lacks money, or may bring that money. So the change waits
+// for it.
+func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		id := g.rest(g.buy(50e8, coin))
+		g.hold()
+		order := g.begin(g.placing(g.buy(90e8, 10*coin)))
+		eventually(t, "it is at the store", g.held)
+		change := g.begin(g.amending(AmendRequest{Order: id, Amount: 3 * coin}))
+		g.queued(1)
+		behind := g.begin(g.cancelling(id)) // the account's commands keep their order
+		g.queued(2)
+		g.letGo()
+		if a, b, c := <-order, <-change, <-behind; a != accepted ||
+			b != refusedFor(event.RefusedFunds) || c != accepted {
+			t.Errorf("the order: %s, the change: %s, its cancel: %s", a, b, c)
+		}
+		g.wantFunds("the order rests", "10/0", "1000/900")
+
+		large := g.openIDs()[0]
+		id = g.rest(g.buy(50e8, coin))
+		unblock := g.block(g.e.Pairs()[0])
+		gives := g.begin(g.cancelling(large))
+		g.inMailbox(1)
+		change = g.begin(g.amending(AmendRequest{Order: id, Amount: 3 * coin}))
+		g.queued(1)
+		unblock()
+		if a, b := <-gives, <-change; a != accepted || b != accepted {
+			t.Errorf("the cancel: %s, the change: %s", a, b)
+		}
+		g.wantFunds("there was money in the end", "10/0", "1000/150")
 		g.end()
 	})
 }

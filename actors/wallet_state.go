@@ -181,14 +181,13 @@ func (w *wallet) lastNonce(key uint32) uint64 {
 	return 0
 }
 
-// reserve sets money aside for a command. It returns false if there is not enough; the command is
-// then refused.
+// reserve sets money aside for a command. It returns false if there is not enough, and notes in the
+// command how much is missing.
 func (w *wallet) reserve(c *Command, currency uint16, need money.Balance) bool {
 	r := w.reservedOf(currency)
 	available := w.committed.Get(currency).Available().Sub(r.amount)
 	if available.Cmp(need) < 0 {
 		c.shortfall = reservation{currency, need.Sub(available)}
-		w.refuse(c, event.RefusedFunds)
 		return false
 	}
 	r.amount = r.amount.Add(need)
@@ -315,19 +314,16 @@ func (w *wallet) marksOf(id uint64) marks {
 	return w.rare.marks[id]
 }
 
-// hasRoom reports whether an order with these marks may come to those of a pair. Otherwise the
-// command is refused.
-func (w *wallet) hasRoom(c *Command, pair uint16, m marks) bool {
+// roomFor returns why an order with these marks may not come to those of a pair, 0 if it may.
+func (w *wallet) roomFor(pair uint16, m marks) (refusal uint8) {
 	n, limits := w.inBook[pair], w.out.limits()
 	switch {
 	case m&marksStop != 0 && int(n.stops) >= limits.StopsPerAccountAndBook:
-		w.refuse(c, event.RefusedStopLimit)
+		return event.RefusedStopLimit
 	case m&marksGTD != 0 && int(n.gtd) >= limits.GTDPerAccountAndBook:
-		w.refuse(c, event.RefusedGTDLimit)
-	default:
-		return true
+		return event.RefusedGTDLimit
 	}
-	return false
+	return 0
 }
 
 // send puts a decided command straight into the journal.

@@ -17,6 +17,7 @@ func (w *wallet) withdrawal(c *Command) {
 		return
 	}
 	if !w.reserve(c, wish.currency, wish.amount.Balance()) {
+		w.refuse(c, event.RefusedFunds)
 		return
 	}
 	wish.id = w.out.nextWithdrawal()
