@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,9 +32,9 @@ func TestConformance(t *testing.T) {
 				local: func(_ int, r persistence.Retention) persistence.Store {
 					s, err := pebble.Open(dir+"/local", pebble.Options{Retention: r, Logger: quiet})
 					must(t, err)
-					return s
+					return &damageable{Store: s}
 				},
-				damage: func(c *clustered) { must(t, c.local.(*pebble.Store).DamageSnapshot()) },
+				damage: func(c *clustered) { c.local.(*damageable).damaged.Store(true) },
 			}
 		})
 	})
@@ -57,6 +58,41 @@ type backend struct {
 	dir    string
 	local  func(i int, r persistence.Retention) persistence.Store
 	damage func(c *clustered) // the leader's newest image
+}
+
+// damageable is a store whose newest image reads as a damaged one while damaged is set. The suite
+// of Pebble itself damages the image where it lies.
+type damageable struct {
+	persistence.Store
+	damaged atomic.Bool
+}
+
+func (d *damageable) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadCloser, error) {
+	seq, image, err := d.Store.LoadSnapshot(ctx, back)
+	if err == nil && back == 0 && d.damaged.Load() {
+		image = damagedImage{image}
+	}
+	return seq, image, err
+}
+
+func (d *damageable) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
+	err := d.Store.SaveSnapshot(ctx, tok, seq, r)
+	if err == nil {
+		d.damaged.Store(false)
+	}
+	return err
+}
+
+// damagedImage shows the damage at the image's end, where the checksum is compared.
+type damagedImage struct{ io.ReadCloser }
+
+func (i damagedImage) Read(b []byte) (int, error) {
+	n, err := i.ReadCloser.Read(b)
+	if err == io.EOF {
+		err = persistence.ErrCorrupt
+	}
+	return n, err
 }
 
 // clustered is the store of the node that leads. What is local by nature, the others are told, too,
