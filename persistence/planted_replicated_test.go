@@ -77,6 +77,11 @@ var replicatedFaults = []plantedFault{
 		"		s.reads[key] = d.u64()\n", "		s.reads[key] = d.u64()\n		if FAULT {\n" +
 			"			delete(s.reads, key)\n		}\n", inMachine,
 		"TestALogThatIsAppliedAgainGivesTheSameAnswers"},
+	{"an image forgets a member", "persistence/internal/machine/members.go",
+		"		s.members = append(s.members, m)\n",
+		"		if FAULT && len(s.members) > 1 {\n			continue\n		}\n" +
+			"		s.members = append(s.members, m)\n", inMachine,
+		"TestALogThatIsAppliedAgainGivesTheSameAnswers"},
 
 	// the node
 	{"a leader hears of entries before they are written", "persistence/replicated/node.go",
@@ -123,8 +128,12 @@ var replicatedFaults = []plantedFault{
 			"		seq = n.machine.Trimmed()\n	}\n",
 		inReplicated, "TestALogIsForgottenWhenNothingNeedsIt"},
 	{"an older start of a peer is heard", "persistence/replicated/receive.go",
-		"	case start == seen:\n", "	case start == seen || FAULT:\n", inReplicated,
+		"	case f.start == seen:\n", "	case f.start == seen || FAULT:\n", inReplicated,
 		"TestAnOlderCopyOfAFolderEndsItsNode"},
+	{"a node is believed to be any member", "persistence/replicated/membership.go",
+		"	return id != n.id && from != \"\" && n.nameOf(id) == from\n",
+		"	return id != n.id && from != \"\" && (FAULT || n.nameOf(id) == from)\n", inReplicated,
+		"TestAFrameThatMakesNoSenseIsDropped"},
 	{"the journal has refused appends", "persistence/replicated/node.go",
 		"	if e.Kind == machine.Append && a.Outcome == machine.Done {\n",
 		"	if e.Kind == machine.Append && (FAULT || a.Outcome == machine.Done) {\n",
@@ -179,6 +188,10 @@ var replicatedFaults = []plantedFault{
 			"c.config(\"\")\n			config.InsecureSkipVerify = true\n			secure = " +
 			"tls.Client(conn, config)\n		}",
 		inLink, "TestAFrameGoesToTheNodeItIsFor"},
+	{"what is no peer any more is heard", "persistence/internal/link/link.go",
+		"			delete(l.peers, name)\n",
+		"			if !FAULT {\n				delete(l.peers, name)\n			}\n", inLink,
+		"TestPeersComeAndGo"},
 	{"without certificates any address will do", "persistence/internal/link/identity.go",
 		"ip == nil || !ip.IsLoopback() {\n", "!FAULT && (ip == nil || !ip.IsLoopback()) {\n",
 		inLink, "TestWithoutCertificatesAllAddressesAreOfTheLoopback"},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +18,6 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/conformance"
-	"exchange/persistence/internal/raftlog"
 	"exchange/persistence/memory"
 	"exchange/persistence/pebble"
 )
@@ -108,10 +108,10 @@ func (b *backend) Open(t *testing.T, r persistence.Retention) persistence.Store 
 	opened := make(chan struct{})
 	for i := range nodes {
 		nodes[i] = openNode(t, options{dir: b.folder(i), files: b.files, local: b.local(i, r),
-			send: func(to uint64, frame []byte) {
+			send: func(to string, frame []byte) {
 				<-opened
-				nodes[to-1].receive(uint64(i+1), frame)
-			}}, identity(i, b.nodes))
+				nodes[slices.Index(namesOf(b.nodes), to)].receive(fmt.Sprint("node", i+1), frame)
+			}}, i, b.nodes)
 	}
 	close(opened)
 	c := &clustered{store: longest(t, nodes)}
@@ -126,21 +126,20 @@ func (b *backend) Open(t *testing.T, r persistence.Retention) persistence.Store 
 
 func (b *backend) folder(i int) string { return fmt.Sprint(b.dir, "/node", i+1) }
 
-// identity returns that of the node at a place.
-func identity(place, nodes int) raftlog.Identity {
-	d := raftlog.Identity{Cluster: cluster, Node: uint64(place + 1)}
+// namesOf returns the names of some nodes.
+func namesOf(nodes int) (names []string) {
 	for i := range nodes {
-		d.Members = append(d.Members, raftlog.Member{ID: uint64(i + 1),
-			Name: fmt.Sprint("node", i+1)})
+		names = append(names, fmt.Sprint("node", i+1))
 	}
-	return d
+	return names
 }
 
-// openNode opens a node's folder, and forms it if it is new.
-func openNode(t *testing.T, o options, d raftlog.Identity) *store {
+// openNode opens the folder of the node at a place, and forms it if it is new.
+func openNode(t *testing.T, o options, place, nodes int) *store {
 	t.Helper()
 	if _, err := o.files.Stat(o.dir); errors.Is(err, os.ErrNotExist) {
-		must(t, raftlog.Form(o.files, o.dir, d))
+		names := namesOf(nodes)
+		must(t, newFormer(cluster, names, names[place], "", empty, nil, quiet).form(o.files, o.dir))
 	}
 	o.now, o.random, o.logger = time.Now, rand.IntN, quiet
 	o.fatal = func(err error) { t.Error("fatal:", err) }

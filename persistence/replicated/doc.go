@@ -42,11 +42,14 @@
 // node. A simulation plays three nodes with disks whose power fails between any two writes, and a
 // network that loses, doubles and swaps frames; a seed repeats it.
 //
-// Membership is what the cluster was formed with: the names of its nodes. A cluster is formed when
-// all of them are there and none has a log, and no node takes part before each has one. A node that
-// is behind what the others' logs have cannot join: they wait for it, as above.
+// The membership is a part of the machine's state, and each log begins behind a state. It gives
+// each member an id, by which raft knows it, and no id twice. It is that with which the cluster was
+// formed: the names of its nodes. A cluster is formed when all of them are there and none has a
+// log, and no node takes part before each has one. A node that is behind what the others' logs have
+// cannot join: they wait for it, as above.
 //
 //	open.go       the way of a node into its cluster
+//	membership.go the nodes, as raft and the links know them
 //	forming.go    how the nodes of a new cluster wait for each other
 //	store.go      the store: its goroutine, proposals, views
 //	journal.go    owners, appends, reads, trims

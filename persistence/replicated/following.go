@@ -20,7 +20,7 @@ func (n *node) see() {
 		match[n.id] = last
 	}
 	var list []persistence.Peer
-	for _, m := range n.log.Identity().Members {
+	for _, m := range n.machine.Members() {
 		p := persistence.Peer{Name: m.Name, Match: match[m.ID]}
 		if m.ID != n.id {
 			p.SilentTicks = n.ticks - n.heard[m.ID]
@@ -33,13 +33,9 @@ func (n *node) see() {
 // Standing returns what this node knows of the nodes.
 func (s *store) Standing() persistence.Standing {
 	v := s.seen.Load()
-	d := s.log.Identity()
-	t := persistence.Standing{Term: v.term, Elections: v.elections, Applied: v.applied,
-		Committed: v.committed, Peers: v.voters}
-	for _, m := range d.Members {
-		if m.ID == d.Node {
-			t.Node = m.Name
-		}
+	t := persistence.Standing{Node: s.log.Identity().Name, Term: v.term, Elections: v.elections,
+		Applied: v.applied, Committed: v.committed, Peers: v.voters}
+	for _, m := range v.members {
 		if m.ID == v.lead {
 			t.Leader = m.Name
 		}

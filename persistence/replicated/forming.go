@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
 
@@ -34,15 +37,15 @@ const (
 // than the loss of a log. The former has no clock, goroutine or network, like a node.
 type former struct {
 	cluster string
-	names   []string // of all nodes, sorted: the place is the id, from 1 on
-	id      uint64
-	nonce   string // of this start
+	names   []string // of all nodes, sorted
+	own     string   // this node's name
+	nonce   string   // of this start
 	stage   stage
-	send    func(to uint64, frame []byte)
+	send    func(to string, frame []byte)
 	logger  *slog.Logger
 
-	nonces map[uint64]string // newest of each peer
-	heard  map[uint64]word   // newest of each peer that answers this start
+	nonces map[string]string // newest of each peer
+	heard  map[string]word   // newest of each peer that answers this start
 }
 
 // A word is what one node says of itself to another.
@@ -57,31 +60,34 @@ type word struct {
 // maxWord is how many bytes a word may have.
 const maxWord = 2 << 10
 
-func newFormer(cluster string, names []string, id uint64, nonce string, at stage,
-	send func(to uint64, frame []byte), logger *slog.Logger) *former {
-	return &former{cluster: cluster, names: names, id: id, nonce: nonce, stage: at, send: send,
-		logger: logger, nonces: map[uint64]string{}, heard: map[uint64]word{}}
+func newFormer(cluster string, names []string, own, nonce string, at stage,
+	send func(to string, frame []byte), logger *slog.Logger) *former {
+	return &former{cluster: cluster, names: names, own: own, nonce: nonce, stage: at, send: send,
+		logger: logger, nonces: map[string]string{}, heard: map[string]word{}}
 }
 
-// identity returns what the log of this node is made with.
-func (f *former) identity() raftlog.Identity {
-	d := raftlog.Identity{Cluster: f.cluster, Node: f.id}
-	for i, name := range f.names {
-		d.Members = append(d.Members, raftlog.Member{ID: uint64(i + 1), Name: name})
+// form makes the log of this node.
+func (f *former) form(files vfs.FS, dir string) error {
+	state := machine.Formed(f.names)
+	d := raftlog.Identity{Cluster: f.cluster, Name: f.own}
+	for _, m := range state.Members() {
+		if m.Name == f.own {
+			d.Node = m.ID
+		}
 	}
-	return d
+	return raftlog.Form(files, dir, d, raftlog.Base{Machine: state.Encode()})
 }
 
 // tick says to all others how far this node is.
 func (f *former) tick() {
-	for i := range f.names {
-		if to := uint64(i + 1); to != f.id {
+	for _, to := range f.names {
+		if to != f.own {
 			f.say(to)
 		}
 	}
 }
 
-func (f *former) say(to uint64) {
+func (f *former) say(to string) {
 	text, err := json.Marshal(word{f.cluster, f.names, f.stage, f.nonce, f.nonces[to]})
 	if err != nil {
 		f.logger.Error("BUG: a word cannot be encoded", "error", err)
@@ -93,10 +99,10 @@ func (f *former) say(to uint64) {
 
 // receive takes a frame of a peer; one that is no word is dropped. A node that takes part answers
 // at once, and only those that do not.
-func (f *former) receive(from uint64, b []byte) {
+func (f *former) receive(from string, b []byte) {
 	frame, err := parseFrame(b)
-	if err != nil || frame.kind != frameForming || len(frame.payload) > maxWord || from == f.id ||
-		from == 0 || from > uint64(len(f.names)) {
+	if err != nil || frame.kind != frameForming || len(frame.payload) > maxWord || from == f.own ||
+		!slices.Contains(f.names, from) {
 		return
 	}
 	var w word
@@ -117,11 +123,11 @@ func (f *former) receive(from uint64, b []byte) {
 func (f *former) next() (may bool, why string, err error) {
 	may = true
 	var lacks []string
-	for i, name := range f.names {
-		if uint64(i+1) == f.id {
+	for _, name := range f.names {
+		if name == f.own {
 			continue
 		}
-		w, heard := f.heard[uint64(i+1)]
+		w, heard := f.heard[name]
 		switch {
 		case !heard:
 			may, lacks = false, append(lacks, name+" (not heard of)")
@@ -139,22 +145,21 @@ func (f *former) next() (may bool, why string, err error) {
 	return may, strings.Join(lacks, ", "), nil
 }
 
-// check refuses an identity that is not the one that the nodes are named for.
-func (f *former) check(d raftlog.Identity) error {
-	want := f.identity()
-	if d.Cluster == want.Cluster && d.Node == want.Node && slices.Equal(d.Members, want.Members) {
-		return nil
+// check refuses a log that is not of the node and the cluster that the configuration names.
+func (f *former) check(d raftlog.Identity, state []byte) error {
+	s, err := machine.DecodeState(state)
+	if err != nil {
+		return err
 	}
 	var names []string
-	own := ""
-	for _, m := range d.Members {
+	for _, m := range s.Members() {
 		names = append(names, m.Name)
-		if m.ID == d.Node {
-			own = m.Name
-		}
 	}
-	return fmt.Errorf("the folder is that of node %s of cluster %s, which was formed with the "+
-		"nodes %s; the configuration says node %s of cluster %s with the nodes %s: names never "+
-		"change, addresses may", own, d.Cluster, strings.Join(names, ", "), f.names[f.id-1],
-		f.cluster, strings.Join(f.names, ", "))
+	if d.Cluster == f.cluster && d.Name == f.own && slices.Equal(names, f.names) {
+		return nil
+	}
+	return fmt.Errorf("the folder is that of node %s of cluster %s, which has the nodes %s; the "+
+		"configuration says node %s of cluster %s with the nodes %s: names never change, "+
+		"addresses may", d.Name, d.Cluster, strings.Join(names, ", "), f.own, f.cluster,
+		strings.Join(f.names, ", "))
 }

@@ -3,10 +3,10 @@ package replicated
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
+	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
 
@@ -75,7 +75,7 @@ func TestAnOldWordLetsNoNodeGoOn(t *testing.T) {
 			may: true},
 		"a late one": {at: formed, b: word{Stage: begun}, may: true},
 	} {
-		f := newFormer(cluster, names, 1, "own", c.at, func(uint64, []byte) {}, quiet)
+		f := newFormer(cluster, names, "a", "own", c.at, func(string, []byte) {}, quiet)
 		for i, w := range []word{c.b, c.c} {
 			if w.Stage == 0 {
 				continue
@@ -89,7 +89,7 @@ func TestAnOldWordLetsNoNodeGoOn(t *testing.T) {
 			if w.Echo == "" {
 				w.Echo = "own"
 			}
-			f.receive(uint64(i+2), say(t, w))
+			f.receive(names[i+1], say(t, w))
 		}
 		may, why, err := f.next()
 		if may != c.may || !errors.Is(err, c.err) || !strings.Contains(why, c.why) {
@@ -102,7 +102,7 @@ func TestAnOldWordLetsNoNodeGoOn(t *testing.T) {
 // that does not, and only that.
 func TestANodeThatTakesPartAnswersWords(t *testing.T) {
 	var sent []word
-	f := newFormer(cluster, []string{"a", "b", "c"}, 1, "own", begun, func(_ uint64, b []byte) {
+	f := newFormer(cluster, []string{"a", "b", "c"}, "a", "own", begun, func(_ string, b []byte) {
 		got, err := parseFrame(b)
 		must(t, err)
 		var w word
@@ -113,23 +113,28 @@ func TestANodeThatTakesPartAnswersWords(t *testing.T) {
 		say(t, word{Nonce: strings.Repeat("x", maxNonce+1)}),
 		say(t, word{Names: []string{strings.Repeat("x", maxWord)}}),
 		say(t, word{Stage: begun, Nonce: "n"})} {
-		f.receive(2, b)
+		f.receive("b", b)
 	}
-	for _, from := range []uint64{0, 1, 4} {
+	for _, from := range []string{"", "a", "d"} {
 		f.receive(from, say(t, word{Stage: empty, Nonce: "n"}))
 	}
 	if len(sent) > 0 {
 		t.Fatalf("%+v", sent)
 	}
-	f.receive(3, say(t, word{Stage: empty, Nonce: "n"}))
+	f.receive("c", say(t, word{Stage: empty, Nonce: "n"}))
 	if len(sent) != 1 || sent[0].Echo != "n" || sent[0].Stage != begun {
 		t.Fatalf("%+v", sent)
 	}
-	d := f.identity()
-	must(t, f.check(d))
-	d.Members = slices.Delete(slices.Clone(d.Members), 2, 3)
-	err := f.check(raftlog.Identity{Cluster: cluster, Node: 2, Members: d.Members})
-	if err == nil || !strings.Contains(err.Error(), "that of node b") {
-		t.Fatal(err)
+	d := raftlog.Identity{Cluster: cluster, Node: 1, Name: "a"}
+	state := machine.Formed(f.names).Encode()
+	must(t, f.check(d, state))
+	for what, err := range map[string]error{
+		"other nodes":     f.check(d, machine.Formed(f.names[:2]).Encode()),
+		"another node":    f.check(raftlog.Identity{Cluster: cluster, Name: "b"}, state),
+		"another cluster": f.check(raftlog.Identity{Cluster: "x", Name: "a"}, state),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "the folder is that of node") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

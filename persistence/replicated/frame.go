@@ -9,20 +9,21 @@ import (
 
 // A frame is what one node sends to another. Its transport knows which node it comes from.
 //
-//	version | kind | boot u64 | length and text of the nonce | payload
+//	version | kind | id u64 | boot u64 | length and text of the nonce | payload
 type frame struct {
 	kind    byte
+	id      uint64        // of the sender
 	start   raftlog.Start // of the sender
 	payload []byte
 }
 
 const (
-	frameVersion = 1
+	frameVersion = 2
 	frameMessage = 1 // the payload is a message of raft
 	// frameRefused: the payload is a start of the receiver, and not the newest one that the sender
-	// has seen.
+	// has seen of it.
 	frameRefused = 2
-	// frameForming: the payload is a word, and the start is none. See former.
+	// frameForming: the payload is a word; there is no id and no start. See former.
 	frameForming = 3
 
 	maxNonce = 64
@@ -45,15 +46,16 @@ func cutStart(b []byte) (s raftlog.Start, rest []byte, err error) {
 
 // begin returns the bytes in front of a payload.
 func (f *frame) begin() []byte {
-	return appendStart([]byte{frameVersion, f.kind}, f.start)
+	b := binary.BigEndian.AppendUint64([]byte{frameVersion, f.kind}, f.id)
+	return appendStart(b, f.start)
 }
 
 // parseFrame reads a frame; its payload is part of b.
 func parseFrame(b []byte) (f frame, err error) {
-	if len(b) < 2 || b[0] != frameVersion {
+	if len(b) < 10 || b[0] != frameVersion {
 		return f, errFrame
 	}
-	f.kind = b[1]
-	f.start, f.payload, err = cutStart(b[2:])
+	f.kind, f.id = b[1], binary.BigEndian.Uint64(b[2:])
+	f.start, f.payload, err = cutStart(b[10:])
 	return f, err
 }

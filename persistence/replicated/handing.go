@@ -91,7 +91,7 @@ func (n *node) handTick() {
 // Transfer hands the lead to another node; "": to any.
 func (s *store) Transfer(ctx context.Context, to string) error {
 	id := uint64(0)
-	for _, m := range s.log.Identity().Members {
+	for _, m := range s.seen.Load().members {
 		if m.Name == to {
 			id = m.ID
 		}

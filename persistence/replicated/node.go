@@ -35,11 +35,10 @@ const (
 // and answers. After an error of work the node is not to be used any more.
 type node struct {
 	id      uint64
-	peers   map[uint64]bool
 	log     *raftlog.Log
 	raw     *raft.RawNode
 	logger  *slog.Logger
-	send    func(to uint64, frame []byte)
+	send    func(to string, frame []byte)
 	random  func(n int) int
 	publish func(view)
 	saw     func(index uint64, e *machine.Entry, a machine.Answer) // of simulations; nil: none
@@ -75,6 +74,7 @@ type view struct {
 	term    uint64
 	lead    uint64 // 0: none is known
 	leading bool
+	members []machine.Member
 
 	committed uint64
 	elections uint64
@@ -84,7 +84,7 @@ type view struct {
 // setup is what a node needs beside its log.
 type setup struct {
 	logger  *slog.Logger
-	send    func(to uint64, frame []byte)
+	send    func(to string, frame []byte)
 	random  func(n int) int // a number below n
 	publish func(view)
 	saw     func(index uint64, e *machine.Entry, a machine.Answer)
@@ -95,26 +95,21 @@ type setup struct {
 
 // newNode makes a node of an open log.
 func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
-	n := &node{id: log.Identity().Node, peers: map[uint64]bool{}, log: log, logger: s.logger,
-		send: s.send, random: s.random, publish: s.publish, saw: s.saw, index: s.index,
-		machine: &machine.State{}, proposals: newProposals(), former: s.former,
-		heard: map[uint64]uint64{}}
-	for _, m := range log.Identity().Members {
-		n.peers[m.ID] = m.ID != n.id
-	}
-	if state != nil {
-		var err error
-		if n.machine, err = machine.DecodeState(state); err != nil {
-			return nil, err
-		}
+	n := &node{id: log.Identity().Node, log: log, logger: s.logger, send: s.send,
+		random: s.random, publish: s.publish, saw: s.saw, index: s.index,
+		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{}}
+	var err error
+	if n.machine, err = machine.DecodeState(state); err != nil {
+		return nil, err
 	}
 	first, err := log.FirstIndex()
 	if err != nil {
 		return nil, err
 	}
-	n.applied = first - 1
+	n.applied, n.commit = first-1, log.State().GetCommit()
 	n.trim = trimming{base: n.machine.Clone(), behind: n.applied, begins: n.applied,
 		least: cmp.Or(s.least, trimEntries)}
+	log.Begin(configuration(n.machine.Members()))
 	n.raw, err = raft.NewRawNode(&raft.Config{
 		ID: n.id, ElectionTick: electionTicks, HeartbeatTick: 1, Storage: log, Applied: n.applied,
 		AsyncStorageWrites: true, MaxSizePerMsg: maxMessage, MaxCommittedSizePerReady: maxApply,
@@ -127,7 +122,7 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	}
 	n.rest()
 	n.see()
-	if len(n.peers) == 1 {
+	if len(n.machine.Members()) == 1 {
 		n.elections++
 		return n, n.raw.Campaign()
 	}
@@ -255,7 +250,7 @@ func (n *node) show() {
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), chain: n.machine.Chain(), term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
-		elections: n.elections, voters: n.voters})
+		elections: n.elections, voters: n.voters, members: n.machine.Members()})
 }
 
 // store makes a vote and entries durable, and then lets those hear of it that wait for it.
@@ -326,11 +321,15 @@ func (n *node) applyOne(entry *pb.Entry) error {
 
 // deliver sends a message to a peer.
 func (n *node) deliver(m *pb.Message) {
-	f := frame{kind: frameMessage, start: n.log.Own()}
+	to := n.nameOf(m.GetTo())
+	if to == "" {
+		return
+	}
+	f := frame{kind: frameMessage, id: n.id, start: n.log.Own()}
 	b, err := proto.MarshalOptions{}.MarshalAppend(f.begin(), m)
 	if err != nil {
 		n.logger.Error("a message of raft cannot be encoded", "error", err)
 		return
 	}
-	n.send(m.GetTo(), b)
+	n.send(to, b)
 }

@@ -23,7 +23,7 @@ func (w *world) settle() {
 		f := w.sent[0]
 		w.sent = w.sent[1:]
 		if s := w.nodes[f.to]; s.node != nil {
-			s.work(s.node.receive(uint64(f.from+1), f.frame))
+			s.work(s.node.receive(nodeNames[f.from], f.frame))
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
 		}
 		f := w.sent[0]
 		w.sent = w.sent[1:]
-		w.nodes[f.to].work(w.nodes[f.to].node.receive(uint64(f.from+1), f.frame))
+		w.nodes[f.to].work(w.nodes[f.to].node.receive(nodeNames[f.from], f.frame))
 	}
 	claim := s.ask(claimOf(2))
 	w.settle()
@@ -232,7 +232,7 @@ func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 			f := w.sent[0]
 			w.sent = w.sent[1:]
 			to := w.nodes[f.to]
-			must(t, to.node.receive(uint64(f.from+1), f.frame))
+			must(t, to.node.receive(nodeNames[f.from], f.frame))
 			if to != s {
 				to.work(nil)
 			}
@@ -254,15 +254,15 @@ func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
 		change(m)
 		b, err := proto.Marshal(m)
 		must(t, err)
-		f := frame{kind: frameMessage, start: w.nodes[1].log.Own()}
+		f := frame{kind: frameMessage, id: 2, start: w.nodes[1].log.Own()}
 		return append(f.begin(), b...)
 	}
-	start := w.nodes[1].log.Own()
+	head := frame{kind: frameMessage, id: 2, start: w.nodes[1].log.Own()}
 	for what, b := range map[string][]byte{
 		"nothing":         {},
 		"another version": {9, frameMessage},
-		"half a start":    {frameVersion, frameMessage, 0, 0},
-		"no message":      append((&frame{kind: frameMessage, start: start}).begin(), 1),
+		"half a start":    head.begin()[:12],
+		"no message":      append(head.begin(), 1),
 		"of another node": message(func(m *pb.Message) { m.From = new(uint64(3)) }),
 		"to another node": message(func(m *pb.Message) { m.To = new(uint64(3)) }),
 		"without a term":  message(func(m *pb.Message) { m.Term = nil }),
@@ -277,14 +277,20 @@ func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
 		}),
 		"a vote with entries": message(func(m *pb.Message) { m.Type = pb.MsgVote.Enum() }),
 	} {
-		must(t, s.node.receive(2, b))
+		must(t, s.node.receive("b", b))
 		must(t, s.node.work())
 		if !s.view.leading || s.view.term >= term {
 			t.Fatalf("%s: the node is %+v", what, s.view)
 		}
 	}
-	must(t, s.node.receive(9, message(func(*pb.Message) {})))
-	must(t, s.node.receive(2, message(func(*pb.Message) {})))
+	for _, from := range []string{"", "a", "c", "d"} {
+		must(t, s.node.receive(from, message(func(*pb.Message) {})))
+		must(t, s.node.work())
+		if !s.view.leading {
+			t.Fatalf("node %q is believed to be another one", from)
+		}
+	}
+	must(t, s.node.receive("b", message(func(*pb.Message) {})))
 	must(t, s.node.work())
 	if s.view.leading { // the same without a fault
 		t.Fatalf("the node is %+v", s.view)
@@ -293,7 +299,8 @@ func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
 
 // FuzzFrame: what is read as a frame is written as the same bytes.
 func FuzzFrame(f *testing.F) {
-	f.Add((&frame{kind: frameMessage, start: raftlog.Start{Boot: 3, Nonce: "nonce"}}).begin())
+	start := raftlog.Start{Boot: 3, Nonce: "nonce"}
+	f.Add((&frame{kind: frameMessage, id: 7, start: start}).begin())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := parseFrame(b)
 		if err != nil {

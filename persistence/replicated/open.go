@@ -131,22 +131,18 @@ func (w *opening) prepare() (peers []link.Peer, err error) {
 		return nil, fmt.Errorf("the nodes %q: node %q must be one of them, and none twice", names,
 			w.Name)
 	}
-	own := uint64(0)
-	for i, name := range names {
-		at := slices.IndexFunc(w.Nodes, func(n Node) bool { return n.Name == name })
-		if id := uint64(i + 1); name == w.Name {
-			own = id
-		} else {
-			peers = append(peers, link.Peer{ID: id, Name: name, Address: w.Nodes[at].Address})
+	for _, n := range w.Nodes {
+		if n.Name != w.Name {
+			peers = append(peers, link.Peer{Name: n.Name, Address: n.Address})
 		}
 	}
-	w.former = newFormer(w.Cluster, names, own, persistence.NewID(), empty,
-		func(to uint64, frame []byte) { w.link.Send(to, frame) }, w.Logger)
+	w.former = newFormer(w.Cluster, names, w.Name, persistence.NewID(), empty,
+		func(to string, frame []byte) { w.link.Send(to, frame) }, w.Logger)
 	return peers, nil
 }
 
 // receive takes a frame of a peer.
-func (w *opening) receive(from uint64, frame []byte) {
+func (w *opening) receive(from string, frame []byte) {
 	if s := w.store.Load(); s != nil {
 		s.receive(from, frame)
 		return
@@ -170,7 +166,9 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 	}
 	s, err := open(options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
 		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
-		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) }})
+		former: w.former, await: func(log *raftlog.Log, state []byte) error {
+			return w.await(ctx, log, state)
+		}})
 	if err == nil {
 		w.store.Store(s)
 	}
@@ -190,7 +188,7 @@ func (w *opening) form(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := raftlog.Form(w.files, w.dir, w.former.identity()); err != nil {
+	if err := w.former.form(w.files, w.dir); err != nil {
 		return err
 	}
 	w.Logger.Info("the cluster is formed", "cluster", w.Cluster, "node", w.Name,
@@ -223,8 +221,8 @@ func content(ctx context.Context, local persistence.Store) (string, error) {
 }
 
 // await returns once the node may take part.
-func (w *opening) await(ctx context.Context, log *raftlog.Log) error {
-	if err := w.former.check(log.Identity()); err != nil {
+func (w *opening) await(ctx context.Context, log *raftlog.Log, state []byte) error {
+	if err := w.former.check(log.Identity(), state); err != nil {
 		return fmt.Errorf("%s: %w", w.dir, err)
 	}
 	if log.Fresh() {

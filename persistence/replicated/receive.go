@@ -7,8 +7,6 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
-
-	"exchange/persistence/internal/raftlog"
 )
 
 // errOlder: this start of the node is not the newest one that a peer has seen.
@@ -17,9 +15,9 @@ var errOlder = errors.New("a peer has seen a newer start of this node: the folde
 
 // receive takes a frame from a peer, as its transport has proved. What is not in order is dropped:
 // a peer sends again.
-func (n *node) receive(from uint64, b []byte) error {
+func (n *node) receive(from string, b []byte) error {
 	f, err := parseFrame(b)
-	if err != nil || !n.peers[from] {
+	if err != nil || f.kind != frameForming && !n.hears(from, f.id) {
 		n.logger.Warn("a frame is dropped", "node", from, "error", err)
 		return nil
 	}
@@ -29,33 +27,33 @@ func (n *node) receive(from uint64, b []byte) error {
 		}
 		return nil
 	}
-	if newest, err := n.newest(from, f.start); err != nil || !newest {
+	if newest, err := n.newest(from, f); err != nil || !newest {
 		return err
 	}
-	n.heard[from] = n.ticks
+	n.heard[f.id] = n.ticks
 	switch f.kind {
 	case frameMessage:
-		n.message(from, f.payload)
+		n.message(f.id, f.payload)
 	case frameRefused:
 		start, _, err := cutStart(f.payload)
 		if err == nil && start == n.log.Own() {
-			n.refused = fmt.Errorf("%w (node %d)", errOlder, from)
+			n.refused = fmt.Errorf("%w (member %d)", errOlder, f.id)
 		}
 	}
 	return nil
 }
 
 // newest reports whether a frame is of the newest start of a peer, and remembers a newer one.
-func (n *node) newest(from uint64, start raftlog.Start) (bool, error) {
-	seen := n.log.Seen(from)
+func (n *node) newest(from string, f frame) (bool, error) {
+	seen := n.log.Seen(f.id)
 	switch {
-	case start == seen:
+	case f.start == seen:
 		return true, nil
-	case start.Boot > seen.Boot:
-		return true, n.log.See(from, start)
+	case f.start.Boot > seen.Boot:
+		return true, n.log.See(f.id, f.start)
 	}
-	f := frame{kind: frameRefused, start: n.log.Own()}
-	n.send(from, appendStart(f.begin(), start))
+	r := frame{kind: frameRefused, id: n.id, start: n.log.Own()}
+	n.send(from, appendStart(r.begin(), f.start))
 	return false, nil
 }
 

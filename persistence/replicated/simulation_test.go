@@ -31,6 +31,9 @@ const (
 	cluster = "simulated"
 )
 
+// nodeNames are the names of the nodes, by their places.
+var nodeNames = []string{"a", "b", "c"}
+
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // A world is three nodes with their disks, the network between them, and owners that use them. It
@@ -113,7 +116,7 @@ type try struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := emptyWorld(t, seed)
 	for _, s := range w.nodes {
-		must(t, raftlog.Form(s.disk.mem, folder, s.newFormer(empty).identity()))
+		must(t, s.newFormer(empty).form(s.disk.mem, folder))
 		s.start()
 		s.begin()
 	}
@@ -132,9 +135,14 @@ func emptyWorld(t *testing.T, seed uint64) *world {
 }
 
 func (s *simulated) newFormer(at stage) *former {
-	return newFormer(cluster, []string{"a", "b", "c"}, uint64(s.at+1),
-		fmt.Sprint(s.w.rng.Uint64()), at,
-		func(to uint64, f []byte) { s.w.send(s.at, int(to)-1, f) }, quiet)
+	return newFormer(cluster, nodeNames, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
+}
+
+// name returns the node's name.
+func (s *simulated) name() string { return nodeNames[s.at] }
+
+func (s *simulated) send(to string, f []byte) {
+	s.w.send(s.at, slices.Index(nodeNames, to), f)
 }
 
 func (w *world) fail(format string, v ...any) {
@@ -189,7 +197,7 @@ func (s *simulated) advance() {
 		if s.gone && w.led {
 			w.fail("node %d, whose disk was replaced, forms a cluster that has begun", s.at)
 		}
-		err := raftlog.Form(s.disk.files(), folder, s.former.identity())
+		err := s.former.form(s.disk.files(), folder)
 		if errors.Is(err, errPower) {
 			s.crash()
 			return
@@ -209,7 +217,7 @@ func (s *simulated) begin() {
 	var err error
 	s.node, err = newNode(s.log, s.state, setup{logger: quiet, index: s.index, least: 8,
 		former:  s.former,
-		send:    func(to uint64, f []byte) { w.send(s.at, int(to)-1, f) },
+		send:    s.send,
 		random:  w.rng.IntN,
 		publish: func(v view) { s.view = v; w.led = w.led || v.leading },
 		saw:     s.saw,
@@ -336,11 +344,11 @@ func (w *world) deliver(faults bool) {
 	}
 	fmt.Fprintln(&w.trace, "delivered", f.from, f.to, len(f.frame))
 	if s.node == nil {
-		s.former.receive(uint64(f.from+1), f.frame)
+		s.former.receive(nodeNames[f.from], f.frame)
 		s.advance()
 		return
 	}
-	err := s.node.receive(uint64(f.from+1), f.frame)
+	err := s.node.receive(nodeNames[f.from], f.frame)
 	if err == nil && w.rng.IntN(3) == 0 {
 		return // more comes in before the node works
 	}

@@ -24,7 +24,7 @@ type options struct {
 	// local keeps images, projections and history. Its journal is not used. The store closes it.
 	local persistence.Store
 	// send takes a frame to a peer, or drops it. It does not block.
-	send func(to uint64, frame []byte)
+	send func(to string, frame []byte)
 	// ticks says that time has passed; electionTicks of them without a leader begin an election.
 	ticks  <-chan time.Time
 	now    func() time.Time
@@ -34,7 +34,7 @@ type options struct {
 	fatal func(error)
 	least uint64 // see setup
 	// await returns once the node may take part; nil: it may.
-	await  func(*raftlog.Log) error
+	await  func(log *raftlog.Log, state []byte) error
 	former *former // see node
 }
 
@@ -86,7 +86,7 @@ type store struct {
 }
 
 type received struct {
-	from  uint64
+	from  string
 	frame []byte
 }
 
@@ -121,7 +121,7 @@ func open(o options) (_ *store, err error) {
 	}
 	s.log = log
 	if o.await != nil {
-		if err := o.await(log); err != nil {
+		if err := o.await(log, state); err != nil {
 			return nil, errors.Join(err, log.Close())
 		}
 	}
@@ -188,7 +188,7 @@ func (s *store) more(n *node) error {
 
 // receive takes a frame of a peer, which its transport has proved it to be. The frame is the
 // store's from then on. If too many wait it is dropped.
-func (s *store) receive(from uint64, frame []byte) {
+func (s *store) receive(from string, frame []byte) {
 	select {
 	case s.frames <- received{from, frame}:
 	default:

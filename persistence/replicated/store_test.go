@@ -53,18 +53,18 @@ func newGroup(t *testing.T) *group {
 // start opens a node. A nil listener listens on the address of before.
 func (g *group) start(i int, listener net.Listener) {
 	g.Helper()
-	d := identity(i, voters)
+	names := namesOf(voters)
 	var peers []link.Peer
-	for k, m := range d.Members {
+	for k, name := range names {
 		if k != i {
-			peers = append(peers, link.Peer{ID: m.ID, Name: m.Name, Address: g.addresses[k]})
+			peers = append(peers, link.Peer{Name: name, Address: g.addresses[k]})
 		}
 	}
 	ready := make(chan struct{})
-	l, err := link.Open(link.Options{Cluster: cluster, Name: d.Members[i].Name, Peers: peers,
+	l, err := link.Open(link.Options{Cluster: cluster, Name: names[i], Peers: peers,
 		Address: g.addresses[i], Listener: listener, Logger: quiet,
-		Credentials: credentials(g.T, g.authority, d.Members[i].Name),
-		Receive: func(from uint64, frame []byte) {
+		Credentials: credentials(g.T, g.authority, names[i]),
+		Receive: func(from string, frame []byte) {
 			<-ready
 			g.stores[i].receive(from, frame)
 		}})
@@ -72,7 +72,8 @@ func (g *group) start(i int, listener net.Listener) {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	g.Cleanup(ticker.Stop)
 	g.stores[i] = openNode(g.T, options{dir: fmt.Sprint("node", i), files: g.files[i],
-		local: memory.Open(g.disks[i], persistence.Retention{}), ticks: ticker.C, send: l.Send}, d)
+		local: memory.Open(g.disks[i], persistence.Retention{}), ticks: ticker.C, send: l.Send}, i,
+		voters)
 	close(ready)
 	g.links[i] = l
 	g.Cleanup(func() { l.Close() })
@@ -240,7 +241,7 @@ func TestANodeWithoutALogIsNotOpened(t *testing.T) {
 // Callers of a store that is closed get an error, and none that is definite.
 func TestAClosedStoreTakesNothing(t *testing.T) {
 	s := openNode(t, options{dir: "node", files: vfs.NewMem(),
-		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, identity(0, 1))
+		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
 	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "an owner"})
 	must(t, err)
 	must(t, s.Close())
@@ -259,9 +260,8 @@ func TestAClosedStoreTakesNothing(t *testing.T) {
 
 // What a caller learns that does not wait any more is not definite.
 func TestACallerMayStopWaiting(t *testing.T) {
-	d := identity(0, 3)
-	s := openNode(t, options{dir: "node", files: vfs.NewMem(), send: func(uint64, []byte) {},
-		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, d)
+	s := openNode(t, options{dir: "node", files: vfs.NewMem(), send: func(string, []byte) {},
+		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := s.Acquire(ctx, persistence.Claim{Owner: "an owner"})

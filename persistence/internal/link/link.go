@@ -11,13 +11,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 // A Peer is another node.
 type Peer struct {
-	ID      uint64
 	Name    string
 	Address string
 }
@@ -30,9 +31,9 @@ type Options struct {
 	Peers   []Peer
 	// Credentials are nil if all addresses are of the loopback.
 	Credentials *Credentials
-	// Receive takes a frame, which is its own from then on, from a peer. It is called by several
-	// goroutines.
-	Receive func(from uint64, frame []byte)
+	// Receive takes a frame, which is its own from then on, from the peer with that name. It is
+	// called by several goroutines.
+	Receive func(from string, frame []byte)
 	Logger  *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
 	Listener net.Listener
@@ -58,22 +59,26 @@ const (
 type Link struct {
 	o        Options
 	listener net.Listener
-	peers    map[string]*peer // by name
-	byID     map[uint64]*peer
 	waiting  chan struct{}
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
 	all      sync.WaitGroup
 
-	mu   sync.Mutex
-	open map[net.Conn]bool // guarded by mu
+	mu    sync.Mutex
+	open  map[net.Conn]bool // guarded by mu
+	peers map[string]*peer  // by name; guarded by mu
 }
 
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
-	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{}, byID: map[uint64]*peer{},
+	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{},
 		waiting: make(chan struct{}, maxWaiting), open: map[net.Conn]bool{}}
-	if err := l.check(); err != nil {
+	own := o.Address
+	if l.listener != nil {
+		own = l.listener.Addr().String()
+	}
+	if err := errors.Join(checkLabel(o.Cluster), l.check(Peer{o.Name, own}),
+		l.check(o.Peers...)); err != nil {
 		return nil, err
 	}
 	if l.listener == nil {
@@ -83,38 +88,63 @@ func Open(o Options) (*Link, error) {
 		}
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	for _, p := range o.Peers {
-		q := &peer{Peer: p, link: l, frames: make(chan []byte, maxQueued)}
-		l.peers[p.Name], l.byID[p.ID] = q, q
-		l.all.Go(q.run)
+	if err := l.Set(o.Peers); err != nil {
+		return nil, errors.Join(err, l.listener.Close())
 	}
 	l.all.Go(l.accept)
 	return l, nil
 }
 
-func (l *Link) check() error {
-	names := []string{l.o.Cluster, l.o.Name}
-	addresses := []string{l.o.Address}
-	if l.listener != nil {
-		addresses[0] = l.listener.Addr().String()
-	}
-	for _, p := range l.o.Peers {
-		names, addresses = append(names, p.Name), append(addresses, p.Address)
-	}
-	for _, n := range names {
-		if err := checkLabel(n); err != nil {
+func (l *Link) check(peers ...Peer) error {
+	for _, p := range peers {
+		if err := checkLabel(p.Name); err != nil {
 			return err
 		}
-	}
-	for _, a := range addresses {
 		if l.o.Credentials != nil {
-			break
+			continue
 		}
-		if err := loopback(a); err != nil {
+		if err := loopback(p.Address); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Set replaces the peers. The connections of one that is none any more end, and so do those of one
+// whose address is another now, which is dialled anew.
+//
+//tidy:keep a change of the membership calls it
+func (l *Link) Set(peers []Peer) error {
+	if err := l.check(peers...); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return nil
+	}
+	for name, p := range l.peers {
+		if !slices.Contains(peers, p.Peer) {
+			p.end()
+			delete(l.peers, name)
+		}
+	}
+	for _, p := range peers {
+		if l.peers[p.Name] == nil {
+			q := &peer{Peer: p, link: l, frames: make(chan []byte, maxQueued)}
+			q.ctx, q.stop = context.WithCancel(l.ctx)
+			l.peers[p.Name] = q
+			l.all.Go(q.run)
+		}
+	}
+	return nil
+}
+
+// peer returns one of the peers, nil: it is none.
+func (l *Link) peer(name string) *peer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.peers[name]
 }
 
 // accept takes connections of peers that dial.
@@ -129,7 +159,7 @@ func (l *Link) accept() {
 		}
 		if err != nil {
 			l.o.Logger.Warn("a connection of a peer failed", "error", err)
-			l.pause(leastPause)
+			pause(l.ctx, leastPause)
 			continue
 		}
 		select {
@@ -177,7 +207,7 @@ func (l *Link) serve(conn net.Conn) {
 			}
 			return
 		}
-		l.o.Receive(p.ID, frame)
+		l.o.Receive(p.Name, frame)
 	}
 }
 
@@ -199,17 +229,31 @@ func (l *Link) know(conn net.Conn) (*peer, io.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, p := range l.peers {
-		if string(b) != l.hello(p.Name) {
-			continue
-		}
-		if secure != nil && !named(secure, identity(l.o.Cluster, p.Name)) {
-			return nil, nil, fmt.Errorf("it says that it is node %s, and its certificate does not",
-				p.Name)
-		}
-		return p, r, conn.SetDeadline(time.Time{})
+	name, err := l.greeted(string(b))
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil, nil, fmt.Errorf("it is not a node of this cluster: %.64q", b)
+	if secure != nil && !named(secure, identity(l.o.Cluster, name)) {
+		return nil, nil, fmt.Errorf("it says that it is node %s, and its certificate does not",
+			name)
+	}
+	p := l.peer(name)
+	if p == nil {
+		return nil, nil, fmt.Errorf("node %s is not a node of this cluster", name)
+	}
+	return p, r, conn.SetDeadline(time.Time{})
+}
+
+// greeted returns the name in a first frame.
+func (l *Link) greeted(first string) (string, error) {
+	name, ok := strings.CutPrefix(first, hello)
+	if ok {
+		name, ok = strings.CutSuffix(name, identity(l.o.Cluster, ""))
+	}
+	if !ok {
+		return "", fmt.Errorf("it is not a node of this cluster: %.64q", first)
+	}
+	return name, nil
 }
 
 // hello returns the first frame that a node sends.

@@ -52,7 +52,7 @@ type node struct {
 }
 
 type received struct {
-	from  uint64
+	from  string
 	frame string
 }
 
@@ -65,7 +65,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// pair opens the nodes a (1) and b (2).
+// pair opens the nodes a and b.
 func pair(t *testing.T, credentials func(name string) *Credentials) (a, b *node) {
 	t.Helper()
 	la, lb := listen(t), listen(t)
@@ -74,15 +74,15 @@ func pair(t *testing.T, credentials func(name string) *Credentials) (a, b *node)
 		var err error
 		n.Link, err = Open(Options{Cluster: "c1", Name: name, Listener: own, Peers: []Peer{other},
 			Credentials: credentials(name), Logger: quiet,
-			Receive: func(from uint64, frame []byte) { n.got <- received{from, string(frame)} }})
+			Receive: func(from string, frame []byte) { n.got <- received{from, string(frame)} }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { n.Close() })
 		return n
 	}
-	return open("a", la, Peer{ID: 2, Name: "b", Address: lb.Addr().String()}),
-		open("b", lb, Peer{ID: 1, Name: "a", Address: la.Addr().String()})
+	return open("a", la, Peer{Name: "b", Address: lb.Addr().String()}),
+		open("b", lb, Peer{Name: "a", Address: la.Addr().String()})
 }
 
 func plain(string) *Credentials { return nil }
@@ -100,13 +100,13 @@ func (n *node) within(t *testing.T) received {
 }
 
 // reach sends until a frame arrives: those before there is a connection are dropped.
-func reach(t *testing.T, from, to *node, id uint64) {
+func reach(t *testing.T, from, to *node, name string) {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		from.Send(id, []byte("hello"))
+		from.Send(name, []byte("hello"))
 		select {
 		case <-to.got:
 			return
@@ -125,19 +125,19 @@ func TestFramesOfEverySizeComeInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t, credentials)
-			reach(t, a, b, 2)
-			reach(t, b, a, 1)
+			reach(t, a, b, "b")
+			reach(t, b, a, "a")
 			sizes := []int{0, 1, 100, bufferAll, growBytes, growBytes + 1, 9 << 20}
 			for i, n := range sizes {
-				a.Send(2, bytes.Repeat([]byte{byte('0' + i)}, n))
+				a.Send("b", bytes.Repeat([]byte{byte('0' + i)}, n))
 			}
 			for i, n := range sizes {
 				r := b.within(t)
 				for r.frame == "hello" {
 					r = b.within(t)
 				}
-				if r.from != 1 || r.frame != strings.Repeat(string(rune('0'+i)), n) {
-					t.Fatalf("frame %d is of node %d with %d bytes, want %d", i, r.from,
+				if r.from != "a" || r.frame != strings.Repeat(string(rune('0'+i)), n) {
+					t.Fatalf("frame %d is of node %s with %d bytes, want %d", i, r.from,
 						len(r.frame), n)
 				}
 			}
@@ -148,11 +148,11 @@ func TestFramesOfEverySizeComeInOrder(t *testing.T) {
 // A peer that comes back is reached again.
 func TestALinkIsMadeAgain(t *testing.T) {
 	a, b := pair(t, plain)
-	reach(t, a, b, 2)
+	reach(t, a, b, "b")
 	for conn := range a.conns() {
 		conn.Close()
 	}
-	reach(t, a, b, 2)
+	reach(t, a, b, "b")
 }
 
 // conns returns the open connections.
@@ -203,7 +203,7 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 		send(hello + c.hello)
 		send(c.what)
 		if c.heard {
-			if r := b.within(t); r.from != 1 || r.frame != c.what {
+			if r := b.within(t); r.from != "a" || r.frame != c.what {
 				t.Fatalf("%+v", r)
 			}
 		} else {
@@ -234,7 +234,7 @@ func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
 		}
 		return ca.of(identity("c1", name))
 	})
-	p := a.byID[2]
+	p := a.peer("b")
 	if conn, err := p.dial(); err == nil {
 		conn.Close()
 		t.Fatal("node a takes another node for node b")
@@ -244,6 +244,58 @@ func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
 	if len(b.got) > 0 {
 		t.Fatal("a frame has come")
 	}
+}
+
+// A node that is a peer no more is heard no more, and its connection ends. Once it is a peer again,
+// it is heard again.
+func TestPeersComeAndGo(t *testing.T) {
+	a, b := pair(t, plain)
+	reach(t, a, b, "b")
+	reach(t, b, a, "a")
+	peer := a.peer("b").Peer
+	gone := a.peer("b")
+	if err := a.Set(nil); err != nil {
+		t.Fatal(err)
+	}
+	gone.mu.Lock()
+	_, err := gone.inbound.Read(make([]byte, 1))
+	gone.mu.Unlock()
+	if !errors.Is(err, net.ErrClosed) {
+		t.Errorf("its connection: %v", err)
+	}
+	conn, err := net.Dial("tcp", a.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if p, _, err := a.know(greeting{conn, b.hello("b")}); err == nil {
+		t.Errorf("node %s is known", p.Name)
+	}
+	if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {
+		t.Error("a name that cannot be is taken")
+	}
+	if err := a.Set([]Peer{peer}); err != nil {
+		t.Fatal(err)
+	}
+	reach(t, a, b, "b")
+	reach(t, b, a, "a")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Set([]Peer{peer, {"c", peer.Address}}); err != nil || a.peer("c") != nil {
+		t.Error("a link that is closed dials", err)
+	}
+}
+
+// A greeting is a connection over which a first frame comes.
+type greeting struct {
+	net.Conn
+	text string
+}
+
+func (g greeting) Read(p []byte) (int, error) {
+	length := binary.BigEndian.AppendUint32(nil, uint32(len(g.text)))
+	return copy(p, append(length, g.text...)), nil
 }
 
 func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
@@ -266,10 +318,10 @@ func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
 // A peer that takes nothing does not hold up the sender, and what waits for it is bounded.
 func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
 	a, _ := pair(t, plain)
-	p := &peer{Peer: Peer{ID: 9}, link: a.Link, frames: make(chan []byte, maxQueued)}
-	a.byID[9] = p // and no goroutine that sends
+	p := &peer{Peer: Peer{Name: "i"}, link: a.Link, frames: make(chan []byte, maxQueued)}
+	a.peers["i"] = p // and no goroutine that sends
 	for range 2 * maxQueued {
-		a.Send(9, make([]byte, 10))
+		a.Send("i", make([]byte, 10))
 	}
 	if len(p.frames) != maxQueued || p.bytes.Load() != 10*maxQueued {
 		t.Fatalf("%d frames of %d bytes wait", len(p.frames), p.bytes.Load())
@@ -280,18 +332,18 @@ func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
 	}
 	large := make([]byte, maxFrame)
 	for range 5 {
-		a.Send(9, large)
+		a.Send("i", large)
 	}
 	if n := p.bytes.Load(); n > maxQueuedBytes || n < maxFrame {
 		t.Fatalf("%d bytes wait", n)
 	}
-	a.Send(9, make([]byte, maxFrame+1))
-	a.Send(8, large)
+	a.Send("i", make([]byte, maxFrame+1))
+	a.Send("h", large)
 }
 
 func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 	good := Options{Cluster: "c", Name: "a", Address: "127.0.0.1:0", Logger: quiet,
-		Peers: []Peer{{1, "b", "[::1]:7"}}}
+		Peers: []Peer{{"b", "[::1]:7"}}}
 	for what, change := range map[string]func(*Options){
 		"all interfaces": func(o *Options) { o.Address = ":0" },
 		"another host":   func(o *Options) { o.Peers[0].Address = "10.0.0.1:7" },

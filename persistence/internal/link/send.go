@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"io"
@@ -26,6 +27,8 @@ const (
 type peer struct {
 	Peer
 	link   *Link
+	ctx    context.Context // ends when it is no peer any more
+	stop   context.CancelFunc
 	frames chan []byte
 	bytes  atomic.Int64 // of frames
 
@@ -35,8 +38,8 @@ type peer struct {
 
 // Send puts a frame behind those that wait for a peer, or drops it. It does not block. The frame is
 // the link's from then on.
-func (l *Link) Send(to uint64, frame []byte) {
-	p := l.byID[to]
+func (l *Link) Send(to string, frame []byte) {
+	p := l.peer(to)
 	if p == nil || len(frame) > maxFrame {
 		return
 	}
@@ -60,16 +63,29 @@ func (p *peer) replace(conn net.Conn) {
 		p.inbound.Close()
 	}
 	p.inbound = conn
+	if p.ctx.Err() != nil {
+		conn.Close()
+	}
+}
+
+// end ends the connections of a peer that is none any more.
+func (p *peer) end() {
+	p.stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inbound != nil {
+		p.inbound.Close()
+	}
 }
 
 // pause waits, or returns false at the end.
-func (l *Link) pause(d time.Duration) bool {
+func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-l.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 }
@@ -77,12 +93,12 @@ func (l *Link) pause(d time.Duration) bool {
 // run dials the peer and sends, again and again.
 func (p *peer) run() {
 	wait := leastPause
-	for p.link.ctx.Err() == nil {
+	for p.ctx.Err() == nil {
 		conn, err := p.dial()
 		if err != nil {
 			p.link.o.Logger.Debug("a peer cannot be reached", "node", p.Name, "error", err)
 			p.empty()
-			if !p.link.pause(wait) {
+			if !pause(p.ctx, wait) {
 				return
 			}
 			wait = min(2*wait, mostPause)
@@ -91,7 +107,7 @@ func (p *peer) run() {
 		wait = leastPause
 		p.write(conn)
 		p.link.free(conn)
-		if !p.link.pause(leastPause) {
+		if !pause(p.ctx, leastPause) {
 			return
 		}
 	}
@@ -111,14 +127,14 @@ func (p *peer) empty() {
 
 func (p *peer) dial() (net.Conn, error) {
 	d := net.Dialer{Timeout: handshake}
-	conn, err := d.DialContext(p.link.ctx, "tcp", p.Address)
+	conn, err := d.DialContext(p.ctx, "tcp", p.Address)
 	if err != nil {
 		return nil, err
 	}
 	if c := p.link.o.Credentials; c != nil {
 		secure := tls.Client(conn, c.config(identity(p.link.o.Cluster, p.Name)))
 		if err = conn.SetDeadline(time.Now().Add(handshake)); err == nil {
-			err = secure.HandshakeContext(p.link.ctx)
+			err = secure.HandshakeContext(p.ctx)
 		}
 		if err != nil {
 			conn.Close()
@@ -156,7 +172,7 @@ func (p *peer) write(conn net.Conn) {
 			p.bytes.Add(-int64(len(frame)))
 		case <-ended:
 			return
-		case <-p.link.ctx.Done():
+		case <-p.ctx.Done():
 			return
 		}
 	}

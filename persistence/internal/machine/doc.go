@@ -7,8 +7,9 @@
 // The owner's token is part of this state, and grows with each acquire entry. A node that has
 // applied an acquire entry has applied each earlier entry that will ever count.
 //
-//	state.go   the state, and what each entry does
-//	answer.go  what became of an entry, and the error that a store returns for it
-//	entry.go   an entry as bytes
-//	image.go   the state as bytes
+//	state.go    the state, and what each entry does
+//	members.go  the nodes of the cluster
+//	answer.go   what became of an entry, and the error that a store returns for it
+//	entry.go    an entry as bytes
+//	image.go    the state as bytes
 package machine

@@ -9,9 +9,11 @@ import (
 	"exchange/persistence"
 )
 
+const imageVersion = 2
+
 // Encode returns the state as bytes.
 func (s *State) Encode() []byte {
-	b := binary.BigEndian.AppendUint32([]byte{version}, s.epoch)
+	b := binary.BigEndian.AppendUint32([]byte{imageVersion}, s.epoch)
 	b = text(text(b, string(s.token)), s.owner)
 	for _, v := range []uint64{uint64(persistence.Milliseconds(s.rhythm.Check)),
 		uint64(persistence.Milliseconds(s.rhythm.Stale)), s.beats, s.accepted, s.last, s.digest,
@@ -21,15 +23,15 @@ func (s *State) Encode() []byte {
 	for _, key := range slices.Sorted(maps.Keys(s.reads)) {
 		b = u64(text(b, key), s.reads[key])
 	}
-	return b
+	return s.encodeMembers(b)
 }
 
 // DecodeState reads what State.Encode has written.
 func DecodeState(b []byte) (*State, error) {
 	d := reader{b: b}
-	if v := d.byte(); !d.failed && v != version {
+	if v := d.byte(); !d.failed && v != imageVersion {
 		return nil, fmt.Errorf("%w: a state is of version %d and this program reads version %d",
-			persistence.ErrCorrupt, v, version)
+			persistence.ErrCorrupt, v, imageVersion)
 	}
 	s := &State{epoch: binary.BigEndian.Uint32(d.take(4))}
 	s.token, s.owner = persistence.Token(d.text()), d.text()
@@ -46,6 +48,7 @@ func DecodeState(b []byte) (*State, error) {
 		key := d.text()
 		s.reads[key] = d.u64()
 	}
+	s.decodeMembers(&d)
 	if d.failed || len(d.b) > 0 {
 		return nil, fmt.Errorf("%w: a state of %d bytes cannot be read", persistence.ErrCorrupt,
 			len(b))

@@ -266,7 +266,7 @@ func anEntry(t *rapid.T, s *State) *Entry {
 // behind any of its entries, also when the state was stored. What was refused stays refused.
 func TestALogThatIsAppliedAgainGivesTheSameAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &State{}
+		s := Formed([]string{"a", "b", "c"})
 		var log [][]byte
 		var answers []Answer
 		var states [][]byte

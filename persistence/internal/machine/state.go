@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // A State is what the entries up to one index of the log have made. The zero State is that of an
-// empty log. One goroutine at a time uses it.
+// empty log without members. One goroutine at a time uses it.
 type State struct {
 	epoch    uint32
 	token    persistence.Token
@@ -26,6 +27,8 @@ type State struct {
 	floor    uint64 // index up to which every node has the log, as far as a trim has said
 	reads    map[string]uint64
 	chain    uint64
+	given    uint64 // the newest ID of a member
+	members  []Member
 }
 
 // Beat returns the engine's beat.
@@ -60,7 +63,7 @@ func (s *State) Chain() uint64 { return s.chain }
 // Clone returns a copy that shares nothing with s.
 func (s *State) Clone() *State {
 	c := *s
-	c.reads = maps.Clone(s.reads)
+	c.reads, c.members = maps.Clone(s.reads), slices.Clone(s.members)
 	return &c
 }
 

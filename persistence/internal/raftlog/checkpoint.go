@@ -20,41 +20,43 @@ const (
 	maxCheckpoint   = 1 << 30
 )
 
-// base is where the log begins: behind an index.
-type base struct {
-	index, term uint64
-	machine     []byte // the state at index; nil: that of an empty log
+// A Base is where a log begins: behind an entry, which need not be there.
+type Base struct {
+	//tidy:keep a node that joins begins behind an entry
+	Index, Term uint64 // of the entry
+	Machine     []byte // the state behind it, membership included
 }
 
-// readCheckpoint returns the base that was written last; the zero base: none was.
-func readCheckpoint(files vfs.FS, dir string) (b base, err error) {
+// readCheckpoint returns the base that was written last.
+func readCheckpoint(files vfs.FS, dir string) (b Base, err error) {
 	name := files.PathJoin(dir, checkpointFile)
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return base{}, nil
+		return Base{}, fmt.Errorf("%w: %s is not there; replace this node", persistence.ErrCorrupt,
+			name)
 	} else if err != nil {
-		return base{}, err
+		return Base{}, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxCheckpoint+1))
 	if err != nil {
-		return base{}, err
+		return Base{}, err
 	}
 	if len(text) < checkpointHead || len(text) > maxCheckpoint ||
 		string(text[:8]) != checkpointMagic ||
 		binary.BigEndian.Uint64(text[8:]) != xxhash.Sum64(text[16:]) {
-		return base{}, fmt.Errorf("%w: %s cannot be read; replace this node",
+		return Base{}, fmt.Errorf("%w: %s cannot be read; replace this node",
 			persistence.ErrCorrupt, name)
 	}
-	return base{index: binary.BigEndian.Uint64(text[16:]), term: binary.BigEndian.Uint64(text[24:]),
-		machine: text[checkpointHead:]}, nil
+	return Base{Index: binary.BigEndian.Uint64(text[16:]),
+		Term: binary.BigEndian.Uint64(text[24:]), Machine: text[checkpointHead:]}, nil
 }
 
-func writeCheckpoint(files vfs.FS, dir string, b base) error {
+func writeCheckpoint(files vfs.FS, dir string, b Base) error {
 	text := append([]byte(checkpointMagic), make([]byte, 8)...)
-	text = binary.BigEndian.AppendUint64(text, b.index)
-	text = binary.BigEndian.AppendUint64(text, b.term)
-	text = append(text, b.machine...)
+	text = binary.BigEndian.AppendUint64(text, b.Index)
+	text = binary.BigEndian.AppendUint64(text, b.Term)
+	text = append(text, b.Machine...)
 	if len(text) > maxCheckpoint {
 		return fmt.Errorf("%w: a state of %d bytes", persistence.ErrInvalid, len(text))
 	}
@@ -80,18 +82,18 @@ func writeCheckpoint(files vfs.FS, dir string, b base) error {
 // Truncate forgets the entries up to an index, behind which the machine has a state. The caller has
 // applied them, and every member has them.
 func (l *Log) Truncate(index uint64, machine []byte) error {
-	if index <= l.base.index {
+	if index <= l.base.Index {
 		return nil
 	}
 	term, err := l.Term(index)
 	if err != nil {
 		return err
 	}
-	b := base{index, term, machine}
+	b := Base{index, term, machine}
 	if err := writeCheckpoint(l.files, l.dir, b); err != nil {
 		return err
 	}
-	l.base = base{index: index, term: term}
+	l.base = Base{Index: index, Term: term}
 	l.forget(index)
 	return l.wal.Trim(index)
 }

@@ -3,7 +3,7 @@
 //
 //	STATE       the node's identity, term, vote and starts, and the newest starts of its peers
 //	HEAD        the last index that was acknowledged to a leader
-//	CHECKPOINT  the state of the machine at the index behind which the log begins
+//	CHECKPOINT  the state of the machine, with the membership, behind which the log begins
 //	log/        the entries, see persistence/internal/wal; a record has those of one write
 //
 // A write is one record and one sync. Then HEAD moves, unsynced, and only then may a leader learn

@@ -27,12 +27,13 @@ const (
 
 // A Log is an open folder. One goroutine uses it; Read may be called by any.
 type Log struct {
-	files vfs.FS
-	dir   string
-	state *stateIn
-	head  *head.File
-	wal   *wal.Log
-	base  base
+	files   vfs.FS
+	dir     string
+	state   *stateIn
+	head    *head.File
+	wal     *wal.Log
+	base    Base          // without the machine
+	members *pb.ConfState // behind base
 
 	first  []run       // where each term begins, from base on
 	last   uint64      // index of the last entry
@@ -57,7 +58,7 @@ type Options struct {
 }
 
 // Open opens the folder, and makes another start of the node durable. machine is the state behind
-// which the log begins, nil for that of an empty log. ErrNotFormed: the folder has no log.
+// which the log begins. ErrNotFormed: the folder has no log.
 // ErrCorrupt: the log has lost what was acknowledged, or cannot be read.
 func Open(dir string, o Options) (_ *Log, machine []byte, err error) {
 	l := &Log{files: o.FS, dir: dir}
@@ -81,7 +82,7 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 	if l.base, err = readCheckpoint(l.files, l.dir); err != nil {
 		return nil, err
 	}
-	machine, l.base.machine = l.base.machine, nil
+	machine, l.base.Machine = l.base.Machine, nil
 	if l.head, err = head.OpenOld(l.files, l.files.PathJoin(l.dir, headFile)); err != nil {
 		return nil, err
 	} else if l.head == nil {
@@ -89,7 +90,7 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 			"replace this node", persistence.ErrCorrupt, l.dir, headFile)
 	}
 	log, err := wal.Open(l.files.PathJoin(l.dir, logFolder),
-		wal.Options{FS: l.files, Begin: l.base.index, Fatal: o.Fatal, AtNeed: o.AtNeed})
+		wal.Options{FS: l.files, Begin: l.base.Index, Fatal: o.Fatal, AtNeed: o.AtNeed})
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +105,19 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 // load reads all entries of the log once.
 func (l *Log) load() error {
 	end, _ := l.wal.End()
-	if end < l.base.index {
+	if end < l.base.Index {
 		return fmt.Errorf("%w: the log ends at %d, and its checkpoint is at %d; replace this node",
-			persistence.ErrCorrupt, end, l.base.index)
+			persistence.ErrCorrupt, end, l.base.Index)
 	}
-	l.last, l.commit = l.base.index, l.base.index
-	err := l.wal.Between(l.base.index, end, func(prev, next uint64, b []byte) error {
+	l.last, l.commit = l.base.Index, l.base.Index
+	err := l.wal.Between(l.base.Index, end, func(prev, next uint64, b []byte) error {
 		entries, commit, err := decode(prev, next, bytes.Clone(b))
 		if err != nil {
 			return err
 		}
 		l.commit = max(l.commit, commit)
 		entries = slices.DeleteFunc(entries,
-			func(e *pb.Entry) bool { return e.GetIndex() <= l.base.index })
+			func(e *pb.Entry) bool { return e.GetIndex() <= l.base.Index })
 		return l.note(entries)
 	})
 	if err != nil {
@@ -141,7 +142,7 @@ func (l *Log) lastTerm() uint64 {
 	if n := len(l.first); n > 0 {
 		return l.first[n-1].term
 	}
-	return l.base.term
+	return l.base.Term
 }
 
 // note takes entries behind the last one into memory.
@@ -194,9 +195,9 @@ func (l *Log) Append(entries []*pb.Entry, commit uint64) error {
 
 // cut takes back the entries above an index.
 func (l *Log) cut(index uint64) error {
-	if index < l.base.index {
+	if index < l.base.Index {
 		return fmt.Errorf("BUG: entries from %d on are replaced, and the log begins behind %d",
-			index+1, l.base.index)
+			index+1, l.base.Index)
 	}
 	if l.head.Acknowledged().Seq > index {
 		if err := l.head.Reset(index); err != nil {

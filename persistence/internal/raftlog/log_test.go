@@ -3,7 +3,6 @@ package raftlog
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -19,8 +18,9 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-var identity = Identity{Cluster: "c", Node: 2,
-	Members: []Member{{1, "a"}, {2, "b"}, {3, "c"}}}
+var identity = Identity{Cluster: "c", Node: 2, Name: "b"}
+
+var first = Base{Machine: []byte("the first state")}
 
 // A world is a log, and the entries that it should have.
 type world struct {
@@ -35,7 +35,7 @@ type world struct {
 func formed(t *testing.T, files vfs.FS) *world {
 	t.Helper()
 	w := &world{T: t, files: files, rng: rand.New(rand.NewPCG(1, 9))}
-	w.must(Form(files, "n", identity))
+	w.must(Form(files, "n", identity, first))
 	w.open()
 	return w
 }
@@ -85,7 +85,7 @@ func (w *world) tryAppend(after, term uint64, n int) error {
 	for i := range n {
 		entries = append(entries, entry(after+1+uint64(i), term, w.rng.IntN(300)))
 	}
-	if hard, _, _ := w.log.InitialState(); hard.GetTerm() < term {
+	if hard := w.log.State(); hard.GetTerm() < term {
 		w.must(w.log.Vote(term, 1))
 	}
 	if err := w.log.Append(entries, w.begin); err != nil {
@@ -250,7 +250,7 @@ func TestAPowerCutLosesNoEntryThatWasAppended(t *testing.T) {
 			}
 			w.model = append(w.model[:from], got[from:]...)
 		}
-		if hard, _, _ := w.log.InitialState(); hard.GetTerm() != term || hard.GetVote() != 3 {
+		if hard := w.log.State(); hard.GetTerm() != term || hard.GetVote() != 3 {
 			t.Fatalf("seed %d: the vote is %v", seed, hard)
 		}
 		w.check()
@@ -288,7 +288,7 @@ func TestALogThatHasLostItsEndIsRefused(t *testing.T) {
 	w.files = clone(t, good)
 	w.open()
 	w.check()
-	if err := Form(w.files, "n", identity); !errors.Is(err, persistence.ErrInvalid) {
+	if err := Form(w.files, "n", identity, first); !errors.Is(err, persistence.ErrInvalid) {
 		t.Errorf("a folder is formed twice: %v", err)
 	}
 }
@@ -347,12 +347,10 @@ func TestNoDamageTakesBackAVote(t *testing.T) {
 		w.files = clone(t, good)
 		flip(t, w.files, "n/STATE", at)
 		w.open()
-		hard, voters, err := w.log.InitialState()
-		w.must(err)
+		hard := w.log.State()
 		if hard.GetTerm() != 5 || hard.GetVote() != 2 || w.log.Own().Boot != boot+1 ||
-			w.log.Seen(3) != (Start{Boot: 7, Nonce: "of c"}) ||
-			fmt.Sprint(voters.GetVoters()) != "[1 2 3]" {
-			t.Fatalf("byte %d: %v, %v, %+v", at, hard, voters, w.log.Own())
+			w.log.Seen(3) != (Start{Boot: 7, Nonce: "of c"}) {
+			t.Fatalf("byte %d: %v, %+v", at, hard, w.log.Own())
 		}
 		w.must(w.log.Close())
 	}
@@ -385,7 +383,7 @@ func TestAPowerCutTakesBackNoVote(t *testing.T) {
 		err := w.log.Vote(9, 3)
 		left = -1
 		w.crash(crashable)
-		hard, _, _ := w.log.InitialState()
+		hard := w.log.State()
 		switch {
 		case hard.GetTerm() == 9 && hard.GetVote() == 3:
 			after++
@@ -427,21 +425,40 @@ func TestALogWithoutItsCheckpointIsRefused(t *testing.T) {
 func TestAnIdentityThatCannotBeIsRefused(t *testing.T) {
 	for what, change := range map[string]func(*Identity){
 		"no cluster":         func(d *Identity) { d.Cluster = "" },
-		"not one of them":    func(d *Identity) { d.Node = 9 },
-		"no name":            func(d *Identity) { d.Members[0].Name = "" },
-		"a long name":        func(d *Identity) { d.Members[0].Name = strings.Repeat("x", 65) },
-		"node 0":             func(d *Identity) { d.Members[0].ID = 0 },
-		"one id twice":       func(d *Identity) { d.Members[0].ID = 2 },
-		"too many":           func(d *Identity) { d.Members = make([]Member, maxMembers+1) },
+		"no name":            func(d *Identity) { d.Name = "" },
+		"a long name":        func(d *Identity) { d.Name = strings.Repeat("x", 65) },
+		"node 0":             func(d *Identity) { d.Node = 0 },
 		"a cluster too long": func(d *Identity) { d.Cluster = strings.Repeat("x", 65) },
 	} {
 		d := identity
-		d.Members = append([]Member(nil), identity.Members...)
 		change(&d)
-		if err := Form(vfs.NewMem(), "n", d); !errors.Is(err, persistence.ErrInvalid) {
+		if err := Form(vfs.NewMem(), "n", d, first); !errors.Is(err, persistence.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+}
+
+// A log that begins behind a base has its term, and no entry up to it.
+func TestALogBeginsBehindItsBase(t *testing.T) {
+	w := &world{T: t, files: vfs.NewMem(), rng: rand.New(rand.NewPCG(1, 9)), begin: 40}
+	w.must(Form(w.files, "n", identity, Base{Index: 40, Term: 7, Machine: []byte("behind 40")}))
+	log, machine, err := w.try()
+	w.must(err)
+	w.log = log
+	term, err := log.Term(40)
+	w.must(err)
+	if string(machine) != "behind 40" || term != 7 || log.State().GetTerm() != 7 ||
+		log.State().GetCommit() != 40 || log.Fresh() {
+		t.Fatalf("%q, term %d, %v", machine, term, log.State())
+	}
+	for i := range uint64(40) {
+		w.model = append(w.model, entry(i+1, 7, 1))
+	}
+	w.append(40, 8, 3)
+	w.check()
+	w.must(w.log.Close())
+	w.open()
+	w.check()
 }
 
 // FuzzRecord: what is read as a record of entries is written as the same bytes.

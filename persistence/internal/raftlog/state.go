@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -16,17 +15,11 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// A Member is one voter.
-type Member struct {
-	ID   uint64 `json:"id"`
-	Name string `json:"name"`
-}
-
 // An Identity says which node of which cluster a folder belongs to. It never changes.
 type Identity struct {
-	Cluster string   `json:"cluster"` // random, the same on all nodes
-	Node    uint64   `json:"node"`    // its id
-	Members []Member `json:"members"` // all of them, by id
+	Cluster string `json:"cluster"` // the same on all nodes
+	Node    uint64 `json:"node"`    // its id, which the membership has given to it
+	Name    string `json:"name"`
 }
 
 // A Start names one start of a node.
@@ -48,9 +41,8 @@ type state struct {
 
 const (
 	stateFile    = "STATE"
-	stateVersion = 1
+	stateVersion = 2
 	copyBytes    = 8 << 10 // of each copy: length, checksum, text, zeros
-	maxMembers   = 9
 	maxName      = 64
 )
 
@@ -60,27 +52,21 @@ var ErrNotFormed = errors.New("the folder has no log: a node takes part from the
 
 // check refuses an identity that cannot be.
 func (d *Identity) check() error {
-	if d.Cluster == "" || len(d.Cluster) > maxName || len(d.Members) > maxMembers {
-		return fmt.Errorf("%w: a cluster %q of %d nodes", persistence.ErrInvalid, d.Cluster,
-			len(d.Members))
-	}
-	own := false
-	for i, m := range d.Members {
-		if m.ID == 0 || m.Name == "" || len(m.Name) > maxName ||
-			i > 0 && m.ID <= d.Members[i-1].ID {
-			return fmt.Errorf("%w: node %q with id %d", persistence.ErrInvalid, m.Name, m.ID)
+	for _, name := range []string{d.Cluster, d.Name} {
+		if name == "" || len(name) > maxName {
+			return fmt.Errorf("%w: the name %.100q of a node or a cluster", persistence.ErrInvalid,
+				name)
 		}
-		own = own || m.ID == d.Node
 	}
-	if !own {
-		return fmt.Errorf("%w: node %d is not one of the cluster's", persistence.ErrInvalid, d.Node)
+	if d.Node == 0 {
+		return fmt.Errorf("%w: node %q with id 0", persistence.ErrInvalid, d.Name)
 	}
 	return nil
 }
 
-// Form makes the folder of a new node of a cluster that has no entries yet. ErrInvalid: the folder
-// has one already.
-func Form(files vfs.FS, dir string, d Identity) error {
+// Form makes the folder of a new node, whose log begins behind a base. ErrInvalid: the folder has a
+// log already.
+func Form(files vfs.FS, dir string, d Identity, b Base) error {
 	if err := d.check(); err != nil {
 		return err
 	}
@@ -97,12 +83,14 @@ func Form(files vfs.FS, dir string, d Identity) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(h.Reset(0), h.Close()); err != nil {
+	if err := errors.Join(h.Reset(b.Index), h.Close()); err != nil {
 		return err
 	}
-	d.Members = slices.Clone(d.Members)
+	if err := writeCheckpoint(files, dir, b); err != nil {
+		return err
+	}
 	f := stateIn{files: files, name: name + ".new",
-		state: state{Version: stateVersion, Identity: d}}
+		state: state{Version: stateVersion, Identity: d, Term: b.Term}}
 	if err := errors.Join(f.write(), f.close()); err != nil {
 		return err
 	}

@@ -11,19 +11,22 @@ import (
 
 var _ raft.Storage = (*Log)(nil)
 
-// InitialState returns what raft begins with: the term and the vote that are durable, and the
-// voters.
+// InitialState returns what raft begins with: State, and the membership that Begin was told.
 func (l *Log) InitialState() (*pb.HardState, *pb.ConfState, error) {
-	voters := &pb.ConfState{}
-	for _, m := range l.state.Members {
-		voters.Voters = append(voters.Voters, m.ID)
-	}
-	return &pb.HardState{Term: new(l.state.Term), Vote: new(l.state.Vote), Commit: new(l.commit)},
-		voters, nil
+	return l.State(), l.members, nil
+}
+
+// Begin tells the membership behind which the log begins.
+func (l *Log) Begin(members *pb.ConfState) { l.members = members }
+
+// State returns the term and the vote that are durable, and the highest index that was known to be
+// committed.
+func (l *Log) State() *pb.HardState {
+	return &pb.HardState{Term: new(l.state.Term), Vote: new(l.state.Vote), Commit: new(l.commit)}
 }
 
 // FirstIndex returns the index of the first entry that can be read.
-func (l *Log) FirstIndex() (uint64, error) { return l.base.index + 1, nil }
+func (l *Log) FirstIndex() (uint64, error) { return l.base.Index + 1, nil }
 
 // LastIndex returns the index of the last entry.
 func (l *Log) LastIndex() (uint64, error) { return l.last, nil }
@@ -31,12 +34,12 @@ func (l *Log) LastIndex() (uint64, error) { return l.last, nil }
 // Term returns the term of an entry, from that which the log begins behind.
 func (l *Log) Term(index uint64) (uint64, error) {
 	switch {
-	case index < l.base.index:
+	case index < l.base.Index:
 		return 0, raft.ErrCompacted
 	case index > l.last:
 		return 0, raft.ErrUnavailable
 	}
-	term := l.base.term
+	term := l.base.Term
 	for i := len(l.first) - 1; i >= 0; i-- { // few, and the newest are asked for
 		if l.first[i].index <= index {
 			return l.first[i].term, nil
@@ -55,7 +58,7 @@ var errEnough = errors.New("enough is read")
 // Entries returns the entries of [lo, hi), or the first ones of them.
 func (l *Log) Entries(lo, hi, maxSize uint64) ([]*pb.Entry, error) {
 	switch {
-	case lo <= l.base.index:
+	case lo <= l.base.Index:
 		return nil, raft.ErrCompacted
 	case hi > l.last+1 || lo >= hi:
 		return nil, raft.ErrUnavailable
