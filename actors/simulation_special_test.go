@@ -78,7 +78,7 @@ func (s *sim) drawSpecial(r *rand.Rand, w *OrderRequest) {
 	case rests && x.ExpireUs == 0 && w.Side == trading.Sell && w.Price > w.Pair.PriceTick &&
 		r.IntN(2) == 0:
 		x.OCO.Trigger = onTick(w.Pair, min(other, w.Price-w.Pair.PriceTick))
-		if r.IntN(2) == 0 {
+		if x.PostOnly || r.IntN(2) == 0 {
 			x.OCO.Price = onTick(w.Pair,
 				x.OCO.Trigger-x.OCO.Trigger/pick(r, []money.Price{20, 100}))
 		}

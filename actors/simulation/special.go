@@ -55,8 +55,8 @@ func possible(x *Order) error {
 	switch {
 	case i.IOC && i.FOK, atOnce && (i.ExpireUs != 0 || i.PostOnly || i.Display != 0),
 		i.Asked != 0 && !i.PostOnly, i.Quote != 0 && (!i.Market || x.Side != trading.Buy),
-		i.OCO != (trading.OCO{}) && (x.Side != trading.Sell || atOnce ||
-			i.OCO.Trigger >= x.Price):
+		i.OCO != (trading.OCO{}) && (x.Side != trading.Sell || atOnce || i.ExpireUs != 0 ||
+			i.PostOnly && i.OCO.Price == 0 || i.OCO.Trigger >= x.Price):
 		return fmt.Errorf("order %d, %v at %v, has %+v", x.ID, x.Side, x.Price, *i)
 	}
 	return nil

@@ -172,6 +172,9 @@ func TestAnImageOfInstructionsThatDoNotGoTogetherIsRefused(t *testing.T) {
 	f("another half above the price", 4, func(i *trading.Instructions) {
 		i.OCO.Trigger = 13 * coin
 	}, "not below 13")
+	f("another half that could only be cancelled", 4, func(i *trading.Instructions) {
+		i.PostOnly, i.OCO.Price = true, 0
+	}, "has another half, but")
 	f("an open order with a reason", 3, func(i *trading.Instructions) {
 		i.Cancelled = trading.CancelledOwner
 	}, form)

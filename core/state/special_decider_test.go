@@ -307,7 +307,8 @@ func (d *decider) amend(r event.Record) event.Record {
 		r.Trigger = stop.Trigger
 	}
 	r.Amended.Was = event.Was{Price: was.Price, Open: was.Remaining}
-	d.change(&r, waits && !stop.Queued)
+	half := i.OCO != (trading.OCO{}) && !t.Triggered
+	d.change(&r, waits && !stop.Queued, half)
 	filled := was.Amount - was.Remaining
 	d.ids++
 	r.Amended.ID = d.ids
@@ -322,7 +323,7 @@ func (d *decider) amend(r event.Record) event.Record {
 		return r
 	}
 	if !d.fits(&r, &was, waits) || (stop.Queued || d.world.halted[r.Pair]) && !waits &&
-		!inPlace(o, &was) || i.OCO != (trading.OCO{}) && !t.Triggered && i.OCO.Trigger >= o.Price {
+		!inPlace(o, &was) || half && i.OCO.Trigger >= o.Price {
 		d.ids--
 		return d.refusal(refusal)
 	}
@@ -334,8 +335,9 @@ func inPlace(o *event.Order, was *trading.Order) bool {
 	return o.Price == was.Price && o.Amount <= was.Amount
 }
 
-// change draws new values for an open order.
-func (d *decider) change(r *event.Record, trigger bool) {
+// change draws new values for an open order. trigger: its trigger may be another; half: its other
+// half waits.
+func (d *decider) change(r *event.Record, trigger, half bool) {
 	o, i := &r.Order, &r.Instructions
 	if d.pick(2) == 0 {
 		o.Amount = d.amount()
@@ -350,10 +352,10 @@ func (d *decider) change(r *event.Record, trigger bool) {
 	if i.Display != 0 || d.pick(8) == 0 && !now {
 		i.Display = (o.Amount-1)/money.Amount(1+d.pick(20)) + 1
 	}
-	if (i.ExpireUs != 0 || d.pick(8) == 0) && !now {
+	if (i.ExpireUs != 0 || d.pick(8) == 0) && !now && !half {
 		i.ExpireUs = d.timeUs + int64(d.pick(8))
 	}
-	if d.pick(8) == 0 && !now {
+	if d.pick(8) == 0 && !now && (!half || i.OCO.Price != 0) {
 		i.PostOnly = true
 	}
 }

@@ -188,6 +188,53 @@ func after(records ...event.Record) func() *State {
 	}
 }
 
+// rests returns a sell at 14 whose other half is triggered at 8, and then rests at 7.
+func rests() event.Record {
+	return event.Record{Kind: event.KindInstructed, Pair: 1, TimeUs: 40,
+		Order: event.Order{ID: 9, Account: 2, Side: trading.Sell, Price: 14 * coin, Amount: coin,
+			Remaining: coin},
+		Instructions: trading.Instructions{PostOnly: true, OCO: trading.OCO{Trigger: 8 * coin,
+			Price: 7 * coin}}}
+}
+
+// retriggers returns a change of order 4, whose other half then waits for 6.
+func retriggers() event.Record {
+	return event.Record{Kind: event.KindAmended, Pair: 1, TimeUs: 40,
+		Order: event.Order{ID: 4, Account: 2, Side: trading.Sell, Price: 13 * coin, Amount: coin,
+			Remaining: coin},
+		Amended: event.Amended{ID: 9, Was: event.Was{Price: 13 * coin, Open: coin}, Kept: true},
+		Instructions: trading.Instructions{OCO: trading.OCO{Trigger: 6 * coin,
+			Price: 7 * coin}}}
+}
+
+// An order without a price for its other half takes at once when that is triggered.
+func TestApplyRefusesOtherHalvesThatCouldOnlyBeCancelled(t *testing.T) {
+	for name, fits := range map[string]func() event.Record{"placed": rests,
+		"changed": retriggers} {
+		f := refusesOf(t, instructed, fits)
+		f(name+" as post-only without a price", func(r *event.Record) {
+			r.Instructions.PostOnly, r.Instructions.OCO.Price = true, 0
+		}, "has another half, but")
+		f(name+" to slide without a price", func(r *event.Record) {
+			i := &r.Instructions
+			i.PostOnly, i.OCO.Price, i.Asked = true, 0, r.Order.Price
+		}, "has another half, but")
+		f(name+" with an end", func(r *event.Record) { r.Instructions.ExpireUs = 1 << 40 },
+			"has another half, but")
+		f(name+" as an ioc", func(r *event.Record) {
+			r.Instructions.PostOnly, r.Instructions.IOC = false, true
+		}, "has another half, but")
+	}
+	f := rests()
+	f.Instructions.PostOnly, f.Instructions.OCO.Price = false, 0
+	apply(t, instructed(), f) // it need not have a price
+	late := otherHalf()
+	late.Kind, late.TimeUs, late.Triggered = event.KindAmended, 44, event.Triggered{}
+	late.Amended = event.Amended{ID: 11, Was: event.Was{Price: 7 * coin, Open: coin}, Kept: true}
+	late.Instructions.ExpireUs = 1 << 40
+	apply(t, after(append(falls(), killed(), otherHalf())...)(), late) // it waits no more
+}
+
 func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
 	f := refusesOf(t, instructed, takes)
 	f("an id that is given", func(r *event.Record) { r.Order.ID = 8 }, "id 8 is not above 8")
