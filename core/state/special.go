@@ -239,8 +239,8 @@ func together(o *event.Order, i *trading.Instructions, triggered bool) error {
 			o.ID, i.OCO.Trigger, o.Price)
 	case i.OCO != (trading.OCO{}) && !triggered && (now || i.ExpireUs != 0 ||
 		i.PostOnly && i.OCO.Price == 0):
-		return fmt.Errorf("order %d has another half, but never rests, has an end, or is post-only "+
-			"without a price at which its other half may rest", o.ID)
+		return fmt.Errorf("order %d has another half, but never rests, has an end, or is "+
+			"post-only without a price at which its other half may rest", o.ID)
 	case o.RestCancelled != (i.Cancelled != 0):
 		return fmt.Errorf("the rest of order %d is cancelled: %v, with the reason %v", o.ID,
 			o.RestCancelled, i.Cancelled)
