@@ -333,8 +333,7 @@ func (c *chaos) startLoad() *load {
 		strconv.Itoa(clients), "--connections", strconv.Itoa(clients), "--duration", "1h", "--rate",
 		strconv.Itoa(c.rate), "--timeout", "5s", "--instructed", "40",
 		"--seed", strconv.FormatUint(c.random.Uint64(), 10), "--json", l.file)
-	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator,
-		"GORACE=atexit_sleep_ms=0")
+	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator)
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
 	if err := l.cmd.Start(); err != nil {
 		c.t.Fatal(err)

@@ -115,7 +115,9 @@ func New(t testing.TB, store string, more ...string) *Server {
 		s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"},
 		more...)
 	s.Mails = newMails(t)
-	s.Env = append(append(os.Environ(), s.Mails.Env()...), "EXCHANGE_OPERATOR_TOKEN="+s.token)
+	// Built with the race detector, a program stays for a second at its end unless it is told.
+	s.Env = append(append(os.Environ(), s.Mails.Env()...), "EXCHANGE_OPERATOR_TOKEN="+s.token,
+		"GORACE=atexit_sleep_ms=0")
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() {
@@ -305,10 +307,7 @@ type lastLine []byte
 func (s *Server) Command(args ...string) (out, errOut string, code int) {
 	s.t.Helper()
 	cmd := exec.Command(s.binary, args...)
-	// Built with the race detector, a program stays for a second at its end; a command leaves
-	// nothing behind.
-	cmd.Env = append(slices.Clone(s.Env), "EXCHANGE_OPERATOR="+s.Operator,
-		"GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(slices.Clone(s.Env), "EXCHANGE_OPERATOR="+s.Operator)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); cmd.ProcessState == nil {
