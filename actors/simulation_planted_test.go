@@ -608,25 +608,40 @@ func toPlant(list []plantedFault) (faults []plantedtest.Fault) {
 	return faults
 }
 
+// plantAll writes the files with all faults of both lists into dir, and returns the overlay.
+func plantAll(t *testing.T, root, dir string) (overlay string) {
+	return plantedtest.Overlay(t, root, dir,
+		slices.Concat(toPlant(plantedFaults), tested(testedFaults)))
+}
+
 // A patch without its place in today's code is found at once, and not after a build.
 func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plantedtest.Overlay(t, root, t.TempDir(), toPlant(plantedFaults))
+	plantAll(t, root, t.TempDir())
 }
 
-// The simulation can fail: it finds each mistake of a long list, and none where there is none.
+// The simulation can fail: it finds each mistake of a long list, and none where there is none. So
+// can the tests of audits and uploads. Both have the same builds.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "simulation")
-	plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, toPlant(plantedFaults)),
-		"exchange/actors", binary)
+	overlay, binaries := plantAll(t, root, dir), map[string]string{}
+	for _, in := range []string{inActors, inCommitted} {
+		binaries[in] = filepath.Join(dir, filepath.Base(filepath.Join("actors", in))+".test")
+		plantedtest.Build(t, root, overlay, "exchange/"+filepath.Join("actors", in), binaries[in])
+	}
+	t.Run("by tests", func(t *testing.T) { findTested(t, binaries) })
+	t.Run("by the simulation", func(t *testing.T) { findSimulated(t, binaries[inActors]) })
+}
+
+// findSimulated wants each of plantedFaults found by the simulation.
+func findSimulated(t *testing.T, binary string) {
 	play := func(fault string, seeds int) (out []byte, failed bool) {
 		t.Helper()
 		return plantedtest.Run(t, binary, ".", fault, "-test.run", "^TestSimulation$", "-test.v",
