@@ -31,7 +31,7 @@ const (
 // Names of the two files that stand in the data folder unless configured otherwise.
 const (
 	OperatorTokenName = "operator.token"
-	secretKeyName     = "exchange.key"
+	SecretKeyName     = "exchange.key"
 )
 
 // Config has every option of `serve`. The table Options has the meaning, the unit, the range and
@@ -56,6 +56,7 @@ type Config struct {
 	OperatorTLS TLS // of the operator's
 	Metrics     Metrics
 
+	Cluster    Cluster
 	Log        Log
 	Currencies []Currency
 	Pairs      []Pair
@@ -290,7 +291,7 @@ func (c *Config) Finish() error {
 		c.OperatorTokenFile = c.usualFile(OperatorTokenName)
 	}
 	if c.SecretKeyFile == "" {
-		c.SecretKeyFile = c.usualFile(secretKeyName)
+		c.SecretKeyFile = c.usualKeyFile()
 	}
 	return c.validate()
 }
@@ -315,6 +316,15 @@ func SocketPath(address, data string) string {
 
 // usualFile returns the usual place of a file, for which none is configured.
 func (c *Config) usualFile(name string) string { return filepath.Join(c.Data, name) }
+
+// usualKeyFile returns the usual place of the secret key: in a cluster it comes with the node's
+// certificate.
+func (c *Config) usualKeyFile() string {
+	if c.Cluster.Folder != "" {
+		return filepath.Join(c.Cluster.Folder, SecretKeyName)
+	}
+	return c.usualFile(SecretKeyName)
+}
 
 const (
 	pebblePrefix = "pebble:"
@@ -411,7 +421,7 @@ func (c *Config) filledIn(o *Option) bool {
 	case &c.OperatorTokenFile:
 		return c.OperatorTokenFile == c.usualFile(OperatorTokenName)
 	case &c.SecretKeyFile:
-		return c.SecretKeyFile == c.usualFile(secretKeyName)
+		return c.SecretKeyFile == c.usualKeyFile()
 	}
 	return false
 }

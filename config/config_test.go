@@ -26,6 +26,8 @@ var other = map[string]string{
 	"no_rate_limits":          "true",
 	"no_docs":                 "true",
 	"accept_redis_durability": "true",
+	"cluster.node":            "a",
+	"cluster.public_url":      "https://a.example.org",
 	"log.level":               "warn",
 	"log.format":              "json",
 	"currencies":              `[{code: XAU, sign: "Au", minimum_withdraw: 0.5, address_pattern: '^a[^''"]+$'}, {code: EUR}]`,
@@ -127,9 +129,11 @@ func TestEveryOptionIsReadFromFileEnvironmentAndFlagAlike(t *testing.T) {
 
 func thousandsless(n int) string { return strings.ReplaceAll(thousands(n), ",", "") }
 
-func TestOptionsOfTheTopLevelAndOnlyTheyHaveFlags(t *testing.T) {
+// Of the sections, the log's options have flags, and those that make a process a node.
+func TestOptionsOfTheTopLevelHaveFlags(t *testing.T) {
 	for _, o := range Options {
-		want := o.list == nil && (!strings.Contains(o.Key, ".") || strings.HasPrefix(o.Key, "log."))
+		want := o.list == nil && (!strings.Contains(o.Key, ".") ||
+			strings.HasPrefix(o.Key, "log.") || o.flag != "")
 		if o.Flag != want {
 			t.Errorf("%s: flag %v, want %v", o.Key, o.Flag, want)
 		}

@@ -26,6 +26,7 @@
 //	config.go      Config, its defaults and what depends on other values
 //	options.go     an option, and the table Options of all of them, which these make up:
 //	               options_server.go   addresses, files, stores, TLS, metrics, log
+//	               options_cluster.go  several nodes with one journal
 //	               options_market.go   currencies, pairs, history, withdrawals
 //	               options_limits.go   limits and rates
 //	               options_stream.go   the event stream
@@ -33,6 +34,7 @@
 //	               options_mail.go     mails
 //	load.go        the sources in their order; file.go reads YAML, redact.go hides passwords
 //	validate.go    the checks
+//	cluster.go     the nodes of a cluster, and the checks of them
 //	example.go     the sample file, and the help
 //	demo.go, synthetic.go  currencies and pairs of the demo, and of load tests
 package config

@@ -18,6 +18,7 @@ type Option struct {
 	Key string
 	// Flag: `serve` has a flag for it. The others are set in the file or the environment only.
 	Flag bool
+	flag string // name of the flag; "": it follows from Key
 	// Default is the text of the default; "" is the empty text, no list, or false.
 	Default string
 	// min and max bound a whole number, both included.
@@ -44,6 +45,9 @@ func (o *Option) env() string {
 
 // FlagName returns the name of the option's flag, without dashes in front.
 func (o *Option) FlagName() string {
+	if o.flag != "" {
+		return o.flag
+	}
 	return strings.NewReplacer("_", "-", ".", "-").Replace(o.Key)
 }
 
@@ -156,8 +160,8 @@ func thousands(n int) string {
 }
 
 // Options is the table of all options, in the order of the sample file.
-var Options = slices.Concat(serverOptions, marketOptions, limitOptions, streamOptions,
-	timingOptions, mailOptions)
+var Options = slices.Concat(serverOptions, clusterOptions, marketOptions, limitOptions,
+	streamOptions, timingOptions, mailOptions)
 
 var optionByKey = func() map[string]*Option {
 	m := make(map[string]*Option, len(Options))

@@ -113,6 +113,7 @@ func (v *validator) addresses() {
 	}
 	taken := ports{{"listen", listen}}
 	v.operator(&taken)
+	v.cluster(&taken)
 	if v.c.Metrics.Listen != "" {
 		v.apart("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, &taken,
 			"because others could read there what the exchange does; set metrics.cert_file and "+
@@ -152,8 +153,7 @@ func (v *validator) apart(key, value string, tls *TLS, taken *ports, why string)
 			"only a loopback address such as 127.0.0.1:8081 is possible, %s", why)
 	}
 	for _, at := range *taken {
-		if e.port == at.port && e.port != 0 &&
-			(e.host == at.host || everyInterface(e.host) || everyInterface(at.host)) {
+		if e.meets(at.endpoint) {
 			v.problem(key, strconv.Quote(value), "it has the port of %s; give it another", at.key)
 		}
 	}
@@ -177,6 +177,12 @@ var exampleAddress = map[string]string{
 type endpoint struct {
 	host string
 	port int
+}
+
+// meets reports whether a listener at e and one at another endpoint cannot both listen.
+func (e endpoint) meets(o endpoint) bool {
+	return e.port == o.port && e.port != 0 &&
+		(e.host == o.host || everyInterface(e.host) || everyInterface(o.host))
 }
 
 func (v *validator) address(key, value string) (e endpoint, ok bool) {

@@ -56,6 +56,7 @@ var apiPaths = []struct {
 	{"/api/v1/withdraw-cancel", "POST, OPTIONS", "withdraw"},
 	{"/healthz", "GET, HEAD, OPTIONS", ""},
 	{"/readyz", "GET, HEAD, OPTIONS", ""},
+	{"/leaderz", "GET, HEAD, OPTIONS", ""},
 }
 
 // The tests about all paths test only the paths that they know.
@@ -73,7 +74,7 @@ func TestTheTableHasEveryPathButTheDocumentation(t *testing.T) {
 }
 
 const exposed = "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, " +
-	"X-RateLimit-Remaining, X-RateLimit-Reset"
+	"X-RateLimit-Remaining, X-RateLimit-Reset, X-Leader"
 
 // plainNumber is how the API writes numbers: no exponent, no sign of zero, no trailing zeros.
 var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$`)
@@ -264,6 +265,7 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 		`[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`)
 	f("/healthz", `{"status":"alive"}`)
 	f("/readyz", `{"status":"ready"}`)
+	f("/leaderz", `{"status":"leads"}`)
 }
 
 func TestParametersChooseFromAResource(t *testing.T) {

@@ -145,7 +145,7 @@ func (r *request) begin(o *api.Operation) bool {
 	if a := r.edge.api.Load(); a != nil {
 		r.Begin(a)
 	} else if !o.Early {
-		r.Fail(api.Starting, "")
+		r.refuseAbsent()
 		return false
 	}
 	return true

@@ -19,6 +19,7 @@
 //	metrics.go         the numbers of the edge, and all that /metrics shows
 //	metrics_engine.go  the numbers of the engine
 //	metrics_stream.go  the numbers of the event stream
+//	metrics_cluster.go the numbers of a node of a cluster
 //	sink.go            numbers in the form of Prometheus
 //	profiles.go        Go's profiles
 //	sockets.go         the event stream, on its paths

@@ -11,18 +11,21 @@ import (
 
 	"exchange/actors"
 	"exchange/gateway/api"
+	"exchange/gateway/operator"
 )
 
 // An edge has what the requests of all listeners share.
 type edge struct {
-	opts    Options
-	log     *slog.Logger
-	api     atomic.Pointer[api.API] // nil: the exchange is starting
-	limits  rateLimits
-	budget  *api.Budget  // of large answers
-	now     func() int64 // for all of them, and for how long requests take
-	reports reports
-	meter   *meter // of the public listener
+	opts Options
+	log  *slog.Logger
+	api  atomic.Pointer[api.API] // nil: the exchange is starting, or follows another node
+	// what a node knows that follows another one; false: this one does not
+	following func() (operator.Standing, bool)
+	limits    rateLimits
+	budget    *api.Budget  // of large answers
+	now       func() int64 // for all of them, and for how long requests take
+	reports   reports
+	meter     *meter // of the public listener
 }
 
 func newEdge(o Options) *edge {

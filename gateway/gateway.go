@@ -10,7 +10,8 @@ import (
 )
 
 // A Gateway serves the public API and the operator's. It may serve before there is an engine: until
-// SetEngine each answer says that the exchange is starting.
+// SetEngine each answer says that the exchange is starting. A node of a cluster has an engine at
+// times: then SetEngine and SetFollower take turns.
 type Gateway struct {
 	*edge
 	stream    *mount
@@ -31,6 +32,7 @@ func New(o Options) *Gateway {
 	scrape := newScrape(c, o.Log)
 	g.public = newPublicListener(e, g.stream)
 	g.operators = newOperatorListener(e, scrape)
+	e.following = g.operators.operator.Follows
 	g.watchers = newMetricsListener(e, g.operators.operator, scrape)
 	c.operator = g.operators.operator
 	c.meters = []*meter{e.meter, g.operators.meter}
@@ -38,8 +40,18 @@ func New(o Options) *Gateway {
 	return g
 }
 
+// SetFollower says that this process is a node of Options.Cluster that follows another one, until
+// SetEngine. It closes the API, and the sockets of the engine before. SetEngine, SetFollower and
+// Shutdown are called one after the other.
+func (g *Gateway) SetFollower() {
+	g.operators.operator.SetFollower(true)
+	g.api.Store(nil)
+	g.stream.end()
+}
+
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
+	defer g.operators.operator.SetFollower(false)
 	o := &g.opts
 	g.api.Store(api.New(e, api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
 		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)}))

@@ -410,6 +410,7 @@ var publicRoutes = map[string]string{
 	"/docs/{file}":                         "",
 	"/healthz":                             "/healthz",
 	"/readyz":                              "/readyz",
+	"/leaderz":                             "/leaderz",
 }
 
 func TestPublicAnswersTellNothingOfAccounts(t *testing.T) {

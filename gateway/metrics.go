@@ -25,10 +25,10 @@ var (
 	ready = describe("ready",
 		"1 while the engine is up and the store confirms that it is ours, as /readyz tells; "+
 			"maintenance does not count. 0 for longer than a start takes is an outage, unless "+
-			"this is a standby.")
+			"this is a standby, or a node that follows.")
 	standsBy = describe("standby",
-		"1 while this process waits for another one that owns the store, and would take over "+
-			"from it. A standby is not ready.")
+		"1 while this process waits for another one that serves, and would take over from it: on "+
+			"a shared store, or as a node that follows. It is not ready then.")
 	httpRequests = describe("http_requests_total",
 		"Requests by pattern of their path and status. Watch the share of code 500 (a fault of "+
 			"the program) and 503 (load, or the store); "+
@@ -64,7 +64,7 @@ var (
 )
 
 // families are all metrics.
-var families = slices.Concat(streamFamilies, engineFamilies, []family{
+var families = slices.Concat(streamFamilies, engineFamilies, clusterFamilies, []family{
 	buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused,
 	httpThrottled, certificateEnds, certificateStale, limits,
 })
@@ -125,6 +125,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.counter(httpThrottled, c.operator.Refused(), "guesses")
 	out.gauge(limits, float64(c.opts.Connections), "connections")
 	out.yes(standsBy, c.operator.StandsBy())
+	if c.opts.Cluster != nil {
+		s := c.opts.Cluster.Standing()
+		out.cluster(&s)
+	}
 	e := c.edge.engine()
 	if e == nil {
 		out.gauge(ready, 0)

@@ -83,12 +83,15 @@ func (s scraped) value(name string, labels ...string) float64 {
 	return sum
 }
 
-// withTLS is a scrape with the metrics of a gateway that has a certificate.
-func (s scraped) withTLS(t *testing.T) scraped {
+// withAll is a scrape with the metrics of a gateway that has a certificate, and is a node that
+// leads.
+func (s scraped) withAll(t *testing.T) scraped {
 	t.Helper()
 	_, _, c := newCertificate(t, time.Now().Add(aDay), quiet())
+	cluster := newFakeCluster()
+	cluster.knows.Leader = cluster.knows.Node
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-		OperatorToken: operatorToken, Certificate: c})
+		OperatorToken: operatorToken, Certificate: c, Cluster: cluster})
 	for name, f := range scraping(t, g)() {
 		if s[name] == nil {
 			s[name] = f
@@ -114,7 +117,7 @@ func TestTheScrapeIsCleanAndComplete(t *testing.T) {
 	h := busyExchange(t)
 	scrape := scraping(t, h.gateway)
 	h.get("alice", "/api/v1/wallets")
-	s := scrape().withTLS(t)
+	s := scrape().withAll(t)
 	var ours []*dto.MetricFamily
 	for name, f := range s {
 		if strings.HasPrefix(name, "exchange_") {
@@ -429,7 +432,7 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	scrape := scraping(t, h.gateway)
 	h.do("GET", "/api/v1/pairs", "", "")
 	scrape() // so that the scrape knows of a request
-	s := scrape().withTLS(t)
+	s := scrape().withAll(t)
 	text, err := os.ReadFile("../docs/grafana-dashboard.json")
 	if err != nil {
 		t.Fatal(err)
@@ -494,7 +497,7 @@ func TestEveryMetricIsDescribedForOperators(t *testing.T) {
 	}
 	scrape := scraping(t, newHarness(t, nil).gateway)
 	scrape() // so that the scrape knows of a request
-	s := scrape().withTLS(t)
+	s := scrape().withAll(t)
 	known := regexp.MustCompile(`exchange_[a-z_]+[a-z]`)
 	described := map[string]bool{}
 	for _, name := range known.FindAllString(string(text), -1) {

@@ -125,8 +125,9 @@ func (d *documented) headers(what, at string, a answer) {
 		if a.status >= 400 && name == "Cache-Control" { // as is this
 			must = true
 		}
-		// one is for failures of ours, the other where trying again is safe
-		if a.status == 503 && (name == "X-Request-Id" || name == "Retry-After") {
+		// one is for failures of ours, one where trying again is safe, one of nodes that follow
+		if a.status == 503 &&
+			(name == "X-Request-Id" || name == "Retry-After" || name == "X-Leader") {
 			must = must && is
 		}
 		if is != must {
@@ -397,6 +398,7 @@ func (d *documented) failures() {
 	}
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 503)
 	d.public("/readyz", 200) // as it says, maintenance does not count
+	d.public("/leaderz", 200)
 	if _, err := d.engine.SetMaintenance(context.Background(), "test", false, ""); err != nil {
 		d.t.Fatal(err)
 	}

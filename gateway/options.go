@@ -34,6 +34,7 @@ type Options struct {
 	Certificate, OperatorCertificate, MetricsCertificate *listen.Certificate
 
 	Archive operator.Archive // of the journal; nil: there is none
+	Cluster operator.Cluster // nil: the exchange runs on one machine
 	Build   Build            // source of the program, for monitoring
 
 	Stream StreamOptions

@@ -18,7 +18,7 @@ import (
 //	commands  by account: POSTs that ask for something
 //	cancels   by account: POSTs that take something back
 //	failures  by client address: private requests that ended before their signature was right
-//	probes    by client address: /healthz and /readyz, except from this machine and proxies
+//	probes    by client address: /healthz, /readyz, /leaderz, except from this machine and proxies
 //	docs      by client address, in bytes: /docs and the OpenAPI document
 //
 // A request with a right signature takes from the buckets of its key or account alone. So no

@@ -69,7 +69,7 @@ var (
 
 	exposedHeaders = []byte(
 		"X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, " +
-			"X-RateLimit-Reset")
+			"X-RateLimit-Reset, X-Leader")
 )
 
 // send writes the answer and gives the request back to the pool.
@@ -120,6 +120,19 @@ func (r *request) send() {
 	r.ctx = nil
 	r.Reset()
 	requests.Put(r)
+}
+
+// refuseAbsent answers while there is no engine: the exchange is starting, or follows another node.
+func (r *request) refuseAbsent() {
+	s, follows := r.edge.following()
+	if !follows {
+		r.Fail(api.Starting, "")
+		return
+	}
+	r.Fail(api.Following, s.About())
+	if s.LeaderURL != "" && !s.Leads() {
+		r.ctx.Response.Header.Set("X-Leader", s.LeaderURL)
+	}
 }
 
 // report names an answer that is, or has, a failure of ours, and logs it.

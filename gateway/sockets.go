@@ -30,7 +30,7 @@ const (
 // A mount has the event stream on its paths.
 type mount struct {
 	*edge
-	sockets atomic.Pointer[sockets] // nil: the exchange is starting
+	sockets atomic.Pointer[sockets] // nil: there is no engine
 }
 
 // sockets have the stream of one engine.
@@ -97,7 +97,7 @@ func (m *mount) handle(ctx *fasthttp.RequestCtx) {
 	r := newRequest(m.edge, ctx)
 	r.route = uncounted
 	if r.takesPublic() {
-		r.Fail(api.Starting, "")
+		r.refuseAbsent()
 	}
 	r.send()
 }
@@ -115,10 +115,21 @@ func (m *mount) recover(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
+// end ends the sockets of an engine that has ended, and returns at once: their clients may be slow.
+func (m *mount) end() {
+	if s := m.sockets.Swap(nil); s != nil {
+		go s.close()
+	}
+}
+
 // close tells the clients and ends.
 func (m *mount) close() {
 	if s := m.sockets.Load(); s != nil {
-		s.server.Shutdown()
-		s.hub.Close()
+		s.close()
 	}
+}
+
+func (s *sockets) close() {
+	s.server.Shutdown()
+	s.hub.Close()
 }

@@ -5,8 +5,6 @@ import "context"
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store
 // for what it derives from it: images, projections, history.
-//
-//tidy:keep replicated has one
 type Replica interface {
 	Store
 	// Own returns the token of the node itself. Under it SaveSnapshot and Apply write to the local
@@ -31,8 +29,6 @@ type Replica interface {
 }
 
 // A Standing is what a node knows of itself and of the others.
-//
-//tidy:keep a part of Replica
 type Standing struct {
 	Node      string // its name
 	Leader    string // "": none is known
@@ -44,8 +40,6 @@ type Standing struct {
 }
 
 // A Peer is a voter as another one sees it.
-//
-//tidy:keep a part of Standing
 type Peer struct {
 	Name string
 	// Match is the index up to which it has the log. Only the node that leads knows it of others.

@@ -336,7 +336,7 @@ type Nonce struct {
 	Key   string // the public key
 	Nonce uint64
 	// Read: a read has used it, so no record has it. Stores do not keep this.
-	Read bool //tidy:keep a Replica asks for it
+	Read bool
 }
 
 // A Trade is one execution.

@@ -22,7 +22,10 @@ configured, ` + "`exchange config example`" + ` prints a file to start from.
 
 On a store that others can reach (Redis) one exchange serves, and each further one is a standby: it
 waits until the owner has stopped or shows no sign of life. With --take-over it takes the store at
-once, which ends the other one, and opens timing.owner_stale_ms later.`
+once, which ends the other one, and opens timing.owner_stale_ms later.
+
+With --node and --nodes it is one of several nodes that keep one journal together, see
+` + "`exchange cluster --help`" + `.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var given sources
@@ -36,6 +39,10 @@ func (p *program) serveCommand() *cobra.Command {
 			cfg, err := p.load(&given)
 			if err != nil {
 				return err
+			}
+			if takeOver && cfg.Cluster.On() {
+				return usage("--take-over is for a store that others can reach: the nodes of a " +
+					"cluster agree themselves; see exchange cluster transfer")
 			}
 			slog.SetDefault(newLogger(p.stderr, cfg.Log))
 			// the last line, which says why it ended, is of the log's form

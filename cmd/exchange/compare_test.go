@@ -35,7 +35,7 @@ var harmless = map[string]string{
 	"sealed[0] != version":                                  "the version of what is sealed",
 	"k.SealedBy == sealer.ID()":                             "the id of a key, which is in the log",
 	"c.OperatorTokenFile == c.usualFile(OperatorTokenName)": "the name of a file",
-	"c.SecretKeyFile == c.usualFile(secretKeyName)":         "the name of a file",
+	"c.SecretKeyFile == c.usualKeyFile()":                   "the name of a file",
 	"filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile)": "names of files",
 	"switch a.SecretKey":                       "whether it is there",
 	`(o.Username == "") != (o.Password == "")`: "whether there is one",

@@ -7,6 +7,7 @@
 //	files.go, terminal_unix.go, terminal_other.go  files that are whole or absent, and terminals
 //	umask_unix.go, umask_other.go  permissions of written files
 //	command_serve.go, command_secretkey.go, command_version.go, command_loadtest.go  the commands
+//	command_cluster.go, cluster_files.go  a cluster's certificates and keys
 //
 // The server:
 //
@@ -14,6 +15,7 @@
 //	serve_archive.go, serve_listeners.go, serve_mail.go, serve_operator.go, serve_renew.go
 //	                    archive, listeners, mails, access of operators and monitoring, renewal of
 //	                    certificates and tokens
+//	serve_cluster.go, serve_place.go  a node of a cluster: its reigns, and what it knows
 //	demo.go             the demo's accounts
 //	descriptors_unix.go, descriptors_other.go, memory.go, processors.go  the machine's limits
 //
@@ -21,6 +23,7 @@
 //
 //	client.go, stream.go, operator.go  the connection, long answers, and what the commands share
 //	operator_accounts.go, operator_actions.go, operator_audit.go, operator_backup.go,
+//	operator_cluster.go,
 //	operator_deposits.go, operator_export.go, operator_fees.go, operator_keys.go,
 //	operator_orders.go, operator_statement.go, operator_switches.go, operator_trading.go,
 //	operator_withdraws.go

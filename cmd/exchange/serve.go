@@ -60,7 +60,10 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if err := fitMachine(cfg, log); err != nil {
 		return err
 	}
-	o := gatewayOptions(cfg, log)
+	o, at := gatewayOptions(cfg, log), newPlace(&cfg.Cluster)
+	if at != nil {
+		o.Cluster = at
+	}
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
 	o.Certificate, o.OperatorCertificate, o.MetricsCertificate =
 		certified.public, certified.operator, certified.metrics
@@ -79,7 +82,16 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	renewing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go renewed.run(renewing, asked)
+	if at != nil {
+		return serveNode(ctx, cfg, g, at, open, served)
+	}
+	return serveAlone(ctx, cfg, takeOver, archived, g, open, served)
+}
 
+// serveAlone runs the exchange on this machine alone. archived is nil if nothing is archived.
+func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived *archive.Archive,
+	g *gateway.Gateway, open *listeners, served <-chan error) error {
+	log := slog.Default()
 	store, err := openStore(ctx, cfg, false, log)
 	if err != nil {
 		return startFailed(ctx, err)
@@ -90,8 +102,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		return err
 	}
 	g.SetEngine(engine)
-	log.Info("ready", "listen", open.public.Addr().String(), "operator",
-		open.operator.Addr().String())
+	open.sayReady(log)
 	if cfg.Demo {
 		printDemo(os.Stdout, open.public.Addr().String())
 	}
@@ -127,14 +138,8 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 		}
 		options.Archive = archived.Save
 	}
-	var err error
-	if options.Mail, err = mailing(cfg); err != nil {
-		return nil, failf(exitUsage, "mail: %v", err)
-	}
-	if options.Mail == nil {
-		log.Warn(
-			"there is no mail server (mail.host): withdraws are closed, because no code could be " +
-				"mailed")
+	if err := withMail(cfg, log, &options); err != nil {
+		return nil, err
 	}
 	options.Check = demoCheck(cfg)
 	engine, err := start(ctx, options)
@@ -199,10 +204,7 @@ func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, eng
 	g *gateway.Gateway, served <-chan error) error {
 	select {
 	case err := <-served:
-		if errors.Is(err, listen.ErrPlain) {
-			return failf(exitUsage, "%v", err)
-		}
-		return failf(exitBroken, "a listener ended: %v", err)
+		return listenerEnded(err)
 	case <-engine.Dead():
 		return engineFailed(engine.Err())
 	case <-ctx.Done():
@@ -220,6 +222,14 @@ func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, eng
 	g.Shutdown(lastAnswers)
 	log.Info("stopped")
 	return nil
+}
+
+// listenerEnded gives the end of a listener its exit code.
+func listenerEnded(err error) error {
+	if errors.Is(err, listen.ErrPlain) {
+		return failf(exitUsage, "%v", err)
+	}
+	return failf(exitBroken, "a listener ended: %v", err)
 }
 
 // startFailed gives the error of a start its exit code.

@@ -39,6 +39,11 @@ func openListeners(cfg *config.Config, log *slog.Logger) (*listeners, error) {
 	return l, nil
 }
 
+// sayReady logs that the API takes requests.
+func (l *listeners) sayReady(log *slog.Logger) {
+	log.Info("ready", "listen", l.public.Addr().String(), "operator", l.operator.Addr().String())
+}
+
 // close closes the open ones.
 func (l *listeners) close() {
 	for _, one := range []net.Listener{l.metrics, l.operator, l.public} {

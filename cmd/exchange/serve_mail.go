@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	netmail "net/mail"
 	"path/filepath"
 
@@ -37,6 +38,19 @@ func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, err
 		return nil, err
 	}
 	return sendMail(name, s.Send), nil
+}
+
+// withMail gives an engine the sender of its mails.
+func withMail(cfg *config.Config, log *slog.Logger, o *actors.Options) (err error) {
+	if o.Mail, err = mailing(cfg); err != nil {
+		return failf(exitUsage, "mail: %v", err)
+	}
+	if o.Mail == nil {
+		log.Warn(
+			"there is no mail server (mail.host): withdraws are closed, because no code could be " +
+				"mailed")
+	}
+	return nil
 }
 
 // sendMail puts the engine's mails into words, in the name of the exchange.

@@ -87,6 +87,10 @@ var (
 		Detail: "The books are being compared: try again in a moment.", RetryAfter: 1}
 	Starting = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.",
 		RetryAfter: 1}
+	// Following is said by a node of a cluster that does not lead. X-Leader names the one that
+	// does.
+	Following = &Failure{Name: "Following", Status: 503,
+		Detail: "This node follows, and takes no requests.%s", RetryAfter: 1}
 	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
 		RetryAfter: 5}
 	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503,
@@ -116,8 +120,8 @@ var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, Mal
 	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen,
 	PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
 	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance,
-	Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawalsClosed,
-	TooManyConnections, OutcomeUnknown}
+	Paused, Starting, Following, Stopping, StoreUnavailable, Overloaded, AccountBusy,
+	WithdrawalsClosed, TooManyConnections, OutcomeUnknown}
 
 // About returns the failure's text about one case, which replaces its %s.
 func (f *Failure) About(about string) string { return filled(f.Detail, about) }

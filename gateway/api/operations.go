@@ -56,7 +56,8 @@ var Operations = []Operation{
 	cancel("/api/v1/withdraw-cancel", (*Call).cancelWithdrawal, event.PermissionWithdraw),
 
 	{Method: "GET", Path: "/healthz", Run: (*Call).health, Probe: true, Early: true},
-	{Method: "GET", Path: "/readyz", Run: (*Call).readiness, Probe: true, Early: true},
+	{Method: "GET", Path: "/readyz", Run: (*Call).readiness, Probe: true},
+	{Method: "GET", Path: "/leaderz", Run: (*Call).leadership, Probe: true},
 }
 
 func read(path string, run func(*Call)) Operation {
@@ -94,14 +95,16 @@ func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
 
 func (c *Call) health() { c.body = append(c.body, `{"status":"alive"}`...) }
 
-func (c *Call) readiness() {
-	if c.engine == nil {
-		c.Fail(Starting, "")
-		return
-	}
+func (c *Call) readiness() { c.whileReady("ready") }
+
+// leadership is readiness as long as nodes that follow have no engine.
+func (c *Call) leadership() { c.whileReady("leads") }
+
+// whileReady answers with a status while the engine is ready.
+func (c *Call) whileReady(status string) {
 	if err := c.engine.Ready(); err != nil {
 		c.FailWith(err)
 		return
 	}
-	c.body = append(c.body, `{"status":"ready"}`...)
+	c.body = append(append(append(c.body, `{"status":"`...), status...), `"}`...)
 }

@@ -28,7 +28,7 @@ func (d *description) failuresOf(e *api.Operation) []*api.Failure {
 	post := d.method == "POST"
 	add(strings.HasPrefix(d.path, "/api/"), api.NotAcceptable)
 	add(strings.Contains(d.path, "{"), api.NotFound)
-	add(!e.Early, api.Starting)
+	add(!e.Early, api.Starting, api.Following)
 	add(!post, api.MalformedQuery)
 	add(e.Private, api.Unauthenticated, api.WrongSignature, api.WrongNonce, api.AddressNotAllowed,
 		api.NotPermitted,
@@ -66,7 +66,7 @@ var statusTexts = map[int]string{
 // make the page longer.
 var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
 	429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"},
-	503: {"Retry-After", "X-Request-Id"}}
+	503: {"Retry-After", "X-Request-Id", "X-Leader"}}
 
 // failed has a response for each status other than success. All operations share the response of a
 // status that has every reason of the catalogue.
@@ -156,6 +156,7 @@ var failureAbout = map[*api.Failure]string{
 	api.BodyTooLarge:     "65536",
 	api.HeaderTooLarge:   "8192",
 	api.Throttled:        "1",
+	api.Following:        " Node b leads.",
 	api.Maintenance:      " Back at 12:00 UTC.",
 	api.OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
 }

@@ -356,6 +356,6 @@ func failureSchemas() object {
 			property{name: "code", schema: codesSchema(), optional: true})},
 		{"Status", recordSchema("The state of the service.",
 			property{name: "status", schema: choiceSchema("string", "The state.", "alive",
-				"ready")})},
+				"ready", "leads")})},
 	}
 }

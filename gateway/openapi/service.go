@@ -26,7 +26,14 @@ func serviceDescriptions() []description {
 				"exchange's own. Maintenance does not count: the exchange is ready then, and " +
 				"says of every POST that it is in maintenance.",
 			status: 200, success: "It is.", answer: reference("schemas", "Status"),
-			failures: append([]*api.Failure{api.Starting, api.Paused}, engineFailures...)},
+			failures: append([]*api.Failure{api.Paused}, engineFailures...)},
+		{method: "GET", path: "/leaderz", id: "getLeadership", tag: tagService,
+			summary: "Does this node lead?",
+			text: "Answers 200 while this process is the one that takes commands: of several " +
+				"nodes that share a journal one alone, as a load balancer asks. An exchange on " +
+				"one machine answers like `/readyz`.",
+			status: 200, success: "It does.", answer: reference("schemas", "Status"),
+			failures: append([]*api.Failure{api.Paused}, engineFailures...)},
 		{method: "GET", path: "/api/v1/time", id: "getTime", tag: tagService,
 			summary: "The exchange's time",
 			text: "For a client that compares its clock. No request needs the right time: a " +

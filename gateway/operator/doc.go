@@ -14,6 +14,7 @@
 //	withdrawals.go withdrawals: lists and decisions
 //	reports.go     the log of actions, the audit, trades, backups
 //	statement.go   an account's statement
+//	cluster.go     the nodes that share a journal
 //	lines.go       long answers, which are streamed line by line
 //	testing.go     for tests of other packages
 package operator

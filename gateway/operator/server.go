@@ -25,6 +25,7 @@ type Options struct {
 	Log     *slog.Logger
 	Token   string       // bearer token; SetToken changes it
 	Archive Archive      // of the journal; nil: the process keeps none
+	Cluster Cluster      // nil: the exchange runs on one machine
 	Clock   func() int64 // nanoseconds of a clock that never goes back
 }
 
@@ -33,15 +34,18 @@ type Options struct {
 type Server struct {
 	log     *slog.Logger
 	archive Archive
+	cluster Cluster
 	token   Token
 	guesses *guesses
 	// owner of the store for which the start waits; nil: the process is no standby
 	standby atomic.Pointer[string]
+	follows atomic.Bool // this node follows another one
 }
 
 // New makes a server.
 func New(o Options) *Server {
-	s := &Server{log: o.Log, archive: o.Archive, guesses: newGuesses(o.Clock)}
+	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
+		guesses: newGuesses(o.Clock)}
 	s.token.Set(o.Token)
 	return s
 }
@@ -55,8 +59,19 @@ func (s *Server) SetStandby(owner string) {
 	s.standby.Store(&owner)
 }
 
-// StandsBy reports whether the start waits for another owner of the store.
-func (s *Server) StandsBy() bool { return s.standby.Load() != nil }
+// SetFollower says whether this node follows another one. While it does, there is no engine.
+func (s *Server) SetFollower(follows bool) { s.follows.Store(follows) }
+
+// Follows returns what a node that follows knows of the cluster; false: this one does not follow.
+func (s *Server) Follows() (Standing, bool) {
+	if !s.follows.Load() {
+		return Standing{}, false
+	}
+	return s.cluster.Standing(), true
+}
+
+// StandsBy reports whether this process waits for another one that serves in its place.
+func (s *Server) StandsBy() bool { return s.standby.Load() != nil || s.follows.Load() }
 
 // A handler returns an answer that becomes JSON.
 type handler func(*call) (any, error)
@@ -87,8 +102,10 @@ var routes = map[string]handler{
 	"GET /operator/v1/backup":             writeBackup,
 }
 
-// Routes returns all routes, each as "METHOD path", sorted.
-func Routes() []string { return slices.Sorted(maps.Keys(routes)) }
+// Routes returns all routes, each as "METHOD path".
+func Routes() []string {
+	return slices.Concat(slices.Sorted(maps.Keys(routes)), slices.Sorted(maps.Keys(nodeRoutes)))
+}
 
 // A Peer is the client of a request, as the listener knows it.
 type Peer struct {
@@ -120,17 +137,24 @@ func (s *Server) Admit(ctx *fasthttp.RequestCtx, from Peer) bool {
 // Serve answers a request that Admit has let in. engine is nil until the exchange has started. The
 // returned error is a failure of this process, which the caller logs; it is nil otherwise.
 func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Peer) error {
-	handle := routes[string(ctx.Method())+" "+strings.TrimSuffix(string(ctx.Path()), "/")]
+	route := string(ctx.Method()) + " " + strings.TrimSuffix(string(ctx.Path()), "/")
+	handle, ofNode := nodeRoutes[route]
+	if !ofNode {
+		handle = routes[route]
+	}
 	switch {
 	case handle == nil:
 		refuse(ctx, fasthttp.StatusNotFound,
 			"there is no "+string(ctx.Method())+" "+string(ctx.Path()))
 		return nil
-	case engine == nil:
+	case engine == nil && !ofNode:
 		s.refuseStarting(ctx)
 		return nil
 	}
-	err := engine.Confirmed() // another process may own the store by now, and know more
+	var err error
+	if !ofNode {
+		err = engine.Confirmed() // another process may own the store by now, and know more
+	}
 	if err == nil {
 		var answer any
 		c := &call{server: s, engine: engine, ctx: ctx, operator: nameOf(ctx, from)}
@@ -164,9 +188,12 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	status, text, f := fasthttp.StatusServiceUnavailable, err.Error(), api.FailureOf(err)
 	var request *actors.RequestError
 	var syntax *badRequest
+	var handed *notHanded
 	switch {
 	case errors.As(err, &request), errors.As(err, &syntax):
 		status = fasthttp.StatusBadRequest
+	case errors.As(err, &handed):
+		f = api.Starting // nothing was done
 	case errors.Is(err, committed.ErrTimeout) && ctx.IsPost():
 		text = "outcome unknown: it may or may not have been done"
 	case errors.Is(err, committed.ErrTimeout):
@@ -192,9 +219,14 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	return ours
 }
 
-// refuseStarting answers that the exchange is starting, and for which owner a standby waits.
+// refuseStarting answers that the exchange is starting, for which owner a standby waits, or which
+// node leads.
 func (s *Server) refuseStarting(ctx *fasthttp.RequestCtx) {
 	f := *api.Starting
+	if standing, follows := s.Follows(); follows {
+		Fail(ctx, api.Following, standing.About())
+		return
+	}
 	if owner := s.standby.Load(); owner != nil {
 		f.Detail = fmt.Sprintf(
 			"This exchange is a standby: %q owns the store, and this one takes over when that "+

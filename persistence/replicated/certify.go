@@ -11,18 +11,12 @@ type Credentials = link.Credentials
 
 // NewAuthority makes the authority of a cluster. A cluster's name has 1 to 63 characters of a-z,
 // 0-9 and '-', like that of a node.
-//
-//tidy:keep a cluster is made with it
 func NewAuthority(cluster string) (*Authority, error) { return link.NewAuthority(cluster) }
 
 // LoadAuthority reads the certificate and the key of an authority, as its PEM has returned them.
-//
-//tidy:keep a node's certificate is issued with it
 func LoadAuthority(cert, key []byte) (*Authority, error) { return link.LoadAuthority(cert, key) }
 
 // LoadCredentials reads a node's certificate, its key, and the authority's certificate from files.
-//
-//tidy:keep a node is opened with them
 func LoadCredentials(certFile, keyFile, caFile string) (*Credentials, error) {
 	return link.LoadCredentials(certFile, keyFile, caFile)
 }

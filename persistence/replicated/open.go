@@ -19,16 +19,12 @@ import (
 )
 
 // A Node is a member of a cluster.
-//
-//tidy:keep Options has them
 type Node struct {
 	Name    string // 1 to 63 characters of a-z, 0-9 and '-'; it never changes
 	Address string // host and port that the other nodes reach it at
 }
 
 // Options of Open.
-//
-//tidy:keep Open takes them
 type Options struct {
 	// Cluster is the cluster's id, of the same form as a node's name.
 	Cluster string
@@ -82,8 +78,6 @@ var _ persistence.Replica = (*opened)(nil)
 // Open opens one node's store, and waits until the node may take part in its cluster. A folder
 // without a log makes its node wait until all named nodes are there and none of them has begun:
 // then they form the cluster. ctx ends the wait. After an error Local is the caller's.
-//
-//tidy:keep a process that serves calls it
 func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 	w := &opening{Options: o, frames: make(chan received, maxFrames)}
 	peers, err := w.prepare()

@@ -76,8 +76,6 @@ func LoadAuthority(cert, key []byte) (*Authority, error) {
 }
 
 // Cluster returns the cluster that the authority is for.
-//
-//tidy:keep a command that issues a certificate compares it
 func (a *Authority) Cluster() string { return a.cluster }
 
 // PEM returns the authority's certificate, which all nodes have as their roots, and its key. Only

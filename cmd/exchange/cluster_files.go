@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"exchange/actors/seal"
+	"exchange/config"
+	"exchange/persistence"
+	"exchange/persistence/replicated"
+)
+
+// The files that make nodes a cluster. The operator's folder has the first four and a folder of
+// each node, which has all but ca.key and is copied to that node's machine:
+//
+//	cluster.id    the id of the cluster
+//	ca.crt        the certificate of its authority
+//	exchange.key  the key that seals API secrets, the same on all nodes
+//	ca.key        the authority's key: a process that has it can be any node
+//	node.crt      the node's certificate
+//	node.key      its key
+const (
+	clusterIDName   = "cluster.id"
+	authorityName   = "ca.crt"
+	authorityKey    = "ca.key"
+	certificateName = "node.crt"
+	certificateKey  = "node.key"
+)
+
+// A clusterFolder is the operator's folder of a cluster.
+type clusterFolder struct {
+	dir       string
+	id        string
+	authority *replicated.Authority
+}
+
+// newClusterFolder makes the folder, with a new authority and a new secret key. Nothing is
+// overwritten.
+func newClusterFolder(dir string) (*clusterFolder, error) {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return nil, withExit(exitUsage, fmt.Errorf("%s is not empty, and nothing is overwritten: "+
+			"name a folder that is not there yet", dir))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, withExit(exitUsage, err)
+	}
+	c := &clusterFolder{dir: dir, id: persistence.NewID()}
+	var err error
+	if c.authority, err = replicated.NewAuthority(c.id); err != nil {
+		return nil, err
+	}
+	cert, key := c.authority.PEM()
+	if _, err := seal.Load("", c.file(config.SecretKeyName), true); err != nil {
+		return nil, withExit(exitUsage, err)
+	}
+	return c, c.write("", map[string]string{clusterIDName: c.id + "\n",
+		authorityName: string(cert), authorityKey: string(key)})
+}
+
+// openClusterFolder reads what newClusterFolder has made.
+func openClusterFolder(dir string) (*clusterFolder, error) {
+	c := &clusterFolder{dir: dir}
+	cert, err1 := os.ReadFile(c.file(authorityName))
+	key, err2 := readSecret("the key of the cluster's authority", c.file(authorityKey))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, withExit(exitUsage, fmt.Errorf(
+			"%w; name the folder that `exchange cluster init` has made", err))
+	}
+	var err error
+	if c.authority, err = replicated.LoadAuthority(cert, key); err != nil {
+		return nil, withExit(exitUsage, fmt.Errorf("%s: %w", dir, err))
+	}
+	c.id = c.authority.Cluster()
+	return c, nil
+}
+
+func (c *clusterFolder) file(name string) string { return filepath.Join(c.dir, name) }
+
+// write writes files below the folder, each for its owner alone, where there are none.
+func (c *clusterFolder) write(below string, files map[string]string) error {
+	for name, text := range files {
+		if err := seal.WriteSecret(c.file(filepath.Join(below, name)), text); err != nil {
+			return withExit(exitUsage, err)
+		}
+	}
+	return nil
+}
+
+// certify makes the folder of a node, which must not be there.
+func (c *clusterFolder) certify(node string) (dir string, err error) {
+	cert, key, err := c.authority.Issue(node)
+	if err != nil {
+		return "", withExit(exitUsage, err)
+	}
+	ca, err := os.ReadFile(c.file(authorityName))
+	if err != nil {
+		return "", withExit(exitUsage, err)
+	}
+	secret, err := readSecret("the secret key", c.file(config.SecretKeyName))
+	if err != nil {
+		return "", withExit(exitUsage, err)
+	}
+	dir = c.file(node)
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return "", withExit(exitUsage, fmt.Errorf(
+			"%s is there, and nothing is overwritten: move it away for a new certificate", dir))
+	} else if err != nil {
+		return "", withExit(exitUsage, err)
+	}
+	return dir, c.write(node, map[string]string{clusterIDName: c.id + "\n",
+		authorityName: string(ca), certificateName: string(cert), certificateKey: string(key),
+		config.SecretKeyName: string(secret)})
+}
+
+// plainCluster is the id of a cluster without certificates, on the loopback.
+const plainCluster = "local"
+
+// loadNode reads the cluster's id and this node's credentials. Without a folder the nodes speak
+// plainly.
+func loadNode(c *config.Cluster) (id string, _ *replicated.Credentials, err error) {
+	if c.Folder == "" {
+		return plainCluster, nil, nil
+	}
+	in := func(name string) string { return filepath.Join(c.Folder, name) }
+	text, err := os.ReadFile(in(clusterIDName))
+	if err != nil {
+		return "", nil, fmt.Errorf("the cluster's id: %w", err)
+	}
+	if _, err := readSecret("this node's key", in(certificateKey)); err != nil {
+		return "", nil, err
+	}
+	credentials, err := replicated.LoadCredentials(in(certificateName), in(certificateKey),
+		in(authorityName))
+	return strings.TrimSpace(string(text)), credentials, err
+}

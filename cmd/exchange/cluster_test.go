@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/config"
+)
+
+// Each node gets what it needs and nothing of the others', for its owner alone.
+func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	nodes := []string{"a=10.0.0.1:7000", "b=10.0.0.2:7000", "c=10.0.0.3:7000"}
+	init := append([]string{"cluster", "init", dir}, nodes...)
+	r := runLine(nil, init...)
+	if r.code != exitDone || !strings.Contains(r.out, strings.Join(nodes, ",")) ||
+		!strings.Contains(r.out, filepath.Join(dir, "b")) {
+		t.Fatal(r)
+	}
+	want := map[string][]string{"": {"ca.crt", "ca.key", "cluster.id", "exchange.key"}}
+	for _, n := range []string{"a", "b", "c"} {
+		want[n] = []string{"ca.crt", "cluster.id", "exchange.key", "node.crt", "node.key"}
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for below, files := range want {
+		var got []string
+		entries, err := os.ReadDir(filepath.Join(dir, below))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Error(e.Name(), info.Mode(), err)
+			}
+			if !e.IsDir() {
+				got = append(got, e.Name())
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(files, " ") {
+			t.Errorf("%q has %v", below, got)
+		}
+		for _, name := range []string{"ca.crt", "cluster.id", "exchange.key"} {
+			if !bytes.Equal(read(filepath.Join(below, name)), read(name)) {
+				t.Errorf("%s of %q is not the cluster's", name, below)
+			}
+		}
+	}
+	if bytes.Equal(read("a/node.key"), read("b/node.key")) {
+		t.Error("two nodes have one key")
+	}
+	id, credentials, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "a")})
+	if err != nil || credentials == nil || id != strings.TrimSpace(string(read("cluster.id"))) {
+		t.Error(id, err)
+	}
+	before := read("ca.key")
+	runLine(nil, init...).wantError(t, exitUsage, "is not empty, and nothing is overwritten")
+	runLine(nil, "cluster", "certify", dir, "a").wantError(t, exitUsage, "nothing is overwritten")
+	if !bytes.Equal(read("ca.key"), before) {
+		t.Error("the authority's key was changed")
+	}
+	if r := runLine(nil, "cluster", "certify", dir, "d"); r.code != exitDone {
+		t.Error(r)
+	}
+	if _, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "d")}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAClusterIsMadeOfNodesThatBearAFault(t *testing.T) {
+	dir := t.TempDir()
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"init"}, "cluster init needs a folder and all nodes"},
+		{[]string{"init", dir + "/x", "a=10.0.0.1:7000", "b=10.0.0.2:7000"},
+			"2 nodes bear no fault"},
+		{[]string{"init", dir + "/x", "a", "b", "c"}, `"a" is no node such as`},
+		{[]string{"certify", dir, "a"}, "name the folder that `exchange cluster init` has made"},
+		{[]string{"certify", dir}, "needs NODE"},
+		{[]string{"inti"}, "cluster has no command"},
+	} {
+		runLine(nil, append([]string{"cluster"}, x.args...)...).wantError(t, exitUsage, x.want)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Error("something was made:", entries, err)
+	}
+}
+
+func TestAKeyOfANodeThatOthersCanReadIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	if r := runLine(nil, "cluster", "init", dir, "a=10.0.0.1:7000", "b=10.0.0.2:7000",
+		"c=10.0.0.3:7000"); r.code != exitDone {
+		t.Fatal(r)
+	}
+	if err := os.Chmod(filepath.Join(dir, "a", "node.key"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "a")})
+	if err == nil || !strings.Contains(err.Error(), "can be read by others") {
+		t.Error(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "ca.key"), 0o604); err != nil {
+		t.Fatal(err)
+	}
+	runLine(nil, "cluster", "certify", dir, "d").wantError(t, exitUsage, "can be read by others")
+}
+
+const (
+	standing = `{"node":"a","role":"leader","serves":true,"leader":"a","leader_url":` +
+		`"http://127.0.0.1:8080","term":7,"elections":1,"applied":50,"committed":50,"folded":40,` +
+		`"fault":"","tick_ms":50,"nodes":[{"name":"a","match":50,"lag":0,"silent_ticks":0},` +
+		`{"name":"b","match":20,"lag":30,"silent_ticks":1}]}`
+	unserving = `{"node":"b","role":"follower","serves":false,"leader":"","leader_url":"",` +
+		`"term":7,"elections":1,"applied":50,"committed":50,"folded":40,"fault":"a record",` +
+		`"tick_ms":50,"nodes":[{"name":"a","match":null,"lag":null,"silent_ticks":null}]}`
+)
+
+func TestTheClusterIsShown(t *testing.T) {
+	f := newFake(t, 200, standing)
+	runLine(f.environ, "cluster", "status").want(t, 0, `node       a, a leader, which serves
+leader     a, at http://127.0.0.1:8080
+term       7
+elections  1 begun here
+committed  50
+applied    50
+folded     sequence 40
+
+NODE  HAS  LACKS  SILENT TICKS
+a     50   0      0
+b     20   30     1
+`, "")
+	f.wantAsked("GET /operator/v1/cluster")
+	runLine(f.environ, "cluster", "status", "--json").want(t, 0, standing+"\n", "")
+	f = newFake(t, 200, unserving)
+	runLine(f.environ, "cluster", "status").want(t, 0, `node       b, a follower, which does not serve
+leader     none is known
+term       7
+elections  1 begun here
+committed  50
+applied    50
+folded     sequence 40
+fault      a record
+
+NODE  HAS  LACKS  SILENT TICKS
+a     ?    ?      ?
+`, "")
+	f = newFake(t, 200, `{"node":"a"}`)
+	runLine(f.environ, "cluster", "status").wantError(t, exitUnavailable, "is not one of")
+}
+
+func TestTheLeadIsHandedOver(t *testing.T) {
+	f := newFake(t, 200, `{"from":"a","to":"b"}`)
+	runLine(f.environ, "cluster", "transfer", "b").want(t, 0,
+		"Node a has handed the lead over to node b.\n", "")
+	f.wantAsked(`POST /operator/v1/cluster/transfer {"to":"b"}`)
+	f = newFake(t, 200, `{"from":"a","to":""}`)
+	runLine(f.environ, "cluster", "transfer").want(t, 0,
+		"Node a has handed the lead over to another node.\n", "")
+	f.wantAsked(`POST /operator/v1/cluster/transfer {"to":""}`)
+	runLine(f.environ, "cluster", "transfer", "b", "c").wantError(t, exitUsage, "one argument too")
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"exchange/actors"
+	"exchange/actors/seal"
+	"exchange/config"
+	"exchange/gateway"
+	"exchange/persistence"
+	"exchange/persistence/replicated"
+)
+
+// A server of a node follows the journal, serves while its node leads, and follows again.
+type nodeServer struct {
+	cfg     *config.Config
+	log     *slog.Logger
+	gateway *gateway.Gateway
+	place   *place
+	open    *listeners
+	*joined
+	shown bool // the demo's first steps were printed
+}
+
+// serveNode runs one node of a cluster until ctx ends, or until it cannot go on. served has the
+// reason why a listener has ended.
+func serveNode(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *place,
+	open *listeners, served <-chan error) error {
+	if _, err := startNode(ctx, actors.Options{}); err != nil {
+		return startFailed(ctx, err)
+	}
+	n := &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case err := <-served:
+			end(listenerEnded(err))
+		case <-ctx.Done():
+		}
+	}()
+	replica, err := n.join(ctx)
+	if err != nil {
+		return startFailed(ctx, err)
+	}
+	defer closeStore(replica, n.log)
+	options := engineOptions(cfg, replica, n.log)
+	options.Owner, options.Check = p.owner(), demoCheck(cfg)
+	options.Sealer = func(bool) (*seal.Sealer, error) { return clusterKey(cfg) }
+	if err := withMail(cfg, n.log, &options); err != nil {
+		return err
+	}
+	node, err := startNode(ctx, options)
+	if err != nil {
+		return startFailed(ctx, err)
+	}
+	n.joined = &joined{replica, node}
+	p.joined.Store(n.joined)
+	g.SetFollower()
+	n.log.Info("this node takes part", "node", p.name)
+	return n.run(ctx)
+}
+
+// clusterKey returns the server's key, which no node makes: all of them need the same.
+func clusterKey(cfg *config.Config) (*seal.Sealer, error) {
+	s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, false)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w; all nodes of a cluster have the same secret key, which "+
+			"`exchange cluster init` makes", errConfig, err)
+	}
+	return s, nil
+}
+
+// startNode recovers what the node has. No engine can be built on a running fold yet.
+func startNode(context.Context, actors.Options) (member, error) {
+	return nil, errNoNode
+}
+
+var errNoNode = fmt.Errorf("%w: cluster.nodes is set, and this version serves on one machine alone",
+	errConfig)
+
+// join opens the node's stores, and waits until the node may take part in its cluster.
+func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
+	id, credentials, err := loadNode(&n.cfg.Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errConfig, err)
+	}
+	local, err := openStore(ctx, n.cfg, false, n.log)
+	if err != nil {
+		return nil, err
+	}
+	o := replicated.Options{Cluster: id, Name: n.place.name, Folder: n.cfg.Data, Local: local,
+		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal}
+	for _, x := range n.cfg.Cluster.Nodes() {
+		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
+	}
+	n.log.Info("this node looks for the others", "node", n.place.name, "cluster", id)
+	replica, err := replicated.Open(ctx, o)
+	if err != nil {
+		return nil, errors.Join(err, local.Close())
+	}
+	return replica, nil
+}
+
+// fatal ends the process: the log's disk did not take what was to be promised.
+func (n *nodeServer) fatal(err error) {
+	n.log.Error("FATAL: the node's log cannot be written", "error", err)
+	os.Exit(exitUnavailable)
+}
+
+// run serves one reign after the other.
+func (n *nodeServer) run(ctx context.Context) error {
+	for {
+		engine, err := n.node.Reign(ctx)
+		if err != nil {
+			select {
+			case <-n.node.Dead():
+				<-ctx.Done() // it votes on until it is told to stop
+			default:
+			}
+			if ctx.Err() == nil {
+				return engineFailed(err)
+			}
+			return n.stop(ctx)
+		}
+		if n.cfg.Demo {
+			err = fillDemo(engine)
+		}
+		if err == nil {
+			n.gateway.SetEngine(engine)
+			n.open.sayReady(n.log)
+			n.showDemo()
+			err = n.reign(ctx, engine)
+		}
+		if ctx.Err() != nil {
+			return n.stop(ctx)
+		}
+		n.gateway.SetFollower()
+		if <-engine.Dead(); broken(engine.Err()) {
+			return engineFailed(engine.Err())
+		}
+		n.log.Warn("this node serves no more, and follows", "node", n.place.name, "error", err)
+	}
+}
+
+// broken reports whether an engine ended because its data are, or an invariant is.
+func broken(err error) bool {
+	return errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) ||
+		errors.Is(err, persistence.ErrInvalid)
+}
+
+// showDemo prints the demo's first steps, once.
+func (n *nodeServer) showDemo() {
+	if n.cfg.Demo && !n.shown {
+		n.shown = true
+		printDemo(os.Stdout, n.open.public.Addr().String())
+	}
+}
+
+// reign returns at the engine's end, whose reason it returns, or when ctx ends.
+func (n *nodeServer) reign(ctx context.Context, engine *actors.Engine) error {
+	for {
+		select {
+		case <-engine.Dead():
+			return engine.Err()
+		case <-ctx.Done():
+			return nil
+		case w := <-n.place.wishes:
+			s := n.place.Standing()
+			if err := mayLead(&s, w.to); err != nil {
+				w.done <- err
+				continue
+			}
+			w.done <- n.handOver(engine, w)
+			return errHandedOver
+		}
+	}
+}
+
+var errHandedOver = errors.New("an operator has had the lead handed over")
+
+// handOver ends a reign in order: no new requests, those in flight are finished, and then another
+// node leads. If none does, this one serves again.
+func (n *nodeServer) handOver(engine *actors.Engine, w *wish) error {
+	n.gateway.SetFollower()
+	if err := engine.Stop(w.ctx); err != nil {
+		n.log.Warn("requests were in flight when the reign ended", "error", err)
+	}
+	err := n.replica.Transfer(w.ctx, w.to)
+	if err != nil && !n.replica.Leads() {
+		return nil // another node was faster
+	}
+	return err
+}
+
+// stop ends the node in order: a node that leads finishes what is in flight, and hands the lead
+// over.
+func (n *nodeServer) stop(ctx context.Context) error {
+	n.log.Info("stopping: no new requests, what is in flight is finished", "at_most",
+		config.Ms(n.cfg.Timing.StopMaxMs))
+	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))
+	defer cancel()
+	failed, err := n.node.Err(), n.node.Stop(stop)
+	n.gateway.Shutdown(lastAnswers)
+	var ended *exitError
+	switch {
+	case errors.As(context.Cause(ctx), &ended):
+		return ended
+	case failed != nil:
+		return engineFailed(failed)
+	case err != nil:
+		return failf(exitUnavailable, "stopped without a last snapshot, which is safe: %v", err)
+	}
+	n.log.Info("stopped")
+	return nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"exchange/actors"
+	"exchange/config"
+	"exchange/gateway/operator"
+	"exchange/persistence"
+)
+
+// A place is this process's place in its cluster, for the gateway: what it knows of the others, and
+// the operator's wish to hand the lead over. It is there before the node is.
+type place struct {
+	name, url string
+	tick      time.Duration
+	joined    atomic.Pointer[joined] // nil: the node has not joined yet
+	wishes    chan *wish
+}
+
+// joined is a node that takes part.
+type joined struct {
+	replica persistence.Replica
+	node    member
+}
+
+// A member is the node's fold of the journal, and builds an engine on it while the node leads.
+type member interface {
+	// Reign waits until this node leads and builds an engine. It is called again once that is dead.
+	Reign(ctx context.Context) (*actors.Engine, error)
+	Folded() uint64             // newest sequence that is folded here
+	Dead() <-chan struct{}      // closed when the fold has stopped: the node votes on
+	Err() error                 // why, once Dead is closed
+	Stop(context.Context) error // ends the node in order, the lead too
+}
+
+// A wish is to hand the lead over to a node, "" to any. done has room for the answer.
+type wish struct {
+	ctx  context.Context
+	to   string
+	done chan error
+}
+
+// newPlace returns nil for an exchange on one machine.
+func newPlace(c *config.Cluster) *place {
+	if !c.On() {
+		return nil
+	}
+	return &place{name: c.Node, url: c.PublicURL, tick: config.Ms(c.TickMs),
+		wishes: make(chan *wish)}
+}
+
+// owner names this node, and where clients reach it, in its claims: so all nodes learn both, and
+// learn them in the journal's order.
+func (p *place) owner() string { return strings.TrimSpace(p.name + " " + p.url) }
+
+// Standing implements operator.Cluster.
+func (p *place) Standing() operator.Standing {
+	s := operator.Standing{Node: p.name, Tick: p.tick}
+	j := p.joined.Load()
+	if j == nil {
+		return s
+	}
+	r := j.replica.Standing()
+	s.Leader, s.Term, s.Elections, s.Applied, s.Committed = r.Leader, r.Term, r.Elections,
+		r.Applied, r.Committed
+	s.Folded = j.node.Folded()
+	if err := j.node.Err(); err != nil {
+		s.Fault = err.Error()
+	}
+	if beat, err := j.replica.Beat(context.Background()); err == nil {
+		if name, url, _ := strings.Cut(beat.Owner, " "); name == s.Leader {
+			s.LeaderURL = url
+		}
+	}
+	for _, n := range r.Peers {
+		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Match: n.Match,
+			Silent: n.SilentTicks})
+	}
+	return s
+}
+
+// Transfer implements operator.Cluster: the goroutine that serves carries it out.
+func (p *place) Transfer(ctx context.Context, to string) error {
+	s := p.Standing()
+	if err := mayLead(&s, to); err != nil {
+		return err
+	}
+	w := &wish{ctx, to, make(chan error, 1)}
+	select {
+	case p.wishes <- w:
+	case <-ctx.Done():
+		return errors.New("this node does not serve yet, or is stopping: try again")
+	}
+	return <-w.done
+}
+
+const (
+	// longSilence is how many ticks a node may be silent that the lead is handed to.
+	longSilence = 10
+	// longLag is how many entries it may lack.
+	longLag = 1024
+)
+
+// mayLead returns why no other node, or not that one, could take the lead at once. It is asked
+// before the reign ends, which clients notice.
+func mayLead(s *operator.Standing, to string) error {
+	fits := func(n operator.NodeStanding) bool {
+		return n.Name != s.Node && (to == "" || n.Name == to) && n.Silent <= longSilence &&
+			operator.Lag(s, &n) <= longLag
+	}
+	if slices.ContainsFunc(s.Nodes, fits) {
+		return nil
+	}
+	if to == "" {
+		return errors.New("no other node could take the lead: each is silent or lacks too much " +
+			"of the log")
+	}
+	return fmt.Errorf("node %s could not take the lead: it is silent or lacks too much of the log",
+		to)
+}

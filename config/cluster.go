@@ -1,0 +1,182 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Cluster makes the exchange one of several nodes that share a journal.
+type Cluster struct {
+	Node      string // this node's name; "": the exchange runs on this machine alone
+	nodes     string // all nodes, as ParseNodes reads them
+	Folder    string // of this node's certificate; "": plain connections on loopback
+	TickMs    int
+	PublicURL string // where clients reach this node; "": the others do not name it
+}
+
+// On reports whether the exchange is a node of a cluster.
+func (c *Cluster) On() bool { return c.Node != "" }
+
+// Nodes returns all nodes.
+func (c *Cluster) Nodes() []Node {
+	list, err := ParseNodes(c.nodes)
+	if err != nil {
+		panic("BUG: cluster.nodes was not checked: " + err.Error())
+	}
+	return list
+}
+
+// A Node is a member of a cluster.
+type Node struct {
+	Name    string // 1 to 63 characters of a-z, 0-9 and '-'
+	Address string // host:port for the other nodes
+}
+
+const (
+	leastNodes = 3
+	maxNodes   = 9
+	// maxLabel bounds a node's name, which is a part of a DNS name, in characters.
+	maxLabel = 63
+	// maxURL bounds cluster.public_url, in bytes: it is part of the owner's name in the journal.
+	maxURL = 200
+)
+
+// ParseNodes reads a=HOST:PORT,b=HOST:PORT,c=HOST:PORT: three, five, seven or nine nodes of which
+// no two have a name or an address in common.
+func ParseNodes(text string) (list []Node, err error) {
+	seen := map[string]bool{}
+	for entry := range strings.SplitSeq(text, ",") {
+		name, address, ok := strings.Cut(strings.TrimSpace(entry), "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is no node such as a=10.0.0.1:7000", entry)
+		}
+		if !validLabel(name) {
+			return nil, fmt.Errorf("the name %q: a node's name has 1 to %d characters of a-z and "+
+				"0-9, and '-' between them", name, maxLabel)
+		}
+		host, port, err := net.SplitHostPort(address)
+		if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 ||
+			everyInterface(host) || strings.ContainsFunc(host, unicode.IsSpace) {
+			return nil, fmt.Errorf("the address of node %s is %q: write a host and a port from 1 "+
+				"to 65535, such as 10.0.0.1:7000, at which the other nodes reach it", name, address)
+		}
+		for _, one := range []string{name, address} {
+			if seen[one] {
+				return nil, fmt.Errorf("%q is there twice: each node has a name and an address of "+
+					"its own", one)
+			}
+			seen[one] = true
+		}
+		list = append(list, Node{name, address})
+	}
+	switch n := len(list); {
+	case n < leastNodes:
+		return nil, fmt.Errorf("%d nodes bear no fault, because more than half of them must be "+
+			"there: name three", n)
+	case n > maxNodes:
+		return nil, fmt.Errorf("%d nodes are too many: name at most %d", n, maxNodes)
+	case n%2 == 0:
+		return nil, fmt.Errorf("%d nodes bear no more faults than %d, because more than half of "+
+			"them must be there: name %[2]d or %d", n, n-1, n+1)
+	}
+	return list, nil
+}
+
+// validLabel reports whether s can be the name of a node.
+func validLabel(s string) bool {
+	return s != "" && len(s) <= maxLabel && s[0] != '-' && s[len(s)-1] != '-' &&
+		!strings.ContainsFunc(s, func(r rune) bool {
+			return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9')
+		})
+}
+
+// cluster checks the options of a node, if the exchange is one.
+func (v *validator) cluster(taken *ports) {
+	c := &v.c.Cluster
+	switch {
+	case c.Node == "" && c.nodes == "":
+		for _, x := range []struct{ key, value string }{{"cluster.folder", c.Folder},
+			{"cluster.public_url", c.PublicURL}} {
+			if x.value != "" {
+				v.problem(x.key, strconv.Quote(x.value),
+					"it is for a node of a cluster; name cluster.node and cluster.nodes, too")
+			}
+		}
+		return
+	case c.Node == "":
+		v.problem("cluster.node", "empty", "cluster.nodes is set; name the node that this one is")
+		return
+	case c.nodes == "":
+		v.problem("cluster.nodes", "empty",
+			"cluster.node is set; name all nodes, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT")
+		return
+	}
+	list, err := ParseNodes(c.nodes)
+	if err != nil {
+		v.problem("cluster.nodes", strconv.Quote(c.nodes), "%v", err)
+		return
+	}
+	v.nodes(list, taken)
+	if !validPublicURL(c.PublicURL) {
+		v.problem("cluster.public_url", strconv.Quote(RedactURL(c.PublicURL)),
+			"write http://HOST or https://HOST, with a port if it is not the usual one, and "+
+				"nothing behind that")
+	}
+	if v.c.isRedis() {
+		v.problem("store", strconv.Quote(RedactURL(v.c.Store)),
+			"a node of a cluster keeps its part in an embedded store; write pebble:FOLDER")
+	}
+	if v.c.Archive != "" {
+		v.problem("archive", strconv.Quote(v.c.Archive),
+			"the nodes of a cluster keep no archive yet; leave it out")
+	}
+}
+
+// nodes checks this node's place among the nodes, and their addresses.
+func (v *validator) nodes(list []Node, taken *ports) {
+	c := &v.c.Cluster
+	names, there := make([]string, 0, len(list)), false
+	for _, n := range list {
+		names = append(names, n.Name)
+		host, text, _ := net.SplitHostPort(n.Address)
+		if ip, err := netip.ParseAddr(host); c.Folder == "" && (err != nil || !ip.IsLoopback()) {
+			v.problem("cluster.nodes", strconv.Quote(c.nodes),
+				"node %s is at %s, and without certificates only loopback addresses such as "+
+					"127.0.0.1:7000 are possible, because any other machine could be a node; run "+
+					"`exchange cluster init` and set cluster.folder", n.Name, n.Address)
+		}
+		if n.Name != c.Node {
+			continue
+		}
+		there = true
+		number, _ := strconv.Atoi(text)
+		own := endpoint{host, number}
+		for _, at := range *taken {
+			if own.meets(at.endpoint) {
+				v.problem("cluster.nodes", strconv.Quote(c.nodes),
+					"node %s has the port of %s; give it another", n.Name, at.key)
+			}
+		}
+		*taken = append(*taken, port{"cluster.nodes", own})
+	}
+	if !there {
+		v.problem("cluster.node", strconv.Quote(c.Node),
+			"it is none of cluster.nodes, which are %s", strings.Join(names, ", "))
+	}
+}
+
+// validPublicURL reports whether a text names a listener and nothing below it.
+func validPublicURL(text string) bool {
+	if text == "" {
+		return true
+	}
+	u, err := url.Parse(text)
+	return err == nil && len(text) <= maxURL && (u.Scheme == "http" || u.Scheme == "https") &&
+		u.Hostname() != "" && u.User == nil && text == u.Scheme+"://"+u.Host &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}

@@ -1,0 +1,94 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+const threeNodes = "a=127.0.0.1:7001,b=127.0.0.1:7002,c=127.0.0.1:7003"
+
+func TestNodes(t *testing.T) {
+	const far = "a=10.0.0.1:7000,b=10.0.0.2:7000,c=10.0.0.3:7000"
+	for _, x := range []struct {
+		node, nodes string
+		more        map[string]string
+		want        string // "": it is taken
+	}{
+		{"", "", nil, ""},
+		{"a", threeNodes, nil, ""},
+		{"c", " a=127.0.0.1:7001, b=127.0.0.1:7002, c=[::1]:7003 ", nil, ""},
+		{"a", far, map[string]string{"CLUSTER_FOLDER": "/etc/exchange/cluster"}, ""},
+		{"a", threeNodes, map[string]string{"CLUSTER_PUBLIC_URL": "https://a.example.org:8443"}, ""},
+		{"", threeNodes, nil, "cluster.node is empty (--node): cluster.nodes is set"},
+		{"a", "", nil, "cluster.nodes is empty (--nodes): cluster.node is set"},
+		{"d", threeNodes, nil, `cluster.node is "d" (--node): it is none of cluster.nodes, which ` +
+			`are a, b, c.`},
+		{"a", far, nil, "node b is at 10.0.0.2:7000, and without certificates only loopback"},
+		{"a", strings.ReplaceAll(threeNodes, "127.0.0.1", "localhost"), nil, "only loopback"},
+		{"a", "a=127.0.0.1:7001", nil, "1 nodes bear no fault"},
+		{"a", "a=127.0.0.1:7001,b=127.0.0.1:7002", nil, "2 nodes bear no fault"},
+		{"a", threeNodes + ",d=127.0.0.1:7004", nil, "4 nodes bear no more faults than 3, " +
+			"because more than half of them must be there: name 3 or 5"},
+		{"a", strings.Repeat(threeNodes+",", 2) + threeNodes, nil, "there twice"},
+		{"a", strings.Replace(threeNodes, "b=", "a=", 1), nil, `"a" is there twice`},
+		{"a", strings.Replace(threeNodes, "7002", "7001", 1), nil,
+			`"127.0.0.1:7001" is there twice`},
+		{"A", strings.Replace(threeNodes, "a=", "A=", 1), nil, `the name "A"`},
+		{"-a", strings.Replace(threeNodes, "a=", "-a=", 1), nil, `the name "-a"`},
+		{"a", threeNodes + ",", nil, `"" is no node such as`},
+		{"a", strings.Replace(threeNodes, ":7001", "", 1), nil,
+			`the address of node a is "127.0.0.1"`},
+		{"a", strings.Replace(threeNodes, ":7001", ":0", 1), nil, "a port from 1 to"},
+		{"a", strings.Replace(threeNodes, "127.0.0.1:7001", ":7001", 1), nil, "write a host"},
+		{"a", strings.Replace(threeNodes, "7001", "8080", 1), nil, "node a has the port of listen"},
+		{"b", strings.Replace(threeNodes, "7001", "8080", 1), nil, ""},
+		{"a", threeNodes, map[string]string{"METRICS_LISTEN": "127.0.0.1:7001"},
+			"it has the port of cluster.nodes"},
+		{"a", threeNodes, map[string]string{"STORE": "redis://localhost"},
+			"a node of a cluster keeps its part in an embedded store"},
+		{"a", threeNodes, map[string]string{"ARCHIVE": "/archive"}, "keep no archive yet"},
+		{"", "", map[string]string{"CLUSTER_PUBLIC_URL": "https://a"}, "name cluster.node and"},
+		{"", "", map[string]string{"CLUSTER_FOLDER": "/a"}, "name cluster.node and"},
+	} {
+		src := Sources{File: write(t, market), Flags: map[string]string{"cluster.node": x.node,
+			"cluster.nodes": x.nodes}}
+		for name, value := range x.more {
+			src.Environ = append(src.Environ, "EXCHANGE_"+name+"="+value)
+		}
+		c, err := Load(src)
+		switch {
+		case err == nil && x.want != "":
+			t.Errorf("%+v is taken", x)
+		case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
+			t.Errorf("%+v: %v", x, err)
+		case err == nil && c.Cluster.On() && len(c.Cluster.Nodes()) != 3:
+			t.Errorf("%+v: %v", x, c.Cluster.Nodes())
+		}
+	}
+}
+
+func TestAPublicURLNamesAListenerAndNothingBelowIt(t *testing.T) {
+	for text, good := range map[string]bool{
+		"": true, "http://10.0.0.1:8080": true, "https://a.example.org": true, "http://[::1]:80": true,
+		"a.example.org": false, "ftp://a": false, "https://": false, "https://a/": false,
+		"https://a/b": false, "https://a?b": false, "https://a#b": false, "https://u:p@a": false,
+		"https://a b": false, "https://a\r\nX-B: c": false, "https://" + strings.Repeat("a", 200): false,
+	} {
+		if validPublicURL(text) != good {
+			t.Errorf("%q", text)
+		}
+	}
+}
+
+// In a cluster all nodes need the same key, so that of `exchange cluster init` counts.
+func TestTheSecretKeyOfANodeComesWithItsCertificate(t *testing.T) {
+	c := Demo()
+	c.Cluster.Node, c.Cluster.nodes, c.Cluster.Folder = "a", threeNodes, "/etc/exchange/cluster"
+	if err := c.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if c.SecretKeyFile != "/etc/exchange/cluster/exchange.key" ||
+		strings.Contains(c.Summary(), "secret_key_file") {
+		t.Error(c.SecretKeyFile, c.Summary())
+	}
+}

@@ -1,0 +1,48 @@
+package config
+
+// clusterOptions make the exchange one node of several that share a journal.
+var clusterOptions = []Option{
+	{
+		Key: "cluster.node", Flag: true, flag: "node",
+		Brief: "name of this node, of those in --nodes",
+		Help: `The name of this node among those of cluster.nodes, by which the others know it for good: 1 to 63 characters of
+			a-z, 0-9 and '-'. Empty: the exchange runs on this machine alone.`,
+		at: func(c *Config) any { return &c.Cluster.Node },
+	},
+	{
+		Key: "cluster.nodes", Flag: true, flag: "nodes",
+		Brief: "all nodes that share one journal, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT",
+		Help: `All nodes that keep one journal together, this one among them, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT, the same
+			text on each node. One of them leads and serves, the others follow and take over when it dies. The ports are for the
+			nodes alone. Three nodes go on when one is gone, five when two are; an even number bears no more faults than one
+			node less, and is refused. Each node keeps its part in an embedded store. Empty: the exchange runs on this machine
+			alone.`,
+		at: func(c *Config) any { return &c.Cluster.nodes },
+	},
+	{
+		Key:   "cluster.folder",
+		Brief: "folder of this node's certificate, as `exchange cluster init` has made it",
+		Help: `The folder with this node's part of what "exchange cluster init" has written: cluster.id, ca.crt, node.crt,
+			node.key and exchange.key. The nodes prove their names to each other with it. The secret key in it is used unless
+			secret_key_file names another one: all nodes need the same. Empty: the nodes believe each other's names, so all their
+			addresses must be loopback addresses.`,
+		at: func(c *Config) any { return &c.Cluster.Folder },
+	},
+	{
+		Key: "cluster.tick_ms", Default: "50", min: 10, max: 10_000,
+		Brief: "unit of the nodes' time, in ms",
+		Help: `The unit of time of the nodes, in milliseconds, the same on all of them. A node that leads sends a sign of life
+			each tick. One that has heard none for 10 to 19 ticks begins an election: so after the leader's death clients wait
+			for 0.5 to 1 s at 50. Write more where the network or the machines stand still for longer than that in everyday
+			work, because each needless election ends the requests in flight with an unknown outcome.`,
+		at: func(c *Config) any { return &c.Cluster.TickMs },
+	},
+	{
+		Key: "cluster.public_url", Flag: true, flag: "public-url",
+		Brief: "where clients reach this node, such as https://a.example.org",
+		Help: `Where clients reach the public listener of this node, such as https://a.example.org or http://10.0.0.1:8080,
+			without a path. While this node leads, the others name it in the header X-Leader of the requests that they refuse.
+			Empty: they refuse without that header.`,
+		at: func(c *Config) any { return &c.Cluster.PublicURL },
+	},
+}

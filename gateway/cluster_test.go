@@ -1,0 +1,230 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/gateway/api"
+	"exchange/gateway/operator"
+)
+
+// A fakeCluster is a node whose knowledge a test sets.
+type fakeCluster struct {
+	mu    sync.Mutex
+	knows operator.Standing
+	fails error    // of Transfer
+	asked []string // nodes that were to get the lead
+}
+
+func (c *fakeCluster) Standing() operator.Standing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.knows
+}
+
+func (c *fakeCluster) Transfer(_ context.Context, to string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, to)
+	if c.fails == nil {
+		c.knows.Leader = to
+	}
+	return c.fails
+}
+
+// set changes what the node knows.
+func (c *fakeCluster) set(change func(*operator.Standing)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.knows)
+}
+
+// newFakeCluster is the node a, behind b, which leads.
+func newFakeCluster() *fakeCluster {
+	return &fakeCluster{knows: operator.Standing{Node: "a", Leader: "b",
+		LeaderURL: "https://b.example.org", Term: 7, Elections: 2, Applied: 40, Committed: 50,
+		Folded: 30, Tick: 50 * time.Millisecond, Nodes: []operator.NodeStanding{
+			{Name: "a", Match: 45}, {Name: "b", Match: 0, Silent: 1}, {Name: "c", Silent: 9}}}}
+}
+
+// node is a harness whose exchange is a node.
+func node(t *testing.T) (*harness, *fakeCluster) {
+	c := newFakeCluster()
+	h := newHarness(t, nil)
+	h.tune = func(o *Options) { o.Cluster = c }
+	h.stop()
+	h.start()
+	h.account("alice")
+	return h, c
+}
+
+// A node that follows refuses each request, names the node that leads, and serves again when it
+// leads itself.
+func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
+	h, c := node(t)
+	engine := h.engine
+	const says = "This node follows, and takes no requests."
+	follows := func(path, about, leader string) {
+		t.Helper()
+		a := h.get("alice", path)
+		want(t, path, a, 503, detail(says+about))
+		if got := string(a.header.Peek("X-Leader")); got != leader {
+			t.Errorf("%s: X-Leader is %q", path, got)
+		}
+		if string(a.header.Peek("Retry-After")) != "1" {
+			t.Errorf("%s: no Retry-After", path)
+		}
+	}
+	for range 2 {
+		want(t, "leads", h.do("GET", "/leaderz", "", ""), 200, `{"status":"leads"}`)
+		want(t, "ready", h.do("GET", "/readyz", "", ""), 200, `{"status":"ready"}`)
+		h.gateway.SetFollower()
+		for _, path := range []string{"/api/v1/wallets/", "/api/v1/ticker/", "/readyz",
+			"/leaderz"} {
+			follows(path, " Node b leads.", "https://b.example.org")
+		}
+		want(t, "alive", h.do("GET", "/healthz", "", ""), 200, `{"status":"alive"}`)
+		a := h.post("alice", "/api/v1/order/", order("buy", "BTC_USDT", "1", "1"))
+		want(t, "an order", a, 503, detail(says+" Node b leads."))
+		c.set(func(s *operator.Standing) { s.LeaderURL = "" })
+		follows("/readyz", " Node b leads.", "")
+		c.set(func(s *operator.Standing) { s.Leader = "" })
+		follows("/readyz", " No node is known to lead.", "")
+		c.set(func(s *operator.Standing) { s.Leader = "a" })
+		follows("/readyz", " It leads, and does not serve yet, or any more.", "")
+		c.set(func(s *operator.Standing) { *s = newFakeCluster().knows })
+		h.gateway.SetEngine(engine)
+	}
+	if a := h.get("alice", "/api/v1/wallets/"); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// The sockets of an engine end with it, and a node that follows takes no new ones.
+func TestTheStreamEndsWhereANodeFollows(t *testing.T) {
+	h, _ := node(t)
+	first := h.gateway.stream.sockets.Load()
+	const polling = "/socket.v2/?EIO=4&transport=polling"
+	if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
+		t.Fatal(ctx.Response.StatusCode())
+	}
+	if n := first.server.Stats().Polling; n != 1 {
+		t.Fatal(n, "sessions")
+	}
+	h.gateway.SetFollower()
+	ctx := answered(h, polling)
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 503 ||
+		!strings.Contains(got, "This node follows") ||
+		string(ctx.Response.Header.Peek("X-Leader")) != "https://b.example.org" {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
+	}
+	eventually(t, "the sockets end", func() bool { return first.server.Stats().Polling == 0 })
+	h.gateway.SetEngine(h.engine)
+	if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
+		t.Error(ctx.Response.StatusCode())
+	}
+}
+
+// Operators learn of the cluster at each node, and all else where the engine is.
+func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
+	h, c := node(t)
+	h.gateway.SetFollower()
+	ask := func(method, path, body string) (int, string) {
+		a := asOperator(t, h.gateway)(method, path, body, "Authorization: Bearer "+operatorToken)
+		return a.status, a.body
+	}
+	status, body := ask("GET", "/operator/v1/cluster", "")
+	const follower = `{"node":"a","role":"follower","serves":false,"leader":"b",` +
+		`"leader_url":"https://b.example.org","term":7,"elections":2,"applied":40,"committed":50,` +
+		`"folded":30,"fault":"","tick_ms":50,"nodes":[` +
+		`{"name":"a","match":45,"lag":5,"silent_ticks":0},` +
+		`{"name":"b","match":null,"lag":null,"silent_ticks":1},` +
+		`{"name":"c","match":null,"lag":null,"silent_ticks":null}]}`
+	if status != 200 || strings.TrimSpace(body) != follower {
+		t.Errorf("%d %s", status, body)
+	}
+	status, body = ask("GET", "/operator/v1/accounts", "")
+	if status != 503 || !strings.Contains(body, "takes no requests. Node b leads.") {
+		t.Errorf("%d %s", status, body)
+	}
+	transfer := func(to string, want int, text string) {
+		t.Helper()
+		status, body := ask("POST", "/operator/v1/cluster/transfer", `{"to":"`+to+`"}`)
+		if status != want || !strings.Contains(body, text) {
+			t.Errorf("to %q: %d %s", to, status, body)
+		}
+	}
+	transfer("c", 400, "this node does not lead: run it on node b")
+	c.set(func(s *operator.Standing) { s.Leader = "" })
+	transfer("c", 400, "knows of none that does")
+	c.set(func(s *operator.Standing) { s.Leader = "a" })
+	h.gateway.SetEngine(h.engine)
+	transfer("a", 400, "node a leads already")
+	transfer("d", 400, `there is no node \"d\"`)
+	if len(c.asked) > 0 {
+		t.Fatal(c.asked)
+	}
+	c.fails = errors.New("the node lacks too much of the log")
+	transfer("c", 503, "the node lacks too much of the log")
+	c.fails = nil
+	status, body = ask("GET", "/operator/v1/cluster", "")
+	if status != 200 || !strings.Contains(body, `"role":"leader","serves":true`) ||
+		!strings.Contains(body, `{"name":"c","match":0,"lag":50,"silent_ticks":9}`) {
+		t.Errorf("%d %s", status, body)
+	}
+	transfer("c", 200, `{"from":"a","to":"c"}`)
+	other := newHarness(t, nil)
+	for _, x := range [][2]string{{"GET", "/operator/v1/cluster"},
+		{"POST", "/operator/v1/cluster/transfer"}} {
+		a := asOperator(t, other.gateway)(x[0], x[1], "{}", "Authorization: Bearer "+operatorToken)
+		if a.status != 400 || !strings.Contains(a.body, "it runs on one machine") {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+}
+
+// Each node has the metrics of the cluster; the one that leads knows how far the others are.
+func TestEachNodeShowsTheCluster(t *testing.T) {
+	h, c := node(t)
+	scrape := scraping(t, h.gateway)
+	h.gateway.SetFollower()
+	s := scrape()
+	for name, want := range map[string]float64{"exchange_cluster_leads": 0,
+		"exchange_cluster_term": 7, "exchange_cluster_elections_total": 2,
+		"exchange_cluster_applied_index": 40, "exchange_cluster_committed_index": 50,
+		"exchange_cluster_folded_sequence": 30, "exchange_cluster_fault": 0, "exchange_ready": 0,
+		"exchange_standby": 1} {
+		if got := s.value(name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if got := s.value("exchange_cluster_peer_silent_seconds", "node", "b"); got != 0.05 {
+		t.Error(got)
+	}
+	if s.series("exchange_cluster_peer_silent_seconds", "node", "c") != nil {
+		t.Error("nodes that follow say nothing to each other")
+	}
+	if s["exchange_cluster_peer_lag_entries"] != nil {
+		t.Error("a node that follows shows how far the others are")
+	}
+	c.set(func(s *operator.Standing) { s.Leader, s.Fault = "a", "a record of a kind" })
+	h.gateway.SetEngine(h.engine)
+	s = scrape()
+	if s.value("exchange_cluster_leads") != 1 || s.value("exchange_cluster_fault") != 1 ||
+		s.value("exchange_standby") != 0 ||
+		s.value("exchange_cluster_peer_silent_seconds", "node", "c") != 0.45 ||
+		s.value("exchange_cluster_peer_lag_entries", "node", "b") != 50 {
+		t.Errorf("%v", s.series("exchange_cluster_peer_lag_entries"))
+	}
+}
+
+// Before a node knows whether it leads, it starts like any exchange.
+func TestANodeIsStartingUntilItFollows(t *testing.T) {
+	h, _ := node(t)
+	h.gateway.api.Store(nil)
+	want(t, "a start", h.do("GET", "/leaderz", "", ""), 503, detail(api.Starting.Detail))
+}

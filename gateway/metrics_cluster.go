@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"exchange/gateway/operator"
+)
+
+// The metrics of a node of a cluster, which every node has.
+var (
+	clusterLeads = describe("cluster_leads",
+		"1 while this node leads the cluster. The sum over all nodes is 1, but for the moments of "+
+			"an election: 0 for longer is an outage.")
+	clusterTerm = describe("cluster_term",
+		"The term of the cluster as this node knows it: each election has a higher one.")
+	clusterElections = describe("cluster_elections_total",
+		"Elections that this node has begun since its start. Growth without a death is a network "+
+			"or a machine that stands still for longer than ten ticks.")
+	clusterApplied = describe("cluster_applied_index",
+		"Index of the newest entry of the cluster's log that is applied here.")
+	clusterCommitted = describe("cluster_committed_index",
+		"Index of the newest entry that more than half of the nodes have, as far as this node "+
+			"knows. Without growth under load nothing is acknowledged.")
+	clusterFolded = describe("cluster_folded_sequence",
+		"Newest record of the journal that is in this node's state. The difference to the node "+
+			"that leads is what a take-over has to fold first.")
+	clusterFault = describe("cluster_fault",
+		"1 while this node votes and cannot serve, because its state could not take a record; the "+
+			"log says why.")
+	clusterLag = describe("cluster_peer_lag_entries",
+		"Entries that a node lacks of those that more than half of the nodes have, as the node "+
+			"that leads knows. Growing steadily: that node is down, or too slow, and the others "+
+			"keep their logs for it.", "node")
+	clusterSilent = describe("cluster_peer_silent_seconds",
+		"For how long nothing has come from another node: at the node that leads of all, "+
+			"elsewhere of the node that leads.", "node")
+)
+
+var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
+	clusterCommitted, clusterFolded, clusterFault, clusterLag, clusterSilent}
+
+// cluster gives what a node knows of the cluster.
+func (s sink) cluster(c *operator.Standing) {
+	s.yes(clusterLeads, c.Leads())
+	s.gauge(clusterTerm, float64(c.Term))
+	s.counter(clusterElections, c.Elections)
+	s.gauge(clusterApplied, float64(c.Applied))
+	s.gauge(clusterCommitted, float64(c.Committed))
+	s.gauge(clusterFolded, float64(c.Folded))
+	s.yes(clusterFault, c.Fault != "")
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if n.Name == c.Node {
+			continue
+		}
+		if c.Leads() {
+			s.gauge(clusterLag, float64(operator.Lag(c, n)), n.Name)
+		}
+		if c.Leads() || n.Name == c.Leader {
+			s.gauge(clusterSilent, float64(n.Silent)*c.Tick.Seconds(), n.Name)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Cluster is this process as one of several nodes that share a journal.
+type Cluster interface {
+	// Standing is what this node knows of itself and of the others. It does not wait.
+	Standing() Standing
+	// Transfer hands the lead over to a node, "": to any. It is called where this node leads, and
+	// returns when it leads no more.
+	Transfer(ctx context.Context, to string) error
+}
+
+// A Standing is what a node knows.
+type Standing struct {
+	Node      string // its name
+	Leader    string // the node that leads; "": none is known
+	LeaderURL string // where clients reach that one; "": not known
+	Term      uint64
+	Elections uint64 // that this node has begun since its start
+	Applied   uint64 // index of the newest entry that is applied here
+	Committed uint64 // index of the newest entry that a majority has, as far as is known here
+	Folded    uint64 // newest sequence that is folded here
+	Fault     string // why this node cannot serve; "": it can
+	Tick      time.Duration
+	Nodes     []NodeStanding // all of them, in the order of their names
+}
+
+// Leads reports whether the node itself leads.
+func (s *Standing) Leads() bool { return s.Node != "" && s.Node == s.Leader }
+
+// About says which node leads, for api.Following.
+func (s *Standing) About() string {
+	switch {
+	case s.Fault != "":
+		return " It cannot serve."
+	case s.Leader == "":
+		return " No node is known to lead."
+	case s.Leads():
+		return " It leads, and does not serve yet, or any more."
+	}
+	return " Node " + s.Leader + " leads."
+}
+
+// A NodeStanding is a node as another one sees it.
+type NodeStanding struct {
+	Name string
+	// Match is the index up to which it has the log. Only the node that leads knows it of others.
+	Match  uint64
+	Silent uint64 // ticks since something has come from it; 0 of the node itself
+}
+
+// nodeRoutes are those that a node answers without an engine, too.
+var nodeRoutes = map[string]handler{
+	"GET /operator/v1/cluster":           showCluster,
+	"POST /operator/v1/cluster/transfer": transfer,
+}
+
+// transferPatience bounds the wait for another node that takes the lead, and for the commands in
+// flight before. It is shorter than what the client waits.
+const transferPatience = 20 * time.Second
+
+var errNoCluster = &badRequest{"this exchange is no node of a cluster: it runs on one machine"}
+
+type nodeAnswer struct {
+	Name string `json:"name"`
+	// The rest is nil where it is not known.
+	Match  *uint64 `json:"match"`
+	Lag    *uint64 `json:"lag"`          // entries that it lacks
+	Silent *uint64 `json:"silent_ticks"` // nodes that follow say nothing to each other
+}
+
+type clusterAnswer struct {
+	Node      string       `json:"node"`
+	Role      string       `json:"role"`
+	Serves    bool         `json:"serves"`
+	Leader    string       `json:"leader"`
+	LeaderURL string       `json:"leader_url"`
+	Term      uint64       `json:"term"`
+	Elections uint64       `json:"elections"`
+	Applied   uint64       `json:"applied"`
+	Committed uint64       `json:"committed"`
+	Folded    uint64       `json:"folded"`
+	Fault     string       `json:"fault"`
+	TickMs    int64        `json:"tick_ms"`
+	Nodes     []nodeAnswer `json:"nodes"`
+}
+
+func showCluster(c *call) (any, error) {
+	if c.server.cluster == nil {
+		return nil, errNoCluster
+	}
+	s := c.server.cluster.Standing()
+	a := clusterAnswer{Node: s.Node, Role: "follower", Serves: c.engine != nil, Leader: s.Leader,
+		LeaderURL: s.LeaderURL, Term: s.Term, Elections: s.Elections, Applied: s.Applied,
+		Committed: s.Committed, Folded: s.Folded, Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
+		Nodes: []nodeAnswer{}}
+	if s.Leads() {
+		a.Role = "leader"
+	}
+	for _, n := range s.Nodes {
+		one := nodeAnswer{Name: n.Name}
+		if s.Leads() || n.Name == s.Node || n.Name == s.Leader {
+			one.Silent = &n.Silent
+		}
+		if s.Leads() || n.Name == s.Node {
+			lag := Lag(&s, &n)
+			one.Match, one.Lag = &n.Match, &lag
+		}
+		a.Nodes = append(a.Nodes, one)
+	}
+	return a, nil
+}
+
+// Lag returns how many entries of those that a majority has a node lacks.
+func Lag(s *Standing, n *NodeStanding) uint64 { return max(s.Committed, n.Match) - n.Match }
+
+// transfer hands the lead over to the node in "to", or to any.
+func transfer(c *call) (any, error) {
+	var q struct{ To string }
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	cluster := c.server.cluster
+	if cluster == nil {
+		return nil, errNoCluster
+	}
+	s := cluster.Standing()
+	switch {
+	case !s.Leads() && s.Leader == "":
+		return nil, &badRequest{"this node does not lead, and knows of none that does"}
+	case !s.Leads():
+		return nil, &badRequest{fmt.Sprintf("this node does not lead: run it on node %s", s.Leader)}
+	case q.To == s.Node:
+		return nil, &badRequest{fmt.Sprintf("node %s leads already", s.Node)}
+	case q.To != "" && !slices.ContainsFunc(s.Nodes, func(n NodeStanding) bool {
+		return n.Name == q.To
+	}):
+		return nil, &badRequest{fmt.Sprintf("there is no node %.80q", q.To)}
+	}
+	patience, cancel := context.WithTimeout(c.ctx, transferPatience)
+	defer cancel()
+	if err := cluster.Transfer(patience, q.To); err != nil {
+		return nil, &notHanded{err}
+	}
+	return map[string]string{"from": s.Node, "to": cluster.Standing().Leader}, nil
+}
+
+// A notHanded error is the reason why the lead was not handed over.
+type notHanded struct{ cause error }
+
+func (e *notHanded) Error() string { return e.cause.Error() }
