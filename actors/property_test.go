@@ -35,7 +35,7 @@ func (untrimmed) Trim(context.Context, persistence.Token, uint64) error { return
 func TestRandomCommandsReplayToTheSameState(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		if err := f.Value.Set("25"); err != nil {
+		if err := f.Value.Set("15"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,9 +20,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
-// How often each test kills, or spoils the network, unless EXCHANGE_CRASH_ROUNDS says otherwise.
+// How often each test kills, or spoils the network, unless EXCHANGE_CRASH_ROUNDS says otherwise. The
+// campaign of make chaos kills hundreds of times.
 const (
-	killRounds    = 10
+	killRounds    = 4
 	networkRounds = 3
 )
 
