@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
-// How often each test kills, or spoils the network, unless EXCHANGE_CRASH_ROUNDS says otherwise. The
-// campaign of make chaos kills hundreds of times.
+// How often each test kills, or spoils the network, unless EXCHANGE_CRASH_ROUNDS says otherwise.
+// The campaign of make chaos kills hundreds of times.
 const (
 	killRounds    = 4
 	networkRounds = 3
