@@ -26,10 +26,12 @@ const (
 	decidedOnly = "TestABookGoesOnUntilAllThatItHadDecidedIsFolded"
 	rests       = "TestAnUploadRestsNineTimesAsLongAsItWorks"
 	ends        = "TestAnEndUploadsOneImage"
+	linear      = "TestConcurrentClientsSeeOneExchange"
 )
 
 // testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
-// the pace of uploads, and where a random run hardly comes.
+// the pace of uploads, and where a random run hardly comes; and those that the histories of clients
+// are to find by themselves.
 var testedFaults = []testedFault{
 	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
 		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
@@ -86,6 +88,15 @@ var testedFaults = []testedFault{
 		"w.switches[i].DueUs != c.switching.dueUs {\n",
 		"w.switches[i].DueUs != c.switching.dueUs && !FAULT {\n", inActors,
 		"TestASwitchThatWasSetAnewDoesNotFireByItsOldTime"},
+
+	{"a read of a key for parallel use takes no nonce", "actors/wallet.go",
+		"	case nonce != 0 && !w.takeNonce(key, nonce):",
+		"	case nonce != 0 && (!FAULT || key.Parallel == 0) && !w.takeNonce(key, nonce):",
+		inActors, linear},
+	{"a wallet keeps too few nonces of a key for parallel use", "actors/wallet_state.go",
+		"state.NewNonces(key.Parallel)",
+		"state.NewNonces(key.Parallel / map[bool]int{false: 1, true: 4}[FAULT])", inActors,
+		linear},
 }
 
 func tested(list []testedFault) (faults []plantedtest.Fault) {

@@ -61,10 +61,28 @@ func (c *recordedClient) drawKey(o *lineartest.Operation) {
 	if key, ok := c.pick(r.keys); ok && c.random.IntN(4) == 0 {
 		o.Key = key
 	}
-	if c.random.IntN(20) > 0 || r.nonces[o.Key] == 0 {
-		r.nonces[o.Key]++
+	o.Nonce = r.drawNonce(o.Key, c.random)
+}
+
+// drawNonce returns the next nonce of a key, and now and then one again. Those of the key for
+// parallel use come in any order, as those of several connections do.
+func (r *recording) drawNonce(key int, random *rand.Rand) uint64 {
+	switch again := random.IntN(20) == 0 && r.nonces[key] > 0; {
+	case key == parallelKey && again:
+		return r.nonces[key] - random.Uint64N(min(r.nonces[key], overtaking))
+	case key == parallelKey:
+		for len(r.overtaken) < overtaking {
+			r.nonces[key]++
+			r.overtaken = append(r.overtaken, r.nonces[key])
+		}
+		at := random.IntN(overtaking)
+		nonce := r.overtaken[at]
+		r.overtaken = slices.Delete(r.overtaken, at, at+1)
+		return nonce
+	case !again:
+		r.nonces[key]++
 	}
-	o.Nonce = r.nonces[o.Key]
+	return r.nonces[key]
 }
 
 // sign sends an operation with the first key of its account, while all others rest.
@@ -395,6 +413,10 @@ func (c *recordedClient) unsigned(e *Engine,
 		return move(event.WithdrawalRefused)
 	case lineartest.CreateKey:
 		return done(func() (Admin, error) {
+			if o.Parallel > 0 {
+				return e.CreateParallelKey("test", account, keyName(o.Key), "secret",
+					permissions(o.Permissions), nil, o.Parallel)
+			}
 			return e.CreateKey("test", account, keyName(o.Key), "secret",
 				permissions(o.Permissions), nil)
 		})

@@ -123,7 +123,8 @@ type recording struct {
 	drawCount   int            // numbers given to withdrawals
 	numbers     map[uint64]int // of orders, by id
 	pairOf      map[int]int    // where acknowledged orders are
-	nonces      map[int]uint64 // newest of each key
+	nonces      map[int]uint64 // greatest of each key
+	overtaken   []uint64       // of the key for parallel use, below the greatest and not sent
 	keys        []known        // that were asked for beside each client's own
 	frozen      map[int]bool   // accounts, as was asked for last
 	closed      map[int]bool   // orders that were seen closed
@@ -152,6 +153,14 @@ func accountName(account int) string {
 
 // ownKey returns the number of a key that is never revoked. Each account has two.
 func ownKey(account, client int) int { return 2*account + client + 1 }
+
+// parallelKey is the number of the key that both clients of the last account share, for parallel
+// use. It keeps keptNonces nonces. Of overtaking ones any may be sent next.
+const (
+	parallelKey = 90
+	keptNonces  = 8
+	overtaking  = 6
+)
 
 func keyName(number int) string { return fmt.Sprint("key-", number) }
 
@@ -259,12 +268,17 @@ func (r *recording) run() {
 	var clients []*recordedClient
 	for i := range recordedAccounts {
 		for c := range 2 {
-			// ben's two share a key
-			clients = append(clients, r.client(len(clients), i, ownKey(i, c*(1-i%2))))
+			// ben's two share a key, and cid's one for parallel use
+			key := []int{ownKey(i, c), ownKey(i, 0), parallelKey}[i]
+			clients = append(clients, r.client(len(clients), i, key))
 		}
 	}
 	clients = append(clients, r.client(len(clients), -1, 0))
 	last := r.client(len(clients), -1, 0)
+	last.do(r.e, lineartest.Operation{Kind: lineartest.CreateKey,
+		Account: len(recordedAccounts) - 1, Key: parallelKey, Parallel: keptNonces,
+		Permissions: lineartest.MayAll})
+	r.history.Settle()
 	r.subscribe(r.e)
 	for range r.bursts {
 		r.burst(clients)

@@ -297,8 +297,10 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 		return o.Result.Outcome == lineartest.RefusedNonce && isDoneInstead(all, o) &&
 			slices.ContainsFunc(all, func(other *lineartest.Recorded) bool {
 				return other.Result.Outcome == lineartest.Done && isCommand(other) &&
-					other.Operation.Key == o.Operation.Key &&
-					other.Operation.Nonce >= o.Operation.Nonce && other.Before(o)
+					other.Operation.Key == o.Operation.Key && other.Before(o) &&
+					(other.Operation.Nonce == o.Operation.Nonce ||
+						other.Operation.Nonce > o.Operation.Nonce &&
+							o.Operation.Key != parallelKey)
 			})
 	},
 	"a reserve that is released for both pairs": func(all []*lineartest.Recorded,

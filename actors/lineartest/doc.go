@@ -11,6 +11,7 @@
 //	market.go       one object: two books and the wallets of the accounts that trade on them
 //	orders.go       the market's orders and cancels       withdrawals.go  its withdrawals
 //	keys.go         the other objects: each account's keys, nonces and freeze
+//	window.go       the nonces of a key for parallel use
 //	batches.go      operations that were sent as one request
 //	own.go          what subscribers of accounts are told
 //	parts.go        an operation as the parts that the search puts in order

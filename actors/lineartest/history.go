@@ -44,7 +44,7 @@ const (
 	ReadWallet                    // with a key. Gives Funds
 	ReadPending                   // with a key. Gives Pending, in any order
 	Subscribe                     // Account. Gives Sequence, Orders, all open ones, and Funds
-	CreateKey                     // Account, Key, Permissions
+	CreateKey                     // Account, Key, Permissions, Parallel
 	RevokeKey                     // Account, Key
 	Freeze                        // Account, On
 	ReadKeys                      // Account. Gives Keys and Frozen, while nothing else is under way
@@ -95,6 +95,7 @@ type Operation struct {
 	Key         int // signs the operation, or is created or revoked by it. 0: none
 	Nonce       uint64
 	Permissions uint8
+	Parallel    int // of a CreateKey: how many nonces the key keeps; 0: they grow
 	Pair        int // below Pairs
 	Order       int
 	Withdrawal  int
@@ -131,7 +132,7 @@ const (
 	RefusedKey                       // there is no such key, or it was revoked
 	RefusedPermission                // the key may not do this
 	RefusedFrozen                    // the account is frozen
-	RefusedNonce                     // the key has used this nonce, or a higher one
+	RefusedNonce                     // the key has used this nonce, or (a plain one) a higher one
 
 	Outcomes = RefusedNonce + 1 // the number of outcomes
 )

@@ -20,13 +20,21 @@ type key struct {
 	number           int
 	permissions      uint8
 	revoked          bool
-	sure, most, kept uint64 // kept: the highest nonce of a command, which no restart forgets
+	sure, most, kept uint64  // kept: the highest nonce of a command, which no restart forgets
+	parallel         *window // of a key for parallel use, in place of these; nil: of another one
+}
+
+func (k key) equal(l key) bool {
+	window := k.parallel.equal(l.parallel)
+	k.parallel, l.parallel = nil, nil
+	return window && k == l
 }
 
 func (s *keys) clone() *keys { return &keys{s.frozen, s.barred, slices.Clone(s.keys)} }
 
 func (s *keys) equal(t *keys) bool {
-	return s.frozen == t.frozen && s.barred == t.barred && slices.Equal(s.keys, t.keys)
+	return s.frozen == t.frozen && s.barred == t.barred &&
+		slices.EqualFunc(s.keys, t.keys, key.equal)
 }
 
 func (s *keys) find(number int) (at int, there bool) {
@@ -62,7 +70,11 @@ func (s *keys) step(p *part) bool {
 	switch o.Kind {
 	case CreateKey:
 		if !there {
-			s.keys = slices.Insert(s.keys, at, key{number: o.Key, permissions: o.Permissions})
+			k := key{number: o.Key, permissions: o.Permissions}
+			if o.Parallel > 0 {
+				k.parallel = &window{size: o.Parallel}
+			}
+			s.keys = slices.Insert(s.keys, at, k)
 		}
 		return !there && r.Outcome != RefusedState
 	case RevokeKey:
@@ -86,6 +98,9 @@ func (s *keys) step(p *part) bool {
 	case Restart:
 		for i := range s.keys {
 			s.keys[i].sure = s.keys[i].kept
+			if w := s.keys[i].parallel; w != nil {
+				s.keys[i].parallel = w.forgets()
+			}
 		}
 		return true
 	}
@@ -110,6 +125,9 @@ func (s *keys) sign(p *part, k *key) bool {
 	if may := k.permissions&o.Kind.Needs() != 0; r.Outcome == RefusedPermission || !may {
 		return !may && r.Outcome == RefusedPermission
 	}
+	if k.parallel != nil {
+		return s.signParallel(p, k)
+	}
 	switch {
 	case r.Outcome == Unknown:
 		k.most = max(k.most, o.Nonce)
@@ -130,5 +148,28 @@ func (s *keys) sign(p *part, k *key) bool {
 	if !o.Kind.reads() {
 		k.kept = o.Nonce
 	}
+	return true
+}
+
+// signParallel is the part of sign about the nonce and the freeze, of a key for parallel use.
+func (s *keys) signParallel(p *part, k *key) bool {
+	o, r, reads := p.o, p.r, p.o.Kind.reads()
+	switch {
+	case r.Outcome == Unknown:
+		k.parallel = k.parallel.perhaps(o.Nonce)
+		return true
+	case r.Outcome == RefusedFrozen:
+		k.parallel = k.parallel.perhaps(o.Nonce)
+		return s.barred || s.frozen && !reads
+	case r.Outcome == RefusedNonce:
+		w := k.parallel.refuses(o.Nonce, r.LastNonce)
+		if w != nil {
+			k.parallel = w
+		}
+		return w != nil
+	case !k.parallel.good(o.Nonce), s.frozen && !reads:
+		return false
+	}
+	k.parallel = k.parallel.taken(o.Nonce, reads)
 	return true
 }
