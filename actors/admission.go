@@ -17,7 +17,7 @@ type admission struct {
 	life    *lifetime
 	owner   *ownership
 	journal *journal
-	fold    lagging
+	behind  lagging
 
 	inFlight  atomic.Int64 // clients' commands
 	operating atomic.Int64 // operators'
@@ -50,8 +50,8 @@ func (a *admission) prepare(o *Options, l *lifetime, owner *ownership) {
 }
 
 // connect takes the maintenance of the state, and the parts that may be too far behind.
-func (a *admission) connect(s *state.State, j *journal, fold lagging) {
-	a.journal, a.fold = j, fold
+func (a *admission) connect(s *state.State, j *journal, behind lagging) {
+	a.journal, a.behind = j, behind
 	a.rounds.begin(s.Seq())
 	if m := s.Maintenance(); m.On {
 		a.heldBooks.Store(true)
@@ -72,10 +72,10 @@ func (a *admission) going(now int64) error {
 	if a.life.Err() != nil {
 		return ErrStopping
 	}
-	if a.journal.stalledFor(now) > a.timing.Stall || a.owner.unfit.Load() {
+	if a.stalls(now) {
 		return ErrStalled
 	}
-	records, rows := a.fold.lag()
+	records, rows := a.behind.lag()
 	switch {
 	case records > uint64(a.limits.FoldLag), rows > int64(a.limits.ProjectionLag):
 		return ErrBehind
@@ -85,6 +85,11 @@ func (a *admission) going(now int64) error {
 	return nil
 }
 
+// stalls reports whether the store does not take what is appended now, or may lose it.
+func (a *admission) stalls(now int64) bool {
+	return a.journal.stalledFor(now) > a.timing.Stall || !a.owner.leads() || a.owner.unfit.Load()
+}
+
 // confirmed returns nil while the store has lately confirmed that this process owns it, and has not
 // denied it since.
 func (a *admission) confirmed(now int64) error {
@@ -92,6 +97,9 @@ func (a *admission) confirmed(now int64) error {
 		return ErrStopping
 	}
 	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) {
+		return ErrNotConfirmed
+	}
+	if !a.owner.leads() {
 		return ErrNotConfirmed
 	}
 	return nil
@@ -259,7 +267,7 @@ func (a *admission) unhindered(now int64) error {
 	switch {
 	case a.life.stopping.Load(), a.life.Err() != nil:
 		return ErrStopping
-	case a.journal.stalledFor(now) > a.timing.Stall, a.owner.unfit.Load():
+	case a.stalls(now):
 		return ErrStalled
 	case a.paused.Load():
 		return ErrPaused

@@ -35,24 +35,20 @@ type Engine struct {
 	*directory.Catalogue
 	books []*book // by number-1; each belongs to its actor
 
-	own       *ownership
-	journal   *journal
-	committed *committed.Side
-	projector *committed.Projector
+	own     *ownership
+	journal *journal
+	folding
+	node *Node // whose reign this is; nil: the store is this engine's alone
 	*committed.Door
 	mailer   *mailer // nil: mails stay in the outbox
 	registry *actor.PID
-	fold     *actor.PID
-	imager   *actor.PID
 	wallets  *mailbox.Spawner
 	host     *mailbox.Host  // of all actors that are fail-stop
 	settler  ledger.Settler // the journal's writer's
-	queues   []queue        // for Stats; read only after the start
 
 	remembering remembering
 	switches    switches
 	lost        lostSessions
-	filler      *committed.FilterFiller // nil: there is no filter to fill
 
 	lifetime
 	admission
@@ -102,7 +98,6 @@ func (e *Engine) toBook(c *Command) {
 
 func (e *Engine) toJournal(n *entry)                         { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *committed.Read)              { e.committed.Send(r) }
-func (e *Engine) lookUp(l *lookup)                           { e.committed.Send(l) }
 func (e *Engine) limits() *Limits                            { return &e.opts.Limits }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy        { return &e.opts.Withdrawal }
 func (e *Engine) toWallet(a *directory.Account, message any) { e.root.Send(a.Wallet, message) }
@@ -111,6 +106,11 @@ func (e *Engine) narrowCancelAll()                           { e.extraCancels.Ad
 
 func (e *Engine) maintenanceEnds(timeUs int64) {
 	e.switches.wait(timeUs, e.opts.Timing.SwitchGrace.Microseconds())
+}
+
+func (e *Engine) lookUp(l *lookup) {
+	l.By = outside{e}
+	e.committed.Send(l)
 }
 
 func (e *Engine) widenCancelAll() bool {

@@ -18,7 +18,8 @@ type lifetime struct {
 	failOnce  sync.Once
 	dead      chan struct{} // closed by Engine.fail
 	failure   error         // set before dead is closed
-	stop      chan struct{} // ends the ticker and the projector
+	stop      chan struct{} // ends the ticker and the projector; closed by end
+	ending    sync.Once
 }
 
 // begin makes the lifetime of an engine that is about to start.
@@ -40,6 +41,9 @@ func (l *lifetime) Err() error {
 		return nil
 	}
 }
+
+// end ends the goroutines that wait for it.
+func (l *lifetime) end() { l.ending.Do(func() { close(l.stop) }) }
 
 // CloseAdmission refuses new commands and reads from now on.
 func (l *lifetime) CloseAdmission() { l.stopping.Store(true) }

@@ -23,6 +23,7 @@ type ownership struct {
 	last   uint64 // sequence with which the journal ended at the claim
 	timing *Timing
 	log    *slog.Logger
+	leads  func() bool  // whether the store takes what is appended here, as far as it knows
 	opens  time.Time    // earliest time at which admission may open; zero: at once
 	open   func() error // notes that admission opens; nil: there is nothing to note
 
@@ -178,10 +179,14 @@ const (
 	turnInsist      // the operator insists
 )
 
+func newOwnership(o *Options) *ownership {
+	return &ownership{store: o.Store, timing: &o.Timing, log: o.Log, stop: make(chan struct{}),
+		stopped: make(chan struct{}), leads: func() bool { return true }}
+}
+
 // claim waits until this process may own the store, and makes it the owner.
 func claim(ctx context.Context, o *Options) (*ownership, error) {
-	w := &ownership{store: o.Store, timing: &o.Timing, log: o.Log, stop: make(chan struct{}),
-		stopped: make(chan struct{})}
+	w := newOwnership(o)
 	var err error
 	if o.Store.Exclusive() || o.Identity == nil {
 		err = w.acquire(ctx, o.Store,

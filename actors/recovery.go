@@ -26,6 +26,7 @@ type recovered struct {
 	last      uint64
 	committed *committed.Side
 	meter     *metrics.Engine
+	node      *Node // whose running fold it is; nil: it was recovered for this engine alone
 }
 
 // recoverState folds snapshot and journal of a store that this process owns. It skips nothing: a
@@ -323,7 +324,22 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 		}
 	}
 	r.last = next
+	if r.node != nil {
+		r.committed.Release(data, next)
+		return r.node.settled()
+	}
 	return r.committed.Fold(prev, next, data)
+}
+
+// prepare writes the records of the start.
+func (r *recovered) prepare(ctx context.Context, o *Options, sealer *seal.Sealer) error {
+	if err := r.reconcile(ctx, o); err != nil {
+		return err
+	}
+	if err := r.disconnect(ctx, o); err != nil {
+		return err
+	}
+	return r.sealAnew(ctx, o, sealer)
 }
 
 // switchesAtOnce bounds the records of one append of a start about switches.

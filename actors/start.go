@@ -3,9 +3,9 @@ package actors
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,13 +58,7 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 	if err := servable(r.committed.State(), o, sealer); err != nil {
 		return nil, err
 	}
-	if err := r.reconcile(ctx, o); err != nil {
-		return nil, err
-	}
-	if err := r.disconnect(ctx, o); err != nil {
-		return nil, err
-	}
-	if err := r.sealAnew(ctx, o, sealer); err != nil {
+	if err := r.prepare(ctx, o, sealer); err != nil {
 		return nil, err
 	}
 	if err := own.opened(ctx); err != nil {
@@ -92,16 +86,14 @@ func init() { cmap.SHARD_COUNT = 1 }
 
 // newEngine makes an engine without actors.
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
-	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer,
+	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, node: r.node,
 		history: r.committed.State().History(), dir: directory.New(), meter: r.meter,
 		projected: r.committed.Watermark()}
 	e.begin(o.scheduler, &e.opts.Timing)
 	e.prepare(&e.opts, &e.lifetime, own)
 	e.fees = &fees{dir: e.dir}
 	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	e.system = actor.NewActorSystem(
-		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	e.system = newSystem()
 	e.root = e.system.Root
 	e.wallets = e.spawner(0)
 	e.system.EventStream.Subscribe(e.deadLetter)
@@ -117,12 +109,11 @@ func (e *Engine) run() {
 	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
 		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log})
 	start(e.journal)
-	start(e.projector)
+	if e.node == nil {
+		e.folding.run(start)
+	}
 	if e.mailer != nil {
 		start(e.mailer)
-	}
-	if e.filler != nil {
-		start(e.filler)
 	}
 }
 
@@ -153,8 +144,10 @@ func (e *Engine) spawnAll(r *recovered) error {
 	}
 	e.registry = pid
 	e.queues = append(e.queues, queue{"registry", registries.Newest()})
-	if err := e.spawnFolds(); err != nil {
-		return err
+	if e.node == nil {
+		if err := e.folding.spawn(e.root, e.host); err != nil {
+			return err
+		}
 	}
 	// What came due while no engine ran: no client has sent a command yet. Projections that are far
 	// behind turn clients away, and not these.
@@ -162,46 +155,29 @@ func (e *Engine) spawnAll(r *recovered) error {
 	return nil
 }
 
-// spawnFolds starts the committed side and its imager. At the committed side what is released comes
-// before the reads that wait.
-func (e *Engine) spawnFolds() (err error) {
-	lanes := *e.host
-	lanes.Lanes = true
-	imagers, committeds := e.spawner(1024), mailbox.NewSpawner(e.root, 1024, &lanes)
-	imager := e.committed.Imager()
-	if e.imager, err = imagers.Spawn("imager", imager); err != nil {
-		return err
-	}
-	imager.Spawned(e.imager)
-	if e.fold, err = committeds.Spawn("committed", e.committed); err != nil {
-		return err
-	}
-	e.committed.Spawned(e.fold)
-	e.queues = append(e.queues, queue{"committed", committeds.Newest()},
-		queue{"imager", imagers.Newest()})
-	return nil
-}
-
-// connect makes the journal and the projector, and connects the committed side to them.
+// connect makes the journal and the door, and connects the committed side.
 func (e *Engine) connect(r *recovered) {
 	o := &e.opts
 	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
 		e)
-	e.committed = r.committed
-	po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log, Meter: e.meter,
-		Fail: e.fail, Stop: e.stop}
-	if o.Archive != nil {
-		po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
-			return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
+	if e.node != nil {
+		e.folding = e.node.folding
+		e.queues = slices.Clone(e.queues)
+	} else {
+		e.committed = r.committed
+		po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log,
+			Meter: e.meter, Fail: e.fail, Stop: e.stop}
+		if o.Archive != nil {
+			po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
+				return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
+			}
 		}
+		e.folding.connect(e.root, outside{e}, po)
 	}
-	e.projector = committed.NewProjector(e.committed, po)
-	e.committed.Connect(e.root, outside{e}, e.projector)
 	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
 		Patience: o.Timing.Request}
-	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, limits, o.Store)
-	e.filler = committed.NewFilterFiller(e.committed, o.Store, time.Now().UnixMicro(), e.log,
-		e.stop)
+	e.Door = committed.NewDoor(e.committed, e.root, readHost{e}, o.scheduler, e.dead, limits,
+		o.Store)
 }
 
 // spawnBooks starts the book of each configured pair.
@@ -297,6 +273,9 @@ func (e *Engine) spawner(room int) *mailbox.Spawner {
 }
 
 func (e *Engine) deadLetter(message any) {
+	if e.node != nil && e.Err() != nil {
+		return // the reign is over, and the outcome of what was in flight unknown
+	}
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *settled, *releasedCancel, *committed.Released, *releasedCommand, *lookup,
@@ -345,6 +324,20 @@ func (o outside) Mailed() {
 
 // readHost answers the door of reads.
 type readHost struct{ *Engine }
+
+// Current implements committed.ReadHost. A store of this engine alone has no other process whose
+// commands could be answered, but for a moment that Confirmed bounds.
+func (h readHost) Current() error {
+	if h.node == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), h.opts.Timing.OwnerStale)
+	defer cancel()
+	if h.node.replica.Confirm(ctx, h.own.token) != nil {
+		return h.turnAway(ErrNotConfirmed)
+	}
+	return nil
+}
 
 // Stopping implements committed.ReadHost.
 func (h readHost) Stopping() bool { return h.stopping.Load() }

@@ -11,7 +11,17 @@ import (
 // fail ends the engine: it acknowledges nothing any more. Any goroutine may call it.
 func (e *Engine) fail(err error) {
 	e.failOnce.Do(func() {
-		e.log.Error("the engine stops", "error", err)
+		switch {
+		case e.node == nil:
+			e.log.Error("the engine stops", "error", err)
+		case errors.Is(err, errReignOver):
+			e.log.Info("the reign has ended in order")
+		default:
+			e.log.Warn("the reign ends, what is in flight has an unknown outcome", "reason", err)
+		}
+		if e.node != nil {
+			e.CloseAdmission()
+		}
 		e.failure = err
 		close(e.dead)
 		e.own.end()
@@ -28,21 +38,13 @@ func (e *Engine) fail(err error) {
 // journal.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.CloseAdmission()
-	defer close(e.stop)
+	defer e.end()
 	if e.mailer != nil {
 		e.mailer.stop(ctx)
 	}
 	err := e.drain(ctx)
-	if err == nil {
-		e.committed.Send(committed.Finish{})
-		select {
-		case <-e.projector.Finished():
-			err = errors.Join(e.Err(), e.projector.Err())
-		case <-e.dead:
-			err = e.failure
-		case <-ctx.Done():
-			err = fmt.Errorf("stopping before the projections were written: %w", ctx.Err())
-		}
+	if err == nil && e.node == nil {
+		err = e.folding.last(ctx, &e.lifetime)
 	}
 	e.journal.close()
 	if err != nil {
@@ -56,6 +58,19 @@ func (e *Engine) Stop(ctx context.Context) error {
 				"this one has ended", "error", err)
 	}
 	return nil
+}
+
+// last has the committed side write what the store lacks, and an image, and waits for it.
+func (f *folding) last(ctx context.Context, life *lifetime) error {
+	f.committed.Send(committed.Finish{})
+	select {
+	case <-f.projector.Finished():
+		return errors.Join(life.Err(), f.projector.Err())
+	case <-life.dead:
+		return life.failure
+	case <-ctx.Done():
+		return fmt.Errorf("stopping before the projections were written: %w", ctx.Err())
+	}
 }
 
 // drain waits until nothing is in flight.
@@ -76,8 +91,10 @@ func (e *Engine) Abandon() {
 	e.journal.close()
 	<-e.journal.stopped
 	<-e.own.stopped
-	close(e.stop)
-	<-e.projector.Finished()
+	e.end()
+	if e.node == nil {
+		<-e.projector.Finished()
+	}
 	if e.mailer != nil {
 		<-e.mailer.finished
 	}

@@ -34,7 +34,7 @@ func (*urgentProbe) Urgent() bool { return true }
 // probeFold runs a function in the next turn of the committed side.
 func (e *Engine) probeFold(look func()) {
 	p := &urgentProbe{probe{func(actor.Actor) { look() }, make(chan struct{})}}
-	e.root.Send(e.fold, p)
+	e.committed.Send(p)
 	<-p.done
 }
 

@@ -90,7 +90,6 @@ type Side struct {
 
 // An Outside is the engine, as the committed side tells it of things.
 type Outside interface {
-	Finder
 	Recycle(data []byte)                  // gives a batch's buffer back to the journal
 	Tell(channel *actor.PID, message any) // tells a stream channel
 	Mailed()                              // says that there is something new in the outbox
@@ -121,6 +120,9 @@ type (
 	Tick struct{}
 	// Finish asks for a last projection and an image; the projector ends after it.
 	Finish struct{}
+	// Deserted says that no channel that watches is there any more, and that the buffers of their
+	// accounts' events are to last.
+	Deserted struct{}
 	// lookBehind has the actor call look right behind a record.
 	lookBehind struct {
 		seq  uint64
@@ -200,7 +202,7 @@ func (c *Side) Receive(ctx actor.Context) {
 		}
 	case Looker:
 		m.lookup().answer(c)
-		c.out.Found(m)
+		m.lookup().By.Found(m)
 	case Tick:
 		c.forgetDepths(time.Now())
 		c.own.forget(time.Now())
@@ -217,6 +219,8 @@ func (c *Side) Receive(ctx actor.Context) {
 	case *lookBehind:
 		c.looks = append(c.looks, m)
 		c.lookNow()
+	case Deserted:
+		c.deserted()
 	case probe:
 		m.Run(c)
 	}
@@ -496,8 +500,9 @@ func (c *Side) step() {
 	}
 	for key := range c.nonces {
 		if nonce := c.Nonce(key); nonce > 0 {
-			w.Nonces = append(w.Nonces, persistence.Nonce{Key: c.state.Keys()[key-1].Key.Key,
-				Nonce: nonce})
+			k := c.state.Keys()[key-1]
+			w.Nonces = append(w.Nonces, persistence.Nonce{Key: k.Key.Key, Nonce: nonce,
+				Read: c.readNonces[key] > k.Nonce})
 		}
 	}
 	p := projection{from: c.stepped, to: to, writes: w, last: c.final}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
@@ -18,6 +20,7 @@ import (
 // flight and bounds them.
 type Door struct {
 	side      *Side
+	wallets   *actor.RootContext
 	host      ReadHost
 	scheduler mailbox.Scheduler
 	dead      <-chan struct{}
@@ -50,6 +53,9 @@ type ReadHost interface {
 	Stopping() bool
 	// Confirmed is nil while the store has lately confirmed that this process owns it.
 	Confirmed() error
+	// Current waits until it is sure that no other process has answered a command that this one
+	// does not know of. Other errors than nil: that is not known.
+	Current() error
 	// TurnAway counts and returns the error of a read that is not admitted.
 	TurnAway(why Refusal) error
 }
@@ -64,10 +70,11 @@ const (
 	RefusedStopping                   // the engine stops
 )
 
-// NewDoor makes the door to a committed side. A read is given up when dead is closed.
-func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{},
-	limits ReadLimits, store persistence.History) *Door {
-	d := &Door{side: side, host: host, scheduler: s, dead: dead, limits: limits,
+// NewDoor makes the door to a committed side, whose accounts' wallets root reaches. A read is given
+// up when dead is closed.
+func NewDoor(side *Side, root *actor.RootContext, host ReadHost, s mailbox.Scheduler,
+	dead <-chan struct{}, limits ReadLimits, store persistence.History) *Door {
+	d := &Door{side: side, wallets: root, host: host, scheduler: s, dead: dead, limits: limits,
 		meter: side.meter, history: watched{store, side.meter}}
 	d.wait.Store(int64(limits.Patience))
 	return d
@@ -75,17 +82,24 @@ func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{
 
 // beginRead takes a slot among the reads in flight, which endRead gives back. A read that completes
 // the answer to a command (followUp) has slots of its own, and is not refused because the engine
-// stops. Errors: those of TurnAway.
-func (d *Door) beginRead(followUp bool) error {
+// stops. Errors: those of TurnAway and of ReadHost.Current.
+func (d *Door) beginRead(followUp bool) (err error) {
 	why := RefusedBusy
 	if d.readers(followUp).Add(1) <= int64(d.limits.Reads) {
-		// after the count: a drain sees it, or it sees the drain
-		if followUp || !d.host.Stopping() {
+		if followUp {
 			return nil
 		}
-		why = RefusedStopping
+		// after the count: a drain sees it, or it sees the drain
+		if why = RefusedStopping; !d.host.Stopping() {
+			if err = d.host.Current(); err == nil {
+				return nil
+			}
+		}
 	}
 	d.endRead(followUp)
+	if err != nil {
+		return err
+	}
 	return d.host.TurnAway(why)
 }
 
@@ -177,6 +191,9 @@ func (d *Door) FollowUp(q Question) error {
 // the committed state. Errors are those of Ask.
 func (d *Door) View(kind ViewKind, p *directory.Pair, frame market.Frame, limitBuy,
 	limitSell int) (*View, error) {
+	if err := d.host.Current(); err != nil {
+		return nil, err
+	}
 	arrived := d.side.released.Load()
 	if v := d.side.caches[p.Number-1].find(kind, frame, limitBuy, limitSell,
 		d.side.folded.Load() >= arrived); v != nil {

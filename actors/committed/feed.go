@@ -250,6 +250,17 @@ func (c *Side) unwatch(w *Unwatch) {
 	c.feeds[w.Pair-1].remove(w.Channel)
 }
 
+// deserted drops all watchers, as if each of them had unwatched.
+func (c *Side) deserted() {
+	for _, f := range c.feeds {
+		f.watchers, f.updates, f.levels, f.bests = nil, 0, 0, 0
+	}
+	c.status.watchers, c.ends.watchers = nil, nil
+	for account := range c.own.feeds {
+		c.own.unwatch(account, time.Now())
+	}
+}
+
 // noteUpdate keeps the change that the newest record made to its pair.
 func (c *Side) noteUpdate(r *event.Record, e *state.Effects) {
 	f, p := c.feeds[r.Pair-1], c.state.Pair(r.Pair)

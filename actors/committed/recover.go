@@ -18,7 +18,8 @@ import (
 // RecoverOptions say what is recovered, and how the committed side goes on.
 type RecoverOptions struct {
 	Store     persistence.Store
-	Last      uint64 // sequence with which the journal ends
+	Last      uint64 // sequence with which the journal ends; of one that Grows, with at least which
+	Grows     bool   // another process may append meanwhile
 	Log       *slog.Logger
 	Meter     *metrics.Engine
 	Snapshot  SnapshotPolicy
@@ -95,11 +96,11 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 	}); err != nil {
 		return nil, fmt.Errorf("reading the journal after sequence %d: %w", s.Seq(), err)
 	}
-	if s.Seq() != o.Last {
+	if s.Seq() < o.Last || s.Seq() > o.Last && !o.Grows {
 		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
 			persistence.ErrCorrupt, s.Seq(), o.Last)
 	}
-	if imager.folded.Load() != o.Last {
+	if imager.folded.Load() != s.Seq() {
 		return nil, errUnseen
 	}
 	checked := make(chan error, 1)
@@ -107,12 +108,12 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 	err = c.load(ctx, o.Store)
 	if wrong := <-checked; wrong != nil {
 		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt,
-			o.Last, wrong)
+			s.Seq(), wrong)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.folded.Store(o.Last)
+	c.folded.Store(s.Seq())
 	c.meter.Outbox.Store(int64(s.Mails()))
 	return c, nil
 }
@@ -122,6 +123,18 @@ func (c *Side) load(ctx context.Context, store persistence.Store) error {
 	if err := c.checkReferences(ctx, store); err != nil {
 		return err
 	}
+	if err := c.LoadNonces(ctx, store); err != nil {
+		return err
+	}
+	if err := c.loadTrades(ctx, store); err != nil {
+		return err
+	}
+	return c.loadCandles(ctx, store)
+}
+
+// LoadNonces takes from the store the nonces that reads have used. Once the side has its actor, it
+// belongs to its turn.
+func (c *Side) LoadNonces(ctx context.Context, store persistence.Projections) error {
 	err := store.Nonces(ctx, func(key string, nonce uint64) {
 		if k := c.state.KeyByName(key); k != nil && nonce > k.Nonce {
 			c.raiseReadNonce(k.Number, nonce)
@@ -130,10 +143,7 @@ func (c *Side) load(ctx context.Context, store persistence.Store) error {
 	if err != nil {
 		return fmt.Errorf("reading nonces: %w", err)
 	}
-	if err := c.loadTrades(ctx, store); err != nil {
-		return err
-	}
-	return c.loadCandles(ctx, store)
+	return nil
 }
 
 // newSide begins with the state of a snapshot.

@@ -33,6 +33,7 @@ var ErrIndexDamaged = errors.New(
 type Lookup struct {
 	Reference string // of a deposit
 	Mail      uint64 // 0: the question is for a deposit
+	By        Finder // gets the answer
 
 	ID        uint64 // of the deposit or the mail; 0: there is none
 	Deposit   persistence.Deposit

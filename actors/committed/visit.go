@@ -61,7 +61,7 @@ func (v *visit) end() {
 // fill it in.
 func (v *visit) ask(q Question) error {
 	d := v.door
-	to := d.side.pid
+	root, to := d.side.root, d.side.pid
 	r := newRead(d, q, v.followUp)
 	if v.by.Key != nil {
 		if o, ok := q.(owned); ok {
@@ -72,7 +72,7 @@ func (v *visit) ask(q Question) error {
 				r.free()
 				return err
 			}
-			to = v.by.Key.Account.Wallet
+			root, to = d.wallets, v.by.Key.Account.Wallet
 			if named, ok := q.(*NamedOrder); ok && !d.awaitLooks(named) {
 				v.slot = r.slot
 				r.free()
@@ -81,7 +81,7 @@ func (v *visit) ask(q Question) error {
 			}
 		}
 	}
-	d.side.root.Send(to, r)
+	root.Send(to, r)
 	if !d.scheduler.Await(r.reply, d.dead, r.timer, d.patience()) {
 		if r.leave() {
 			d.meter.UnansweredReads.Add(1)

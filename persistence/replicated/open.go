@@ -43,9 +43,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Fatal is called when a sync has failed. It must end the process.
 	Fatal func(error)
+	// Listener is where the other nodes reach this one; nil: Open listens at its address.
+	Listener net.Listener
 
-	files    vfs.FS       // nil: those of the machine
-	listener net.Listener // replaces this node's address
+	files vfs.FS // nil: those of the machine
 }
 
 const (
@@ -85,7 +86,7 @@ func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 		return nil, err
 	}
 	w.link, err = link.Open(link.Options{Cluster: o.Cluster, Name: o.Name, Peers: peers,
-		Address: o.Nodes[w.place()].Address, Listener: o.listener, Credentials: o.Credentials,
+		Address: o.Nodes[w.place()].Address, Listener: o.Listener, Credentials: o.Credentials,
 		Receive: w.receive, Logger: o.Logger})
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persist
 	o := Options{Cluster: cluster, Name: c.list[i].Name, Nodes: c.list, Folder: "data",
 		Local:       memory.Open(c.disks[i], persistence.Retention{}),
 		Credentials: credentials(c.T, c.authority, c.list[i].Name), Tick: 10 * time.Millisecond,
-		Logger: quiet, files: c.files[i], listener: c.first[i],
+		Logger: quiet, files: c.files[i], Listener: c.first[i],
 		Fatal: func(err error) { c.Error("fatal:", err) }}
 	c.first[i] = nil
 	if change != nil {
@@ -229,7 +229,7 @@ func TestANodeAlone(t *testing.T) {
 	must(t, err)
 	o := Options{Cluster: cluster, Name: "n1", Nodes: []Node{{"n1", l.Addr().String()}},
 		Folder: "data", Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
-		Logger: quiet, files: vfs.NewMem(), listener: l}
+		Logger: quiet, files: vfs.NewMem(), Listener: l}
 	r, err := Open(t.Context(), o)
 	must(t, err)
 	defer r.Close()

@@ -1,0 +1,66 @@
+package actors
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/committed"
+	"exchange/actors/mailbox"
+)
+
+// A folding is the committed side at work: its actor and its imager's, the writer of projections,
+// and the filler. It needs no deciding side. An engine whose store is its own has one; that of a
+// node stays when a reign ends.
+type folding struct {
+	committed *committed.Side
+	projector *committed.Projector
+	filler    *committed.FilterFiller // nil: there is no filter to fill
+	fold      *actor.PID
+	imager    *actor.PID
+	queues    []queue // for Stats; read only after the start
+}
+
+// connect connects the committed side with the one that hears from it, and with its projector.
+func (f *folding) connect(root *actor.RootContext, out committed.Outside,
+	o committed.ProjectorOptions) {
+	f.projector = committed.NewProjector(f.committed, o)
+	f.committed.Connect(root, out, f.projector)
+	f.filler = committed.NewFilterFiller(f.committed, o.Store, time.Now().UnixMicro(), o.Log, o.Stop)
+}
+
+// spawn starts the actors. At the committed side what is released comes before the reads that wait.
+func (f *folding) spawn(root *actor.RootContext, host *mailbox.Host) (err error) {
+	lanes := *host
+	lanes.Lanes = true
+	imagers := mailbox.NewSpawner(root, 1024, host)
+	committeds := mailbox.NewSpawner(root, 1024, &lanes)
+	imager := f.committed.Imager()
+	if f.imager, err = imagers.Spawn("imager", imager); err != nil {
+		return err
+	}
+	imager.Spawned(f.imager)
+	if f.fold, err = committeds.Spawn("committed", f.committed); err != nil {
+		return err
+	}
+	f.committed.Spawned(f.fold)
+	f.queues = append(f.queues, queue{"committed", committeds.Newest()},
+		queue{"imager", imagers.Newest()})
+	return nil
+}
+
+// run starts the goroutines that are not actors.
+func (f *folding) run(start func(mailbox.Task)) {
+	start(f.projector)
+	if f.filler != nil {
+		start(f.filler)
+	}
+}
+
+// newSystem makes an actor system that logs nothing.
+func newSystem() *actor.ActorSystem {
+	quiet := slog.New(slog.DiscardHandler)
+	return actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+}

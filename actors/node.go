@@ -1,0 +1,343 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/committed"
+	"exchange/actors/mailbox"
+	"exchange/actors/metrics"
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/persistence"
+)
+
+// A Node is one of several processes that keep one journal together. It folds what the journal has,
+// writes its own projections and snapshots, and so stands ready: when it leads, it builds an engine
+// on the running fold. That engine's life is a reign. What is a reign's own is gone when the reign
+// ends: the deciding side, the journal's writer, the mailer, the door, the channels of the stream,
+// and the actor system that they are in. The fold goes on. Its methods may be called from any
+// goroutine.
+//
+// A goroutine of the node (follow) gives the fold what others append. While there is a reign, it
+// rests: then the reign's journal does so. The two take turns by lead and back.
+type Node struct {
+	folding
+	opts    Options
+	replica persistence.Replica
+	sealer  *seal.Sealer
+	root    *actor.RootContext // of the fold
+	meter   *metrics.Engine
+	life    lifetime
+	reign   atomic.Pointer[Engine] // nil: there is none
+
+	lead     chan struct{} // follow gives the turn to a Reign
+	back     chan struct{} // and gets it back; capacity 1
+	halt     context.CancelFunc
+	followed chan struct{} // closed when follow has ended
+	stopping atomic.Bool
+}
+
+// errReignOver is why an engine of a node is dead that has stopped in order.
+var errReignOver = errors.New("the reign has ended")
+
+// StartNode recovers what this node has of the journal, and follows the journal from there on.
+// Options.Store is a persistence.Replica; the node does not close it. All nodes of a cluster need
+// the same server's key, which must be there: Options.Sealer makes none. Options.Identity and
+// Options.TakeOver have no meaning, because the nodes agree on the owner.
+func StartNode(ctx context.Context, o Options) (*Node, error) {
+	replica, ok := o.Store.(persistence.Replica)
+	if !ok {
+		return nil, fmt.Errorf("BUG: %v is no store of a node", o.Store)
+	}
+	if o.scheduler == nil {
+		o.scheduler = mailbox.Runners{}
+	}
+	sealer, err := o.Sealer(true)
+	if err != nil {
+		return nil, fmt.Errorf("a node needs the server's key that all nodes of the cluster have: %w",
+			err)
+	}
+	n := &Node{opts: o, replica: replica, sealer: sealer, meter: metrics.NewEngine(),
+		lead: make(chan struct{}), back: make(chan struct{}, 1), followed: make(chan struct{})}
+	n.life.begin(o.scheduler, &n.opts.Timing)
+	begin := time.Now()
+	watermark, err := n.reached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.committed, err = committed.Recover(ctx,
+		&committed.RecoverOptions{Store: replica, Last: watermark, Grows: true, Log: o.Log,
+			Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
+			Candles: o.candles, ClientIDHold: o.Limits.ClientIDHold,
+			FilterBytes: o.Limits.ClientIDFilter, OwnBytes: o.Limits.OwnBytes})
+	if err != nil {
+		return nil, err
+	}
+	n.meter.RecoveryNs, n.meter.RecoveryRecords = int64(time.Since(begin)), n.committed.Refolded()
+	o.Log.Info("recovered, and following the journal", "store", replica.String(),
+		"seq", n.committed.Folded(), "snapshot", n.committed.Began(),
+		"records", n.committed.Refolded(), "took", time.Since(begin).Round(time.Millisecond))
+	return n, n.run()
+}
+
+// reached waits until this node's journal has all that its projections have. After a crash the
+// journal says so only when a node that leads has confirmed its end.
+func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
+	if watermark, err = n.replica.Watermark(ctx); err != nil {
+		return 0, fmt.Errorf("reading the watermark: %w", err)
+	}
+	for {
+		beat, err := n.replica.Beat(ctx)
+		if err != nil || beat.End.Seq >= watermark {
+			return watermark, err
+		}
+		leads, err := n.replica.Follow(ctx, beat.End.Seq)
+		if err == nil && leads {
+			err = pause(ctx, retryLeast) // it leads, and has yet to apply what it has
+		}
+		if err != nil {
+			return 0, fmt.Errorf("waiting for the journal to reach sequence %d, which this node's "+
+				"projections are at: %w", watermark, err)
+		}
+	}
+}
+
+// run starts the fold and all that belongs to it.
+func (n *Node) run() error {
+	o := &n.opts
+	n.root = newSystem().Root
+	host := &mailbox.Host{Scheduler: o.scheduler, Guard: nodeGuard{n}}
+	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
+		Meter: n.meter, Fail: n.fail, Stop: n.life.stop}
+	if o.Archive != nil {
+		po.Archive = n.archive
+	}
+	n.folding.connect(n.root, nodeOutside{n}, po)
+	if err := n.folding.spawn(n.root, host); err != nil {
+		return err
+	}
+	ctx, halt := context.WithCancel(context.Background())
+	n.halt = halt
+	n.folding.run(o.scheduler.Start)
+	o.scheduler.Start(&following{n, ctx})
+	o.scheduler.Start(&nodeTicker{n})
+	return nil
+}
+
+// archive keeps the journal up to a sequence before this node forgets it.
+func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
+	var history event.HistoryID
+	if err := n.onSide(func() { history = n.committed.State().History() }); err != nil {
+		return 0, err
+	}
+	return n.opts.Archive(ctx, n.replica, n.sealer, persistence.HistoryID(history), upTo)
+}
+
+// fail ends the fold: the node votes on, and serves no more. Any goroutine may call it.
+func (n *Node) fail(err error) {
+	n.life.failOnce.Do(func() {
+		n.opts.Log.Error("this node folds no more: it votes, and neither serves nor leads; "+
+			"mend what is wrong, and restart it", "error", err)
+		n.life.failure = err
+		close(n.life.dead)
+	})
+	if e := n.reign.Load(); e != nil {
+		e.journal.die(err)
+	}
+}
+
+// Dead is closed when the fold has failed; Err says why. The node still votes.
+func (n *Node) Dead() <-chan struct{} { return n.life.Dead() }
+
+// Err returns why the node is dead; nil: it lives.
+func (n *Node) Err() error { return n.life.Err() }
+
+// Folded returns the newest sequence that this node has folded.
+func (n *Node) Folded() uint64 { return n.committed.Folded() }
+
+// onSide runs a function on the committed side's turn, behind all that was released before.
+func (n *Node) onSide(look func()) error {
+	p := &urgentProbe{probe{func(actor.Actor) { look() }, make(chan struct{})}}
+	n.committed.Send(p)
+	select {
+	case <-p.done:
+		return nil
+	case <-n.life.dead:
+		return n.life.failure
+	}
+}
+
+// settled waits until all that was released is folded.
+func (n *Node) settled() error { return n.onSide(func() {}) }
+
+// following is the goroutine that follows the journal.
+type following struct {
+	*Node
+	ctx context.Context
+}
+
+// offered is for how long a node that leads waits for a caller of Reign before it looks again
+// whether it leads.
+const offered = 50 * time.Millisecond
+
+// Run follows until the node stops. When the fold has failed it hands the lead over.
+func (n *following) Run() {
+	defer close(n.followed)
+	for n.ctx.Err() == nil && n.life.Err() == nil {
+		leads, err := n.replica.Follow(n.ctx, n.committed.Released())
+		if err == nil {
+			err = n.catchUp(n.ctx)
+		}
+		switch {
+		case n.ctx.Err() != nil:
+		case err != nil:
+			n.fail(fmt.Errorf("following the journal: %w", err))
+		case leads:
+			n.offer()
+		}
+	}
+	for n.ctx.Err() == nil {
+		if leads, err := n.replica.Follow(n.ctx, ^uint64(0)); err != nil || !leads {
+			return // the store has ended
+		}
+		n.handOver(n.ctx)
+	}
+}
+
+// offer gives the turn to a caller of Reign, if there is one, until it comes back.
+func (n *following) offer() {
+	t := time.NewTimer(offered)
+	defer t.Stop()
+	select {
+	case n.lead <- struct{}{}:
+		select {
+		case <-n.back:
+		case <-n.ctx.Done():
+		}
+	case <-t.C:
+	case <-n.ctx.Done():
+	}
+}
+
+// catchUp gives the fold what the journal has. The caller has the turn.
+func (n *Node) catchUp(ctx context.Context) error {
+	return n.replica.Read(ctx, n.committed.Released(), func(_, next uint64, batch []byte) error {
+		n.committed.Release(slices.Clone(batch), next)
+		if n.hasRoom() {
+			return nil
+		}
+		return n.life.until(ctx, n.hasRoom)
+	})
+}
+
+// hasRoom reports whether the fold and the projections may be given more: see admission.going.
+func (n *Node) hasRoom() bool {
+	l, c := &n.opts.Limits, n.committed
+	return behind(c.Released(), min(c.Folded(), c.Imaged())) <= uint64(l.FoldLag) &&
+		c.Unsaved() <= int64(l.ProjectionLag)
+}
+
+// handOver tries to give the lead to another node.
+func (n *Node) handOver(ctx context.Context) {
+	if err := n.replica.Transfer(ctx, ""); err != nil && ctx.Err() == nil {
+		n.opts.Log.Warn("this node should not lead, and no other one takes the lead", "error", err)
+		_ = pause(ctx, time.Second)
+	}
+}
+
+// A nodeTicker makes the committed side of a node write behind, as ticker does for an engine.
+type nodeTicker struct{ *Node }
+
+// Run ticks until the node has stopped.
+func (n *nodeTicker) Run() {
+	t := time.NewTicker(n.opts.Timing.Projection)
+	defer t.Stop()
+	for {
+		select {
+		case <-n.life.stop:
+			return
+		case <-t.C:
+			n.committed.Send(committed.Tick{})
+		}
+	}
+}
+
+// A nodeGuard guards the fold. While there is a reign, a panic ends the process, as in any engine.
+// A node that follows goes on without its fold: it must vote.
+type nodeGuard struct{ *Node }
+
+// Panicked ends the fold or the process.
+func (g nodeGuard) Panicked(m *mailbox.Mailbox, reason, message any) {
+	if g.reign.Load() != nil {
+		failStop{g.opts.Log, g.opts.Exit}.Panicked(m, reason, message)
+	}
+	g.fail(fmt.Errorf("actor %s: %v", m.Name(), reason))
+}
+
+// nodeOutside passes on what the committed side of a node tells: to the reign, if there is one.
+type nodeOutside struct{ *Node }
+
+// Recycle implements committed.Outside.
+func (o nodeOutside) Recycle(data []byte) {
+	if e := o.reign.Load(); e != nil {
+		e.journal.recycleData(data)
+	}
+}
+
+// Tell implements committed.Outside.
+func (o nodeOutside) Tell(channel *actor.PID, message any) {
+	if e := o.reign.Load(); e != nil {
+		e.Tell(channel, message)
+	}
+}
+
+// Mailed implements committed.Outside.
+func (o nodeOutside) Mailed() {
+	if e := o.reign.Load(); e != nil {
+		outside{e}.Mailed()
+	}
+}
+
+// Stop ends the node in order: its reign, if it has one, then its lead, then the fold, with a last
+// projection and a snapshot. An error means that not all of that was done, which is safe.
+func (n *Node) Stop(ctx context.Context) error {
+	if n.stopping.Swap(true) {
+		return errors.New("BUG: a node is stopped twice")
+	}
+	var err error
+	if e := n.reign.Load(); e != nil {
+		err = e.Stop(ctx)
+	}
+	if n.replica.Leads() {
+		if err := n.replica.Transfer(ctx, ""); err != nil {
+			n.opts.Log.Warn("the lead was not handed over: the other nodes elect another one when "+
+				"they miss this one", "error", err)
+		}
+	}
+	n.halt()
+	<-n.followed
+	if n.life.Err() == nil {
+		err = errors.Join(err, n.folding.last(ctx, &n.life))
+	}
+	n.life.end()
+	return err
+}
+
+// Abandon ends the node's goroutines at once, as a crash would: for tests.
+func (n *Node) Abandon() {
+	n.stopping.Store(true)
+	if e := n.reign.Load(); e != nil {
+		e.Abandon()
+	}
+	n.halt()
+	<-n.followed
+	n.life.end()
+	<-n.projector.Finished()
+}

@@ -1,0 +1,338 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+	"exchange/persistence/replicated"
+)
+
+// A cluster is three nodes, each with a server that asks for reigns.
+type cluster struct {
+	*testing.T
+	list  []replicated.Node
+	disks []*memory.Disk
+	dirs  []string
+	nodes []*serving
+	began chan *reigning // reigns
+}
+
+// serving is a node that runs.
+type serving struct {
+	*Node
+	store  persistence.Replica
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when it asks for no more reigns
+}
+
+// reigning is a reign and the place of its node.
+type reigning struct {
+	*Engine
+	at int
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	const members = 3
+	c := &cluster{T: t, nodes: make([]*serving, members), began: make(chan *reigning, 1024)}
+	listeners := make([]net.Listener, members)
+	for i := range members {
+		listeners[i] = must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+		c.list = append(c.list, replicated.Node{Name: fmt.Sprint("n", i+1),
+			Address: listeners[i].Addr().String()})
+		c.disks, c.dirs = append(c.disks, memory.NewDisk()), append(c.dirs, t.TempDir())
+	}
+	opened := make(chan error, members)
+	for i := range members {
+		go func() { opened <- c.start(i, listeners[i]) }()
+	}
+	for range members {
+		if err := <-opened; err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for i := range members {
+			c.kill(i)
+		}
+	})
+	return c
+}
+
+// start starts a node.
+func (c *cluster) start(i int, l net.Listener) error {
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	defer cancel()
+	store, err := replicated.Open(ctx, replicated.Options{Cluster: "test", Name: c.list[i].Name,
+		Nodes: c.list, Folder: c.dirs[i], Local: memory.Open(c.disks[i], persistence.Retention{}),
+		Tick: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler), Listener: l,
+		Fatal: func(err error) { c.Error("fatal:", err) }})
+	if err != nil {
+		return err
+	}
+	n, err := StartNode(ctx, testOptions(store))
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	serves, stop := context.WithCancel(context.Background())
+	s := &serving{n, store, stop, make(chan struct{})}
+	c.nodes[i] = s
+	go func() {
+		defer close(s.ended)
+		for {
+			e, err := n.Reign(serves)
+			if err != nil {
+				return
+			}
+			c.began <- &reigning{e, i}
+			<-e.Dead()
+		}
+	}()
+	return nil
+}
+
+// kill ends a node as a crash does.
+func (c *cluster) kill(i int) {
+	c.Helper()
+	if s := c.nodes[i]; s != nil {
+		c.nodes[i] = nil
+		s.cancel()
+		s.Abandon()
+		<-s.ended
+		if err := s.store.Close(); err != nil {
+			c.Error(err)
+		}
+	}
+}
+
+// next returns the next reign.
+func (c *cluster) next() *reigning {
+	c.Helper()
+	select {
+	case r := <-c.began:
+		return r
+	case <-time.After(time.Minute):
+		c.Fatal("no node reigns")
+	}
+	return nil
+}
+
+// caughtUp waits until all nodes that run have folded what a reign has released.
+func (c *cluster) caughtUp(r *reigning) {
+	c.Helper()
+	eventually(c.T, "all nodes have folded all", func() bool {
+		for _, s := range c.nodes {
+			if s != nil && s.Folded() != r.committed.Released() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// hash returns the hash of a node's fold.
+func (s *serving) hash(t *testing.T) (sum [32]byte) {
+	t.Helper()
+	if err := s.onSide(func() { sum = s.committed.State().Hash() }); err != nil {
+		t.Error(err)
+	}
+	return sum
+}
+
+// sold is a trader with a key at whichever node reigns.
+type sold struct {
+	*testing.T
+	nonce uint64
+	ids   []uint64 // of orders that rest
+}
+
+func (s *sold) key(r *reigning) *directory.Key { return r.Key([]byte("key-of-ann")) }
+
+// sell places an order that rests.
+func (s *sold) sell(r *reigning) {
+	s.Helper()
+	s.nonce++
+	c := must[*Command](s.T)(r.Place(s.key(r), s.nonce,
+		wishOf(r.Engine, trading.Sell, 100e8, coin)))
+	if c.Outcome() != Accepted {
+		s.Fatalf("an order is refused: %+v", c.Record())
+	}
+	s.ids = append(s.ids, c.Record().Order.ID)
+	c.Free()
+}
+
+// has wants all orders open, and the account's money as they leave it.
+func (s *sold) has(r *reigning) {
+	s.Helper()
+	s.nonce++
+	orders := &committed.OpenOrders{Limit: 100}
+	if err := r.Ask(orders, s.key(r), s.nonce); err != nil {
+		s.Fatal(err)
+	}
+	open := map[uint64]bool{}
+	for _, o := range orders.Orders {
+		open[o.ID] = true
+	}
+	for _, id := range s.ids {
+		if !open[id] {
+			s.Errorf("order %d was accepted and is lost", id)
+		}
+	}
+	if len(open) != len(s.ids) {
+		s.Errorf("%d orders are open, %d were accepted", len(open), len(s.ids))
+	}
+}
+
+// Orders that a node has accepted are there when another one reigns: after a crash of the first,
+// after the lead was handed over, and after an orderly stop. A node that was killed comes back and
+// follows, one that lost its reign goes on in the same process, and all nodes fold the same. What a
+// read has used before a fail-over is refused behind it.
+func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
+	c := newCluster(t)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+	ann := &sold{T: t}
+	ann.sell(r)
+	ann.has(r)
+	used := ann.nonce
+
+	c.caughtUp(r)
+	eventually(t, "the nonce of the read is told", func() bool {
+		known := 0
+		for _, s := range c.nodes {
+			must[int](t)(0, s.store.Nonces(t.Context(), func(_ string, nonce uint64) {
+				if nonce == used {
+					known++
+				}
+			}))
+		}
+		return known == len(c.nodes)
+	})
+	killed := r.at
+	c.kill(killed)
+	r = c.next()
+	if r.at == killed {
+		t.Fatal("a node reigns that was killed")
+	}
+	if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err, committed.ErrNonce) {
+		t.Errorf("a read with a nonce that was used before the fail-over: %v", err)
+	}
+	ann.has(r)
+	ann.sell(r)
+	if err := c.start(killed, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.caughtUp(r)
+
+	before := r
+	if err := c.nodes[r.at].store.Transfer(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	r = c.next()
+	if r.at == before.at {
+		t.Fatal("the lead was handed over, and the same node reigns")
+	}
+	select {
+	case <-before.Dead():
+	case <-time.After(time.Minute):
+		t.Fatal("a reign goes on behind another one")
+	}
+	if err := before.Ask(new(committed.Wallet), ann.key(before), ann.nonce+100); err == nil {
+		t.Error("a read is answered by a reign that is over")
+	}
+	if _, err := before.Place(ann.key(before), ann.nonce+100,
+		wishOf(before.Engine, trading.Sell, 100e8, coin)); err == nil {
+		t.Error("an order is taken by a reign that is over")
+	}
+	ann.has(r)
+	ann.sell(r)
+	c.caughtUp(r)
+	if err := r.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s := c.nodes[r.at]
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	<-s.ended
+	if err := s.store.Close(); err != nil {
+		t.Error(err)
+	}
+	c.nodes[r.at] = nil
+	r = c.next()
+	ann.has(r)
+	ann.sell(r)
+	c.caughtUp(r)
+	var sums [][32]byte
+	for _, s := range c.nodes {
+		if s != nil {
+			sums = append(sums, s.hash(t))
+		}
+	}
+	if len(sums) != 2 || sums[0] != sums[1] {
+		t.Errorf("the nodes have folded other states: %x", sums)
+	}
+}
+
+// A record that no node can fold ends the folds, and no vote: the nodes agree on, and none serves.
+func TestANodeWithoutItsFoldVotes(t *testing.T) {
+	c := newCluster(t)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	c.caughtUp(r)
+	// an owner of another version
+	data := event.BeginBatch(nil)
+	record := event.Record{Kind: event.KindPair, TimeUs: 1,
+		NewPair: event.Pair{Number: 99, Name: "A_B", Base: 1, Quote: 2}}
+	data = record.Append(data)
+	for _, s := range c.nodes {
+		s.Node.opts.Exit = func(int) {} // of the node that reigns
+	}
+	eventually(t, "an owner appends", func() bool {
+		for _, s := range c.nodes {
+			tok, last, err := s.store.Acquire(t.Context(), persistence.Claim{Owner: "another"})
+			if err != nil {
+				continue
+			}
+			bad := event.EndBatch(append([]byte(nil), data...), tok.Epoch(), last, 1)
+			if s.store.Append(t.Context(), tok, last, last+1, bad) == nil {
+				return true
+			}
+		}
+		return false
+	})
+	for _, s := range c.nodes {
+		select {
+		case <-s.Dead():
+			if s.Err() == nil {
+				t.Error("a dead node has no reason")
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a node folds what does not fit")
+		}
+	}
+	eventually(t, "the nodes agree on", func() bool {
+		for _, s := range c.nodes {
+			if tok, _, err := s.store.Acquire(t.Context(),
+				persistence.Claim{Owner: "another"}); err == nil {
+				return s.store.Check(t.Context(), tok) == nil
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,153 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/persistence"
+)
+
+// errUnfit is wrapped by the log's reason why a node that leads cannot serve.
+var errUnfit = errors.New("this node cannot serve")
+
+// Reign waits until this node leads, and builds an engine on its fold, which takes commands when
+// Reign returns. It is called again once that engine is dead: Engine.Dead is closed when another
+// node has taken the lead, or Engine.Stop has ended the reign. A node that leads and cannot serve
+// hands the lead over, and waits on. Errors: that of ctx, of a node whose fold has failed
+// (Node.Err), and ErrStopping behind Node.Stop. One goroutine calls it.
+func (n *Node) Reign(ctx context.Context) (*Engine, error) {
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-n.life.dead:
+			return nil, n.life.failure
+		case <-n.followed:
+			return nil, ErrStopping
+		case <-n.lead:
+		}
+		if n.stopping.Load() {
+			n.back <- struct{}{}
+			return nil, ErrStopping
+		}
+		begin := time.Now()
+		e, err := n.ascend(ctx)
+		if err == nil {
+			go n.oversee(e)
+			n.opts.Log.Info("this node leads and serves", "seq", e.journal.last, "epoch",
+				e.own.token.Epoch(), "took", time.Since(begin).Round(time.Millisecond))
+			return e, nil
+		}
+		if said != err.Error() && ctx.Err() == nil {
+			said = err.Error()
+			n.opts.Log.Error("this node leads and does not serve", "error", err)
+		}
+		if errors.Is(err, errUnfit) {
+			n.handOver(ctx)
+		}
+		n.back <- struct{}{}
+		_ = pause(ctx, retryMost)
+	}
+}
+
+// ascend makes this node the owner, and builds an engine. It has the turn.
+func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
+	o := n.opts
+	o.Currencies, o.Pairs = slices.Clone(o.Currencies), slices.Clone(o.Pairs)
+	if err := n.settled(); err != nil {
+		return nil, err
+	}
+	// The fold stands still from here on, but for what this goroutine gives it.
+	if err := fits(n.committed.State(), &o, n.sealer, nil); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	own := newOwnership(&o)
+	own.leads = n.replica.Leads
+	if err := own.acquire(ctx, n.replica,
+		persistence.Claim{Owner: o.Owner, Rhythm: o.rhythm()}); err != nil {
+		return nil, fmt.Errorf("taking over %v: %w", n.replica, err)
+	}
+	o.scheduler.Start(own)
+	defer func() {
+		if err != nil {
+			own.end()
+		}
+	}()
+	r, err := n.current(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	if err := servable(r.committed.State(), &o, n.sealer); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	if err := r.prepare(ctx, &o, n.sealer); err != nil {
+		return nil, err
+	}
+	return n.crown(&o, own, r)
+}
+
+// current brings the fold to the end of the journal, which is this owner's from now on.
+func (n *Node) current(ctx context.Context, own *ownership) (*recovered, error) {
+	if err := n.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	if at := n.committed.Released(); at != own.last {
+		return nil, fmt.Errorf("%w: the journal ends at sequence %d, this node has read up to %d",
+			persistence.ErrCorrupt, own.last, at)
+	}
+	var err error
+	if dead := n.onSide(func() { err = n.committed.LoadNonces(ctx, n.replica) }); dead != nil {
+		return nil, dead
+	}
+	return &recovered{token: own.token, last: own.last, committed: n.committed, meter: n.meter,
+		node: n}, err
+}
+
+// crown builds the engine, on the turn of the committed side: what is built from the state must not
+// see a part of a step.
+func (n *Node) crown(o *Options, own *ownership, r *recovered) (e *Engine, err error) {
+	dead := n.onSide(func() {
+		e = newEngine(o, own, r, n.sealer)
+		err = e.spawnAll(r)
+	})
+	if dead != nil {
+		return nil, dead
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.reign.Store(e)
+	if err := own.watch(e.journal.die); err != nil {
+		n.reign.Store(nil)
+		return nil, fmt.Errorf("while starting: %w", err)
+	}
+	e.run()
+	return e, nil
+}
+
+// oversee waits for the end of a reign, ends what is its own, and gives the turn back.
+func (n *Node) oversee(e *Engine) {
+	select {
+	case <-e.dead:
+	case <-e.stop:
+	}
+	e.CloseAdmission()
+	e.journal.close()
+	<-e.journal.stopped // what it has made durable and not released is read from the journal
+	e.own.end()
+	<-e.own.stopped
+	e.end()
+	e.fail(errReignOver)
+	if e.mailer != nil {
+		<-e.mailer.finished
+	}
+	n.reign.Store(nil)
+	n.committed.Send(committed.Deserted{})
+	e.system.Shutdown()
+	n.back <- struct{}{}
+}
