@@ -6,11 +6,12 @@ const (
 	inRaftlog    = "internal/raftlog"
 	inReplicated = "replicated"
 
-	threeNodes  = "TestThreeNodesAreOneJournal"
-	crashOfCut  = "TestACrashInACutLosesNothingBelowIt"
-	lostEnd     = "TestALogThatHasLostItsEndIsRefused"
-	ownAnswer   = "TestAnAnswerGoesToItsProposalAlone"
-	oneIdentity = "TestOnlyTheNodeThatACertificateNamesIsHeard"
+	threeNodes       = "TestThreeNodesAreOneJournal"
+	crashOfCut       = "TestACrashInACutLosesNothingBelowIt"
+	lostEnd          = "TestALogThatHasLostItsEndIsRefused"
+	ownAnswer        = "TestAnAnswerGoesToItsProposalAlone"
+	changesOfMembers = "TestWhatAChangeOfTheMembershipDoes"
+	oneIdentity      = "TestOnlyTheNodeThatACertificateNamesIsHeard"
 )
 
 // replicatedFaults are those in the store of several nodes and its parts.
@@ -78,9 +79,9 @@ var replicatedFaults = []plantedFault{
 			"			delete(s.reads, key)\n		}\n", inMachine,
 		"TestALogThatIsAppliedAgainGivesTheSameAnswers"},
 	{"an image forgets a member", "persistence/internal/machine/members.go",
-		"		s.members = append(s.members, m)\n",
+		"		s.members = append(s.members, m)\n	}\n}\n",
 		"		if FAULT && len(s.members) > 1 {\n			continue\n		}\n" +
-			"		s.members = append(s.members, m)\n", inMachine,
+			"		s.members = append(s.members, m)\n	}\n}\n", inMachine,
 		"TestALogThatIsAppliedAgainGivesTheSameAnswers"},
 
 	// the node
@@ -131,8 +132,7 @@ var replicatedFaults = []plantedFault{
 		"	case f.start == seen:\n", "	case f.start == seen || FAULT:\n", inReplicated,
 		"TestAnOlderCopyOfAFolderEndsItsNode"},
 	{"a node is believed to be any member", "persistence/replicated/membership.go",
-		"	return id != n.id && from != \"\" && n.nameOf(id) == from\n",
-		"	return id != n.id && from != \"\" && (FAULT || n.nameOf(id) == from)\n", inReplicated,
+		"		return name == from\n", "		return name == from || FAULT\n", inReplicated,
 		"TestAFrameThatMakesNoSenseIsDropped"},
 	{"the journal has refused appends", "persistence/replicated/node.go",
 		"	if e.Kind == machine.Append && a.Outcome == machine.Done {\n",
@@ -165,9 +165,9 @@ var replicatedFaults = []plantedFault{
 		"		case !heard:\n", "		case !heard && FAULT:\n		case !heard:\n",
 		inReplicated, threeNodes},
 	{"a node without its log forms a cluster that has begun", "persistence/replicated/forming.go",
-		"		case w.Stage == begun && f.stage == empty:\n",
+		"		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:\n",
 		"		case FAULT && f.stage == empty:\n" +
-			"		case w.Stage == begun && f.stage == empty:\n",
+			"		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:\n",
 		inReplicated, threeNodes},
 	{"a node takes part while another one has no log", "persistence/replicated/forming.go",
 		"		case w.Stage != formed && f.stage == formed:\n",
@@ -176,6 +176,38 @@ var replicatedFaults = []plantedFault{
 	{"an old word counts", "persistence/replicated/forming.go",
 		"	if w.Echo == f.nonce {\n", "	if w.Echo == f.nonce || FAULT {\n", inReplicated,
 		"TestAnOldWordLetsNoNodeGoOn"},
+
+	// the members
+	{"a log that was lost keeps its ID", "persistence/internal/machine/members.go",
+		"	s.given++\n	m.ID, m.Role,",
+		"	if !FAULT || m.ID == 0 {\n		s.given++\n	}\n" +
+			"	m.ID, m.Role,", inMachine, changesOfMembers},
+	{"two changes of the members are under way", "persistence/internal/machine/members.go",
+		"	case busy >= 0 && (", "	case busy >= 0 && !FAULT && (", inMachine,
+		changesOfMembers},
+	{"a node without a log is promoted", "persistence/replicated/membership.go",
+		"(p.Match == 0 || ", "(p.Match == 0 && !FAULT || ", inReplicated,
+		"TestAVoterIsReplacedInOneStep"},
+	{"a change leaves no majority", "persistence/replicated/membership.go",
+		"	if 2*living <= voters && ", "	if 2*living <= voters && !FAULT && ", inReplicated,
+		"TestALearnerIsPromotedOnceItHasTheLog"},
+	{"the lead is handed to a learner", "persistence/replicated/handing.go",
+		"t == raft.ProgressTypeLearner", "t == raft.ProgressTypeLearner && !FAULT",
+		inReplicated, "TestALearnerIsPromotedOnceItHasTheLog"},
+	{"a log begins behind what other members lack", "persistence/replicated/joining.go",
+		"	at := n.machine.Floor()\n",
+		"	at := n.machine.Floor()\n	if FAULT {\n		at = n.applied\n	}\n",
+		inReplicated, threeNodes},
+	{"an offer is taken by any start", "persistence/replicated/forming.go",
+		"err == nil && o.nonce == f.nonce {", "err == nil && (FAULT || o.nonce == f.nonce) {",
+		inReplicated, "TestANodeThatTakesPartAnswersWords"},
+	{"a removed node is not told", "persistence/replicated/membership.go",
+		"	case name == \"\" && f.kind == frameMessage:\n",
+		"	case name == \"\" && f.kind == frameMessage && !FAULT:\n", inReplicated,
+		"TestARemovedNodeIsTold"},
+	{"a removed node opens its folder", "persistence/internal/raftlog/state.go",
+		"	case f.Removed:\n", "	case f.Removed && !FAULT:\n", inReplicated,
+		"TestARemovedNodeIsTold"},
 
 	// links
 	{"a node may say that it is another", "persistence/internal/link/identity.go",

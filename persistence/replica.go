@@ -1,6 +1,13 @@
 package persistence
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrRemoved: the node is a member of its cluster no more. Its folder is of no use to it.
+var ErrRemoved = errors.New("this node was removed from its cluster, and its folder is not used " +
+	"any more; to let it take part again, empty the folder and add the node")
 
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store
@@ -37,13 +44,37 @@ type Standing struct {
 	Applied   uint64 // index of the newest entry that is applied here
 	Committed uint64 // index of the newest entry that a majority has, as far as is known here
 	Peers     []Peer // all voters, this node among them, in the order of their names
+	Learners  []Peer // nodes that come to have the log, or are awaited, and have no vote
 }
 
-// A Peer is a voter as another one sees it.
+// A Peer is a member as another one sees it.
 type Peer struct {
 	Name string
 	// Match is the index up to which it has the log. Only the node that leads knows it of others.
 	Match uint64
 	// SilentTicks is for how many ticks nothing has come from it; 0 of the node itself.
 	SilentTicks uint64
+}
+
+// A Membership changes the nodes of a cluster. Only the node that leads can. A change is durable
+// when its method returns. ErrInvalid: the change is refused; the error says why. A context that
+// ends, or a node that stops leading meanwhile, leaves it unknown whether the change is made: the
+// Standing tells.
+//
+//tidy:keep replicated has one
+type Membership interface {
+	// Add lets a node with an empty folder join as a learner, which has no vote. address is where
+	// it listens; "": as the configuration of each node says.
+	Add(ctx context.Context, name, address string) error
+	// Promote makes a learner that has the log a voter.
+	Promote(ctx context.Context, name string) error
+	// Remove removes a learner or a voter; of two with the same name, the learner. It also ends a
+	// replacement by the node. Not: the node that leads, and a voter without which those that are
+	// heard of would be no majority.
+	Remove(ctx context.Context, name string) error
+	// Replace adds a node like Add, which takes the place of a voter in one step once it has the
+	// log. Until then other changes are refused. A voter with a new disk is replaced by itself:
+	// both names are equal. It returns when the replacement has begun. If the node that leads is
+	// replaced, it hands the lead over in time.
+	Replace(ctx context.Context, old, name, address string) error
 }

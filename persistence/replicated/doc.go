@@ -26,7 +26,8 @@
 //   - acknowledge an entry before it is on its disk, or vote before the vote is: see raftlog
 //   - vote with a log that has lost its end: the log's HEAD tells, and the folder is not opened
 //   - take part with a folder that has no log: the disk was replaced, and what the node has
-//     acknowledged is gone. Only the forming of a cluster makes a log.
+//     acknowledged is gone. Only the forming of a cluster makes a log, and a change of the
+//     membership that awaits the node, which then is another member
 //   - take part as an older copy of its folder: each start is counted, durably, and peers remember
 //     the newest one of each node before they listen to it. A copy that was made since the last
 //     start is not told from the folder itself.
@@ -42,14 +43,26 @@
 // node. A simulation plays three nodes with disks whose power fails between any two writes, and a
 // network that loses, doubles and swaps frames; a seed repeats it.
 //
+// # Members
+//
 // The membership is a part of the machine's state, and each log begins behind a state. It gives
-// each member an id, by which raft knows it, and no id twice. It is that with which the cluster was
-// formed: the names of its nodes. A cluster is formed when all of them are there and none has a
-// log, and no node takes part before each has one. A node that is behind what the others' logs have
-// cannot join: they wait for it, as above.
+// each log an id, by which raft knows its node, and no id twice. A cluster is formed when all of
+// its nodes are there and none has a log, and no node takes part before each has one. From then on
+// entries change the members, one change at a time. A node that is to join is awaited. When a start
+// of it without a log asks, the node that leads gives it an id, and the state that its log begins
+// behind: that behind the floor, the entry up to which all members have the log, and the highest
+// one up to which any may have forgotten it. It is a learner, and has no vote until it has the log.
+// Then it is promoted, or takes a voter's place: raft needs majorities of both sets of voters until
+// it has left the one before. A node that is removed is told so by its peers, notes it in its
+// folder, and ends.
+//
+// A member that is behind what the others' logs have cannot go on: they wait for it, as above. Nor
+// can a node join once the beginning of the journal is forgotten, because it would lack what is
+// made of it.
 //
 //	open.go       the way of a node into its cluster
 //	membership.go the nodes, as raft and the links know them
+//	joining.go    how a node without a log joins
 //	forming.go    how the nodes of a new cluster wait for each other
 //	store.go      the store: its goroutine, proposals, views
 //	journal.go    owners, appends, reads, trims

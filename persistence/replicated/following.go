@@ -2,11 +2,14 @@ package replicated
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/machine"
 )
 
 // see notes what the node knows of all voters. It is called each tick.
@@ -19,24 +22,32 @@ func (n *node) see() {
 	} else if last, err := n.log.LastIndex(); err == nil {
 		match[n.id] = last
 	}
-	var list []persistence.Peer
+	n.voters, n.learners = nil, nil
 	for _, m := range n.machine.Members() {
 		p := persistence.Peer{Name: m.Name, Match: match[m.ID]}
 		if m.ID != n.id {
 			p.SilentTicks = n.ticks - n.heard[m.ID]
 		}
-		list = append(list, p)
+		if m.Role == machine.Voter || m.Role == machine.Leaving {
+			n.voters = append(n.voters, p)
+		} else {
+			n.learners = append(n.learners, p)
+		}
 	}
-	n.voters = list
+	for _, list := range [][]persistence.Peer{n.voters, n.learners} {
+		slices.SortStableFunc(list, func(a, b persistence.Peer) int {
+			return strings.Compare(a.Name, b.Name)
+		})
+	}
 }
 
 // Standing returns what this node knows of the nodes.
 func (s *store) Standing() persistence.Standing {
 	v := s.seen.Load()
 	t := persistence.Standing{Node: s.log.Identity().Name, Term: v.term, Elections: v.elections,
-		Applied: v.applied, Committed: v.committed, Peers: v.voters}
+		Applied: v.applied, Committed: v.committed, Peers: v.voters, Learners: v.learners}
 	for _, m := range v.members {
-		if m.ID == v.lead {
+		if m.ID == v.lead && v.lead != 0 {
 			t.Leader = m.Name
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // errReplaced: a folder without a log, and a cluster that has begun.
 var errReplaced = errors.New("this node's folder has no log, and the cluster has begun: its disk " +
 	"was replaced or emptied, or the folder is a wrong one; what this node has acknowledged is " +
-	"gone, so it must not vote: bring the folder back, or replace this node")
+	"gone, so it must not vote: bring the folder back, or " +
+	"replace this node by itself")
 
 // A stage is how far a node has come on the way into its cluster.
 type stage uint8
@@ -46,6 +47,7 @@ type former struct {
 
 	nonces map[string]string // newest of each peer
 	heard  map[string]word   // newest of each peer that answers this start
+	offer  *offer            // nil: none has come for this start
 }
 
 // A word is what one node says of itself to another.
@@ -55,6 +57,9 @@ type word struct {
 	Stage   stage    `json:"stage"`
 	Nonce   string   `json:"nonce"` // of the start that says it
 	Echo    string   `json:"echo"`  // the nonce of the receiver that the sender has seen last
+	// Of a node that takes part: whether it leads, and whether the receiver may join.
+	Leads   bool `json:"leads,omitempty"`
+	Awaited bool `json:"awaited,omitempty"`
 }
 
 // maxWord is how many bytes a word may have.
@@ -66,8 +71,12 @@ func newFormer(cluster string, names []string, own, nonce string, at stage,
 		logger: logger, nonces: map[string]string{}, heard: map[string]word{}}
 }
 
-// form makes the log of this node.
+// form makes the log of this node: with what it was offered, or as one of a new cluster.
 func (f *former) form(files vfs.FS, dir string) error {
+	if o := f.offer; o != nil {
+		d := raftlog.Identity{Cluster: f.cluster, Name: f.own, Node: o.id}
+		return raftlog.Form(files, dir, d, o.base)
+	}
 	state := machine.Formed(f.names)
 	d := raftlog.Identity{Cluster: f.cluster, Name: f.own}
 	for _, m := range state.Members() {
@@ -87,8 +96,11 @@ func (f *former) tick() {
 	}
 }
 
-func (f *former) say(to string) {
-	text, err := json.Marshal(word{f.cluster, f.names, f.stage, f.nonce, f.nonces[to]})
+func (f *former) say(to string) { f.reply(to, false, false) }
+
+func (f *former) reply(to string, leads, awaited bool) {
+	text, err := json.Marshal(word{f.cluster, f.names, f.stage, f.nonce, f.nonces[to], leads,
+		awaited})
 	if err != nil {
 		f.logger.Error("BUG: a word cannot be encoded", "error", err)
 		return
@@ -97,10 +109,15 @@ func (f *former) say(to string) {
 	f.send(to, append(b.begin(), text...))
 }
 
-// receive takes a frame of a peer; one that is no word is dropped. A node that takes part answers
-// at once, and only those that do not.
+// receive takes a frame of a peer; one that is no word and no offer is dropped.
 func (f *former) receive(from string, b []byte) {
 	frame, err := parseFrame(b)
+	if err == nil && frame.kind == frameOffer && f.stage == empty {
+		if o, err := parseOffer(frame.payload); err == nil && o.nonce == f.nonce {
+			f.offer = o
+		}
+		return
+	}
 	if err != nil || frame.kind != frameForming || len(frame.payload) > maxWord || from == f.own ||
 		!slices.Contains(f.names, from) {
 		return
@@ -114,13 +131,13 @@ func (f *former) receive(from string, b []byte) {
 	if w.Echo == f.nonce {
 		f.heard[from] = w
 	}
-	if f.stage == begun && w.Stage != begun {
-		f.say(from)
-	}
 }
 
 // next reports whether this node may go on to the next stage. why says what it waits for.
 func (f *former) next() (may bool, why string, err error) {
+	if f.offer != nil && f.stage == empty {
+		return true, "", nil
+	}
 	may = true
 	var lacks []string
 	for _, name := range f.names {
@@ -131,11 +148,14 @@ func (f *former) next() (may bool, why string, err error) {
 		switch {
 		case !heard:
 			may, lacks = false, append(lacks, name+" (not heard of)")
-		case w.Cluster != f.cluster || !slices.Equal(w.Names, f.names):
+		case w.Cluster != f.cluster || w.Stage != begun && !slices.Equal(w.Names, f.names):
 			may, lacks = false, append(lacks, fmt.Sprintf("%s (it names the nodes %.200q of "+
 				"cluster %.64q)", name, w.Names, w.Cluster))
-		case w.Stage == begun && f.stage == empty:
+		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:
 			return false, "", fmt.Errorf("%w (node %s)", errReplaced, name)
+		case w.Stage == begun && f.stage == empty:
+			may, lacks = false, append(lacks, name+" (the cluster has begun: this node waits for "+
+				"the one that leads)")
 		case w.Stage == begun:
 			return true, "", nil // each node has had its log before any took part
 		case w.Stage != formed && f.stage == formed:
@@ -146,20 +166,10 @@ func (f *former) next() (may bool, why string, err error) {
 }
 
 // check refuses a log that is not of the node and the cluster that the configuration names.
-func (f *former) check(d raftlog.Identity, state []byte) error {
-	s, err := machine.DecodeState(state)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, m := range s.Members() {
-		names = append(names, m.Name)
-	}
-	if d.Cluster == f.cluster && d.Name == f.own && slices.Equal(names, f.names) {
+func (f *former) check(d raftlog.Identity) error {
+	if d.Cluster == f.cluster && d.Name == f.own {
 		return nil
 	}
-	return fmt.Errorf("the folder is that of node %s of cluster %s, which has the nodes %s; the "+
-		"configuration says node %s of cluster %s with the nodes %s: names never change, "+
-		"addresses may", d.Name, d.Cluster, strings.Join(names, ", "), f.own, f.cluster,
-		strings.Join(f.names, ", "))
+	return fmt.Errorf("the folder is that of node %s of cluster %s; the configuration says node "+
+		"%s of cluster %s: names never change, addresses may", d.Name, d.Cluster, f.own, f.cluster)
 }

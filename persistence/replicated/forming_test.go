@@ -64,8 +64,11 @@ func TestAnOldWordLetsNoNodeGoOn(t *testing.T) {
 		"one has a log":  {at: empty, b: word{Stage: formed}, c: word{Stage: empty}, may: true},
 		"an old word": {at: empty, b: word{Stage: empty, Echo: "old"},
 			why: "b (not heard of), c"},
-		"one takes part": {at: empty, b: word{Stage: begun}, err: errReplaced},
-		"other names": {at: empty, b: word{Names: names[:2], Stage: begun},
+		"one takes part": {at: empty, b: word{Stage: begun}, why: "b (the cluster has begun"},
+		"one leads":      {at: empty, b: word{Stage: begun, Leads: true}, err: errReplaced},
+		"this node is awaited": {at: empty, b: word{Stage: begun, Leads: true, Awaited: true},
+			why: "b (the cluster has begun"},
+		"other names": {at: empty, b: word{Names: names[:2], Stage: formed},
 			why: "b (it names"},
 		"another cluster": {at: formed, b: word{Cluster: "x", Stage: begun},
 			why: "b (it names"},
@@ -98,43 +101,59 @@ func TestAnOldWordLetsNoNodeGoOn(t *testing.T) {
 	}
 }
 
-// What is no word, or comes from no peer, is dropped. A node that takes part answers a word of one
-// that does not, and only that.
+// What is no word, or comes from no peer, is dropped, and an offer for another start, too. A node
+// that takes part answers a word of one that does not, and only that.
 func TestANodeThatTakesPartAnswersWords(t *testing.T) {
-	var sent []word
-	f := newFormer(cluster, []string{"a", "b", "c"}, "a", "own", begun, func(_ string, b []byte) {
-		got, err := parseFrame(b)
-		must(t, err)
-		var w word
-		must(t, json.Unmarshal(got.payload, &w))
-		sent = append(sent, w)
-	}, quiet)
-	for _, b := range [][]byte{nil, {frameVersion, frameForming}, say(t, word{})[:12],
-		say(t, word{Nonce: strings.Repeat("x", maxNonce+1)}),
-		say(t, word{Names: []string{strings.Repeat("x", maxWord)}}),
-		say(t, word{Stage: begun, Nonce: "n"})} {
-		f.receive("b", b)
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	d := w.nodes[3]
+	d.start()
+	for _, b := range [][]byte{say(t, word{})[:12], say(t, word{Cluster: "x", Stage: empty}),
+		say(t, word{Cluster: cluster, Nonce: strings.Repeat("x", maxNonce+1)}),
+		say(t, word{Cluster: cluster, Names: []string{strings.Repeat("x", maxWord)}}),
+		say(t, word{Cluster: cluster, Stage: begun, Nonce: "n"})} {
+		must(t, s.node.receive("d", b))
+		d.former.receive("x", b)
 	}
-	for _, from := range []string{"", "a", "d"} {
-		f.receive(from, say(t, word{Stage: empty, Nonce: "n"}))
+	if len(w.sent) > 0 || len(d.former.nonces) > 0 {
+		t.Fatalf("%d answers, %v", len(w.sent), d.former.nonces)
 	}
-	if len(sent) > 0 {
-		t.Fatalf("%+v", sent)
+	d.former.tick()
+	for len(w.sent) > 0 {
+		w.deliver(false)
 	}
-	f.receive("c", say(t, word{Stage: empty, Nonce: "n"}))
-	if len(sent) != 1 || sent[0].Echo != "n" || sent[0].Stage != begun {
-		t.Fatalf("%+v", sent)
+	if d.former != nil || w.counts["refused without a log"] != 1 {
+		t.Fatal("a node that no one awaits is not refused")
 	}
-	d := raftlog.Identity{Cluster: cluster, Node: 1, Name: "a"}
-	state := machine.Formed(f.names).Encode()
-	must(t, f.check(d, state))
-	for what, err := range map[string]error{
-		"other nodes":     f.check(d, machine.Formed(f.names[:2]).Encode()),
-		"another node":    f.check(raftlog.Identity{Cluster: cluster, Name: "b"}, state),
-		"another cluster": f.check(raftlog.Identity{Cluster: "x", Name: "a"}, state),
-	} {
-		if err == nil || !strings.Contains(err.Error(), "the folder is that of node") {
+	state := machine.Formed(nodeNames[:voters]).Encode()
+	o := offer{id: 4, nonce: "n", base: raftlog.Base{Index: 7, Term: 2, Machine: state}}
+	b := o.append(nil)
+	got, err := parseOffer(b)
+	if err != nil || got.id != 4 || got.nonce != "n" || got.base.Index != 7 ||
+		got.base.Term != 2 || string(got.base.Machine) != string(state) {
+		t.Fatalf("%+v %v", got, err)
+	}
+	for _, b := range [][]byte{nil, b[:25], b[:len(b)-1]} {
+		if _, err := parseOffer(b); err == nil {
+			t.Errorf("%d bytes are an offer", len(b))
+		}
+	}
+	f := newFormer(cluster, nodeNames, "d", "other", empty, nil, quiet)
+	f.receive("a", append((&frame{kind: frameOffer, id: 1}).begin(), b...))
+	if f.offer != nil {
+		t.Error("an offer for another start is taken")
+	}
+	f.nonce = "n"
+	f.receive("a", append((&frame{kind: frameOffer, id: 1}).begin(), b...))
+	if f.offer == nil {
+		t.Error("the offer is not taken")
+	}
+	for what, d := range map[string]raftlog.Identity{"another node": {Cluster: cluster, Name: "b"},
+		"another cluster": {Cluster: "x", Name: "d"}} {
+		if err := f.check(d); err == nil ||
+			!strings.Contains(err.Error(), "the folder is that of node") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	must(t, f.check(raftlog.Identity{Cluster: cluster, Node: 1, Name: "d"}))
 }

@@ -25,6 +25,10 @@ const (
 	frameRefused = 2
 	// frameForming: the payload is a word; there is no id and no start. See former.
 	frameForming = 3
+	// frameRemoved: the payload is the ID that the sender says to be none any more.
+	frameRemoved = 4
+	// frameOffer: the payload is an offer.
+	frameOffer = 5
 
 	maxNonce = 64
 )

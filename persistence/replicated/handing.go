@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/machine"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 )
 
 var (
-	errLags    = errors.New("the node lacks too much of the log, or is not heard of")
+	errLags    = errors.New("the node lacks too much of the log, is not heard of, or is no voter")
 	errHands   = errors.New("this node hands the lead over already")
 	errNotDone = errors.New("this node leads on: the other one did not take the lead in time")
 )
@@ -55,9 +56,10 @@ func (n *node) mayHand(to *uint64) error {
 		return err
 	}
 	best, most := uint64(0), uint64(0)
-	n.raw.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
-		if id == n.id || *to != 0 && id != *to || p.Match+maxLag < last || p.Match < most ||
-			n.ticks-n.heard[id] > electionTicks || best != 0 && p.Match == most {
+	n.raw.WithProgress(func(id uint64, t raft.ProgressType, p tracker.Progress) {
+		if id == n.id || t == raft.ProgressTypeLearner || *to != 0 && id != *to ||
+			p.Match+maxLag < last || p.Match < most || n.ticks-n.heard[id] > electionTicks ||
+			best != 0 && p.Match == most {
 			return
 		}
 		best, most = id, p.Match
@@ -92,12 +94,12 @@ func (n *node) handTick() {
 func (s *store) Transfer(ctx context.Context, to string) error {
 	id := uint64(0)
 	for _, m := range s.seen.Load().members {
-		if m.Name == to {
+		if m.Name == to && m.Role == machine.Voter {
 			id = m.ID
 		}
 	}
 	if to != "" && id == 0 {
-		return fmt.Errorf("%w: there is no node %q", persistence.ErrInvalid, to)
+		return fmt.Errorf("%w: there is no voter %q", persistence.ErrInvalid, to)
 	}
 	c := make(chan error, 1)
 	if err := s.call(ctx, func(n *node) { n.hand(id, c) }); err != nil {

@@ -52,6 +52,10 @@ type node struct {
 	questions questions
 	handing   handing
 	former    *former // answers nodes without a log; nil: none does
+	changed   func([]machine.Member)
+	joins     uint64 // the last proposal of this node when another ID was applied here
+	// later has the IDs that peers say, and that are not given yet as far as is applied here.
+	later map[string]uint64
 	// appliedTerm is the term of the newest applied entry; 0: none since the start.
 	appliedTerm uint64
 
@@ -62,6 +66,7 @@ type node struct {
 	heard     map[uint64]uint64 // the tick of each peer's newest frame
 	elections uint64            // begun here
 	voters    []persistence.Peer
+	learners  []persistence.Peer
 }
 
 // A view is what a node shows of itself.
@@ -79,6 +84,7 @@ type view struct {
 	committed uint64
 	elections uint64
 	voters    []persistence.Peer
+	learners  []persistence.Peer
 }
 
 // setup is what a node needs beside its log.
@@ -90,14 +96,19 @@ type setup struct {
 	saw     func(index uint64, e *machine.Entry, a machine.Answer)
 	index   *index
 	former  *former
-	least   uint64 // entries that a checkpoint is worth; 0: the usual number
+	changed func([]machine.Member) // is told of another membership; nil: nothing is
+	least   uint64                 // entries that a checkpoint is worth; 0: the usual number
 }
 
 // newNode makes a node of an open log.
 func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	n := &node{id: log.Identity().Node, log: log, logger: s.logger, send: s.send,
 		random: s.random, publish: s.publish, saw: s.saw, index: s.index,
-		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{}}
+		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
+		changed: s.changed, later: map[string]uint64{}}
+	if n.changed == nil {
+		n.changed = func([]machine.Member) {}
+	}
 	var err error
 	if n.machine, err = machine.DecodeState(state); err != nil {
 		return nil, err
@@ -115,14 +126,15 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		AsyncStorageWrites: true, MaxSizePerMsg: maxMessage, MaxCommittedSizePerReady: maxApply,
 		MaxUncommittedEntriesSize: maxUncommitted, MaxInflightMsgs: maxInflight,
 		MaxInflightBytes: maxInflightBytes, CheckQuorum: true, PreVote: true,
-		DisableProposalForwarding: true, Logger: raftLogger{s.logger},
+		DisableProposalForwarding: true, StepDownOnRemoval: true, Logger: raftLogger{s.logger},
 	})
 	if err != nil {
 		return nil, err
 	}
 	n.rest()
 	n.see()
-	if len(n.machine.Members()) == 1 {
+	n.changed(n.machine.Members())
+	if n.alone() {
 		n.elections++
 		return n, n.raw.Campaign()
 	}
@@ -140,12 +152,13 @@ func (n *node) tick() error {
 	n.ticks++
 	n.see()
 	n.handTick()
+	n.replace()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
 		n.raw.Tick()
 		return n.trimStep()
 	}
 	n.raw.TickQuiesced()
-	if n.silent++; n.silent >= n.patience {
+	if n.silent++; n.silent >= n.patience && n.votes() {
 		n.rest()
 		n.elections++
 		if err := n.raw.Campaign(); err != nil {
@@ -169,20 +182,28 @@ func (n *node) enter(e *machine.Entry, caller chan<- result) error {
 	if status.RaftState != raft.StateLeader {
 		return errNotLeading
 	}
+	if e.Kind.Changes() {
+		return n.enterChange(e, caller)
+	}
 	if n.again(e, caller) {
 		return nil
 	}
 	if e.Kind == machine.Trim {
 		e.Floor = n.floor()
 	}
-	n.number++
-	e.ID = machine.ID{Node: n.id, Boot: n.log.Own().Boot, Number: n.number}
+	n.identify(e)
 	if err := n.raw.Propose(e.Encode()); err != nil {
 		return fmt.Errorf("the proposal was dropped: %w", err)
 	}
 	n.term = status.GetTerm()
 	n.add(e, caller)
 	return nil
+}
+
+// identify gives a proposal its number.
+func (n *node) identify(e *machine.Entry) {
+	n.number++
+	e.ID = machine.ID{Node: n.id, Boot: n.log.Own().Boot, Number: n.number}
 }
 
 // floor returns the index up to which all members have the log.
@@ -250,7 +271,8 @@ func (n *node) show() {
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), chain: n.machine.Chain(), term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
-		elections: n.elections, voters: n.voters, members: n.machine.Members()})
+		elections: n.elections, voters: n.voters, learners: n.learners,
+		members: n.machine.Members()})
 }
 
 // store makes a vote and entries durable, and then lets those hear of it that wait for it.
@@ -293,19 +315,27 @@ func (n *node) apply(m *pb.Message) error {
 
 func (n *node) applyOne(entry *pb.Entry) error {
 	at := entry.GetIndex()
-	if at != n.applied+1 || entry.GetType() != pb.EntryNormal {
-		return fmt.Errorf("%w: entry %d of type %s is to be applied behind entry %d",
-			persistence.ErrCorrupt, at, entry.GetType(), n.applied)
+	if at != n.applied+1 {
+		return fmt.Errorf("%w: entry %d is to be applied behind entry %d", persistence.ErrCorrupt,
+			at, n.applied)
 	}
 	n.applied, n.appliedTerm = at, entry.GetTerm()
-	if len(entry.GetData()) == 0 { // a leader begins its term with one
-		return nil
-	}
-	e, err := machine.Decode(entry.GetData())
+	e, err := decode(entry)
 	if err != nil {
 		return fmt.Errorf("entry %d: %w", at, err)
+	} else if e == nil {
+		return nil
 	}
+	before, joint := n.machine.Members(), n.machine.Joint()
 	a := n.machine.Apply(e)
+	if e.Kind.Changes() && a.Outcome == machine.Done {
+		if e.Kind == machine.Join {
+			n.joins = n.number
+		}
+		if err := n.change(before, joint); err != nil {
+			return fmt.Errorf("entry %d: %w", at, err)
+		}
+	}
 	if e.Kind == machine.Append && a.Outcome == machine.Done {
 		n.index.add(mark{at, e.Next})
 	}
@@ -321,7 +351,7 @@ func (n *node) applyOne(entry *pb.Entry) error {
 
 // deliver sends a message to a peer.
 func (n *node) deliver(m *pb.Message) {
-	to := n.nameOf(m.GetTo())
+	to := n.route(m.GetTo())
 	if to == "" {
 		return
 	}

@@ -94,7 +94,7 @@ func TestADroppedProposalIsUnknown(t *testing.T) {
 	w := newWorld(t, 1)
 	old := w.lead(0)
 	tok := w.own(old, 1).Token
-	w.cut[0] = [voters]bool{false, true, true}
+	w.cut[0] = [places]bool{false, true, true}
 	w.cut[1][0], w.cut[2][0] = true, true
 	c := old.ask(appendOf(tok, 0, "lost"))
 	leader := w.lead(1, 2)
@@ -107,7 +107,7 @@ func TestADroppedProposalIsUnknown(t *testing.T) {
 		t.Fatalf("an append that no majority has is answered %+v", r)
 	default:
 	}
-	w.cut = [voters][voters]bool{}
+	w.cut = [places][places]bool{}
 	leader.work(leader.node.tick())
 	w.settle()
 	if r := told(t, c); !errors.Is(r.err, errUnknown) || persistence.Definite(r.err) {
@@ -182,11 +182,11 @@ func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
 		w.cut[0][i] = true
 	}
 	s.ask(claimOf(1))
-	for _, n := range w.nodes {
+	for _, n := range w.nodes[:voters] {
 		n.crash()
 		n.start()
 	}
-	w.cut, w.sent = [voters][voters]bool{}, nil
+	w.cut, w.sent = [places][places]bool{}, nil
 	for !s.view.leading { // and not a frame more, so the first claim is not applied
 		if len(w.sent) == 0 {
 			s.work(s.node.tick())
@@ -345,7 +345,7 @@ func TestALogIsForgottenWhenNothingNeedsIt(t *testing.T) {
 		w.settle()
 		must(t, told(t, c).err)
 	}
-	for _, n := range w.nodes {
+	for _, n := range w.nodes[:voters] {
 		n.node.trim.allowed = 35
 	}
 	if n := first(0); n != 1 {
@@ -425,10 +425,10 @@ func TestACutOffNodeConfirmsNoOwner(t *testing.T) {
 	if !old.view.leading || len(stale) > 0 {
 		t.Fatalf("a node that is cut off has answered: %+v", old.view)
 	}
-	w.cut = [voters][voters]bool{}
+	w.cut = [places][places]bool{}
 	w.settle()
 	for range 3 * electionTicks {
-		for _, s := range w.nodes {
+		for _, s := range w.nodes[:voters] {
 			s.tick()
 		}
 		w.settle()

@@ -15,6 +15,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/link"
+	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
 
@@ -136,6 +137,42 @@ func (w *opening) prepare() (peers []link.Peer, err error) {
 	return peers, nil
 }
 
+// peer returns how a node is reached: as the configuration says, or as the membership does.
+func (w *opening) peer(name, address string) (link.Peer, error) {
+	for _, n := range w.Nodes {
+		if n.Name == name {
+			address = n.Address
+		}
+	}
+	p := link.Peer{Name: name, Address: address}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return p, fmt.Errorf("node %q has no address: neither the configuration names it, nor "+
+			"the change that added it: %w", name, err)
+	}
+	return p, w.link.Check(p)
+}
+
+// members lets the link reach the members, and the other nodes that the configuration names: they
+// may come to join, or hear that they were removed.
+func (w *opening) members(members []machine.Member) {
+	for _, n := range w.Nodes {
+		members = append(slices.Clip(members), machine.Member{Name: n.Name})
+	}
+	var peers []link.Peer
+	for _, m := range members {
+		p, err := w.peer(m.Name, m.Address)
+		switch {
+		case err != nil:
+			w.Logger.Error("a member cannot be reached", "node", m.Name, "error", err)
+		case m.Name != w.Name && !slices.Contains(peers, p):
+			peers = append(peers, p)
+		}
+	}
+	if err := w.link.Set(peers); err != nil {
+		w.Logger.Error("BUG: the peers are refused", "error", err)
+	}
+}
+
 // receive takes a frame of a peer.
 func (w *opening) receive(from string, frame []byte) {
 	if s := w.store.Load(); s != nil {
@@ -161,8 +198,10 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 	}
 	s, err := open(options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
 		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
-		former: w.former, await: func(log *raftlog.Log, state []byte) error {
-			return w.await(ctx, log, state)
+		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
+		changed: w.members, reach: func(name, address string) error {
+			_, err := w.peer(name, address)
+			return err
 		}})
 	if err == nil {
 		w.store.Store(s)
@@ -183,10 +222,20 @@ func (w *opening) form(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	what = "the cluster is formed"
+	if o := w.former.offer; o != nil {
+		what = "this node joins the cluster"
+		if s, err := machine.DecodeState(o.base.Machine); err != nil {
+			return err
+		} else if end := s.Beat().End.Seq; end > 0 {
+			return fmt.Errorf("the journal has come to sequence %d, and this node has no copy of "+
+				"what was made of it: a node can join a cluster that has no journal only", end)
+		}
+	}
 	if err := w.former.form(w.files, w.dir); err != nil {
 		return err
 	}
-	w.Logger.Info("the cluster is formed", "cluster", w.Cluster, "node", w.Name,
+	w.Logger.Info(what, "cluster", w.Cluster, "node", w.Name,
 		"nodes", w.former.names)
 	return nil
 }
@@ -216,8 +265,8 @@ func content(ctx context.Context, local persistence.Store) (string, error) {
 }
 
 // await returns once the node may take part.
-func (w *opening) await(ctx context.Context, log *raftlog.Log, state []byte) error {
-	if err := w.former.check(log.Identity(), state); err != nil {
+func (w *opening) await(ctx context.Context, log *raftlog.Log) error {
+	if err := w.former.check(log.Identity()); err != nil {
 		return fmt.Errorf("%s: %w", w.dir, err)
 	}
 	if log.Fresh() {

@@ -15,6 +15,12 @@ var (
 	errUnknown = errors.New("this node stopped leading before the outcome was known")
 )
 
+var (
+	errChanging = fmt.Errorf("%w: another change of the membership is under way",
+		persistence.ErrInvalid)
+	errBegins = errors.New("this node has just begun to lead; try again")
+)
+
 // A result is what a caller learns of its proposal.
 type result struct {
 	answer machine.Answer
@@ -34,6 +40,7 @@ type proposals struct {
 // A standing proposal is in this node's log, and not yet applied.
 type standing struct {
 	key     appended // of an append
+	changes bool     // the membership
 	callers []chan<- result
 }
 
@@ -63,7 +70,7 @@ func keyOf(e *machine.Entry) appended {
 
 // add notes a proposal that is in the log now.
 func (p *proposals) add(e *machine.Entry, caller chan<- result) {
-	s := &standing{callers: []chan<- result{caller}}
+	s := &standing{callers: []chan<- result{caller}, changes: e.Kind.Changes()}
 	if e.Kind == machine.Append {
 		s.key = keyOf(e)
 		p.appended[s.key] = s

@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -17,14 +18,11 @@ var errOlder = errors.New("a peer has seen a newer start of this node: the folde
 // a peer sends again.
 func (n *node) receive(from string, b []byte) error {
 	f, err := parseFrame(b)
-	if err != nil || f.kind != frameForming && !n.hears(from, f.id) {
-		n.logger.Warn("a frame is dropped", "node", from, "error", err)
-		return nil
+	if err == nil && f.kind == frameForming {
+		return n.welcome(from, f.payload)
 	}
-	if f.kind == frameForming {
-		if n.former != nil {
-			n.former.receive(from, b)
-		}
+	if err != nil || !n.hears(from, f) {
+		n.logger.Warn("a frame is dropped", "node", from, "error", err)
 		return nil
 	}
 	if newest, err := n.newest(from, f); err != nil || !newest {
@@ -34,6 +32,10 @@ func (n *node) receive(from string, b []byte) error {
 	switch f.kind {
 	case frameMessage:
 		n.message(f.id, f.payload)
+	case frameRemoved:
+		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id {
+			return n.removed()
+		}
 	case frameRefused:
 		start, _, err := cutStart(f.payload)
 		if err == nil && start == n.log.Own() {
@@ -101,7 +103,8 @@ func sound(m *pb.Message) bool {
 	term := m.GetLogTerm()
 	for i, e := range m.Entries {
 		if e.GetIndex() != m.GetIndex()+1+uint64(i) || e.GetTerm() < term ||
-			e.GetTerm() > m.GetTerm() || e.GetType() != pb.EntryNormal {
+			e.GetTerm() > m.GetTerm() ||
+			e.GetType() != pb.EntryNormal && e.GetType() != pb.EntryConfChangeV2 {
 			return false
 		}
 		term = e.GetTerm()

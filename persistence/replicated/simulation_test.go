@@ -26,25 +26,27 @@ var (
 
 const (
 	folder  = "node"
-	voters  = 3
+	voters  = 3 // that form the cluster
+	places  = 5
 	steps   = 8000
 	cluster = "simulated"
 )
 
 // nodeNames are the names of the nodes, by their places.
-var nodeNames = []string{"a", "b", "c"}
+var nodeNames = []string{"a", "b", "c", "d", "e"}
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// A world is three nodes with their disks, the network between them, and owners that use them. It
-// is one goroutine, and all that it does follows from its seed.
+// A world is three nodes with their disks, and two more that may join, the network between them,
+// owners that use them, and an operator. It is one goroutine, and all that it does follows from its
+// seed.
 type world struct {
 	*testing.T
 	seed   uint64
 	rng    *rand.Rand
-	nodes  [voters]*simulated
+	nodes  [places]*simulated
 	sent   []flight
-	cut    [voters][voters]bool // from, to
+	cut    [places][places]bool // from, to
 	number uint64               // of batches
 	trace  xxhash.Digest        // of all that was applied and delivered
 
@@ -53,8 +55,13 @@ type world struct {
 	acked    []acknowledged
 	refused  []uint64 // digests of batches that were refused at their only try
 	acquired int
-	newest   uint32 // epoch of an owner whose claim was answered
-	led      bool   // a node has led
+	newest   uint32           // epoch of an owner whose claim was answered
+	led      bool             // a node has led
+	members  []machine.Member // behind the highest index
+	given    map[uint64]bool  // IDs that a log was made with
+	changes  int              // of the membership, that were not answered
+	asked    []chan result    // answers of changes
+	replaced string           // the voter whose disk was replaced
 	counts   map[string]int
 }
 
@@ -90,6 +97,7 @@ type simulated struct {
 	stuck  int  // steps until it goes on
 	gone   bool // its disk was replaced
 	again  bool // and it has formed again, before the cluster had begun
+	spare  bool // it may join: its folder has no log
 	state  []byte
 	owners [2]owner
 }
@@ -115,7 +123,7 @@ type try struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := emptyWorld(t, seed)
-	for _, s := range w.nodes {
+	for _, s := range w.nodes[:voters] {
 		must(t, s.newFormer(empty).form(s.disk.mem, folder))
 		s.start()
 		s.begin()
@@ -126,16 +134,20 @@ func newWorld(t *testing.T, seed uint64) *world {
 // emptyWorld makes one whose nodes have no logs, and are down.
 func emptyWorld(t *testing.T, seed uint64) *world {
 	w := &world{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 77)),
-		applied: map[uint64]outcome{}, counts: map[string]int{}}
+		applied: map[uint64]outcome{}, given: map[uint64]bool{}, counts: map[string]int{}}
 	w.trace.Reset()
 	for i := range w.nodes {
-		w.nodes[i] = &simulated{w: w, at: i, disk: newDisk()}
+		w.nodes[i] = &simulated{w: w, at: i, disk: newDisk(), spare: i >= voters}
 	}
 	return w
 }
 
 func (s *simulated) newFormer(at stage) *former {
-	return newFormer(cluster, nodeNames, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
+	names := nodeNames[:voters]
+	if s.spare || s.gone && s.w.led {
+		names = nodeNames
+	}
+	return newFormer(cluster, names, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
 }
 
 // name returns the node's name.
@@ -169,6 +181,10 @@ func (s *simulated) open() {
 	switch {
 	case errors.Is(err, errPower):
 		s.crash()
+	case errors.Is(err, persistence.ErrRemoved):
+		s.crash()
+		s.spare, s.disk = true, newDisk()
+		w.counts["removed"]++
 	case err != nil:
 		w.fail("node %d does not start: %v", s.at, err)
 	case s.log.Fresh():
@@ -184,7 +200,7 @@ func (s *simulated) advance() {
 	may, _, err := s.former.next()
 	switch {
 	case errors.Is(err, errReplaced):
-		if !s.gone {
+		if !s.gone && !s.spare {
 			w.fail("node %d, which has its disk, is refused: %v", s.at, err)
 		}
 		w.counts["refused without a log"]++
@@ -194,8 +210,12 @@ func (s *simulated) advance() {
 	case may && s.former.stage == formed:
 		s.begin()
 	case may:
-		if s.gone && w.led {
-			w.fail("node %d, whose disk was replaced, forms a cluster that has begun", s.at)
+		o := s.former.offer
+		switch {
+		case o == nil && (s.spare || s.gone && w.led):
+			w.fail("node %d, whose disk is new, forms a cluster that has begun", s.at)
+		case o != nil && w.given[o.id]:
+			w.fail("the ID %d is given to two logs", o.id)
 		}
 		err := s.former.form(s.disk.files(), folder)
 		if errors.Is(err, errPower) {
@@ -203,8 +223,17 @@ func (s *simulated) advance() {
 			return
 		}
 		must(w.T, err)
-		w.counts["formed"]++
-		s.again, s.gone = s.again || s.gone, false
+		if o == nil {
+			w.counts["formed"]++
+			s.again = s.again || s.gone
+		} else {
+			w.given[o.id] = true
+			w.counts["joined"]++
+			if w.replaced == s.name() {
+				w.replaced = ""
+			}
+		}
+		s.gone, s.spare = false, false
 		s.open()
 	}
 }
@@ -239,7 +268,12 @@ func (s *simulated) saw(index uint64, e *machine.Entry, a machine.Answer) {
 	switch {
 	case !ok:
 		w.applied[index] = o
-		w.highest = max(w.highest, index)
+		if index > w.highest {
+			w.highest, w.members = index, s.node.machine.Members()
+		}
+		if e.Kind == machine.Leave && a.Outcome == machine.Done {
+			w.counts["replaced"]++
+		}
 		fmt.Fprintln(&w.trace, "applied", index, o.outcome, e.Kind, e.Next)
 	case first.entry != o.entry || first.outcome != o.outcome || first.chain != o.chain:
 		w.fail("entry %d was %d and is %d on node %d, chain %x and %x", index, first.outcome,
@@ -256,9 +290,33 @@ func (s *simulated) work(err error) {
 	case err == nil:
 	case errors.Is(err, errPower), s.again && errors.Is(err, errOlder):
 		s.crash()
+	case errors.Is(err, persistence.ErrRemoved):
+		if s.member() {
+			s.w.fail("node %d is a member, and is told to be removed", s.at)
+		}
+		s.leave()
 	default:
 		s.w.fail("node %d: %v", s.at, err)
 	}
+}
+
+// member reports whether the node's log is one of a member.
+func (s *simulated) member() bool {
+	return slices.ContainsFunc(s.w.members,
+		func(m machine.Member) bool { return m.ID == s.log.Identity().Node })
+}
+
+// leave empties the disk of a node that was removed.
+func (s *simulated) leave() {
+	s.node = nil
+	s.disk.left = -1
+	o := raftlog.Options{FS: s.disk.files(), AtNeed: true}
+	if _, _, err := raftlog.Open(folder, o); !errors.Is(err, persistence.ErrRemoved) {
+		s.w.fail("the folder of node %d, which was removed: %v", s.at, err)
+	}
+	s.crash()
+	s.spare, s.disk = true, newDisk()
+	s.w.counts["removed"]++
 }
 
 func (s *simulated) crash() {
@@ -275,7 +333,7 @@ func (w *world) send(from, to int, frame []byte) {
 
 // up returns a node that runs, or nil.
 func (w *world) up() *simulated {
-	s := w.nodes[w.rng.IntN(voters)]
+	s := w.nodes[w.rng.IntN(places)]
 	if s.node == nil && s.former == nil || s.stuck > 0 {
 		return nil
 	}
@@ -356,7 +414,7 @@ func (w *world) deliver(faults bool) {
 }
 
 func (w *world) fault() {
-	s := w.nodes[w.rng.IntN(voters)]
+	s := w.nodes[w.rng.IntN(places)]
 	switch w.rng.IntN(9) {
 	case 0, 1: // the power fails, perhaps in the midst of a write that comes
 		if up := s.node != nil || s.former != nil; up && w.rng.IntN(3) > 0 {
@@ -372,7 +430,7 @@ func (w *world) fault() {
 			s.start()
 		}
 	case 5:
-		w.cut[w.rng.IntN(voters)][w.rng.IntN(voters)] = true
+		w.cut[w.rng.IntN(places)][w.rng.IntN(places)] = true
 		w.counts["cuts"]++
 	case 6: // a node is alone
 		for i := range w.nodes {
@@ -380,17 +438,19 @@ func (w *world) fault() {
 		}
 		w.counts["cuts"]++
 	case 7:
-		w.cut = [voters][voters]bool{}
+		w.cut = [places][places]bool{}
 	case 8:
 		if s.node != nil {
 			s.stuck = w.rng.IntN(300)
 			if s.view.leading && w.rng.IntN(2) == 0 { // long enough for another owner
 				s.stuck = 500 + w.rng.IntN(1500)
-				w.cut = [voters][voters]bool{}
+				w.cut = [places][places]bool{}
 			}
 		}
-		if w.rng.IntN(25) == 0 && !slices.ContainsFunc(w.nodes[:],
-			func(s *simulated) bool { return s.gone || s.again }) {
+		if w.rng.IntN(25) == 0 && w.mayLose(s) {
+			if w.votes(s) {
+				w.replaced = s.name()
+			}
 			s.crash()
 			s.gone, s.disk = true, newDisk()
 			s.start()
@@ -398,9 +458,102 @@ func (w *world) fault() {
 	}
 }
 
+// votes reports whether a node is a voter.
+func (w *world) votes(s *simulated) bool {
+	return !w.led || slices.ContainsFunc(w.members, func(m machine.Member) bool {
+		return m.Name == s.name() && m.Role == machine.Voter
+	})
+}
+
+// mayLose reports whether a node's disk may be replaced: if so, a majority has its disks.
+func (w *world) mayLose(s *simulated) bool {
+	if s.spare || w.changes > 0 || slices.ContainsFunc(w.nodes[:],
+		func(s *simulated) bool { return s.gone || s.again }) {
+		return false
+	}
+	voters := 0
+	for _, m := range w.members {
+		if m.Role != machine.Learner && m.Role != machine.Voter {
+			return false
+		}
+		if m.Replaces != 0 {
+			return false
+		}
+		if m.Role == machine.Voter {
+			voters++
+		}
+	}
+	return !w.led || voters > 2 || !w.votes(s)
+}
+
+// operate lets the operator change the membership at a node that leads.
+func (s *simulated) operate() {
+	w := s.w
+	pick := func() string { return nodeNames[w.rng.IntN(places)] }
+	e := &machine.Entry{Kind: machine.Add, Name: pick()}
+	voters := len(configuration(s.node.machine.Members()).Voters)
+	switch w.rng.IntN(6) {
+	case 0, 1:
+		e.Kind = machine.Promote
+		if w.replaced != "" {
+			return
+		}
+	case 2:
+		if e.Kind = machine.Remove; w.replaced != "" {
+			e.Name = w.replaced
+		}
+		if voters <= 3 && w.rng.IntN(4) > 0 || voters <= 2 {
+			return
+		}
+	case 3, 4:
+		if e.Replaces = pick(); w.replaced != "" {
+			e.Replaces = w.replaced
+		}
+		if w.rng.IntN(3) == 0 && w.replaced != "" {
+			e.Name = e.Replaces
+		}
+		if e.Name == e.Replaces && e.Name != w.replaced {
+			return // its log is still there
+		}
+	}
+	c := make(chan result, 1)
+	s.node.propose(e, c)
+	w.changes++
+	w.asked = append(w.asked, c)
+}
+
+// answered counts the changes that were made, and those that were refused.
+func (w *world) answered() {
+	w.asked = slices.DeleteFunc(w.asked, func(c chan result) bool {
+		select {
+		case r := <-c:
+			switch {
+			case r.err == nil && r.answer.Outcome == machine.Done:
+				w.counts["changes"]++
+			case r.err == nil || persistence.Definite(r.err):
+				w.counts["refused changes"]++
+			case !errors.Is(r.err, errNotLeading) && !errors.Is(r.err, errBegins):
+				return true // it may be made later
+			}
+			w.changes--
+			return true
+		default:
+			return false
+		}
+	})
+}
+
 // use lets the owner at a node do something.
 func (s *simulated) use() {
 	w, o := s.w, &s.owners[s.w.rng.IntN(2)]
+	w.answered()
+	if s.view.leading && w.rng.IntN(15) == 0 {
+		s.operate()
+		s.work(nil)
+		if s.node == nil {
+			return
+		}
+	}
 	s.hear(o)
 	if w.rng.IntN(6) == 0 {
 		s.question(o)
@@ -518,7 +671,7 @@ func (s *simulated) heard(o *owner, e *machine.Entry, r result) {
 
 // recover ends all faults, and lets the nodes come to one end.
 func (w *world) recover() {
-	w.cut = [voters][voters]bool{}
+	w.cut = [places][places]bool{}
 	for _, s := range w.nodes {
 		s.disk.left, s.stuck = -1, 0
 		if s.node == nil && s.former == nil {
@@ -577,7 +730,9 @@ func (w *world) equal() bool {
 	}
 	w.quiet()
 	return !slices.ContainsFunc(w.nodes[:],
-		func(s *simulated) bool { return s.node != nil && s.view.applied != w.last() })
+		func(s *simulated) bool {
+			return s.node != nil && s.member() && s.view.applied != w.last()
+		})
 }
 
 // last returns the highest index that a node has applied.
@@ -625,7 +780,7 @@ func (w *world) check() {
 		}
 	}
 	for _, s := range w.nodes {
-		if s.node != nil {
+		if s.node != nil && s.member() {
 			s.check(journal, end)
 		}
 	}
@@ -700,7 +855,8 @@ func TestThreeNodesAreOneJournal(t *testing.T) {
 	}
 	t.Log(all)
 	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced", "refused",
-		"truncated", "refused without a log", "formed", "confirmed", "not confirmed"} {
+		"truncated", "refused without a log", "formed", "confirmed", "not confirmed", "joined",
+		"removed", "changes", "refused changes", "replaced"} {
 		if all[k] < *seeds/50+1 {
 			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)
 		}

@@ -34,8 +34,12 @@ type options struct {
 	fatal func(error)
 	least uint64 // see setup
 	// await returns once the node may take part; nil: it may.
-	await  func(log *raftlog.Log, state []byte) error
+	await  func(*raftlog.Log) error
 	former *former // see node
+	// changed is told of another membership, by the goroutine of the node.
+	changed func([]machine.Member)
+	// reach refuses a node that this one cannot reach; nil: it can reach any.
+	reach func(name, address string) error
 }
 
 const (
@@ -62,6 +66,7 @@ type store struct {
 	now      func() time.Time
 	logger   *slog.Logger
 	name     string
+	reach    func(name, address string) error
 
 	frames   chan received
 	proposed chan request
@@ -107,6 +112,9 @@ func open(o options) (_ *store, err error) {
 		asked: make(chan question, maxProposals),
 		own:   persistence.Token("0:" + persistence.NewID()),
 		stop:  make(chan struct{}), done: make(chan struct{})}
+	if s.reach = o.reach; s.reach == nil {
+		s.reach = func(string, string) error { return nil }
+	}
 	s.changes.next = make(chan struct{})
 	s.seen.Store(&view{})
 	ctx := context.Background()
@@ -121,12 +129,13 @@ func open(o options) (_ *store, err error) {
 	}
 	s.log = log
 	if o.await != nil {
-		if err := o.await(log, state); err != nil {
+		if err := o.await(log); err != nil {
 			return nil, errors.Join(err, log.Close())
 		}
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
-		publish: s.show, index: &s.index, least: o.least, former: o.former})
+		publish: s.show, index: &s.index, least: o.least, former: o.former,
+		changed: o.changed})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -201,7 +210,7 @@ func (s *store) propose(ctx context.Context, e *machine.Entry) (machine.Answer, 
 	if err := e.Fits(); err != nil {
 		return machine.Answer{}, err
 	}
-	if e.Kind != machine.Acquire {
+	if e.Kind != machine.Acquire && !e.Kind.Changes() {
 		if err := s.owned(e.Token); err != nil {
 			return machine.Answer{}, err
 		}

@@ -39,11 +39,8 @@ func (n *node) trimStep() error {
 	}
 	to := min(target, t.behind+trimAtOnce)
 	err := n.log.Read(t.behind, to, func(entry *pb.Entry) error {
-		if len(entry.GetData()) == 0 {
-			return nil
-		}
-		e, err := machine.Decode(entry.GetData())
-		if err == nil {
+		e, err := decode(entry)
+		if err == nil && e != nil {
 			t.base.Apply(e)
 		}
 		return err

@@ -95,6 +95,9 @@ func Open(o Options) (*Link, error) {
 	return l, nil
 }
 
+// Check refuses a peer that Set would refuse.
+func (l *Link) Check(p Peer) error { return l.check(p) }
+
 func (l *Link) check(peers ...Peer) error {
 	for _, p := range peers {
 		if err := checkLabel(p.Name); err != nil {
@@ -112,8 +115,6 @@ func (l *Link) check(peers ...Peer) error {
 
 // Set replaces the peers. The connections of one that is none any more end, and so do those of one
 // whose address is another now, which is dialled anew.
-//
-//tidy:keep a change of the membership calls it
 func (l *Link) Set(peers []Peer) error {
 	if err := l.check(peers...); err != nil {
 		return err

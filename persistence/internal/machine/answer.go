@@ -18,6 +18,12 @@ const (
 	held             // an acquire: the beat is another one now
 	short            // an acquire: the journal ends before the end that the claim has seen
 	notEmpty         // a begin: the journal has batches, or begins elsewhere
+	changing         // a change of the membership: another one is not complete
+	unknown          // a change: there is no such node, or it has another role
+	member           // a change: the node is a member already
+	awaits           // a promotion: the node has not joined
+	full             // a change: there are too many members
+	last             // a removal: of the last voter
 )
 
 // An Answer is the outcome of an entry, and the state that it met.
@@ -45,5 +51,19 @@ func (a Answer) Err(e *Entry) error {
 	case notEmpty:
 		return codec.NotEmpty(fmt.Sprintf("a journal up to sequence %d", a.Seq))
 	}
+	if why := refusals[a.Outcome]; why != "" {
+		return fmt.Errorf("%w: node %q: "+why, persistence.ErrInvalid, e.Name)
+	}
 	return fmt.Errorf("BUG: outcome %d of an entry", a.Outcome)
+}
+
+// refusals say why the membership is not changed.
+var refusals = map[Outcome]string{
+	changing: "another change of the membership is under way; wait for its end, or remove the " +
+		"node that joins",
+	unknown: "there is no such node, or it has no such role; the status names the nodes",
+	member:  "it is a member already; to give it an empty disk, replace it by itself",
+	awaits:  "it has not joined yet; start it with an empty folder",
+	full:    fmt.Sprintf("the cluster has %d members, and more are not possible", maxMembers),
+	last:    "it is the last voter",
 }

@@ -20,6 +20,11 @@ const (
 	Begin        // makes an empty journal begin at Next
 	Trim         // forgets the journal up to Next
 	Reads        // notes nonces of reads
+	Add          // awaits another node, perhaps in a voter's place
+	Join         // gives an ID to a node without a log that is awaited, or a learner
+	Promote      // makes a learner a voter, in the place of the one that it replaces
+	Remove       // removes a member
+	Leave        // completes a joint change
 	kinds
 )
 
@@ -34,7 +39,7 @@ type ID struct {
 type Entry struct {
 	ID    ID
 	Kind  Kind
-	Token persistence.Token // of all but an Acquire
+	Token persistence.Token // of all but an Acquire and changes of the membership
 
 	// An Append's. Begin and Trim have their sequence in Next.
 	Prev, Next, Digest uint64
@@ -51,12 +56,15 @@ type Entry struct {
 	NowMs  int64 // the proposer's clock, also a Begin's
 
 	Nonces []persistence.Nonce // of Reads
+
+	// Of a change of the membership. A Join has the start's nonce in Unique.
+	Name, Address, Replaces string
 }
 
 // The form of an entry: version, kind, id, and then the fields of its kind in the order of Entry.
 // Numbers are big-endian. A text has its length before it, as 16 bits. A batch is the rest.
 const (
-	version = 1
+	version = 2
 	maxText = 1 << 10 // bytes of a text
 )
 
@@ -78,7 +86,7 @@ func (e *Entry) head() []byte {
 	b := make([]byte, 0, 128)
 	b = append(b, version, byte(e.Kind))
 	b = u64(u64(u64(b, e.ID.Node), e.ID.Boot), e.ID.Number)
-	if e.Kind != Acquire {
+	if e.Kind != Acquire && !e.Kind.Changes() {
 		b = text(b, string(e.Token))
 	}
 	switch e.Kind {
@@ -97,6 +105,8 @@ func (e *Entry) head() []byte {
 		for _, n := range e.Nonces {
 			b = u64(text(b, n.Key), n.Nonce)
 		}
+	case Add, Join, Promote, Remove, Leave:
+		b = text(text(text(text(b, e.Name), e.Address), e.Replaces), e.Unique)
 	}
 	return b
 }
@@ -117,7 +127,7 @@ func (e *Entry) claim(b []byte) []byte {
 
 // Fits returns ErrInvalid for an entry with a text that is too long to be encoded.
 func (e *Entry) Fits() error {
-	texts := []string{string(e.Token), e.Unique, e.Owner}
+	texts := []string{string(e.Token), e.Unique, e.Owner, e.Name, e.Address, e.Replaces}
 	if e.After != nil {
 		texts = append(texts, string(e.After.Token), e.After.Count)
 	}
@@ -146,7 +156,7 @@ func Decode(b []byte) (*Entry, error) {
 	}
 	e.Kind = Kind(d.byte())
 	e.ID = ID{d.u64(), d.u64(), d.u64()}
-	if e.Kind != Acquire {
+	if e.Kind != Acquire && !e.Kind.Changes() {
 		e.Token = persistence.Token(d.text())
 	}
 	switch e.Kind {
@@ -165,6 +175,8 @@ func Decode(b []byte) (*Entry, error) {
 		e.Next, e.Floor = d.u64(), d.u64()
 	case Reads:
 		d.nonces(e)
+	case Add, Join, Promote, Remove, Leave:
+		e.Name, e.Address, e.Replaces, e.Unique = d.text(), d.text(), d.text(), d.text()
 	case Check:
 	default:
 		d.failed = true

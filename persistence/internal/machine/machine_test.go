@@ -255,6 +255,15 @@ func anEntry(t *rapid.T, s *State) *Entry {
 		e.Next, e.NowMs = near("begin"), 7
 	case Trim:
 		e.Next, e.Floor = near("trim"), near("floor")
+	case Add, Join, Promote, Remove, Leave:
+		e.Token = ""
+		e.Name = rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "node")
+		switch e.Kind {
+		case Add:
+			e.Replaces = rapid.SampledFrom([]string{"", "a", "d"}).Draw(t, "replaces")
+		case Join:
+			e.Unique = rapid.SampledFrom([]string{"x", "y"}).Draw(t, "start")
+		}
 	case Reads:
 		e.Nonces = []persistence.Nonce{{Key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"),
 			Nonce: near("nonce")}}
@@ -330,6 +339,69 @@ func TestATextThatIsTooLongIsRefused(t *testing.T) {
 		if err := e.Fits(); !errors.Is(err, persistence.ErrInvalid) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// Each line is applied to one state, one after the other.
+func TestWhatAChangeOfTheMembershipDoes(t *testing.T) {
+	s := Formed([]string{"a", "b", "c"})
+	for _, c := range []struct {
+		e    Entry
+		want Outcome
+		now  string
+	}{
+		{Entry{Kind: Promote, Name: "d"}, unknown, "a1 b1 c1"},
+		{Entry{Kind: Join, Name: "d", Unique: "x"}, unknown, "a1 b1 c1"},
+		{Entry{Kind: Join, Name: "c", Unique: "x"}, unknown, "a1 b1 c1"},
+		{Entry{Kind: Add, Name: "a"}, member, "a1 b1 c1"},
+		{Entry{Kind: Add, Name: "d", Address: "h:1"}, Done, "a1 b1 c1 d3"},
+		{Entry{Kind: Add, Name: "d"}, member, "a1 b1 c1 d3"},
+		{Entry{Kind: Promote, Name: "d"}, awaits, "a1 b1 c1 d3"},
+		{Entry{Kind: Join, Name: "d", Unique: "x"}, Done, "a1 b1 c1 d2#4"},
+		{Entry{Kind: Join, Name: "d", Unique: "x"}, Already, "a1 b1 c1 d2#4"},
+		{Entry{Kind: Join, Name: "d", Unique: "y"}, Done, "a1 b1 c1 d2#5"},
+		{Entry{Kind: Promote, Name: "d"}, Done, "a1 b1 c1 d1#5"},
+		{Entry{Kind: Promote, Name: "d"}, member, "a1 b1 c1 d1#5"},
+		{Entry{Kind: Join, Name: "d", Unique: "z"}, unknown, "a1 b1 c1 d1#5"},
+		{Entry{Kind: Add, Name: "e", Replaces: "x"}, unknown, "a1 b1 c1 d1#5"},
+		{Entry{Kind: Add, Name: "e", Replaces: "b"}, Done, "a1 b1 c1 d1#5 e3"},
+		{Entry{Kind: Remove, Name: "a"}, changing, "a1 b1 c1 d1#5 e3"},
+		{Entry{Kind: Add, Name: "f"}, changing, "a1 b1 c1 d1#5 e3"},
+		{Entry{Kind: Join, Name: "e", Unique: "w"}, Done, "a1 b1 c1 d1#5 e2#6"},
+		{Entry{Kind: Promote, Name: "e"}, Done, "a1 b4 c1 d1#5 e1#6"},
+		{Entry{Kind: Remove, Name: "a"}, changing, "a1 b4 c1 d1#5 e1#6"},
+		{Entry{Kind: Join, Name: "e", Unique: "v"}, changing, "a1 b4 c1 d1#5 e1#6"},
+		{Entry{Kind: Leave}, Done, "a1 c1 d1#5 e1#6"},
+		{Entry{Kind: Add, Name: "c", Replaces: "c"}, Done, "a1 c1 d1#5 e1#6 c3"},
+		{Entry{Kind: Remove, Name: "c"}, Done, "a1 c1 d1#5 e1#6"},
+		{Entry{Kind: Remove, Name: "c"}, Done, "a1 d1#5 e1#6"},
+		{Entry{Kind: Remove, Name: "c"}, unknown, "a1 d1#5 e1#6"},
+		{Entry{Kind: Remove, Name: "a"}, Done, "d1#5 e1#6"},
+		{Entry{Kind: Remove, Name: "d"}, Done, "e1#6"},
+		{Entry{Kind: Remove, Name: "e"}, last, "e1#6"},
+	} {
+		a := s.Apply(&c.e)
+		var now []string
+		for _, m := range s.Members() {
+			text := fmt.Sprint(m.Name, m.Role)
+			if m.ID > 3 {
+				text += fmt.Sprint("#", m.ID)
+			}
+			now = append(now, text)
+		}
+		if got := strings.Join(now, " "); a.Outcome != c.want || got != c.now {
+			t.Errorf("%+v: outcome %d, want %d; %s", c.e, a.Outcome, c.want, got)
+		}
+		if err := a.Err(&c.e); (err == nil) != (a.Outcome == Done || a.Outcome == Already) ||
+			err != nil && !persistence.Definite(err) {
+			t.Errorf("%+v: %v", c.e, err)
+		}
+	}
+	for n := 0; len(s.Members()) < maxMembers; n++ {
+		s.Apply(&Entry{Kind: Add, Name: fmt.Sprint("n", n)})
+	}
+	if a := s.Apply(&Entry{Kind: Add, Name: "one more"}); a.Outcome != full {
+		t.Errorf("%+v", a)
 	}
 }
 

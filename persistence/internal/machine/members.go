@@ -2,13 +2,31 @@ package machine
 
 import "slices"
 
+// A Role is what a member counts for.
+type Role uint8
+
+const (
+	Voter   Role = iota + 1
+	Learner      // has the log, or comes to have it, and has no vote
+	Awaited      // has no ID yet: its node has not asked for the log
+	Leaving      // a voter that another one replaces, until the joint change is complete
+	roles
+)
+
 // A Member is a node of the cluster. Its ID is what raft knows it by. An ID is given once, to one
 // log of one node: a node whose log is lost gets another one, so that nothing which the lost log
 // has acknowledged is expected of the new one.
 type Member struct {
-	ID   uint64
-	Name string
+	ID       uint64
+	Name     string
+	Address  string // "": that of the configuration
+	Role     Role
+	Nonce    string // of the start that asked for the log; "" of those that formed the cluster
+	Replaces uint64 // ID of the voter whose place a learner takes once it has the log; 0: of none
 }
+
+// maxMembers bounds the members.
+const maxMembers = 9
 
 // Formed returns the state of a cluster that begins with some nodes. All nodes name them in the
 // same order.
@@ -16,19 +34,140 @@ func Formed(names []string) *State {
 	s := &State{}
 	for _, name := range names {
 		s.given++
-		s.members = append(s.members, Member{ID: s.given, Name: name})
+		s.members = append(s.members, Member{ID: s.given, Name: name, Role: Voter})
 	}
 	return s
 }
 
-// Members returns the members by their IDs. The caller does not change them.
+// Members returns the members. The caller does not change them.
 func (s *State) Members() []Member { return s.members }
+
+// Given returns the newest ID of a member.
+func (s *State) Given() uint64 { return s.given }
+
+// Joint reports whether a voter is just being replaced: then each decision needs a majority of the
+// voters with the one that leaves, and one of those with the one that comes.
+func (s *State) Joint() bool {
+	return s.find(func(m Member) bool { return m.Role == Leaving }) >= 0
+}
+
+// Changes reports whether an entry changes the membership. It needs no token.
+func (k Kind) Changes() bool { return k >= Add && k <= Leave }
+
+// Try returns what an entry that changes the membership would do.
+func (s *State) Try(e *Entry) (Answer, []Member) {
+	next := &State{given: s.given, members: s.members}
+	a := Answer{Outcome: next.change(e)}
+	return a, next.members
+}
+
+func (s *State) find(is func(Member) bool) int { return slices.IndexFunc(s.members, is) }
+
+// named returns the place of the member with a name and one of some roles, -1: there is none.
+func (s *State) named(name string, roles ...Role) int {
+	return s.find(func(m Member) bool { return m.Name == name && slices.Contains(roles, m.Role) })
+}
+
+// change applies an entry that changes the membership. The list is another one afterwards.
+func (s *State) change(e *Entry) Outcome {
+	s.members = slices.Clone(s.members)
+	busy := s.find(func(m Member) bool { return m.Replaces != 0 })
+	switch {
+	case e.Kind == Leave:
+		s.members = slices.DeleteFunc(s.members, func(m Member) bool { return m.Role == Leaving })
+		return Done
+	case s.Joint():
+		return changing
+	case e.Kind == Join:
+		return s.join(e)
+	case busy >= 0 && (e.Kind == Add || s.members[busy].Name != e.Name):
+		return changing
+	case e.Kind == Add:
+		return s.await(e)
+	case e.Kind == Promote:
+		return s.promote(e)
+	}
+	return s.remove(e)
+}
+
+func (s *State) await(e *Entry) Outcome {
+	m := Member{Name: e.Name, Address: e.Address, Role: Awaited}
+	if e.Replaces != "" {
+		i := s.named(e.Replaces, Voter)
+		if i < 0 {
+			return unknown
+		}
+		m.Replaces = s.members[i].ID
+	}
+	switch {
+	case s.named(e.Name, Learner, Awaited) >= 0,
+		e.Name != e.Replaces && s.named(e.Name, Voter) >= 0:
+		return member
+	case len(s.members) >= maxMembers:
+		return full
+	}
+	s.members = append(s.members, m)
+	return Done
+}
+
+// join gives an ID to a start of a node without a log. Each start of one that is no voter gets
+// another ID, unless it comes again.
+func (s *State) join(e *Entry) Outcome {
+	i := s.named(e.Name, Learner, Awaited)
+	if i < 0 {
+		return unknown
+	}
+	m := &s.members[i]
+	if m.Nonce == e.Unique {
+		return Already
+	}
+	s.given++
+	m.ID, m.Role, m.Nonce = s.given, Learner, e.Unique
+	return Done
+}
+
+func (s *State) promote(e *Entry) Outcome {
+	i := s.named(e.Name, Learner)
+	switch {
+	case i >= 0:
+	case s.named(e.Name, Awaited) >= 0:
+		return awaits
+	case s.named(e.Name, Voter) >= 0:
+		return member
+	default:
+		return unknown
+	}
+	m := &s.members[i]
+	if old := s.find(func(o Member) bool { return o.ID == m.Replaces }); m.Replaces != 0 {
+		s.members[old].Role = Leaving
+	}
+	m.Role, m.Replaces = Voter, 0
+	return Done
+}
+
+// remove removes a member. Of a voter and the learner with its name that replaces it, this is the
+// learner.
+func (s *State) remove(e *Entry) Outcome {
+	i := s.named(e.Name, Learner, Awaited)
+	if i < 0 {
+		i = s.named(e.Name, Voter)
+	}
+	if i < 0 {
+		return unknown
+	}
+	s.members = slices.Delete(s.members, i, i+1)
+	if s.find(func(m Member) bool { return m.Role == Voter }) < 0 {
+		return last
+	}
+	return Done
+}
 
 // encodeMembers adds the membership to an image.
 func (s *State) encodeMembers(b []byte) []byte {
 	b = append(u64(b, s.given), byte(len(s.members)))
 	for _, m := range s.members {
-		b = text(u64(b, m.ID), m.Name)
+		b = text(text(u64(b, m.ID), m.Name), m.Address)
+		b = u64(text(append(b, byte(m.Role)), m.Nonce), m.Replaces)
 	}
 	return b
 }
@@ -36,9 +175,11 @@ func (s *State) encodeMembers(b []byte) []byte {
 func (s *State) decodeMembers(d *reader) {
 	s.given = d.u64()
 	for range d.byte() {
-		m := Member{ID: d.u64(), Name: d.text()}
-		d.failed = d.failed || m.ID == 0 || m.ID > s.given ||
-			slices.ContainsFunc(s.members, func(o Member) bool { return o.ID >= m.ID })
+		m := Member{ID: d.u64(), Name: d.text(), Address: d.text(), Role: Role(d.byte())}
+		m.Nonce, m.Replaces = d.text(), d.u64()
+		d.failed = d.failed || (m.ID == 0) != (m.Role == Awaited) || m.ID > s.given ||
+			m.Role == 0 || m.Role >= roles ||
+			m.ID > 0 && s.find(func(o Member) bool { return o.ID == m.ID }) >= 0
 		s.members = append(s.members, m)
 	}
 }

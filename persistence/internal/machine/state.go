@@ -80,8 +80,16 @@ func (s *State) Apply(e *Entry) Answer {
 }
 
 func (s *State) apply(e *Entry) Answer {
-	if e.Kind == Acquire {
+	switch {
+	case e.Kind == Acquire:
 		return s.acquire(e)
+	case e.Kind.Changes():
+		before := s.members
+		a := Answer{Outcome: s.change(e)}
+		if a.Outcome != Done {
+			s.members = before
+		}
+		return a
 	}
 	if e.Token != s.token || !s.Beat().Held() {
 		return Answer{Outcome: Fenced}

@@ -22,7 +22,6 @@ const (
 
 // A Base is where a log begins: behind an entry, which need not be there.
 type Base struct {
-	//tidy:keep a node that joins begins behind an entry
 	Index, Term uint64 // of the entry
 	Machine     []byte // the state behind it, membership included
 }

@@ -59,7 +59,8 @@ type Options struct {
 
 // Open opens the folder, and makes another start of the node durable. machine is the state behind
 // which the log begins. ErrNotFormed: the folder has no log.
-// ErrCorrupt: the log has lost what was acknowledged, or cannot be read.
+// ErrRemoved: the node is a member no more. ErrCorrupt: the log has lost what was acknowledged, or
+// cannot be read.
 func Open(dir string, o Options) (_ *Log, machine []byte, err error) {
 	l := &Log{files: o.FS, dir: dir}
 	if machine, err = l.open(o); err != nil {
@@ -259,6 +260,12 @@ func (l *Log) See(peer uint64, s Start) error {
 		l.state.Seen = map[uint64]Start{}
 	}
 	l.state.Seen[peer] = s
+	return l.state.write()
+}
+
+// Remove makes durable that the node is a member no more: the folder is not opened again.
+func (l *Log) Remove() error {
+	l.state.Removed = true
 	return l.state.write()
 }
 

@@ -37,6 +37,8 @@ type state struct {
 	Vote  uint64           `json:"vote"`
 	Own   Start            `json:"own"`
 	Seen  map[uint64]Start `json:"seen"` // the newest start of each peer
+	// Removed: the node is a member no more.
+	Removed bool `json:"removed,omitempty"`
 }
 
 const (
@@ -152,6 +154,8 @@ func openState(files vfs.FS, dir string) (*stateIn, error) {
 	case f.Version != stateVersion:
 		err = fmt.Errorf("%w: %s is of version %d and this program reads version %d",
 			persistence.ErrCorrupt, name, f.Version, stateVersion)
+	case f.Removed:
+		err = persistence.ErrRemoved
 	default:
 		err = f.check()
 	}

@@ -1,0 +1,108 @@
+package replicated
+
+import (
+	"encoding/binary"
+	"encoding/json"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+)
+
+// An offer is what a node without a log begins with: an ID that no other log has, and the machine's
+// state behind an entry above which all members keep the log for it.
+type offer struct {
+	id    uint64
+	nonce string // of the start that it is for
+	base  raftlog.Base
+}
+
+// append adds an offer to a frame: id, index, term, length and text of the nonce, the state.
+func (o *offer) append(b []byte) []byte {
+	for _, v := range []uint64{o.id, o.base.Index, o.base.Term} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	b = append(append(b, byte(len(o.nonce))), o.nonce...)
+	return append(b, o.base.Machine...)
+}
+
+func parseOffer(b []byte) (*offer, error) {
+	if len(b) < 25 || len(b) < 25+int(b[24]) {
+		return nil, errFrame
+	}
+	at := 25 + int(b[24])
+	o := &offer{id: binary.BigEndian.Uint64(b), nonce: string(b[25:at]), base: raftlog.Base{
+		Index: binary.BigEndian.Uint64(b[8:]), Term: binary.BigEndian.Uint64(b[16:]),
+		Machine: b[at:]}}
+	if _, err := machine.DecodeState(o.base.Machine); err != nil || o.id == 0 ||
+		(o.base.Term == 0) != (o.base.Index == 0) {
+		return nil, errFrame
+	}
+	return o, nil
+}
+
+// welcome answers the word of a node that takes no part. If it is awaited, or is a learner whose
+// log is gone, the node that leads gives it an ID, and then what it begins with.
+func (n *node) welcome(from string, b []byte) error {
+	var w word
+	if len(b) > maxWord || json.Unmarshal(b, &w) != nil || len(w.Nonce) > maxNonce ||
+		w.Stage == begun || n.former == nil || w.Cluster != n.former.cluster {
+		return nil
+	}
+	leads := n.raw.BasicStatus().RaftState == raft.StateLeader
+	var joins *machine.Member
+	for _, m := range n.machine.Members() {
+		if m.Name == from && (m.Role == machine.Awaited || m.Role == machine.Learner) {
+			joins = &m
+		}
+	}
+	n.former.nonces[from] = w.Nonce
+	n.former.reply(from, leads, joins != nil)
+	switch {
+	case !leads || joins == nil || w.Stage != empty:
+	case joins.Nonce != w.Nonce:
+		n.propose(&machine.Entry{Kind: machine.Join, Name: from, Unique: w.Nonce},
+			make(chan result, 1))
+	default:
+		return n.offer(from, joins)
+	}
+	return nil
+}
+
+// offer gives a learner the state behind the entry up to which all members have the log, and which
+// is the highest one up to which any may have forgotten it. So each member can go on for the
+// learner, and the learner for each member, whichever leads. That entry stays the same until the
+// learner has one above it: trims that were proposed before it was a member are applied here.
+func (n *node) offer(to string, m *machine.Member) error {
+	if n.appliedTerm != n.raw.BasicStatus().GetTerm() {
+		return nil
+	}
+	for number := range n.waiting {
+		if number <= n.joins {
+			return nil
+		}
+	}
+	at := n.machine.Floor()
+	state := n.trim.base.Clone()
+	err := n.log.Read(n.trim.behind, at, func(entry *pb.Entry) error {
+		e, err := decode(entry)
+		if err == nil && e != nil {
+			state.Apply(e)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	term, err := n.log.Term(at)
+	if err != nil {
+		return err
+	}
+	o := offer{id: m.ID, nonce: m.Nonce, base: raftlog.Base{Index: at, Term: term,
+		Machine: state.Encode()}}
+	f := frame{kind: frameOffer, id: n.id, start: n.log.Own()}
+	n.send(to, o.append(f.begin()))
+	return nil
+}

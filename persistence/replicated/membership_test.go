@@ -1,0 +1,263 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/memory"
+)
+
+// pass lets time pass at all nodes, and delivers all frames.
+func (w *world) pass(ticks int) {
+	w.Helper()
+	for range ticks {
+		for _, s := range w.nodes {
+			if s.node != nil || s.former != nil {
+				s.tick()
+			}
+		}
+		w.quiet()
+	}
+}
+
+// change asks a node for a change of the membership, and returns what is wrong with it.
+func (s *simulated) change(kind machine.Kind, name, replaces string) error {
+	s.w.Helper()
+	e := &machine.Entry{Kind: kind, Name: name, Replaces: replaces}
+	c := s.ask(e)
+	s.w.quiet()
+	r := told(s.w.T, c)
+	if r.err != nil {
+		return r.err
+	}
+	return r.answer.Err(e)
+}
+
+// refused wants a change to be refused for a reason.
+func refused(t *testing.T, err error, why string) {
+	t.Helper()
+	if !errors.Is(err, persistence.ErrInvalid) || !strings.Contains(err.Error(), why) {
+		t.Errorf("it is %v, want %q", err, why)
+	}
+}
+
+// have returns the members of a node: names, roles and IDs.
+func (s *simulated) have() string {
+	var list []string
+	for _, m := range s.node.machine.Members() {
+		list = append(list, fmt.Sprint(m.Name, m.Role, "#", m.ID))
+	}
+	return strings.Join(list, " ")
+}
+
+// A learner comes to have the log, and counts for nothing until it is promoted. A change is refused
+// that would leave no majority of living nodes, or the node that leads without its place.
+func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	for i := range uint64(30) {
+		must(t, told(t, func() chan result {
+			c := s.ask(appendOf(tok, i, "batch"))
+			w.settle()
+			return c
+		}()).err)
+	}
+	refused(t, s.change(machine.Promote, "d", ""), "no such node")
+	refused(t, s.change(machine.Remove, "x", ""), "no such node")
+	refused(t, s.change(machine.Remove, "a", ""), "hand the lead over first")
+	must(t, s.change(machine.Add, "d", ""))
+	refused(t, s.change(machine.Promote, "d", ""), "has not joined")
+	d := w.nodes[3]
+	d.start()
+	w.pass(1)
+	d.tick()
+	w.pass(1)
+	if d.node == nil || s.have() != "a1#1 b1#2 c1#3 d2#4" {
+		t.Fatalf("the members are %s", s.have())
+	}
+	if peers, learners := s.node.voters, s.node.learners; len(peers) != 3 || len(learners) != 1 ||
+		learners[0].Name != "d" {
+		t.Errorf("%+v, %+v", peers, learners)
+	}
+	c := make(chan error, 1)
+	s.node.hand(4, c)
+	select {
+	case err := <-c:
+		if !errors.Is(err, errLags) {
+			t.Error(err)
+		}
+	default:
+		t.Error("the lead is handed to a learner")
+	}
+	w.cut[0][3] = true
+	for range maxLag + 1 {
+		s.ask(&machine.Entry{Kind: machine.Check, Token: tok})
+	}
+	w.settle()
+	refused(t, s.change(machine.Promote, "d", ""), "it is promoted once it has the log")
+	w.cut = [places][places]bool{}
+	w.pass(3)
+	must(t, s.change(machine.Promote, "d", ""))
+	must(t, s.change(machine.Remove, "c", ""))
+	w.pass(1)
+	if c := w.nodes[2]; c.node != nil || !c.spare {
+		t.Error("a node that is removed goes on")
+	}
+	w.nodes[1].crash()
+	w.pass(electionTicks + 1)
+	refused(t, s.change(machine.Remove, "d", ""), "no majority")
+	if got := s.have(); got != "a1#1 b1#2 d1#4" {
+		t.Errorf("the members are %s", got)
+	}
+	w.nodes[1].start()
+	w.recover()
+	w.check()
+}
+
+// A voter whose disk was replaced comes back in its own place, under another ID. Until then other
+// changes are refused; and the node that leads is replaced by handing the lead over.
+func TestAVoterIsReplacedInOneStep(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	w.own(s, 1)
+	c := w.nodes[2]
+	c.crash()
+	c.gone, c.disk, w.replaced = true, newDisk(), "c"
+	must(t, s.change(machine.Add, "c", "c"))
+	refused(t, s.change(machine.Add, "e", ""), "under way")
+	refused(t, s.change(machine.Remove, "b", ""), "under way")
+	c.start()
+	w.pass(20)
+	if got := s.have(); got != "a1#1 b1#2 c1#4" || c.node == nil {
+		t.Fatalf("the members are %s, %+v %v", got, c.former, w.counts)
+	}
+	w.nodes[3].start()
+	must(t, s.change(machine.Add, "d", "a"))
+	w.pass(6 * electionTicks)
+	if s.node != nil || !s.spare {
+		t.Fatal("the node that led is not replaced")
+	}
+	if got := w.nodes[1].have(); got != "b1#2 c1#4 d1#5" {
+		t.Fatalf("the members are %s", got)
+	}
+	w.recover()
+	w.check()
+}
+
+// A node that was removed while it was away is told so when it comes back, by its peers, and its
+// folder is not opened again.
+func TestARemovedNodeIsTold(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	c := w.nodes[2]
+	c.crash()
+	w.pass(2 * electionTicks)
+	must(t, s.change(machine.Remove, "c", ""))
+	c.start()
+	for range 4 * electionTicks {
+		if c.node == nil {
+			break
+		}
+		c.tick()
+		w.quiet()
+	}
+	if c.node != nil || w.counts["removed"] != 1 {
+		t.Fatal("it goes on")
+	}
+}
+
+// While a voter is replaced, raft has both sets of voters.
+func TestAMembershipIsRaftsConfiguration(t *testing.T) {
+	for _, list := range [][]machine.Member{nil, {{ID: 1, Role: machine.Voter}}} {
+		if got := configuration(list); len(got.Voters) != len(list) || got.AutoLeave != nil {
+			t.Errorf("%v", got)
+		}
+	}
+	got := configuration([]machine.Member{{ID: 3, Role: machine.Leaving},
+		{ID: 1, Role: machine.Voter}, {ID: 5, Role: machine.Voter}, {Role: machine.Awaited},
+		{ID: 4, Role: machine.Learner}})
+	if !slices.Equal(got.Voters, []uint64{1, 5}) || !slices.Equal(got.VotersOutgoing,
+		[]uint64{1, 3}) || !slices.Equal(got.Learners, []uint64{4}) || !got.GetAutoLeave() {
+		t.Errorf("%v", got)
+	}
+}
+
+// A node with an empty folder takes the place of one that has ended, as processes do it, and has
+// the journal from its first batch on.
+func TestANodeIsReplaced(t *testing.T) {
+	c := newNodes(t)
+	c.all(0, 1, 2)
+	i, tok := c.own()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, c.stores[i].Append(ctx, tok, 0, 1, []byte("one")))
+	gone := (i + 1) % voters
+	must(t, c.stores[gone].Close())
+	c.stores[gone] = nil
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	s := c.stores[i].(*opened)
+	for what, err := range map[string]error{
+		"no address": s.Replace(ctx, c.list[gone].Name, "n4", ""),
+		"a name":     s.Add(ctx, "N4", l.Addr().String()),
+		"no voter":   s.Replace(ctx, "", "n4", l.Addr().String()),
+		"unknown":    s.Remove(ctx, "n9"),
+		"a voter":    s.Promote(ctx, "n1"),
+	} {
+		if !errors.Is(err, persistence.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must(t, s.Replace(ctx, c.list[gone].Name, "n4", l.Addr().String()))
+	c.list = append(c.list, Node{"n4", l.Addr().String()})
+	c.files, c.disks = append(c.files, vfs.NewMem()), append(c.disks, memory.NewDisk())
+	c.first, c.stores = append(c.first, l), append(c.stores, nil)
+	c.all(3)
+	n4 := c.stores[3]
+	if _, err := n4.Follow(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for done := false; !done; {
+		<-look.C
+		must(t, ctx.Err())
+		var names []string
+		for _, p := range s.Standing().Peers {
+			names = append(names, p.Name)
+		}
+		done = len(names) == voters && slices.Contains(names, "n4")
+	}
+	must(t, s.Append(ctx, tok, 1, 2, []byte("two")))
+	if _, err := n4.Follow(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	var journal []string
+	must(t, n4.Read(ctx, 0, func(_, _ uint64, batch []byte) error {
+		journal = append(journal, string(batch))
+		return nil
+	}))
+	if !slices.Equal(journal, []string{"one", "two"}) {
+		t.Errorf("%q", journal)
+	}
+	old, err := c.open(ctx, gone, nil)
+	for err == nil { // its peers tell it
+		if err = ctx.Err(); err == nil {
+			_, err = old.Follow(ctx, 1<<60)
+		}
+	}
+	if !errors.Is(err, persistence.ErrRemoved) {
+		t.Fatal(err)
+	}
+}
