@@ -1,6 +1,6 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: help build demo test sim fuzz chaos bench soak profile pictures lint vuln clean
+.PHONY: help build demo cluster test sim fuzz chaos bench soak profile pictures lint vuln clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
@@ -15,6 +15,10 @@ build: ## build bin/exchange, a static binary, optimised by cmd/exchange/default
 demo: PGO = off
 demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data
 	bin/exchange serve --demo
+
+cluster: PGO = off
+cluster: build ## run three nodes of the demo on 127.0.0.1:8080, 8090 and 8100, with their data in ./data/cluster
+	scripts/cluster
 
 test: ## check the code and run all tests; installs what they need when it may
 	scripts/test

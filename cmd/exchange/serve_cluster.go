@@ -30,9 +30,6 @@ type nodeServer struct {
 // reason why a listener has ended.
 func serveNode(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *place,
 	open *listeners, served <-chan error) error {
-	if _, err := startNode(ctx, actors.Options{}); err != nil {
-		return startFailed(ctx, err)
-	}
 	n := &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -75,13 +72,10 @@ func clusterKey(cfg *config.Config) (*seal.Sealer, error) {
 	return s, nil
 }
 
-// startNode recovers what the node has. No engine can be built on a running fold yet.
-func startNode(context.Context, actors.Options) (member, error) {
-	return nil, errNoNode
+func startNode(ctx context.Context, o actors.Options) (*actors.Node, error) {
+	defer collectRarely()()
+	return actors.StartNode(ctx, o)
 }
-
-var errNoNode = fmt.Errorf("%w: cluster.nodes is set, and this version serves on one machine alone",
-	errConfig)
 
 // join opens the node's stores, and waits until the node may take part in its cluster.
 func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {

@@ -27,17 +27,7 @@ type place struct {
 // joined is a node that takes part.
 type joined struct {
 	replica persistence.Replica
-	node    member
-}
-
-// A member is the node's fold of the journal, and builds an engine on it while the node leads.
-type member interface {
-	// Reign waits until this node leads and builds an engine. It is called again once that is dead.
-	Reign(ctx context.Context) (*actors.Engine, error)
-	Folded() uint64             // newest sequence that is folded here
-	Dead() <-chan struct{}      // closed when the fold has stopped: the node votes on
-	Err() error                 // why, once Dead is closed
-	Stop(context.Context) error // ends the node in order, the lead too
+	node    *actors.Node
 }
 
 // A wish is to hand the lead over to a node, "" to any. done has room for the answer.

@@ -1,0 +1,190 @@
+package crash
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+// A cluster is three nodes on this machine, that prove their names to each other.
+type cluster struct {
+	t     *testing.T
+	names []string
+	nodes []*exchangetest.Server
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, names: []string{"a", "b", "c"}}
+	var list []string
+	for _, name := range c.names {
+		list = append(list, name+"="+exchangetest.FreeAddress(t))
+	}
+	folder := filepath.Join(t.TempDir(), "cluster")
+	for i, name := range c.names {
+		s := exchangetest.New(t, "pebble:"+t.TempDir(), "--node", name, "--nodes",
+			strings.Join(list, ","))
+		s.Args = append(s.Args, "--public-url", "http://"+s.Listen)
+		// Elections are rare where a processor is shared by many.
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(folder, name),
+			"EXCHANGE_CLUSTER_TICK_MS=100")
+		if i == 0 {
+			_, text, code := s.Command(append([]string{"cluster", "init", folder}, list...)...)
+			if code != 0 {
+				t.Fatal(text)
+			}
+		} else { // whichever node leads, its mails are found
+			s.Mails = c.nodes[0].Mails
+			s.Env = append(s.Env, s.Mails.Env()...)
+		}
+		c.nodes = append(c.nodes, s)
+	}
+	for _, s := range c.nodes {
+		s.Run()
+	}
+	return c
+}
+
+// status returns the status of a path at a node; 0: the node is not there.
+func (c *cluster) status(s *exchangetest.Server, path string) int {
+	status, _, err := s.Client.Get(nil, "http://"+s.Listen+path)
+	if err != nil {
+		return 0
+	}
+	return status
+}
+
+// leader waits for a node that leads, other than not, and returns it.
+func (c *cluster) leader(not *exchangetest.Server) (led *exchangetest.Server) {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, "a node leads", func() bool {
+		for _, s := range c.nodes {
+			if s != not && c.status(s, "/leaderz") == 200 {
+				led = s
+				return true
+			}
+		}
+		return false
+	})
+	return led
+}
+
+// name returns a node's name.
+func (c *cluster) name(s *exchangetest.Server) string {
+	for i, x := range c.nodes {
+		if x == s {
+			return c.names[i]
+		}
+	}
+	c.t.Fatal("it is no node")
+	return ""
+}
+
+// others returns the nodes without one.
+func (c *cluster) others(s *exchangetest.Server) (list []*exchangetest.Server) {
+	for _, x := range c.nodes {
+		if x != s {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// knows is what a node tells operators.
+type knows struct {
+	Role, Leader string
+	Folded       uint64
+	Fault        string
+}
+
+func (c *cluster) asks(s *exchangetest.Server) (k knows, err error) {
+	_, err = s.Call("GET", "/operator/v1/cluster", nil, &k)
+	return k, err
+}
+
+// follows waits until a node follows another one and has all that it has.
+func (c *cluster) follows(s, led *exchangetest.Server) {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, "node "+c.name(s)+" has caught up", func() bool {
+		own, err1 := c.asks(s)
+		its, err2 := c.asks(led)
+		return cmp.Or(err1, err2) == nil && own.Role == "follower" && own.Leader == c.name(led) &&
+			own.Folded >= its.Folded && own.Fault == ""
+	})
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/leaderz": 503,
+		"/api/v1/ticker/": 503} {
+		if got := c.status(s, path); got != want {
+			c.t.Errorf("%s of a node that follows: %d, want %d", path, got, want)
+		}
+	}
+	out, text, code := s.Command("account", "list")
+	if code != 75 || !strings.Contains(text, fmt.Sprintf("Node %s leads.", c.name(led))) {
+		c.t.Errorf("a command at a node that follows ends with %d: %s%s", code, out, text)
+	}
+}
+
+// handsOver has an operator hand the lead over to a node.
+func (c *cluster) handsOver(to *exchangetest.Server) {
+	c.t.Helper()
+	from := c.leader(nil)
+	if _, text, code := from.Command("cluster", "transfer", c.name(to)); code != 0 {
+		c.t.Fatalf("the lead of %s is not handed over to %s: %s", c.name(from), c.name(to), text)
+	}
+	exchangetest.Eventually(c.t, "node "+c.name(to)+" leads", func() bool {
+		return c.status(to, "/leaderz") == 200
+	})
+}
+
+// Of three nodes the one that leads is killed under load. Another one goes on with all that was
+// acknowledged, the killed one comes back and catches up, the lead is handed over from one to the
+// next, and each one's books balance.
+func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
+	c := newCluster(t)
+	led := c.leader(nil)
+	w := &world{t: t, s: led}
+	w.open(2, newRandom(t))
+	for _, s := range c.others(led) {
+		c.follows(s, led)
+	}
+	w.load(60, led.Kill)
+	killed := led
+	led = c.leader(killed)
+	w.turnTo(led)
+	w.compare()
+	w.load(20, func() {})
+
+	killed.Run()
+	c.follows(killed, led)
+	for _, s := range append(c.others(killed), killed) {
+		if s != led {
+			c.handsOver(s)
+			w.turnTo(s)
+			w.load(20, func() {})
+			led = s
+			if err := led.Audit(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_, text, code := led.Command("cluster", "transfer", c.name(led))
+	if code != 64 || !strings.Contains(text, "leads already") {
+		t.Errorf("%d %s", code, text)
+	}
+
+	// The node that leads hands over before it ends, so the next one leads without an election
+	// timer that runs out.
+	for _, s := range []*exchangetest.Server{led, c.others(led)[0], c.others(led)[1]} {
+		if code := s.Terminate(); code != 0 {
+			t.Errorf("node %s ends with %d", c.name(s), code)
+		}
+	}
+	for _, s := range c.nodes {
+		s.Run()
+	}
+	w.turnTo(c.leader(nil))
+	w.compare()
+}
