@@ -9,6 +9,12 @@
 //	w, err := e.Wallet(by)                   // from the committed side
 //	err = e.Stop(ctx)                        // or <-e.Dead(), when it cannot go on
 //
+// One of several nodes has an engine only while it leads:
+//
+//	n, err := actors.StartNode(ctx, options) // recovers, and follows
+//	e, err := n.Reign(ctx)                   // waits until it leads; again after <-e.Dead()
+//	err = n.Stop(ctx)
+//
 // An order goes from its handler to the account's wallet, to the pair's book, and as an entry into
 // the journal's forming batch. When the batch is durable, the journal's writer releases it: the
 // settlements to the wallets, the batch to the committed side, the answers to the handlers. Nothing
@@ -54,6 +60,9 @@
 //	mailer.go               the outbox
 //	engine.go               the parts of an engine, and what they ask of it
 //	start.go                a start: the parts, put together
+//	folding.go              the committed side at work
+//	node.go                 a node of several, which folds what others append
+//	reign.go                an engine on a node's running fold
 //	lifetime.go             how long an engine lasts, and all waits
 //	stop.go                 its orderly end, and its failure
 //	ticker.go               what is done at times: writing behind, switches, a watch on the clock

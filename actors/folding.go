@@ -27,7 +27,8 @@ func (f *folding) connect(root *actor.RootContext, out committed.Outside,
 	o committed.ProjectorOptions) {
 	f.projector = committed.NewProjector(f.committed, o)
 	f.committed.Connect(root, out, f.projector)
-	f.filler = committed.NewFilterFiller(f.committed, o.Store, time.Now().UnixMicro(), o.Log, o.Stop)
+	f.filler = committed.NewFilterFiller(f.committed, o.Store, time.Now().UnixMicro(), o.Log,
+		o.Stop)
 }
 
 // spawn starts the actors. At the committed side what is released comes before the reads that wait.

@@ -61,8 +61,7 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	}
 	sealer, err := o.Sealer(true)
 	if err != nil {
-		return nil, fmt.Errorf("a node needs the server's key that all nodes of the cluster have: %w",
-			err)
+		return nil, fmt.Errorf("a node needs the server's key that all nodes have: %w", err)
 	}
 	n := &Node{opts: o, replica: replica, sealer: sealer, meter: metrics.NewEngine(),
 		lead: make(chan struct{}), back: make(chan struct{}, 1), followed: make(chan struct{})}
@@ -328,16 +327,4 @@ func (n *Node) Stop(ctx context.Context) error {
 	}
 	n.life.end()
 	return err
-}
-
-// Abandon ends the node's goroutines at once, as a crash would: for tests.
-func (n *Node) Abandon() {
-	n.stopping.Store(true)
-	if e := n.reign.Load(); e != nil {
-		e.Abandon()
-	}
-	n.halt()
-	<-n.followed
-	n.life.end()
-	<-n.projector.Finished()
 }

@@ -109,12 +109,24 @@ func (c *cluster) kill(i int) {
 	if s := c.nodes[i]; s != nil {
 		c.nodes[i] = nil
 		s.cancel()
-		s.Abandon()
+		s.abandon()
 		<-s.ended
 		if err := s.store.Close(); err != nil {
 			c.Error(err)
 		}
 	}
+}
+
+// abandon ends the node's goroutines at once, as a crash would.
+func (s *serving) abandon() {
+	s.stopping.Store(true)
+	if e := s.reign.Load(); e != nil {
+		e.Abandon()
+	}
+	s.halt()
+	<-s.followed
+	s.life.end()
+	<-s.projector.Finished()
 }
 
 // next returns the next reign.
@@ -235,9 +247,35 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.caughtUp(r)
+	r = c.handsOver(r, ann)
+	ann.has(r)
+	ann.sell(r)
+	c.caughtUp(r)
+	if err := r.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+	c.stop(r.at)
+	r = c.next()
+	ann.has(r)
+	ann.sell(r)
+	c.caughtUp(r)
+	var sums [][32]byte
+	for _, s := range c.nodes {
+		if s != nil {
+			sums = append(sums, s.hash(t))
+		}
+	}
+	if len(sums) != 2 || sums[0] != sums[1] {
+		t.Errorf("the nodes have folded other states: %x", sums)
+	}
+}
 
-	before := r
-	if err := c.nodes[r.at].store.Transfer(t.Context(), ""); err != nil {
+// handsOver hands the lead over from a reign, and returns the next one. The reign before answers
+// nothing then.
+func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
+	t := c.T
+	t.Helper()
+	if err := c.nodes[before.at].store.Transfer(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	r = c.next()
@@ -256,37 +294,23 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 		wishOf(before.Engine, trading.Sell, 100e8, coin)); err == nil {
 		t.Error("an order is taken by a reign that is over")
 	}
-	ann.has(r)
-	ann.sell(r)
-	c.caughtUp(r)
-	if err := r.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
+	return r
+}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// stop stops a node in order.
+func (c *cluster) stop(i int) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
-	s := c.nodes[r.at]
+	s := c.nodes[i]
 	if err := s.Stop(ctx); err != nil {
-		t.Error(err)
+		c.Error(err)
 	}
 	<-s.ended
 	if err := s.store.Close(); err != nil {
-		t.Error(err)
+		c.Error(err)
 	}
-	c.nodes[r.at] = nil
-	r = c.next()
-	ann.has(r)
-	ann.sell(r)
-	c.caughtUp(r)
-	var sums [][32]byte
-	for _, s := range c.nodes {
-		if s != nil {
-			sums = append(sums, s.hash(t))
-		}
-	}
-	if len(sums) != 2 || sums[0] != sums[1] {
-		t.Errorf("the nodes have folded other states: %x", sums)
-	}
+	c.nodes[i] = nil
 }
 
 // A record that no node can fold ends the folds, and no vote: the nodes agree on, and none serves.

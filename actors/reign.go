@@ -43,7 +43,8 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 				e.own.token.Epoch(), "took", time.Since(begin).Round(time.Millisecond))
 			return e, nil
 		}
-		if said != err.Error() && ctx.Err() == nil {
+		// another node may have taken the lead meanwhile, as after a hand-over
+		if said != err.Error() && ctx.Err() == nil && n.replica.Leads() {
 			said = err.Error()
 			n.opts.Log.Error("this node leads and does not serve", "error", err)
 		}

@@ -17,7 +17,8 @@ func (e *Engine) fail(err error) {
 		case errors.Is(err, errReignOver):
 			e.log.Info("the reign has ended in order")
 		default:
-			e.log.Warn("the reign ends, what is in flight has an unknown outcome", "reason", err)
+			e.log.Warn("the reign ends, and the outcome of what is in flight is unknown",
+				"in_flight", e.commandsInFlight(), "reason", err)
 		}
 		if e.node != nil {
 			e.CloseAdmission()
