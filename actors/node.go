@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,8 @@ type Node struct {
 	halt     context.CancelFunc
 	followed chan struct{} // closed when follow has ended
 	stopping atomic.Bool
+	// building is held while a reign is built, so that Stop finds each
+	building sync.Mutex
 }
 
 // errReignOver is why an engine of a node is dead that has stopped in order.
@@ -310,6 +313,8 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.stopping.Swap(true) {
 		return errors.New("BUG: a node is stopped twice")
 	}
+	n.building.Lock() // no reign begins any more
+	n.building.Unlock()
 	var err error
 	if e := n.reign.Load(); e != nil {
 		err = e.Stop(ctx)

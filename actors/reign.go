@@ -31,12 +31,8 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 			return nil, ErrStopping
 		case <-n.lead:
 		}
-		if n.stopping.Load() {
-			n.back <- struct{}{}
-			return nil, ErrStopping
-		}
 		begin := time.Now()
-		e, err := n.ascend(ctx)
+		e, err := n.build(ctx)
 		if err == nil {
 			go n.oversee(e)
 			n.opts.Log.Info("this node leads and serves", "seq", e.journal.last, "epoch",
@@ -44,7 +40,7 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 			return e, nil
 		}
 		// another node may have taken the lead meanwhile, as after a hand-over
-		if said != err.Error() && ctx.Err() == nil && n.replica.Leads() {
+		if err != ErrStopping && said != err.Error() && ctx.Err() == nil && n.replica.Leads() {
 			said = err.Error()
 			n.opts.Log.Error("this node leads and does not serve", "error", err)
 		}
@@ -52,8 +48,21 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 			n.handOver(ctx)
 		}
 		n.back <- struct{}{}
+		if err == ErrStopping {
+			return nil, err
+		}
 		_ = pause(ctx, retryMost)
 	}
+}
+
+// build is ascend, and nothing behind Stop.
+func (n *Node) build(ctx context.Context) (*Engine, error) {
+	n.building.Lock()
+	defer n.building.Unlock()
+	if n.stopping.Load() {
+		return nil, ErrStopping
+	}
+	return n.ascend(ctx)
 }
 
 // ascend makes this node the owner, and builds an engine. It has the turn.
