@@ -372,10 +372,9 @@ var plainFaults = []plantedFault{
 	{"a key for parallel use takes a nonce that has left its set", "core/state/nonces.go",
 		"at == 0 && n.count() == n.most\n", "at == 0 && n.count() == n.most && !FAULT\n"},
 	{"a key for parallel use forgets its greatest nonce first", "core/state/nonces.go",
-		"		n.first, at = n.first+1, at-1 // the least leaves\n",
-		"		if n.first, at = n.first+1, at-1; FAULT {\n" +
-			"			n.first, n.used = n.first-1, n.used[:len(n.used)-1]\n" +
-			"			at, _ = n.place(nonce)\n		}\n"},
+		"		n.first++ // the least leaves\n",
+		"		if n.first++; FAULT {\n" +
+			"			n.first, n.used = n.first-1, n.used[:len(n.used)-1]\n		}\n"},
 	{"a key for parallel use is refused a nonce that is overtaken", "actors/wallet_state.go",
 		"	if n.used != nil && !n.used.Take(nonce) ||",
 		"	if FAULT && nonce <= n.taken || n.used != nil && !n.used.Take(nonce) ||"},

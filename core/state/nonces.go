@@ -47,13 +47,13 @@ func (n *Nonces) Take(nonce uint64) bool {
 	if n.Used(nonce) {
 		return false
 	}
-	at, _ := n.place(nonce)
-	if n.count() == n.most {
-		n.first, at = n.first+1, at-1 // the least leaves
-	}
 	if n.first >= n.most { // as many have left as are there
 		n.used, n.first = n.used[:copy(n.used, n.used[n.first:])], 0
 	}
+	at, _ := n.place(nonce)
 	n.used = slices.Insert(n.used, n.first+at, nonce)
+	if n.count() > n.most {
+		n.first++ // the least leaves
+	}
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -170,6 +171,9 @@ func (c *chaos) asItWas(s *exchangetest.Server) string {
 	return all
 }
 
+// sequence is the one of a read. The record of a mail that is sent meanwhile moves it.
+var sequence = regexp.MustCompile(`"sequence":[0-9]+,?`)
+
 // listed returns all that an operator can list and export: trades, accounts, operators' changes. Of
 // each account it has keys, withdrawals and every change of the balances.
 func listed(s *exchangetest.Server) (string, error) {
@@ -181,7 +185,7 @@ func listed(s *exchangetest.Server) (string, error) {
 	text.WriteString(out)
 	ask := func(path string) (b json.RawMessage, err error) {
 		_, err = s.Call("GET", "/operator/v1/"+path, nil, &b)
-		fmt.Fprintf(&text, "%s %s\n", path, b)
+		fmt.Fprintf(&text, "%s %s\n", path, sequence.ReplaceAll(b, nil))
 		return b, err
 	}
 	b, err := ask("accounts")
