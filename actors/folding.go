@@ -17,6 +17,7 @@ type folding struct {
 	committed *committed.Side
 	projector *committed.Projector
 	filler    *committed.FilterFiller // nil: there is no filter to fill
+	at        *actor.RootContext      // of its actors
 	fold      *actor.PID
 	imager    *actor.PID
 	queues    []queue // for Stats; read only after the start
@@ -25,6 +26,7 @@ type folding struct {
 // connect connects the committed side with the one that hears from it, and with its projector.
 func (f *folding) connect(root *actor.RootContext, out committed.Outside,
 	o committed.ProjectorOptions) {
+	f.at = root
 	f.projector = committed.NewProjector(f.committed, o)
 	f.committed.Connect(root, out, f.projector)
 	f.filler = committed.NewFilterFiller(f.committed, o.Store, time.Now().UnixMicro(), o.Log,

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"exchange/actors/committed"
@@ -40,6 +41,7 @@ type mailer struct {
 	hurry    context.CancelFunc // ends ctx
 	news     chan struct{}      // capacity 1: the outbox has a new mail
 	last     chan struct{}      // closed: no other mail is begun
+	ending   sync.Once          // of last
 	finished chan struct{}      // closed when the goroutine has ended
 }
 
@@ -122,7 +124,7 @@ func (m *mailer) round() {
 // stop lets the mailer end with the mail that it is sending. That mail has half of the time that is
 // left.
 func (m *mailer) stop(ctx context.Context) {
-	close(m.last)
+	m.ending.Do(func() { close(m.last) })
 	half := ctx
 	if end, bounded := ctx.Deadline(); bounded {
 		var cancel context.CancelFunc

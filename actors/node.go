@@ -161,6 +161,9 @@ func (n *Node) Dead() <-chan struct{} { return n.life.Dead() }
 // Err returns why the node is dead; nil: it lives.
 func (n *Node) Err() error { return n.life.Err() }
 
+// Ended is closed when the node follows no more: it was stopped, or its store has ended.
+func (n *Node) Ended() <-chan struct{} { return n.followed }
+
 // Folded returns the newest sequence that this node has folded.
 func (n *Node) Folded() uint64 { return n.committed.Folded() }
 
@@ -316,7 +319,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	n.building.Lock() // no reign begins any more
 	n.building.Unlock()
 	var err error
-	if e := n.reign.Load(); e != nil {
+	if e := n.reign.Load(); e != nil && e.Err() == nil {
 		err = e.Stop(ctx)
 	}
 	if n.replica.Leads() {

@@ -23,9 +23,11 @@ type ownership struct {
 	last   uint64 // sequence with which the journal ended at the claim
 	timing *Timing
 	log    *slog.Logger
-	leads  func() bool  // whether the store takes what is appended here, as far as it knows
-	opens  time.Time    // earliest time at which admission may open; zero: at once
-	open   func() error // notes that admission opens; nil: there is nothing to note
+	leads  func() bool // whether the store takes what is appended here, as far as it knows
+	// silence is for how long it may go unconfirmed before it counts as lost; 0: for any time
+	silence time.Duration
+	opens   time.Time    // earliest time at which admission may open; zero: at once
+	open    func() error // notes that admission opens; nil: there is nothing to note
 
 	// time of the newest question that the store confirmed, by metrics.Now
 	checked  atomic.Int64
@@ -80,6 +82,12 @@ func (w *ownership) check() bool {
 			w.checked.Store(asked)
 		}
 		w.fails(err)
+		if silent := time.Duration(metrics.Now() - w.checked.Load()); w.silence > 0 &&
+			silent > w.silence {
+			w.lose(fmt.Errorf("%w for %v: %w", ErrNotConfirmed,
+				silent.Round(time.Millisecond), err))
+			return false
+		}
 	}
 	return true
 }

@@ -14,6 +14,14 @@ import (
 // errUnfit is wrapped by the log's reason why a node that leads cannot serve.
 var errUnfit = errors.New("this node cannot serve")
 
+const (
+	// unconfirmed is how many times OwnerStale a reign goes on that no majority confirms. Without
+	// an append in flight nothing else ends it, and its subscribers hear nothing new.
+	unconfirmed = 2
+	// triesToReign is how often in a row a node that leads tries to serve before it hands over.
+	triesToReign = 3
+)
+
 // Reign waits until this node leads, and builds an engine on its fold, which takes commands when
 // Reign returns. It is called again once that engine is dead: Engine.Dead is closed when another
 // node has taken the lead, or Engine.Stop has ended the reign. A node that leads and cannot serve
@@ -21,7 +29,7 @@ var errUnfit = errors.New("this node cannot serve")
 // (Node.Err), and ErrStopping behind Node.Stop. One goroutine calls it.
 func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 	said := ""
-	for {
+	for tries := 1; ; tries++ {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -44,7 +52,10 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 			said = err.Error()
 			n.opts.Log.Error("this node leads and does not serve", "error", err)
 		}
-		if errors.Is(err, errUnfit) {
+		switch {
+		case !n.replica.Leads():
+			tries = 0
+		case errors.Is(err, errUnfit), tries%triesToReign == 0:
 			n.handOver(ctx)
 		}
 		n.back <- struct{}{}
@@ -77,7 +88,7 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
 	own := newOwnership(&o)
-	own.leads = n.replica.Leads
+	own.leads, own.silence = n.replica.Leads, unconfirmed*o.Timing.OwnerStale
 	if err := own.acquire(ctx, n.replica,
 		persistence.Claim{Owner: o.Owner, Rhythm: o.rhythm()}); err != nil {
 		return nil, fmt.Errorf("taking over %v: %w", n.replica, err)
@@ -120,16 +131,18 @@ func (n *Node) current(ctx context.Context, own *ownership) (*recovered, error) 
 
 // crown builds the engine, on the turn of the committed side: what is built from the state must not
 // see a part of a step.
-func (n *Node) crown(o *Options, own *ownership, r *recovered) (e *Engine, err error) {
-	dead := n.onSide(func() {
+func (n *Node) crown(o *Options, own *ownership, r *recovered) (*Engine, error) {
+	var e *Engine
+	var failed error
+	err := n.onSide(func() {
 		e = newEngine(o, own, r, n.sealer)
-		err = e.spawnAll(r)
+		failed = e.spawnAll(r)
 	})
-	if dead != nil {
-		return nil, dead
-	}
 	if err != nil {
-		return nil, err
+		return nil, err // the function may still run: it has the variables
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	n.reign.Store(e)
 	if err := own.watch(e.journal.die); err != nil {
@@ -137,6 +150,9 @@ func (n *Node) crown(o *Options, own *ownership, r *recovered) (e *Engine, err e
 		return nil, fmt.Errorf("while starting: %w", err)
 	}
 	e.run()
+	if err := n.life.Err(); err != nil { // the fold failed before it could find the reign
+		e.journal.die(err)
+	}
 	return e, nil
 }
 

@@ -15,8 +15,11 @@ import (
 )
 
 func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
-	p := &probe{look, make(chan struct{})}
-	e.root.Send(pid, p)
+	p, root := &probe{look, make(chan struct{})}, e.root
+	if pid == e.fold || pid == e.imager {
+		root = e.at
+	}
+	root.Send(pid, p)
 	<-p.done
 }
 

@@ -53,9 +53,10 @@ func (g *Gateway) SetFollower() {
 func (g *Gateway) SetEngine(e *actors.Engine) {
 	defer g.operators.operator.SetFollower(false)
 	o := &g.opts
-	g.api.Store(api.New(e, api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
-		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)}))
-	g.stream.sockets.Store(g.stream.newSockets(e))
+	a := api.New(e, api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
+		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)})
+	g.api.Store(a)
+	g.stream.sockets.Store(g.stream.newSockets(a))
 }
 
 // Serve serves the public API until Shutdown.

@@ -13,8 +13,12 @@ import (
 )
 
 // A guard lets clients of the stream log in, by the checks of signed requests in their order. It
-// implements stream.Guard.
-type guard struct{ *edge }
+// implements stream.Guard. It is of one stream, whose keys and commands are those of one engine:
+// none of them may reach the engine that comes behind.
+type guard struct {
+	*edge
+	of *api.API
+}
 
 var loginVerifiers = sync.Pool{New: func() any { return new(sign.Verifier) }}
 
@@ -24,7 +28,7 @@ func (g guard) Challenge() string { return sign.NewChallenge() }
 // Begin implements stream.Guard.
 func (g guard) Begin(c *api.Call) {
 	c.Reset()
-	c.Begin(g.api.Load())
+	c.Begin(g.of)
 }
 
 // Login implements stream.Guard. A login that fails before its signature was found right counts as

@@ -175,7 +175,7 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 			50*time.Millisecond, 2*time.Second
 		o.Stream.MessagesPerSecond = -1
 	}
-	h.close()
+	h.stop()
 	h.start()
 	p := h.loggedIn("alice")
 	release := store.block()

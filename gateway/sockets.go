@@ -10,7 +10,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"exchange/actors"
 	"exchange/gateway/api"
 	"exchange/gateway/listen"
 	"exchange/gateway/ratelimit"
@@ -48,11 +47,11 @@ func isBelow(path []byte, folder string) bool {
 
 var errTooManyRequests = errors.New("too many requests, come back later")
 
-func (m *mount) newSockets(e *actors.Engine) *sockets {
+func (m *mount) newSockets(a *api.API) *sockets {
 	o := &m.opts.Stream
-	s := &sockets{hub: stream.New(e,
+	s := &sockets{hub: stream.New(a.Engine(),
 		stream.Options{Interval: o.Interval, BBOInterval: o.BBOInterval,
-			QueueBytes: o.QueueBytes, Guard: guard{m.edge}, OrdersInFlight: o.OrdersInFlight}),
+			QueueBytes: o.QueueBytes, Guard: guard{m.edge, a}, OrdersInFlight: o.OrdersInFlight}),
 		server: socketio.New(socketio.Options{
 			Log: m.log, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
 			MaxPayload:  m.opts.BodyBytes,

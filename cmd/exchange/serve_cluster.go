@@ -113,7 +113,10 @@ func (n *nodeServer) run(ctx context.Context) error {
 		if err != nil {
 			select {
 			case <-n.node.Dead():
-				<-ctx.Done() // it votes on until it is told to stop
+				select { // it votes on until it is told to stop
+				case <-ctx.Done():
+				case <-n.node.Ended(): // or its store has ended
+				}
 			default:
 			}
 			if ctx.Err() == nil {
@@ -134,7 +137,12 @@ func (n *nodeServer) run(ctx context.Context) error {
 			return n.stop(ctx)
 		}
 		n.gateway.SetFollower()
-		if <-engine.Dead(); broken(engine.Err()) {
+		select {
+		case <-engine.Dead():
+		case <-ctx.Done():
+			return n.stop(ctx)
+		}
+		if broken(engine.Err()) {
 			return engineFailed(engine.Err())
 		}
 		n.log.Warn("this node serves no more, and follows", "node", n.place.name, "error", err)
