@@ -41,12 +41,17 @@ func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, me
 
 // Watch begins to watch a pair or the status, or asks once more. The channel gets a *Watched, and
 // from then on the messages of its kind. Its actor may call it.
-func (e *Engine) Watch(w committed.Watch) { e.committed.Send(&w) }
+func (e *Engine) Watch(w committed.Watch) {
+	if e.node != nil && e.Err() != nil {
+		return // the fold goes on, and would tell a channel that nothing ends
+	}
+	e.committed.Send(&w)
+}
 
-// UnwatchOwn says that an account has no subscriber any more. Events that are on their way still
-// come.
-func (e *Engine) UnwatchOwn(account uint32) {
-	e.committed.Send(&committed.OwnUnwatch{Account: account})
+// UnwatchOwn says that an account has no subscriber any more at a channel. Events that are on their
+// way still come.
+func (e *Engine) UnwatchOwn(account uint32, channel *actor.PID) {
+	e.committed.Send(&committed.OwnUnwatch{Account: account, Channel: channel})
 }
 
 // Unwatch ends the Watch of a pair, or with nil of the status. Messages that are on their way still

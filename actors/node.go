@@ -212,7 +212,9 @@ func (n *following) Run() {
 		if leads, err := n.replica.Follow(n.ctx, ^uint64(0)); err != nil || !leads {
 			return // the store has ended
 		}
-		n.handOver(n.ctx)
+		if n.handOver(n.ctx) != nil {
+			return
+		}
 	}
 }
 
@@ -235,11 +237,28 @@ func (n *following) offer() {
 func (n *Node) catchUp(ctx context.Context) error {
 	return n.replica.Read(ctx, n.committed.Released(), func(_, next uint64, batch []byte) error {
 		n.committed.Release(slices.Clone(batch), next)
-		if n.hasRoom() {
-			return nil
-		}
-		return n.life.until(ctx, n.hasRoom)
+		return n.awaitRoom(ctx)
 	})
+}
+
+// awaitRoom waits until the fold and the projections may be given more. A node whose own store is
+// that slow does not lead meanwhile.
+func (n *Node) awaitRoom(ctx context.Context) error {
+	for !n.hasRoom() {
+		some, cancel := context.WithTimeout(ctx, n.opts.Timing.OwnerStale)
+		err := n.life.until(some, n.hasRoom)
+		cancel()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, n.life.Err() != nil:
+			return err
+		case n.replica.Leads():
+			if err := n.handOver(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // hasRoom reports whether the fold and the projections may be given more: see admission.going.
@@ -249,12 +268,14 @@ func (n *Node) hasRoom() bool {
 		c.Unsaved() <= int64(l.ProjectionLag)
 }
 
-// handOver tries to give the lead to another node.
-func (n *Node) handOver(ctx context.Context) {
+// handOver tries to give the lead to another node, and pauses if none takes it. An error is that of
+// ctx.
+func (n *Node) handOver(ctx context.Context) error {
 	if err := n.replica.Transfer(ctx, ""); err != nil && ctx.Err() == nil {
 		n.opts.Log.Warn("this node should not lead, and no other one takes the lead", "error", err)
-		_ = pause(ctx, time.Second)
+		return pause(ctx, time.Second)
 	}
+	return ctx.Err()
 }
 
 // A nodeTicker makes the committed side of a node write behind, as ticker does for an engine.

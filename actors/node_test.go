@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -27,6 +29,8 @@ type cluster struct {
 	dirs  []string
 	nodes []*serving
 	began chan *reigning // reigns
+	// change changes the options of a node; nil: they are the usual ones
+	change func(i int, o *Options)
 }
 
 // serving is a node that runs.
@@ -43,10 +47,11 @@ type reigning struct {
 	at int
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, change func(i int, o *Options)) *cluster {
 	t.Helper()
 	const members = 3
-	c := &cluster{T: t, nodes: make([]*serving, members), began: make(chan *reigning, 1024)}
+	c := &cluster{T: t, nodes: make([]*serving, members), began: make(chan *reigning, 1024),
+		change: change}
 	listeners := make([]net.Listener, members)
 	for i := range members {
 		listeners[i] = must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
@@ -54,21 +59,30 @@ func newCluster(t *testing.T) *cluster {
 			Address: listeners[i].Addr().String()})
 		c.disks, c.dirs = append(c.disks, memory.NewDisk()), append(c.dirs, t.TempDir())
 	}
-	opened := make(chan error, members)
-	for i := range members {
-		go func() { opened <- c.start(i, listeners[i]) }()
-	}
-	for range members {
-		if err := <-opened; err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		for i := range members {
-			c.kill(i)
-		}
-	})
+	c.startAll(listeners)
+	t.Cleanup(c.killAll)
 	return c
+}
+
+// startAll starts all nodes, each of which waits for another one.
+func (c *cluster) startAll(listeners []net.Listener) {
+	c.Helper()
+	opened := make(chan error, len(listeners))
+	for i, l := range listeners {
+		go func() { opened <- c.start(i, l) }()
+	}
+	for range listeners {
+		if err := <-opened; err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) killAll() {
+	c.Helper()
+	for i := range c.nodes {
+		c.kill(i)
+	}
 }
 
 // start starts a node.
@@ -82,7 +96,11 @@ func (c *cluster) start(i int, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	n, err := StartNode(ctx, testOptions(store))
+	o := testOptions(store)
+	if c.change != nil {
+		c.change(i, &o)
+	}
+	n, err := StartNode(ctx, o)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -212,7 +230,7 @@ func (s *sold) has(r *reigning) {
 // follows, one that lost its reign goes on in the same process, and all nodes fold the same. What a
 // read has used before a fail-over is refused behind it.
 func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
 	ann := &sold{T: t}
@@ -315,7 +333,7 @@ func (c *cluster) stop(i int) {
 
 // A record that no node can fold ends the folds, and no vote: the nodes agree on, and none serves.
 func TestANodeWithoutItsFoldVotes(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
 	c.caughtUp(r)
@@ -359,4 +377,93 @@ func TestANodeWithoutItsFoldVotes(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// What reads have used is refused by the next reign also if the one before ends in order before any
+// projection is due.
+func TestTheOrderlyEndOfAReignTellsTheNoncesOfItsReads(t *testing.T) {
+	c := newCluster(t, func(_ int, o *Options) { o.Timing.Projection = time.Hour })
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	ann := &sold{T: t}
+	ann.has(r) // a list has the projections written
+	used := ann.nonce + 1
+	if err := r.Ask(new(committed.Wallet), ann.key(r), used); err != nil {
+		t.Fatal(err)
+	}
+	c.stop(r.at)
+	r = c.next()
+	if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err, committed.ErrNonce) {
+		t.Errorf("a read with a nonce that was used before the hand-over: %v", err)
+	}
+}
+
+// A node that has another server's key cannot open what the others have sealed. It follows, and
+// hands the lead over when it gets it.
+func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
+	const stranger = 0
+	c := newCluster(t, func(i int, o *Options) {
+		if i == stranger {
+			other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)))
+			o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
+		}
+	})
+	// Before there is a key to open, each of them may serve.
+	r := c.next()
+	for r.at == stranger {
+		if err := c.nodes[r.at].store.Transfer(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		r = c.next()
+	}
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	ann := &sold{T: t}
+	for range 3 {
+		c.caughtUp(r)
+		store := c.nodes[r.at].store
+		if err := store.Transfer(t.Context(), c.list[stranger].Name); err != nil {
+			t.Fatal(err)
+		}
+		// The reign before goes on if its node gets the lead back: no other one has claimed since.
+		eventually(t, "another node serves", func() bool {
+			select {
+			case r = <-c.began:
+			default:
+			}
+			if r.at == stranger {
+				return true
+			}
+			ann.nonce++
+			return r.Ask(new(committed.Wallet), ann.key(r), ann.nonce) == nil
+		})
+		if r.at == stranger {
+			t.Fatal("a node serves that cannot open the secrets of keys")
+		}
+		ann.has(r)
+	}
+}
+
+// An audit compares the folds of a node that has folded nothing since its start.
+func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
+	c := newCluster(t, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	c.caughtUp(r)
+	for i := range c.nodes {
+		c.stop(i)
+	}
+	for len(c.began) > 0 { // reigns between two stops
+		<-c.began
+	}
+	c.startAll(make([]net.Listener, len(c.nodes)))
+	r = c.next()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	report, err := r.Audit(ctx, nil, func(uint64, uint64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Differences) > 0 || report.Wallets != 1 {
+		t.Errorf("%+v", report)
+	}
 }

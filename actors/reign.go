@@ -52,17 +52,23 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 			said = err.Error()
 			n.opts.Log.Error("this node leads and does not serve", "error", err)
 		}
+		over := ctx.Err()
 		switch {
 		case !n.replica.Leads():
 			tries = 0
 		case errors.Is(err, errUnfit), tries%triesToReign == 0:
-			n.handOver(ctx)
+			over = n.handOver(ctx)
 		}
 		n.back <- struct{}{}
 		if err == ErrStopping {
 			return nil, err
 		}
-		_ = pause(ctx, retryMost)
+		if over == nil {
+			over = pause(ctx, retryMost)
+		}
+		if over != nil {
+			return nil, over
+		}
 	}
 }
 

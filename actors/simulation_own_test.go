@@ -65,7 +65,7 @@ func (s *sim) ownClient(r *rand.Rand, l *life) {
 	case c.on:
 		s.outcomes["clients of accounts, gone"]++
 		c.on = false
-		l.engine.UnwatchOwn(id)
+		l.engine.UnwatchOwn(id, c.pid)
 	case !c.asked:
 		c.asks(key, r.IntN(4) > 0)
 	}
@@ -94,7 +94,7 @@ func (c *ownClient) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *committed.OwnWatched:
 		if m.Token != c.token {
-			c.l.engine.UnwatchOwn(c.account)
+			c.l.engine.UnwatchOwn(c.account, c.pid)
 			return
 		}
 		c.asked, c.on, c.token = false, true, 0

@@ -44,8 +44,12 @@ func (e *Engine) Stop(ctx context.Context) error {
 		e.mailer.stop(ctx)
 	}
 	err := e.drain(ctx)
-	if err == nil && e.node == nil {
-		err = e.folding.last(ctx, &e.lifetime)
+	if err == nil {
+		if e.node == nil {
+			err = e.folding.last(ctx, &e.lifetime)
+		} else {
+			err = e.folding.save(ctx, &e.lifetime)
+		}
 	}
 	e.journal.close()
 	if err != nil {
@@ -71,6 +75,21 @@ func (f *folding) last(ctx context.Context, life *lifetime) error {
 		return life.failure
 	case <-ctx.Done():
 		return fmt.Errorf("stopping before the projections were written: %w", ctx.Err())
+	}
+}
+
+// save has the committed side write what the store lacks. The nonces of reads are no records: only
+// their owner can tell them to the other nodes, before it gives the engine back.
+func (f *folding) save(ctx context.Context, life *lifetime) error {
+	done := make(chan struct{})
+	f.committed.Send(committed.Save{Done: done})
+	select {
+	case <-done:
+		return nil
+	case <-life.dead:
+		return life.failure
+	case <-ctx.Done():
+		return fmt.Errorf("stopping before the nonces of reads were written: %w", ctx.Err())
 	}
 }
 

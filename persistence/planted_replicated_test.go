@@ -155,9 +155,9 @@ var replicatedFaults = []plantedFault{
 			"	n.questions.next = append(n.questions.next, q)\n",
 		inReplicated, "TestACutOffNodeConfirmsNoOwner"},
 	{"nonces of reads are forgotten at a fail-over", "persistence/replicated/local.go",
-		"	if err := s.reads(ctx, tok, list); err != nil && !over(err) {\n",
+		"	if err := s.reads(ctx, *tok, list); !errors.Is(err, persistence.ErrFenced) {\n",
 		"	if FAULT {\n		return nil\n	}\n" +
-			"	if err := s.reads(ctx, tok, list); err != nil && !over(err) {\n",
+			"	if err := s.reads(ctx, *tok, list); !errors.Is(err, persistence.ErrFenced) {\n",
 		inReplicated, "TestACompleteClusterFormsAndFollows"},
 
 	// the forming of a cluster

@@ -86,6 +86,7 @@ type Side struct {
 	stepRows int           // size from which on a projection is cut
 	keep     int           // trades that a list in memory may have
 	final    bool          // the next projection is the last, with an image
+	saves    []chan struct{}
 }
 
 // An Outside is the engine, as the committed side tells it of things.
@@ -120,9 +121,11 @@ type (
 	Tick struct{}
 	// Finish asks for a last projection and an image; the projector ends after it.
 	Finish struct{}
-	// Deserted says that no channel that watches is there any more, and that the buffers of their
-	// accounts' events are to last.
+	// Deserted says that no channel that watches is there any more.
 	Deserted struct{}
+	// Save asks for a projection of all that is noted, nonces of reads too, and closes Done once
+	// the store has it.
+	Save struct{ Done chan struct{} }
 	// lookBehind has the actor call look right behind a record.
 	lookBehind struct {
 		seq  uint64
@@ -215,12 +218,17 @@ func (c *Side) Receive(ctx actor.Context) {
 	case *Unwatch:
 		c.unwatch(m)
 	case *OwnUnwatch:
-		c.own.unwatch(m.Account, time.Now())
+		if f := c.own.feeds[m.Account]; f != nil && f.channel == m.Channel {
+			c.own.unwatch(m.Account, time.Now())
+		}
 	case *lookBehind:
 		c.looks = append(c.looks, m)
 		c.lookNow()
 	case Deserted:
 		c.deserted()
+	case Save:
+		c.saves = append(c.saves, m.Done)
+		c.save()
 	case probe:
 		m.Run(c)
 	}
@@ -482,6 +490,20 @@ func (c *Side) flush() {
 	c.project <- c.steps[0]
 }
 
+// save ends the saves that wait, if the store has all, or writes on.
+func (c *Side) save() {
+	switch {
+	case len(c.saves) == 0:
+	case c.flushing, len(c.steps) > 0, c.state.Seq() != c.stepped, len(c.nonces) > 0:
+		c.flush()
+	default:
+		for _, done := range c.saves {
+			close(done)
+		}
+		c.saves = nil
+	}
+}
+
 // step ends the forming step at the present state. Its balances and nonces are as of this sequence,
 // and so is its image, if one is due. In the midst of a batch the image waits for the batch's end,
 // and during a recovery for the actor's first step.
@@ -555,6 +577,7 @@ func (c *Side) flushed(m *flushed) {
 	}
 	clear(c.waiting[n:])
 	c.waiting = c.waiting[:n]
+	c.save()
 	if n > 0 || c.final || len(c.steps) > 0 {
 		c.flush()
 	}

@@ -250,15 +250,14 @@ func (c *Side) unwatch(w *Unwatch) {
 	c.feeds[w.Pair-1].remove(w.Channel)
 }
 
-// deserted drops all watchers, as if each of them had unwatched.
+// deserted drops all watchers, and the events that are kept for those of accounts: their encoded
+// form belongs to the channels that are gone.
 func (c *Side) deserted() {
 	for _, f := range c.feeds {
 		f.watchers, f.updates, f.levels, f.bests = nil, 0, 0, 0
 	}
 	c.status.watchers, c.ends.watchers = nil, nil
-	for account := range c.own.feeds {
-		c.own.unwatch(account, time.Now())
-	}
+	c.own = ownFeeds{most: c.own.most}
 }
 
 // noteUpdate keeps the change that the newest record made to its pair.

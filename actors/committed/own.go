@@ -123,7 +123,10 @@ func (d *Door) WatchOwn(by Asker, q *OwnWatch) error {
 }
 
 // An OwnUnwatch says that the account has no subscriber any more.
-type OwnUnwatch struct{ Account uint32 }
+type OwnUnwatch struct {
+	Account uint32
+	Channel *actor.PID
+}
 
 func (c *Side) ownSnapshot(a *state.Account) *OwnSnapshot {
 	s := &OwnSnapshot{Seq: a.LastEvent(), Holdings: append([]ledger.Holding(nil),

@@ -124,15 +124,7 @@ func (n *nodeServer) run(ctx context.Context) error {
 			}
 			return n.stop(ctx)
 		}
-		if n.cfg.Demo {
-			err = fillDemo(engine)
-		}
-		if err == nil {
-			n.gateway.SetEngine(engine)
-			n.open.sayReady(n.log)
-			n.showDemo()
-			err = n.reign(ctx, engine)
-		}
+		err = n.serve(ctx, engine)
 		if ctx.Err() != nil {
 			return n.stop(ctx)
 		}
@@ -161,6 +153,22 @@ func (n *nodeServer) showDemo() {
 		n.shown = true
 		printDemo(os.Stdout, n.open.public.Addr().String())
 	}
+}
+
+// serve serves one reign, and returns why it ended. One that cannot fill the demo's accounts hands
+// the lead over.
+func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
+	if n.cfg.Demo {
+		if err := fillDemo(engine); err != nil {
+			patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
+			defer cancel()
+			return errors.Join(err, n.handOver(engine, &wish{ctx: patience}))
+		}
+	}
+	n.gateway.SetEngine(engine)
+	n.open.sayReady(n.log)
+	n.showDemo()
+	return n.reign(ctx, engine)
 }
 
 // reign returns at the engine's end, whose reason it returns, or when ctx ends.

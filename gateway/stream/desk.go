@@ -87,7 +87,7 @@ func (d *desk) account(id uint32) *ownAccount {
 func (d *desk) release(id uint32) {
 	if a := d.accounts[id]; a == nil || a.total == 0 && a.waiting == 0 {
 		delete(d.accounts, id)
-		d.hub.engine.UnwatchOwn(id)
+		d.hub.engine.UnwatchOwn(id, d.hub.desks[d.number])
 	}
 }
 
@@ -163,7 +163,7 @@ func (d *desk) end(x committed.End) {
 // them.
 func (d *desk) failed() {
 	for id := range d.accounts {
-		d.hub.engine.UnwatchOwn(id)
+		d.hub.engine.UnwatchOwn(id, d.hub.desks[d.number])
 	}
 	for _, s := range d.hub.shards {
 		s.post(&ownFailed{d.number})

@@ -120,17 +120,18 @@ func (s *store) reads(ctx context.Context, tok persistence.Token, list []persist
 }
 
 // ownReads tells all nodes the nonces of reads, if this node's newest claim owns the engine. The
-// nonces of an owner that is no more stay on this node.
+// nonces of an owner that is no more stay on this node. While the owner does not lead, it is not
+// known which of them it is: the caller tries again.
 func (s *store) ownReads(ctx context.Context, nonces []persistence.Nonce) error {
 	list := marked(nonces)
 	if len(list) == 0 {
 		return nil
 	}
-	tok, reigns := s.reigns()
-	if !reigns {
+	tok := s.claimed.Load()
+	if tok == nil || s.seen.Load().beat.Token != *tok {
 		return nil
 	}
-	if err := s.reads(ctx, tok, list); err != nil && !over(err) {
+	if err := s.reads(ctx, *tok, list); !errors.Is(err, persistence.ErrFenced) {
 		return err
 	}
 	return nil
