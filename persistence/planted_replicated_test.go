@@ -128,6 +128,10 @@ var replicatedFaults = []plantedFault{
 		"	seq := min(n.machine.Trimmed(), n.trim.allowed)\n	if FAULT {\n" +
 			"		seq = n.machine.Trimmed()\n	}\n",
 		inReplicated, "TestALogIsForgottenWhenNothingNeedsIt"},
+	{"a copy without what it has acknowledged goes on", "persistence/replicated/receive.go",
+		"		(err != nil || m.GetCommit() > last) {\n",
+		"		(err != nil || m.GetCommit() > last) && !FAULT {\n", inReplicated,
+		"TestAnOlderCopyOfAFolderEndsWhenItLacksWhatItHasAcknowledged"},
 	{"an older start of a peer is heard", "persistence/replicated/receive.go",
 		"	case f.start == seen:\n", "	case f.start == seen || FAULT:\n", inReplicated,
 		"TestAnOlderCopyOfAFolderEndsItsNode"},

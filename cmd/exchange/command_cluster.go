@@ -12,11 +12,11 @@ import (
 	"exchange/config"
 )
 
-const clusterHelp = `Several nodes that keep one journal: one leads and serves, the others follow, and one of them takes
-over when it dies.
+const clusterHelp = `Several nodes that keep one journal: one leads and serves, the others follow, and
+one of them takes over when it dies.
 
   exchange cluster init FOLDER a=HOST:PORT b=HOST:PORT c=HOST:PORT
-                                     makes the certificates and the secret key of a new cluster, once
+                                     makes the certificates and the secret key, once
   exchange cluster certify FOLDER d  makes those of a further node, or anew
   exchange cluster status            asks a running node what it knows of the cluster
   exchange cluster transfer [NODE]   has the node that leads hand the lead over

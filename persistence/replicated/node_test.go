@@ -241,6 +241,42 @@ func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 	t.Fatal("the node goes on")
 }
 
+// The node that leads may be heard before any peer has told a copy that it is one. What it knows to
+// be acknowledged is not in the copy.
+func TestAnOlderCopyOfAFolderEndsWhenItLacksWhatItHasAcknowledged(t *testing.T) {
+	w := newWorld(t, 1)
+	leader := w.lead(0)
+	tok := w.own(leader, 1).Token
+	w.settle()
+	s := w.nodes[2]
+	older := s.disk.mem.CrashClone(vfs.CrashCloneCfg{})
+	for i := range uint64(3) {
+		leader.ask(appendOf(tok, i, "one"))
+		w.settle()
+	}
+	s.node = nil
+	s.disk = &disk{mem: older, left: -1}
+	s.start()
+	for range 5 * electionTicks {
+		must(t, leader.node.tick())
+		leader.work(nil)
+		for len(w.sent) > 0 {
+			f := w.sent[0]
+			w.sent = w.sent[1:]
+			if f.from != leader.at || f.to != s.at { // it is heard alone
+				continue
+			}
+			must(t, s.node.receive(nodeNames[f.from], f.frame))
+			if err := s.node.work(); errors.Is(err, errShort) {
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatal("the node goes on")
+}
+
 // What does not make sense is dropped, and the node goes on.
 func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
 	w := newWorld(t, 1)

@@ -14,6 +14,10 @@ import (
 var errOlder = errors.New("a peer has seen a newer start of this node: the folder is an older " +
 	"copy, or is used twice; replace this node")
 
+// errShort: this node has told the one that leads of more entries than it has.
+var errShort = errors.New("this node has acknowledged entries that it has no more: the folder is " +
+	"an older copy, or was cut off; replace this node")
+
 // receive takes a frame from a peer, as its transport has proved. What is not in order is dropped:
 // a peer sends again.
 func (n *node) receive(from string, b []byte) error {
@@ -66,6 +70,13 @@ func (n *node) message(from uint64, b []byte) {
 		!sound(m) {
 		n.logger.Warn("a message is dropped", "node", from, "type", m.GetType().String(),
 			"error", err)
+		return
+	}
+	last, err := n.log.LastIndex()
+	// A node that leads tells of no entry as committed that the other has not acknowledged to it.
+	if m.GetType() == pb.MsgHeartbeat && m.GetTerm() >= n.raw.BasicStatus().GetTerm() &&
+		(err != nil || m.GetCommit() > last) {
+		n.refused = fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(), last)
 		return
 	}
 	if err := n.raw.Step(m); err != nil {
