@@ -144,9 +144,14 @@ func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 
 // fail ends the fold: the node votes on, and serves no more. Any goroutine may call it.
 func (n *Node) fail(err error) {
+	n.end("this node folds no more: it votes, and neither serves nor leads; mend what is wrong, "+
+		"and restart it", err)
+}
+
+// end is fail, which logs what has happened.
+func (n *Node) end(what string, err error) {
 	n.life.failOnce.Do(func() {
-		n.opts.Log.Error("this node folds no more: it votes, and neither serves nor leads; "+
-			"mend what is wrong, and restart it", "error", err)
+		n.opts.Log.Error(what, "error", err)
 		n.life.failure = err
 		close(n.life.dead)
 	})
@@ -197,6 +202,10 @@ func (n *following) Run() {
 	defer close(n.followed)
 	for n.ctx.Err() == nil && n.life.Err() == nil {
 		leads, err := n.replica.Follow(n.ctx, n.committed.Released())
+		if err != nil && n.ctx.Err() == nil {
+			n.end("this node's store has ended", err)
+			return
+		}
 		if err == nil {
 			err = n.catchUp(n.ctx)
 		}
