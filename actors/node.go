@@ -346,10 +346,11 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.stopping.Swap(true) {
 		return errors.New("BUG: a node is stopped twice")
 	}
-	n.building.Lock() // no reign begins any more
+	n.building.Lock() // behind it no reign begins any more
+	e := n.reign.Load()
 	n.building.Unlock()
 	var err error
-	if e := n.reign.Load(); e != nil && e.Err() == nil {
+	if e != nil && e.Err() == nil {
 		err = e.Stop(ctx)
 	}
 	if n.replica.Leads() {
