@@ -100,16 +100,16 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 	r := c.r
 	account := c.random.IntN(len(recordedAccounts))
 	o := lineartest.Operation{Account: account}
-	switch n := c.random.IntN(16); {
-	case n < 5 && len(r.withdrawals) > 0:
+	switch n := c.random.IntN(18); {
+	case n > 14 && len(r.confirmed) > 0: // one that may still be approved
+		w := r.confirmed[c.random.IntN(len(r.confirmed))]
+		o.Kind, o.Account, o.Withdrawal = lineartest.ApproveWithdrawal, w.account, w.number
+	case n < 3 && len(r.withdrawals) > 0:
 		o.Kind = lineartest.ApproveWithdrawal
 		if c.random.IntN(2) == 0 {
 			o.Kind = lineartest.RefuseWithdrawal
 		}
 		w := r.withdrawals[c.random.IntN(len(r.withdrawals))]
-		if n < 3 && len(r.confirmed) > 0 { // one that may still be approved
-			o.Kind, w = lineartest.ApproveWithdrawal, r.confirmed[len(r.confirmed)-1]
-		}
 		o.Account, o.Withdrawal = w.account, w.number
 	case n < 7:
 		o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.random.IntN(lineartest.Currencies),
@@ -138,14 +138,14 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 func (c *recordedClient) drawOwn() lineartest.Operation {
 	r := c.r
 	o := lineartest.Operation{Account: c.account}
-	switch n := c.random.IntN(27); {
-	case n < 6, n > 23:
+	switch n := c.random.IntN(29); {
+	case n < 6, n > 25:
 		if k, ok := c.pick(r.orders); ok {
 			o.Kind, o.Order, o.Named = lineartest.Cancel, k, c.random.IntN(3) == 0
 			switch {
 			case n < 2 || forceOf(k) != lineartest.Rests: // a cancel of it would do nothing
 				o.Kind = lineartest.ReadOrder
-			case n > 23:
+			case n > 25:
 				c.drawAmend(&o)
 			}
 			o.Pair = r.pairOf[k]
@@ -165,10 +165,15 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdrawal, r.drawCount,
 			c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(8)
 		return o
+	case n > 23:
+		if w, ok := c.pick(r.unconfirmed); ok {
+			o.Kind, o.Withdrawal = lineartest.ConfirmWithdrawal, w
+			return o
+		}
 	case n < 13:
 		if w, ok := c.pick(r.withdrawals); ok {
 			o.Kind, o.Withdrawal = lineartest.ConfirmWithdrawal, w
-			if c.random.IntN(3) == 0 {
+			if c.random.IntN(2) == 0 {
 				o.Kind = lineartest.CancelWithdrawal
 			}
 			return o
@@ -562,10 +567,16 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	case lineartest.CancelAll:
 		result.Cancelled = slices.Clone(c.Cancelled())
 	case lineartest.Withdrawal:
-		r.withdrawals = append(r.withdrawals,
-			known{o.Account, o.Withdrawal, c.Record().Withdrawal.ID})
-	case lineartest.ConfirmWithdrawal:
-		r.confirmed = append(r.confirmed, known{account: o.Account, number: o.Withdrawal})
+		w := known{o.Account, o.Withdrawal, c.Record().Withdrawal.ID}
+		r.withdrawals, r.unconfirmed = append(r.withdrawals, w), append(r.unconfirmed, w)
+	case lineartest.ConfirmWithdrawal, lineartest.CancelWithdrawal, lineartest.ApproveWithdrawal,
+		lineartest.RefuseWithdrawal:
+		of := func(k known) bool { return k.number == o.Withdrawal }
+		r.unconfirmed = slices.DeleteFunc(r.unconfirmed, of)
+		r.confirmed = slices.DeleteFunc(r.confirmed, of)
+		if o.Kind == lineartest.ConfirmWithdrawal {
+			r.confirmed = append(r.confirmed, known{account: o.Account, number: o.Withdrawal})
+		}
 	}
 	return result
 }

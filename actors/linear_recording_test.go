@@ -117,7 +117,8 @@ type recording struct {
 	up          *sync.Cond     // e is another one
 	orders      []known        // acknowledged
 	withdrawals []known        // acknowledged
-	confirmed   []known        // withdrawals whose confirmation was acknowledged
+	unconfirmed []known        // those of which nothing further is acknowledged
+	confirmed   []known        // those of which nothing behind the confirmation is acknowledged
 	sent        []known        // orders with any outcome
 	again       []known        // those whose number another order may have, too
 	drawCount   int            // numbers given to withdrawals

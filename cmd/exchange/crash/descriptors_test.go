@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"exchange/cmd/exchange/exchangetest"
 )
@@ -26,10 +27,11 @@ func allows(t *testing.T, s *exchangetest.Server, files int) {
 }
 
 // crowd opens as many connections as it can get, and new ones for closed ones, until it is stopped.
-// It sends nothing on them.
+// It sends nothing on them. It opens one each millisecond, so it leaves the machine to others.
 func crowd(t *testing.T, address string, most int) (stop func()) {
 	t.Helper()
 	stopped := make(chan struct{})
+	pace := time.NewTicker(time.Millisecond)
 	var wg sync.WaitGroup
 	for range most {
 		wg.Go(func() {
@@ -38,7 +40,7 @@ func crowd(t *testing.T, address string, most int) (stop func()) {
 				select {
 				case <-stopped:
 					return
-				default:
+				case <-pace.C:
 				}
 				c, err := net.Dial("tcp", address)
 				if err != nil {
@@ -61,6 +63,7 @@ func crowd(t *testing.T, address string, most int) (stop func()) {
 	return sync.OnceFunc(func() {
 		close(stopped)
 		wg.Wait()
+		pace.Stop()
 	})
 }
 
@@ -82,7 +85,7 @@ func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 	w.open(4, newRandom(t))
 	stop := crowd(t, s.Listen, 2*files)
 	defer stop()
-	segment := filepath.Join(folder, "journal.main", "00000004.journal")
+	segment := filepath.Join(folder, "journal.main", "00000003.journal")
 	w.load(100, func() {
 		exchangetest.Eventually(t, "the journal goes on in further segments", func() bool {
 			_, err := os.Stat(segment)
