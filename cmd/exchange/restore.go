@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
+	"exchange/persistence/replicated"
 )
 
 // The command that fills an empty store from a backup, while no server runs.
@@ -31,6 +33,8 @@ type restoreAnswer struct {
 	Taken    time.Time `json:"taken"`
 	Accounts int       `json:"accounts"`
 	Rows     int       `json:"rows"`
+	// Node is the only node of the cluster that was made; "": the exchange runs alone.
+	Node string `json:"node,omitempty"`
 	// Authenticated says whether the backup was found to be written under the server's key, and
 	// unchanged.
 	Authenticated bool `json:"authenticated"`
@@ -55,6 +59,10 @@ API keys do not work without the key.
 
 The backup is verified as a whole before anything is written. If the restore breaks off after that, the store is
 filled by half, and the exchange does not start on it: empty it and restore again.
+
+With --node NAME, the exchange goes on as a cluster, whose only node is this one at first; the
+others join it empty. It needs cluster.nodes, and cluster.folder, which ` + "`exchange cluster init`" + `
+makes.
 
 The store is found as ` + "`exchange serve`" + ` finds it, by the same flags, variables and configuration file.`
 
@@ -145,6 +153,10 @@ func takenAt(name string) (time.Time, error) {
 
 func (p *program) restore(ctx context.Context, cfg *config.Config, file string, of int,
 	without bool) error {
+	cluster, err := clusterOf(&cfg.Cluster)
+	if err != nil {
+		return withExit(exitUsage, fmt.Errorf("%w; nothing was written", err))
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return withExit(exitUsage, fmt.Errorf("the backup cannot be read: %w", err))
@@ -165,6 +177,10 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		return err
 	}
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
+	if there, err := replicated.Formed(cfg.Data); err != nil || there {
+		return withExit(exitUsage, cmp.Or(err, fmt.Errorf("the folder %s is that of a cluster's "+
+			"node; nothing was written: name an empty one", cfg.Data)))
+	}
 	store, err := openStore(ctx, cfg, true,
 		newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
 	if errors.Is(err, persistence.ErrCorrupt) {
@@ -177,17 +193,29 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	rhythm := persistence.Rhythm{Check: config.Ms(cfg.Timing.OwnerCheckMs),
 		Stale: config.Ms(cfg.Timing.OwnerStaleMs)}
 	info, err := fill(ctx, &restoring{Store: store, rhythm: rhythm}, b, g)
+	if err == nil && cfg.Cluster.On() {
+		err = replicated.Found(cfg.Data, cluster, cfg.Cluster.Node, info.Sequence)
+	}
 	g.done()
 	if err != nil {
 		return restoreFailed(store, err)
 	}
 	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence,
 		Taken: info.Taken, Accounts: info.Accounts, Authenticated: !without,
-		SecretKey: p.keyFor(cfg, info)}
+		SecretKey: p.keyFor(cfg, info), Node: cfg.Cluster.Node}
 	for _, n := range info.Rows {
 		a.Rows += n
 	}
 	return p.print(&a, func(w *tabwriter.Writer) { a.write(w, cfg) })
+}
+
+// clusterOf returns the id of the cluster that a restore makes; "": none.
+func clusterOf(c *config.Cluster) (string, error) {
+	if !c.On() {
+		return "", nil
+	}
+	id, _, err := loadNode(c)
+	return id, err
 }
 
 // fill restores an open backup into a store, which it closes.
@@ -342,6 +370,10 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 				"folder: it knows of what is gone")
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
+	if a.Node != "" {
+		fmt.Fprintf(w, "- it is node %s, and leads alone: let the other nodes join it with empty "+
+			"folders, because one disk bears no fault\n", a.Node)
+	}
 	fmt.Fprintln(w, "- compare its books: exchange audit")
 	fmt.Fprintln(w,
 		"- codes that were mailed for withdraws before have expired then: an owner's first try "+

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"exchange/persistence/folder"
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
+	"exchange/persistence/replicated"
 )
 
 // serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
@@ -92,6 +94,10 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived *archive.Archive,
 	g *gateway.Gateway, open *listeners, served <-chan error) error {
 	log := slog.Default()
+	if there, err := replicated.Formed(cfg.Data); err != nil || there {
+		return withExit(exitUsage, cmp.Or(err, fmt.Errorf("the folder %s is that of a cluster's "+
+			"node: set cluster.node, or name another folder", cfg.Data)))
+	}
 	store, err := openStore(ctx, cfg, false, log)
 	if err != nil {
 		return startFailed(ctx, err)

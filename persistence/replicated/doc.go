@@ -63,6 +63,7 @@
 //	open.go       the way of a node into its cluster
 //	membership.go the nodes, as raft and the links know them
 //	joining.go    how a node without a log joins
+//	founding.go   a cluster of one node, which a restore makes
 //	forming.go    how the nodes of a new cluster wait for each other
 //	store.go      the store: its goroutine, proposals, views
 //	journal.go    owners, appends, reads, trims

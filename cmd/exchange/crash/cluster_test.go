@@ -3,7 +3,9 @@ package crash
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +17,21 @@ type cluster struct {
 	t     *testing.T
 	names []string
 	nodes []*exchangetest.Server
+	// folder is that of `exchange cluster init`.
+	folder string
 }
 
 func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := prepareCluster(t)
+	for _, s := range c.nodes {
+		s.Run()
+	}
+	return c
+}
+
+// prepareCluster makes the nodes' files, and starts none.
+func prepareCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, names: []string{"a", "b", "c"}}
 	var list []string
@@ -43,9 +57,7 @@ func newCluster(t *testing.T) *cluster {
 		}
 		c.nodes = append(c.nodes, s)
 	}
-	for _, s := range c.nodes {
-		s.Run()
-	}
+	c.folder = folder
 	return c
 }
 
@@ -187,4 +199,83 @@ func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 	}
 	w.turnTo(c.leader(nil))
 	w.compare()
+}
+
+// An exchange of one machine goes on as the first node of a cluster, with all that was
+// acknowledged.
+func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
+	backups := filepath.Join(t.TempDir(), "backups")
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Start()
+	w := &world{t: t, s: s}
+	w.open(3, newRandom(t))
+	w.load(200, func() {})
+	w.compare()
+	w.run(0, "", "backup", backups)
+	c := prepareCluster(t)
+	a := &target{Server: c.nodes[0]}
+	c.bring(s)
+
+	// nothing is written without the cluster's files
+	env := a.Env
+	a.Env = append(slices.Clip(env), "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(c.folder, "none"))
+	if out, text, code := a.Command(a.restore(backups)...); code != 64 ||
+		!strings.Contains(text, "cluster's id") || !strings.Contains(text, "nothing was written") {
+		t.Fatalf("a restore without the cluster's files ends with %d:\n%s%s", code, out, text)
+	}
+	a.Env = env
+	a.fill(t, backups)
+	_, text, code := a.Command(a.restore(backups)...)
+	if code != 64 || !strings.Contains(text, "is that of a cluster's node") {
+		t.Errorf("a restore over a node ends with %d: %s", code, text)
+	}
+	a.Start()
+	if text := a.Log(); !strings.Contains(text, "a new history begins") {
+		t.Errorf("the log does not say that a new history begins:\n%s", text)
+	}
+	w.turnTo(a.Server)
+	w.compare()
+	w.load(50, func() { a.Kill(); a.Start() })
+	w.compare()
+	if err := a.Audit(); err != nil {
+		t.Error(err)
+	}
+	if k, err := c.asks(a.Server); err != nil || k.Role != "leader" || k.Leader != "a" {
+		t.Error(k, err)
+	}
+
+	// it does not serve as an exchange of one machine, which would leave its log behind
+	a.Kill()
+	a.Args = withoutCluster(a.Args)
+	a.Env = slices.DeleteFunc(a.Env, func(v string) bool {
+		return strings.HasPrefix(v, "EXCHANGE_CLUSTER_")
+	})
+	a.Refuses(64, "is that of a cluster's node")
+}
+
+// bring gives all nodes the key that an exchange's secrets are sealed with.
+func (c *cluster) bring(from *exchangetest.Server) {
+	c.t.Helper()
+	key, err := os.ReadFile(from.Data("exchange.key"))
+	for _, name := range c.names {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(c.folder, name, "exchange.key"), key, 0o600)
+		}
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// withoutCluster returns a node's arguments without what makes it one.
+func withoutCluster(args []string) (alone []string) {
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "--node", "--nodes", "--public-url":
+			i++
+		default:
+			alone = append(alone, args[i])
+		}
+	}
+	return alone
 }

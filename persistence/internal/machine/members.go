@@ -39,6 +39,15 @@ func Formed(names []string) *State {
 	return s
 }
 
+// Restored returns the state of a cluster of one node behind an entry of its log. Its journal ends
+// at a sequence and has no batches. nowMs is the clock.
+func Restored(name string, seq, entry uint64, nowMs int64) *State {
+	s := Formed([]string{name})
+	s.last, s.trimmed, s.floor = seq, seq, entry
+	s.accepted = s.nextAccepted(&Entry{NowMs: nowMs})
+	return s
+}
+
 // Members returns the members. The caller does not change them.
 func (s *State) Members() []Member { return s.members }
 
