@@ -228,13 +228,16 @@ func (b *backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
 func (b *backend) DamageSnapshot(_ *testing.T, s persistence.Store) { b.damage(s.(*clustered)) }
 
 // change changes the leader's record of the entry with the batch that ends at next, where it lies;
-// see persistence/internal/wal.
+// see persistence/internal/wal. The next Read is from there.
 func (b *backend) change(t *testing.T, s persistence.Store, next uint64,
 	change func(head, record []byte)) {
 	t.Helper()
 	const head = 40
 	c := s.(*clustered)
 	entry := c.index.after(next - 1)[0].entry
+	c.index.mu.Lock()
+	c.index.recent, c.index.bytes = nil, 0 // what is in memory is not damaged
+	c.index.mu.Unlock()
 	dir := b.folder(int(c.log.Identity().Node-1)) + "/log"
 	for _, name := range names(t, b.files, dir) {
 		text := get(t, b.files, dir+"/"+name)

@@ -108,32 +108,23 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	if empty, err := chain.Empty(); empty || err != nil {
 		return err
 	}
-	marks := s.index.after(max(after, v.trimmed))
-	for len(marks) > 0 && marks[len(marks)-1].entry > v.applied {
-		marks = marks[:len(marks)-1]
-	}
-	if len(marks) == 0 {
-		return chain.Done()
-	}
 	var stopped error
-	err := s.log.Read(marks[0].entry-1, marks[len(marks)-1].entry, func(entry *pb.Entry) error {
-		if entry.GetIndex() != marks[0].entry {
-			return nil // no batch, or one that was refused
+	give := func(e *machine.Entry) error {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		marks = marks[1:]
-		e, err := machine.Decode(entry.GetData())
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err == nil {
-			err = chain.Next(e.Prev, e.Next, e.Digest, e.Batch)
-		}
-		if err != nil {
-			return fmt.Errorf("entry %d: %w", entry.GetIndex(), err)
+		if err := chain.Next(e.Prev, e.Next, e.Digest, e.Batch); err != nil {
+			return err
 		}
 		stopped = fn(e.Prev, e.Next, e.Batch)
 		return stopped
-	})
+	}
+	var err error
+	if list := s.index.newest(max(after, v.trimmed), v.beat.End.Seq); list != nil {
+		err = each(list, give)
+	} else {
+		err = s.readLog(max(after, v.trimmed), v.applied, give)
+	}
 	if err == nil {
 		err = chain.Done()
 	}
@@ -141,6 +132,40 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		return stopped
 	}
 	return fmt.Errorf("%s: %w", s, err)
+}
+
+func each(list []*machine.Entry, fn func(*machine.Entry) error) error {
+	for _, e := range list {
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLog calls fn for each batch that ends above after, of the entries up to applied.
+func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) error {
+	marks := s.index.after(after)
+	for len(marks) > 0 && marks[len(marks)-1].entry > applied {
+		marks = marks[:len(marks)-1]
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	return s.log.Read(marks[0].entry-1, marks[len(marks)-1].entry, func(entry *pb.Entry) error {
+		if entry.GetIndex() != marks[0].entry {
+			return nil // no batch, or one that was refused
+		}
+		marks = marks[1:]
+		e, err := machine.Decode(entry.GetData())
+		if err == nil {
+			err = fn(e)
+		}
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", entry.GetIndex(), err)
+		}
+		return nil
+	})
 }
 
 // Trim lets this node's log forget batches that end at or below upTo, and that its older image does

@@ -337,7 +337,7 @@ func (n *node) applyOne(entry *pb.Entry) error {
 		}
 	}
 	if e.Kind == machine.Append && a.Outcome == machine.Done {
-		n.index.add(mark{at, e.Next})
+		n.index.add(at, e)
 	}
 	if n.saw != nil {
 		n.saw(at, e, a)
