@@ -263,6 +263,9 @@ func limitf(format string, args ...any) error {
 	return &limitError{RequestError{fmt.Sprintf(format, args...)}}
 }
 
+// Refuse returns a RequestError with a text for people.
+func Refuse(text string) error { return &RequestError{text} }
+
 func refusef(format string, args ...any) error {
 	return &RequestError{fmt.Sprintf(format, args...)}
 }

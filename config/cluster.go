@@ -46,33 +46,23 @@ const (
 	maxURL = 200
 )
 
-// ParseNodes reads a=HOST:PORT,b=HOST:PORT,c=HOST:PORT: three, five, seven or nine nodes of which
-// no two have a name or an address in common.
+// ParseNodes reads a=HOST:PORT,b=HOST:PORT,c=HOST:PORT: three to nine nodes of which no two have a
+// name or an address in common.
 func ParseNodes(text string) (list []Node, err error) {
 	seen := map[string]bool{}
 	for entry := range strings.SplitSeq(text, ",") {
-		name, address, ok := strings.Cut(strings.TrimSpace(entry), "=")
-		if !ok {
-			return nil, fmt.Errorf("%q is no node such as a=10.0.0.1:7000", entry)
+		node, err := ParseNode(strings.TrimSpace(entry))
+		if err != nil {
+			return nil, err
 		}
-		if !validLabel(name) {
-			return nil, fmt.Errorf("the name %q: a node's name has 1 to %d characters of a-z and "+
-				"0-9, and '-' between them", name, maxLabel)
-		}
-		host, port, err := net.SplitHostPort(address)
-		if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 ||
-			everyInterface(host) || strings.ContainsFunc(host, unicode.IsSpace) {
-			return nil, fmt.Errorf("the address of node %s is %q: write a host and a port from 1 "+
-				"to 65535, such as 10.0.0.1:7000, at which the other nodes reach it", name, address)
-		}
-		for _, one := range []string{name, address} {
+		for _, one := range []string{node.Name, node.Address} {
 			if seen[one] {
 				return nil, fmt.Errorf("%q is there twice: each node has a name and an address of "+
 					"its own", one)
 			}
 			seen[one] = true
 		}
-		list = append(list, Node{name, address})
+		list = append(list, node)
 	}
 	switch n := len(list); {
 	case n < leastNodes:
@@ -80,11 +70,27 @@ func ParseNodes(text string) (list []Node, err error) {
 			"there: name three", n)
 	case n > maxNodes:
 		return nil, fmt.Errorf("%d nodes are too many: name at most %d", n, maxNodes)
-	case n%2 == 0:
-		return nil, fmt.Errorf("%d nodes bear no more faults than %d, because more than half of "+
-			"them must be there: name %[2]d or %d", n, n-1, n+1)
 	}
 	return list, nil
+}
+
+// ParseNode reads a=HOST:PORT.
+func ParseNode(entry string) (Node, error) {
+	name, address, ok := strings.Cut(entry, "=")
+	if !ok {
+		return Node{}, fmt.Errorf("%q is no node such as a=10.0.0.1:7000", entry)
+	}
+	if !validLabel(name) {
+		return Node{}, fmt.Errorf("the name %q: a node's name has 1 to %d characters of a-z and "+
+			"0-9, and '-' between them", name, maxLabel)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 ||
+		everyInterface(host) || strings.ContainsFunc(host, unicode.IsSpace) {
+		return Node{}, fmt.Errorf("the address of node %s is %q: write a host and a port from 1 "+
+			"to 65535, such as 10.0.0.1:7000, at which the other nodes reach it", name, address)
+	}
+	return Node{name, address}, nil
 }
 
 // validLabel reports whether s can be the name of a node.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/gateway/api"
 	"exchange/gateway/operator"
 )
@@ -36,6 +37,30 @@ func (c *fakeCluster) Transfer(_ context.Context, to string) error {
 	return c.fails
 }
 
+// The changes are noted, and fail if they are to.
+func (c *fakeCluster) change(what ...string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, strings.Join(what, " "))
+	return c.fails
+}
+
+func (c *fakeCluster) Add(_ context.Context, name, address string) error {
+	return c.change("add", name, address)
+}
+
+func (c *fakeCluster) Promote(_ context.Context, name string) error {
+	return c.change("promote", name)
+}
+
+func (c *fakeCluster) Remove(_ context.Context, name string) error {
+	return c.change("remove", name)
+}
+
+func (c *fakeCluster) Replace(_ context.Context, old, name, address string) error {
+	return c.change("replace", old, name, address)
+}
+
 // set changes what the node knows.
 func (c *fakeCluster) set(change func(*operator.Standing)) {
 	c.mu.Lock()
@@ -48,7 +73,9 @@ func newFakeCluster() *fakeCluster {
 	return &fakeCluster{knows: operator.Standing{Node: "a", Leader: "b",
 		LeaderURL: "https://b.example.org", Term: 7, Elections: 2, Applied: 40, Committed: 50,
 		Folded: 30, Tick: 50 * time.Millisecond, Nodes: []operator.NodeStanding{
-			{Name: "a", Match: 45}, {Name: "b", Match: 0, Silent: 1}, {Name: "c", Silent: 9}}}}
+			{Name: "a", Role: operator.Voter, Match: 45},
+			{Name: "b", Role: operator.Voter, Silent: 1},
+			{Name: "c", Role: operator.Voter, Silent: 9}}}}
 }
 
 // node is a harness whose exchange is a node.
@@ -140,10 +167,10 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	status, body := ask("GET", "/operator/v1/cluster", "")
 	const follower = `{"node":"a","role":"follower","serves":false,"leader":"b",` +
 		`"leader_url":"https://b.example.org","term":7,"elections":2,"applied":40,"committed":50,` +
-		`"folded":30,"fault":"","tick_ms":50,"nodes":[` +
-		`{"name":"a","match":45,"lag":5,"silent_ticks":0},` +
-		`{"name":"b","match":null,"lag":null,"silent_ticks":1},` +
-		`{"name":"c","match":null,"lag":null,"silent_ticks":null}]}`
+		`"folded":30,"log_bytes":0,"change":"","fault":"","tick_ms":50,"nodes":[` +
+		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0},` +
+		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1},` +
+		`{"name":"c","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":null}]}`
 	if status != 200 || strings.TrimSpace(body) != follower {
 		t.Errorf("%d %s", status, body)
 	}
@@ -173,16 +200,99 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	c.fails = nil
 	status, body = ask("GET", "/operator/v1/cluster", "")
 	if status != 200 || !strings.Contains(body, `"role":"leader","serves":true`) ||
-		!strings.Contains(body, `{"name":"c","match":0,"lag":50,"silent_ticks":9}`) {
+		!strings.Contains(body, `{"name":"c","role":"voter","replaces":"",`+
+			`"match":0,"lag":50,"silent_ticks":9}`) {
 		t.Errorf("%d %s", status, body)
 	}
 	transfer("c", 200, `{"from":"a","to":"c"}`)
 	other := newHarness(t, nil)
 	for _, x := range [][2]string{{"GET", "/operator/v1/cluster"},
-		{"POST", "/operator/v1/cluster/transfer"}} {
+		{"POST", "/operator/v1/cluster/transfer"}, {"POST", "/operator/v1/cluster/remove"}} {
 		a := asOperator(t, other.gateway)(x[0], x[1], "{}", "Authorization: Bearer "+operatorToken)
 		if a.status != 400 || !strings.Contains(a.body, "it runs on one machine") {
 			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+}
+
+// A change of the membership goes one step further with each request: what it asks of the node, and
+// what it says, for each standing.
+func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
+	h, c := node(t)
+	ask := asOperator(t, h.gateway)
+	with := func(more ...operator.NodeStanding) operator.Standing {
+		s := newFakeCluster().knows
+		s.Leader, s.Nodes = "a", append(s.Nodes, more...)
+		return s
+	}
+	lost := with()
+	lost.Nodes[2].Silent = 99
+	leaving := with(operator.NodeStanding{Name: "d", Role: operator.Voter})
+	leaving.Nodes[1].Role = operator.Leaving
+	gone := with(operator.NodeStanding{Name: "d", Role: operator.Voter, Match: 50})
+	gone.Nodes = append(gone.Nodes[:1], gone.Nodes[2:]...)
+	awaited := operator.NodeStanding{Name: "d", Role: operator.Awaited, Address: "h:1"}
+	replacing := awaited
+	replacing.Replaces = "b"
+	learner := operator.NodeStanding{Name: "d", Role: operator.Learner, Match: 20}
+	following := with()
+	following.Leader = "b"
+	const add, replace, remove = "add", "replace", "remove"
+	const d, bd = `{"node":"d","address":"h:1"}`, `{"node":"d","address":"h:1","old":"b"}`
+	const cc = `{"node":"c","address":"h:1","old":"c"`
+	refused, unknown := actors.Refuse("it lags"), errors.New("no answer")
+	for _, x := range []struct {
+		what, body string
+		knows      operator.Standing
+		fails      error
+		asked      string
+		status     int
+		says       string
+	}{
+		{add, d, following, nil, "", 400, "run it on node b"},
+		{add, `{}`, with(), nil, "", 400, "node: the name"},
+		{add, d, with(), nil, "add d h:1", 200, "node d is awaited: start it"},
+		{add, d, with(), refused, "add d h:1", 400, "it lags"},
+		{add, d, with(), unknown, "add d h:1", 503, "outcome unknown"},
+		{add, d, with(awaited), nil, "", 200, `"done":false,"role":"awaited","lag":null`},
+		{add, `{"node":"d","address":"h:2"}`, with(awaited), nil, "", 400, "a member at h:1"},
+		{add, d, with(replacing), nil, "", 400, "cluster replace b d=h:1"},
+		{add, d, with(learner), refused, "promote d", 200, `"lag":30,"says":"it lags"`},
+		{add, d, gone, nil, "", 200, `"done":true,"role":"voter","lag":0,"says":"node d is a voter"`},
+		{replace, bd, with(), nil, "replace b d h:1", 200, "node d is awaited"},
+		{replace, bd, with(), refused, "replace b d h:1", 400, "it lags"},
+		{replace, bd, with(replacing), nil, "", 200, "node d is awaited"},
+		{replace, bd, with(awaited), nil, "", 400, "does not take the place of b"},
+		{replace, bd, leaving, nil, "", 200, "node b leaves"},
+		{replace, bd, gone, nil, "", 200, `"done":true,"role":"voter"`},
+		{replace, `{"node":"d","address":"h:1","old":"a"}`, with(), nil, "", 400,
+			"node a leads: hand the lead over first"},
+		{replace, cc + "}", with(), nil, "", 400, "node c lives and has its log"},
+		{replace, cc + "}", lost, nil, "replace c c h:1", 200, `"done":false`},
+		{replace, cc + `,"begun":true}`, with(), nil, "", 200, `"done":true`},
+		{remove, `{"node":"c"}`, with(), nil, "remove c", 200, `"done":true`},
+		{remove, `{"node":"c"}`, with(), refused, "remove c", 400, "it lags"},
+		{remove, `{"node":"d","begun":true}`, with(), nil, "", 200, "node d is no member"},
+	} {
+		c.set(func(s *operator.Standing) { *s = x.knows })
+		c.asked, c.fails = nil, x.fails
+		a := ask("POST", "/operator/v1/cluster/"+x.what, x.body,
+			"Authorization: Bearer "+operatorToken)
+		if got := strings.Join(c.asked, ", "); a.status != x.status || got != x.asked ||
+			!strings.Contains(a.body, x.says) {
+			t.Errorf("%s %s: it asks %q, want %q; %d %s, want %d %s", x.what, x.body, got, x.asked,
+				a.status, a.body, x.status, x.says)
+		}
+	}
+	for _, x := range []struct {
+		knows operator.Standing
+		want  string
+	}{{with(), ""}, {with(replacing), "node d comes to take the place of b"},
+		{with(learner), "node d comes to take part"}, {leaving, "node b leaves"}} {
+		c.set(func(s *operator.Standing) { *s = x.knows })
+		a := ask("GET", "/operator/v1/cluster", "", "Authorization: Bearer "+operatorToken)
+		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {
+			t.Errorf("%s, want %q", a.body, x.want)
 		}
 	}
 }

@@ -48,7 +48,8 @@ func (s sink) cluster(c *operator.Standing) {
 	s.yes(clusterFault, c.Fault != "")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		if n.Name == c.Node {
+		// a voter that is replaced by itself has its name twice
+		if n.Name == c.Node || n.Role == operator.Awaited || n.Replaces == n.Name {
 			continue
 		}
 		if c.Leads() {

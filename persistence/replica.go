@@ -33,6 +33,7 @@ type Replica interface {
 	Transfer(ctx context.Context, to string) error
 	// Standing is what this node knows of the nodes. It does not wait.
 	Standing() Standing
+	Membership
 }
 
 // A Standing is what a node knows of itself and of the others.
@@ -43,13 +44,28 @@ type Standing struct {
 	Elections uint64 // that this node has begun since its start
 	Applied   uint64 // index of the newest entry that is applied here
 	Committed uint64 // index of the newest entry that a majority has, as far as is known here
-	Peers     []Peer // all voters, this node among them, in the order of their names
-	Learners  []Peer // nodes that come to have the log, or are awaited, and have no vote
+	LogBytes  uint64 // what this node's log takes on its disk
+	Peers     []Peer // all members, this node among them, in the order of their names
 }
+
+// A Role is what a member counts for.
+type Role string
+
+// The roles. A voter that leaves counts until the change is complete. A learner comes to have the
+// log, and has no vote. A node that is awaited has not joined yet.
+const (
+	RoleVoter   Role = "voter"
+	RoleLeaving Role = "leaving"
+	RoleLearner Role = "learner"
+	RoleAwaited Role = "awaited"
+)
 
 // A Peer is a member as another one sees it.
 type Peer struct {
-	Name string
+	Name     string
+	Address  string // where it listens; "": as the configuration of each node says
+	Role     Role
+	Replaces string // voter whose place it takes once it has the log; "": it takes none
 	// Match is the index up to which it has the log. Only the node that leads knows it of others.
 	Match uint64
 	// SilentTicks is for how many ticks nothing has come from it; 0 of the node itself.
@@ -60,8 +76,6 @@ type Peer struct {
 // when its method returns. ErrInvalid: the change is refused; the error says why. A context that
 // ends, or a node that stops leading meanwhile, leaves it unknown whether the change is made: the
 // Standing tells.
-//
-//tidy:keep replicated has one
 type Membership interface {
 	// Add lets a node with an empty folder join as a learner, which has no vote. address is where
 	// it listens; "": as the configuration of each node says.

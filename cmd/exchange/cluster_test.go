@@ -85,6 +85,13 @@ func TestAClusterIsMadeOfNodesThatBearAFault(t *testing.T) {
 		{[]string{"init"}, "cluster init needs a folder and all nodes"},
 		{[]string{"init", dir + "/x", "a=10.0.0.1:7000", "b=10.0.0.2:7000"},
 			"2 nodes bear no fault"},
+		{[]string{"init", dir + "/x", "a=10.0.0.1:7000", "b=10.0.0.2:7000", "c=10.0.0.3:7000",
+			"d=10.0.0.4:7000"}, "4 nodes bear no more faults than 3, because more than half of " +
+			"them must be there: name 3 or 5"},
+		{[]string{"add", "d"}, `"d" is no node such as`},
+		{[]string{"add", "d=10.0.0.4"}, "the address of node d"},
+		{[]string{"replace", "b"}, "needs NODE=HOST:PORT"},
+		{[]string{"remove", "b", "--wait", "-1s"}, "cannot be negative"},
 		{[]string{"init", dir + "/x", "a", "b", "c"}, `"a" is no node such as`},
 		{[]string{"certify", dir, "a"}, "name the folder that `exchange cluster init` has made"},
 		{[]string{"certify", dir}, "needs NODE"},
@@ -119,11 +126,13 @@ func TestAKeyOfANodeThatOthersCanReadIsRefused(t *testing.T) {
 const (
 	standing = `{"node":"a","role":"leader","serves":true,"leader":"a","leader_url":` +
 		`"http://127.0.0.1:8080","term":7,"elections":1,"applied":50,"committed":50,"folded":40,` +
-		`"fault":"","tick_ms":50,"nodes":[{"name":"a","match":50,"lag":0,"silent_ticks":0},` +
-		`{"name":"b","match":20,"lag":30,"silent_ticks":1}]}`
+		`"log_bytes":1048576,"change":"node b comes to take part","fault":"","tick_ms":50,` +
+		`"nodes":[{"name":"a","role":"voter","replaces":"","match":50,"lag":0,"silent_ticks":0},` +
+		`{"name":"b","role":"learner","replaces":"","match":20,"lag":30,"silent_ticks":1}]}`
 	unserving = `{"node":"b","role":"follower","serves":false,"leader":"","leader_url":"",` +
-		`"term":7,"elections":1,"applied":50,"committed":50,"folded":40,"fault":"a record",` +
-		`"tick_ms":50,"nodes":[{"name":"a","match":null,"lag":null,"silent_ticks":null}]}`
+		`"term":7,"elections":1,"applied":50,"committed":50,"folded":40,"log_bytes":512,` +
+		`"change":"","fault":"a record","tick_ms":50,"nodes":[{"name":"a","role":"voter",` +
+		`"replaces":"","match":null,"lag":null,"silent_ticks":null}]}`
 )
 
 func TestTheClusterIsShown(t *testing.T) {
@@ -135,10 +144,12 @@ elections  1 begun here
 committed  50
 applied    50
 folded     sequence 40
+log        1048576 bytes
+change     node b comes to take part
 
-NODE  HAS  LACKS  SILENT TICKS
-a     50   0      0
-b     20   30     1
+NODE  ROLE     HAS  LACKS  SILENT TICKS
+a     voter    50   0      0
+b     learner  20   30     1
 `, "")
 	f.wantAsked("GET /operator/v1/cluster")
 	runLine(f.environ, "cluster", "status", "--json").want(t, 0, standing+"\n", "")
@@ -150,10 +161,11 @@ elections  1 begun here
 committed  50
 applied    50
 folded     sequence 40
+log        512 bytes
 fault      a record
 
-NODE  HAS  LACKS  SILENT TICKS
-a     ?    ?      ?
+NODE  ROLE   HAS  LACKS  SILENT TICKS
+a     voter  ?    ?      ?
 `, "")
 	f = newFake(t, 200, `{"node":"a"}`)
 	runLine(f.environ, "cluster", "status").wantError(t, exitUnavailable, "is not one of")
@@ -169,4 +181,30 @@ func TestTheLeadIsHandedOver(t *testing.T) {
 		"Node a has handed the lead over to another node.\n", "")
 	f.wantAsked(`POST /operator/v1/cluster/transfer {"to":""}`)
 	runLine(f.environ, "cluster", "transfer", "b", "c").wantError(t, exitUsage, "one argument too")
+}
+
+func TestTheMembershipIsChanged(t *testing.T) {
+	const done = `{"node":"d","done":true,"role":"voter","lag":0,"says":"node d is a voter"}`
+	for _, x := range []struct {
+		args  []string
+		asked string
+	}{
+		{[]string{"add", "d=10.0.0.4:7000"},
+			`POST /operator/v1/cluster/add {"node":"d","address":"10.0.0.4:7000"}`},
+		{[]string{"replace", "b", "d=10.0.0.4:7000"},
+			`POST /operator/v1/cluster/replace {"node":"d","address":"10.0.0.4:7000","old":"b"}`},
+		{[]string{"remove", "d"}, `POST /operator/v1/cluster/remove {"node":"d"}`},
+	} {
+		f := newFake(t, 200, done)
+		runLine(f.environ, append([]string{"cluster"}, x.args...)...).want(t, 0,
+			"node d is a voter.\n", "")
+		f.wantAsked(x.asked)
+		f = newFake(t, 200, `{"node":"d","done":false,"role":"learner","lag":9,"says":"it lags"}`)
+		x.args = append([]string{"cluster"}, x.args...)
+		runLine(f.environ, append(x.args, "--wait", "0s")...).wantError(t, exitUnavailable,
+			"it lags; the same command again goes on")
+		f = newFake(t, 400, `{"error":"another change is under way"}`)
+		runLine(f.environ, x.args...).wantError(t, exitUsage,
+			"another change is under way")
+	}
 }

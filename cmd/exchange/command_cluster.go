@@ -20,12 +20,18 @@ one of them takes over when it dies.
   exchange cluster certify FOLDER d  makes those of a further node, or anew
   exchange cluster status            asks a running node what it knows of the cluster
   exchange cluster transfer [NODE]   has the node that leads hand the lead over
+  exchange cluster add d=HOST:PORT   has a further node join
+  exchange cluster replace b d=HOST:PORT
+                                     has another node, or the same one with an empty folder, take a
+                                     node's place
+  exchange cluster remove d          has a node take part no more
 
 docs/operations.md tells how to run three nodes.`
 
 func (p *program) clusterCommand() *cobra.Command {
 	c := group("cluster", "Make and run a cluster of nodes", p.clusterInitCommand(),
-		p.clusterCertifyCommand(), p.clusterStatusCommand(), p.clusterTransferCommand())
+		p.clusterCertifyCommand(), p.clusterStatusCommand(), p.clusterTransferCommand(),
+		p.clusterAddCommand(), p.clusterReplaceCommand(), p.clusterRemoveCommand())
 	c.Long = clusterHelp
 	return c
 }
@@ -64,6 +70,10 @@ func (p *program) clusterInitCommand() *cobra.Command {
 			nodes, err := config.ParseNodes(text)
 			if err != nil {
 				return usage("%w", err)
+			}
+			if n := len(nodes); n%2 == 0 {
+				return usage("%d nodes bear no more faults than %d, because more than half of "+
+					"them must be there: name %[2]d or %d", n, n-1, n+1)
 			}
 			f, err := newClusterFolder(args[0])
 			if err != nil {

@@ -23,7 +23,7 @@
 //
 //	client.go, stream.go, operator.go  the connection, long answers, and what the commands share
 //	operator_accounts.go, operator_actions.go, operator_audit.go, operator_backup.go,
-//	operator_cluster.go,
+//	operator_cluster.go, operator_members.go,
 //	operator_deposits.go, operator_export.go, operator_fees.go, operator_keys.go,
 //	operator_orders.go, operator_statement.go, operator_switches.go, operator_trading.go,
 //	operator_withdraws.go

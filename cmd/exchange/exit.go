@@ -20,7 +20,8 @@ const (
 	// a full disk. Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
 	// exitFenced (EX_NOPERM): another process has taken over the store. A restart is right: the
-	// process is a standby then, and leaves the one that serves alone.
+	// process is a standby then, and leaves the one that serves alone. A node of a cluster ends so
+	// when it was removed from the cluster: then a restart ends in the same way.
 	exitFenced = 77
 
 	// exitUnclassified is the code of an error without one. None is expected, so such an error is

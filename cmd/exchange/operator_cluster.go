@@ -24,12 +24,16 @@ type (
 		Applied   json.Number  `json:"applied"`
 		Committed json.Number  `json:"committed"`
 		Folded    json.Number  `json:"folded"`
+		LogBytes  json.Number  `json:"log_bytes"`
+		Change    string       `json:"change"`
 		Fault     string       `json:"fault"`
 		TickMs    json.Number  `json:"tick_ms"`
 		Nodes     []nodeStatus `json:"nodes"`
 	}
 	nodeStatus struct {
-		Name string `json:"name"`
+		Name     string `json:"name"`
+		Role     string `json:"role"`
+		Replaces string `json:"replaces"`
 		// null: not known at the node that was asked
 		Match  *json.Number `json:"match"`
 		Lag    *json.Number `json:"lag"`
@@ -50,7 +54,8 @@ func (p *program) clusterStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show what a node knows of the cluster",
 		Long: "Shows which node leads, and what the node that is asked knows of the others. Only " +
-			"the node that leads knows how far the others are. A tick is cluster.tick_ms.",
+			"the node that leads knows how far the others are. A tick is cluster.tick_ms. The " +
+			"log's bytes are those of the node that is asked.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			var a clusterStatus
@@ -71,10 +76,14 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 		either(*a.Serves, "serves", "does not serve"), leader, a.Term)
 	fmt.Fprintf(w, "elections\t%s begun here\ncommitted\t%s\napplied\t%s\nfolded\tsequence %s\n",
 		a.Elections, a.Committed, a.Applied, a.Folded)
+	fmt.Fprintf(w, "log\t%s bytes\n", a.LogBytes)
+	if a.Change != "" {
+		fmt.Fprintf(w, "change\t%s\n", plain(a.Change))
+	}
 	if a.Fault != "" {
 		fmt.Fprintf(w, "fault\t%s\n", plain(a.Fault))
 	}
-	fmt.Fprintln(w, "\nNODE\tHAS\tLACKS\tSILENT TICKS")
+	fmt.Fprintln(w, "\nNODE\tROLE\tHAS\tLACKS\tSILENT TICKS")
 	known := func(n *json.Number) string {
 		if n == nil {
 			return "?"
@@ -83,8 +92,8 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 	}
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", plain(n.Name), known(n.Match), known(n.Lag),
-			known(n.Silent))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(n.Name), plain(n.Role), known(n.Match),
+			known(n.Lag), known(n.Silent))
 	}
 }
 

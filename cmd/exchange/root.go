@@ -110,7 +110,8 @@ Exit codes:
   64  the command line, the configuration or the request is wrong
   70  an invariant is broken, or stored data is damaged
   75  the store or the server cannot be reached, is locked, or the outcome is unknown: try again
-  77  another process has taken over the store: started again, this one is its standby`
+  77  another process has taken over the store: started again, this one is its standby;
+      or the node was removed from its cluster: do not start it again`
 
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{

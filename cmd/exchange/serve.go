@@ -278,6 +278,8 @@ func engineFailed(err error) error {
 	switch {
 	case errors.Is(err, persistence.ErrFenced):
 		return failf(exitFenced, "%v: this one serves no more; started again, it is a standby", err)
+	case errors.Is(err, persistence.ErrRemoved):
+		return failf(exitFenced, "%v", err)
 	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt),
 		errors.Is(err, persistence.ErrInvalid):
 		return failf(exitBroken, "%v", err)

@@ -60,7 +60,7 @@ func (p *place) Standing() operator.Standing {
 	r := j.replica.Standing()
 	s.Leader, s.Term, s.Elections, s.Applied, s.Committed = r.Leader, r.Term, r.Elections,
 		r.Applied, r.Committed
-	s.Folded = j.node.Folded()
+	s.Folded, s.LogBytes = j.node.Folded(), r.LogBytes
 	if err := j.node.Err(); err != nil {
 		s.Fault = err.Error()
 	}
@@ -70,8 +70,8 @@ func (p *place) Standing() operator.Standing {
 		}
 	}
 	for _, n := range r.Peers {
-		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Match: n.Match,
-			Silent: n.SilentTicks})
+		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Address: n.Address,
+			Role: string(n.Role), Replaces: n.Replaces, Match: n.Match, Silent: n.SilentTicks})
 	}
 	return s
 }
@@ -102,8 +102,8 @@ const (
 // before the reign ends, which clients notice.
 func mayLead(s *operator.Standing, to string) error {
 	fits := func(n operator.NodeStanding) bool {
-		return n.Name != s.Node && (to == "" || n.Name == to) && n.Silent <= longSilence &&
-			operator.Lag(s, &n) <= longLag
+		return n.Name != s.Node && n.Role == operator.Voter && (to == "" || n.Name == to) &&
+			n.Silent <= longSilence && operator.Lag(s, &n) <= longLag
 	}
 	if slices.ContainsFunc(s.Nodes, fits) {
 		return nil
@@ -114,4 +114,39 @@ func mayLead(s *operator.Standing, to string) error {
 	}
 	return fmt.Errorf("node %s could not take the lead: it is silent or lacks too much of the log",
 		to)
+}
+
+// Add implements operator.Cluster.
+func (p *place) Add(ctx context.Context, name, address string) error {
+	return p.changes(func(m persistence.Membership) error { return m.Add(ctx, name, address) })
+}
+
+// Promote implements operator.Cluster.
+func (p *place) Promote(ctx context.Context, name string) error {
+	return p.changes(func(m persistence.Membership) error { return m.Promote(ctx, name) })
+}
+
+// Remove implements operator.Cluster.
+func (p *place) Remove(ctx context.Context, name string) error {
+	return p.changes(func(m persistence.Membership) error { return m.Remove(ctx, name) })
+}
+
+// Replace implements operator.Cluster.
+func (p *place) Replace(ctx context.Context, old, name, address string) error {
+	return p.changes(func(m persistence.Membership) error {
+		return m.Replace(ctx, old, name, address)
+	})
+}
+
+// changes makes a change of the membership, and words its refusal for operators.
+func (p *place) changes(change func(persistence.Membership) error) error {
+	j := p.joined.Load()
+	if j == nil {
+		return actors.Refuse("this node does not take part yet")
+	}
+	err := change(j.replica)
+	if errors.Is(err, persistence.ErrInvalid) {
+		return actors.Refuse(strings.TrimPrefix(err.Error(), persistence.ErrInvalid.Error()+": "))
+	}
+	return err
 }

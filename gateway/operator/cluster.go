@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -14,6 +13,7 @@ type Cluster interface {
 	// Transfer hands the lead over to a node, "": to any. It is called where this node leads, and
 	// returns when it leads no more.
 	Transfer(ctx context.Context, to string) error
+	members
 }
 
 // A Standing is what a node knows.
@@ -26,6 +26,7 @@ type Standing struct {
 	Applied   uint64 // index of the newest entry that is applied here
 	Committed uint64 // index of the newest entry that a majority has, as far as is known here
 	Folded    uint64 // newest sequence that is folded here
+	LogBytes  uint64 // what this node's log takes on its disk
 	Fault     string // why this node cannot serve; "": it can
 	Tick      time.Duration
 	Nodes     []NodeStanding // all of them, in the order of their names
@@ -47,18 +48,52 @@ func (s *Standing) About() string {
 	return " Node " + s.Leader + " leads."
 }
 
+// node returns the first member with a name; nil: there is none.
+func (s *Standing) node(name string) *NodeStanding {
+	for i := range s.Nodes {
+		if s.Nodes[i].Name == name {
+			return &s.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// change says which change of the membership is under way; "": none is.
+func (s *Standing) change() string {
+	for i := range s.Nodes {
+		switch n := &s.Nodes[i]; {
+		case n.Role == Leaving:
+			return "node " + n.Name + " leaves"
+		case n.Replaces != "":
+			return "node " + n.Name + " comes to take the place of " + n.Replaces
+		case n.coming():
+			return "node " + n.Name + " comes to take part"
+		}
+	}
+	return ""
+}
+
 // A NodeStanding is a node as another one sees it.
 type NodeStanding struct {
-	Name string
+	Name     string
+	Address  string // where the membership says that it listens; "": it does not say
+	Role     string
+	Replaces string // voter whose place it comes to take; "": it takes none
 	// Match is the index up to which it has the log. Only the node that leads knows it of others.
 	Match  uint64
 	Silent uint64 // ticks since something has come from it; 0 of the node itself
 }
 
+// coming reports whether a node comes to take part, and has no vote yet.
+func (n *NodeStanding) coming() bool { return n.Role == Learner || n.Role == Awaited }
+
 // nodeRoutes are those that a node answers without an engine, too.
 var nodeRoutes = map[string]handler{
 	"GET /operator/v1/cluster":           showCluster,
 	"POST /operator/v1/cluster/transfer": transfer,
+	"POST /operator/v1/cluster/add":      wished(add),
+	"POST /operator/v1/cluster/replace":  wished(replace),
+	"POST /operator/v1/cluster/remove":   wished(remove),
 }
 
 // transferPatience bounds the wait for another node that takes the lead, and for the commands in
@@ -68,7 +103,9 @@ const transferPatience = 20 * time.Second
 var errNoCluster = &badRequest{"this exchange is no node of a cluster: it runs on one machine"}
 
 type nodeAnswer struct {
-	Name string `json:"name"`
+	Name     string `json:"name"`
+	Role     string `json:"role"`
+	Replaces string `json:"replaces"`
 	// The rest is nil where it is not known.
 	Match  *uint64 `json:"match"`
 	Lag    *uint64 `json:"lag"`          // entries that it lacks
@@ -86,6 +123,8 @@ type clusterAnswer struct {
 	Applied   uint64       `json:"applied"`
 	Committed uint64       `json:"committed"`
 	Folded    uint64       `json:"folded"`
+	LogBytes  uint64       `json:"log_bytes"`
+	Change    string       `json:"change"`
 	Fault     string       `json:"fault"`
 	TickMs    int64        `json:"tick_ms"`
 	Nodes     []nodeAnswer `json:"nodes"`
@@ -98,13 +137,18 @@ func showCluster(c *call) (any, error) {
 	s := c.server.cluster.Standing()
 	a := clusterAnswer{Node: s.Node, Role: "follower", Serves: c.engine != nil, Leader: s.Leader,
 		LeaderURL: s.LeaderURL, Term: s.Term, Elections: s.Elections, Applied: s.Applied,
-		Committed: s.Committed, Folded: s.Folded, Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
+		Committed: s.Committed, Folded: s.Folded, LogBytes: s.LogBytes, Change: s.change(),
+		Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		Nodes: []nodeAnswer{}}
 	if s.Leads() {
 		a.Role = "leader"
 	}
 	for _, n := range s.Nodes {
-		one := nodeAnswer{Name: n.Name}
+		one := nodeAnswer{Name: n.Name, Role: n.Role, Replaces: n.Replaces}
+		if n.Role == Awaited {
+			a.Nodes = append(a.Nodes, one)
+			continue
+		}
 		if s.Leads() || n.Name == s.Node || n.Name == s.Leader {
 			one.Silent = &n.Silent
 		}
@@ -126,29 +170,36 @@ func transfer(c *call) (any, error) {
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
-	cluster := c.server.cluster
-	if cluster == nil {
-		return nil, errNoCluster
-	}
-	s := cluster.Standing()
+	s, err := c.server.leads()
 	switch {
-	case !s.Leads() && s.Leader == "":
-		return nil, &badRequest{"this node does not lead, and knows of none that does"}
-	case !s.Leads():
-		return nil, &badRequest{fmt.Sprintf("this node does not lead: run it on node %s", s.Leader)}
+	case err != nil:
+		return nil, err
 	case q.To == s.Node:
 		return nil, &badRequest{fmt.Sprintf("node %s leads already", s.Node)}
-	case q.To != "" && !slices.ContainsFunc(s.Nodes, func(n NodeStanding) bool {
-		return n.Name == q.To
-	}):
+	case q.To != "" && s.node(q.To) == nil:
 		return nil, &badRequest{fmt.Sprintf("there is no node %.80q", q.To)}
 	}
 	patience, cancel := context.WithTimeout(c.ctx, transferPatience)
 	defer cancel()
-	if err := cluster.Transfer(patience, q.To); err != nil {
+	if err := c.server.cluster.Transfer(patience, q.To); err != nil {
 		return nil, &notHanded{err}
 	}
-	return map[string]string{"from": s.Node, "to": cluster.Standing().Leader}, nil
+	return map[string]string{"from": s.Node, "to": c.server.cluster.Standing().Leader}, nil
+}
+
+// leads returns what this node knows of the cluster, and an error if it does not lead.
+func (s *Server) leads() (*Standing, error) {
+	if s.cluster == nil {
+		return nil, errNoCluster
+	}
+	standing := s.cluster.Standing()
+	switch {
+	case standing.Leads():
+		return &standing, nil
+	case standing.Leader == "":
+		return nil, &badRequest{"this node does not lead, and knows of none that does"}
+	}
+	return nil, &badRequest{"this node does not lead: run it on node " + standing.Leader}
 }
 
 // A notHanded error is the reason why the lead was not handed over.

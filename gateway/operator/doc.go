@@ -15,6 +15,7 @@
 //	reports.go     the log of actions, the audit, trades, backups
 //	statement.go   an account's statement
 //	cluster.go     the nodes that share a journal
+//	members.go     other nodes than those
 //	lines.go       long answers, which are streamed line by line
 //	testing.go     for tests of other packages
 package operator

@@ -12,7 +12,12 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// see notes what the node knows of all voters. It is called each tick.
+// roles names the roles of the machine's members.
+var roles = map[machine.Role]persistence.Role{machine.Voter: persistence.RoleVoter,
+	machine.Leaving: persistence.RoleLeaving, machine.Learner: persistence.RoleLearner,
+	machine.Awaited: persistence.RoleAwaited}
+
+// see notes what the node knows of all members. It is called each tick.
 func (n *node) see() {
 	match := map[uint64]uint64{}
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
@@ -22,30 +27,25 @@ func (n *node) see() {
 	} else if last, err := n.log.LastIndex(); err == nil {
 		match[n.id] = last
 	}
-	n.voters, n.learners = nil, nil
+	n.peers, n.logBytes = nil, n.log.Size()
 	for _, m := range n.machine.Members() {
-		p := persistence.Peer{Name: m.Name, Match: match[m.ID]}
+		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
+			Replaces: n.nameOf(m.Replaces), Match: match[m.ID]}
 		if m.ID != n.id {
 			p.SilentTicks = n.ticks - n.heard[m.ID]
 		}
-		if m.Role == machine.Voter || m.Role == machine.Leaving {
-			n.voters = append(n.voters, p)
-		} else {
-			n.learners = append(n.learners, p)
-		}
+		n.peers = append(n.peers, p)
 	}
-	for _, list := range [][]persistence.Peer{n.voters, n.learners} {
-		slices.SortStableFunc(list, func(a, b persistence.Peer) int {
-			return strings.Compare(a.Name, b.Name)
-		})
-	}
+	slices.SortStableFunc(n.peers, func(a, b persistence.Peer) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 }
 
 // Standing returns what this node knows of the nodes.
 func (s *store) Standing() persistence.Standing {
 	v := s.seen.Load()
 	t := persistence.Standing{Node: s.log.Identity().Name, Term: v.term, Elections: v.elections,
-		Applied: v.applied, Committed: v.committed, Peers: v.voters, Learners: v.learners}
+		Applied: v.applied, Committed: v.committed, LogBytes: v.logBytes, Peers: v.peers}
 	for _, m := range v.members {
 		if m.ID == v.lead && v.lead != 0 {
 			t.Leader = m.Name

@@ -18,7 +18,7 @@ import (
 var errReplaced = errors.New("this node's folder has no log, and the cluster has begun: its disk " +
 	"was replaced or emptied, or the folder is a wrong one; what this node has acknowledged is " +
 	"gone, so it must not vote: bring the folder back, or " +
-	"replace this node by itself")
+	"replace this node by itself: exchange cluster replace NODE NODE=HOST:PORT")
 
 // A stage is how far a node has come on the way into its cluster.
 type stage uint8

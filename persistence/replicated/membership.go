@@ -297,8 +297,6 @@ func (n *node) replace() {
 	}
 }
 
-var _ persistence.Membership = (*store)(nil)
-
 // Add lets a node with an empty folder join as a learner.
 func (s *store) Add(ctx context.Context, name, address string) error {
 	return s.await(ctx, &machine.Entry{Kind: machine.Add, Name: name, Address: address})

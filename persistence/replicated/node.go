@@ -65,8 +65,8 @@ type node struct {
 	ticks     uint64            // since the start
 	heard     map[uint64]uint64 // the tick of each peer's newest frame
 	elections uint64            // begun here
-	voters    []persistence.Peer
-	learners  []persistence.Peer
+	logBytes  uint64            // at the newest tick
+	peers     []persistence.Peer
 }
 
 // A view is what a node shows of itself.
@@ -83,8 +83,8 @@ type view struct {
 
 	committed uint64
 	elections uint64
-	voters    []persistence.Peer
-	learners  []persistence.Peer
+	peers     []persistence.Peer
+	logBytes  uint64
 }
 
 // setup is what a node needs beside its log.
@@ -271,7 +271,7 @@ func (n *node) show() {
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), chain: n.machine.Chain(), term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
-		elections: n.elections, voters: n.voters, learners: n.learners,
+		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
 		members: n.machine.Members()})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,11 +15,11 @@ import (
 
 // A cluster is three nodes on this machine, that prove their names to each other.
 type cluster struct {
-	t     *testing.T
-	names []string
-	nodes []*exchangetest.Server
-	// folder is that of `exchange cluster init`.
-	folder string
+	t      *testing.T
+	folder string // of `exchange cluster init`
+	names  []string
+	list   []string // of names and addresses
+	nodes  []*exchangetest.Server
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -33,32 +34,75 @@ func newCluster(t *testing.T) *cluster {
 // prepareCluster makes the nodes' files, and starts none.
 func prepareCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, names: []string{"a", "b", "c"}}
-	var list []string
-	for _, name := range c.names {
-		list = append(list, name+"="+exchangetest.FreeAddress(t))
+	c := &cluster{t: t, folder: filepath.Join(t.TempDir(), "cluster")}
+	for _, name := range []string{"a", "b", "c"} {
+		c.list = append(c.list, name+"="+exchangetest.FreeAddress(t))
 	}
-	folder := filepath.Join(t.TempDir(), "cluster")
-	for i, name := range c.names {
-		s := exchangetest.New(t, "pebble:"+t.TempDir(), "--node", name, "--nodes",
-			strings.Join(list, ","))
-		s.Args = append(s.Args, "--public-url", "http://"+s.Listen)
-		// Elections are rare where a processor is shared by many.
-		s.Env = append(s.Env, "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(folder, name),
-			"EXCHANGE_CLUSTER_TICK_MS=100")
-		if i == 0 {
-			_, text, code := s.Command(append([]string{"cluster", "init", folder}, list...)...)
-			if code != 0 {
-				t.Fatal(text)
-			}
-		} else { // whichever node leads, its mails are found
-			s.Mails = c.nodes[0].Mails
-			s.Env = append(s.Env, s.Mails.Env()...)
+	for _, name := range []string{"a", "b", "c"} {
+		if s := c.node(name); name == "a" {
+			c.command(s, append([]string{"cluster", "init", c.folder}, c.list...)...)
 		}
-		c.nodes = append(c.nodes, s)
 	}
-	c.folder = folder
 	return c
+}
+
+// node makes a node with an empty folder, which names all nodes of the list.
+func (c *cluster) node(name string) *exchangetest.Server {
+	c.t.Helper()
+	s := exchangetest.New(c.t, "pebble:"+c.t.TempDir(), "--node", name, "--nodes",
+		strings.Join(c.list, ","))
+	s.Args = append(s.Args, "--public-url", "http://"+s.Listen)
+	// Elections are rare where a processor is shared by many.
+	s.Env = append(s.Env, "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(c.folder, name),
+		"EXCHANGE_CLUSTER_TICK_MS=100")
+	if len(c.nodes) > 0 { // whichever node leads, its mails are found
+		s.Mails = c.nodes[0].Mails
+		s.Env = append(s.Env, s.Mails.Env()...)
+	}
+	c.names, c.nodes = append(c.names, name), append(c.nodes, s)
+	return s
+}
+
+// further makes and starts a node that is none yet, and returns it with its name and address.
+func (c *cluster) further(name string) (s *exchangetest.Server, entry string) {
+	c.t.Helper()
+	entry = name + "=" + exchangetest.FreeAddress(c.t)
+	c.list = append(c.list, entry)
+	c.command(c.nodes[0], "cluster", "certify", c.folder, name)
+	s = c.node(name)
+	s.Run()
+	return s, entry
+}
+
+// command runs an operator's command that succeeds.
+func (c *cluster) command(s *exchangetest.Server, args ...string) string {
+	c.t.Helper()
+	out, text, code := s.Command(args...)
+	if code != 0 {
+		c.t.Fatalf("%q ends with %d: %s%s", args, code, out, text)
+	}
+	return out
+}
+
+// removed waits until a node has ended because it was removed, and does so again.
+func (c *cluster) removed(s *exchangetest.Server) {
+	c.t.Helper()
+	name := c.name(s)
+	exchangetest.Eventually(c.t, "node "+name+" ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			return false
+		}
+	})
+	const words = "this node was removed from its cluster"
+	if code := s.ExitCode(); code != 77 || !strings.Contains(s.Log(), words) {
+		c.t.Errorf("node %s, which is removed, ends with %d", name, code)
+	}
+	s.Refuses(77, words)
+	i := slices.Index(c.nodes, s)
+	c.nodes, c.names = slices.Delete(c.nodes, i, i+1), slices.Delete(c.names, i, i+1)
 }
 
 // status returns the status of a path at a node; 0: the node is not there.
@@ -278,4 +322,58 @@ func withoutCluster(args []string) (alone []string) {
 		}
 	}
 	return alone
+}
+
+// Under load another node takes the place of one that follows, a fourth one is added, and one is
+// removed. Those that are removed end, nothing acknowledged is missing, and the books of a node
+// that has joined balance.
+func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
+	c := newCluster(t)
+	led := c.leader(nil)
+	w := &world{t: t, s: led}
+	w.open(2, newRandom(t))
+	w.load(30, func() {})
+	b := c.others(led)[0]
+	d, entry := c.further("d")
+	w.load(30, func() {
+		out := c.command(led, "cluster", "replace", c.name(b), entry)
+		if out != "node d is a voter.\n" {
+			t.Error(out)
+		}
+	})
+	c.removed(b)
+	c.follows(d, led)
+	w.compare()
+
+	e, entry := c.further("e")
+	w.load(30, func() { c.command(led, "cluster", "add", entry) })
+	c.follows(e, led)
+	out := c.command(led, "cluster", "status")
+	for _, line := range []string{`(?m)^log +\d{4,} bytes$`, `(?m)^d +voter +\d+ +\d+ +\d+$`,
+		`(?m)^e +voter +\d+ +\d+ +\d+$`} {
+		if !regexp.MustCompile(line).MatchString(out) {
+			t.Errorf("%s has no %s", out, line)
+		}
+	}
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"remove", c.name(led)}, "hand the lead over first"},
+		{[]string{"remove", "x"}, "there is no such node"},
+		{[]string{"replace", "d", "d=127.0.0.1:1"}, "lives and has its log"},
+	} {
+		_, text, code := led.Command(append([]string{"cluster"}, x.args...)...)
+		if code != 64 || !strings.Contains(text, x.want) {
+			t.Errorf("%q ends with %d: %s", x.args, code, text)
+		}
+	}
+	c.handsOver(d)
+	w.turnTo(d)
+	w.load(30, func() { c.command(d, "cluster", "remove", c.name(e)) })
+	c.removed(e)
+	w.compare()
+	if err := d.Audit(); err != nil {
+		t.Error(err)
+	}
 }

@@ -242,6 +242,9 @@ func (l *Log) Vote(term, vote uint64) error {
 	return l.state.write()
 }
 
+// Size returns how many bytes the entries take on the disk.
+func (l *Log) Size() uint64 { return uint64(l.wal.Size()) }
+
 // Identity returns which node of which cluster this is.
 func (l *Log) Identity() Identity { return l.state.Identity }
 

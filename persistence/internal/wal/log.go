@@ -476,6 +476,19 @@ func (l *Log) Trim(upTo uint64) error {
 	return l.release(gone)
 }
 
+// Size returns how many bytes the segments take on the disk, those among them that are kept to be
+// taken over.
+func (l *Log) Size() (bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, list := range [][]*segment{l.segments, l.free} {
+		for _, s := range list {
+			bytes += s.size
+		}
+	}
+	return bytes
+}
+
 // release gives up a hold of each segment. Trimmed segments without a hold are kept to be taken
 // over, or removed.
 func (l *Log) release(segments []*segment) (err error) {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"exchange/config"
+)
+
+// The operator's commands that change the nodes of a cluster.
+
+type (
+	memberWish struct {
+		Node    string `json:"node"`
+		Address string `json:"address,omitempty"`
+		Old     string `json:"old,omitempty"`
+		Begun   bool   `json:"begun,omitempty"`
+	}
+	memberAnswer struct {
+		Node string       `json:"node"`
+		Done *bool        `json:"done"`
+		Role string       `json:"role"`
+		Lag  *json.Number `json:"lag"` // nil: the node has not joined
+		Says string       `json:"says"`
+	}
+)
+
+func (a *memberAnswer) complete() bool { return a.Node != "" && a.Done != nil }
+
+// askAgain is the time between two requests of a change that is under way.
+const askAgain = 500 * time.Millisecond
+
+func (p *program) clusterAddCommand() *cobra.Command {
+	return p.memberCommand(&cobra.Command{
+		Use:   "add NODE=HOST:PORT",
+		Short: "Have a further node join the cluster",
+		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
+			"learner, and becomes a voter. Run it on the node that leads, and start the node. " +
+			"The same command again goes on.",
+		Args: takes("NODE=HOST:PORT"),
+	}, "add", func(args []string) (memberWish, error) { return wishFor("", args[0]) })
+}
+
+func (p *program) clusterReplaceCommand() *cobra.Command {
+	return p.memberCommand(&cobra.Command{
+		Use:   "replace OLD NODE=HOST:PORT",
+		Short: "Have a node take the place of another one, or of its own lost disk",
+		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
+			"learner, and takes the place of OLD in one step. Both names are equal if OLD has " +
+			"lost its disk. Run it on the node that leads, and start the node. The same command " +
+			"again goes on.",
+		Args: takes("OLD", "NODE=HOST:PORT"),
+	}, "replace", func(args []string) (memberWish, error) { return wishFor(args[0], args[1]) })
+}
+
+func (p *program) clusterRemoveCommand() *cobra.Command {
+	return p.memberCommand(&cobra.Command{
+		Use:   "remove NODE",
+		Short: "Have a node take part no more",
+		Long: "The node ends with code 77, and its folder is not used any more. Removing a node " +
+			"that has not become a voter yet ends its `add` or `replace`. Run it on the node " +
+			"that leads.",
+		Args: takes("NODE"),
+	}, "remove", func(args []string) (memberWish, error) { return memberWish{Node: args[0]}, nil })
+}
+
+func wishFor(old, entry string) (memberWish, error) {
+	n, err := config.ParseNode(entry)
+	if err != nil {
+		return memberWish{}, usage("%w", err)
+	}
+	return memberWish{Node: n.Name, Address: n.Address, Old: old}, nil
+}
+
+// memberCommand completes a command that asks for a change until it is done.
+func (p *program) memberCommand(c *cobra.Command, verb string,
+	parse func([]string) (memberWish, error)) *cobra.Command {
+	patience := c.Flags().Duration("wait", 10*time.Minute,
+		"how long the change may take until the command ends with 75; the change goes on")
+	c.RunE = run(func(ctx context.Context, args []string) error {
+		w, err := parse(args)
+		if err != nil {
+			return err
+		}
+		if *patience < 0 {
+			return usage("--wait is %s: it cannot be negative", *patience)
+		}
+		a, err := p.member(ctx, "/operator/v1/cluster/"+verb, &w, *patience)
+		if err != nil {
+			return err
+		}
+		return p.print(a, func(t *tabwriter.Writer) { fmt.Fprintf(t, "%s.\n", plain(a.Says)) })
+	})
+	return c
+}
+
+// member asks for a change until it is done, and says each time that it has come further.
+func (p *program) member(ctx context.Context, path string, w *memberWish,
+	patience time.Duration) (*memberAnswer, error) {
+	client, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	end, said := time.Now().Add(patience), ""
+	for {
+		var a memberAnswer
+		err := client.call(ctx, path, w, &a)
+		switch {
+		case err == nil && *a.Done:
+			return &a, nil
+		case err == nil:
+			w.Begun = true
+			err = withExit(exitUnavailable, errors.New(plain(a.Says)))
+		case exitCode(err) != exitUnavailable:
+			return nil, err
+		}
+		if said != err.Error() {
+			said = err.Error()
+			fmt.Fprintf(p.stderr, "exchange: %s\n", said)
+		}
+		if time.Now().After(end) || !wait(ctx, askAgain) {
+			return nil, withExit(exitUnavailable, fmt.Errorf("%w; the same command again goes on, "+
+				"and `exchange cluster status` shows how far it is", err))
+		}
+	}
+}

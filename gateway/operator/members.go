@@ -1,0 +1,223 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+)
+
+// members changes the nodes of a cluster. Only the node that leads can. An *actors.RequestError
+// refuses the change and says why; after another error it is not known whether it is made.
+type members interface {
+	// Add lets a node with an empty folder join as a learner. address is where it listens.
+	Add(ctx context.Context, name, address string) error
+	// Promote makes a learner that has the log a voter.
+	Promote(ctx context.Context, name string) error
+	// Remove removes a voter, a learner, or a node that is awaited.
+	Remove(ctx context.Context, name string) error
+	// Replace lets a node join that takes a voter's place once it has the log. Both names are
+	// equal of a voter whose log is lost.
+	Replace(ctx context.Context, old, name, address string) error
+}
+
+// Roles of a NodeStanding.
+const (
+	Voter   = "voter"
+	Leaving = "leaving" // a voter that another one replaces, until the change is complete
+	Learner = "learner" // comes to have the log, and has no vote
+	Awaited = "awaited" // has not joined yet
+)
+
+// changePatience bounds the wait for a change of the membership. It is shorter than what the client
+// waits.
+const changePatience = 10 * time.Second
+
+// alive is how many ticks a node is silent, at most, that lives.
+const alive = 10
+
+// A wish is one for other nodes. The client repeats it until it is done.
+type wish struct {
+	Node, Address string
+	Old           string // of a replacement: the voter that leaves
+	Begun         bool   // an earlier request of the client was answered
+}
+
+// A wishAnswer says how far a change is.
+type wishAnswer struct {
+	Node string `json:"node"`
+	Done bool   `json:"done"`
+	// Role of the node; "": it is no member
+	Role string  `json:"role"`
+	Lag  *uint64 `json:"lag"` // entries that it lacks; nil: it has not joined
+	Says string  `json:"says"`
+}
+
+// wished returns the handler of a change. Each request takes the next step that is possible.
+func wished(step func(context.Context, *call, members, *Standing, *wish) error) handler {
+	return func(c *call) (any, error) {
+		var w wish
+		if err := c.parse(&w); err != nil {
+			return nil, err
+		}
+		s, err := c.server.leads()
+		if err != nil {
+			return nil, err
+		}
+		if w.Node == "" {
+			return nil, &badRequest{"node: the name of the node is required"}
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, changePatience)
+		defer cancel()
+		said := ""
+		if err := step(ctx, c, c.server.cluster, s, &w); err != nil {
+			var pending notYet
+			if !errors.As(err, &pending) {
+				return nil, changeFailed(err)
+			}
+			said = pending.Error()
+		}
+		return w.answer(c.server.cluster.Standing(), said), nil
+	}
+}
+
+// A notYet error is why a change is not complete yet.
+type notYet struct{ error }
+
+// changeFailed returns the error of a change: it is refused, or its outcome is not known.
+func changeFailed(err error) error {
+	var refused *actors.RequestError
+	var syntax *badRequest
+	if errors.As(err, &refused) || errors.As(err, &syntax) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", committed.ErrTimeout, err)
+}
+
+// answer says how far a change is.
+func (w *wish) answer(s Standing, said string) *wishAnswer {
+	a := &wishAnswer{Node: w.Node, Says: said}
+	i := slices.IndexFunc(s.Nodes, func(n NodeStanding) bool {
+		return n.Name == w.Node && n.coming()
+	})
+	if i < 0 {
+		i = slices.IndexFunc(s.Nodes, func(n NodeStanding) bool { return n.Name == w.Node })
+	}
+	if i >= 0 {
+		n := &s.Nodes[i]
+		if a.Role = n.Role; n.Role != Awaited {
+			lag := Lag(&s, n)
+			a.Lag = &lag
+		}
+	}
+	if a.Done = said == ""; !a.Done {
+		return a
+	}
+	a.Says = "node " + w.Node + " is a " + a.Role
+	if a.Role == "" {
+		a.Says = "node " + w.Node + " is no member"
+	}
+	return a
+}
+
+// pending returns the error of a node that comes to take part.
+func (n *NodeStanding) pending(s *Standing) error {
+	if n.Role == Awaited {
+		return notYet{fmt.Errorf("node %s is awaited: start it with an empty folder", n.Name)}
+	}
+	return notYet{fmt.Errorf("node %s is a learner, and lacks %d entries of the log", n.Name,
+		Lag(s, n))}
+}
+
+// elsewhere refuses another address of a node than the one that it has.
+func (n *NodeStanding) elsewhere(w *wish) error {
+	if n.Address == "" || n.Address == w.Address {
+		return nil
+	}
+	return &badRequest{fmt.Sprintf("node %s is a member at %s", n.Name, n.Address)}
+}
+
+// add has a node join: it is awaited, then it is a learner, and at last a voter.
+func add(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
+	n := s.node(w.Node)
+	if n == nil {
+		if err := m.Add(ctx, w.Node, w.Address); err != nil {
+			return err
+		}
+		c.server.log.Warn("a node is added to the cluster", "node", w.Node, "address", w.Address,
+			"operator", c.operator)
+		return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
+	}
+	err := n.elsewhere(w)
+	switch {
+	case err != nil:
+		return err
+	case n.Replaces != "":
+		return &badRequest{fmt.Sprintf("node %s comes to take the place of %s: go on with "+
+			"`exchange cluster replace %[2]s %[1]s=%[3]s`", n.Name, n.Replaces, w.Address)}
+	case n.Role == Voter:
+		return nil
+	case n.Role != Learner:
+		return n.pending(s)
+	}
+	err = m.Promote(ctx, w.Node)
+	var refused *actors.RequestError
+	if errors.As(err, &refused) { // it lags
+		return notYet{err}
+	}
+	return err
+}
+
+// replace has a node take the place of a voter.
+func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
+	old := s.node(w.Old)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Name != w.Node || !n.coming() {
+			continue
+		}
+		if n.Replaces != w.Old {
+			return &badRequest{fmt.Sprintf("node %s is a %s, and does not take the place of %s",
+				n.Name, n.Role, cmp.Or(w.Old, "any"))}
+		}
+		return cmp.Or(n.elsewhere(w), n.pending(s))
+	}
+	n := s.node(w.Node)
+	switch {
+	case w.Old == w.Node && n != nil && w.Begun:
+		return nil
+	case w.Old == w.Node && n != nil && (n.Name == s.Node || n.Silent <= alive):
+		return &badRequest{fmt.Sprintf("node %s lives and has its log: there is nothing to "+
+			"replace; if it is to have another disk, stop it first", n.Name)}
+	case w.Old != w.Node && n != nil && old == nil:
+		return n.elsewhere(w)
+	case old != nil && old.Role == Leaving:
+		return notYet{fmt.Errorf("node %s leaves", old.Name)}
+	case w.Old == s.Node:
+		return &badRequest{fmt.Sprintf("node %s leads: hand the lead over first, with "+
+			"`exchange cluster transfer`", w.Old)}
+	}
+	if err := m.Replace(ctx, w.Old, w.Node, w.Address); err != nil {
+		return err
+	}
+	c.server.log.Warn("a node of the cluster is replaced", "node", w.Old, "by", w.Node, "address",
+		w.Address, "operator", c.operator)
+	return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
+}
+
+// remove has a node take part no more.
+func remove(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
+	if s.node(w.Node) == nil && w.Begun {
+		return nil
+	}
+	if err := m.Remove(ctx, w.Node); err != nil {
+		return err
+	}
+	c.server.log.Warn("a node is removed from the cluster", "node", w.Node, "operator", c.operator)
+	return nil
+}
