@@ -80,6 +80,10 @@ func NewDoor(side *Side, root *actor.RootContext, host ReadHost, s mailbox.Sched
 	return d
 }
 
+// Current returns once what is read from then on has all that was acknowledged before the call, by
+// any process. Errors: those of ReadHost.Current.
+func (d *Door) Current() error { return d.host.Current() }
+
 // beginRead takes a slot among the reads in flight, which endRead gives back. A read that completes
 // the answer to a command (followUp) has slots of its own, and is not refused because the engine
 // stops. Errors: those of TurnAway and of ReadHost.Current.

@@ -15,6 +15,22 @@ import (
 	"exchange/gateway/socketio"
 )
 
+// A client gets no state that may be older than what another node has acknowledged.
+func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.listen()
+	l.subscribe("trades.BTC_USDT")
+	w.stale.Store(true)
+	l.say(`42["unsubscribe","trades.BTC_USDT"]`) // needs no state
+	l.say(`42["subscribe","trades.BTC_USDT"]`)
+	l.ended()
+	if len(l.got) > 0 {
+		t.Errorf("the client got %v", l.got)
+	}
+	w.stale.Store(false)
+	w.listen().subscribe("diff.BTC_USDT")
+}
+
 func TestEachChannelSaysWhatHappens(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()

@@ -40,7 +40,8 @@ type world struct {
 	http   *fasthttp.Server
 	addr   string
 	tune   func(*socketio.Options)
-	silent bool // clients get book_ of all pairs until they speak
+	silent bool        // clients get book_ of all pairs until they speak
+	stale  atomic.Bool // the engine does not know what others have acknowledged
 	nonces atomic.Uint64
 	keys   []*directory.Key
 }
@@ -107,7 +108,13 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := New(e, Options{Interval: time.Millisecond, shards: 2, Guard: testGuard{w}})
+	h := New(e, Options{Interval: time.Millisecond, shards: 2, Guard: testGuard{w},
+		current: func() error {
+			if w.stale.Load() {
+				return actors.ErrNotConfirmed
+			}
+			return e.Current()
+		}})
 	options := socketio.Options{MessagesPerSecond: -1}
 	if w.tune != nil {
 		w.tune(&options)

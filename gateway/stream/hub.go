@@ -31,6 +31,8 @@ type Options struct {
 	BBOInterval time.Duration
 	// shards is the number of goroutines that share the clients. Default: one for each core.
 	shards int
+	// current is Engine.Current, but in tests.
+	current func() error
 	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
 	// whole family, as in socketio.Options. Default 1 MiB.
 	QueueBytes int
@@ -72,6 +74,9 @@ func New(e *actors.Engine, o Options) *Hub {
 	o.BBOInterval = cmp.Or(o.BBOInterval, 10*time.Millisecond)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
 	o.OrdersInFlight = cmp.Or(o.OrdersInFlight, usualInFlight)
+	if o.current == nil {
+		o.current = e.Current
+	}
 	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
 	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
@@ -136,6 +141,9 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	return socketio.Namespace{
 		Connect: func(s *socketio.Socket, _ json.RawMessage) error {
 			silent := listens(s)
+			if silent && h.opts.current() != nil {
+				return errNotCurrent
+			}
 			if silent && !s.Spend(len(h.names.pairs), h.names.mostTouched()) {
 				return socketio.ErrGone
 			}
@@ -162,11 +170,20 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	}
 }
 
+// errNotCurrent ends a client that would get a state which may be old.
+var errNotCurrent = errors.New("this node does not know whether it leads: connect again")
+
 // asks handles a packet of the client: its hook calls it.
 func (c *client) asks(e *socketio.Event) {
 	h := c.shard.hub
 	switch e.Name {
 	case "subscribe", "unsubscribe":
+		// A state may not be older than what another node has acknowledged already. This one is
+		// none that clients should stay at while it cannot tell.
+		if e.Name == "subscribe" && h.opts.current() != nil {
+			c.socket.Close(socketio.ServerClose)
+			return
+		}
 		list, touched := h.names.wishes(channelNames(e.Args))
 		// the packet itself has been counted
 		if c.spoken = true; c.socket.Spend(touched-1, h.names.mostTouched()) {
