@@ -114,6 +114,7 @@ func (b *backend) Open(t *testing.T, r persistence.Retention) persistence.Store 
 			}}, i, b.nodes)
 	}
 	close(opened)
+	acquaint(t, nodes)
 	c := &clustered{store: longest(t, nodes)}
 	elect(t, c.store)
 	for _, n := range nodes {
@@ -149,6 +150,24 @@ func openNode(t *testing.T, o options, place, nodes int) *store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// acquaint waits until each node knows the starts of all others: frames of others are dropped.
+func acquaint(t *testing.T, nodes []*store) {
+	t.Helper()
+	for _, s := range nodes {
+		must(t, s.call(t.Context(), func(n *node) { n.announce() }))
+	}
+	for _, s := range nodes {
+		for _, peer := range nodes {
+			own := peer.log.Own()
+			for known := s == peer; !known; {
+				must(t, s.call(t.Context(), func(n *node) {
+					known = n.log.Seen(peer.log.Identity().Node) == own
+				}))
+			}
+		}
+	}
 }
 
 // longest returns a node that the others can vote for: one with the longest log, which was closed

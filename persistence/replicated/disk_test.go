@@ -36,13 +36,19 @@ func (d *disk) files() vfs.FS {
 	}))
 }
 
+// killed returns the disk after a process has ended: all that was written is there.
+func (d *disk) killed(t *testing.T) *disk {
+	all := d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100,
+		RNG: rand.New(rand.NewPCG(1, 1))})
+	return &disk{mem: all, left: -1}
+}
+
 // crash returns the disk after the power failed: all that was synced, and of the rest some blocks.
 // vfs.CrashClone draws in the order of a map; this draws in the order of names.
 func (d *disk) crash(t *testing.T, rng *rand.Rand) *disk {
 	t.Helper()
 	synced := d.mem.CrashClone(vfs.CrashCloneCfg{})
-	all := d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100,
-		RNG: rand.New(rand.NewPCG(1, 1))})
+	all := d.killed(t).mem
 	for _, dir := range []string{folder, folder + "/log"} {
 		if _, err := synced.Stat(dir); err != nil { // its name was not synced
 			if _, err := all.Stat(dir); err != nil || rng.IntN(2) == 0 {

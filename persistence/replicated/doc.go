@@ -28,9 +28,10 @@
 //   - take part with a folder that has no log: the disk was replaced, and what the node has
 //     acknowledged is gone. Only the forming of a cluster makes a log, and a change of the
 //     membership that awaits the node, which then is another member
-//   - take part as an older copy of its folder: each start is counted, durably, and peers remember
-//     the newest one of each node before they listen to it. A copy that was made since the last
-//     start is not told from the folder itself.
+//   - take part as an older copy of its folder. A folder has the names of its starts, and peers
+//     remember the newest one of each node before they listen to it. They listen to another one
+//     once the node says that it follows on that one. Otherwise the folder is not opened again. A
+//     copy is told from the folder by the peers that have heard of a start since it was made.
 //   - forget entries that another member lacks, that an owner has not trimmed, or that the node
 //     itself needs: for the images of its local store, or for its archive, as its own Trim says.
 //     So a member that is down for long keeps the others' logs long.

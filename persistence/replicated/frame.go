@@ -18,17 +18,19 @@ type frame struct {
 }
 
 const (
-	frameVersion = 2
+	frameVersion = 3
 	frameMessage = 1 // the payload is a message of raft
-	// frameRefused: the payload is a start of the receiver, and not the newest one that the sender
-	// has seen of it.
-	frameRefused = 2
+	// frameSeen asks the receiver whether one of its starts follows on another one: the payload is
+	// both, of which the second is the newest one that the sender knows.
+	frameSeen = 2
 	// frameForming: the payload is a word; there is no id and no start. See former.
 	frameForming = 3
 	// frameRemoved: the payload is the ID that the sender says to be none any more.
 	frameRemoved = 4
 	// frameOffer: the payload is an offer.
 	frameOffer = 5
+	// frameFollows: the sender's start follows on the one in the payload, if there is one.
+	frameFollows = 6
 
 	maxNonce = 64
 )

@@ -27,6 +27,9 @@ const (
 	maxInflightBytes = 64 << 20
 	// maxApply is how many bytes of entries are applied at once.
 	maxApply = 16 << 20
+	// announceTicks is how often a node tells all peers of its start. Two that follow have nothing
+	// else to say to each other.
+	announceTicks = electionTicks
 )
 
 // A node is one voter: raft's state machine, its log on the disk, and the machine that applies the
@@ -151,6 +154,9 @@ func (n *node) rest() {
 func (n *node) tick() error {
 	n.ticks++
 	n.see()
+	if n.ticks%announceTicks == 1 {
+		n.announce()
+	}
 	n.handTick()
 	n.replace()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {

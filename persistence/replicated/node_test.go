@@ -203,8 +203,25 @@ func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
 	}
 }
 
+// Two nodes that follow have no messages of raft for each other, and each knows the other's start.
+func TestAStartIsKnownToAllPeers(t *testing.T) {
+	w := newWorld(t, 1)
+	w.lead(0)
+	w.settle()
+	s := w.nodes[2]
+	s.crash()
+	s.start()
+	for range announceTicks {
+		s.work(s.node.tick())
+		w.settle()
+	}
+	if seen := w.nodes[1].log.Seen(s.node.id); seen != s.log.Own() {
+		t.Errorf("a node knows the start %+v of its peer, which is %+v", seen, s.log.Own())
+	}
+}
+
 // A folder that is an older copy is refused by the peers that have seen a later start, and its node
-// ends.
+// ends. The folder is not opened again.
 func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 	w := newWorld(t, 1)
 	leader := w.lead(0)
@@ -217,7 +234,10 @@ func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 	w.settle()
 	s.node = nil
 	s.disk = &disk{mem: older, left: -1}
-	s.start()
+	for range 3 { // however often
+		s.down()
+		s.start()
+	}
 	for range 5 * electionTicks {
 		if err := s.node.tick(); err != nil {
 			t.Fatal(err)
@@ -225,6 +245,10 @@ func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 		if err := s.node.work(); err != nil {
 			if !errors.Is(err, errOlder) {
 				t.Fatal(err)
+			}
+			_, _, err := raftlog.Open(folder, raftlog.Options{FS: s.disk.files(), AtNeed: true})
+			if !errors.Is(err, persistence.ErrCorrupt) {
+				t.Errorf("the folder of the copy is opened again: %v", err)
 			}
 			return
 		}

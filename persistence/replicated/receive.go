@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// errOlder: this start of the node is not the newest one that a peer has seen.
-var errOlder = errors.New("a peer has seen a newer start of this node: the folder is an older " +
-	"copy, or is used twice; replace this node")
+// errOlder: this start of the node does not follow on the newest one that a peer has seen.
+var errOlder = errors.New("a peer has seen a start of this node that this folder does not " +
+	"know: the folder is an older copy, or is used twice; replace this node")
 
 // errShort: this node has told the one that leads of more entries than it has.
 var errShort = errors.New("this node has acknowledged entries that it has no more: the folder is " +
@@ -29,55 +30,90 @@ func (n *node) receive(from string, b []byte) error {
 		n.logger.Warn("a frame is dropped", "node", from, "error", err)
 		return nil
 	}
+	if f.kind == frameSeen {
+		return n.asked(from, f)
+	}
 	if newest, err := n.newest(from, f); err != nil || !newest {
 		return err
 	}
 	n.heard[f.id] = n.ticks
 	switch f.kind {
 	case frameMessage:
-		n.message(f.id, f.payload)
+		return n.message(f.id, f.payload)
 	case frameRemoved:
 		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id {
 			return n.removed()
-		}
-	case frameRefused:
-		start, _, err := cutStart(f.payload)
-		if err == nil && start == n.log.Own() {
-			n.refused = fmt.Errorf("%w (member %d)", errOlder, f.id)
 		}
 	}
 	return nil
 }
 
-// newest reports whether a frame is of the newest start of a peer, and remembers a newer one.
+// newest reports whether a frame is of the newest start of a peer, and remembers a newer one. A
+// start is newer if the peer says that it follows on the one seen. An older copy of the peer's
+// folder cannot say so, however often it is started.
 func (n *node) newest(from string, f frame) (bool, error) {
 	seen := n.log.Seen(f.id)
 	switch {
 	case f.start == seen:
 		return true, nil
-	case f.start.Boot > seen.Boot:
+	case seen.Boot == 0, f.kind == frameFollows && f.start.Boot > seen.Boot &&
+		bytes.Equal(f.payload, appendStart(nil, seen)):
 		return true, n.log.See(f.id, f.start)
 	}
-	r := frame{kind: frameRefused, id: n.id, start: n.log.Own()}
-	n.send(from, appendStart(r.begin(), f.start))
+	r := frame{kind: frameSeen, id: n.id, start: n.log.Own()}
+	n.send(from, appendStart(appendStart(r.begin(), f.start), seen))
 	return false, nil
 }
 
+// announce lets all peers know this start.
+func (n *node) announce() {
+	f := frame{kind: frameFollows, id: n.id, start: n.log.Own()}
+	for _, m := range n.machine.Members() {
+		if m.ID != n.id && m.ID != 0 {
+			n.send(m.Name, f.begin())
+		}
+	}
+}
+
+// asked answers a peer that has seen another start of this node than the one that it was sent.
+func (n *node) asked(from string, f frame) error {
+	start, rest, err := cutStart(f.payload)
+	if err != nil || start != n.log.Own() {
+		return nil
+	}
+	seen, _, err := cutStart(rest)
+	switch {
+	case err != nil:
+		return nil
+	case !n.log.Follows(seen):
+		return n.refuse(fmt.Errorf("%w (member %d)", errOlder, f.id))
+	}
+	r := frame{kind: frameFollows, id: n.id, start: start}
+	n.send(from, appendStart(r.begin(), seen))
+	return nil
+}
+
+// refuse ends the node, whose folder is not opened again.
+func (n *node) refuse(why error) error {
+	n.refused = why
+	return n.log.Refuse()
+}
+
 // message lets raft take a message of a peer.
-func (n *node) message(from uint64, b []byte) {
+func (n *node) message(from uint64, b []byte) error {
 	m := &pb.Message{}
 	if err := proto.Unmarshal(b, m); err != nil || m.GetFrom() != from || m.GetTo() != n.id ||
 		!sound(m) {
 		n.logger.Warn("a message is dropped", "node", from, "type", m.GetType().String(),
 			"error", err)
-		return
+		return nil
 	}
 	last, err := n.log.LastIndex()
 	// A node that leads tells of no entry as committed that the other has not acknowledged to it.
 	if m.GetType() == pb.MsgHeartbeat && m.GetTerm() >= n.raw.BasicStatus().GetTerm() &&
 		(err != nil || m.GetCommit() > last) {
-		n.refused = fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(), last)
-		return
+		return n.refuse(fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(),
+			last))
 	}
 	if err := n.raw.Step(m); err != nil {
 		n.logger.Debug("raft has dropped a message", "node", from, "error", err)
@@ -96,6 +132,7 @@ func (n *node) message(from uint64, b []byte) {
 		n.elections++
 		n.rest()
 	}
+	return nil
 }
 
 // sound reports whether a message is one that a voter sends to another, with entries in order.

@@ -94,10 +94,12 @@ type simulated struct {
 	former *former // nil: it is down, or takes part
 	index  *index
 	view   view
-	stuck  int  // steps until it goes on
-	gone   bool // its disk was replaced
-	again  bool // and it has formed again, before the cluster had begun
-	spare  bool // it may join: its folder has no log
+	stuck  int         // steps until it goes on
+	gone   bool        // its disk was replaced
+	again  bool        // and it has formed again, before the cluster had begun
+	unfit  bool        // its folder is an older copy, or a byte of it has changed
+	copied *folderCopy // nil: there is none
+	spare  bool        // it may join: its folder has no log
 	state  []byte
 	owners [2]owner
 }
@@ -183,8 +185,11 @@ func (s *simulated) open() {
 		s.crash()
 	case errors.Is(err, persistence.ErrRemoved):
 		s.crash()
-		s.spare, s.disk = true, newDisk()
+		s.spare, s.unfit, s.copied, s.disk = true, false, nil, newDisk()
 		w.counts["removed"]++
+	case s.refuses(err):
+		w.counts["refused folders"]++
+		s.lose()
 	case err != nil:
 		w.fail("node %d does not start: %v", s.at, err)
 	case s.log.Fresh():
@@ -288,8 +293,11 @@ func (s *simulated) work(err error) {
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, errPower), s.again && errors.Is(err, errOlder):
+	case errors.Is(err, errPower):
 		s.crash()
+	case s.refuses(err):
+		s.w.counts["refused folders"]++
+		s.lose()
 	case errors.Is(err, persistence.ErrRemoved):
 		if s.member() {
 			s.w.fail("node %d is a member, and is told to be removed", s.at)
@@ -315,12 +323,17 @@ func (s *simulated) leave() {
 		s.w.fail("the folder of node %d, which was removed: %v", s.at, err)
 	}
 	s.crash()
-	s.spare, s.disk = true, newDisk()
+	s.spare, s.unfit, s.copied, s.disk = true, false, nil, newDisk()
 	s.w.counts["removed"]++
 }
 
-func (s *simulated) crash() {
+// down ends the node's process.
+func (s *simulated) down() {
 	s.node, s.former, s.log, s.owners = nil, nil, nil, [2]owner{}
+}
+
+func (s *simulated) crash() {
+	s.down()
 	s.disk = s.disk.crash(s.w.T, s.w.rng)
 	s.w.counts["crashes"]++
 }
@@ -368,9 +381,15 @@ func (w *world) step(faults bool) {
 		if s := w.up(); s != nil {
 			s.tick()
 		}
-	case p < 992:
+	case p < 990:
 		if s := w.up(); s != nil && s.node != nil {
 			s.use()
+		}
+	case faults && p < 994:
+		if s := w.nodes[w.rng.IntN(places)]; s.copied == nil {
+			s.keep()
+		} else {
+			s.putBack()
 		}
 	case faults:
 		w.fault()
@@ -415,7 +434,7 @@ func (w *world) deliver(faults bool) {
 
 func (w *world) fault() {
 	s := w.nodes[w.rng.IntN(places)]
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(10) {
 	case 0, 1: // the power fails, perhaps in the midst of a write that comes
 		if up := s.node != nil || s.former != nil; up && w.rng.IntN(3) > 0 {
 			s.disk.left = w.rng.IntN(12)
@@ -448,12 +467,11 @@ func (w *world) fault() {
 			}
 		}
 		if w.rng.IntN(25) == 0 && w.mayLose(s) {
-			if w.votes(s) {
-				w.replaced = s.name()
-			}
-			s.crash()
-			s.gone, s.disk = true, newDisk()
-			s.start()
+			s.lose()
+		}
+	case 9:
+		if w.rng.IntN(3) == 0 {
+			s.flip()
 		}
 	}
 }
@@ -465,10 +483,15 @@ func (w *world) votes(s *simulated) bool {
 	})
 }
 
+// doubts reports whether a node is without its folder, or may turn out to be.
+func (w *world) doubts() bool {
+	return slices.ContainsFunc(w.nodes[:],
+		func(s *simulated) bool { return s.gone || s.again || s.unfit })
+}
+
 // mayLose reports whether a node's disk may be replaced: if so, a majority has its disks.
 func (w *world) mayLose(s *simulated) bool {
-	if s.spare || w.changes > 0 || slices.ContainsFunc(w.nodes[:],
-		func(s *simulated) bool { return s.gone || s.again }) {
+	if s.spare || w.changes > 0 || w.doubts() {
 		return false
 	}
 	voters := 0
@@ -481,6 +504,10 @@ func (w *world) mayLose(s *simulated) bool {
 		}
 		if m.Role == machine.Voter {
 			voters++
+			peer := w.nodes[slices.Index(nodeNames, m.Name)]
+			if peer != s && !slices.Equal(peer.view.members, w.members) {
+				return false // it may need those that have left
+			}
 		}
 	}
 	return !w.led || voters > 2 || !w.votes(s)
@@ -502,7 +529,7 @@ func (s *simulated) operate() {
 		if e.Kind = machine.Remove; w.replaced != "" {
 			e.Name = w.replaced
 		}
-		if voters <= 3 && w.rng.IntN(4) > 0 || voters <= 2 {
+		if voters <= 3 && w.rng.IntN(4) > 0 || voters <= 2 || w.replaced == "" && w.doubts() {
 			return
 		}
 	case 3, 4:
@@ -514,6 +541,9 @@ func (s *simulated) operate() {
 		}
 		if e.Name == e.Replaces && e.Name != w.replaced {
 			return // its log is still there
+		}
+		if w.replaced == "" && w.doubts() {
+			return
 		}
 	}
 	c := make(chan result, 1)
@@ -680,11 +710,6 @@ func (w *world) recover() {
 	}
 	before := len(w.acked)
 	for range 40 {
-		for _, s := range w.nodes { // its peers have refused a start of it
-			if s.again && s.node == nil && s.former == nil {
-				s.start()
-			}
-		}
 		for range 500 {
 			w.step(false)
 		}
@@ -839,7 +864,8 @@ func simulate(t *testing.T, seed uint64) *world {
 }
 
 // Nodes crash in the midst of writes and lose what was not synced, links are cut one way or both,
-// frames are lost, doubled and swapped, nodes stand still, and a disk is replaced by an empty one.
+// frames are lost, doubled and swapped, nodes stand still, a disk is replaced by an empty one, a
+// bit of it changes, and an older copy of a folder comes back.
 // No acknowledged append is lost, and each entry does the same on each node, whenever it is applied
 // again. Two owners are never owners at once in the journal.
 func TestThreeNodesAreOneJournal(t *testing.T) {
@@ -856,7 +882,8 @@ func TestThreeNodesAreOneJournal(t *testing.T) {
 	t.Log(all)
 	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced", "refused",
 		"truncated", "refused without a log", "formed", "confirmed", "not confirmed", "joined",
-		"removed", "changes", "refused changes", "replaced"} {
+		"removed", "changes", "refused changes", "replaced", "put back", "flips",
+		"flips without effect", "refused folders"} {
 		if all[k] < *seeds/50+1 {
 			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)
 		}

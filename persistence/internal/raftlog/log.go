@@ -59,8 +59,8 @@ type Options struct {
 
 // Open opens the folder, and makes another start of the node durable. machine is the state behind
 // which the log begins. ErrNotFormed: the folder has no log.
-// ErrRemoved: the node is a member no more. ErrCorrupt: the log has lost what was acknowledged, or
-// cannot be read.
+// ErrRemoved: the node is a member no more. ErrCorrupt: the log has lost what was acknowledged, is
+// refused, or cannot be read.
 func Open(dir string, o Options) (_ *Log, machine []byte, err error) {
 	l := &Log{files: o.FS, dir: dir}
 	if machine, err = l.open(o); err != nil {
@@ -100,6 +100,8 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 		return nil, err
 	}
 	l.state.Own = Start{Boot: l.state.Own.Boot + 1, Nonce: o.Nonce}
+	l.state.Starts = append(l.state.Starts, o.Nonce)
+	l.state.Starts = l.state.Starts[max(0, len(l.state.Starts)-keepStarts):]
 	return machine, l.state.write()
 }
 
@@ -253,6 +255,24 @@ func (l *Log) Fresh() bool { return l.last == 0 && l.state.Term == 0 }
 
 // Own returns this start of the node.
 func (l *Log) Own() Start { return l.state.Own }
+
+// Follows reports whether this start follows on another one of the node, as far as the folder
+// knows. One that it does not know was made by another copy of the folder.
+func (l *Log) Follows(s Start) bool {
+	own, starts := l.state.Own, l.state.Starts
+	if s.Boot >= own.Boot {
+		return false
+	}
+	back := own.Boot - s.Boot
+	return back >= uint64(len(starts)) || starts[uint64(len(starts))-1-back] == s.Nonce
+}
+
+// Refuse makes durable that the folder is an older copy, or has lost what was acknowledged: it is
+// not opened again.
+func (l *Log) Refuse() error {
+	l.state.Refused = true
+	return l.state.write()
+}
 
 // Seen returns the newest start of a peer that this node knows of.
 func (l *Log) Seen(peer uint64) Start { return l.state.Seen[peer] }

@@ -37,6 +37,10 @@ type state struct {
 	Vote  uint64           `json:"vote"`
 	Own   Start            `json:"own"`
 	Seen  map[uint64]Start `json:"seen"` // the newest start of each peer
+	// Starts are the nonces of the newest starts, Own's the last one.
+	Starts []string `json:"starts"`
+	// Refused: the folder is an older copy, or has lost what was acknowledged.
+	Refused bool `json:"refused,omitempty"`
 	// Removed: the node is a member no more.
 	Removed bool `json:"removed,omitempty"`
 }
@@ -46,6 +50,7 @@ const (
 	stateVersion = 2
 	copyBytes    = 8 << 10 // of each copy: length, checksum, text, zeros
 	maxName      = 64
+	keepStarts   = 64 // how many nonces STATE has
 )
 
 // ErrNotFormed: the folder has no STATE, as that of a new disk.
@@ -156,6 +161,10 @@ func openState(files vfs.FS, dir string) (*stateIn, error) {
 			persistence.ErrCorrupt, name, f.Version, stateVersion)
 	case f.Removed:
 		err = persistence.ErrRemoved
+	case f.Refused:
+		err = fmt.Errorf("%w: the folder is an older copy, or is used twice, or has lost what "+
+			"this node has acknowledged, as its peers have found at an earlier start; replace "+
+			"this node", persistence.ErrCorrupt)
 	default:
 		err = f.check()
 	}

@@ -1,0 +1,93 @@
+package replicated
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"exchange/persistence"
+)
+
+// A folderCopy is one of a node's whole folder, made while the node ran.
+type folderCopy struct {
+	disk *disk
+	id   uint64
+	boot uint64 // of the start that it was made under
+}
+
+// keep copies the node's folder, as a snapshot of a virtual machine does.
+func (s *simulated) keep() {
+	if s.node != nil && !s.unfit {
+		s.copied = &folderCopy{s.disk.crash(s.w.T, s.w.rng), s.node.id, s.log.Own().Boot}
+		s.w.counts["copies"]++
+	}
+}
+
+// putBack puts the older copy in the place of the node's folder. Each other member has heard a
+// newer start of the node: a copy that was made since is not told from the folder.
+func (s *simulated) putBack() {
+	w := s.w
+	if s.copied == nil || !w.mayLose(s) {
+		return
+	}
+	for _, peer := range w.nodes {
+		if peer != s && !peer.spare &&
+			(peer.node == nil || peer.log.Seen(s.copied.id).Boot <= s.copied.boot) {
+			return
+		}
+	}
+	s.crash()
+	s.disk, s.copied, s.unfit = s.copied.disk, nil, true
+	w.counts["put back"]++
+	s.start()
+}
+
+// flip ends the node as a kill does, and changes a bit in its folder.
+func (s *simulated) flip() {
+	w := s.w
+	if s.node == nil || !w.mayLose(s) {
+		return
+	}
+	s.down()
+	s.disk = s.disk.killed(w.T)
+	dir := []string{folder, folder + "/log"}[w.rng.IntN(2)]
+	list := slices.DeleteFunc(names(w.T, s.disk.mem, dir),
+		func(name string) bool { return name == "log" })
+	slices.Sort(list)
+	if len(list) > 0 {
+		path := dir + "/" + list[w.rng.IntN(len(list))]
+		b := get(w.T, s.disk.mem, path)
+		at := w.rng.IntN(len(b))
+		if w.rng.IntN(2) == 0 { // where something was written
+			at = w.rng.IntN(1 + len(bytes.TrimRight(b, "\x00")))
+		}
+		b[at%len(b)] ^= 1 << w.rng.IntN(8)
+		put(w.T, s.disk.mem, path, b)
+	}
+	s.disk = s.disk.killed(w.T)
+	s.unfit = true
+	w.counts["flips"]++
+	s.start()
+	if s.node != nil { // it may meet the bit later, when it cuts its log
+		w.counts["flips without effect"]++
+	}
+}
+
+// refuses reports whether a node has ended because its folder is unfit. That of a node that has
+// formed again may be: its peers may have heard of it before.
+func (s *simulated) refuses(err error) bool {
+	return (s.unfit || s.again) && (errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, errOlder) ||
+		errors.Is(err, errShort))
+}
+
+// lose replaces the disk by an empty one.
+func (s *simulated) lose() {
+	w := s.w
+	if w.votes(s) {
+		w.replaced = s.name()
+	}
+	s.crash()
+	s.gone, s.again, s.unfit, s.copied = true, false, false, nil
+	s.disk = newDisk()
+	s.start()
+}
