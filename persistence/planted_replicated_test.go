@@ -11,6 +11,7 @@ const (
 	lostEnd          = "TestALogThatHasLostItsEndIsRefused"
 	ownAnswer        = "TestAnAnswerGoesToItsProposalAlone"
 	changesOfMembers = "TestWhatAChangeOfTheMembershipDoes"
+	leftBehind       = "TestANodeThatSurvivesLeavesTheOthersBehind"
 	oneIdentity      = "TestOnlyTheNodeThatACertificateNamesIsHeard"
 )
 
@@ -226,6 +227,23 @@ var replicatedFaults = []plantedFault{
 	{"a removed node opens its folder", "persistence/internal/raftlog/state.go",
 		"	case f.Removed:\n", "	case f.Removed && !FAULT:\n", inReplicated,
 		"TestARemovedNodeIsTold"},
+
+	// a node that goes on alone
+	{"a survivor counts an ID that another may have given",
+		"persistence/internal/machine/members.go",
+		"	s.given = (s.given/epochIDs + 1) * epochIDs\n",
+		"	if !FAULT {\n		s.given = (s.given/epochIDs + 1) * epochIDs\n	}\n",
+		inReplicated, leftBehind},
+	{"a survivor counts the others", "persistence/internal/machine/members.go",
+		"	s.members = s.members[i : i+1]\n",
+		"	if !FAULT {\n		s.members = s.members[i : i+1]\n	}\n",
+		inReplicated, leftBehind},
+	{"what a survivor lacks is not told", "persistence/internal/machine/members.go",
+		"	s.lost = true\n", "	s.lost = !FAULT\n", inReplicated, leftBehind},
+	{"a survival is told before it is written", "persistence/replicated/survive.go",
+		"	return log.Append([]*pb.Entry{{", "	if FAULT {\n		return nil\n	}\n" +
+			"	return log.Append([]*pb.Entry{{", inReplicated,
+		"TestACrashInASurvivalLeavesTheOldOrTheNewMembership"},
 
 	// links
 	{"a node may say that it is another", "persistence/internal/link/identity.go",

@@ -25,13 +25,15 @@ one of them takes over when it dies.
                                      has another node, or the same one with an empty folder, take a
                                      node's place
   exchange cluster remove d          has a node take part no more
+  exchange cluster survive --yes     lets this node go on alone: the others' disks are gone
 
 docs/operations.md tells how to run three nodes.`
 
 func (p *program) clusterCommand() *cobra.Command {
 	c := group("cluster", "Make and run a cluster of nodes", p.clusterInitCommand(),
 		p.clusterCertifyCommand(), p.clusterStatusCommand(), p.clusterTransferCommand(),
-		p.clusterAddCommand(), p.clusterReplaceCommand(), p.clusterRemoveCommand())
+		p.clusterAddCommand(), p.clusterReplaceCommand(), p.clusterRemoveCommand(),
+		p.clusterSurviveCommand())
 	c.Long = clusterHelp
 	return c
 }

@@ -8,6 +8,7 @@
 //	umask_unix.go, umask_other.go  permissions of written files
 //	command_serve.go, command_secretkey.go, command_version.go, command_loadtest.go  the commands
 //	command_cluster.go, cluster_files.go  a cluster's certificates and keys
+//	command_survive.go         a node that goes on alone
 //
 // The server:
 //

@@ -57,6 +57,11 @@
 // it has left the one before. A node that is removed is told so by its peers, notes it in its
 // folder, and ends.
 //
+// When the disks of a majority are gone for good, an operator lets one voter survive. Its log gets
+// an entry that leaves it alone, in another epoch of the IDs, and from then on all of its log
+// counts. What the others had acknowledged and it lacks is lost. One of them that comes back is
+// told that it is removed.
+//
 // A member that is behind what the others' logs have cannot go on: they wait for it, as above. Nor
 // can a node join once the beginning of the journal is forgotten, because it would lack what is
 // made of it.
@@ -66,6 +71,7 @@
 //	joining.go    how a node without a log joins
 //	founding.go   a cluster of one node, which a restore makes
 //	forming.go    how the nodes of a new cluster wait for each other
+//	survive.go    a node that goes on alone
 //	store.go      the store: its goroutine, proposals, views
 //	journal.go    owners, appends, reads, trims
 //	following.go  what a node knows of the others, and waiting for it

@@ -102,14 +102,16 @@ func decode(entry *pb.Entry) (*machine.Entry, error) {
 // raft makes of it must be what the machine has.
 func (n *node) change(before []machine.Member, joint bool) error {
 	members := n.machine.Members()
-	list := changes(before, members)
+	from := before
 	var now *pb.ConfState
-	switch {
-	case joint && !n.machine.Joint():
+	if joint && !n.machine.Joint() {
 		now = n.raw.ApplyConfChange(&pb.ConfChangeV2{})
-	case n.machine.Joint():
+		from = slices.DeleteFunc(slices.Clone(before),
+			func(m machine.Member) bool { return m.Role == machine.Leaving })
+	}
+	if list := changes(from, members); n.machine.Joint() {
 		now = n.raw.ApplyConfChange(&pb.ConfChangeV2{Changes: list})
-	default:
+	} else {
 		for _, c := range list {
 			now = n.raw.ApplyConfChange(&pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{c}})
 		}

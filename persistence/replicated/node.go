@@ -78,6 +78,7 @@ type view struct {
 	epoch   uint32
 	beat    persistence.Beat
 	trimmed uint64
+	lost    bool // see machine.State.Lost
 	chain   uint64
 	term    uint64
 	lead    uint64 // 0: none is known
@@ -275,7 +276,8 @@ func (n *node) work() error {
 func (n *node) show() {
 	s := n.raw.BasicStatus()
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
-		trimmed: n.machine.Trimmed(), chain: n.machine.Chain(), term: s.GetTerm(), lead: s.Lead,
+		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
+		term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
 		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
 		members: n.machine.Members()})

@@ -287,8 +287,9 @@ func (s *store) Engine() string { return s.local.Engine() }
 // Exclusive returns false: another node may take the engine over.
 func (s *store) Exclusive() bool { return false }
 
-// HeadMissing returns false: a node without the file is not opened.
-func (s *store) HeadMissing() bool { return false }
+// HeadMissing reports whether the node was left alone by Survive, and nothing was appended since. A
+// node without the file is not opened.
+func (s *store) HeadMissing() bool { return s.seen.Load().lost }
 
 // Close ends the node and frees its folders. A second Close does nothing.
 func (s *store) Close() (err error) {

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -295,6 +296,64 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 		return strings.HasPrefix(v, "EXCHANGE_CLUSTER_")
 	})
 	a.Refuses(64, "is that of a cluster's node")
+}
+
+// survive returns the command that lets a node go on alone.
+func survive(s *exchangetest.Server, more ...string) []string {
+	return slices.Concat([]string{"cluster", "survive"}, s.Args[1:], more)
+}
+
+// Three nodes are killed under load and two lose their folders. The third goes on alone with all
+// that it had, and its books balance. A node that comes back with its old folder is refused.
+func TestANodeSurvivesTheOthers(t *testing.T) {
+	c := newCluster(t)
+	led := c.leader(nil)
+	w := &world{t: t, s: led}
+	w.open(2, newRandom(t))
+	w.load(60, func() {})
+	w.compare()
+	for _, s := range c.others(led) {
+		c.follows(s, led)
+	}
+	if _, text, code := led.Command(survive(led, "--yes")...); code != 75 {
+		t.Fatalf("a node that runs survives with %d: %s", code, text)
+	}
+	for _, s := range c.nodes {
+		s.Kill()
+	}
+	others := c.others(led)
+	store := others[1].Args[slices.Index(others[1].Args, "--store")+1]
+	err := errors.Join(os.RemoveAll(others[1].Data("")),
+		os.RemoveAll(strings.TrimPrefix(store, "pebble:")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, code := led.Command(survive(led)...)
+	if code != 64 || !strings.Contains(text, "Nothing was changed") {
+		t.Fatalf("without --yes it ends with %d: %s", code, text)
+	}
+	out, text, code := led.Command(survive(led, "--yes")...)
+	if code != 0 || !strings.Contains(out, "goes on alone behind sequence") {
+		t.Fatalf("it ends with %d: %s%s", code, out, text)
+	}
+	led.Start()
+	if text := led.Log(); !strings.Contains(text, "a new history begins") {
+		t.Errorf("the log does not say that a new history begins:\n%s", text)
+	}
+	w.compare()
+	w.load(30, func() { led.Kill(); led.Start() })
+	w.compare()
+	if err := led.Audit(); err != nil {
+		t.Error(err)
+	}
+	code, text = others[0].Ends()
+	if code == 0 || !strings.Contains(text, "removed") {
+		t.Errorf("an old node that comes back ends with %d:\n%s", code, text)
+	}
+	code, text = others[1].Ends()
+	if code == 0 || !strings.Contains(text, "the cluster has begun") {
+		t.Errorf("a node with a new folder ends with %d:\n%s", code, text)
+	}
 }
 
 // bring gives all nodes the key that an exchange's secrets are sealed with.

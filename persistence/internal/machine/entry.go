@@ -25,6 +25,7 @@ const (
 	Promote      // makes a learner a voter, in the place of the one that it replaces
 	Remove       // removes a member
 	Leave        // completes a joint change
+	Survive      // leaves one voter alone, because the others' disks are gone
 	kinds
 )
 
@@ -105,7 +106,7 @@ func (e *Entry) head() []byte {
 		for _, n := range e.Nonces {
 			b = u64(text(b, n.Key), n.Nonce)
 		}
-	case Add, Join, Promote, Remove, Leave:
+	case Add, Join, Promote, Remove, Leave, Survive:
 		b = text(text(text(text(b, e.Name), e.Address), e.Replaces), e.Unique)
 	}
 	return b
@@ -175,7 +176,7 @@ func Decode(b []byte) (*Entry, error) {
 		e.Next, e.Floor = d.u64(), d.u64()
 	case Reads:
 		d.nonces(e)
-	case Add, Join, Promote, Remove, Leave:
+	case Add, Join, Promote, Remove, Leave, Survive:
 		e.Name, e.Address, e.Replaces, e.Unique = d.text(), d.text(), d.text(), d.text()
 	case Check:
 	default:

@@ -9,12 +9,12 @@ import (
 	"exchange/persistence"
 )
 
-const imageVersion = 2
+const imageVersion = 3
 
 // Encode returns the state as bytes.
 func (s *State) Encode() []byte {
 	b := binary.BigEndian.AppendUint32([]byte{imageVersion}, s.epoch)
-	b = text(text(b, string(s.token)), s.owner)
+	b = text(text(flag(b, s.lost), string(s.token)), s.owner)
 	for _, v := range []uint64{uint64(persistence.Milliseconds(s.rhythm.Check)),
 		uint64(persistence.Milliseconds(s.rhythm.Stale)), s.beats, s.accepted, s.last, s.digest,
 		s.trimmed, s.floor, s.chain, uint64(len(s.reads))} {
@@ -34,7 +34,7 @@ func DecodeState(b []byte) (*State, error) {
 			persistence.ErrCorrupt, v, imageVersion)
 	}
 	s := &State{epoch: binary.BigEndian.Uint32(d.take(4))}
-	s.token, s.owner = persistence.Token(d.text()), d.text()
+	s.lost, s.token, s.owner = d.flag(), persistence.Token(d.text()), d.text()
 	s.rhythm.Check, s.rhythm.Stale = d.ms(), d.ms()
 	var n uint64
 	for _, v := range []*uint64{&s.beats, &s.accepted, &s.last, &s.digest, &s.trimmed, &s.floor,

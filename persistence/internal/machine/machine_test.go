@@ -255,7 +255,7 @@ func anEntry(t *rapid.T, s *State) *Entry {
 		e.Next, e.NowMs = near("begin"), 7
 	case Trim:
 		e.Next, e.Floor = near("trim"), near("floor")
-	case Add, Join, Promote, Remove, Leave:
+	case Add, Join, Promote, Remove, Leave, Survive:
 		e.Token = ""
 		e.Name = rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "node")
 		switch e.Kind {
@@ -402,6 +402,39 @@ func TestWhatAChangeOfTheMembershipDoes(t *testing.T) {
 	}
 	if a := s.Apply(&Entry{Kind: Add, Name: "one more"}); a.Outcome != full {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A voter that survives is alone, also if another one was just being replaced. IDs that the others
+// may have given meanwhile are given to no log again, and the journal may lack its end until an
+// append.
+func TestOneVoterSurvives(t *testing.T) {
+	s := Formed([]string{"a", "b", "c"})
+	for _, e := range []*Entry{{Kind: Add, Name: "d", Replaces: "b"},
+		{Kind: Join, Name: "d", Unique: "x"}, {Kind: Promote, Name: "d"}, claim(1)} {
+		if a := s.Apply(e); a.Outcome != Done {
+			t.Fatalf("%+v: %+v", e, a)
+		}
+	}
+	for _, name := range []string{"b", "x"} {
+		if a := s.Apply(&Entry{Kind: Survive, Name: name}); a.Outcome != unknown || s.Lost() {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	for range 2 {
+		a := s.Apply(&Entry{Kind: Survive, Name: "c"})
+		m := s.Members()
+		if a.Outcome != Done || len(m) != 1 || m[0].ID != 3 || s.Joint() || !s.Lost() {
+			t.Fatalf("%+v, %+v", a, m)
+		}
+	}
+	s.Apply(&Entry{Kind: Add, Name: "b"})
+	s.Apply(&Entry{Kind: Join, Name: "b", Unique: "y"})
+	if id := s.Members()[1].ID; id != 2*epochIDs+1 {
+		t.Errorf("the ID %d is given", id)
+	}
+	if s.Apply(batch(token(1, 1), 0, 1, 11)); s.Lost() {
+		t.Error("it is not told that something was appended")
 	}
 }
 

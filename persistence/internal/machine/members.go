@@ -61,7 +61,7 @@ func (s *State) Joint() bool {
 }
 
 // Changes reports whether an entry changes the membership. It needs no token.
-func (k Kind) Changes() bool { return k >= Add && k <= Leave }
+func (k Kind) Changes() bool { return k >= Add && k <= Survive }
 
 // Try returns what an entry that changes the membership would do.
 func (s *State) Try(e *Entry) (Answer, []Member) {
@@ -85,6 +85,8 @@ func (s *State) change(e *Entry) Outcome {
 	case e.Kind == Leave:
 		s.members = slices.DeleteFunc(s.members, func(m Member) bool { return m.Role == Leaving })
 		return Done
+	case e.Kind == Survive:
+		return s.survive(e)
 	case s.Joint():
 		return changing
 	case e.Kind == Join:
@@ -168,6 +170,22 @@ func (s *State) remove(e *Entry) Outcome {
 	if s.find(func(m Member) bool { return m.Role == Voter }) < 0 {
 		return last
 	}
+	return Done
+}
+
+// epochIDs is how many IDs an epoch of the membership has: more than are ever given in one.
+const epochIDs = 1 << 32
+
+// survive leaves one voter, and begins another epoch of the membership: its IDs are above all that
+// the members that are gone may have given without this log's knowing.
+func (s *State) survive(e *Entry) Outcome {
+	i := s.named(e.Name, Voter)
+	if i < 0 {
+		return unknown
+	}
+	s.members = s.members[i : i+1]
+	s.given = (s.given/epochIDs + 1) * epochIDs
+	s.lost = true
 	return Done
 }
 

@@ -27,6 +27,7 @@ type State struct {
 	floor    uint64 // index up to which every node has the log, as far as a trim has said
 	reads    map[string]uint64
 	chain    uint64
+	lost     bool   // the journal may have lost its end, and nothing was appended since
 	given    uint64 // the newest ID of a member
 	members  []Member
 }
@@ -49,6 +50,9 @@ func (s *State) Trimmed() uint64 { return s.trimmed }
 
 // Floor returns an index up to which every node has the log.
 func (s *State) Floor() uint64 { return s.floor }
+
+// Lost reports whether the journal may have lost its end, and nothing was appended since.
+func (s *State) Lost() bool { return s.lost }
 
 // Reads calls fn for each key's highest nonce of a read.
 func (s *State) Reads(fn func(key string, nonce uint64)) {
@@ -127,7 +131,7 @@ func (s *State) append(e *Entry) Answer {
 	case s.last != e.Prev:
 		return Answer{Outcome: Gap}
 	}
-	s.last, s.digest = e.Next, e.Digest
+	s.last, s.digest, s.lost = e.Next, e.Digest, false
 	return Answer{Outcome: Done}
 }
 

@@ -1,0 +1,131 @@
+package replicated
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+)
+
+func copyOf(d *disk, left int) *disk {
+	return &disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{}), left: left}
+}
+
+// survive runs on the disk of a node that is down.
+func (d *disk) survive(sure bool) (*Survivor, error) {
+	s := &Survival{Cluster: cluster, Node: "a", Sure: sure, Fatal: func(error) {}}
+	return s.in(d.files(), folder)
+}
+
+// lonely returns a world whose node a was killed, as were b and c, with five batches; a has one
+// more entry, which no majority may have.
+func lonely(t *testing.T) *world {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	for i := range uint64(5) {
+		c := s.ask(appendOf(tok, i, "batch"))
+		w.settle()
+		must(t, told(t, c).err)
+	}
+	w.cut[0][1], w.cut[0][2] = true, true
+	s.ask(appendOf(tok, 5, "at a alone"))
+	w.cut = [places][places]bool{}
+	w.sent = nil
+	for _, s := range w.nodes[:voters] {
+		s.crash()
+	}
+	return w
+}
+
+// A crash at any place leaves the node one of three, or alone.
+func TestACrashInASurvivalLeavesTheOldOrTheNewMembership(t *testing.T) {
+	w := lonely(t)
+	a := w.nodes[0].disk
+	before, after := 0, 0
+	for left := 0; ; left++ {
+		d := copyOf(a, left)
+		_, err := d.survive(true)
+		if err != nil && !errors.Is(err, errPower) {
+			t.Fatal(err)
+		}
+		d = d.crash(t, w.rng)
+		log, base, failed := raftlog.Open(folder, raftlog.Options{FS: d.files(), AtNeed: true,
+			Fatal: func(error) {}})
+		must(t, failed)
+		state, last, failed := end(log, base)
+		must(t, errors.Join(failed, log.Close()))
+		switch n := len(state.Members()); {
+		case n == 1 && log.State().GetCommit() == last && log.State().GetTerm() > 0:
+			after++
+		case n != 3 || err == nil:
+			t.Fatalf("%d changes before the crash: %d members, commit %d of %d; %v", left, n,
+				log.State().GetCommit(), last, err)
+		default:
+			before++
+		}
+		if err == nil {
+			break
+		}
+	}
+	if before == 0 || after == 0 {
+		t.Errorf("%d times as before, %d times alone", before, after)
+	}
+}
+
+// A node that survives serves alone, with all of its log. No ID of before is counted again: one of
+// the others that comes back is told that it is removed, also one that joined them meanwhile.
+func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
+	w := lonely(t)
+	s := w.nodes[0]
+	looked, err := s.disk.survive(false)
+	must(t, err)
+	if looked.Seq != 6 || len(looked.Gone) != 2 {
+		t.Errorf("%+v", looked)
+	}
+	if _, err := copyOf(w.nodes[1].disk, -1).survive(true); err == nil {
+		t.Error("node a survives in the folder of b")
+	}
+	if _, err := s.disk.survive(true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.disk.survive(true); !errors.Is(err, persistence.ErrInvalid) {
+		t.Errorf("it survives twice: %v", err)
+	}
+	s.start()
+	if w.lead(0); s.have() != "a1#1" || s.view.beat.End.Seq != 6 || !s.view.lost {
+		t.Fatalf("the members are %s; %+v", s.have(), s.view)
+	}
+	tok := w.own(s, 2)
+	c := s.ask(appendOf(tok.Token, 6, "alone"))
+	if must(t, told(t, c).err); s.view.lost {
+		t.Error("it is not told that something was appended")
+	}
+	if s.node.hears("d", frame{kind: frameMessage, id: 4}) {
+		t.Error("a node is heard that joined the others meanwhile")
+	}
+
+	b := w.nodes[1]
+	b.start()
+	for range 4 * electionTicks {
+		if b.node != nil {
+			b.tick()
+			w.quiet()
+		}
+	}
+	if b.node != nil || w.counts["removed"] != 1 {
+		t.Fatal("b goes on")
+	}
+	must(t, s.change(machine.Add, "b", ""))
+	b.start()
+	for range 3 {
+		w.pass(1)
+	}
+	if got := s.have(); got != "a1#1 b2#4294967297" {
+		t.Errorf("the members are %s", got)
+	}
+}
