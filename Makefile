@@ -1,6 +1,6 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: help build demo cluster test sim fuzz chaos bench soak profile pictures lint vuln clean
+.PHONY: help build demo cluster test sim fuzz chaos siege bench soak profile pictures lint vuln clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
@@ -28,6 +28,11 @@ fuzz: ## try random inputs on all that reads from the network and from disks; FU
 
 chaos: ## kill, stop and starve the exchange and its Redis hundreds of times, and write docs/reliability.md
 	scripts/chaos
+
+ROUNDS ?= full
+
+siege: ## kill, stop and cut off the nodes of a cluster; ROUNDS=n of each kind, or 220 in all (docs/proof.md)
+	EXCHANGE_CHAOS=$(ROUNDS) go test -pgo=off -count=1 -timeout 0 -v -run '^TestClusterCampaign$$' ./cmd/exchange/crash
 
 SEEDS ?= 400
 SEED ?= 0

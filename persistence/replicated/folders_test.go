@@ -76,8 +76,8 @@ func (s *simulated) flip() {
 // refuses reports whether a node has ended because its folder is unfit. That of a node that has
 // formed again may be: its peers may have heard of it before.
 func (s *simulated) refuses(err error) bool {
-	return (s.unfit || s.again) && (errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, errOlder) ||
-		errors.Is(err, errShort))
+	return (s.unfit || s.again) && (errors.Is(err, persistence.ErrCorrupt) ||
+		errors.Is(err, errOlder) || errors.Is(err, errShort))
 }
 
 // lose replaces the disk by an empty one.

@@ -21,21 +21,23 @@ type cluster struct {
 	names  []string
 	list   []string // of names and addresses
 	nodes  []*exchangetest.Server
+	// between returns where one node reaches another one's address; nil: there
+	between func(from, to, address string) string
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := prepareCluster(t)
+	c := prepareCluster(t, nil)
 	for _, s := range c.nodes {
 		s.Run()
 	}
 	return c
 }
 
-// prepareCluster makes the nodes' files, and starts none.
-func prepareCluster(t *testing.T) *cluster {
+// prepareCluster makes the nodes' files, and starts none. between may be nil.
+func prepareCluster(t *testing.T, between func(from, to, address string) string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, folder: filepath.Join(t.TempDir(), "cluster")}
+	c := &cluster{t: t, between: between, folder: filepath.Join(t.TempDir(), "cluster")}
 	for _, name := range []string{"a", "b", "c"} {
 		c.list = append(c.list, name+"="+exchangetest.FreeAddress(t))
 	}
@@ -50,8 +52,14 @@ func prepareCluster(t *testing.T) *cluster {
 // node makes a node with an empty folder, which names all nodes of the list.
 func (c *cluster) node(name string) *exchangetest.Server {
 	c.t.Helper()
+	reached := slices.Clone(c.list)
+	for i, entry := range reached {
+		if to, address, _ := strings.Cut(entry, "="); c.between != nil && to != name {
+			reached[i] = to + "=" + c.between(name, to, address)
+		}
+	}
 	s := exchangetest.New(c.t, "pebble:"+c.t.TempDir(), "--node", name, "--nodes",
-		strings.Join(c.list, ","))
+		strings.Join(reached, ","))
 	s.Args = append(s.Args, "--public-url", "http://"+s.Listen)
 	// Elections are rare where a processor is shared by many.
 	s.Env = append(s.Env, "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(c.folder, name),
@@ -257,7 +265,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	w.load(200, func() {})
 	w.compare()
 	w.run(0, "", "backup", backups)
-	c := prepareCluster(t)
+	c := prepareCluster(t, nil)
 	a := &target{Server: c.nodes[0]}
 	c.bring(s)
 

@@ -1,0 +1,257 @@
+//go:build linux
+
+package crash
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+// A siege is a cluster under load. A relay is on each way from one node to another. The users are
+// spread over all nodes, and each turns to the next node when one does not serve it.
+type siege struct {
+	*cluster
+	w      *world
+	random *rand.Rand
+	ways   map[way]*relay
+}
+
+// A way leads from one node to another.
+type way struct{ from, to string }
+
+// A blow is one kind of fault of a cluster. It returns when the fault is over.
+type blow struct {
+	name string
+	full int // rounds of the whole campaign
+	hit  func(g *siege)
+
+	sampled bool // in every test run
+}
+
+var blows = []blow{
+	{name: "kill -9 of the node that leads", full: 50, sampled: true,
+		hit: func(g *siege) { g.killed(g.leader(nil)) }},
+	{name: "kill -9 of a node that follows", full: 50,
+		hit: func(g *siege) { g.killed(g.follower()) }},
+	{name: "stop of the node that leads", full: 25,
+		hit: func(g *siege) { g.stopped(g.leader(nil)) }},
+	{name: "stop of a node that follows", full: 25,
+		hit: func(g *siege) { g.stopped(g.follower()) }},
+	{name: "the node that leads is cut off", full: 20,
+		hit: func(g *siege) { g.cutOff(g.leader(nil), true, true) }},
+	{name: "a node that follows is cut off", full: 10,
+		hit: func(g *siege) { g.cutOff(g.follower(), true, true) }},
+	{name: "the node that leads is not heard", full: 10, sampled: true,
+		hit: func(g *siege) { g.cutOff(g.leader(nil), true, false) }},
+	{name: "the node that leads hears nothing", full: 10,
+		hit: func(g *siege) { g.cutOff(g.leader(nil), false, true) }},
+	{name: "kill -9 of all nodes at once", full: 10, sampled: true, hit: (*siege).allKilled},
+	{name: "hand-over", full: 10, hit: func(g *siege) { g.handsOver(g.follower()) }},
+}
+
+// Behind each fault of a cluster nothing is missing on any node that was acknowledged, and nothing
+// is there twice. A test run has some kinds; EXCHANGE_CHAOS says how many rounds of each there are,
+// as in TestChaos.
+func TestClusterCampaign(t *testing.T) {
+	mode := os.Getenv(chaosVariable)
+	each, err := strconv.Atoi(mode)
+	if mode != "" && mode != "full" && err != nil {
+		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
+	}
+	g := &siege{random: newRandom(t), ways: map[way]*relay{}}
+	g.cluster = prepareCluster(t, func(from, to, address string) string {
+		r := newRelay(t, address)
+		g.ways[way{from, to}] = r
+		return r.listener.Addr().String()
+	})
+	for _, s := range g.nodes {
+		s.Run()
+	}
+	g.w = &world{t: t, s: g.leader(nil)}
+	g.w.open(6, g.random)
+	var rounds []*blow
+	for i := range blows {
+		n := each
+		switch {
+		case mode == "full":
+			n = blows[i].full
+		case each == 0 && blows[i].sampled:
+			n = 1
+		}
+		for range n {
+			rounds = append(rounds, &blows[i])
+		}
+	}
+	g.random.Shuffle(len(rounds), func(i, j int) { rounds[i], rounds[j] = rounds[j], rounds[i] })
+	done := map[string]int{}
+	for i, b := range rounds {
+		g.round(b)
+		done[b.name]++
+		if i%20 == 19 || i == len(rounds)-1 {
+			g.everyNode()
+			t.Logf("%d rounds, %d requests acknowledged, all there on each node: %v", i+1,
+				g.w.acks.Load(), done)
+		}
+	}
+}
+
+// round brings about a fault under load, and compares what the node that leads then has.
+func (g *siege) round(b *blow) {
+	g.t.Helper()
+	begin := time.Now()
+	g.load(func() { b.hit(g) })
+	led := g.leader(nil)
+	g.w.turnTo(led)
+	g.w.compare()
+	g.t.Logf("%s: %s", b.name, time.Since(begin).Round(time.Millisecond))
+}
+
+// everyNode lets each node lead in turn, and compares all that it has.
+func (g *siege) everyNode() {
+	g.t.Helper()
+	for _, s := range g.nodes {
+		if led := g.leader(nil); led != s {
+			g.follows(s, led)
+			g.handsOver(s)
+		}
+		g.w.turnTo(s)
+		g.w.compare()
+	}
+}
+
+// load lets every user act before, during and after a fault.
+func (g *siege) load(fault func()) {
+	g.t.Helper()
+	w := g.w
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	users := w.office()
+	for i, t := range w.traders {
+		t.s = g.nodes[i%len(g.nodes)]
+		users = append(users, func() (bool, error) { return g.act(t) })
+	}
+	errs := make([]error, len(users))
+	for i, act := range users {
+		wg.Go(func() {
+			for errs[i] == nil && !stop.Load() {
+				goOn, err := act()
+				if errs[i] = err; !goOn {
+					beOff(503)
+				}
+			}
+		})
+	}
+	acknowledges := func(what string, n int64) {
+		g.t.Helper()
+		until := w.acks.Load() + n
+		exchangetest.Eventually(g.t, "requests are acknowledged "+what+" the fault",
+			func() bool { return w.acks.Load() >= until })
+	}
+	acknowledges("before", 20+g.random.Int64N(100))
+	fault()
+	acknowledges("after", 20)
+	stop.Store(true)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// act lets a trader act, which turns to the next node if nothing is acknowledged.
+func (g *siege) act(t *trader) (goOn bool, err error) {
+	before := t.last
+	goOn, err = t.act()
+	if t.last != before {
+		g.w.acks.Add(1)
+		return true, err
+	}
+	for i, s := range g.nodes {
+		if t.s == s {
+			t.s = g.nodes[(i+1)%len(g.nodes)]
+			break
+		}
+	}
+	return goOn, err
+}
+
+// follower returns one of the nodes that do not lead.
+func (g *siege) follower() *exchangetest.Server {
+	return g.others(g.leader(nil))[g.random.IntN(2)]
+}
+
+// alive waits until a node is up and follows or leads.
+func (g *siege) alive(s *exchangetest.Server) {
+	g.t.Helper()
+	exchangetest.Eventually(g.t, "node "+g.name(s)+" is there again", func() bool {
+		k, err := g.asks(s)
+		return err == nil && (k.Role == "leader" || k.Role == "follower" && k.Leader != "")
+	})
+}
+
+func (g *siege) killed(s *exchangetest.Server) {
+	s.Kill()
+	g.leader(s)
+	s.Run()
+	g.alive(s)
+}
+
+func (g *siege) allKilled() {
+	for _, i := range g.random.Perm(len(g.nodes)) {
+		g.nodes[i].Signal(syscall.SIGKILL)
+	}
+	for _, s := range g.nodes {
+		<-s.Exited()
+	}
+	for _, i := range g.random.Perm(len(g.nodes)) {
+		g.nodes[i].Run()
+	}
+	for _, s := range g.nodes {
+		g.alive(s)
+	}
+}
+
+func (g *siege) stopped(s *exchangetest.Server) {
+	s.Signal(syscall.SIGSTOP)
+	g.leader(s)
+	g.w.serves()
+	s.Signal(syscall.SIGCONT)
+	g.alive(s)
+}
+
+// cutOff cuts the ways from a node, those to it, or both. The others go on.
+func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
+	var cut []*relay
+	for way, r := range g.ways {
+		if from && way.from == g.name(s) || to && way.to == g.name(s) {
+			cut = append(cut, r)
+		}
+	}
+	mode := []int32{swallow, refuse}[g.random.IntN(2)]
+	for _, r := range cut {
+		r.set(mode)
+	}
+	g.leader(s)
+	g.w.serves()
+	for _, r := range cut {
+		r.set(pass)
+		r.cut() // a stream that has lost bytes is of no use
+	}
+	g.alive(s)
+}
+
+// serves waits until more requests are acknowledged.
+func (w *world) serves() {
+	w.t.Helper()
+	until := w.acks.Load() + 10
+	exchangetest.Eventually(w.t, "the other nodes serve",
+		func() bool { return w.acks.Load() >= until })
+}
