@@ -182,6 +182,8 @@ func (n *node) hears(from string, f frame) bool {
 	case name == "" && f.kind == frameMessage:
 		n.tellRemoved(from, f.id)
 		return false
+	case name == "" && f.kind == frameSeen: // it asks whether to believe that
+		return true
 	default:
 		return name == from
 	}

@@ -82,10 +82,11 @@ func (n *node) asked(from string, f frame) error {
 		return nil
 	}
 	seen, _, err := cutStart(rest)
+	follows := n.log.Follows(seen)
 	switch {
-	case err != nil:
+	case err != nil, !follows && n.nameOf(f.id) == "": // a node that was removed refuses none
 		return nil
-	case !n.log.Follows(seen):
+	case !follows:
 		return n.refuse(fmt.Errorf("%w (member %d)", errOlder, f.id))
 	}
 	r := frame{kind: frameFollows, id: n.id, start: start}
