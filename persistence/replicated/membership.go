@@ -119,6 +119,10 @@ func (n *node) change(before []machine.Member, joint bool) error {
 	if want := configuration(members); now != nil && now.Equivalent(want) != nil {
 		return fmt.Errorf("BUG: raft has the members %v, and they are %v", now, want)
 	}
+	// Those that are told may be needed to find the change committed once more.
+	if err := n.log.Commit(n.applied); err != nil {
+		return err
+	}
 	for _, m := range before {
 		if m.ID != 0 && n.nameOf(m.ID) == "" && m.ID != n.id {
 			n.tellRemoved(m.Name, m.ID)
@@ -131,10 +135,6 @@ func (n *node) change(before []machine.Member, joint bool) error {
 	}
 	n.changed(members)
 	n.see()
-	own := func(m machine.Member) bool { return m.ID == n.id }
-	if slices.ContainsFunc(before, own) && !slices.ContainsFunc(members, own) {
-		return n.removed()
-	}
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (n *node) hears(from string, f frame) bool {
 	case f.id > n.machine.Given():
 		n.later[from] = f.id
 		return true
-	case name == "" && f.kind == frameMessage:
+	case name == "" && f.kind != frameRemoved:
 		n.tellRemoved(from, f.id)
 		return false
 	case name == "" && f.kind == frameSeen: // it asks whether to believe that

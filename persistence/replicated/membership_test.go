@@ -177,6 +177,20 @@ func TestARemovedNodeIsTold(t *testing.T) {
 	}
 }
 
+// A node that is told to be removed goes, and may have been one of those that a majority needed. So
+// the nodes that have told it know of the change behind a crash, too.
+func TestAChangeIsKnownToBeCommittedBehindACrash(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	must(t, s.change(machine.Remove, "c", ""))
+	at := s.view.applied
+	s.crash()
+	s.start()
+	if got := s.log.State().GetCommit(); got < at {
+		t.Errorf("entry %d was committed, and the node knows that %d is", at, got)
+	}
+}
+
 // While a voter is replaced, raft has both sets of voters.
 func TestAMembershipIsRaftsConfiguration(t *testing.T) {
 	for _, list := range [][]machine.Member{nil, {{ID: 1, Role: machine.Voter}}} {

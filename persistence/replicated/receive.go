@@ -26,12 +26,12 @@ func (n *node) receive(from string, b []byte) error {
 	if err == nil && f.kind == frameForming {
 		return n.welcome(from, f.payload)
 	}
+	if err == nil && f.kind == frameSeen { // a node that is a member no more may ask, too
+		return n.asked(from, f)
+	}
 	if err != nil || !n.hears(from, f) {
 		n.logger.Warn("a frame is dropped", "node", from, "error", err)
 		return nil
-	}
-	if f.kind == frameSeen {
-		return n.asked(from, f)
 	}
 	if newest, err := n.newest(from, f); err != nil || !newest {
 		return err

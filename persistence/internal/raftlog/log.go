@@ -126,7 +126,7 @@ func (l *Log) load() error {
 	if err != nil {
 		return err
 	}
-	l.commit = min(l.commit, l.last)
+	l.commit = min(max(l.commit, l.state.Committed), l.last)
 	mark := head.Mark{Seq: l.last, Digest: l.lastTerm()}
 	if acknowledged := l.head.Acknowledged(); !acknowledged.Fits(mark) {
 		return fmt.Errorf("%w: the log ends at entry %d of term %d, and entry %d of term %d was "+
@@ -246,6 +246,16 @@ func (l *Log) Vote(term, vote uint64) error {
 
 // Size returns how many bytes the entries take on the disk.
 func (l *Log) Size() uint64 { return uint64(l.wal.Size()) }
+
+// Commit makes durable that the entries up to an index are committed. Otherwise the next Append that
+// is told does so.
+func (l *Log) Commit(index uint64) error {
+	if index <= l.commit {
+		return nil
+	}
+	l.commit, l.state.Committed = index, index
+	return l.state.write()
+}
 
 // Identity returns which node of which cluster this is.
 func (l *Log) Identity() Identity { return l.state.Identity }

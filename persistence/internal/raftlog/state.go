@@ -37,6 +37,8 @@ type state struct {
 	Vote  uint64           `json:"vote"`
 	Own   Start            `json:"own"`
 	Seen  map[uint64]Start `json:"seen"` // the newest start of each peer
+	// Committed is an entry that is known to be committed; others may be, too.
+	Committed uint64 `json:"committed,omitempty"`
 	// Starts are the nonces of the newest starts, Own's the last one.
 	Starts []string `json:"starts"`
 	// Refused: the folder is an older copy, or has lost what was acknowledged.
