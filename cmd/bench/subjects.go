@@ -50,6 +50,7 @@ const (
 	groupProcess
 	groupOpen
 	groupOverload
+	groupFailover
 )
 
 func allServers(o options) []subject {
@@ -69,13 +70,19 @@ func allServers(o options) []subject {
 	for _, s := range []*server{pebble, redis} {
 		s.cpu.aim.mostRatio = 2
 	}
+	crowd := o
+	crowd.connections = 512
+	crowded := newServer(fmt.Sprintf("Pebble, %d connections", crowd.connections), crowd,
+		pebbleStore, nil, 0)
 	list := []subject{newStart(o), newRedisStart(o), noop, durable, pebble, wide, few, many, redis,
 		newReads(o)}
 	list = append(list, streamSubjects(o)...)
 	return append(list, newIDs(o, "Pebble", pebbleStore), newIDs(o, "Redis", startOnRedis),
 		newTaking(o, pebbleStore), newResting(o, pebbleStore), newStops(o, pebble), newCascade(o),
 		newWays(o), newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
-		newFairness(o))
+		newFairness(o), crowded, newClusterLoad(o, o.connections, pebble, 1.5),
+		newClusterLoad(o, crowd.connections, crowded, 1.25), newFailover(o, 1_000, 1.5),
+		newFailover(o, 100_000, 2))
 }
 
 // The sizes of larger exchanges.

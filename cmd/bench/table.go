@@ -190,6 +190,8 @@ everywhere. One write for each message, and the bare loop: the same bytes to the
 goroutines as the stream has. Sustained: trades at even distances for half a second, all of which arrive within another
 half, and nobody is disconnected. Commit: the return of the journal's append. Wake-up: of a goroutine that writes a frame.
 own: 1,000 accounts take turns on the same connections; their subscribers hear each change of each account.
+three nodes: they share this machine's processors and its disk; a tick is 30 ms. Silence: the longest time without an
+acknowledgement for any of 16 clients, each of which asks another node when it is refused or has waited for 0.2 s.
 `
 
 // printTable writes the table with its columns aligned.
