@@ -247,8 +247,8 @@ func (l *Log) Vote(term, vote uint64) error {
 // Size returns how many bytes the entries take on the disk.
 func (l *Log) Size() uint64 { return uint64(l.wal.Size()) }
 
-// Commit makes durable that the entries up to an index are committed. Otherwise the next Append that
-// is told does so.
+// Commit makes durable that the entries up to an index are committed. Otherwise the next Append
+// that is told does so.
 func (l *Log) Commit(index uint64) error {
 	if index <= l.commit {
 		return nil
