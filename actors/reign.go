@@ -56,7 +56,8 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 		switch {
 		case !n.replica.Leads():
 			tries = 0
-		case errors.Is(err, errUnfit), tries%triesToReign == 0:
+		case errors.Is(err, errUnfit), errors.Is(err, persistence.ErrClock),
+			tries%triesToReign == 0:
 			over = n.handOver(ctx)
 		}
 		n.back <- struct{}{}

@@ -167,7 +167,8 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	status, body := ask("GET", "/operator/v1/cluster", "")
 	const follower = `{"node":"a","role":"follower","serves":false,"leader":"b",` +
 		`"leader_url":"https://b.example.org","term":7,"elections":2,"applied":40,"committed":50,` +
-		`"folded":30,"log_bytes":0,"change":"","fault":"","tick_ms":50,"nodes":[` +
+		`"folded":30,"log_bytes":0,"change":"","fault":"",` +
+		`"clock_ahead_ms":0,"clock_wrong":false,"tick_ms":50,"nodes":[` +
 		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0},` +
 		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1},` +
 		`{"name":"c","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":null}]}`

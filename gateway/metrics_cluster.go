@@ -25,6 +25,9 @@ var (
 	clusterFault = describe("cluster_fault",
 		"1 while this node votes and cannot serve, because its state could not take a record; the "+
 			"log says why.")
+	clusterClock = describe("cluster_clock_offset_seconds",
+		"This node's clock less the median of the clocks of all nodes. Beyond 0.5 either way the "+
+			"node hands the lead over, and does not lead.")
 	clusterLag = describe("cluster_peer_lag_entries",
 		"Entries that a node lacks of those that more than half of the nodes have, as the node "+
 			"that leads knows. Growing steadily: that node is down, or too slow, and the others "+
@@ -35,7 +38,7 @@ var (
 )
 
 var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
-	clusterCommitted, clusterFolded, clusterFault, clusterLag, clusterSilent}
+	clusterCommitted, clusterFolded, clusterFault, clusterClock, clusterLag, clusterSilent}
 
 // cluster gives what a node knows of the cluster.
 func (s sink) cluster(c *operator.Standing) {
@@ -46,6 +49,7 @@ func (s sink) cluster(c *operator.Standing) {
 	s.gauge(clusterCommitted, float64(c.Committed))
 	s.gauge(clusterFolded, float64(c.Folded))
 	s.yes(clusterFault, c.Fault != "")
+	s.gauge(clusterClock, c.ClockAhead.Seconds())
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		// a voter that is replaced by itself has its name twice

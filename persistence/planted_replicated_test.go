@@ -233,6 +233,21 @@ var replicatedFaults = []plantedFault{
 		"	case f.Removed:\n", "	case f.Removed && !FAULT:\n", inReplicated,
 		"TestARemovedNodeIsTold"},
 
+	// clocks
+	{"a node with a wrong clock owns the engine", "persistence/replicated/node.go",
+		"err != nil && e.Kind == machine.Acquire {\n",
+		"err != nil && e.Kind == machine.Acquire && !FAULT {\n", inReplicated,
+		"TestANodeWithAWrongClockDoesNotAcquire"},
+	{"one other clock proves a clock wrong", "persistence/replicated/clocks.go",
+		"	wrong := max(n.ahead, -n.ahead) > mostAhead\n",
+		"	if FAULT {\n		n.ahead = -(all[0] + all[len(all)-1])\n	}\n" +
+			"	wrong := max(n.ahead, -n.ahead) > mostAhead\n", inReplicated,
+		"TestTwoNodesFindNoClockWrong"},
+	{"a slow link makes a clock wrong", "persistence/replicated/clocks.go",
+		"		n.clocks[f.id] = reading{max(its",
+		"		if FAULT {\n			now = asked\n		}\n" +
+			"		n.clocks[f.id] = reading{max(its", inReplicated, "TestASlowLinkMakesNoClockWrong"},
+
 	// a node that goes on alone
 	{"a survivor counts an ID that another may have given",
 		"persistence/internal/machine/members.go",

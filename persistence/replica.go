@@ -3,7 +3,11 @@ package persistence
 import (
 	"context"
 	"errors"
+	"time"
 )
+
+// ErrClock: the clock of a node differs too much from those of the others for it to own the engine.
+var ErrClock = errors.New("the clock of this node is wrong")
 
 // ErrRemoved: the node is a member of its cluster no more. Its folder is of no use to it.
 var ErrRemoved = errors.New("this node was removed from its cluster, and its folder is not used " +
@@ -46,6 +50,10 @@ type Standing struct {
 	Committed uint64 // index of the newest entry that a majority has, as far as is known here
 	LogBytes  uint64 // what this node's log takes on its disk
 	Peers     []Peer // all members, this node among them, in the order of their names
+	// ClockAhead is this node's clock less the median of all that it hears of, as far as the way
+	// there leaves no doubt. ClockWrong: it is so much that the node must not own the engine.
+	ClockAhead time.Duration
+	ClockWrong bool
 }
 
 // A Role is what a member counts for.

@@ -126,12 +126,14 @@ func TestAKeyOfANodeThatOthersCanReadIsRefused(t *testing.T) {
 const (
 	standing = `{"node":"a","role":"leader","serves":true,"leader":"a","leader_url":` +
 		`"http://127.0.0.1:8080","term":7,"elections":1,"applied":50,"committed":50,"folded":40,` +
-		`"log_bytes":1048576,"change":"node b comes to take part","fault":"","tick_ms":50,` +
+		`"log_bytes":1048576,"change":"node b comes to take part","fault":"",` +
+		`"clock_ahead_ms":3,"clock_wrong":false,"tick_ms":50,` +
 		`"nodes":[{"name":"a","role":"voter","replaces":"","match":50,"lag":0,"silent_ticks":0},` +
 		`{"name":"b","role":"learner","replaces":"","match":20,"lag":30,"silent_ticks":1}]}`
 	unserving = `{"node":"b","role":"follower","serves":false,"leader":"","leader_url":"",` +
 		`"term":7,"elections":1,"applied":50,"committed":50,"folded":40,"log_bytes":512,` +
-		`"change":"","fault":"a record","tick_ms":50,"nodes":[{"name":"a","role":"voter",` +
+		`"change":"","fault":"a record","clock_ahead_ms":-700,"clock_wrong":true,` +
+		`"tick_ms":50,"nodes":[{"name":"a","role":"voter",` +
 		`"replaces":"","match":null,"lag":null,"silent_ticks":null}]}`
 )
 
@@ -145,6 +147,7 @@ committed  50
 applied    50
 folded     sequence 40
 log        1048576 bytes
+clock      3 ms from the median
 change     node b comes to take part
 
 NODE  ROLE     HAS  LACKS  SILENT TICKS
@@ -162,6 +165,7 @@ committed  50
 applied    50
 folded     sequence 40
 log        512 bytes
+clock      -700 ms from the median: WRONG, it may not lead
 fault      a record
 
 NODE  ROLE   HAS  LACKS  SILENT TICKS

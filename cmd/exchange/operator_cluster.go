@@ -14,21 +14,23 @@ import (
 
 type (
 	clusterStatus struct {
-		Node      string       `json:"node"`
-		Role      string       `json:"role"`
-		Serves    *bool        `json:"serves"`
-		Leader    string       `json:"leader"`
-		LeaderURL string       `json:"leader_url"`
-		Term      json.Number  `json:"term"`
-		Elections json.Number  `json:"elections"`
-		Applied   json.Number  `json:"applied"`
-		Committed json.Number  `json:"committed"`
-		Folded    json.Number  `json:"folded"`
-		LogBytes  json.Number  `json:"log_bytes"`
-		Change    string       `json:"change"`
-		Fault     string       `json:"fault"`
-		TickMs    json.Number  `json:"tick_ms"`
-		Nodes     []nodeStatus `json:"nodes"`
+		Node         string       `json:"node"`
+		Role         string       `json:"role"`
+		Serves       *bool        `json:"serves"`
+		Leader       string       `json:"leader"`
+		LeaderURL    string       `json:"leader_url"`
+		Term         json.Number  `json:"term"`
+		Elections    json.Number  `json:"elections"`
+		Applied      json.Number  `json:"applied"`
+		Committed    json.Number  `json:"committed"`
+		Folded       json.Number  `json:"folded"`
+		LogBytes     json.Number  `json:"log_bytes"`
+		Change       string       `json:"change"`
+		Fault        string       `json:"fault"`
+		ClockAheadMs json.Number  `json:"clock_ahead_ms"`
+		ClockWrong   bool         `json:"clock_wrong"`
+		TickMs       json.Number  `json:"tick_ms"`
+		Nodes        []nodeStatus `json:"nodes"`
 	}
 	nodeStatus struct {
 		Name     string `json:"name"`
@@ -77,6 +79,8 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "elections\t%s begun here\ncommitted\t%s\napplied\t%s\nfolded\tsequence %s\n",
 		a.Elections, a.Committed, a.Applied, a.Folded)
 	fmt.Fprintf(w, "log\t%s bytes\n", a.LogBytes)
+	fmt.Fprintf(w, "clock\t%s ms from the median%s\n", a.ClockAheadMs,
+		either(a.ClockWrong, ": WRONG, it may not lead", ""))
 	if a.Change != "" {
 		fmt.Fprintf(w, "change\t%s\n", plain(a.Change))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"exchange/actors"
 	"exchange/actors/seal"
@@ -173,12 +174,22 @@ func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 
 // reign returns at the engine's end, whose reason it returns, or when ctx ends.
 func (n *nodeServer) reign(ctx context.Context, engine *actors.Engine) error {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for {
 		select {
 		case <-engine.Dead():
 			return engine.Err()
 		case <-ctx.Done():
 			return nil
+		case <-look.C:
+			s := n.place.Standing()
+			if !s.ClockWrong || mayLead(&s, "") != nil {
+				continue
+			}
+			patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
+			defer cancel()
+			return errors.Join(persistence.ErrClock, n.handOver(engine, &wish{ctx: patience}))
 		case w := <-n.place.wishes:
 			s := n.place.Standing()
 			if err := mayLead(&s, w.to); err != nil {

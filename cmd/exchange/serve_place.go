@@ -61,6 +61,7 @@ func (p *place) Standing() operator.Standing {
 	s.Leader, s.Term, s.Elections, s.Applied, s.Committed = r.Leader, r.Term, r.Elections,
 		r.Applied, r.Committed
 	s.Folded, s.LogBytes = j.node.Folded(), r.LogBytes
+	s.ClockAhead, s.ClockWrong = r.ClockAhead, r.ClockWrong
 	if err := j.node.Err(); err != nil {
 		s.Fault = err.Error()
 	}

@@ -28,8 +28,11 @@ type Standing struct {
 	Folded    uint64 // newest sequence that is folded here
 	LogBytes  uint64 // what this node's log takes on its disk
 	Fault     string // why this node cannot serve; "": it can
-	Tick      time.Duration
-	Nodes     []NodeStanding // all of them, in the order of their names
+	// ClockAhead is this node's clock less the median of all.
+	ClockAhead time.Duration
+	ClockWrong bool // it is so much that the node may not lead
+	Tick       time.Duration
+	Nodes      []NodeStanding // all of them, in the order of their names
 }
 
 // Leads reports whether the node itself leads.
@@ -113,21 +116,24 @@ type nodeAnswer struct {
 }
 
 type clusterAnswer struct {
-	Node      string       `json:"node"`
-	Role      string       `json:"role"`
-	Serves    bool         `json:"serves"`
-	Leader    string       `json:"leader"`
-	LeaderURL string       `json:"leader_url"`
-	Term      uint64       `json:"term"`
-	Elections uint64       `json:"elections"`
-	Applied   uint64       `json:"applied"`
-	Committed uint64       `json:"committed"`
-	Folded    uint64       `json:"folded"`
-	LogBytes  uint64       `json:"log_bytes"`
-	Change    string       `json:"change"`
-	Fault     string       `json:"fault"`
-	TickMs    int64        `json:"tick_ms"`
-	Nodes     []nodeAnswer `json:"nodes"`
+	Node      string `json:"node"`
+	Role      string `json:"role"`
+	Serves    bool   `json:"serves"`
+	Leader    string `json:"leader"`
+	LeaderURL string `json:"leader_url"`
+	Term      uint64 `json:"term"`
+	Elections uint64 `json:"elections"`
+	Applied   uint64 `json:"applied"`
+	Committed uint64 `json:"committed"`
+	Folded    uint64 `json:"folded"`
+	LogBytes  uint64 `json:"log_bytes"`
+	Change    string `json:"change"`
+	Fault     string `json:"fault"`
+	// The node's clock less the median of all; and whether it is too much for it to lead.
+	ClockAheadMs int64        `json:"clock_ahead_ms"`
+	ClockWrong   bool         `json:"clock_wrong"`
+	TickMs       int64        `json:"tick_ms"`
+	Nodes        []nodeAnswer `json:"nodes"`
 }
 
 func showCluster(c *call) (any, error) {
@@ -139,6 +145,7 @@ func showCluster(c *call) (any, error) {
 		LeaderURL: s.LeaderURL, Term: s.Term, Elections: s.Elections, Applied: s.Applied,
 		Committed: s.Committed, Folded: s.Folded, LogBytes: s.LogBytes, Change: s.change(),
 		Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
+		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
 		Nodes: []nodeAnswer{}}
 	if s.Leads() {
 		a.Role = "leader"

@@ -36,6 +36,12 @@
 //     itself needs: for the images of its local store, or for its archive, as its own Trim says.
 //     So a member that is down for long keeps the others' logs long.
 //
+// # Clocks
+//
+// Nodes tell each other their clocks. One that is too far from the median of all does not own the
+// engine. What the way of the frames leaves in doubt counts for nothing, and so does a difference
+// between two clocks of which none is known to be right.
+//
 // # The node and its goroutine
 //
 // A node has no clock, goroutine or network: ticks, frames and proposals are put into it, and it
@@ -75,6 +81,7 @@
 //	store.go      the store: its goroutine, proposals, views
 //	journal.go    owners, appends, reads, trims
 //	following.go  what a node knows of the others, and waiting for it
+//	clocks.go     the others' clocks
 //	confirming.go whether an owner is one still
 //	handing.go    handing the lead over
 //	local.go      images and projections: the local store

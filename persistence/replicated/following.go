@@ -45,7 +45,8 @@ func (n *node) see() {
 func (s *store) Standing() persistence.Standing {
 	v := s.seen.Load()
 	t := persistence.Standing{Node: s.log.Identity().Name, Term: v.term, Elections: v.elections,
-		Applied: v.applied, Committed: v.committed, LogBytes: v.logBytes, Peers: v.peers}
+		Applied: v.applied, Committed: v.committed, LogBytes: v.logBytes, Peers: v.peers,
+		ClockAhead: v.ahead, ClockWrong: v.wrong}
 	for _, m := range v.members {
 		if m.ID == v.lead && v.lead != 0 {
 			t.Leader = m.Name

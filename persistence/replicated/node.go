@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -43,6 +44,7 @@ type node struct {
 	logger  *slog.Logger
 	send    func(to string, frame []byte)
 	random  func(n int) int
+	now     func() time.Time
 	publish func(view)
 	saw     func(index uint64, e *machine.Entry, a machine.Answer) // of simulations; nil: none
 
@@ -67,8 +69,11 @@ type node struct {
 	refused   error
 	ticks     uint64            // since the start
 	heard     map[uint64]uint64 // the tick of each peer's newest frame
-	elections uint64            // begun here
-	logBytes  uint64            // at the newest tick
+	clocks    map[uint64]reading
+	ahead     time.Duration // of this node's clock, of the median of all
+	wrong     bool          // it is too much
+	elections uint64        // begun here
+	logBytes  uint64        // at the newest tick
 	peers     []persistence.Peer
 }
 
@@ -89,6 +94,8 @@ type view struct {
 	elections uint64
 	peers     []persistence.Peer
 	logBytes  uint64
+	ahead     time.Duration
+	wrong     bool
 }
 
 // setup is what a node needs beside its log.
@@ -96,6 +103,7 @@ type setup struct {
 	logger  *slog.Logger
 	send    func(to string, frame []byte)
 	random  func(n int) int // a number below n
+	now     func() time.Time
 	publish func(view)
 	saw     func(index uint64, e *machine.Entry, a machine.Answer)
 	index   *index
@@ -107,7 +115,8 @@ type setup struct {
 // newNode makes a node of an open log.
 func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	n := &node{id: log.Identity().Node, log: log, logger: s.logger, send: s.send,
-		random: s.random, publish: s.publish, saw: s.saw, index: s.index,
+		random: s.random, now: s.now, clocks: map[uint64]reading{},
+		publish: s.publish, saw: s.saw, index: s.index,
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
 		changed: s.changed, later: map[string]uint64{}}
 	if n.changed == nil {
@@ -157,6 +166,7 @@ func (n *node) tick() error {
 	n.see()
 	if n.ticks%announceTicks == 1 {
 		n.announce()
+		n.askClocks()
 	}
 	n.handTick()
 	n.replace()
@@ -191,6 +201,9 @@ func (n *node) enter(e *machine.Entry, caller chan<- result) error {
 	}
 	if e.Kind.Changes() {
 		return n.enterChange(e, caller)
+	}
+	if err := n.rightClock(); err != nil && e.Kind == machine.Acquire {
+		return err
 	}
 	if n.again(e, caller) {
 		return nil
@@ -280,6 +293,7 @@ func (n *node) show() {
 		term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
 		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
+		ahead: n.ahead, wrong: n.wrong,
 		members: n.machine.Members()})
 }
 

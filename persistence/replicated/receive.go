@@ -40,6 +40,8 @@ func (n *node) receive(from string, b []byte) error {
 	switch f.kind {
 	case frameMessage:
 		return n.message(f.id, f.payload)
+	case frameClock:
+		n.clock(from, f)
 	case frameRemoved:
 		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id {
 			return n.removed()

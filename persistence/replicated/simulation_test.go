@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -47,8 +48,9 @@ type world struct {
 	nodes  [places]*simulated
 	sent   []flight
 	cut    [places][places]bool // from, to
-	number uint64               // of batches
-	trace  xxhash.Digest        // of all that was applied and delivered
+	clocks [places]time.Duration
+	number uint64        // of batches
+	trace  xxhash.Digest // of all that was applied and delivered
 
 	applied  map[uint64]outcome // by index of the log
 	highest  uint64
@@ -253,6 +255,7 @@ func (s *simulated) begin() {
 		former:  s.former,
 		send:    s.send,
 		random:  w.rng.IntN,
+		now:     func() time.Time { return time.UnixMilli(1).Add(w.clocks[s.at]) },
 		publish: func(v view) { s.view = v; w.led = w.led || v.leading },
 		saw:     s.saw,
 	})

@@ -134,6 +134,7 @@ func open(o options) (_ *store, err error) {
 		}
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
+		now:     o.now,
 		publish: s.show, index: &s.index, least: o.least, former: o.former,
 		changed: o.changed})
 	if err != nil {

@@ -1,0 +1,81 @@
+package replicated
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"exchange/persistence"
+)
+
+const (
+	// mostAhead is how far from the median of all clocks a node's may be for the node to own the
+	// engine: orders expire, and codes end, by its clock.
+	mostAhead = 500 * time.Millisecond
+	// clockTicks is for how long an answer counts.
+	clockTicks = 3 * announceTicks
+)
+
+// A reading is what a peer's clock was ahead of this node's. Of the values that the time of the
+// question's way allows it is the one that is nearest to 0: a slow link makes no clock wrong.
+type reading struct {
+	ahead time.Duration
+	tick  uint64
+}
+
+// askClocks asks all peers for their clocks, and compares this node's with what they have said. So
+// each node needs two others that it hears of to find its own clock wrong.
+func (n *node) askClocks() {
+	f := frame{kind: frameClock, id: n.id, start: n.log.Own()}
+	all := []time.Duration{0}
+	for _, m := range n.machine.Members() {
+		if m.ID == n.id || m.ID == 0 {
+			continue
+		}
+		n.send(m.Name, binary.BigEndian.AppendUint64(f.begin(), uint64(n.now().UnixMicro())))
+		if r, ok := n.clocks[m.ID]; ok && n.ticks-r.tick <= clockTicks {
+			all = append(all, r.ahead)
+		}
+	}
+	slices.Sort(all)
+	// this node's own is the median of an even number if it may be
+	n.ahead = -min(max(all[(len(all)-1)/2], 0), all[len(all)/2])
+	wrong := max(n.ahead, -n.ahead) > mostAhead
+	switch {
+	case wrong && !n.wrong:
+		n.logger.Error("ALARM: this node's clock is wrong: it leads no more, until the clock "+
+			"is set", "ahead_of_the_others", n.ahead, "at_most", mostAhead)
+	case !wrong && n.wrong:
+		n.logger.Info("this node's clock is right again", "ahead_of_the_others", n.ahead)
+	}
+	n.wrong = wrong
+}
+
+// clock takes a question, which it answers with the same and this node's clock, or an answer.
+func (n *node) clock(from string, f frame) {
+	now := n.now()
+	switch len(f.payload) {
+	case 8:
+		r := frame{kind: frameClock, id: n.id, start: n.log.Own()}
+		n.send(from, binary.BigEndian.AppendUint64(append(r.begin(), f.payload...),
+			uint64(now.UnixMicro())))
+	case 16:
+		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(f.payload)))
+		its := time.UnixMicro(int64(binary.BigEndian.Uint64(f.payload[8:])))
+		if now.Before(asked) {
+			return // this node's clock was set meanwhile
+		}
+		// It was read between the two.
+		n.clocks[f.id] = reading{max(its.Sub(now), 0) + min(its.Sub(asked), 0), n.ticks}
+	}
+}
+
+// rightClock returns why this node may not own the engine; nil: its clock is right.
+func (n *node) rightClock() error {
+	if !n.wrong {
+		return nil
+	}
+	return fmt.Errorf("%w: it is %s ahead of the others, and %s are the most", persistence.ErrClock,
+		n.ahead, mostAhead)
+}
