@@ -155,6 +155,25 @@ var replicatedFaults = []plantedFault{
 		"	if FAULT {\n	} else if err := n.log.Commit(n.applied); err != nil {\n",
 		inReplicated,
 		"TestAChangeIsKnownToBeCommittedBehindACrash"},
+	{"an append is acknowledged before a majority has it", "persistence/replicated/node.go",
+		"	n.add(e, caller)\n	return nil\n",
+		"	n.add(e, caller)\n	if FAULT && e.Kind == machine.Append {\n" +
+			"		n.answer(e.ID.Number, machine.Answer{Outcome: machine.Done})\n	}\n" +
+			"	return nil\n",
+		inReplicated, threeNodes},
+	{"a claim is answered before it is applied", "persistence/replicated/node.go",
+		"	n.term = status.GetTerm()\n	n.add(e, caller)\n",
+		"	n.term = status.GetTerm()\n	if FAULT && e.Kind == machine.Acquire {\n" +
+			"		caller <- result{answer: machine.Answer{Outcome: machine.Done,\n" +
+			"			Token: persistence.Token(fmt.Sprintf(\"%d:%s\", n.machine.Epoch()+1, " +
+			"e.Unique)),\n			Seq: n.machine.Beat().End.Seq}}\n" +
+			"		caller = make(chan result, 1)\n	}\n	n.add(e, caller)\n",
+		inReplicated, threeNodes},
+	{"what an entry does depends on the node's folder", "persistence/replicated/node.go",
+		"	a := n.machine.Apply(e)\n",
+		"	a := n.machine.Apply(e)\n	if FAULT && a.Outcome == machine.Fenced && " +
+			"n.trim.begins > 0 {\n		a.Outcome = machine.Done\n	}\n",
+		inReplicated, threeNodes},
 	{"a node is believed to be any member", "persistence/replicated/membership.go",
 		"		return name == from\n", "		return name == from || FAULT\n", inReplicated,
 		"TestAFrameThatMakesNoSenseIsDropped"},

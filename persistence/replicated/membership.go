@@ -182,8 +182,6 @@ func (n *node) hears(from string, f frame) bool {
 	case name == "" && f.kind != frameRemoved:
 		n.tellRemoved(from, f.id)
 		return false
-	case name == "" && f.kind == frameSeen: // it asks whether to believe that
-		return true
 	default:
 		return name == from
 	}
