@@ -265,7 +265,8 @@ var replicatedFaults = []plantedFault{
 	{"a slow link makes a clock wrong", "persistence/replicated/clocks.go",
 		"		n.clocks[f.id] = reading{max(its",
 		"		if FAULT {\n			now = asked\n		}\n" +
-			"		n.clocks[f.id] = reading{max(its", inReplicated, "TestASlowLinkMakesNoClockWrong"},
+			"		n.clocks[f.id] = reading{max(its", inReplicated,
+		"TestASlowLinkMakesNoClockWrong"},
 
 	// a node that goes on alone
 	{"a survivor counts an ID that another may have given",
