@@ -16,6 +16,7 @@ type Cluster struct {
 	nodes     string // all nodes, as ParseNodes reads them
 	Folder    string // of this node's certificate; "": plain connections on loopback
 	TickMs    int
+	LogMax    int
 	PublicURL string // where clients reach this node; "": the others do not name it
 }
 

@@ -38,6 +38,16 @@ var clusterOptions = []Option{
 		at: func(c *Config) any { return &c.Cluster.TickMs },
 	},
 	{
+		Key: "cluster.log_max", Default: "17179869184", min: 256 << 20, max: 1 << 50,
+		Brief: "log that a node keeps for nodes that lack it, in bytes",
+		Help: `The bytes of its log that a node keeps, at most, for other nodes that lack them: those that are down, and those that
+			join. What it needs itself it keeps in any case. A node that lacks more when it comes back says so in its log, and is
+			replaced by itself: "exchange cluster replace". One that joins gets another copy of a store then. So write less than
+			the disks have room for, and more than what the load writes in the time that a node may be down. The node that leads
+			decides, so write the same on all of them.`,
+		at: func(c *Config) any { return &c.Cluster.LogMax },
+	},
+	{
 		Key: "cluster.public_url", Flag: true, flag: "public-url",
 		Brief: "where clients reach this node, such as https://a.example.org",
 		Help: `Where clients reach the public listener of this node, such as https://a.example.org or http://10.0.0.1:8080,

@@ -119,6 +119,24 @@ var replicatedFaults = []plantedFault{
 		"	if e.ID.Node == n.id && e.ID.Boot == n.log.Own().Boot {\n",
 		"	if e.ID.Node == n.id && (FAULT || e.ID.Boot == n.log.Own().Boot) {\n",
 		inReplicated, "TestAnAnswerOfAnEarlierStartGoesToNoCaller"},
+	{"the log is there before the store is", "persistence/replicated/open.go",
+		"			if err := w.fill(ctx); err != nil {\n",
+		"			if FAULT {\n				if err := w.former.form(w.files, w.dir); err != nil {\n" +
+			"					return err\n				}\n			}\n" +
+			"			if err := w.fill(ctx); err != nil {\n",
+		inReplicated, "TestANodeJoinsBehindTheForgottenBeginning"},
+	{"a copy is older than what is forgotten", "persistence/replicated/copying.go",
+		"err == nil && seq < end {\n", "err == nil && seq < end && !FAULT {\n", inReplicated,
+		"TestACopyThatIsTooOldIsRefused"},
+	{"the floor is above an owner's images", "persistence/replicated/node.go",
+		"		e.Floor = min(n.floor(), n.index.upTo(e.Next))\n",
+		"		e.Floor = min(n.floor(), n.index.upTo(e.Next))\n		if FAULT {\n" +
+			"			e.Floor = n.floor()\n		}\n", inReplicated,
+		"TestALogIsKeptForALearner"},
+	{"a log is cut although a learner needs it", "persistence/replicated/node.go",
+		"		least = min(least, p.Match)\n",
+		"		if FAULT && p.IsLearner {\n			continue\n		}\n" +
+			"		least = min(least, p.Match)\n", inReplicated, "TestALogIsKeptForALearner"},
 	{"the log is forgotten while a member lacks it", "persistence/replicated/trimming.go",
 		"	return min(n.machine.Floor(), n.applied, n.index.upTo(seq))\n",
 		"	if FAULT {\n		return min(n.applied, n.index.upTo(seq))\n	}\n" +

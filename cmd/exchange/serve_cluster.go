@@ -84,21 +84,23 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errConfig, err)
 	}
-	local, err := openStore(ctx, n.cfg, false, n.log)
+	key, err := clusterKey(n.cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &copies{n.cfg, n.log, key}
+	local, err := c.open()
 	if err != nil {
 		return nil, err
 	}
 	o := replicated.Options{Cluster: id, Name: n.place.name, Folder: n.cfg.Data, Local: local,
-		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal}
+		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal,
+		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c}
 	for _, x := range n.cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
 	}
 	n.log.Info("this node looks for the others", "node", n.place.name, "cluster", id)
-	replica, err := replicated.Open(ctx, o)
-	if err != nil {
-		return nil, errors.Join(err, local.Close())
-	}
-	return replica, nil
+	return replicated.Open(ctx, o)
 }
 
 // fatal ends the process: the log's disk did not take what was to be promised.

@@ -56,6 +56,7 @@ func empty(ctx context.Context, store persistence.Store) error {
 type Backup struct {
 	reader *reader
 	state  *state.State
+	copies bool // the store goes on in the same history
 }
 
 // Open reads the description of a backup and its state, which must be whole and pass its own
@@ -111,6 +112,12 @@ func (b *Backup) decode(image []byte) (err error) {
 func (b *Backup) Load(ctx context.Context, store persistence.Store,
 	progress func(rows int)) (*Info, error) {
 	return b.load(ctx, store, progress, loadRows)
+}
+
+// Copy is Load for another node of the same cluster: the store goes on in the same history.
+func (b *Backup) Copy(ctx context.Context, store persistence.Store) (*Info, error) {
+	b.copies = true
+	return b.Load(ctx, store, func(int) {})
 }
 
 func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int),
@@ -260,7 +267,9 @@ func (l *loader) finish() error {
 	if err := l.apply(l.reader.info.Sequence); err != nil {
 		return err
 	}
-	l.state.ForgetHistory() // the first start names its own
+	if !l.copies {
+		l.state.ForgetHistory() // the first start names its own
+	}
 	return l.store.SaveSnapshot(l.ctx, l.token, l.reader.info.Sequence,
 		bytes.NewReader(l.state.AppendTo(nil)))
 }

@@ -32,9 +32,9 @@
 //     remember the newest one of each node before they listen to it. They listen to another one
 //     once the node says that it follows on that one. Otherwise the folder is not opened again. A
 //     copy is told from the folder by the peers that have heard of a start since it was made.
-//   - forget entries that another member lacks, that an owner has not trimmed, or that the node
-//     itself needs: for the images of its local store, or for its archive, as its own Trim says.
-//     So a member that is down for long keeps the others' logs long.
+//   - forget entries that another member lacks, unless they are more bytes than Options.LogMax, that
+//     an owner has not trimmed, or that the node itself needs: for the images of its local store, or
+//     for its archive, as its own Trim says.
 //
 // # Clocks
 //
@@ -68,13 +68,20 @@
 // counts. What the others had acknowledged and it lacks is lost. One of them that comes back is
 // told that it is removed.
 //
-// A member that is behind what the others' logs have cannot go on: they wait for it, as above. Nor
-// can a node join once the beginning of the journal is forgotten, because it would lack what is
-// made of it.
+// A node that joins when the beginning of the journal is forgotten first gets a copy of a member's
+// local store (Copies), of one that follows if that can be. The copy becomes its store, whole and
+// durable, and then its log is made, behind the newest offer. So a log is never there without the
+// store that it goes on from. A mark in the folder tells a copy from a store whose log is lost. A
+// crash at any step makes the next start begin again. A copy is of the member's newest image, and
+// the floor is no higher than what an owner has trimmed, which is below its images.
+//
+// A member that lacks what all others have forgotten cannot go on. It votes, because all that it has
+// acknowledged is there, and its log says that it must be replaced.
 //
 //	open.go       the way of a node into its cluster
 //	membership.go the nodes, as raft and the links know them
 //	joining.go    how a node without a log joins
+//	copying.go    and how it gets a copy of a store, if it needs one
 //	founding.go   a cluster of one node, which a restore makes
 //	forming.go    how the nodes of a new cluster wait for each other
 //	survive.go    a node that goes on alone

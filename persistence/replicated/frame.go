@@ -34,6 +34,8 @@ const (
 	// frameClock asks for the receiver's clock, and is the answer: the payload is the asker's clock
 	// in microseconds, and in the answer the other's behind it.
 	frameClock = 7
+	// frameBehind: the payload is the index of the first entry that the one that leads has.
+	frameBehind = 8
 
 	maxNonce = 64
 )

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"go.etcd.io/raft/v3"
-	pb "go.etcd.io/raft/v3/raftpb"
 
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
@@ -26,6 +25,15 @@ func (o *offer) append(b []byte) []byte {
 	}
 	b = append(append(b, byte(len(o.nonce))), o.nonce...)
 	return append(b, o.base.Machine...)
+}
+
+// end returns the sequence that the journal is at behind the offer's entry.
+func (o *offer) end() (uint64, error) {
+	s, err := machine.DecodeState(o.base.Machine)
+	if err != nil {
+		return 0, err
+	}
+	return s.Beat().End.Seq, nil
 }
 
 func parseOffer(b []byte) (*offer, error) {
@@ -85,23 +93,19 @@ func (n *node) offer(to string, m *machine.Member) error {
 		}
 	}
 	at := n.machine.Floor()
-	state := n.trim.base.Clone()
-	err := n.log.Read(n.trim.behind, at, func(entry *pb.Entry) error {
-		e, err := decode(entry)
-		if err == nil && e != nil {
-			state.Apply(e)
-		}
-		return err
-	})
-	if err != nil {
-		return err
+	next := &n.offering
+	if next.base == nil || next.behind < n.trim.begins || next.behind > at {
+		*next = walk{n.trim.base.Clone(), n.trim.behind}
+	}
+	if err := next.step(n.log, at); err != nil || next.behind < at {
+		return err // it goes on with the next word
 	}
 	term, err := n.log.Term(at)
 	if err != nil {
 		return err
 	}
 	o := offer{id: m.ID, nonce: m.Nonce, base: raftlog.Base{Index: at, Term: term,
-		Machine: state.Encode()}}
+		Machine: next.base.Encode()}}
 	f := frame{kind: frameOffer, id: n.id, start: n.log.Own()}
 	n.send(to, o.append(f.begin()))
 	return nil

@@ -108,6 +108,10 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	if empty, err := chain.Empty(); empty || err != nil {
 		return err
 	}
+	from, err := s.begins(ctx, after, v.trimmed)
+	if err != nil {
+		return err
+	}
 	var stopped error
 	give := func(e *machine.Entry) error {
 		if err := ctx.Err(); err != nil {
@@ -119,11 +123,10 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		stopped = fn(e.Prev, e.Next, e.Batch)
 		return stopped
 	}
-	var err error
-	if list := s.index.newest(max(after, v.trimmed), v.beat.End.Seq); list != nil {
+	if list := s.index.newest(from, v.beat.End.Seq); list != nil {
 		err = each(list, give)
 	} else {
-		err = s.readLog(max(after, v.trimmed), v.applied, give)
+		err = s.readLog(from, v.applied, give)
 	}
 	if err == nil {
 		err = chain.Done()
@@ -132,6 +135,18 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		return stopped
 	}
 	return fmt.Errorf("%s: %w", s, err)
+}
+
+// begins returns where a read begins. What an owner has trimmed is gone, but for a node that is
+// behind that owner: its own images need it.
+func (s *store) begins(ctx context.Context, after, trimmed uint64) (uint64, error) {
+	for back := 0; back < 2 && after < trimmed; back++ {
+		seq, err := s.image(ctx, back)
+		if err != nil || seq != nil && *seq <= after {
+			return after, err
+		}
+	}
+	return max(after, trimmed), nil
 }
 
 func each(list []*machine.Entry, fn func(*machine.Entry) error) error {

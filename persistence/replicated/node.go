@@ -53,6 +53,9 @@ type node struct {
 	commit  uint64
 	index   *index
 	trim    trimming
+	// offering is behind which state a node that joins begins, on its way to it
+	offering walk
+	logMax   uint64 // bytes of the log that are kept for members that lack them; 0: any number
 	proposals
 	questions questions
 	handing   handing
@@ -110,6 +113,7 @@ type setup struct {
 	former  *former
 	changed func([]machine.Member) // is told of another membership; nil: nothing is
 	least   uint64                 // entries that a checkpoint is worth; 0: the usual number
+	logMax  uint64                 // see node
 }
 
 // newNode makes a node of an open log.
@@ -118,7 +122,7 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		random: s.random, now: s.now, clocks: map[uint64]reading{},
 		publish: s.publish, saw: s.saw, index: s.index,
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
-		changed: s.changed, later: map[string]uint64{}}
+		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax}
 	if n.changed == nil {
 		n.changed = func([]machine.Member) {}
 	}
@@ -131,7 +135,7 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		return nil, err
 	}
 	n.applied, n.commit = first-1, log.State().GetCommit()
-	n.trim = trimming{base: n.machine.Clone(), behind: n.applied, begins: n.applied,
+	n.trim = trimming{walk: walk{n.machine.Clone(), n.applied}, begins: n.applied,
 		least: cmp.Or(s.least, trimEntries)}
 	log.Begin(configuration(n.machine.Members()))
 	n.raw, err = raft.NewRawNode(&raft.Config{
@@ -168,6 +172,7 @@ func (n *node) tick() error {
 		n.announce()
 		n.askClocks()
 	}
+	n.tellBehind()
 	n.handTick()
 	n.replace()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
@@ -209,7 +214,8 @@ func (n *node) enter(e *machine.Entry, caller chan<- result) error {
 		return nil
 	}
 	if e.Kind == machine.Trim {
-		e.Floor = n.floor()
+		// a node that joins begins behind the floor, with an image that is as new as an owner's
+		e.Floor = min(n.floor(), n.index.upTo(e.Next))
 	}
 	n.identify(e)
 	if err := n.raw.Propose(e.Encode()); err != nil {
@@ -226,11 +232,15 @@ func (n *node) identify(e *machine.Entry) {
 	e.ID = machine.ID{Node: n.id, Boot: n.log.Own().Boot, Number: n.number}
 }
 
-// floor returns the index up to which all members have the log.
+// floor returns the index up to which all members have the log. A member that lacks more than the
+// log may keep is not waited for.
 func (n *node) floor() uint64 {
 	least := n.applied
 	for _, p := range n.raw.Status().Progress {
 		least = min(least, p.Match)
+	}
+	if n.logMax > 0 {
+		least = max(least, min(n.applied, n.log.Newest(n.logMax)))
 	}
 	return least
 }

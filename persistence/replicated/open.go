@@ -33,8 +33,8 @@ type Options struct {
 	Nodes   []Node // all of the cluster's, this one among them
 	// Folder is the node's data folder. The log is in its folder raft.
 	Folder string
-	// Local keeps this node's images, projections and history. Once Open has returned a store, that
-	// closes it.
+	// Local keeps this node's images, projections and history. The store that Open returns closes
+	// it, and so does an Open that fails.
 	Local persistence.Store
 	// Credentials are nil if all addresses are of the loopback.
 	Credentials *Credentials
@@ -44,6 +44,11 @@ type Options struct {
 	Logger *slog.Logger
 	// Fatal is called when a sync has failed. It must end the process.
 	Fatal func(error)
+	// LogMax is how many bytes of the log this node keeps, about, for members that lack them; 0:
+	// any number.
+	LogMax uint64
+	// Copies makes and takes copies of the local store; nil: this node does neither.
+	Copies Copies
 	// Listener is where the other nodes reach this one; nil: Open listens at its address.
 	Listener net.Listener
 
@@ -79,16 +84,21 @@ var _ persistence.Replica = (*opened)(nil)
 
 // Open opens one node's store, and waits until the node may take part in its cluster. A folder
 // without a log makes its node wait until all named nodes are there and none of them has begun:
-// then they form the cluster. ctx ends the wait. After an error Local is the caller's.
+// then they form the cluster. ctx ends the wait.
 func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 	w := &opening{Options: o, frames: make(chan received, maxFrames)}
+	defer func() {
+		if err != nil && w.Local != nil {
+			err = errors.Join(err, w.Local.Close())
+		}
+	}()
 	peers, err := w.prepare()
 	if err != nil {
 		return nil, err
 	}
 	w.link, err = link.Open(link.Options{Cluster: o.Cluster, Name: o.Name, Peers: peers,
 		Address: o.Nodes[w.place()].Address, Listener: o.Listener, Credentials: o.Credentials,
-		Receive: w.receive, Logger: o.Logger})
+		Receive: w.receive, Copy: w.serve, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +206,11 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 			return nil, err
 		}
 	}
+	if err := w.unmark(); err != nil {
+		return nil, err
+	}
 	s, err := open(options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
-		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
+		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal, logMax: w.LogMax,
 		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
 		changed: w.members, reach: func(name, address string) error {
 			_, err := w.peer(name, address)
@@ -209,10 +222,15 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 	return s, err
 }
 
-// form makes the log once all nodes are there. A local store that has data says that there was one.
+// form makes the log once all nodes are there. A local store that has data says that there was one,
+// unless it is a copy.
 func (w *opening) form(ctx context.Context) error {
 	what, err := content(ctx, w.Local)
-	if err == nil && what != "" {
+	if err != nil {
+		return err
+	}
+	copied, err := w.marked()
+	if err == nil && what != "" && !copied {
 		err = fmt.Errorf("%s has no log, and %s has %s: a cluster is formed by empty nodes; bring "+
 			"the log back, or replace this node", w.dir, w.Local, what)
 	}
@@ -225,12 +243,16 @@ func (w *opening) form(ctx context.Context) error {
 	what = "the cluster is formed"
 	if o := w.former.offer; o != nil {
 		what = "this node joins the cluster"
-		if s, err := machine.DecodeState(o.base.Machine); err != nil {
+		if end, err := o.end(); err != nil {
 			return err
-		} else if end := s.Beat().End.Seq; end > 0 {
-			return fmt.Errorf("the journal has come to sequence %d, and this node has no copy of "+
-				"what was made of it: a node can join a cluster that has no journal only", end)
+		} else if end > 0 || copied {
+			if err := w.fill(ctx); err != nil {
+				return err
+			}
 		}
+	} else if copied {
+		return fmt.Errorf("%s: a copy of another node's store has not become this one's, and no "+
+			"cluster is there that this node could join; empty the folders of both", w.dir)
 	}
 	if err := w.former.form(w.files, w.dir); err != nil {
 		return err

@@ -23,6 +23,7 @@ type nodes struct {
 	files     []vfs.FS
 	disks     []*memory.Disk
 	first     []net.Listener // of the first start
+	change    map[int]func(*Options)
 	stores    []persistence.Replica
 }
 
@@ -55,7 +56,7 @@ func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persist
 	}
 	s, err := Open(ctx, o)
 	if err != nil {
-		return nil, errors.Join(err, o.Local.Close())
+		return nil, err
 	}
 	c.stores[i] = s
 	return s, nil
@@ -69,7 +70,7 @@ func (c *nodes) all(places ...int) {
 	failed := make(chan error, len(places))
 	for _, i := range places {
 		go func() {
-			_, err := c.open(ctx, i, nil)
+			_, err := c.open(ctx, i, c.change[i])
 			failed <- err
 		}()
 	}

@@ -46,6 +46,8 @@ func (n *node) receive(from string, b []byte) error {
 		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id {
 			return n.removed()
 		}
+	case frameBehind:
+		n.isBehind(f.payload)
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ type options struct {
 	random func(n int) int
 	logger *slog.Logger
 	// fatal is called when a sync has failed. It must end the process.
-	fatal func(error)
-	least uint64 // see setup
+	fatal         func(error)
+	least, logMax uint64 // see setup
 	// await returns once the node may take part; nil: it may.
 	await  func(*raftlog.Log) error
 	former *former // see node
@@ -134,8 +134,8 @@ func open(o options) (_ *store, err error) {
 		}
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
-		now:     o.now,
-		publish: s.show, index: &s.index, least: o.least, former: o.former,
+		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
+		former:  o.former,
 		changed: o.changed})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())

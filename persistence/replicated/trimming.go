@@ -4,6 +4,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
 )
 
 const (
@@ -13,15 +14,38 @@ const (
 	trimAtOnce = 256
 )
 
-// trimming lets the log forget entries that are not needed any more: each member has them, the
+// trimming lets the log forget entries that are not needed any more: each member has them, but for
+// one that lacks so many that they would take more than the log may keep, the
 // owner has trimmed the journal above them, and the images of the local store do not need them. A
 // second machine follows behind the first, up to where the log will begin.
 type trimming struct {
-	base    *machine.State
-	behind  uint64 // entry that base is behind
+	walk
 	begins  uint64 // entry that the log begins behind
 	allowed uint64 // sequence up to which the local store does not need the journal
 	least   uint64 // entries that a checkpoint is worth
+}
+
+// A walk is a machine that goes through the log some entries at a time, because raft's time stands
+// still meanwhile.
+type walk struct {
+	base   *machine.State
+	behind uint64 // entry that base is behind
+}
+
+// step goes through some entries, up to one.
+func (w *walk) step(log *raftlog.Log, upTo uint64) error {
+	to := min(upTo, w.behind+trimAtOnce)
+	err := log.Read(w.behind, to, func(entry *pb.Entry) error {
+		e, err := decode(entry)
+		if err == nil && e != nil {
+			w.base.Apply(e)
+		}
+		return err
+	})
+	if err == nil {
+		w.behind = max(w.behind, to)
+	}
+	return err
 }
 
 // target returns the entry up to which the log may be forgotten.
@@ -37,24 +61,13 @@ func (n *node) trimStep() error {
 	if target < t.begins+t.least {
 		return nil
 	}
-	to := min(target, t.behind+trimAtOnce)
-	err := n.log.Read(t.behind, to, func(entry *pb.Entry) error {
-		e, err := decode(entry)
-		if err == nil && e != nil {
-			t.base.Apply(e)
-		}
-		return err
-	})
-	if err != nil {
+	if err := t.step(n.log, target); err != nil || t.behind < target {
 		return err
 	}
-	if t.behind = to; to < target {
-		return nil
-	}
-	if err := n.log.Truncate(to, t.base.Encode()); err != nil {
+	if err := n.log.Truncate(target, t.base.Encode()); err != nil {
 		return err
 	}
-	t.begins = to
-	n.index.forget(to)
+	t.begins = target
+	n.index.forget(target)
 	return nil
 }

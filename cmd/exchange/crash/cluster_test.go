@@ -297,6 +297,23 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 		t.Error(k, err)
 	}
 
+	// another node joins under load, with a copy of the first one's store, and serves
+	b := c.nodes[1]
+	b.Run()
+	w.load(50, func() { c.command(a.Server, "cluster", "add", c.list[1]) })
+	c.follows(b, a.Server)
+	b.Kill()
+	b.Run()
+	c.follows(b, a.Server)
+	c.handsOver(b)
+	w.turnTo(b)
+	w.compare()
+	if err := b.Audit(); err != nil {
+		t.Error(err)
+	}
+	c.handsOver(a.Server)
+	c.command(a.Server, "cluster", "remove", "b")
+
 	// it does not serve as an exchange of one machine, which would leave its log behind
 	a.Kill()
 	a.Args = withoutCluster(a.Args)

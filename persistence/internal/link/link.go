@@ -34,7 +34,9 @@ type Options struct {
 	// Receive takes a frame, which is its own from then on, from the peer with that name. It is
 	// called by several goroutines.
 	Receive func(from string, frame []byte)
-	Logger  *slog.Logger
+	// Copy writes what a peer asks for with Fetch. One call is made at a time. nil: there is none.
+	Copy   func(ctx context.Context, to string, w io.Writer) error
+	Logger *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
 	Listener net.Listener
 }
@@ -53,6 +55,8 @@ const (
 	bufferAll = 64 << 10
 	// hello begins the first frame.
 	hello = "exLINK1 "
+	// copyHello begins that of a connection on which the peer wants a copy, and nothing else.
+	copyHello = "exCOPY1 "
 )
 
 // A Link is a node's connections. Its methods may be called from any goroutine.
@@ -60,6 +64,7 @@ type Link struct {
 	o        Options
 	listener net.Listener
 	waiting  chan struct{}
+	copying  chan struct{}   // held by the one copy that is written
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
 	all      sync.WaitGroup
@@ -72,7 +77,7 @@ type Link struct {
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
 	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{},
-		waiting: make(chan struct{}, maxWaiting), open: map[net.Conn]bool{}}
+		waiting: make(chan struct{}, maxWaiting), copying: make(chan struct{}, 1), open: map[net.Conn]bool{}}
 	own := o.Address
 	if l.listener != nil {
 		own = l.listener.Addr().String()
@@ -193,15 +198,19 @@ func (l *Link) free(conn net.Conn) {
 func (l *Link) serve(conn net.Conn) {
 	l.hold(conn)
 	defer func() { l.free(conn) }()
-	p, r, err := l.know(conn)
+	p, k, err := l.know(conn)
 	<-l.waiting
 	if err != nil {
 		l.o.Logger.Warn("a connection is refused", "from", conn.RemoteAddr().String(), "error", err)
 		return
 	}
+	if k.copies {
+		l.copy(p, k.conn)
+		return
+	}
 	p.replace(conn)
 	for {
-		frame, err := readFrame(r, maxFrame)
+		frame, err := readFrame(k.r, maxFrame)
 		if err != nil {
 			if l.ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 				l.o.Logger.Debug("a connection has ended", "node", p.Name, "error", err)
@@ -212,8 +221,15 @@ func (l *Link) serve(conn net.Conn) {
 	}
 }
 
+// known is a connection of a peer that is known.
+type known struct {
+	conn   net.Conn
+	r      io.Reader
+	copies bool // it is for a copy
+}
+
 // know finds out which peer has dialled.
-func (l *Link) know(conn net.Conn) (*peer, io.Reader, error) {
+func (l *Link) know(conn net.Conn) (*peer, *known, error) {
 	if err := conn.SetDeadline(time.Now().Add(handshake)); err != nil {
 		return nil, nil, err
 	}
@@ -230,7 +246,7 @@ func (l *Link) know(conn net.Conn) (*peer, io.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	name, err := l.greeted(string(b))
+	name, copies, err := l.greeted(string(b))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -242,19 +258,23 @@ func (l *Link) know(conn net.Conn) (*peer, io.Reader, error) {
 	if p == nil {
 		return nil, nil, fmt.Errorf("node %s is not a node of this cluster", name)
 	}
-	return p, r, conn.SetDeadline(time.Time{})
+	return p, &known{conn, r, copies}, conn.SetDeadline(time.Time{})
 }
 
-// greeted returns the name in a first frame.
-func (l *Link) greeted(first string) (string, error) {
+// greeted returns the name in a first frame, and whether the connection is for a copy.
+func (l *Link) greeted(first string) (name string, copies bool, err error) {
 	name, ok := strings.CutPrefix(first, hello)
+	if !ok {
+		name, ok = strings.CutPrefix(first, copyHello)
+		copies = ok
+	}
 	if ok {
 		name, ok = strings.CutSuffix(name, identity(l.o.Cluster, ""))
 	}
 	if !ok {
-		return "", fmt.Errorf("it is not a node of this cluster: %.64q", first)
+		return "", false, fmt.Errorf("it is not a node of this cluster: %.64q", first)
 	}
-	return name, nil
+	return name, copies, nil
 }
 
 // hello returns the first frame that a node sends.

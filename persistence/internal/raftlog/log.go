@@ -257,6 +257,10 @@ func (l *Log) Commit(index uint64) error {
 	return l.state.write()
 }
 
+// Newest returns the index behind which the newest entries begin that take at most so many bytes on
+// the disk, as far as whole files are concerned.
+func (l *Log) Newest(bytes uint64) uint64 { return l.wal.Newest(int64(bytes)) }
+
 // Identity returns which node of which cluster this is.
 func (l *Log) Identity() Identity { return l.state.Identity }
 

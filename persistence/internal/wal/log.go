@@ -489,6 +489,22 @@ func (l *Log) Size() (bytes int64) {
 	return bytes
 }
 
+// Newest returns the sequence behind which the newest segments begin that take at most so many
+// bytes. The last segment is one of them in any case.
+func (l *Log) Newest(bytes int64) (after uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, s := range slices.Backward(l.segments) {
+		if bytes -= s.size; bytes < 0 && i < len(l.segments)-1 {
+			break
+		}
+		if s.first != unreadable {
+			after = s.first
+		}
+	}
+	return after
+}
+
 // release gives up a hold of each segment. Trimmed segments without a hold are kept to be taken
 // over, or removed.
 func (l *Log) release(segments []*segment) (err error) {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"exchange/config"
+	"exchange/persistence"
+	"exchange/persistence/backup"
+	"exchange/persistence/pebble"
+)
+
+// copies makes and takes copies of a node's local store, in the form of a backup, which the key
+// proves that all nodes have. A store that was a copy is in a folder of its own in that of the
+// embedded store, because that may be the data folder, too.
+type copies struct {
+	cfg *config.Config
+	log *slog.Logger
+	key persistence.Authority
+}
+
+const (
+	copyFolder  = "copy"
+	newerFolder = "copy.new" // while it is filled
+)
+
+func (c *copies) in(name string) string { return filepath.Join(c.cfg.PebbleFolder(), name) }
+
+// open opens the local store: the copy, if there is one.
+func (c *copies) open() (persistence.Store, error) {
+	folder := c.in(copyFolder)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		folder = c.cfg.PebbleFolder()
+	} else if err != nil {
+		return nil, err
+	}
+	return c.openIn(folder)
+}
+
+func (c *copies) openIn(folder string) (persistence.Store, error) {
+	s, err := pebble.Open(folder, pebble.Options{Retention: retention(c.cfg), Logger: c.log})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Write implements replicated.Copies with the newest snapshot.
+func (c *copies) Write(ctx context.Context, local persistence.Store, w io.Writer) error {
+	_, r, err := local.LoadSnapshot(ctx, 0)
+	if err != nil {
+		return err
+	}
+	image, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return err
+	}
+	return backup.Write(ctx, w, local, image, c.key, func(int) {})
+}
+
+// Fill implements replicated.Copies.
+func (c *copies) Fill(ctx context.Context, r io.Reader) (uint64, error) {
+	b, err := backup.Open(r, c.key)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Close()
+	if err := os.RemoveAll(c.in(newerFolder)); err != nil {
+		return 0, err
+	}
+	s, err := c.openIn(c.in(newerFolder))
+	if err != nil {
+		return 0, err
+	}
+	info, err := b.Copy(ctx, s)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return 0, err
+	}
+	return info.Sequence, nil
+}
+
+// Swap implements replicated.Copies.
+func (c *copies) Swap(_ context.Context, local persistence.Store) (persistence.Store, error) {
+	if err := errors.Join(local.Close(), os.RemoveAll(c.in(copyFolder)),
+		os.Rename(c.in(newerFolder), c.in(copyFolder)),
+		syncFolder(c.cfg.PebbleFolder())); err != nil {
+		return nil, err
+	}
+	return c.open()
+}
+
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

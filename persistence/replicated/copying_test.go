@@ -1,0 +1,391 @@
+package replicated
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+	"exchange/persistence/memory"
+)
+
+// A copier copies stores in memory: of a copy there are the sequence, the image, and a digest.
+type copier struct {
+	c     *nodes
+	i     int
+	newer *memory.Disk
+	// step is told of each step, and may end it
+	step   func(what string) error
+	spoils atomic.Bool // the next copy is changed on its way
+	old    atomic.Bool // the next copy is of the first sequence
+}
+
+func (k *copier) Write(ctx context.Context, local persistence.Store, w io.Writer) error {
+	seq, r, err := local.LoadSnapshot(ctx, 0)
+	if err != nil {
+		return err
+	}
+	image, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if k.old.CompareAndSwap(true, false) {
+		seq = 1
+	}
+	b := append(binary.BigEndian.AppendUint64(nil, seq), image...)
+	b = binary.BigEndian.AppendUint64(b, codec.Digest(b))
+	if k.spoils.CompareAndSwap(true, false) {
+		b[9]++
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func (k *copier) Fill(ctx context.Context, r io.Reader) (uint64, error) {
+	if err := k.step("fill"); err != nil {
+		return 0, err
+	}
+	b, err := io.ReadAll(r)
+	if err != nil || len(b) < 16 {
+		return 0, errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	at := len(b) - 8
+	if codec.Digest(b[:at]) != binary.BigEndian.Uint64(b[at:]) {
+		k.step("refused") //nolint:errcheck // it is told only
+		return 0, errors.New("a wrong digest")
+	}
+	seq := binary.BigEndian.Uint64(b)
+	k.newer = memory.NewDisk()
+	s := memory.Open(k.newer, persistence.Retention{})
+	tok, _, err := s.Acquire(ctx, persistence.Claim{Owner: "a copy"})
+	if err == nil {
+		err = s.Begin(ctx, tok, seq)
+	}
+	if err == nil {
+		err = s.Apply(ctx, tok, 0, seq, nil)
+	}
+	if err == nil {
+		err = s.SaveSnapshot(ctx, tok, seq, bytes.NewReader(b[8:at]))
+	}
+	return seq, errors.Join(err, s.Close(), k.step("filled"))
+}
+
+func (k *copier) Swap(_ context.Context, local persistence.Store) (persistence.Store, error) {
+	if err := local.Close(); err != nil {
+		return nil, err
+	}
+	k.c.disks[k.i] = k.newer
+	s := memory.Open(k.newer, persistence.Retention{})
+	if err := k.step("swapped"); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// goesOn lets a copy go on.
+func goesOn(string) error { return nil }
+
+// forgetful are three nodes that have forgotten the beginning of their journal.
+type forgetful struct {
+	*nodes
+	led *opened
+	tok persistence.Token
+	seq uint64 // of the journal's end
+
+	copiers []*copier
+}
+
+const enough = trimEntries + 200
+
+func newForgetful(t *testing.T) *forgetful {
+	f := &forgetful{nodes: newNodes(t)}
+	f.change = map[int]func(*Options){}
+	for i := range voters {
+		f.copies(i, goesOn)
+	}
+	f.all(0, 1, 2)
+	i, tok := f.own()
+	f.led, f.tok = f.stores[i].(*opened), tok
+	f.append(enough)
+	for _, s := range f.stores {
+		if _, err := s.Follow(t.Context(), f.seq-1); err != nil {
+			t.Fatal(err)
+		}
+		f.save(s, f.seq-10)
+		f.save(s, f.seq-5)
+		must(t, s.Trim(t.Context(), s.Own(), f.seq-10))
+	}
+	f.until("the journal's beginning is forgotten", func() bool {
+		must(t, f.led.Trim(t.Context(), tok, f.seq-10))
+		begins := uint64(0)
+		must(t, f.led.call(t.Context(), func(n *node) { begins = n.trim.begins }))
+		return begins > 0
+	})
+	return f
+}
+
+// copies lets a node make and take copies.
+func (f *forgetful) copies(i int, step func(string) error) {
+	k := &copier{c: f.nodes, i: i, step: step}
+	f.copiers = append(f.copiers, k)
+	f.change[i] = func(o *Options) { o.Copies = k }
+}
+
+func (f *forgetful) append(n int) {
+	f.Helper()
+	for range n {
+		must(f.T, f.led.Append(f.Context(), f.tok, f.seq, f.seq+1, fmt.Append(nil, "batch ", f.seq+1)))
+		f.seq++
+	}
+}
+
+// save makes an image of a node.
+func (f *forgetful) save(s persistence.Replica, seq uint64) {
+	f.Helper()
+	w, err := s.Watermark(f.Context())
+	must(f.T, err)
+	must(f.T, s.Apply(f.Context(), s.Own(), w, seq, nil))
+	must(f.T, s.SaveSnapshot(f.Context(), s.Own(), seq, strings.NewReader(fmt.Sprint("image ", seq))))
+}
+
+func (f *forgetful) until(what string, is func() bool) {
+	f.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	end := time.After(time.Minute)
+	for !is() {
+		select {
+		case <-look.C:
+		case <-end:
+			f.Fatal("it did not happen: ", what)
+		}
+	}
+}
+
+// fourth makes room for a fourth node, which is awaited.
+func (f *forgetful) fourth() {
+	f.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(f.T, err)
+	f.list = append(f.list, Node{"n4", l.Addr().String()})
+	f.files, f.disks = append(f.files, vfs.NewMem()), append(f.disks, memory.NewDisk())
+	f.first, f.stores = append(f.first, l), append(f.stores, nil)
+	must(f.T, f.led.Add(f.Context(), "n4", l.Addr().String()))
+}
+
+// joined checks that the fourth node has a copy, and the journal behind it.
+func (f *forgetful) joined() {
+	f.Helper()
+	ctx, s := f.Context(), f.stores[3]
+	if _, err := s.Follow(ctx, f.seq-1); err != nil {
+		f.Fatal(err)
+	}
+	seq, r, err := s.LoadSnapshot(ctx, 0)
+	must(f.T, err)
+	image, err := io.ReadAll(r)
+	must(f.T, err)
+	watermark, err := s.Watermark(ctx)
+	must(f.T, err)
+	if string(image) != fmt.Sprint("image ", seq) || watermark != seq {
+		f.Errorf("its image is %q, of %d; its projections are at %d", image, seq, watermark)
+	}
+	must(f.T, s.Read(ctx, seq, func(prev, next uint64, batch []byte) error {
+		if prev != seq || string(batch) != fmt.Sprint("batch ", next) {
+			f.Errorf("(%d, %d] is %q, behind %d", prev, next, batch, seq)
+		}
+		seq = next
+		return nil
+	}))
+	if seq != f.seq {
+		f.Errorf("its journal ends at %d of %d", seq, f.seq)
+	}
+	if there, err := f.files[3].Stat("data/" + copyFile); err == nil {
+		f.Errorf("%v is there", there)
+	}
+}
+
+// A node joins a cluster that has forgotten the journal's beginning, under load. It is killed at
+// each step of the copy: it has no log before its store is there, and begins again. At last it is a
+// voter.
+func TestANodeJoinsBehindTheForgottenBeginning(t *testing.T) {
+	f := newForgetful(t)
+	f.fourth()
+	stop, load := make(chan struct{}), sync.WaitGroup{}
+	load.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				f.append(1)
+			}
+		}
+	})
+	for _, kill := range []string{"fill", "filled", "swapped"} {
+		ctx, end := context.WithCancel(t.Context())
+		f.copies(3, func(what string) error {
+			if what == kill {
+				end()
+				return errors.New("killed")
+			}
+			return nil
+		})
+		if _, err := f.open(ctx, 3, f.change[3]); err == nil {
+			t.Fatalf("it has joined, and was killed at %q", kill)
+		}
+		if there, err := raftlog.Formed(f.files[3], "data/"+logFolder); err != nil || there {
+			t.Fatalf("killed at %q it has a log: %v", kill, err)
+		}
+		end()
+	}
+	f.copies(3, goesOn)
+	f.all(3)
+	close(stop)
+	load.Wait()
+	f.joined()
+	f.until("it is a voter", func() bool { return f.led.Promote(t.Context(), "n4") == nil })
+
+	// a crash between the log and the mark's end
+	must(t, f.stores[3].Close())
+	w := &opening{Options: Options{files: f.files[3], Folder: "data"}}
+	must(t, w.setMark())
+	f.all(3)
+	f.append(1)
+	f.joined()
+}
+
+// A copy that was changed on its way is refused, and another one is asked for.
+func TestACopyThatIsDamagedIsRefused(t *testing.T) {
+	f := newForgetful(t)
+	for _, k := range f.copiers {
+		k.spoils.Store(true)
+	}
+	f.fourth()
+	refused := 0
+	f.copies(3, func(what string) error {
+		if what == "refused" {
+			refused++
+		}
+		return nil
+	})
+	f.all(3)
+	f.joined()
+	if refused == 0 {
+		t.Error("no copy is refused")
+	}
+}
+
+// What the others keep for a member that is down is bounded. The member is told, votes on, and has
+// to be replaced.
+func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	c := w.nodes[2]
+	c.crash()
+	for i := range uint64(60) {
+		answer := s.ask(appendOf(tok, i, strings.Repeat("x", 10<<10)))
+		w.settle()
+		must(t, told(t, answer).err)
+	}
+	trim := func() uint64 {
+		answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 55})
+		w.settle()
+		must(t, told(t, answer).err)
+		return s.node.machine.Floor()
+	}
+	before := trim()
+	if before >= 30 {
+		t.Fatalf("without a bound the floor is %d", before)
+	}
+	s.node.logMax = s.node.log.Size() / 2
+	floor := trim()
+	if floor <= before || floor >= s.node.applied {
+		t.Errorf("the floor is %d, and was %d, of %d entries", floor, before, s.node.applied)
+	}
+	c.start()
+	var lines bytes.Buffer
+	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
+	c.node.isBehind(binary.BigEndian.AppendUint64(nil, 1))
+	if lines.Len() > 0 {
+		t.Errorf("it has all, and says %s", lines.String())
+	}
+	c.node.isBehind(binary.BigEndian.AppendUint64(nil, floor))
+	if !strings.Contains(lines.String(), "exchange cluster replace") {
+		t.Errorf("it lacks entries, and says %q", lines.String())
+	}
+	if !c.node.votes() {
+		t.Error("it votes no more")
+	}
+}
+
+// The log is kept from where a learner begins, and that is no higher than what an owner has
+// trimmed.
+func TestALogIsKeptForALearner(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	add := func(from, to uint64) {
+		for i := from; i < to; i++ {
+			answer := s.ask(appendOf(tok, i, "batch"))
+			w.settle()
+			must(t, told(t, answer).err)
+		}
+	}
+	trim := func(seq uint64) uint64 {
+		w.pass(2)
+		answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: seq})
+		w.settle()
+		must(t, told(t, answer).err)
+		return s.node.machine.Floor()
+	}
+	add(0, 20)
+	begins := trim(10)
+	if want := s.node.index.upTo(10); begins != want {
+		t.Errorf("the floor is %d, and sequence 10 ends at %d", begins, want)
+	}
+	must(t, s.change(machine.Add, "d", ""))
+	w.nodes[3].start()
+	w.pass(2)
+	w.cut[0][3] = true // the learner gets nothing any more
+	add(20, 40)
+	if floor := trim(30); len(s.node.peers) != 4 || floor > w.nodes[3].node.applied {
+		t.Errorf("the floor is %d, and a learner begins behind %d", floor, begins)
+	}
+}
+
+// A copy that is older than what the others have forgotten is of no use.
+func TestACopyThatIsTooOldIsRefused(t *testing.T) {
+	f := newForgetful(t)
+	f.fourth()
+	filled := 0
+	for _, k := range f.copiers {
+		k.old.Store(true)
+	}
+	f.copies(3, func(what string) error {
+		if what == "filled" {
+			filled++
+		}
+		return nil
+	})
+	f.all(3)
+	f.joined()
+	if filled < 2 {
+		t.Errorf("the first of %d copies is taken", filled)
+	}
+}
