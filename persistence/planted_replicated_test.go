@@ -121,8 +121,8 @@ var replicatedFaults = []plantedFault{
 		inReplicated, "TestAnAnswerOfAnEarlierStartGoesToNoCaller"},
 	{"the log is there before the store is", "persistence/replicated/open.go",
 		"			if err := w.fill(ctx); err != nil {\n",
-		"			if FAULT {\n				if err := w.former.form(w.files, w.dir); err != nil {\n" +
-			"					return err\n				}\n			}\n" +
+		"			if FAULT {\n				if err := w.former.form(w.files, w.dir); " +
+			"err != nil {\n					return err\n				}\n			}\n" +
 			"			if err := w.fill(ctx); err != nil {\n",
 		inReplicated, "TestANodeJoinsBehindTheForgottenBeginning"},
 	{"a copy is older than what is forgotten", "persistence/replicated/copying.go",

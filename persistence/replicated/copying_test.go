@@ -149,7 +149,8 @@ func (f *forgetful) copies(i int, step func(string) error) {
 func (f *forgetful) append(n int) {
 	f.Helper()
 	for range n {
-		must(f.T, f.led.Append(f.Context(), f.tok, f.seq, f.seq+1, fmt.Append(nil, "batch ", f.seq+1)))
+		must(f.T, f.led.Append(f.Context(), f.tok, f.seq, f.seq+1,
+			fmt.Append(nil, "batch ", f.seq+1)))
 		f.seq++
 	}
 }
@@ -160,7 +161,8 @@ func (f *forgetful) save(s persistence.Replica, seq uint64) {
 	w, err := s.Watermark(f.Context())
 	must(f.T, err)
 	must(f.T, s.Apply(f.Context(), s.Own(), w, seq, nil))
-	must(f.T, s.SaveSnapshot(f.Context(), s.Own(), seq, strings.NewReader(fmt.Sprint("image ", seq))))
+	must(f.T, s.SaveSnapshot(f.Context(), s.Own(), seq,
+		strings.NewReader(fmt.Sprint("image ", seq))))
 }
 
 func (f *forgetful) until(what string, is func() bool) {

@@ -32,9 +32,9 @@
 //     remember the newest one of each node before they listen to it. They listen to another one
 //     once the node says that it follows on that one. Otherwise the folder is not opened again. A
 //     copy is told from the folder by the peers that have heard of a start since it was made.
-//   - forget entries that another member lacks, unless they are more bytes than Options.LogMax, that
-//     an owner has not trimmed, or that the node itself needs: for the images of its local store, or
-//     for its archive, as its own Trim says.
+//   - forget entries that another member lacks, unless they are more bytes than Options.LogMax,
+//     that an owner has not trimmed, or that the node itself needs: for the images of its local
+//     store, or for its archive, as its own Trim says.
 //
 // # Clocks
 //
@@ -75,8 +75,8 @@
 // crash at any step makes the next start begin again. A copy is of the member's newest image, and
 // the floor is no higher than what an owner has trimmed, which is below its images.
 //
-// A member that lacks what all others have forgotten cannot go on. It votes, because all that it has
-// acknowledged is there, and its log says that it must be replaced.
+// A member that lacks what all others have forgotten cannot go on. It votes, because all that it
+// has acknowledged is there, and its log says that it must be replaced.
 //
 //	open.go       the way of a node into its cluster
 //	membership.go the nodes, as raft and the links know them

@@ -210,7 +210,8 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 		return nil, err
 	}
 	s, err := open(options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
-		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal, logMax: w.LogMax,
+		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
+		logMax: w.LogMax,
 		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
 		changed: w.members, reach: func(name, address string) error {
 			_, err := w.peer(name, address)

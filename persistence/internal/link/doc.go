@@ -10,6 +10,7 @@
 //
 //	link.go       listening, and what comes in
 //	send.go       what goes out
+//	copy.go       copies of a store, on connections of their own
 //	identity.go   names in certificates, and addresses
 //	authority.go  the cluster's authority, and certificates in files
 package link

@@ -77,7 +77,8 @@ type Link struct {
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
 	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{},
-		waiting: make(chan struct{}, maxWaiting), copying: make(chan struct{}, 1), open: map[net.Conn]bool{}}
+		waiting: make(chan struct{}, maxWaiting), copying: make(chan struct{}, 1),
+		open: map[net.Conn]bool{}}
 	own := o.Address
 	if l.listener != nil {
 		own = l.listener.Addr().String()
