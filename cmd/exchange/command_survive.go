@@ -28,10 +28,10 @@ while no process uses its data folder. A node that is only down must be started 
 
 What the other nodes had acknowledged and this one has not got is lost: an order is acknowledged
 when a majority has it, and this node need not be one of that. Choose the node with the highest
-sequence, which this command prints, and changes nothing, without --yes.
+sequence, which this command prints, and changes no member, without --yes.
 
-The other nodes are never counted again. One that comes back with its old folder is told that it is
-removed; two of them that come back where they do not reach this node would serve by themselves, so
+The other nodes are never counted again. One that comes back with its old folder, or that was only
+cut off, is told that it is removed, and what it has acknowledged meanwhile is gone; two of them that come back where they do not reach this node would serve by themselves, so
 make sure that they do not. Then start this node, tell your clients, run ` + "`exchange audit`" + `, and let
 other nodes join with empty folders: until then one disk bears no fault.`
 
@@ -80,8 +80,9 @@ func (p *program) survive(given *sources, sure bool) error {
 		return withExit(exitUsage, err)
 	case !sure:
 		return usage("node %s has the journal up to sequence %d; what only %s had behind that "+
-			"would be lost for good, and they would be counted no more. Nothing was changed: if "+
-			"their disks are gone, say --yes", cfg.Cluster.Node, s.Seq, strings.Join(s.Gone, ", "))
+			"would be lost for good, and they would be counted no more. The members were not "+
+			"changed: if their disks are gone, say --yes", cfg.Cluster.Node, s.Seq,
+			strings.Join(s.Gone, ", "))
 	}
 	a := surviveAnswer{Node: cfg.Cluster.Node, Sequence: s.Seq, Gone: s.Gone}
 	return p.print(&a, func(w *tabwriter.Writer) {

@@ -302,6 +302,9 @@ func openStore(ctx context.Context, cfg *config.Config, fill bool,
 	log *slog.Logger) (persistence.Store, error) {
 	keep := retention(cfg)
 	if folder := cfg.PebbleFolder(); folder != "" {
+		if err := noCopies(folder); err != nil {
+			return nil, err
+		}
 		s, err := pebble.Open(folder, pebble.Options{Retention: keep, Logger: log})
 		if err != nil {
 			return nil, err

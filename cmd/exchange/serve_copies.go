@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -27,7 +28,22 @@ type copies struct {
 const (
 	copyFolder  = "copy"
 	newerFolder = "copy.new" // while it is filled
+	olderFolder = "copy.old" // until the newer one is in its place
 )
+
+// noCopies refuses a folder in which a node has a copy: what is beside it is not the newest.
+func noCopies(folder string) error {
+	for _, name := range []string{copyFolder, newerFolder, olderFolder} {
+		switch _, err := os.Stat(filepath.Join(folder, name)); {
+		case err == nil:
+			return fmt.Errorf("%w: %s has the store of a cluster's node in its folder %s; serve "+
+				"it as that node, or empty the whole folder first", errConfig, folder, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	return nil
+}
 
 func (c *copies) in(name string) string { return filepath.Join(c.cfg.PebbleFolder(), name) }
 
@@ -84,12 +100,25 @@ func (c *copies) Fill(ctx context.Context, r io.Reader) (uint64, error) {
 	return info.Sequence, nil
 }
 
-// Swap implements replicated.Copies.
+// Swap implements replicated.Copies. Behind a crash between the two renames there is no copy, and
+// the node begins again.
 func (c *copies) Swap(_ context.Context, local persistence.Store) (persistence.Store, error) {
-	if err := errors.Join(local.Close(), os.RemoveAll(c.in(copyFolder)),
-		os.Rename(c.in(newerFolder), c.in(copyFolder)),
-		syncFolder(c.cfg.PebbleFolder())); err != nil {
-		return nil, err
+	older := c.in(olderFolder)
+	for _, step := range []func() error{local.Close,
+		func() error { return os.RemoveAll(older) },
+		func() error {
+			if err := os.Rename(c.in(copyFolder), older); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		},
+		func() error { return os.Rename(c.in(newerFolder), c.in(copyFolder)) },
+		func() error { return syncFolder(c.cfg.PebbleFolder()) },
+		func() error { return os.RemoveAll(older) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	return c.open()
 }

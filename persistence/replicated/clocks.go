@@ -71,6 +71,17 @@ func (n *node) clock(from string, f frame) {
 	}
 }
 
+// looksWrong reports whether a peer's clock is one that does not own the engine, as far as is known
+// here. Such a peer would hand the lead back.
+func (n *node) looksWrong(peer uint64) bool {
+	r, ok := n.clocks[peer]
+	if !ok || n.ticks-r.tick > clockTicks {
+		return false
+	}
+	off := r.ahead + n.ahead // of the median
+	return max(off, -off) > mostAhead
+}
+
 // rightClock returns why this node may not own the engine; nil: its clock is right.
 func (n *node) rightClock() error {
 	if !n.wrong {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
 
 	"exchange/persistence"
@@ -81,16 +82,18 @@ func (w *opening) syncFolder() error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// serve writes a copy for a node that joins.
-func (w *opening) serve(ctx context.Context, to string, out io.Writer) error {
+// serve writes a copy for a node that joins. The start that asks is the one that has joined, as far
+// as is applied here: so both are on one line of the journal, and none that an operator has left
+// behind.
+func (w *opening) serve(ctx context.Context, to, nonce string, out io.Writer) error {
 	s := w.store.Load()
 	if s == nil || w.Copies == nil {
 		return errors.New("this node has no copy to give")
 	}
 	if !slices.ContainsFunc(s.seen.Load().members, func(m machine.Member) bool {
-		return m.Name == to && m.Role == machine.Learner
+		return m.Name == to && m.Role == machine.Learner && m.Nonce == nonce
 	}) {
-		return fmt.Errorf("node %s does not join", to)
+		return fmt.Errorf("this start of node %s does not join, as far as is known here", to)
 	}
 	w.Logger.Info("another node gets a copy of this one's store", "node", to)
 	return w.Copies.Write(ctx, s.local, out)
@@ -156,7 +159,7 @@ func (w *opening) fetch(ctx context.Context, from string) (seq uint64, err error
 	go func() {
 		defer close(done)
 		var r io.ReadCloser
-		if r, err = w.link.Fetch(ctx, from); err == nil {
+		if r, err = w.link.Fetch(ctx, from, w.former.nonce); err == nil {
 			defer r.Close()
 			seq, err = w.Copies.Fill(ctx, r)
 		}
@@ -186,7 +189,8 @@ func (w *opening) meanwhile(ctx context.Context, ticks int, done <-chan struct{}
 	return nil
 }
 
-// tellBehind tells members that this node, which leads, has forgotten what they lack.
+// tellBehind tells members that this node, which leads, has forgotten what they lack, or what it
+// believes that they lack.
 func (n *node) tellBehind() {
 	if n.ticks%sayTicks != 0 || n.raw.BasicStatus().RaftState != raft.StateLeader {
 		return
@@ -194,24 +198,41 @@ func (n *node) tellBehind() {
 	first := n.trim.begins + 1
 	n.raw.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
 		if name := n.nameOf(id); name != "" && id != n.id && p.Next < first {
-			n.logger.Error("a node lacks entries that the others have forgotten: replace it",
-				"node", name, "from", p.Match+1, "before", first)
+			if p.Match > 0 { // otherwise it is still on its way
+				n.logger.Error("a node lacks entries that this one has forgotten: replace it",
+					"node", name, "from", p.Match+1, "before", first)
+			}
 			f := frame{kind: frameBehind, id: n.id, start: n.log.Own()}
 			n.send(name, binary.BigEndian.AppendUint64(f.begin(), first))
 		}
 	})
 }
 
-// isBehind says that this node cannot get what it lacks. It votes on: what it has acknowledged is
-// there. Only a node without a log gets a copy, because nothing is expected of it.
+// isBehind takes tellBehind's word. If nothing is missing, the one that leads does not know how far
+// this node is: a node that joins may have its log from above the entry that raft tries first. This
+// node tells that it has what is applied here. Otherwise it cannot get what it lacks. It votes on:
+// what it has acknowledged is there. Only a node without a log gets a copy, because nothing is
+// expected of it.
 func (n *node) isBehind(payload []byte) {
 	last, err := n.log.LastIndex()
 	if len(payload) != 8 || err != nil {
 		return
 	}
-	if first := binary.BigEndian.Uint64(payload); last+1 < first {
-		n.logger.Error("the others have forgotten entries that this node lacks, beyond "+
-			"cluster.log_max: stop it, replace it by itself, empty its folders, and start it: "+
-			"exchange cluster replace NODE NODE=HOST:PORT", "from", last+1, "before", first)
+	first := binary.BigEndian.Uint64(payload)
+	if s := n.raw.BasicStatus(); last+1 >= first {
+		if s.Lead != 0 && s.Lead != n.id {
+			n.deliver(&pb.Message{Type: pb.MsgAppResp.Enum(), From: new(n.id), To: new(s.Lead),
+				Term: new(s.GetTerm()), Index: new(n.applied)})
+		}
+		return
 	}
+	what := "stop it, replace it by itself, empty its folders, and start it: exchange cluster " +
+		"replace NODE NODE=HOST:PORT"
+	if slices.ContainsFunc(n.machine.Members(), func(m machine.Member) bool {
+		return m.ID == n.id && m.Role == machine.Learner
+	}) {
+		what = "stop it, empty its folders, and start it: it joins anew"
+	}
+	n.logger.Error("the node that leads has forgotten entries that this node lacks, beyond "+
+		"cluster.log_max: "+what, "from", last+1, "before", first)
 }

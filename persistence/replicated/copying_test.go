@@ -321,6 +321,12 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 		t.Errorf("the floor is %d, and was %d, of %d entries", floor, before, s.node.applied)
 	}
 	c.start()
+	s.node.trim.allowed = 55
+	w.pass(5)
+	if begins := s.node.trim.begins; begins <= c.node.applied {
+		t.Fatalf("the log begins behind %d, and the member has %d", begins, c.node.applied)
+	}
+	refused(t, s.change(machine.Remove, "b", ""), "too far behind")
 	var lines bytes.Buffer
 	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
 	c.node.isBehind(binary.BigEndian.AppendUint64(nil, 1))
@@ -369,6 +375,45 @@ func TestALogIsKeptForALearner(t *testing.T) {
 	if floor := trim(30); len(s.node.peers) != 4 || floor > w.nodes[3].node.applied {
 		t.Errorf("the floor is %d, and a learner begins behind %d", floor, begins)
 	}
+}
+
+// A node that joins may take so long that the log is forgotten beyond where raft tries first. Its
+// own log is from above that, and it gets the rest.
+func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	seq := uint64(0)
+	add := func(n int) {
+		for range n {
+			answer := s.ask(appendOf(tok, seq, strings.Repeat("x", 10<<10)))
+			w.settle()
+			must(t, told(t, answer).err)
+			seq++
+		}
+	}
+	add(10)
+	must(t, s.change(machine.Add, "d", ""))
+	d := w.nodes[3]
+	w.cut[0][3] = true // no offer comes
+	d.start()
+	w.pass(3)
+	joined := s.node.applied
+	add(60)
+	s.node.logMax, s.node.trim.allowed = s.node.log.Size()/2, seq
+	answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: seq})
+	w.settle()
+	must(t, told(t, answer).err)
+	w.pass(5)
+	if begins := s.node.trim.begins; begins <= joined {
+		t.Fatalf("the log begins behind %d, and the node has joined at %d", begins, joined)
+	}
+	w.cut[0][3] = false
+	w.pass(2 * sayTicks)
+	if d.node == nil || d.node.applied != s.node.applied {
+		t.Fatal("the learner does not get what follows on its log")
+	}
+	must(t, s.change(machine.Promote, "d", ""))
 }
 
 // A copy that is older than what the others have forgotten is of no use.

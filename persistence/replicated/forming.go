@@ -113,7 +113,7 @@ func (f *former) reply(to string, leads, awaited bool) {
 func (f *former) receive(from string, b []byte) {
 	frame, err := parseFrame(b)
 	if err == nil && frame.kind == frameOffer && f.stage == empty {
-		if o, err := parseOffer(frame.payload); err == nil && o.nonce == f.nonce {
+		if o, err := parseOffer(frame.payload); err == nil && o.nonce == f.nonce && !f.has(o) {
 			f.offer = o
 		}
 		return
@@ -131,6 +131,13 @@ func (f *former) receive(from string, b []byte) {
 	if w.Echo == f.nonce {
 		f.heard[from] = w
 	}
+}
+
+// has reports whether an offer is no newer than what this node has: a node that leads no more may
+// send one late.
+func (f *former) has(o *offer) bool {
+	have := f.offer
+	return have != nil && (o.id < have.id || o.id == have.id && o.base.Index <= have.base.Index)
 }
 
 // next reports whether this node may go on to the next stage. why says what it waits for.

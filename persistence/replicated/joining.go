@@ -92,6 +92,9 @@ func (n *node) offer(to string, m *machine.Member) error {
 			return nil
 		}
 	}
+	if n.ticks < n.offered[m.ID]+announceTicks {
+		return nil // it asks each tick, and the state may be large
+	}
 	at := n.machine.Floor()
 	next := &n.offering
 	if next.base == nil || next.behind < n.trim.begins || next.behind > at {
@@ -108,5 +111,6 @@ func (n *node) offer(to string, m *machine.Member) error {
 		Machine: next.base.Encode()}}
 	f := frame{kind: frameOffer, id: n.id, start: n.log.Own()}
 	n.send(to, o.append(f.begin()))
+	n.offered[m.ID] = n.ticks
 	return nil
 }

@@ -219,7 +219,9 @@ func (n *node) mayChange(e *machine.Entry, before, after []machine.Member) error
 			continue
 		}
 		voters++
-		if m.ID == n.id || n.ticks-n.heard[m.ID] <= electionTicks {
+		// one that lacks what is forgotten here can take nothing that is proposed from now on
+		if m.ID == n.id || n.ticks-n.heard[m.ID] <= electionTicks &&
+			progress[m.ID].Next > n.trim.begins {
 			living++
 		}
 		if p := progress[m.ID]; e.Kind == machine.Promote && m.Name == e.Name &&
@@ -230,9 +232,9 @@ func (n *node) mayChange(e *machine.Entry, before, after []machine.Member) error
 		}
 	}
 	if 2*living <= voters && e.Kind != machine.Join {
-		return fmt.Errorf("%w: of the %d voters that there would be %d are heard of, and they are "+
-			"no majority; bring the others back first, or replace them", persistence.ErrInvalid,
-			voters, living)
+		return fmt.Errorf("%w: of the %d voters that there would be %d are heard of and not too "+
+			"far behind, and they are no majority; bring the others back first, or replace them",
+			persistence.ErrInvalid, voters, living)
 	}
 	own := func(m machine.Member) bool { return m.ID == n.id && m.Role == machine.Voter }
 	if slices.ContainsFunc(before, own) && !slices.ContainsFunc(after, own) {

@@ -55,7 +55,9 @@ type node struct {
 	trim    trimming
 	// offering is behind which state a node that joins begins, on its way to it
 	offering walk
-	logMax   uint64 // bytes of the log that are kept for members that lack them; 0: any number
+	offered  map[uint64]uint64 // the ticks of the newest offers
+	// logMax is how many bytes of the log are kept for members that lack them; 0: any number.
+	logMax uint64
 	proposals
 	questions questions
 	handing   handing
@@ -122,7 +124,8 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		random: s.random, now: s.now, clocks: map[uint64]reading{},
 		publish: s.publish, saw: s.saw, index: s.index,
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
-		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax}
+		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax,
+		offered: map[uint64]uint64{}}
 	if n.changed == nil {
 		n.changed = func([]machine.Member) {}
 	}

@@ -354,7 +354,7 @@ func TestANodeSurvivesTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, text, code := led.Command(survive(led)...)
-	if code != 64 || !strings.Contains(text, "Nothing was changed") {
+	if code != 64 || !strings.Contains(text, "The members were not changed") {
 		t.Fatalf("without --yes it ends with %d: %s", code, text)
 	}
 	out, text, code := led.Command(survive(led, "--yes")...)

@@ -13,14 +13,14 @@ const (
 	// copyRate is how many bytes of a copy are sent in a second: much less than disks and networks
 	// take, so that a node that serves is not disturbed.
 	copyRate = 32 << 20
-	// copySilence is the longest time until more of a copy comes.
+	// copySilence is the longest time until more of a copy comes, or is taken.
 	copySilence = time.Minute
 	// maxCopy bounds a copy, in bytes.
 	maxCopy = 1 << 40
 )
 
 // copy writes what a peer has asked for, and ends the connection.
-func (l *Link) copy(p *peer, conn net.Conn) {
+func (l *Link) copy(p *peer, k *known) {
 	select {
 	case l.copying <- struct{}{}:
 		defer func() { <-l.copying }()
@@ -30,9 +30,9 @@ func (l *Link) copy(p *peer, conn net.Conn) {
 	if l.o.Copy == nil {
 		return
 	}
-	err := l.o.Copy(p.ctx, p.Name, &pacedWriter{ctx: p.ctx, conn: conn})
+	err := l.o.Copy(p.ctx, p.Name, k.nonce, &pacedWriter{ctx: p.ctx, conn: k.conn})
 	if err == nil {
-		err = conn.Close() // with TLS this says that it was all
+		err = k.conn.Close() // with TLS this says that it was all
 	}
 	if err != nil {
 		l.o.Logger.Warn("a copy for another node has ended early", "node", p.Name, "error", err)
@@ -48,7 +48,8 @@ type pacedWriter struct {
 func (w *pacedWriter) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		piece := b[:min(len(b), copyRate/64)]
-		if err := w.conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+		// the peer rests while it looks at what has come
+		if err := w.conn.SetWriteDeadline(time.Now().Add(copySilence)); err != nil {
 			return n, err
 		}
 		begin := time.Now()
@@ -65,9 +66,10 @@ func (w *pacedWriter) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Fetch asks a peer for a copy, on a connection of its own. The reader does not tell a whole copy
-// from one that was cut off: what is copied must. ctx ends it.
-func (l *Link) Fetch(ctx context.Context, from string) (io.ReadCloser, error) {
+// Fetch asks a peer for a copy, on a connection of its own. nonce, without a space, says which
+// start of this node asks. The reader does not tell a whole copy from one that was cut off: what is
+// copied must. ctx ends it.
+func (l *Link) Fetch(ctx context.Context, from, nonce string) (io.ReadCloser, error) {
 	p := l.peer(from)
 	if p == nil {
 		return nil, fmt.Errorf("node %s is not a node of this cluster", from)
@@ -78,7 +80,7 @@ func (l *Link) Fetch(ctx context.Context, from string) (io.ReadCloser, error) {
 	}
 	f := &fetched{link: l, conn: conn, r: io.LimitReader(conn, maxCopy)}
 	f.stop = context.AfterFunc(ctx, func() { conn.Close() })
-	first := copyHello + identity(l.o.Cluster, l.o.Name)
+	first := copyHello + nonce + " " + identity(l.o.Cluster, l.o.Name)
 	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)
 	if err = conn.SetWriteDeadline(time.Now().Add(writeWithin)); err == nil {
 		_, err = conn.Write(b)

@@ -35,7 +35,7 @@ type Options struct {
 	// called by several goroutines.
 	Receive func(from string, frame []byte)
 	// Copy writes what a peer asks for with Fetch. One call is made at a time. nil: there is none.
-	Copy   func(ctx context.Context, to string, w io.Writer) error
+	Copy   func(ctx context.Context, to, nonce string, w io.Writer) error
 	Logger *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
 	Listener net.Listener
@@ -206,7 +206,7 @@ func (l *Link) serve(conn net.Conn) {
 		return
 	}
 	if k.copies {
-		l.copy(p, k.conn)
+		l.copy(p, k)
 		return
 	}
 	p.replace(conn)
@@ -226,7 +226,8 @@ func (l *Link) serve(conn net.Conn) {
 type known struct {
 	conn   net.Conn
 	r      io.Reader
-	copies bool // it is for a copy
+	copies bool   // it is for a copy
+	nonce  string // of the peer's start that wants it
 }
 
 // know finds out which peer has dialled.
@@ -247,7 +248,7 @@ func (l *Link) know(conn net.Conn) (*peer, *known, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	name, copies, err := l.greeted(string(b))
+	name, k, err := l.greeted(string(b))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -259,23 +260,26 @@ func (l *Link) know(conn net.Conn) (*peer, *known, error) {
 	if p == nil {
 		return nil, nil, fmt.Errorf("node %s is not a node of this cluster", name)
 	}
-	return p, &known{conn, r, copies}, conn.SetDeadline(time.Time{})
+	k.conn, k.r = conn, r
+	return p, k, conn.SetDeadline(time.Time{})
 }
 
-// greeted returns the name in a first frame, and whether the connection is for a copy.
-func (l *Link) greeted(first string) (name string, copies bool, err error) {
+// greeted returns the name in a first frame, and what else it says of its connection.
+func (l *Link) greeted(first string) (name string, k *known, err error) {
+	k = &known{}
 	name, ok := strings.CutPrefix(first, hello)
 	if !ok {
-		name, ok = strings.CutPrefix(first, copyHello)
-		copies = ok
+		if name, k.copies = strings.CutPrefix(first, copyHello); k.copies {
+			k.nonce, name, ok = strings.Cut(name, " ")
+		}
 	}
 	if ok {
 		name, ok = strings.CutSuffix(name, identity(l.o.Cluster, ""))
 	}
 	if !ok {
-		return "", false, fmt.Errorf("it is not a node of this cluster: %.64q", first)
+		return "", nil, fmt.Errorf("it is not a node of this cluster: %.64q", first)
 	}
-	return name, copies, nil
+	return name, k, nil
 }
 
 // hello returns the first frame that a node sends.
