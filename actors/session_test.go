@@ -308,6 +308,8 @@ func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
 				t.Errorf("%s armed are %+v", when, armed)
 			}
 		}
+		eventually(t, "nothing is in flight",
+			func() bool { return g.e.journal.pending.Load() == 0 })
 		g.e.paused.Store(true)
 		g.e.SessionLost(g.key, 1)
 		g.e.SessionLost(g.key, 2)

@@ -103,7 +103,7 @@ func (l *sender) end(u *user) item {
 			l.writer.amend(o.id, is.newPrice, is.newAmount)
 			return x
 		}
-		is.canceled = true
+		is.canceled, is.cancel = true, unknown // an earlier one was refused
 	}
 	l.writer.cancel(o.id)
 	return x

@@ -242,3 +242,28 @@ func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
 		})
 	}
 }
+
+// A cancel that was turned away is sent again. When that one has no outcome, the order may be
+// cancelled.
+func TestACancelThatIsSentAgainMayHaveNoOutcome(t *testing.T) {
+	o := good()
+	o.Address, o.Mix, o.Connections, o.Accounts = serve(t, nil), Mix{Place: 100}, 1, 1
+	_, l := newSender(t, &o, false)
+	c := l.conns[0]
+	u := c.users[0]
+	c.user = u
+	u.orders = append(u.orders[:0], sent{id: 5, outcome: done})
+	u.open = append(u.open[:0], openOrder{5, 0})
+	c.items = append(c.items[:0], l.end(u))
+	l.Answered(0, generator.Answer{Status: 503, Later: true}, time.Millisecond)
+	if u.orders[0].canceled || len(u.open) != 1 {
+		t.Errorf("turned away: %+v, open are %v", u.orders[0], u.open)
+	}
+	c.items = append(c.items[:0], l.end(u))
+	if err := l.Broken(0, "closed", true, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if is := &u.orders[0]; !is.canceled || is.cancel != unknown {
+		t.Errorf("without an outcome: %+v", is)
+	}
+}
