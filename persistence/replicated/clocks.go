@@ -24,16 +24,25 @@ type reading struct {
 	tick  uint64
 }
 
-// askClocks asks all peers for their clocks, and compares this node's with what they have said. So
-// each node needs two others that it hears of to find its own clock wrong.
+// askClocks asks all peers for their clocks.
 func (n *node) askClocks() {
 	f := frame{kind: frameClock, id: n.id, start: n.log.Own()}
+	for _, m := range n.machine.Members() {
+		if m.ID != n.id && m.ID != 0 {
+			n.send(m.Name, binary.BigEndian.AppendUint64(f.begin(), uint64(n.now().UnixMicro())))
+		}
+	}
+	n.judgeClock() // answers may be too old by now
+}
+
+// judgeClock compares this node's clock with what the peers have said. So each node needs two
+// others that it hears of to find its own clock wrong.
+func (n *node) judgeClock() {
 	all := []time.Duration{0}
 	for _, m := range n.machine.Members() {
 		if m.ID == n.id || m.ID == 0 {
 			continue
 		}
-		n.send(m.Name, binary.BigEndian.AppendUint64(f.begin(), uint64(n.now().UnixMicro())))
 		if r, ok := n.clocks[m.ID]; ok && n.ticks-r.tick <= clockTicks {
 			all = append(all, r.ahead)
 		}
@@ -68,6 +77,7 @@ func (n *node) clock(from string, f frame) {
 		}
 		// It was read between the two.
 		n.clocks[f.id] = reading{max(its.Sub(now), 0) + min(its.Sub(asked), 0), n.ticks}
+		n.judgeClock()
 	}
 }
 

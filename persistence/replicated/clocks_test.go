@@ -36,6 +36,20 @@ func TestANodeWithAWrongClockDoesNotAcquire(t *testing.T) {
 	}
 }
 
+// The first answers tell, before any node may lead.
+func TestAWrongClockIsKnownBeforeTheFirstElection(t *testing.T) {
+	w := newWorld(t, 1)
+	w.lead(0)
+	s := w.nodes[1]
+	s.crash()
+	w.clocks[1] = time.Hour
+	s.start()
+	w.pass(4)
+	if !s.node.wrong || s.node.ticks >= electionTicks {
+		t.Errorf("after %d ticks its clock is wrong: %v", s.node.ticks, s.node.wrong)
+	}
+}
+
 // Of two clocks none is known to be the wrong one.
 func TestTwoNodesFindNoClockWrong(t *testing.T) {
 	w := newWorld(t, 1)

@@ -173,6 +173,8 @@ func (n *node) tick() error {
 	n.see()
 	if n.ticks%announceTicks == 1 {
 		n.announce()
+	}
+	if n.ticks%announceTicks == 1 || n.ticks < announceTicks { // before it may lead
 		n.askClocks()
 	}
 	n.tellBehind()
