@@ -159,7 +159,7 @@ func TestRandomBatchesAreAnsweredAsTheirItemsAlone(t *testing.T) {
 		b.try(t, items)
 	}
 	for _, h := range []*harness{b.single, b.batched} {
-		if err := h.engine.VerifyAtRest(); err != nil {
+		if err := atRest(h.engine); err != nil {
 			t.Error(err)
 		}
 	}

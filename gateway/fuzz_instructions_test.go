@@ -270,7 +270,7 @@ func TestEachTwoInstructionsGoTogetherOrAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if err := b.engine.VerifyAtRest(); err != nil {
+	if err := atRest(b.engine); err != nil {
 		t.Error(err)
 	}
 }

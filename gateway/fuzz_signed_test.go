@@ -376,7 +376,7 @@ func FuzzSignedRequests(f *testing.F) {
 		if after := b.totals(); !maps.Equal(after, before) {
 			t.Fatalf("together they had %v and have %v", before, after)
 		}
-		if err := b.engine.VerifyAtRest(); err != nil {
+		if err := atRest(b.engine); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -466,7 +466,7 @@ func FuzzOperatorBodies(f *testing.F) {
 			}
 			b.operate(routes[int(s[0])%len(routes)], s[1:])
 		}
-		if err := b.engine.VerifyAtRest(); err != nil {
+		if err := atRest(b.engine); err != nil {
 			t.Fatal(err)
 		}
 	})

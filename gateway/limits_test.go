@@ -144,6 +144,24 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// atRest returns how both sides of an engine differ once what requests have triggered is done: a
+// stop order is executed behind the answer to the order that triggers it.
+func atRest(e *actors.Engine) error {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(20 * time.Second); ; {
+		err := e.VerifyAtRest()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			return err
+		}
+	}
+}
+
 // refusedForNow checks a 503 that says when to come back.
 func refusedForNow(t *testing.T, what string, a answer, f *api.Failure) {
 	t.Helper()

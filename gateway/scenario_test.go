@@ -99,15 +99,8 @@ func TestScenarios(t *testing.T) {
 
 // rest waits until both sides are equal: what an order has triggered may be on its way.
 func (s script) rest() {
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(20 * time.Second)
-	for err := s.h.engine.VerifyAtRest(); err != nil; err = s.h.engine.VerifyAtRest() {
-		select {
-		case <-tick.C:
-		case <-late:
-			s.h.t.Fatalf("%s: after %s: %v", s.d.Pos, s.d.Cmd, err)
-		}
+	if err := atRest(s.h.engine); err != nil {
+		s.h.t.Fatalf("%s: after %s: %v", s.d.Pos, s.d.Cmd, err)
 	}
 }
 

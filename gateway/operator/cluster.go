@@ -186,12 +186,18 @@ func transfer(c *call) (any, error) {
 	case q.To != "" && s.node(q.To) == nil:
 		return nil, &badRequest{fmt.Sprintf("there is no node %.80q", q.To)}
 	}
-	patience, cancel := context.WithTimeout(c.ctx, transferPatience)
+	patience, cancel := within(transferPatience)
 	defer cancel()
 	if err := c.server.cluster.Transfer(patience, q.To); err != nil {
 		return nil, &notHanded{err}
 	}
 	return map[string]string{"from": s.Node, "to": c.server.cluster.Standing().Leader}, nil
+}
+
+// within returns a context that ends by itself. It is not the request's, of which a goroutine would
+// ask for a moment longer than the request lasts.
+func within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
 }
 
 // leads returns what this node knows of the cluster, and an error if it does not lead.

@@ -72,7 +72,7 @@ func wished(step func(context.Context, *call, members, *Standing, *wish) error) 
 		if w.Node == "" {
 			return nil, &badRequest{"node: the name of the node is required"}
 		}
-		ctx, cancel := context.WithTimeout(c.ctx, changePatience)
+		ctx, cancel := within(changePatience)
 		defer cancel()
 		said := ""
 		if err := step(ctx, c, c.server.cluster, s, &w); err != nil {
