@@ -62,7 +62,8 @@ var replicatedFaults = []plantedFault{
 		lostEnd},
 	{"entries are taken back while HEAD has them", "persistence/internal/raftlog/log.go",
 		"	if l.head.Acknowledged().Seq > index {\n",
-		"	if l.head.Acknowledged().Seq > index && !FAULT {\n", inReplicated, threeNodes},
+		"	if l.head.Acknowledged().Seq > index && !FAULT {\n", inRaftlog,
+		"TestALogHasWhatWasAppendedLast"},
 
 	// the machine
 	{"an append that does not follow on is done", "persistence/internal/machine/state.go",
@@ -174,7 +175,8 @@ var replicatedFaults = []plantedFault{
 		"	case f.Refused:\n", "	case f.Refused && !FAULT:\n", inReplicated,
 		"TestAnOlderCopyOfAFolderEndsItsNode"},
 	{"a node that follows does not tell of its start", "persistence/replicated/node.go",
-		"	if n.ticks%announceTicks == 1 {\n", "	if n.ticks%announceTicks == 1 && !FAULT {\n",
+		"	if n.ticks%announceTicks == 1 || n.ticks < announceTicks {\n",
+		"	if !FAULT && (n.ticks%announceTicks == 1 || n.ticks < announceTicks) {\n",
 		inReplicated, "TestAStartIsKnownToAllPeers"},
 	{"a change is told before it is known for good", "persistence/replicated/membership.go",
 		"	if err := n.log.Commit(n.applied); err != nil {\n",

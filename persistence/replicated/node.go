@@ -171,10 +171,9 @@ func (n *node) rest() {
 func (n *node) tick() error {
 	n.ticks++
 	n.see()
-	if n.ticks%announceTicks == 1 {
+	// at first each tick: a wrong clock is known before the node may lead
+	if n.ticks%announceTicks == 1 || n.ticks < announceTicks {
 		n.announce()
-	}
-	if n.ticks%announceTicks == 1 || n.ticks < announceTicks { // before it may lead
 		n.askClocks()
 	}
 	n.tellBehind()
