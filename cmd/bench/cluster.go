@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,17 +120,8 @@ func (c *cluster) complete(node int) bool {
 			Silent *uint64 `json:"silent_ticks"`
 		}
 	}
-	r, err := http.NewRequest("GET", "http://"+c.nodes[node].operator+"/operator/v1/cluster", nil)
-	if err != nil {
-		return false
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := operatorClient.Do(r)
-	if err != nil {
-		return false
-	}
-	defer answer.Body.Close()
-	if json.NewDecoder(answer.Body).Decode(&s) != nil || s.Role != "leader" || !s.Serves {
+	err := askOperator("GET", c.nodes[node].operator, "cluster", nil, &s)
+	if err != nil || s.Role != "leader" || !s.Serves {
 		return false
 	}
 	const few = 1000 // entries

@@ -406,13 +406,19 @@ var operatorClient = &http.Client{
 	Transport: &http.Transport{MaxConnsPerHost: operatorConnections,
 		MaxIdleConnsPerHost: operatorConnections}}
 
-// operate asks the operator's interface; answer may be nil.
+// operate has the operator's interface do something; answer may be nil.
 func operate(operator, path string, body map[string]any, answer any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequest("POST", "http://"+operator+"/operator/v1/"+path, bytes.NewReader(b))
+	return askOperator("POST", operator, path, b, answer)
+}
+
+// askOperator sends a request to the operator's interface; answer may be nil.
+func askOperator(method, operator, path string, body []byte, answer any) error {
+	req, err := http.NewRequest(method, "http://"+operator+"/operator/v1/"+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -422,7 +428,7 @@ func operate(operator, path string, body map[string]any, answer any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	b, err = io.ReadAll(resp.Body)
+	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != 200 {
 		return fmt.Errorf("%d %s %v", resp.StatusCode, b, err)
 	}

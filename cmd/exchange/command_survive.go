@@ -22,8 +22,8 @@ type surviveAnswer struct {
 
 func (a *surviveAnswer) complete() bool { return true }
 
-const surviveHelp = `Makes this node the only voter of its cluster, when so many other nodes are gone
-for good, with their disks, that the rest is no majority. It is run on the machine of this node
+const surviveHelp = `Makes this node the only voter of its cluster, when so many other nodes are
+gone for good, with their disks, that the rest is no majority. It is run on the machine of this node
 while no process uses its data folder. A node that is only down must be started instead.
 
 What the other nodes had acknowledged and this one has not got is lost: an order is acknowledged
@@ -31,8 +31,9 @@ when a majority has it, and this node need not be one of that. Choose the node w
 sequence, which this command prints, and changes no member, without --yes.
 
 The other nodes are never counted again. One that comes back with its old folder, or that was only
-cut off, is told that it is removed, and what it has acknowledged meanwhile is gone; two of them that come back where they do not reach this node would serve by themselves, so
-make sure that they do not. Then start this node, tell your clients, run ` + "`exchange audit`" + `, and let
+cut off, is told that it is removed, and what it has acknowledged meanwhile is gone. Two of them
+that come back where they do not reach this node would serve by themselves, so make sure that they
+do not. Then start this node, tell your clients, compare its books with exchange audit, and let
 other nodes join with empty folders: until then one disk bears no fault.`
 
 func (p *program) clusterSurviveCommand() *cobra.Command {

@@ -32,11 +32,16 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 	if err := os.Rename(f.Name(), name); err != nil {
 		return withExit(exitUsage, fmt.Errorf("the file cannot get its name: %w", err))
 	}
-	dir, err := os.Open(folder)
-	if err == nil {
-		err = errors.Join(dir.Sync(), dir.Close())
+	return withExit(exitUnavailable, syncFolder(folder))
+}
+
+// syncFolder makes durable which files a folder has.
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
 	}
-	return withExit(exitUnavailable, err)
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // removeLeftovers removes the files of commands that were killed. A file that was not written to

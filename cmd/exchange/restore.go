@@ -61,8 +61,7 @@ The backup is verified as a whole before anything is written. If the restore bre
 filled by half, and the exchange does not start on it: empty it and restore again.
 
 With --node NAME, the exchange goes on as a cluster, whose only node is this one at first; the
-others join it empty. It needs cluster.nodes, and cluster.folder, which ` + "`exchange cluster init`" + `
-makes.
+others join it empty. It needs cluster.nodes, and the cluster.folder of exchange cluster init.
 
 The store is found as ` + "`exchange serve`" + ` finds it, by the same flags, variables and configuration file.`
 

@@ -122,11 +122,3 @@ func (c *copies) Swap(_ context.Context, local persistence.Store) (persistence.S
 	}
 	return c.open()
 }
-
-func syncFolder(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

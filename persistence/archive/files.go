@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence/internal/durable"
 )
 
 // makeFolder makes a folder, and syncs each folder that has a new one in it. Otherwise a power cut
@@ -26,21 +28,13 @@ func makeFolder(files vfs.FS, dir string) error {
 		return err
 	}
 	for _, parent := range parents {
-		err := syncDir(files, parent)
+		err := durable.SyncFolder(files, parent)
 		// then another user made the folder
 		if err != nil && !(there && errors.Is(err, fs.ErrPermission)) {
 			return err
 		}
 	}
 	return nil
-}
-
-func syncDir(files vfs.FS, dir string) error {
-	d, err := files.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // create makes a file that only this user reads.

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/durable"
 	"exchange/persistence/internal/packed"
 )
 
@@ -130,7 +131,7 @@ func (w *writer) finish() error {
 		err = w.fs.Rename(w.name, w.fs.PathJoin(w.dir, partName(w.first, w.last)))
 	}
 	if err == nil {
-		err = syncDir(w.fs, w.dir)
+		err = durable.SyncFolder(w.fs, w.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the archive: %w", err)

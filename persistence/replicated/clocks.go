@@ -14,7 +14,7 @@ const (
 	// engine: orders expire, and codes end, by its clock.
 	mostAhead = 500 * time.Millisecond
 	// clockTicks is for how long an answer counts.
-	clockTicks = 3 * announceTicks
+	clockTicks = 3 * askTicks
 )
 
 // A reading is what a peer's clock was ahead of this node's. Of the values that the time of the

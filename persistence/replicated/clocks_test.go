@@ -17,7 +17,7 @@ func TestANodeWithAWrongClockDoesNotAcquire(t *testing.T) {
 		w := newWorld(t, 1)
 		s := w.lead(1)
 		w.clocks[1] = ahead
-		w.pass(3 * announceTicks)
+		w.pass(3 * askTicks)
 		for i, n := range w.nodes[:voters] {
 			if n.view.wrong != (i == 1) || i == 1 && n.view.ahead != ahead {
 				t.Errorf("node %d is ahead by %s: %v", i, n.view.ahead, n.view.wrong)
@@ -29,7 +29,7 @@ func TestANodeWithAWrongClockDoesNotAcquire(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		w.clocks[1] = mostAhead
-		w.pass(3 * announceTicks)
+		w.pass(3 * askTicks)
 		if w.own(s, 2).Outcome != machine.Done || s.view.wrong {
 			t.Error("it does not own the engine, and its clock is right")
 		}
@@ -54,10 +54,10 @@ func TestAWrongClockIsKnownBeforeTheFirstElection(t *testing.T) {
 func TestTwoNodesFindNoClockWrong(t *testing.T) {
 	w := newWorld(t, 1)
 	w.lead(0)
-	w.pass(announceTicks)
+	w.pass(askTicks)
 	w.nodes[2].crash()
 	w.clocks[0] = time.Hour
-	w.pass(2 * (clockTicks + announceTicks))
+	w.pass(2 * (clockTicks + askTicks))
 	for _, s := range w.nodes[:2] {
 		if s.view.wrong || s.view.ahead != 0 {
 			t.Errorf("node %d is ahead by %s", s.at, s.view.ahead)

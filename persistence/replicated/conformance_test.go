@@ -156,7 +156,7 @@ func openNode(t *testing.T, o options, place, nodes int) *store {
 func acquaint(t *testing.T, nodes []*store) {
 	t.Helper()
 	for _, s := range nodes {
-		must(t, s.call(t.Context(), func(n *node) { n.announce() }))
+		must(t, s.call(t.Context(), func(n *node) { n.askClocks() }))
 	}
 	for _, s := range nodes {
 		for _, peer := range nodes {

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/durable"
 	"exchange/persistence/internal/machine"
 )
 
@@ -59,7 +60,7 @@ func (w *opening) setMark() error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return w.syncFolder()
+	return durable.SyncFolder(w.files, w.Folder)
 }
 
 // unmark takes the mark away, because there is a log.
@@ -71,15 +72,7 @@ func (w *opening) unmark() error {
 	if err := w.files.Remove(w.mark()); err != nil {
 		return err
 	}
-	return w.syncFolder()
-}
-
-func (w *opening) syncFolder() error {
-	d, err := w.files.OpenDir(w.Folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncFolder(w.files, w.Folder)
 }
 
 // serve writes a copy for a node that joins. The start that asks is the one that has joined, as far

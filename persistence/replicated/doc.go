@@ -69,11 +69,11 @@
 // told that it is removed.
 //
 // A node that joins when the beginning of the journal is forgotten first gets a copy of a member's
-// local store (Copies), of one that follows if that can be. The copy becomes its store, whole and
-// durable, and then its log is made, behind the newest offer. So a log is never there without the
-// store that it goes on from. A mark in the folder tells a copy from a store whose log is lost. A
-// crash at any step makes the next start begin again. A copy is of the member's newest image, and
-// the floor is no higher than what an owner has trimmed, which is below its images.
+// local store (Copies), of one that follows if that can be. The copy becomes its store at once, and
+// durably. Then its log is made, behind the newest offer. So a log is never there without the store
+// that it goes on from. A mark in the folder tells a copy from a store whose log is lost. A crash
+// at any step makes the next start begin again. A copy is of the member's newest image, and the
+// floor is no higher than what an owner has trimmed, which is below its images.
 //
 // A member that lacks what all others have forgotten cannot go on. It votes, because all that it
 // has acknowledged is there, and its log says that it must be replaced.

@@ -18,7 +18,7 @@ type index struct {
 	mu    sync.Mutex
 	marks []mark // in the order of the log, which is the journal's
 
-	recent []*machine.Entry // the newest batches; nobody changes them
+	recent []*machine.Entry // the newest batches, which stay as they are
 	bytes  int              // of recent
 }
 
@@ -51,18 +51,15 @@ func (x *index) newest(after, end uint64) []*machine.Entry {
 	return slices.Clone(x.recent[from:to])
 }
 
-// recentAt returns how many of the recent batches end at or below a sequence, and whether one of
-// them ends or begins there.
+// recentAt returns how many of the recent batches end at or below a sequence, at which one of them
+// ends, or the first one begins; edge: it does.
 func (x *index) recentAt(seq uint64) (n int, edge bool) {
-	n, _ = slices.BinarySearchFunc(x.recent, seq+1,
-		func(e *machine.Entry, seq uint64) int { return cmp.Compare(e.Next, seq) })
-	switch {
-	case n > 0:
-		return n, x.recent[n-1].Next == seq
-	case len(x.recent) > 0:
-		return 0, x.recent[0].Prev == seq
+	if len(x.recent) > 0 && x.recent[0].Prev == seq {
+		return 0, true
 	}
-	return 0, false
+	n, edge = slices.BinarySearchFunc(x.recent, seq,
+		func(e *machine.Entry, seq uint64) int { return cmp.Compare(e.Next, seq) })
+	return n + 1, edge
 }
 
 // forget drops the batches of entries up to one.

@@ -92,7 +92,7 @@ func (n *node) offer(to string, m *machine.Member) error {
 			return nil
 		}
 	}
-	if n.ticks < n.offered[m.ID]+announceTicks {
+	if n.ticks < n.offered[m.ID]+askTicks {
 		return nil // it asks each tick, and the state may be large
 	}
 	at := n.machine.Floor()

@@ -28,9 +28,9 @@ const (
 	maxInflightBytes = 64 << 20
 	// maxApply is how many bytes of entries are applied at once.
 	maxApply = 16 << 20
-	// announceTicks is how often a node tells all peers of its start. Two that follow have nothing
-	// else to say to each other.
-	announceTicks = electionTicks
+	// askTicks is how often a node asks all peers for their clocks. So each hears of its start,
+	// too: two that follow have nothing else to say to each other.
+	askTicks = electionTicks
 )
 
 // A node is one voter: raft's state machine, its log on the disk, and the machine that applies the
@@ -172,8 +172,7 @@ func (n *node) tick() error {
 	n.ticks++
 	n.see()
 	// at first each tick: a wrong clock is known before the node may lead
-	if n.ticks%announceTicks == 1 || n.ticks < announceTicks {
-		n.announce()
+	if n.ticks%askTicks == 1 || n.ticks < askTicks {
 		n.askClocks()
 	}
 	n.tellBehind()

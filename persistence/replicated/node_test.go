@@ -211,7 +211,7 @@ func TestAStartIsKnownToAllPeers(t *testing.T) {
 	s := w.nodes[2]
 	s.crash()
 	s.start()
-	for range announceTicks {
+	for range askTicks {
 		s.work(s.node.tick())
 		w.settle()
 	}

@@ -69,16 +69,6 @@ func (n *node) newest(from string, f frame) (bool, error) {
 	return false, nil
 }
 
-// announce lets all peers know this start.
-func (n *node) announce() {
-	f := frame{kind: frameFollows, id: n.id, start: n.log.Own()}
-	for _, m := range n.machine.Members() {
-		if m.ID != n.id && m.ID != 0 {
-			n.send(m.Name, f.begin())
-		}
-	}
-}
-
 // asked answers a peer that has seen another start of this node than the one that it was sent.
 func (n *node) asked(from string, f frame) error {
 	start, rest, err := cutStart(f.payload)
@@ -98,7 +88,7 @@ func (n *node) asked(from string, f frame) error {
 	return nil
 }
 
-// refuse ends the node, whose folder is not opened again.
+// refuse ends the node. Its folder is not opened again.
 func (n *node) refuse(why error) error {
 	n.refused = why
 	return n.log.Refuse()

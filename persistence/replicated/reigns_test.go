@@ -226,11 +226,24 @@ func (r *realm) any(rng *rand.Rand) (*nodeLife, *actors.Engine) {
 	return nil, nil
 }
 
+// reigns waits until a node thinks that it reigns, or the clients are to end.
+func (r *realm) reigns(rng *rand.Rand) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for _, e := r.any(rng); e == nil; _, e = r.any(rng) {
+		select {
+		case <-look.C:
+		case <-r.stop:
+			return
+		}
+	}
+}
+
 // act sends a request.
 func (c *client) act() {
 	l, e := c.r.any(c.rng)
 	if e == nil {
-		time.Sleep(time.Millisecond)
+		c.r.reigns(c.rng)
 		return
 	}
 	key := e.Key([]byte("key-of-" + c.name))
@@ -400,8 +413,15 @@ func (r *realm) heal() {
 // until waits for a condition that the nodes bring about.
 func (r *realm) until(what string, condition func() bool) {
 	r.Helper()
-	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(time.Millisecond) {
-		if r.Failed() || time.Now().After(end) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for late := time.After(time.Minute); !condition(); {
+		select {
+		case <-look.C:
+			if r.Failed() {
+				r.FailNow()
+			}
+		case <-late:
 			r.Fatalf("it did not happen: %s", what)
 		}
 	}

@@ -135,8 +135,7 @@ func open(o options) (_ *store, err error) {
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
 		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
-		former:  o.former,
-		changed: o.changed})
+		former: o.former, changed: o.changed})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

@@ -14,10 +14,10 @@ const (
 	trimAtOnce = 256
 )
 
-// trimming lets the log forget entries that are not needed any more: each member has them, but for
-// one that lacks so many that they would take more than the log may keep, the
+// trimming lets the log forget entries that are not needed any more: each member has them, the
 // owner has trimmed the journal above them, and the images of the local store do not need them. A
-// second machine follows behind the first, up to where the log will begin.
+// member that lacks more than the log may keep is not waited for. A second machine follows behind
+// the first, up to where the log will begin.
 type trimming struct {
 	walk
 	begins  uint64 // entry that the log begins behind

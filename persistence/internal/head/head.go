@@ -26,6 +26,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/durable"
 )
 
 // A Mark is the end of a journal.
@@ -131,11 +132,7 @@ func (f *File) create(m Mark) error {
 	if err := f.files.Rename(temporary, f.name); err != nil {
 		return err
 	}
-	folder, err := f.files.OpenDir(f.files.PathDir(f.name))
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+	if err := durable.SyncFolder(f.files, f.files.PathDir(f.name)); err != nil {
 		return err
 	}
 	f.file, err = f.files.OpenReadWrite(f.name, vfs.WriteCategoryUnspecified)

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/durable"
 )
 
 const (
@@ -75,7 +76,7 @@ func writeCheckpoint(files vfs.FS, dir string, b Base) error {
 	if err := files.Rename(name+".new", name); err != nil {
 		return err
 	}
-	return syncFolder(files, dir)
+	return durable.SyncFolder(files, dir)
 }
 
 // Truncate forgets the entries up to an index, behind which the machine has a state. The caller has

@@ -11,6 +11,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/durable"
 	"exchange/persistence/internal/head"
 	"exchange/persistence/internal/wal"
 )
@@ -74,10 +75,10 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 		return nil, err
 	}
 	// A Form that a crash has cut short may not have synced the name of STATE.
-	if err := syncFolder(l.files, l.dir); err != nil {
+	if err := durable.SyncFolder(l.files, l.dir); err != nil {
 		return nil, err
 	}
-	if err := syncFolder(l.files, l.files.PathDir(l.dir)); err != nil {
+	if err := durable.SyncFolder(l.files, l.files.PathDir(l.dir)); err != nil {
 		return nil, err
 	}
 	if l.base, err = readCheckpoint(l.files, l.dir); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/durable"
 	"exchange/persistence/internal/head"
 )
 
@@ -106,7 +107,8 @@ func Form(files vfs.FS, dir string, d Identity, b Base) error {
 	if err := files.Rename(f.name, name); err != nil {
 		return err
 	}
-	return errors.Join(syncFolder(files, dir), syncFolder(files, files.PathDir(dir)))
+	return errors.Join(durable.SyncFolder(files, dir),
+		durable.SyncFolder(files, files.PathDir(dir)))
 }
 
 // Formed reports whether the folder of a node has a log.
@@ -116,14 +118,6 @@ func Formed(files vfs.FS, dir string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func syncFolder(files vfs.FS, dir string) error {
-	f, err := files.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // stateIn is the open file STATE, and its content.

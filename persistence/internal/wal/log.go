@@ -14,6 +14,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/durable"
 )
 
 // A Log is one folder of batches. Append, Write and Sync are called by one goroutine at a time; the
@@ -91,7 +92,7 @@ func Open(dir string, o Options) (_ *Log, err error) {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if err := syncFolder(l.fs, l.fs.PathDir(dir)); err != nil { // that dir is in it
+	if err := durable.SyncFolder(l.fs, l.fs.PathDir(dir)); err != nil { // that dir is in it
 		return nil, err
 	}
 	if err := l.find(); err != nil {
@@ -107,14 +108,6 @@ func Open(dir string, o Options) (_ *Log, err error) {
 		l.segments = l.segments[:n-1]
 	}
 	return l, nil
-}
-
-func syncFolder(fs vfs.FS, dir string) error {
-	f, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // find finds the folder's segments.
