@@ -92,7 +92,7 @@ func (n *clusterNode) kill() {
 	n.cmd.Wait()         //nolint:errcheck
 }
 
-// findLeader waits until all nodes are there and one of them leads.
+// findLeader waits until all nodes are there, and agree on the one that leads.
 func (c *cluster) findLeader() error {
 	err := await("a cluster of three nodes", func() bool {
 		for i := range c.nodes {
@@ -110,27 +110,39 @@ func (c *cluster) findLeader() error {
 	return nil
 }
 
-// complete reports whether a node leads and serves, and all others are there and have its log.
-func (c *cluster) complete(node int) bool {
-	var s struct {
-		Role   string
-		Serves bool
-		Nodes  []struct {
-			Lag    *uint64
-			Silent *uint64 `json:"silent_ticks"`
+// standing is a node's answer to what it knows of the cluster.
+type standing struct {
+	Leader string
+	Serves bool
+	Nodes  []struct {
+		Lag    *uint64
+		Silent *uint64 `json:"silent_ticks"`
+	}
+}
+
+// complete reports whether a node leads and serves, as all say, and all others have its log. One
+// that stood still says that it leads for a moment longer than the others do.
+func (c *cluster) complete(leader int) bool {
+	for i := range c.nodes {
+		var s standing
+		err := askOperator("GET", c.nodes[i].operator, "cluster", nil, &s)
+		if err != nil || s.Leader != nodeName(leader) ||
+			i == leader && (!s.Serves || !s.allHaveTheLog()) {
+			return false
 		}
 	}
-	err := askOperator("GET", c.nodes[node].operator, "cluster", nil, &s)
-	if err != nil || s.Role != "leader" || !s.Serves {
-		return false
-	}
+	return true
+}
+
+// allHaveTheLog reports whether the node that leads hears of all, and they lack little.
+func (s *standing) allHaveTheLog() bool {
 	const few = 1000 // entries
 	for _, n := range s.Nodes {
 		if n.Lag == nil || *n.Lag > few || n.Silent == nil || *n.Silent > 3 {
 			return false
 		}
 	}
-	return len(s.Nodes) == len(c.nodes)
+	return true
 }
 
 // A clusterLoad is orders at the node that leads, beside an exchange of one machine.
