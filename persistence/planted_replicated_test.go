@@ -258,7 +258,7 @@ var replicatedFaults = []plantedFault{
 		changesOfMembers},
 	{"a node without a log is promoted", "persistence/replicated/membership.go",
 		"(p.Match == 0 || ", "(p.Match == 0 && !FAULT || ", inReplicated,
-		"TestAVoterIsReplacedInOneStep"},
+		"TestALearnerWithoutTheLogIsNotPromoted"},
 	{"a change leaves no majority", "persistence/replicated/membership.go",
 		"	if 2*living <= voters && ", "	if 2*living <= voters && !FAULT && ", inReplicated,
 		"TestALearnerIsPromotedOnceItHasTheLog"},

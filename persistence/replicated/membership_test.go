@@ -125,6 +125,22 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.check()
 }
 
+// A learner that nothing reaches has no part of the log, however short that is.
+func TestALearnerWithoutTheLogIsNotPromoted(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	must(t, s.change(machine.Add, "d", ""))
+	w.cut[0][3] = true
+	w.nodes[3].start()
+	for !strings.Contains(s.have(), "d2#4") {
+		w.pass(1)
+	}
+	refused(t, s.change(machine.Promote, "d", ""), "it is promoted once it has the log")
+	w.recover()
+	must(t, s.change(machine.Promote, "d", ""))
+	w.check()
+}
+
 // A voter whose disk was replaced comes back in its own place, under another ID. Until then other
 // changes are refused; and the node that leads is replaced by handing the lead over.
 func TestAVoterIsReplacedInOneStep(t *testing.T) {
