@@ -31,7 +31,7 @@ chaos: ## kill, stop and starve the exchange and its Redis hundreds of times, an
 
 ROUNDS ?= full
 
-siege: ## kill, stop and cut off the nodes of a cluster; ROUNDS=n of each kind, or 220 in all (docs/proof.md)
+siege: ## kill, stop, cut off, replace and upgrade the nodes of a cluster; ROUNDS=n of each kind, or 227 in all (docs/proof.md)
 	EXCHANGE_CHAOS=$(ROUNDS) go test -pgo=off -count=1 -timeout 0 -v -run '^TestClusterCampaign$$' ./cmd/exchange/crash
 
 SEEDS ?= 400

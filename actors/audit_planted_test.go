@@ -27,11 +27,12 @@ const (
 	rests       = "TestAnUploadRestsNineTimesAsLongAsItWorks"
 	ends        = "TestAnEndUploadsOneImage"
 	linear      = "TestConcurrentClientsSeeOneExchange"
+	upToDate    = "TestANodeThatCannotServeBringsTheOthersUpToDate"
 )
 
 // testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
 // the pace of uploads, and where a random run hardly comes; and those that the histories of clients
-// are to find by themselves.
+// are to find by themselves. The last ones are of a cluster with a node that cannot serve.
 var testedFaults = []testedFault{
 	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
 		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
@@ -97,6 +98,16 @@ var testedFaults = []testedFault{
 		"state.NewNonces(key.Parallel)",
 		"state.NewNonces(key.Parallel / map[bool]int{false: 1, true: 4}[FAULT])", inActors,
 		linear},
+	{"a node that cannot serve does not campaign", "persistence/replicated/node.go",
+		"n.silent >= n.patience && n.votes() {\n",
+		"n.silent >= n.patience && n.votes() && !(FAULT && n.id == 1) {\n", inActors, upToDate},
+	{"a node that cannot serve keeps the lead", "actors/reign.go",
+		"		case errors.Is(err, errUnfit), errors.Is(err",
+		"		case errors.Is(err, errUnfit) && FAULT:\n" +
+			"		case errors.Is(err, errUnfit), errors.Is(err", inActors, upToDate},
+	{"a node that cannot serve claims the engine", "actors/reign.go",
+		"n.sealer, nil); err != nil {\n", "n.sealer, nil); err != nil && !FAULT {\n", inActors,
+		upToDate},
 }
 
 func tested(list []testedFault) (faults []plantedtest.Fault) {

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -171,6 +172,25 @@ func (n *Node) Ended() <-chan struct{} { return n.followed }
 
 // Folded returns the newest sequence that this node has folded.
 func (n *Node) Folded() uint64 { return n.committed.Folded() }
+
+// Hash returns a digest of this node's state, and the sequence that the state is at. Nodes at the
+// same sequence have the same digest. The state is the one that images are made of, so neither
+// reads nor the stream wait for it.
+func (n *Node) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
+	p := &probe{func(a actor.Actor) {
+		s := a.(*committed.Imager).State()
+		seq, hash = s.Seq(), s.Hash()
+	}, make(chan struct{})}
+	n.root.Send(n.imager, p)
+	select {
+	case <-p.done:
+		return seq, hash, nil
+	case <-n.life.dead:
+		return 0, hash, n.life.failure
+	case <-ctx.Done():
+		return 0, hash, ctx.Err()
+	}
+}
 
 // onSide runs a function on the committed side's turn, behind all that was released before.
 func (n *Node) onSide(look func()) error {

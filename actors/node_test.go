@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,11 +173,18 @@ func (c *cluster) caughtUp(r *reigning) {
 	})
 }
 
-// hash returns the hash of a node's fold.
+// hash returns the hash of a node's fold, which is the one that operators are told.
 func (s *serving) hash(t *testing.T) (sum [32]byte) {
 	t.Helper()
-	if err := s.onSide(func() { sum = s.committed.State().Hash() }); err != nil {
+	var at uint64
+	if err := s.onSide(func() {
+		at, sum = s.committed.State().Seq(), s.committed.State().Hash()
+	}); err != nil {
 		t.Error(err)
+	}
+	if seq, told, err := s.Hash(t.Context()); err != nil || seq != at || told != sum {
+		t.Errorf("the fold is at %d with hash %x, and %d with %x is told: %v", at, sum, seq, told,
+			err)
 	}
 	return sum
 }
@@ -398,24 +406,75 @@ func TestTheOrderlyEndOfAReignTellsTheNoncesOfItsReads(t *testing.T) {
 	}
 }
 
-// A node that has another server's key cannot open what the others have sealed. It follows, and
-// hands the lead over when it gets it.
-func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
-	const stranger = 0
-	c := newCluster(t, func(i int, o *Options) {
+// stranger is the node of withStranger that has another server's key.
+const stranger = 0
+
+// claiming is a store that counts claims.
+type claiming struct {
+	persistence.Replica
+	claims atomic.Int64
+}
+
+func (s *claiming) Acquire(ctx context.Context, claim persistence.Claim) (persistence.Token, uint64,
+	error) {
+	s.claims.Add(1)
+	return s.Replica.Acquire(ctx, claim)
+}
+
+// withStranger is a cluster with a node that cannot serve once there is a key to open. Another one
+// reigns. claims counts those of the stranger.
+func withStranger(t *testing.T) (c *cluster, r *reigning, claims *atomic.Int64) {
+	t.Helper()
+	var s claiming
+	c = newCluster(t, func(i int, o *Options) {
 		if i == stranger {
 			other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)))
 			o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
+			s.Replica = o.Store.(persistence.Replica)
+			o.Store = &s
 		}
 	})
-	// Before there is a key to open, each of them may serve.
-	r := c.next()
-	for r.at == stranger {
+	for r = c.next(); r.at == stranger; r = c.next() { // there is no key yet
 		if err := c.nodes[r.at].store.Transfer(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
-		r = c.next()
 	}
+	return c, r, &s.claims
+}
+
+// The node that leads dies while one that cannot serve has more of the log than the third. It gives
+// that to the third one, which serves, and never owns the engine itself.
+func TestANodeThatCannotServeBringsTheOthersUpToDate(t *testing.T) {
+	c, r, claims := withStranger(t)
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+	c.caughtUp(r)
+	behind := 3 - r.at
+	c.kill(behind)
+	ann := &sold{T: t}
+	for range 3 {
+		ann.sell(r)
+	}
+	before := claims.Load()
+	c.kill(r.at)
+	if err := c.start(behind, nil); err != nil {
+		t.Fatal(err)
+	}
+	for r.at != behind {
+		if r = c.next(); r.at == stranger {
+			t.Fatal("a node serves that cannot open the secrets of keys")
+		}
+	}
+	ann.has(r)
+	ann.sell(r)
+	if n := claims.Load() - before; n > 0 {
+		t.Errorf("a node that cannot serve has claimed the engine %d times", n)
+	}
+}
+
+// A node that has another server's key cannot open what the others have sealed. It follows, and
+// hands the lead over when it gets it.
+func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
+	c, r, _ := withStranger(t)
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
 	ann := &sold{T: t}
 	for range 3 {

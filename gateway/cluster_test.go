@@ -27,6 +27,12 @@ func (c *fakeCluster) Standing() operator.Standing {
 	return c.knows
 }
 
+func (c *fakeCluster) Hash(context.Context) (seq uint64, hash [32]byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.knows.Folded, [32]byte{0xab, 31: 0xcd}, c.fails
+}
+
 func (c *fakeCluster) Transfer(_ context.Context, to string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +204,16 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	}
 	c.fails = errors.New("the node lacks too much of the log")
 	transfer("c", 503, "the node lacks too much of the log")
+	status, body = ask("GET", "/operator/v1/cluster/hash", "")
+	if status != 503 || !strings.Contains(body, "this node has no state to hash: the node lacks") {
+		t.Errorf("%d %s", status, body)
+	}
 	c.fails = nil
+	status, body = ask("GET", "/operator/v1/cluster/hash", "")
+	if want := `{"node":"a","sequence":30,"hash":"ab` + strings.Repeat("0", 60) +
+		`cd"}`; status != 200 || strings.TrimSpace(body) != want {
+		t.Errorf("%d %s", status, body)
+	}
 	status, body = ask("GET", "/operator/v1/cluster", "")
 	if status != 200 || !strings.Contains(body, `"role":"leader","serves":true`) ||
 		!strings.Contains(body, `{"name":"c","role":"voter","replaces":"",`+
@@ -208,6 +223,7 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	transfer("c", 200, `{"from":"a","to":"c"}`)
 	other := newHarness(t, nil)
 	for _, x := range [][2]string{{"GET", "/operator/v1/cluster"},
+		{"GET", "/operator/v1/cluster/hash"},
 		{"POST", "/operator/v1/cluster/transfer"}, {"POST", "/operator/v1/cluster/remove"}} {
 		a := asOperator(t, other.gateway)(x[0], x[1], "{}", "Authorization: Bearer "+operatorToken)
 		if a.status != 400 || !strings.Contains(a.body, "it runs on one machine") {

@@ -19,6 +19,7 @@ one of them takes over when it dies.
                                      makes the certificates and the secret key, once
   exchange cluster certify FOLDER d  makes those of a further node, or anew
   exchange cluster status            asks a running node what it knows of the cluster
+  exchange cluster hash              asks a running node for a hash of its state
   exchange cluster transfer [NODE]   has the node that leads hand the lead over
   exchange cluster add d=HOST:PORT   has a further node join
   exchange cluster replace b d=HOST:PORT
@@ -31,9 +32,9 @@ docs/operations.md tells how to run three nodes.`
 
 func (p *program) clusterCommand() *cobra.Command {
 	c := group("cluster", "Make and run a cluster of nodes", p.clusterInitCommand(),
-		p.clusterCertifyCommand(), p.clusterStatusCommand(), p.clusterTransferCommand(),
-		p.clusterAddCommand(), p.clusterReplaceCommand(), p.clusterRemoveCommand(),
-		p.clusterSurviveCommand())
+		p.clusterCertifyCommand(), p.clusterStatusCommand(), p.clusterHashCommand(),
+		p.clusterTransferCommand(), p.clusterAddCommand(), p.clusterReplaceCommand(),
+		p.clusterRemoveCommand(), p.clusterSurviveCommand())
 	c.Long = clusterHelp
 	return c
 }

@@ -27,6 +27,7 @@ var asking = []struct{ line, answer string }{
 	{"account show alice", shown},
 	{"withdraw list", `{"withdraws":[]}`},
 	{"actions", `{"actions":[]}`},
+	{"cluster hash", `{"node":"a","sequence":7,"hash":"ab"}`},
 }
 
 func TestChangesAreRepeatedUntilTheirOutcomeIsKnown(t *testing.T) {

@@ -41,6 +41,11 @@ type (
 		Lag    *json.Number `json:"lag"`
 		Silent *json.Number `json:"silent_ticks"`
 	}
+	clusterHash struct {
+		Node     string      `json:"node"`
+		Sequence json.Number `json:"sequence"`
+		Hash     string      `json:"hash"`
+	}
 	transferAnswer struct {
 		From string `json:"from"`
 		To   string `json:"to"` // "": not known yet
@@ -48,6 +53,8 @@ type (
 )
 
 func (a *clusterStatus) complete() bool { return a.Node != "" && a.Serves != nil && a.Nodes != nil }
+
+func (a *clusterHash) complete() bool { return a.Node != "" && a.Sequence != "" && a.Hash != "" }
 
 func (a *transferAnswer) complete() bool { return a.From != "" }
 
@@ -98,6 +105,27 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 		n := &a.Nodes[i]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(n.Name), plain(n.Role), known(n.Match),
 			known(n.Lag), known(n.Silent))
+	}
+}
+
+func (p *program) clusterHashCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "hash",
+		Short: "Show the sequence that a node is at, and a hash of its state there",
+		Long: "Shows the SHA-256 of the state that the node which is asked has folded. Nodes at " +
+			"the same sequence have the same hash, so compare it when no requests are taken. " +
+			"Reads and the stream do not wait for it.",
+		Args: takes(),
+		RunE: run(func(ctx context.Context, _ []string) error {
+			var a clusterHash
+			if err := p.ask(ctx, "/operator/v1/cluster/hash", &a); err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "node\t%s\nsequence\t%s\nhash\t%s\n", plain(a.Node), a.Sequence,
+					plain(a.Hash))
+			})
+		}),
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,6 +76,15 @@ func (p *place) Standing() operator.Standing {
 			Role: string(n.Role), Replaces: n.Replaces, Match: n.Match, Silent: n.SilentTicks})
 	}
 	return s
+}
+
+// Hash implements operator.Cluster.
+func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
+	j := p.joined.Load()
+	if j == nil {
+		return 0, hash, errors.New("it does not take part yet")
+	}
+	return j.node.Hash(ctx)
 }
 
 // Transfer implements operator.Cluster: the goroutine that serves carries it out.

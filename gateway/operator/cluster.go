@@ -2,6 +2,8 @@ package operator
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 )
@@ -13,6 +15,8 @@ type Cluster interface {
 	// Transfer hands the lead over to a node, "": to any. It is called where this node leads, and
 	// returns when it leads no more.
 	Transfer(ctx context.Context, to string) error
+	// Hash returns a digest of this node's state, and the sequence that the state is at.
+	Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error)
 	members
 }
 
@@ -93,6 +97,7 @@ func (n *NodeStanding) coming() bool { return n.Role == Learner || n.Role == Awa
 // nodeRoutes are those that a node answers without an engine, too.
 var nodeRoutes = map[string]handler{
 	"GET /operator/v1/cluster":           showCluster,
+	"GET /operator/v1/cluster/hash":      showHash,
 	"POST /operator/v1/cluster/transfer": transfer,
 	"POST /operator/v1/cluster/add":      wished(add),
 	"POST /operator/v1/cluster/replace":  wished(replace),
@@ -170,6 +175,28 @@ func showCluster(c *call) (any, error) {
 
 // Lag returns how many entries of those that a majority has a node lacks.
 func Lag(s *Standing, n *NodeStanding) uint64 { return max(s.Committed, n.Match) - n.Match }
+
+// hashPatience bounds the wait for a hash. It is shorter than what the client waits.
+const hashPatience = 20 * time.Second
+
+type hashAnswer struct {
+	Node     string `json:"node"`
+	Sequence uint64 `json:"sequence"`
+	Hash     string `json:"hash"` // SHA-256 of the state, in hex
+}
+
+func showHash(c *call) (any, error) {
+	if c.server.cluster == nil {
+		return nil, errNoCluster
+	}
+	patience, cancel := within(hashPatience)
+	defer cancel()
+	seq, hash, err := c.server.cluster.Hash(patience)
+	if err != nil {
+		return nil, fmt.Errorf("this node has no state to hash: %w", err)
+	}
+	return &hashAnswer{c.server.cluster.Standing().Node, seq, hex.EncodeToString(hash[:])}, nil
+}
 
 // transfer hands the lead over to the node in "to", or to any.
 func transfer(c *call) (any, error) {

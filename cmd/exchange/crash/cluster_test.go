@@ -149,6 +149,21 @@ func (c *cluster) name(s *exchangetest.Server) string {
 	return ""
 }
 
+// entry returns a node's name and the address that it listens at for the others.
+func (c *cluster) entry(s *exchangetest.Server) string {
+	return c.list[slices.Index(c.names, c.name(s))]
+}
+
+// emptied takes a node's folders away.
+func (c *cluster) emptied(s *exchangetest.Server) {
+	c.t.Helper()
+	store := s.Args[slices.Index(s.Args, "--store")+1]
+	if err := errors.Join(os.RemoveAll(s.Data("")),
+		os.RemoveAll(strings.TrimPrefix(store, "pebble:"))); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // others returns the nodes without one.
 func (c *cluster) others(s *exchangetest.Server) (list []*exchangetest.Server) {
 	for _, x := range c.nodes {
@@ -164,7 +179,11 @@ type knows struct {
 	Role, Leader string
 	Folded       uint64
 	Fault        string
+	Nodes        []member
 }
+
+// A member is a node as another one sees it.
+type member struct{ Name, Role string }
 
 func (c *cluster) asks(s *exchangetest.Server) (k knows, err error) {
 	_, err = s.Call("GET", "/operator/v1/cluster", nil, &k)
@@ -347,12 +366,7 @@ func TestANodeSurvivesTheOthers(t *testing.T) {
 		s.Kill()
 	}
 	others := c.others(led)
-	store := others[1].Args[slices.Index(others[1].Args, "--store")+1]
-	err := errors.Join(os.RemoveAll(others[1].Data("")),
-		os.RemoveAll(strings.TrimPrefix(store, "pebble:")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.emptied(others[1])
 	_, text, code := led.Command(survive(led)...)
 	if code != 64 || !strings.Contains(text, "The members were not changed") {
 		t.Fatalf("without --yes it ends with %d: %s", code, text)

@@ -4,9 +4,12 @@ package crash
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +26,8 @@ type siege struct {
 	w      *world
 	random *rand.Rand
 	ways   map[way]*relay
+	builds int // of the program that nodes were given by rolling upgrades
+	copies int // of a store that replaced nodes have joined with
 }
 
 // A way leads from one node to another.
@@ -56,11 +61,13 @@ var blows = []blow{
 		hit: func(g *siege) { g.cutOff(g.leader(nil), false, true) }},
 	{name: "kill -9 of all nodes at once", full: 10, sampled: true, hit: (*siege).allKilled},
 	{name: "hand-over", full: 10, hit: func(g *siege) { g.handsOver(g.follower()) }},
+	{name: "replaced disk", full: 5, hit: (*siege).replaced},
+	{name: "rolling upgrade", full: 2, hit: (*siege).upgraded},
 }
 
-// Behind each fault of a cluster nothing is missing on any node that was acknowledged, and nothing
-// is there twice. A test run has some kinds; EXCHANGE_CHAOS says how many rounds of each there are,
-// as in TestChaos.
+// Behind each fault of a cluster nothing is missing on any node that was acknowledged, nothing is
+// there twice, and all nodes have the same state. A test run has some kinds; EXCHANGE_CHAOS says
+// how many rounds of each there are, as in TestChaos.
 func TestClusterCampaign(t *testing.T) {
 	mode := os.Getenv(chaosVariable)
 	each, err := strconv.Atoi(mode)
@@ -74,6 +81,7 @@ func TestClusterCampaign(t *testing.T) {
 		return r.listener.Addr().String()
 	})
 	for _, s := range g.nodes {
+		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
 		s.Run()
 	}
 	g.w = &world{t: t, s: g.leader(nil)}
@@ -98,17 +106,19 @@ func TestClusterCampaign(t *testing.T) {
 		done[b.name]++
 		if i%20 == 19 || i == len(rounds)-1 {
 			g.everyNode()
-			t.Logf("%d rounds, %d requests acknowledged, all there on each node: %v", i+1,
-				g.w.acks.Load(), done)
+			t.Logf("%d rounds, %d requests acknowledged, all there on each node, %d of the "+
+				"replaced disks filled by a copy: %v", i+1, g.w.acks.Load(), g.copies, done)
 		}
 	}
 }
 
-// round brings about a fault under load, and compares what the node that leads then has.
+// round brings about a fault under load. Then it compares the states of all nodes, and what the
+// node that leads has.
 func (g *siege) round(b *blow) {
 	g.t.Helper()
 	begin := time.Now()
 	g.load(func() { b.hit(g) })
+	g.same()
 	led := g.leader(nil)
 	g.w.turnTo(led)
 	g.w.compare()
@@ -125,6 +135,36 @@ func (g *siege) everyNode() {
 		}
 		g.w.turnTo(s)
 		g.w.compare()
+	}
+}
+
+// same waits until all nodes are at the same sequence, now that the load rests, and compares their
+// states.
+func (g *siege) same() {
+	g.t.Helper()
+	type hash struct {
+		Node     string
+		Sequence uint64
+		Hash     string
+	}
+	var all []hash
+	exchangetest.Eventually(g.t, "all nodes are at the same sequence", func() bool {
+		all = all[:0]
+		for _, s := range g.nodes {
+			var h hash
+			if _, err := s.Call("GET", "/operator/v1/cluster/hash", nil, &h); err != nil {
+				return false
+			}
+			if all = append(all, h); h.Sequence != all[0].Sequence {
+				return false
+			}
+		}
+		return true
+	})
+	for _, h := range all {
+		if h.Hash != all[0].Hash || h.Hash == "" {
+			g.t.Fatalf("the nodes have other states at the same sequence: %+v", all)
+		}
 	}
 }
 
@@ -216,6 +256,63 @@ func (g *siege) allKilled() {
 	}
 	for _, s := range g.nodes {
 		g.alive(s)
+	}
+}
+
+// replaced deletes a node's folders, and lets it join with empty ones.
+func (g *siege) replaced() {
+	s := g.nodes[g.random.IntN(len(g.nodes))]
+	name, entry := g.name(s), g.entry(s)
+	s.Kill()
+	g.leader(s)
+	g.emptied(s)
+	const copied = "this node gets a copy of another one's store"
+	before := strings.Count(s.Log(), copied)
+	stands := func(role string) bool {
+		k, err := g.asks(g.leader(s))
+		return err == nil && slices.Contains(k.Nodes, member{name, role})
+	}
+	replaces := func(wait string) {
+		g.leader(s).Command("cluster", "replace", "--wait", wait, name, entry)
+	}
+	exchangetest.Eventually(g.t, "node "+name+" is awaited", func() bool {
+		replaces("0s") // refused while the node counts as one that lives
+		return stands("awaited")
+	})
+	s.Run()
+	exchangetest.Eventually(g.t, "node "+name+" is a voter", func() bool {
+		replaces("30s") // ends early if another node leads meanwhile
+		return stands("voter")
+	})
+	g.alive(s)
+	g.copies += min(strings.Count(s.Log(), copied)-before, 1)
+}
+
+// upgraded gives one node after the other another build of the program, as operators do: those that
+// follow, and at last the one that leads. Each one ends in order.
+func (g *siege) upgraded() {
+	g.builds++
+	version := fmt.Sprintf("v%d-of-the-siege", g.builds)
+	program := exchangetest.Build(g.t, version)
+	led := g.leader(nil)
+	for _, s := range append(g.others(led), led) {
+		if code := s.Terminate(); code != 0 {
+			g.t.Fatalf("node %s ends with %d", g.name(s), code)
+		}
+		s.Use(program)
+		s.Run()
+		g.alive(s)
+		its, err := g.asks(g.leader(nil))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		exchangetest.Eventually(g.t, "node "+g.name(s)+" lacks nothing", func() bool {
+			own, err := g.asks(s)
+			return err == nil && own.Folded >= its.Folded
+		})
+		if !strings.Contains(s.Log(), version) {
+			g.t.Fatalf("node %s does not run %s", g.name(s), version)
+		}
 	}
 }
 

@@ -56,16 +56,34 @@ func build(t testing.TB) string {
 			return
 		}
 		program.path = filepath.Join(dir, "exchange")
-		out, err := exec.Command("go", "build", "-race", "-o", program.path,
-			"exchange/cmd/exchange").CombinedOutput()
-		if err != nil {
-			program.err = fmt.Errorf("%w\n%s", err, out)
-		}
+		program.err = buildIn(program.path, "-race")
 	})
 	if program.err != nil {
 		t.Fatal(program.err)
 	}
 	return program.path
+}
+
+// Build builds the program under test anew, as of another version.
+func Build(t testing.TB, version string) string {
+	t.Helper()
+	path, flags := filepath.Join(t.TempDir(), "exchange"), []string{"-ldflags",
+		"-X main.version=" + version}
+	if os.Getenv(programVariable) == "" {
+		flags = append(flags, "-race")
+	}
+	if err := buildIn(path, flags...); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func buildIn(path string, flags ...string) error {
+	args := slices.Concat([]string{"build", "-o", path}, flags, []string{"exchange/cmd/exchange"})
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }
 
 // A Server is the exchange as a child process, on a store that outlives it. Its methods are for the
