@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,7 +52,8 @@ type Node struct {
 // errReignOver is why an engine of a node is dead that has stopped in order.
 var errReignOver = errors.New("the reign has ended")
 
-// StartNode recovers what this node has of the journal, and follows the journal from there on.
+// StartNode recovers what this node has of the journal, and follows the journal from there on. If
+// it fails because of what is stored, the node can still vote: see VoteOn.
 // Options.Store is a persistence.Replica; the node does not close it. All nodes of a cluster need
 // the same server's key, which must be there: Options.Sealer makes none. Options.Identity and
 // Options.TakeOver have no meaning, because the nodes agree on the owner.
@@ -222,7 +224,7 @@ func (n *following) Run() {
 	defer close(n.followed)
 	for n.ctx.Err() == nil && n.life.Err() == nil {
 		leads, err := n.replica.Follow(n.ctx, n.committed.Released())
-		if err != nil && n.ctx.Err() == nil {
+		if err != nil && n.ctx.Err() == nil && !errors.Is(err, persistence.ErrFormat) {
 			n.end("this node's store has ended", err)
 			return
 		}
@@ -237,11 +239,20 @@ func (n *following) Run() {
 			n.offer()
 		}
 	}
-	for n.ctx.Err() == nil {
-		if leads, err := n.replica.Follow(n.ctx, ^uint64(0)); err != nil || !leads {
-			return // the store has ended
-		}
-		if n.handOver(n.ctx) != nil {
+	VoteOn(n.ctx, n.replica, n.opts.Log)
+}
+
+// VoteOn is all that a node does whose fold has failed, or could not begin: its store votes, and it
+// hands the lead over whenever it leads. It returns when ctx or the store has ended.
+func VoteOn(ctx context.Context, r persistence.Replica, log *slog.Logger) {
+	for ctx.Err() == nil {
+		leads, err := r.Follow(ctx, ^uint64(0))
+		switch {
+		case errors.Is(err, persistence.ErrFormat): // the store hands the lead over by itself
+			if pause(ctx, time.Second) != nil {
+				return
+			}
+		case err != nil || !leads, handOver(ctx, r, log) != nil:
 			return
 		}
 	}
@@ -297,11 +308,13 @@ func (n *Node) hasRoom() bool {
 		c.Unsaved() <= int64(l.ProjectionLag)
 }
 
+func (n *Node) handOver(ctx context.Context) error { return handOver(ctx, n.replica, n.opts.Log) }
+
 // handOver tries to give the lead to another node, and pauses if none takes it. An error is that of
 // ctx.
-func (n *Node) handOver(ctx context.Context) error {
-	if err := n.replica.Transfer(ctx, ""); err != nil && ctx.Err() == nil {
-		n.opts.Log.Warn("this node should not lead, and no other one takes the lead", "error", err)
+func handOver(ctx context.Context, r persistence.Replica, log *slog.Logger) error {
+	if err := r.Transfer(ctx, ""); err != nil && ctx.Err() == nil {
+		log.Warn("this node should not lead, and no other one takes the lead", "error", err)
 		return pause(ctx, time.Second)
 	}
 	return ctx.Err()

@@ -78,9 +78,9 @@ func (c *fakeCluster) set(change func(*operator.Standing)) {
 func newFakeCluster() *fakeCluster {
 	return &fakeCluster{knows: operator.Standing{Node: "a", Leader: "b",
 		LeaderURL: "https://b.example.org", Term: 7, Elections: 2, Applied: 40, Committed: 50,
-		Folded: 30, Tick: 50 * time.Millisecond, Nodes: []operator.NodeStanding{
-			{Name: "a", Role: operator.Voter, Match: 45},
-			{Name: "b", Role: operator.Voter, Silent: 1},
+		Folded: 30, Format: 2, Tick: 50 * time.Millisecond, Nodes: []operator.NodeStanding{
+			{Name: "a", Role: operator.Voter, Match: 45, Reads: 3},
+			{Name: "b", Role: operator.Voter, Silent: 1, Reads: 2},
 			{Name: "c", Role: operator.Voter, Silent: 9}}}}
 }
 
@@ -173,11 +173,12 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	status, body := ask("GET", "/operator/v1/cluster", "")
 	const follower = `{"node":"a","role":"follower","serves":false,"leader":"b",` +
 		`"leader_url":"https://b.example.org","term":7,"elections":2,"applied":40,"committed":50,` +
-		`"folded":30,"log_bytes":0,"change":"","fault":"",` +
+		`"folded":30,"log_bytes":0,"format":2,"change":"","fault":"",` +
 		`"clock_ahead_ms":0,"clock_wrong":false,"tick_ms":50,"nodes":[` +
-		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0},` +
-		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1},` +
-		`{"name":"c","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":null}]}`
+		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0,"reads":3},` +
+		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1,"reads":2},` +
+		`{"name":"c","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":null,` +
+		`"reads":null}]}`
 	if status != 200 || strings.TrimSpace(body) != follower {
 		t.Errorf("%d %s", status, body)
 	}
@@ -217,7 +218,7 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	status, body = ask("GET", "/operator/v1/cluster", "")
 	if status != 200 || !strings.Contains(body, `"role":"leader","serves":true`) ||
 		!strings.Contains(body, `{"name":"c","role":"voter","replaces":"",`+
-			`"match":0,"lag":50,"silent_ticks":9}`) {
+			`"match":0,"lag":50,"silent_ticks":9,"reads":null}`) {
 		t.Errorf("%d %s", status, body)
 	}
 	transfer("c", 200, `{"from":"a","to":"c"}`)

@@ -296,6 +296,21 @@ var replicatedFaults = []plantedFault{
 			"		n.clocks[f.id] = reading{max(its", inReplicated,
 		"TestASlowLinkMakesNoClockWrong"},
 
+	// formats
+	{"a format is written before every member reads it", "persistence/replicated/formats.go",
+		"			least = min(least, n.told[m.ID])\n",
+		"			if !FAULT {\n				least = min(least, n.told[m.ID])\n" +
+			"			}\n",
+		inReplicated, threeNodes},
+	{"a fold that stops stops raft", "persistence/replicated/node.go",
+		"m.Entries {\n		if n.unread != nil {\n",
+		"m.Entries {\n		if FAULT && n.unread != nil {\n			return " +
+			"n.unread\n		}\n		if n.unread != nil {\n",
+		inReplicated, threeNodes},
+	{"a node joins that does not read what is applied", "persistence/replicated/joining.go",
+		" w.Reads < n.machine.Format(),", " !FAULT && w.Reads < n.machine.Format(),",
+		inReplicated, "TestAFormatIsWrittenOnceAllMembersReadIt"},
+
 	// a node that goes on alone
 	{"a survivor counts an ID that another may have given",
 		"persistence/internal/machine/members.go",

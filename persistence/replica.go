@@ -9,6 +9,10 @@ import (
 // ErrClock: the clock of a node differs too much from those of the others for it to own the engine.
 var ErrClock = errors.New("the clock of this node is wrong")
 
+// ErrFormat: the entries are of a format that this program does not read. The node votes, and has
+// no more of the journal.
+var ErrFormat = errors.New("this program is too old: start one that reads the cluster's format")
+
 // ErrRemoved: the node is a member of its cluster no more. Its folder is of no use to it.
 var ErrRemoved = errors.New("this node was removed from its cluster, and its folder is not used " +
 	"any more; to let it take part again, empty the folder and add the node")
@@ -24,7 +28,8 @@ type Replica interface {
 	// the journal up to a sequence no more, and that the others may forget it, too, if this node's
 	// newest claim owns the engine.
 	Own() Token
-	// Follow waits until this node has a batch above after, or leads, or ctx ends.
+	// Follow waits until this node has a batch above after, or leads, or ctx ends. ErrFormat: it
+	// has all batches that it reads, and gets no more.
 	Follow(ctx context.Context, after uint64) (leads bool, err error)
 	// Leads reports whether this node leads, as far as it knows. It does not wait.
 	Leads() bool
@@ -50,6 +55,8 @@ type Standing struct {
 	Committed uint64 // index of the newest entry that a majority has, as far as is known here
 	LogBytes  uint64 // what this node's log takes on its disk
 	Peers     []Peer // all members, this node among them, in the order of their names
+	// Format is the newest that entries and records may be written in, and each member reads it.
+	Format uint8
 	// ClockAhead is this node's clock less the median of all that it hears of, as far as the way
 	// there leaves no doubt. ClockWrong: it is so much that the node must not own the engine.
 	ClockAhead time.Duration
@@ -78,6 +85,8 @@ type Peer struct {
 	Match uint64
 	// SilentTicks is for how many ticks nothing has come from it; 0 of the node itself.
 	SilentTicks uint64
+	// Reads is the newest format that its program reads; 0: it has not told this node.
+	Reads uint8
 }
 
 // A Membership changes the nodes of a cluster. Only the node that leads can. A change is durable

@@ -126,15 +126,17 @@ func TestAKeyOfANodeThatOthersCanReadIsRefused(t *testing.T) {
 const (
 	standing = `{"node":"a","role":"leader","serves":true,"leader":"a","leader_url":` +
 		`"http://127.0.0.1:8080","term":7,"elections":1,"applied":50,"committed":50,"folded":40,` +
-		`"log_bytes":1048576,"change":"node b comes to take part","fault":"",` +
+		`"log_bytes":1048576,"format":2,"change":"node b comes to take part","fault":"",` +
 		`"clock_ahead_ms":3,"clock_wrong":false,"tick_ms":50,` +
-		`"nodes":[{"name":"a","role":"voter","replaces":"","match":50,"lag":0,"silent_ticks":0},` +
-		`{"name":"b","role":"learner","replaces":"","match":20,"lag":30,"silent_ticks":1}]}`
+		`"nodes":[{"name":"a","role":"voter","replaces":"","match":50,"lag":0,"silent_ticks":0,` +
+		`"reads":3},` +
+		`{"name":"b","role":"learner","replaces":"","match":20,"lag":30,"silent_ticks":1,` +
+		`"reads":2}]}`
 	unserving = `{"node":"b","role":"follower","serves":false,"leader":"","leader_url":"",` +
-		`"term":7,"elections":1,"applied":50,"committed":50,"folded":40,"log_bytes":512,` +
+		`"term":7,"elections":1,"applied":50,"committed":50,"folded":40,"log_bytes":512,"format":2,` +
 		`"change":"","fault":"a record","clock_ahead_ms":-700,"clock_wrong":true,` +
 		`"tick_ms":50,"nodes":[{"name":"a","role":"voter",` +
-		`"replaces":"","match":null,"lag":null,"silent_ticks":null}]}`
+		`"replaces":"","match":null,"lag":null,"silent_ticks":null,"reads":null}]}`
 )
 
 func TestTheClusterIsShown(t *testing.T) {
@@ -147,12 +149,13 @@ committed  50
 applied    50
 folded     sequence 40
 log        1048576 bytes
+format     2
 clock      3 ms from the median
 change     node b comes to take part
 
-NODE  ROLE     HAS  LACKS  SILENT TICKS
-a     voter    50   0      0
-b     learner  20   30     1
+NODE  ROLE     HAS  LACKS  SILENT TICKS  READS FORMAT
+a     voter    50   0      0             3
+b     learner  20   30     1             2
 `, "")
 	f.wantAsked("GET /operator/v1/cluster")
 	runLine(f.environ, "cluster", "status", "--json").want(t, 0, standing+"\n", "")
@@ -165,11 +168,12 @@ committed  50
 applied    50
 folded     sequence 40
 log        512 bytes
+format     2
 clock      -700 ms from the median: WRONG, it may not lead
 fault      a record
 
-NODE  ROLE   HAS  LACKS  SILENT TICKS
-a     voter  ?    ?      ?
+NODE  ROLE   HAS  LACKS  SILENT TICKS  READS FORMAT
+a     voter  ?    ?      ?             ?
 `, "")
 	f = newFake(t, 200, `{"node":"a"}`)
 	runLine(f.environ, "cluster", "status").wantError(t, exitUnavailable, "is not one of")

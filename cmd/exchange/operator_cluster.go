@@ -25,6 +25,7 @@ type (
 		Committed    json.Number  `json:"committed"`
 		Folded       json.Number  `json:"folded"`
 		LogBytes     json.Number  `json:"log_bytes"`
+		Format       json.Number  `json:"format"`
 		Change       string       `json:"change"`
 		Fault        string       `json:"fault"`
 		ClockAheadMs json.Number  `json:"clock_ahead_ms"`
@@ -40,6 +41,7 @@ type (
 		Match  *json.Number `json:"match"`
 		Lag    *json.Number `json:"lag"`
 		Silent *json.Number `json:"silent_ticks"`
+		Reads  *json.Number `json:"reads"`
 	}
 	clusterHash struct {
 		Node     string      `json:"node"`
@@ -64,7 +66,8 @@ func (p *program) clusterStatusCommand() *cobra.Command {
 		Short: "Show what a node knows of the cluster",
 		Long: "Shows which node leads, and what the node that is asked knows of the others. Only " +
 			"the node that leads knows how far the others are. A tick is cluster.tick_ms. The " +
-			"log's bytes are those of the node that is asked.",
+			"log's bytes are those of the node that is asked. A node's program reads entries and " +
+			"records up to a format; the newest one that all read may be written.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			var a clusterStatus
@@ -85,7 +88,7 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 		either(*a.Serves, "serves", "does not serve"), leader, a.Term)
 	fmt.Fprintf(w, "elections\t%s begun here\ncommitted\t%s\napplied\t%s\nfolded\tsequence %s\n",
 		a.Elections, a.Committed, a.Applied, a.Folded)
-	fmt.Fprintf(w, "log\t%s bytes\n", a.LogBytes)
+	fmt.Fprintf(w, "log\t%s bytes\nformat\t%s\n", a.LogBytes, a.Format)
 	fmt.Fprintf(w, "clock\t%s ms from the median%s\n", a.ClockAheadMs,
 		either(a.ClockWrong, ": WRONG, it may not lead", ""))
 	if a.Change != "" {
@@ -94,7 +97,7 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 	if a.Fault != "" {
 		fmt.Fprintf(w, "fault\t%s\n", plain(a.Fault))
 	}
-	fmt.Fprintln(w, "\nNODE\tROLE\tHAS\tLACKS\tSILENT TICKS")
+	fmt.Fprintln(w, "\nNODE\tROLE\tHAS\tLACKS\tSILENT TICKS\tREADS FORMAT")
 	known := func(n *json.Number) string {
 		if n == nil {
 			return "?"
@@ -103,8 +106,8 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 	}
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(n.Name), plain(n.Role), known(n.Match),
-			known(n.Lag), known(n.Silent))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(n.Name), plain(n.Role),
+			known(n.Match), known(n.Lag), known(n.Silent), known(n.Reads))
 	}
 }
 

@@ -53,14 +53,34 @@ func serveNode(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *p
 		return err
 	}
 	node, err := startNode(ctx, options)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && unfolded(err):
+		return n.voteOn(ctx, replica, err)
+	default:
 		return startFailed(ctx, err)
 	}
-	n.joined = &joined{replica, node}
+	n.joined = &joined{replica: replica, node: node}
 	p.joined.Store(n.joined)
 	g.SetFollower()
 	n.log.Info("this node takes part", "node", p.name)
 	return n.run(ctx)
+}
+
+// unfolded reports whether a node did not start because it cannot fold what the cluster has, or
+// what it has stored itself.
+func unfolded(err error) bool {
+	return errors.Is(err, persistence.ErrFormat) || errors.Is(err, persistence.ErrCorrupt)
+}
+
+// voteOn is all that a node does that cannot fold: the others may need its vote.
+func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why error) error {
+	n.place.joined.Store(&joined{replica: r, fault: why})
+	n.gateway.SetFollower()
+	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
+		"it", "node", n.place.name, "error", why)
+	actors.VoteOn(ctx, r, n.log)
+	return engineFailed(why)
 }
 
 // clusterKey returns the server's key, which no node makes: all of them need the same.

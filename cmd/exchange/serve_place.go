@@ -28,7 +28,8 @@ type place struct {
 // joined is a node that takes part.
 type joined struct {
 	replica persistence.Replica
-	node    *actors.Node
+	node    *actors.Node // nil: it only votes
+	fault   error        // why it only votes
 }
 
 // A wish is to hand the lead over to a node, "" to any. done has room for the answer.
@@ -61,10 +62,14 @@ func (p *place) Standing() operator.Standing {
 	r := j.replica.Standing()
 	s.Leader, s.Term, s.Elections, s.Applied, s.Committed = r.Leader, r.Term, r.Elections,
 		r.Applied, r.Committed
-	s.Folded, s.LogBytes = j.node.Folded(), r.LogBytes
+	s.LogBytes, s.Format = r.LogBytes, r.Format
 	s.ClockAhead, s.ClockWrong = r.ClockAhead, r.ClockWrong
-	if err := j.node.Err(); err != nil {
-		s.Fault = err.Error()
+	fault := j.fault
+	if j.node != nil {
+		s.Folded, fault = j.node.Folded(), j.node.Err()
+	}
+	if fault != nil {
+		s.Fault = fault.Error()
 	}
 	if beat, err := j.replica.Beat(context.Background()); err == nil {
 		if name, url, _ := strings.Cut(beat.Owner, " "); name == s.Leader {
@@ -73,7 +78,8 @@ func (p *place) Standing() operator.Standing {
 	}
 	for _, n := range r.Peers {
 		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Address: n.Address,
-			Role: string(n.Role), Replaces: n.Replaces, Match: n.Match, Silent: n.SilentTicks})
+			Role: string(n.Role), Replaces: n.Replaces, Match: n.Match, Silent: n.SilentTicks,
+			Reads: n.Reads})
 	}
 	return s
 }

@@ -31,6 +31,7 @@ type Standing struct {
 	Committed uint64 // index of the newest entry that a majority has, as far as is known here
 	Folded    uint64 // newest sequence that is folded here
 	LogBytes  uint64 // what this node's log takes on its disk
+	Format    uint8  // the newest that may be written
 	Fault     string // why this node cannot serve; "": it can
 	// ClockAhead is this node's clock less the median of all.
 	ClockAhead time.Duration
@@ -89,6 +90,7 @@ type NodeStanding struct {
 	// Match is the index up to which it has the log. Only the node that leads knows it of others.
 	Match  uint64
 	Silent uint64 // ticks since something has come from it; 0 of the node itself
+	Reads  uint8  // newest format that its program reads; 0: not known
 }
 
 // coming reports whether a node comes to take part, and has no vote yet.
@@ -118,6 +120,7 @@ type nodeAnswer struct {
 	Match  *uint64 `json:"match"`
 	Lag    *uint64 `json:"lag"`          // entries that it lacks
 	Silent *uint64 `json:"silent_ticks"` // nodes that follow say nothing to each other
+	Reads  *uint8  `json:"reads"`        // newest format that its program reads
 }
 
 type clusterAnswer struct {
@@ -132,6 +135,7 @@ type clusterAnswer struct {
 	Committed uint64 `json:"committed"`
 	Folded    uint64 `json:"folded"`
 	LogBytes  uint64 `json:"log_bytes"`
+	Format    uint8  `json:"format"` // the newest that may be written
 	Change    string `json:"change"`
 	Fault     string `json:"fault"`
 	// The node's clock less the median of all; and whether it is too much for it to lead.
@@ -148,8 +152,8 @@ func showCluster(c *call) (any, error) {
 	s := c.server.cluster.Standing()
 	a := clusterAnswer{Node: s.Node, Role: "follower", Serves: c.engine != nil, Leader: s.Leader,
 		LeaderURL: s.LeaderURL, Term: s.Term, Elections: s.Elections, Applied: s.Applied,
-		Committed: s.Committed, Folded: s.Folded, LogBytes: s.LogBytes, Change: s.change(),
-		Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
+		Committed: s.Committed, Folded: s.Folded, LogBytes: s.LogBytes, Format: s.Format,
+		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
 		Nodes: []nodeAnswer{}}
 	if s.Leads() {
@@ -160,6 +164,9 @@ func showCluster(c *call) (any, error) {
 		if n.Role == Awaited {
 			a.Nodes = append(a.Nodes, one)
 			continue
+		}
+		if n.Reads > 0 {
+			one.Reads = &n.Reads
 		}
 		if s.Leads() || n.Name == s.Node || n.Name == s.Leader {
 			one.Silent = &n.Silent

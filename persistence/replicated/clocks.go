@@ -26,7 +26,7 @@ type reading struct {
 
 // askClocks asks all peers for their clocks.
 func (n *node) askClocks() {
-	f := frame{kind: frameClock, id: n.id, start: n.log.Own()}
+	f := n.frame(frameClock)
 	for _, m := range n.machine.Members() {
 		if m.ID != n.id && m.ID != 0 {
 			n.send(m.Name, binary.BigEndian.AppendUint64(f.begin(), uint64(n.now().UnixMicro())))
@@ -66,7 +66,7 @@ func (n *node) clock(from string, f frame) {
 	now := n.now()
 	switch len(f.payload) {
 	case 8:
-		r := frame{kind: frameClock, id: n.id, start: n.log.Own()}
+		r := n.frame(frameClock)
 		n.send(from, binary.BigEndian.AppendUint64(append(r.begin(), f.payload...),
 			uint64(now.UnixMicro())))
 	case 16:

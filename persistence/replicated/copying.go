@@ -195,7 +195,7 @@ func (n *node) tellBehind() {
 				n.logger.Error("a node lacks entries that this one has forgotten: replace it",
 					"node", name, "from", p.Match+1, "before", first)
 			}
-			f := frame{kind: frameBehind, id: n.id, start: n.log.Own()}
+			f := n.frame(frameBehind)
 			n.send(name, binary.BigEndian.AppendUint64(f.begin(), first))
 		}
 	})

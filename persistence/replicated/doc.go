@@ -42,6 +42,14 @@
 // engine. What the way of the frames leaves in doubt counts for nothing, and so does a difference
 // between two clocks of which none is known to be right.
 //
+// # Formats
+//
+// Each frame tells the newest format of entries and records that its sender's program reads. One
+// that is newer than the cluster's first is written once an entry of the kind Format is applied.
+// The node that leads proposes it when all members read it. A node that joins must read what is
+// applied. A program that does not read it, because an older one was started again, applies no
+// more: its node has no more of the journal, and votes.
+//
 // # The node and its goroutine
 //
 // A node has no clock, goroutine or network: ticks, frames and proposals are put into it, and it
@@ -89,6 +97,7 @@
 //	journal.go    owners, appends, reads, trims
 //	following.go  what a node knows of the others, and waiting for it
 //	clocks.go     the others' clocks
+//	formats.go    which format of entries may be written
 //	confirming.go whether an owner is one still
 //	handing.go    handing the lead over
 //	local.go      images and projections: the local store

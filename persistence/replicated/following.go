@@ -30,8 +30,10 @@ func (n *node) see() {
 	n.peers, n.logBytes = nil, n.log.Size()
 	for _, m := range n.machine.Members() {
 		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
-			Replaces: n.nameOf(m.Replaces), Match: match[m.ID]}
-		if m.ID != n.id {
+			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.told[m.ID]}
+		if m.ID == n.id {
+			p.Reads = n.reads
+		} else {
 			p.SilentTicks = n.ticks - n.heard[m.ID]
 		}
 		n.peers = append(n.peers, p)
@@ -46,7 +48,7 @@ func (s *store) Standing() persistence.Standing {
 	v := s.seen.Load()
 	t := persistence.Standing{Node: s.log.Identity().Name, Term: v.term, Elections: v.elections,
 		Applied: v.applied, Committed: v.committed, LogBytes: v.logBytes, Peers: v.peers,
-		ClockAhead: v.ahead, ClockWrong: v.wrong}
+		Format: v.format, ClockAhead: v.ahead, ClockWrong: v.wrong}
 	for _, m := range v.members {
 		if m.ID == v.lead && v.lead != 0 {
 			t.Leader = m.Name
@@ -58,14 +60,21 @@ func (s *store) Standing() persistence.Standing {
 // Leads reports whether this node leads, as far as it knows.
 func (s *store) Leads() bool { return s.seen.Load().leading }
 
-// Follow waits until this node has a batch above after, or leads.
+// Follow waits until this node has a batch above after, or leads. ErrFormat: it gets no more.
 func (s *store) Follow(ctx context.Context, after uint64) (leads bool, err error) {
 	s.followers.Add(1)
 	defer s.followers.Add(-1)
+	var unread error
 	err = s.until(ctx, func(v *view) bool {
-		leads = v.leading
-		return leads || v.beat.End.Seq > after
+		leads, unread = v.leading, v.unread
+		if v.beat.End.Seq > after {
+			unread = nil
+		}
+		return leads || v.beat.End.Seq > after || unread != nil
 	})
+	if err == nil {
+		err = unread
+	}
 	return leads && err == nil, err
 }
 
@@ -101,7 +110,7 @@ func (s *store) until(ctx context.Context, good func(*view) bool) error {
 // show makes a view the newest, and tells those that wait for another leader or another batch.
 func (s *store) show(v view) {
 	before := s.seen.Swap(&v)
-	if before.leading == v.leading && before.lead == v.lead &&
+	if before.leading == v.leading && before.lead == v.lead && before.unread == v.unread &&
 		(before.beat.End == v.beat.End || s.followers.Load() == 0) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"exchange/persistence"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
@@ -42,6 +43,7 @@ type former struct {
 	own     string   // this node's name
 	nonce   string   // of this start
 	stage   stage
+	reads   uint8 // newest format that this program reads
 	send    func(to string, frame []byte)
 	logger  *slog.Logger
 
@@ -60,6 +62,9 @@ type word struct {
 	// Of a node that takes part: whether it leads, and whether the receiver may join.
 	Leads   bool `json:"leads,omitempty"`
 	Awaited bool `json:"awaited,omitempty"`
+	// Reads is the newest format that the sender's program reads, Format the applied one.
+	Reads  uint8 `json:"reads"`
+	Format uint8 `json:"format,omitempty"`
 }
 
 // maxWord is how many bytes a word may have.
@@ -68,7 +73,8 @@ const maxWord = 2 << 10
 func newFormer(cluster string, names []string, own, nonce string, at stage,
 	send func(to string, frame []byte), logger *slog.Logger) *former {
 	return &former{cluster: cluster, names: names, own: own, nonce: nonce, stage: at, send: send,
-		logger: logger, nonces: map[string]string{}, heard: map[string]word{}}
+		reads: machine.Newest, logger: logger, nonces: map[string]string{},
+		heard: map[string]word{}}
 }
 
 // form makes the log of this node: with what it was offered, or as one of a new cluster.
@@ -96,11 +102,13 @@ func (f *former) tick() {
 	}
 }
 
-func (f *former) say(to string) { f.reply(to, false, false) }
+func (f *former) say(to string) { f.reply(to, word{}) }
 
-func (f *former) reply(to string, leads, awaited bool) {
-	text, err := json.Marshal(word{f.cluster, f.names, f.stage, f.nonce, f.nonces[to], leads,
-		awaited})
+// reply says a word, into which it puts what each word has.
+func (f *former) reply(to string, w word) {
+	w.Cluster, w.Names, w.Stage, w.Reads = f.cluster, f.names, f.stage, f.reads
+	w.Nonce, w.Echo = f.nonce, f.nonces[to]
+	text, err := json.Marshal(w)
 	if err != nil {
 		f.logger.Error("BUG: a word cannot be encoded", "error", err)
 		return
@@ -160,6 +168,9 @@ func (f *former) next() (may bool, why string, err error) {
 				"cluster %.64q)", name, w.Names, w.Cluster))
 		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:
 			return false, "", fmt.Errorf("%w (node %s)", errReplaced, name)
+		case w.Stage == begun && f.stage == empty && w.Format > f.reads:
+			return false, "", fmt.Errorf("%w: format %d is applied at node %s, and this program "+
+				"reads formats up to %d", persistence.ErrFormat, w.Format, name, f.reads)
 		case w.Stage == begun && f.stage == empty:
 			may, lacks = false, append(lacks, name+" (the cluster has begun: this node waits for "+
 				"the one that leads)")

@@ -9,16 +9,18 @@ import (
 
 // A frame is what one node sends to another. Its transport knows which node it comes from.
 //
-//	version | kind | id u64 | boot u64 | length and text of the nonce | payload
+//	version | kind | newest format that the sender reads | id u64 | boot u64 |
+//	length and text of the nonce | payload
 type frame struct {
 	kind    byte
+	reads   uint8
 	id      uint64        // of the sender
 	start   raftlog.Start // of the sender
 	payload []byte
 }
 
 const (
-	frameVersion = 3
+	frameVersion = 4
 	frameMessage = 1 // the payload is a message of raft
 	// frameSeen asks the receiver whether one of its starts follows on another one: the payload is
 	// both, of which the second is the newest one that the sender knows.
@@ -57,16 +59,16 @@ func cutStart(b []byte) (s raftlog.Start, rest []byte, err error) {
 
 // begin returns the bytes in front of a payload.
 func (f *frame) begin() []byte {
-	b := binary.BigEndian.AppendUint64([]byte{frameVersion, f.kind}, f.id)
+	b := binary.BigEndian.AppendUint64([]byte{frameVersion, f.kind, f.reads}, f.id)
 	return appendStart(b, f.start)
 }
 
 // parseFrame reads a frame; its payload is part of b.
 func parseFrame(b []byte) (f frame, err error) {
-	if len(b) < 10 || b[0] != frameVersion {
+	if len(b) < 11 || b[0] != frameVersion {
 		return f, errFrame
 	}
-	f.kind, f.id = b[1], binary.BigEndian.Uint64(b[2:])
-	f.start, f.payload, err = cutStart(b[10:])
+	f.kind, f.reads, f.id = b[1], b[2], binary.BigEndian.Uint64(b[3:])
+	f.start, f.payload, err = cutStart(b[11:])
 	return f, err
 }

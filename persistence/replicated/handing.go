@@ -59,7 +59,8 @@ func (n *node) mayHand(to *uint64) error {
 	n.raw.WithProgress(func(id uint64, t raft.ProgressType, p tracker.Progress) {
 		if id == n.id || t == raft.ProgressTypeLearner || *to != 0 && id != *to ||
 			p.Match+maxLag < last || p.Match < most || n.ticks-n.heard[id] > electionTicks ||
-			best != 0 && p.Match == most || *to == 0 && n.looksWrong(id) {
+			best != 0 && p.Match == most ||
+			*to == 0 && (n.looksWrong(id) || n.told[id] < n.machine.Format()) {
 			return
 		}
 		best, most = id, p.Match

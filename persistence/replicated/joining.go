@@ -44,7 +44,8 @@ func parseOffer(b []byte) (*offer, error) {
 	o := &offer{id: binary.BigEndian.Uint64(b), nonce: string(b[25:at]), base: raftlog.Base{
 		Index: binary.BigEndian.Uint64(b[8:]), Term: binary.BigEndian.Uint64(b[16:]),
 		Machine: b[at:]}}
-	if _, err := machine.DecodeState(o.base.Machine); err != nil || o.id == 0 ||
+	if s, err := machine.DecodeState(o.base.Machine); err != nil || s.Format() > machine.Newest ||
+		o.id == 0 ||
 		(o.base.Term == 0) != (o.base.Index == 0) {
 		return nil, errFrame
 	}
@@ -67,9 +68,9 @@ func (n *node) welcome(from string, b []byte) error {
 		}
 	}
 	n.former.nonces[from] = w.Nonce
-	n.former.reply(from, leads, joins != nil)
+	n.former.reply(from, word{Leads: leads, Awaited: joins != nil, Format: n.machine.Format()})
 	switch {
-	case !leads || joins == nil || w.Stage != empty:
+	case !leads || joins == nil || w.Stage != empty, w.Reads < n.machine.Format(), n.unread != nil:
 	case joins.Nonce != w.Nonce:
 		n.propose(&machine.Entry{Kind: machine.Join, Name: from, Unique: w.Nonce},
 			make(chan result, 1))
@@ -100,7 +101,7 @@ func (n *node) offer(to string, m *machine.Member) error {
 	if next.base == nil || next.behind < n.trim.begins || next.behind > at {
 		*next = walk{n.trim.base.Clone(), n.trim.behind}
 	}
-	if err := next.step(n.log, at); err != nil || next.behind < at {
+	if err := next.step(n.log, at, n.reads); err != nil || next.behind < at {
 		return err // it goes on with the next word
 	}
 	term, err := n.log.Term(at)
@@ -109,7 +110,7 @@ func (n *node) offer(to string, m *machine.Member) error {
 	}
 	o := offer{id: m.ID, nonce: m.Nonce, base: raftlog.Base{Index: at, Term: term,
 		Machine: next.base.Encode()}}
-	f := frame{kind: frameOffer, id: n.id, start: n.log.Own()}
+	f := n.frame(frameOffer)
 	n.send(to, o.append(f.begin()))
 	n.offered[m.ID] = n.ticks
 	return nil

@@ -172,7 +172,7 @@ func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) er
 			return nil // no batch, or one that was refused
 		}
 		marks = marks[1:]
-		e, err := machine.Decode(entry.GetData())
+		e, err := machine.Decode(entry.GetData(), s.newest)
 		if err == nil {
 			err = fn(e)
 		}

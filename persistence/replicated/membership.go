@@ -74,13 +74,13 @@ func changes(before, after []machine.Member) (list []*pb.ConfChangeSingle) {
 	return list
 }
 
-// decode reads an entry; nil: there is nothing in it.
-func decode(entry *pb.Entry) (*machine.Entry, error) {
+// decode reads an entry of a format up to reads; nil: there is nothing in it.
+func decode(entry *pb.Entry, reads uint8) (*machine.Entry, error) {
 	switch data := entry.GetData(); {
 	case entry.GetType() == pb.EntryNormal && len(data) == 0: // a leader begins its term with one
 		return nil, nil
 	case entry.GetType() == pb.EntryNormal:
-		return machine.Decode(data)
+		return machine.Decode(data, reads)
 	case entry.GetType() == pb.EntryConfChangeV2 && len(data) == 0: // raft's own
 		return &machine.Entry{Kind: machine.Leave}, nil
 	case entry.GetType() == pb.EntryConfChangeV2:
@@ -88,7 +88,7 @@ func decode(entry *pb.Entry) (*machine.Entry, error) {
 		if err := proto.Unmarshal(data, c); err != nil {
 			return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 		}
-		e, err := machine.Decode(c.Context)
+		e, err := machine.Decode(c.Context, reads)
 		if err == nil && !e.Kind.Changes() {
 			err = fmt.Errorf("%w: an entry of kind %d changes the members", persistence.ErrCorrupt,
 				e.Kind)
@@ -188,7 +188,7 @@ func (n *node) hears(from string, f frame) bool {
 }
 
 func (n *node) tellRemoved(name string, id uint64) {
-	f := frame{kind: frameRemoved, id: n.id, start: n.log.Own()}
+	f := n.frame(frameRemoved)
 	n.send(name, binary.BigEndian.AppendUint64(f.begin(), id))
 }
 

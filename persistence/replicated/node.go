@@ -19,6 +19,8 @@ const (
 	// electionTicks is how long a node hears nothing from a leader before it campaigns, at least.
 	// The most is one less than twice as long.
 	electionTicks = 10
+	// lastTimes is how many times as long a node waits that campaigns last.
+	lastTimes = 3
 	// maxMessage is how many bytes of entries one message carries, unless one entry has more.
 	maxMessage = 1 << 20
 	// maxUncommitted is how many bytes of entries may wait for a majority.
@@ -49,6 +51,9 @@ type node struct {
 	saw     func(index uint64, e *machine.Entry, a machine.Answer) // of simulations; nil: none
 
 	machine *machine.State
+	reads   uint8            // newest format that this program reads
+	told    map[uint64]uint8 // and those of the others, by their IDs
+	unread  error            // why this node applies no more; nil: it applies
 	applied uint64
 	commit  uint64
 	index   *index
@@ -89,6 +94,8 @@ type view struct {
 	beat    persistence.Beat
 	trimmed uint64
 	lost    bool // see machine.State.Lost
+	format  uint8
+	unread  error // see node
 	chain   uint64
 	term    uint64
 	lead    uint64 // 0: none is known
@@ -116,6 +123,7 @@ type setup struct {
 	changed func([]machine.Member) // is told of another membership; nil: nothing is
 	least   uint64                 // entries that a checkpoint is worth; 0: the usual number
 	logMax  uint64                 // see node
+	reads   uint8                  // 0: what this program reads
 }
 
 // newNode makes a node of an open log.
@@ -125,7 +133,8 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		publish: s.publish, saw: s.saw, index: s.index,
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
 		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax,
-		offered: map[uint64]uint64{}}
+		offered: map[uint64]uint64{}, told: map[uint64]uint8{},
+		reads: cmp.Or(s.reads, machine.Newest)}
 	if n.changed == nil {
 		n.changed = func([]machine.Member) {}
 	}
@@ -152,6 +161,9 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		return nil, err
 	}
 	n.rest()
+	if n.machine.Format() > n.reads {
+		n.raised()
+	}
 	n.see()
 	n.changed(n.machine.Members())
 	if n.alone() {
@@ -164,6 +176,9 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 // rest begins another wait for a leader.
 func (n *node) rest() {
 	n.silent, n.patience = 0, electionTicks+n.random(electionTicks)
+	if n.unread != nil {
+		n.patience *= lastTimes
+	}
 }
 
 // tick tells the node that time has passed. raft draws its own time of an election from a source
@@ -179,6 +194,8 @@ func (n *node) tick() error {
 	n.handTick()
 	n.replace()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
+		n.raise()
+		n.handUnread()
 		n.raw.Tick()
 		return n.trimStep()
 	}
@@ -207,7 +224,13 @@ func (n *node) enter(e *machine.Entry, caller chan<- result) error {
 	if status.RaftState != raft.StateLeader {
 		return errNotLeading
 	}
-	if e.Kind.Changes() {
+	switch {
+	case n.unread != nil:
+		return fmt.Errorf("%w: %w", errNotLeading, n.unread)
+	case e.Format > n.machine.Format():
+		return fmt.Errorf("%w: format %d is written before all members read it",
+			persistence.ErrInvalid, e.Format)
+	case e.Kind.Changes():
 		return n.enterChange(e, caller)
 	}
 	if err := n.rightClock(); err != nil && e.Kind == machine.Acquire {
@@ -303,6 +326,7 @@ func (n *node) show() {
 	s := n.raw.BasicStatus()
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
+		format: n.machine.Format(), unread: n.unread,
 		term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
 		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
@@ -338,12 +362,19 @@ func (n *node) respond(m *pb.Message) error {
 	return nil
 }
 
-// apply applies committed entries, and answers those that were proposed here.
+// apply applies committed entries, and answers those that were proposed here. raft is not told of
+// those that this node does not read, and goes on without.
 func (n *node) apply(m *pb.Message) error {
 	for _, entry := range m.Entries {
+		if n.unread != nil {
+			return nil
+		}
 		if err := n.applyOne(entry); err != nil {
 			return err
 		}
+	}
+	if n.unread != nil {
+		return nil
 	}
 	return n.respond(m)
 }
@@ -355,7 +386,7 @@ func (n *node) applyOne(entry *pb.Entry) error {
 			at, n.applied)
 	}
 	n.applied, n.appliedTerm = at, entry.GetTerm()
-	e, err := decode(entry)
+	e, err := decode(entry, n.reads)
 	if err != nil {
 		return fmt.Errorf("entry %d: %w", at, err)
 	} else if e == nil {
@@ -370,6 +401,9 @@ func (n *node) applyOne(entry *pb.Entry) error {
 		if err := n.change(before, joint); err != nil {
 			return fmt.Errorf("entry %d: %w", at, err)
 		}
+	}
+	if e.Kind == machine.Format && a.Outcome == machine.Done {
+		n.raised()
 	}
 	if e.Kind == machine.Append && a.Outcome == machine.Done {
 		n.index.add(at, e)
@@ -390,7 +424,7 @@ func (n *node) deliver(m *pb.Message) {
 	if to == "" {
 		return
 	}
-	f := frame{kind: frameMessage, id: n.id, start: n.log.Own()}
+	f := n.frame(frameMessage)
 	b, err := proto.MarshalOptions{}.MarshalAppend(f.begin(), m)
 	if err != nil {
 		n.logger.Error("a message of raft cannot be encoded", "error", err)

@@ -36,7 +36,7 @@ func (n *node) receive(from string, b []byte) error {
 	if newest, err := n.newest(from, f); err != nil || !newest {
 		return err
 	}
-	n.heard[f.id] = n.ticks
+	n.heard[f.id], n.told[f.id] = n.ticks, f.reads
 	switch f.kind {
 	case frameMessage:
 		return n.message(f.id, f.payload)
@@ -64,7 +64,7 @@ func (n *node) newest(from string, f frame) (bool, error) {
 		bytes.Equal(f.payload, appendStart(nil, seen)):
 		return true, n.log.See(f.id, f.start)
 	}
-	r := frame{kind: frameSeen, id: n.id, start: n.log.Own()}
+	r := n.frame(frameSeen)
 	n.send(from, appendStart(appendStart(r.begin(), f.start), seen))
 	return false, nil
 }
@@ -83,7 +83,7 @@ func (n *node) asked(from string, f frame) error {
 	case !follows:
 		return n.refuse(fmt.Errorf("%w (member %d)", errOlder, f.id))
 	}
-	r := frame{kind: frameFollows, id: n.id, start: start}
+	r := n.frame(frameFollows)
 	n.send(from, appendStart(r.begin(), seen))
 	return nil
 }

@@ -59,6 +59,7 @@ type world struct {
 	acquired int
 	newest   uint32           // epoch of an owner whose claim was answered
 	led      bool             // a node has led
+	mixed    bool             // nodes start older and newer programs
 	members  []machine.Member // behind the highest index
 	given    map[uint64]bool  // IDs that a log was made with
 	changes  int              // of the membership, that were not answered
@@ -102,6 +103,8 @@ type simulated struct {
 	unfit  bool        // its folder is an older copy, or a byte of it has changed
 	copied *folderCopy // nil: there is none
 	spare  bool        // it may join: its folder has no log
+	reads  uint8       // newest format that its program reads
+	best   uint8       // that its log's members may have been told
 	state  []byte
 	owners [2]owner
 }
@@ -141,7 +144,8 @@ func emptyWorld(t *testing.T, seed uint64) *world {
 		applied: map[uint64]outcome{}, given: map[uint64]bool{}, counts: map[string]int{}}
 	w.trace.Reset()
 	for i := range w.nodes {
-		w.nodes[i] = &simulated{w: w, at: i, disk: newDisk(), spare: i >= voters}
+		w.nodes[i] = &simulated{w: w, at: i, disk: newDisk(), spare: i >= voters,
+			reads: machine.First}
 	}
 	return w
 }
@@ -151,7 +155,22 @@ func (s *simulated) newFormer(at stage) *former {
 	if s.spare || s.gone && s.w.led {
 		names = nodeNames
 	}
-	return newFormer(cluster, names, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
+	f := newFormer(cluster, names, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
+	f.reads = s.reads
+	return f
+}
+
+// newer is the format of a newer program.
+const newer = machine.First + 1
+
+// program lets another program be started at times, most often the newer one.
+func (s *simulated) program() {
+	switch p := s.w.rng.IntN(10); {
+	case p < 6:
+		s.reads = newer
+	case p == 6:
+		s.reads = machine.First
+	}
 }
 
 // name returns the node's name.
@@ -212,6 +231,9 @@ func (s *simulated) advance() {
 		}
 		w.counts["refused without a log"]++
 		s.former = nil
+	case errors.Is(err, persistence.ErrFormat) && s.reads < newer:
+		w.counts["too old to join"]++
+		s.former = nil
 	case err != nil:
 		w.fail("node %d: %v", s.at, err)
 	case may && s.former.stage == formed:
@@ -234,7 +256,7 @@ func (s *simulated) advance() {
 			w.counts["formed"]++
 			s.again = s.again || s.gone
 		} else {
-			w.given[o.id] = true
+			w.given[o.id], s.best = true, 0
 			w.counts["joined"]++
 			if w.replaced == s.name() {
 				w.replaced = ""
@@ -250,9 +272,11 @@ func (s *simulated) begin() {
 	w := s.w
 	s.index = &index{}
 	s.former.stage = begun
+	s.best = max(s.best, s.reads)
 	var err error
 	s.node, err = newNode(s.log, s.state, setup{logger: quiet, index: s.index, least: 8,
 		former:  s.former,
+		reads:   s.reads,
 		send:    s.send,
 		random:  w.rng.IntN,
 		now:     func() time.Time { return time.UnixMilli(1).Add(w.clocks[s.at]) },
@@ -295,6 +319,11 @@ func (s *simulated) work(err error) {
 		err = s.node.work()
 	}
 	switch {
+	case err == nil && s.node.unread != nil:
+		if s.reads == s.best {
+			s.w.fail("node %d is to read what it does not: %v", s.at, s.node.unread)
+		}
+		s.w.counts["votes without reading"]++
 	case err == nil:
 	case errors.Is(err, errPower):
 		s.crash()
@@ -449,6 +478,7 @@ func (w *world) fault() {
 			if w.rng.IntN(4) == 0 {
 				s.disk.left = w.rng.IntN(12)
 			}
+			s.program()
 			s.start()
 		}
 	case 5:
@@ -617,6 +647,9 @@ func (s *simulated) use() {
 		o.tries = 0
 		o.pending = &machine.Entry{Kind: machine.Append, Token: o.tok, Prev: o.seq,
 			Next: o.seq + 1 + w.rng.Uint64N(3), Digest: codec.Digest(batch), Batch: batch}
+		if o.pending.Format = s.view.format; o.pending.Format == newer {
+			w.counts["of a newer format"]++
+		}
 		s.append(o)
 	case len(o.answers) == 0 || w.rng.IntN(10) == 0: // again, perhaps while the first stands
 		s.append(o)
@@ -707,6 +740,11 @@ func (w *world) recover() {
 	w.cut = [places][places]bool{}
 	for _, s := range w.nodes {
 		s.disk.left, s.stuck = -1, 0
+		if w.mixed && s.reads < newer {
+			if s.reads = newer; s.node != nil || s.former != nil {
+				s.crash()
+			}
+		}
 		if s.node == nil && s.former == nil {
 			s.start()
 		}
@@ -824,7 +862,7 @@ func (s *simulated) check(journal map[uint64]acknowledged, end uint64) {
 			return nil
 		}
 		marks = marks[1:]
-		e, err := machine.Decode(entry.GetData())
+		e, err := machine.Decode(entry.GetData(), 3)
 		if err != nil {
 			return err
 		}
@@ -848,7 +886,11 @@ func (s *simulated) check(journal map[uint64]acknowledged, end uint64) {
 func simulate(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := emptyWorld(t, seed)
+	w.mixed = true
 	for _, s := range w.nodes {
+		if seed%3 > 0 {
+			s.reads = newer
+		}
 		s.start()
 	}
 	for range steps {
@@ -868,9 +910,10 @@ func simulate(t *testing.T, seed uint64) *world {
 
 // Nodes crash in the midst of writes and lose what was not synced, links are cut one way or both,
 // frames are lost, doubled and swapped, nodes stand still, a disk is replaced by an empty one, a
-// bit of it changes, and an older copy of a folder comes back.
+// bit of it changes, and an older copy of a folder comes back. Programs are of two formats.
 // No acknowledged append is lost, and each entry does the same on each node, whenever it is applied
-// again. Two owners are never owners at once in the journal.
+// again. Two owners are never owners at once in the journal. No program is to read a format that
+// its node has not told, and one that does not read what comes votes.
 func TestThreeNodesAreOneJournal(t *testing.T) {
 	all := map[string]int{}
 	for seed := *fromSeed; seed < *fromSeed+uint64(*seeds); seed++ {
@@ -885,8 +928,9 @@ func TestThreeNodesAreOneJournal(t *testing.T) {
 	t.Log(all)
 	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced", "refused",
 		"truncated", "refused without a log", "formed", "confirmed", "not confirmed", "joined",
-		"removed", "changes", "refused changes", "replaced", "put back", "flips",
-		"flips without effect", "refused folders"} {
+		"too old to join", "votes without reading", "of a newer format", "removed", "changes",
+		"refused changes", "replaced", "put back", "flips", "flips without effect",
+		"refused folders"} {
 		if all[k] < *seeds/50+1 {
 			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)
 		}

@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type options struct {
 	// fatal is called when a sync has failed. It must end the process.
 	fatal         func(error)
 	least, logMax uint64 // see setup
+	reads         uint8  // see setup
 	// await returns once the node may take part; nil: it may.
 	await  func(*raftlog.Log) error
 	former *former // see node
@@ -62,6 +64,7 @@ type store struct {
 	own      persistence.Token
 	claimed  atomic.Pointer[persistence.Token] // by the newest Acquire here that was answered
 	log      *raftlog.Log
+	newest   uint8 // format that this program reads
 	index    index
 	now      func() time.Time
 	logger   *slog.Logger
@@ -109,9 +112,10 @@ func open(o options) (_ *store, err error) {
 	s := &store{History: o.local, local: o.local, now: o.now, logger: o.logger,
 		name: "replicated:" + o.dir, frames: make(chan received, maxFrames),
 		proposed: make(chan request, maxProposals), calls: make(chan func(*node)),
-		asked: make(chan question, maxProposals),
-		own:   persistence.Token("0:" + persistence.NewID()),
-		stop:  make(chan struct{}), done: make(chan struct{})}
+		asked:  make(chan question, maxProposals),
+		own:    persistence.Token("0:" + persistence.NewID()),
+		newest: cmp.Or(o.reads, machine.Newest),
+		stop:   make(chan struct{}), done: make(chan struct{})}
 	if s.reach = o.reach; s.reach == nil {
 		s.reach = func(string, string) error { return nil }
 	}
@@ -135,7 +139,7 @@ func open(o options) (_ *store, err error) {
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
 		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
-		former: o.former, changed: o.changed})
+		former: o.former, changed: o.changed, reads: s.newest})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

@@ -83,16 +83,21 @@ func end(log *raftlog.Log, base []byte) (state *machine.State, last uint64, err 
 	}
 	first, err1 := log.FirstIndex()
 	last, err2 := log.LastIndex()
-	if err := errors.Join(err1, err2); err != nil || last < first {
-		return state, last, err
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, 0, err
 	}
-	return state, last, log.Read(first-1, last, func(entry *pb.Entry) error {
-		e, err := decode(entry)
+	err = log.Read(first-1, last, func(entry *pb.Entry) error {
+		e, err := decode(entry, machine.Newest)
 		if err == nil && e != nil {
 			state.Apply(e)
 		}
 		return err
 	})
+	if err == nil && state.Format() > machine.Newest {
+		err = fmt.Errorf("%w: format %d is applied, and this program reads formats up to %d",
+			persistence.ErrFormat, state.Format(), machine.Newest)
+	}
+	return state, last, err
 }
 
 // survive adds the entry, committed, in a term of its own. Without the entry, the term is one in

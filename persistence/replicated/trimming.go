@@ -32,11 +32,11 @@ type walk struct {
 	behind uint64 // entry that base is behind
 }
 
-// step goes through some entries, up to one.
-func (w *walk) step(log *raftlog.Log, upTo uint64) error {
+// step goes through some entries, which are applied here, up to one.
+func (w *walk) step(log *raftlog.Log, upTo uint64, reads uint8) error {
 	to := min(upTo, w.behind+trimAtOnce)
 	err := log.Read(w.behind, to, func(entry *pb.Entry) error {
-		e, err := decode(entry)
+		e, err := decode(entry, reads)
 		if err == nil && e != nil {
 			w.base.Apply(e)
 		}
@@ -61,7 +61,7 @@ func (n *node) trimStep() error {
 	if target < t.begins+t.least {
 		return nil
 	}
-	if err := t.step(n.log, target); err != nil || t.behind < target {
+	if err := t.step(n.log, target, n.reads); err != nil || t.behind < target {
 		return err
 	}
 	if err := n.log.Truncate(target, t.base.Encode()); err != nil {

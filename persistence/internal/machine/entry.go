@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"exchange/persistence"
@@ -26,6 +27,7 @@ const (
 	Remove       // removes a member
 	Leave        // completes a joint change
 	Survive      // leaves one voter alone, because the others' disks are gone
+	Format       // lets entries and records of the format Next be written
 	kinds
 )
 
@@ -38,11 +40,14 @@ type ID struct {
 
 // An Entry is what one proposal adds to the log. Which fields count depends on its kind.
 type Entry struct {
-	ID    ID
-	Kind  Kind
+	ID   ID
+	Kind Kind
+	// Format is that of the entry's bytes, and of the records in its batch; 0: the first.
+	Format uint8
+
 	Token persistence.Token // of all but an Acquire and changes of the membership
 
-	// An Append's. Begin and Trim have their sequence in Next.
+	// An Append's. Begin and Trim have their sequence in Next, and Format its number.
 	Prev, Next, Digest uint64
 	Batch              []byte
 
@@ -62,11 +67,15 @@ type Entry struct {
 	Name, Address, Replaces string
 }
 
-// The form of an entry: version, kind, id, and then the fields of its kind in the order of Entry.
+// The form of an entry: format, kind, id, and then the fields of its kind in the order of Entry.
 // Numbers are big-endian. A text has its length before it, as 16 bits. A batch is the rest.
+const maxText = 1 << 10 // bytes of a text
+
+// Formats of entries and of the records in their batches. Another kind, field or record is another
+// format, which is written once an entry of the kind Format says so: each member reads it then.
 const (
-	version = 2
-	maxText = 1 << 10 // bytes of a text
+	First  = 2 // the format that a cluster begins with
+	Newest = First
 )
 
 func u64(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
@@ -85,7 +94,7 @@ func flag(b []byte, v bool) []byte {
 // head returns the entry's bytes without its batch, which its digest stands for.
 func (e *Entry) head() []byte {
 	b := make([]byte, 0, 128)
-	b = append(b, version, byte(e.Kind))
+	b = append(b, max(e.Format, First), byte(e.Kind))
 	b = u64(u64(u64(b, e.ID.Node), e.ID.Boot), e.ID.Number)
 	if e.Kind != Acquire && !e.Kind.Changes() {
 		b = text(b, string(e.Token))
@@ -99,6 +108,8 @@ func (e *Entry) head() []byte {
 		b = text(b, e.Unique)
 	case Begin:
 		b = u64(u64(b, e.Next), uint64(e.NowMs))
+	case Format:
+		b = u64(b, e.Next)
 	case Trim:
 		b = u64(u64(b, e.Next), e.Floor)
 	case Reads:
@@ -147,14 +158,16 @@ func (e *Entry) Fits() error {
 // Encode returns the entry as bytes.
 func (e *Entry) Encode() []byte { return append(e.head(), e.Batch...) }
 
-// Decode reads an entry. Its batch is part of b. ErrCorrupt: b is no entry of this version.
-func Decode(b []byte) (*Entry, error) {
+// Decode reads an entry of a format up to the newest one that the caller reads. Its batch is part
+// of b. ErrFormat: the entry is of a newer format. ErrCorrupt: b is no entry.
+func Decode(b []byte, newest uint8) (*Entry, error) {
 	d := reader{b: b}
-	e := &Entry{}
-	if v := d.byte(); !d.failed && v != version {
-		return nil, fmt.Errorf("%w: an entry is of version %d and this program reads version %d; "+
-			"run a newer program", persistence.ErrCorrupt, v, version)
+	e := &Entry{Format: d.byte()}
+	if e.Format > newest {
+		return nil, fmt.Errorf("%w: an entry is of format %d, and this program reads formats up "+
+			"to %d", persistence.ErrFormat, e.Format, newest)
 	}
+	d.failed = d.failed || e.Format < First
 	e.Kind = Kind(d.byte())
 	e.ID = ID{d.u64(), d.u64(), d.u64()}
 	if e.Kind != Acquire && !e.Kind.Changes() {
@@ -172,6 +185,9 @@ func Decode(b []byte) (*Entry, error) {
 	case Begin:
 		e.Next, e.NowMs = d.u64(), int64(d.u64())
 		d.failed = d.failed || codec.CheckBegin(e.Next) != nil
+	case Format:
+		e.Next = d.u64()
+		d.failed = d.failed || e.Next > math.MaxUint8
 	case Trim:
 		e.Next, e.Floor = d.u64(), d.u64()
 	case Reads:

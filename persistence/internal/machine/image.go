@@ -9,11 +9,13 @@ import (
 	"exchange/persistence"
 )
 
-const imageVersion = 3
+const imageVersion = 4
 
-// Encode returns the state as bytes.
+// Encode returns the state as bytes. The version, the applied format and the members come first, in
+// a form that never changes: a program that does not read the rest takes part in votes.
 func (s *State) Encode() []byte {
-	b := binary.BigEndian.AppendUint32([]byte{imageVersion}, s.epoch)
+	b := s.encodeMembers([]byte{imageVersion, s.Format()})
+	b = binary.BigEndian.AppendUint32(b, s.epoch)
 	b = text(text(flag(b, s.lost), string(s.token)), s.owner)
 	for _, v := range []uint64{uint64(persistence.Milliseconds(s.rhythm.Check)),
 		uint64(persistence.Milliseconds(s.rhythm.Stale)), s.beats, s.accepted, s.last, s.digest,
@@ -23,17 +25,25 @@ func (s *State) Encode() []byte {
 	for _, key := range slices.Sorted(maps.Keys(s.reads)) {
 		b = u64(text(b, key), s.reads[key])
 	}
-	return s.encodeMembers(b)
+	return b
 }
 
-// DecodeState reads what State.Encode has written.
+// DecodeState reads what State.Encode has written. Of a newer version that belongs to a format
+// which this program does not read, it reads the format and the members alone.
 func DecodeState(b []byte) (*State, error) {
 	d := reader{b: b}
-	if v := d.byte(); !d.failed && v != imageVersion {
+	v := d.byte()
+	s := &State{format: d.byte()}
+	s.decodeMembers(&d)
+	switch {
+	case d.failed || v == imageVersion:
+	case v > imageVersion && s.format > Newest:
+		return s, nil
+	default:
 		return nil, fmt.Errorf("%w: a state is of version %d and this program reads version %d",
 			persistence.ErrCorrupt, v, imageVersion)
 	}
-	s := &State{epoch: binary.BigEndian.Uint32(d.take(4))}
+	s.epoch = binary.BigEndian.Uint32(d.take(4))
 	s.lost, s.token, s.owner = d.flag(), persistence.Token(d.text()), d.text()
 	s.rhythm.Check, s.rhythm.Stale = d.ms(), d.ms()
 	var n uint64
@@ -48,8 +58,7 @@ func DecodeState(b []byte) (*State, error) {
 		key := d.text()
 		s.reads[key] = d.u64()
 	}
-	s.decodeMembers(&d)
-	if d.failed || len(d.b) > 0 {
+	if d.failed || len(d.b) > 0 || s.format < First {
 		return nil, fmt.Errorf("%w: a state of %d bytes cannot be read", persistence.ErrCorrupt,
 			len(b))
 	}

@@ -230,7 +230,8 @@ func anEntry(t *rapid.T, s *State) *Entry {
 		return max(end+uint64(rapid.IntRange(0, 4).Draw(t, what)), 2) - 2
 	}
 	e := &Entry{Kind: Kind(rapid.IntRange(1, int(kinds)-1).Draw(t, "kind")), Token: tok,
-		ID: ID{Node: 1, Boot: 2, Number: rapid.Uint64().Draw(t, "number")}}
+		ID:     ID{Node: 1, Boot: 2, Number: rapid.Uint64().Draw(t, "number")},
+		Format: First}
 	switch e.Kind {
 	case Append:
 		e.Prev = end
@@ -255,6 +256,8 @@ func anEntry(t *rapid.T, s *State) *Entry {
 		e.Next, e.NowMs = near("begin"), 7
 	case Trim:
 		e.Next, e.Floor = near("trim"), near("floor")
+	case Format:
+		e.Token, e.Next = "", uint64(rapid.IntRange(0, 5).Draw(t, "format"))
 	case Add, Join, Promote, Remove, Leave, Survive:
 		e.Token = ""
 		e.Name = rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "node")
@@ -283,7 +286,7 @@ func TestALogThatIsAppliedAgainGivesTheSameAnswers(t *testing.T) {
 			states = append(states, s.Encode())
 			e := anEntry(t, s)
 			b := e.Encode()
-			got, err := Decode(b)
+			got, err := Decode(b, Newest)
 			if err != nil || !reflect.DeepEqual(got, e) {
 				t.Fatalf("%+v is read as %+v: %v", e, got, err)
 			}
@@ -296,7 +299,7 @@ func TestALogThatIsAppliedAgainGivesTheSameAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := from; i < len(log); i++ {
-			e, err := Decode(log[i])
+			e, err := Decode(log[i], Newest)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -438,6 +441,61 @@ func TestOneVoterSurvives(t *testing.T) {
 	}
 }
 
+// A format that was applied stays, in the image, too. An entry of a format beyond what a program
+// reads is told from a damaged one.
+func TestAFormatOnlyGrows(t *testing.T) {
+	s := Formed([]string{"a", "b", "c"})
+	for _, c := range []struct {
+		to   uint64
+		want Outcome
+		now  uint8
+	}{{First, Already, First}, {First + 2, Done, First + 2}, {First + 1, Already, First + 2},
+		{First + 2, Already, First + 2}} {
+		e := &Entry{Kind: Format, Next: c.to}
+		if tried, _ := s.Try(e); tried.Outcome != c.want {
+			t.Errorf("to %d: tried, outcome %d, want %d", c.to, tried.Outcome, c.want)
+		}
+		if a := s.Apply(e); a.Outcome != c.want || s.Format() != c.now {
+			t.Errorf("to %d: outcome %d, format %d, want %d and %d", c.to, a.Outcome, s.Format(),
+				c.want, c.now)
+		}
+	}
+	again, err := DecodeState(s.Encode())
+	if err != nil || again.Format() != First+2 || again.Clone().Format() != First+2 {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	newer := (&Entry{Kind: Check, Format: First + 1}).Encode()
+	if _, err := Decode(newer, First); !errors.Is(err, persistence.ErrFormat) {
+		t.Errorf("an entry of a newer format: %v", err)
+	}
+	if e, err := Decode(newer, First+1); err != nil || e.Format != First+1 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	newer[0] = First - 1
+	if _, err := Decode(newer, First); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Errorf("an entry of no format: %v", err)
+	}
+}
+
+// A program knows the members of a newer program's state, and no more of it.
+func TestTheMembersOfANewerStateAreRead(t *testing.T) {
+	s := Formed([]string{"a", "b", "c"})
+	s.Apply(&Entry{Kind: Format, Next: Newest + 1})
+	b := append(s.Encode(), "what is not known"...)
+	if _, err := DecodeState(b); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Errorf("bytes behind a state: %v", err)
+	}
+	b[0] = imageVersion + 1
+	got, err := DecodeState(b)
+	if err != nil || got.Format() != Newest+1 || !reflect.DeepEqual(got.Members(), s.Members()) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	b[1] = Newest
+	if _, err := DecodeState(b); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Errorf("a newer state of a format that is read: %v", err)
+	}
+}
+
 // FuzzDecode: what is read as an entry is written as the same bytes, and can be applied.
 func FuzzDecode(f *testing.F) {
 	tok := token(1, 1)
@@ -445,12 +503,12 @@ func FuzzDecode(f *testing.F) {
 	after.After, after.Insist = &persistence.Beat{Token: tok, Count: "3"}, true
 	for _, e := range []*Entry{claim(1), after, batch(tok, 0, 1, 2), {Kind: Check, Token: tok},
 		{Kind: Release, Token: tok, Unique: unique(3)}, {Kind: Begin, Token: tok, Next: 5},
-		{Kind: Trim, Token: tok, Next: 5, Floor: 6},
+		{Kind: Trim, Token: tok, Next: 5, Floor: 6}, {Kind: Format, Next: 3},
 		{Kind: Reads, Token: tok, Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}} {
 		f.Add(e.Encode())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := Decode(b)
+		e, err := Decode(b, Newest)
 		if err != nil {
 			if !errors.Is(err, persistence.ErrCorrupt) {
 				t.Fatal(err)

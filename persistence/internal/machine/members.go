@@ -60,12 +60,13 @@ func (s *State) Joint() bool {
 	return s.find(func(m Member) bool { return m.Role == Leaving }) >= 0
 }
 
-// Changes reports whether an entry changes the membership. It needs no token.
-func (k Kind) Changes() bool { return k >= Add && k <= Survive }
+// Changes reports whether an entry changes the membership, or what its members are to read. It
+// needs no token.
+func (k Kind) Changes() bool { return k >= Add && k <= Format }
 
 // Try returns what an entry that changes the membership would do.
 func (s *State) Try(e *Entry) (Answer, []Member) {
-	next := &State{given: s.given, members: s.members}
+	next := &State{given: s.given, members: s.members, format: s.format}
 	a := Answer{Outcome: next.change(e)}
 	return a, next.members
 }
@@ -89,6 +90,8 @@ func (s *State) change(e *Entry) Outcome {
 		return s.survive(e)
 	case s.Joint():
 		return changing
+	case e.Kind == Format:
+		return s.raise(e)
 	case e.Kind == Join:
 		return s.join(e)
 	case busy >= 0 && (e.Kind == Add || s.members[busy].Name != e.Name):
@@ -99,6 +102,18 @@ func (s *State) change(e *Entry) Outcome {
 		return s.promote(e)
 	}
 	return s.remove(e)
+}
+
+// Format returns the newest format that entries and records may be written in.
+func (s *State) Format() uint8 { return max(s.format, First) }
+
+// raise applies an entry of the kind Format. The format never goes back.
+func (s *State) raise(e *Entry) Outcome {
+	if e.Next <= uint64(s.Format()) {
+		return Already
+	}
+	s.format = uint8(e.Next)
+	return Done
 }
 
 func (s *State) await(e *Entry) Outcome {

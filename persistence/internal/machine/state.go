@@ -28,6 +28,7 @@ type State struct {
 	reads    map[string]uint64
 	chain    uint64
 	lost     bool   // the journal may have lost its end, and nothing was appended since
+	format   uint8  // see Format; 0: First
 	given    uint64 // the newest ID of a member
 	members  []Member
 }

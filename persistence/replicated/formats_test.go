@@ -1,0 +1,196 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/actors"
+	"exchange/persistence"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+	"exchange/persistence/memory"
+)
+
+// runs starts the node again, with a program that reads formats up to one.
+func (s *simulated) runs(reads uint8) {
+	if s.node != nil {
+		s.crash()
+	}
+	s.reads = reads
+	s.start()
+}
+
+// Until the last member reads a format, no entry of it is proposed. A node that joins later must
+// read it.
+func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
+	w := newWorld(t, 1)
+	w.lead(0)
+	w.nodes[0].runs(newer)
+	w.nodes[1].runs(newer)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	w.pass(3 * electionTicks)
+	if s.view.format != machine.First {
+		t.Fatalf("format %d is applied, and node c does not read it", s.view.format)
+	}
+	e := appendOf(tok, 0, "newer")
+	e.Format = newer
+	c := s.ask(e)
+	refused(t, told(t, c).err, "before all members read it")
+	w.nodes[2].runs(newer)
+	w.pass(3 * electionTicks)
+	for _, n := range w.nodes[:voters] {
+		if n.view.format != newer {
+			t.Errorf("format %d is applied at %s", n.view.format, n.name())
+		}
+		for _, p := range n.view.peers {
+			if p.Reads != newer {
+				t.Errorf("%s knows %s to read format %d", n.name(), p.Name, p.Reads)
+			}
+		}
+	}
+	e = appendOf(tok, 0, "newer")
+	e.Format = newer
+	c = s.ask(e)
+	w.settle()
+	must(t, told(t, c).err)
+
+	must(t, s.change(machine.Add, "d", ""))
+	d := w.nodes[3]
+	d.start()
+	w.pass(2)
+	if d.former != nil || w.counts["too old to join"] != 1 {
+		t.Error("a node waits that does not read what is applied")
+	}
+	d.runs(newer)
+	w.pass(2 * electionTicks)
+	if got := s.have(); got != "a1#1 b1#2 c1#3 d2#4" {
+		t.Errorf("the members are %s", got)
+	}
+	w.check()
+}
+
+// A node that joins is asked what it reads before it gets an ID, and the format is raised when all
+// that have one have told: so neither of two that are on their way misses the other.
+func TestALearnerHoldsTheFormatBack(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	must(t, s.change(machine.Add, "d", ""))
+	w.nodes[3].start()
+	for !strings.Contains(s.have(), "d2#4") {
+		w.pass(1)
+	}
+	for _, n := range w.nodes[:voters] {
+		n.runs(newer)
+	}
+	s = w.lead(0, 1, 2)
+	w.pass(3 * electionTicks)
+	if s.view.format != machine.First {
+		t.Errorf("format %d is applied, and a learner does not read it", s.view.format)
+	}
+	w.nodes[3].runs(newer)
+	w.pass(3 * electionTicks)
+	if w.nodes[3].view.format != newer {
+		t.Errorf("format %d is applied at the learner", w.nodes[3].view.format)
+	}
+}
+
+// An older program that is started again does not read what comes, and the majority has its vote.
+func TestANodeThatDoesNotReadVotes(t *testing.T) {
+	w := newWorld(t, 1)
+	w.lead(0)
+	for _, n := range w.nodes[:voters] {
+		n.runs(newer)
+	}
+	a, b, c := w.nodes[0], w.nodes[1], w.nodes[2]
+	w.lead(0)
+	w.pass(3 * electionTicks)
+	tok := w.own(a, 1).Token
+	append := func(prev uint64) {
+		t.Helper()
+		e := appendOf(tok, prev, "text")
+		e.Format = newer
+		answer := a.ask(e)
+		w.settle()
+		must(t, told(t, answer).err)
+	}
+	append(0)
+	w.own(a, 2)
+	c.best = newer + 1 // it is started again although another one was told of
+	c.runs(machine.First)
+	w.pass(3)
+	if c.node.unread == nil || c.view.unread == nil {
+		t.Fatal("an older program reads what a newer one has written")
+	}
+	applied := c.view.applied
+	b.crash()
+	tok = w.own(a, 3).Token
+	append(1)
+	if c.view.applied != applied {
+		t.Errorf("it has applied entry %d, and %d was the last that it reads", c.view.applied,
+			applied)
+	}
+	b.start()
+	w.pass(2 * electionTicks)
+	a.node.hand(3, make(chan error, 1))
+	a.work(nil)
+	w.quiet()
+	if !c.view.leading {
+		t.Fatal("it is not given the lead")
+	}
+	answer := c.ask(claimOf(4))
+	if err := told(t, answer).err; !errors.Is(err, errNotLeading) {
+		t.Errorf("a claim at a node that does not read: %v", err)
+	}
+	w.pass(2)
+	if c.view.leading {
+		t.Error("a node that does not read leads on")
+	}
+	a = w.lead(0, 1)
+	w.own(a, 5)
+	c.runs(newer)
+	w.pass(2 * electionTicks)
+	if c.view.applied != a.view.applied {
+		t.Errorf("a newer program has applied entry %d of %d", c.view.applied, a.view.applied)
+	}
+}
+
+// A node that starts with a format that it does not read has words for it, and does not end.
+func TestANodeThatStartsAndDoesNotReadIsNotReady(t *testing.T) {
+	files := vfs.NewMem()
+	state := machine.Formed([]string{"a"})
+	state.Apply(&machine.Entry{Kind: machine.Format, Next: machine.Newest + 1})
+	must(t, raftlog.Form(files, "node", raftlog.Identity{Cluster: cluster, Name: "a", Node: 1},
+		raftlog.Base{Index: 1, Term: 1, Machine: state.Encode()}))
+	ticks := make(chan time.Time)
+	s, err := open(options{dir: "node", files: files, ticks: ticks, now: time.Now,
+		local: memory.Open(memory.NewDisk(), persistence.Retention{}), random: rand.IntN,
+		logger: quiet, fatal: func(err error) { t.Error("fatal:", err) }})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	o, err := reignOptions(s)
+	must(t, err)
+	n, err := actors.StartNode(t.Context(), o)
+	must(t, err)
+	<-n.Dead()
+	if !errors.Is(n.Err(), persistence.ErrFormat) {
+		t.Errorf("the node is dead: %v", n.Err())
+	}
+	if err := s.lead(t.Context()); err != nil || s.Standing().Format != machine.Newest+1 {
+		t.Errorf("%+v, %v", s.Standing(), err)
+	}
+	select {
+	case <-n.Ended():
+		t.Error("a node that does not read votes no more")
+	case ticks <- time.Now():
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, n.Stop(ctx))
+}
