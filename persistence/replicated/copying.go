@@ -15,14 +15,16 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/durable"
+	"exchange/persistence/internal/link"
 	"exchange/persistence/internal/machine"
 )
 
 // Copies makes and takes copies of the local store. A node that joins gets one if the beginning of
 // the journal is forgotten. A copy says by itself whether it is whole.
 type Copies interface {
-	// Write writes a copy of a local store that is in use.
-	Write(ctx context.Context, local persistence.Store, w io.Writer) error
+	// Write writes a copy of a local store that is in use. A copy of a sequence below least is of
+	// no use: if there is no newer one, Write returns an error before the first byte.
+	Write(ctx context.Context, local persistence.Store, least uint64, w io.Writer) error
 	// Fill reads a copy to its end, and makes of it a store beside the local one, in the place of
 	// what an earlier Fill has made. It returns the sequence of the copy. When it returns, the
 	// store is whole and durable.
@@ -78,18 +80,18 @@ func (w *opening) unmark() error {
 // serve writes a copy for a node that joins. The start that asks is the one that has joined, as far
 // as is applied here: so both are on one line of the journal, and none that an operator has left
 // behind.
-func (w *opening) serve(ctx context.Context, to, nonce string, out io.Writer) error {
+func (w *opening) serve(ctx context.Context, to string, q link.Want, out io.Writer) error {
 	s := w.store.Load()
 	if s == nil || w.Copies == nil {
 		return errors.New("this node has no copy to give")
 	}
 	if !slices.ContainsFunc(s.seen.Load().members, func(m machine.Member) bool {
-		return m.Name == to && m.Role == machine.Learner && m.Nonce == nonce
+		return m.Name == to && m.Role == machine.Learner && m.Nonce == q.Nonce
 	}) {
 		return fmt.Errorf("this start of node %s does not join, as far as is known here", to)
 	}
 	w.Logger.Info("another node gets a copy of this one's store", "node", to)
-	return w.Copies.Write(ctx, s.local, out)
+	return w.Copies.Write(ctx, s.local, q.Least, out)
 }
 
 // fill makes the local store a copy of another node's, at or above the sequence that the log is
@@ -105,12 +107,18 @@ func (w *opening) fill(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		from := w.source(tries)
 		w.Logger.Info("this node gets a copy of another one's store", "from", from)
-		seq, err := w.fetch(ctx, from)
+		end, err := w.former.offer.end()
+		if err != nil {
+			return err
+		}
+		seq, err := w.fetch(ctx, from, end)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if errors.Is(err, persistence.ErrRemoved) {
+			return err
+		}
 		if err == nil {
-			var end uint64
 			if end, err = w.former.offer.end(); err == nil && seq < end {
 				err = fmt.Errorf("the copy is of sequence %d, and the others have forgotten the "+
 					"journal up to %d meanwhile", seq, end)
@@ -146,30 +154,39 @@ func (w *opening) source(tries int) string {
 	return list[tries%len(list)]
 }
 
-// fetch gets a copy, and talks to the others meanwhile.
-func (w *opening) fetch(ctx context.Context, from string) (seq uint64, err error) {
+// fetch gets a copy at or above a sequence, and talks to the others meanwhile.
+func (w *opening) fetch(ctx context.Context, from string, least uint64) (seq uint64, err error) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		var r io.ReadCloser
-		if r, err = w.link.Fetch(ctx, from, w.former.nonce); err == nil {
+		q := link.Want{Nonce: w.former.nonce, Least: least}
+		if r, err = w.link.Fetch(ctx, from, q); err == nil {
 			defer r.Close()
 			seq, err = w.Copies.Fill(ctx, r)
 		}
 	}()
 	if ended := w.meanwhile(ctx, 0, done); ended != nil {
+		end()
 		<-done
 		return 0, ended
 	}
 	return seq, err
 }
 
-// meanwhile talks to the others, for some ticks or until done is closed.
+// meanwhile talks to the others, for some ticks or until done is closed. ErrRemoved: this node is
+// to join no more.
 func (w *opening) meanwhile(ctx context.Context, ticks int, done <-chan struct{}) error {
 	for n := 0; done != nil || n < ticks; {
 		select {
 		case r := <-w.frames:
 			w.former.receive(r.from, r.frame)
+			if by := w.former.removedBy(); by != "" {
+				return fmt.Errorf("%w: node %s leads, and does not let it join any more",
+					persistence.ErrRemoved, by)
+			}
 		case <-w.ticker.C:
 			w.former.tick()
 			n++

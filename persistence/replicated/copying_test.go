@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,9 +34,17 @@ type copier struct {
 	step   func(what string) error
 	spoils atomic.Bool // the next copy is changed on its way
 	old    atomic.Bool // the next copy is of the first sequence
+	// asked is told, at the source, of the least sequence that is of use; nil: it is not
+	asked func(ctx context.Context, least uint64) error
 }
 
-func (k *copier) Write(ctx context.Context, local persistence.Store, w io.Writer) error {
+func (k *copier) Write(ctx context.Context, local persistence.Store, least uint64,
+	w io.Writer) error {
+	if k.asked != nil {
+		if err := k.asked(ctx, least); err != nil {
+			return err
+		}
+	}
 	seq, r, err := local.LoadSnapshot(ctx, 0)
 	if err != nil {
 		return err
@@ -434,5 +443,124 @@ func TestACopyThatIsTooOldIsRefused(t *testing.T) {
 	f.joined()
 	if filled < 2 {
 		t.Errorf("the first of %d copies is taken", filled)
+	}
+}
+
+// A source is asked for a copy that is of use, and says at once that it has none: nothing is filled
+// before there is one.
+func TestASourceThatHasNoCopyOfUseSaysSo(t *testing.T) {
+	f := newForgetful(t)
+	f.fourth()
+	var asked, filled atomic.Int64
+	for _, k := range f.copiers {
+		k.asked = func(_ context.Context, least uint64) error {
+			if least == 0 || least > f.seq-10 {
+				t.Errorf("a copy of sequence %d or more is asked for, and the journal up to %d "+
+					"may be forgotten", least, f.seq-10)
+			}
+			if asked.Add(1) < 3 {
+				return errors.New("all are older")
+			}
+			return nil
+		}
+	}
+	f.copies(3, func(what string) error {
+		if what == "fill" {
+			filled.Add(1)
+		}
+		return nil
+	})
+	f.all(3)
+	f.joined()
+	if asked.Load() != 3 || filled.Load() != 1 {
+		t.Errorf("%d copies are asked for, and %d filled", asked.Load(), filled.Load())
+	}
+}
+
+// A node whose disk was replaced is removed while it waits for its copy. It ends.
+func TestANodeThatIsRemovedWhileItFillsEnds(t *testing.T) {
+	f := newForgetful(t)
+	i := slices.IndexFunc(f.stores, func(s persistence.Replica) bool { return s != f.led })
+	name := f.list[i].Name
+	must(t, f.stores[i].Close())
+	f.files[i], f.disks[i] = vfs.NewMem(), memory.NewDisk()
+	change := func(what func(persistence.Replica) error) {
+		f.until("the members are changed", func() bool {
+			for k, s := range f.stores {
+				if k != i && what(s) == nil {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	change(func(s persistence.Replica) error { // once it counts as gone
+		return s.Replace(t.Context(), name, name, f.list[i].Address)
+	})
+	asked := make(chan struct{}, 1)
+	for _, k := range f.copiers {
+		k.asked = func(ctx context.Context, _ uint64) error {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			<-ctx.Done() // the copy never begins
+			return ctx.Err()
+		}
+	}
+	f.copies(i, goesOn)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.open(t.Context(), i, f.change[i])
+		ended <- err
+	}()
+	select {
+	case <-asked:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	change(func(s persistence.Replica) error { return s.Remove(t.Context(), name) })
+	select {
+	case err := <-ended:
+		if !errors.Is(err, persistence.ErrRemoved) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it waits on for a copy")
+	}
+}
+
+// A node that leads no more, and does not know it yet, may say that a node is not to join. That
+// counts only if it is said for longer than such a node believes that it leads.
+func TestAFewWordsRemoveNoNode(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	f := newFormer(cluster, names, "a", "own", empty, func(string, []byte) {}, quiet)
+	f.offer = &offer{id: 7}
+	says := func(from string, leads, awaited bool, times int) (by string) {
+		for range times {
+			f.receive(from, say(t, word{Cluster: cluster, Names: names, Stage: begun, Echo: "own",
+				Leads: leads, Awaited: awaited}))
+		}
+		return f.removedBy()
+	}
+	for _, by := range []string{
+		says("b", true, false, manyWords-1), says("b", false, false, 1), // it leads no more
+		says("b", true, false, manyWords-1), says("c", true, true, 1), // another one leads
+		says("b", true, false, manyWords-1), says("c", false, false, 1),
+	} {
+		if by != "" {
+			t.Errorf("node %s has removed it", by)
+		}
+	}
+	if by := says("b", true, false, 1); by != "b" {
+		t.Errorf("it is removed by %q", by)
+	}
+	f.unwanted = unwanted{}
+	for _, id := range []uint64{6, 7} {
+		removed := frame{kind: frameRemoved}
+		f.receive("c", binary.BigEndian.AppendUint64(removed.begin(), id))
+		if by := f.removedBy(); (by == "c") != (id == f.offer.id) {
+			t.Errorf("ID %d was removed, and that of the node is 7: %q", id, by)
+		}
 	}
 }

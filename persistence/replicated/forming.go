@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,19 @@ type former struct {
 	nonces map[string]string // newest of each peer
 	heard  map[string]word   // newest of each peer that answers this start
 	offer  *offer            // nil: none has come for this start
+
+	unwanted unwanted
 }
+
+// unwanted counts the words in a row by which the node that leads does not let this one join.
+type unwanted struct {
+	by    string // "": none
+	words int
+}
+
+// manyWords are said in more time than a node believes that it leads when no other one hears it.
+// Such a node may not know of the change that lets this one join.
+const manyWords = 3 * electionTicks
 
 // A word is what one node says of itself to another.
 type word struct {
@@ -126,6 +139,11 @@ func (f *former) receive(from string, b []byte) {
 		}
 		return
 	}
+	if err == nil && frame.kind == frameRemoved && f.offer != nil && len(frame.payload) == 8 &&
+		binary.BigEndian.Uint64(frame.payload) == f.offer.id {
+		f.unwanted = unwanted{from, manyWords} // it counts at once: no ID is given twice
+		return
+	}
 	if err != nil || frame.kind != frameForming || len(frame.payload) > maxWord || from == f.own ||
 		!slices.Contains(f.names, from) {
 		return
@@ -138,7 +156,30 @@ func (f *former) receive(from string, b []byte) {
 	f.nonces[from] = w.Nonce
 	if w.Echo == f.nonce {
 		f.heard[from] = w
+		f.count(from, w)
 	}
+}
+
+// count counts the words of unwanted.
+func (f *former) count(from string, w word) {
+	u := &f.unwanted
+	switch leads := w.Stage == begun && w.Leads; {
+	case leads && !w.Awaited && u.by == from:
+		u.words++
+	case leads && !w.Awaited:
+		*u = unwanted{from, 1}
+	case leads || u.by == from:
+		*u = unwanted{}
+	}
+}
+
+// removedBy returns the node by whose words this one, which was to join, is a member no more; "":
+// there is none.
+func (f *former) removedBy() string {
+	if f.unwanted.words < manyWords {
+		return ""
+	}
+	return f.unwanted.by
 }
 
 // has reports whether an offer is no newer than what this node has: a node that leads no more may

@@ -60,7 +60,10 @@ func (n *node) welcome(from string, b []byte) error {
 		w.Stage == begun || n.former == nil || w.Cluster != n.former.cluster {
 		return nil
 	}
-	leads := n.raw.BasicStatus().RaftState == raft.StateLeader
+	// What is committed is applied to the end where an entry of the term is: none that joins is
+	// unknown here.
+	status := n.raw.BasicStatus()
+	leads := status.RaftState == raft.StateLeader && n.appliedTerm == status.GetTerm()
 	var joins *machine.Member
 	for _, m := range n.machine.Members() {
 		if m.Name == from && (m.Role == machine.Awaited || m.Role == machine.Learner) {

@@ -34,11 +34,14 @@ type Options struct {
 	// Receive takes a frame, which is its own from then on, from the peer with that name. It is
 	// called by several goroutines.
 	Receive func(from string, frame []byte)
-	// Copy writes what a peer asks for with Fetch. One call is made at a time. nil: there is none.
-	Copy   func(ctx context.Context, to, nonce string, w io.Writer) error
+	// Copy writes what a peer asks for with Fetch. One call is made at a time. The peer is told of
+	// an error that comes before the first byte. nil: there is none.
+	Copy   func(ctx context.Context, to string, q Want, w io.Writer) error
 	Logger *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
 	Listener net.Listener
+
+	beat time.Duration // between two copyComes; 0: copyBeat
 }
 
 const (
@@ -56,7 +59,7 @@ const (
 	// hello begins the first frame.
 	hello = "exLINK1 "
 	// copyHello begins that of a connection on which the peer wants a copy, and nothing else.
-	copyHello = "exCOPY1 "
+	copyHello = "exCOPY2 "
 )
 
 // A Link is a node's connections. Its methods may be called from any goroutine.
@@ -226,8 +229,8 @@ func (l *Link) serve(conn net.Conn) {
 type known struct {
 	conn   net.Conn
 	r      io.Reader
-	copies bool   // it is for a copy
-	nonce  string // of the peer's start that wants it
+	copies bool // it is for a copy
+	want   Want // the copy
 }
 
 // know finds out which peer has dialled.
@@ -270,7 +273,7 @@ func (l *Link) greeted(first string) (name string, k *known, err error) {
 	name, ok := strings.CutPrefix(first, hello)
 	if !ok {
 		if name, k.copies = strings.CutPrefix(first, copyHello); k.copies {
-			k.nonce, name, ok = strings.Cut(name, " ")
+			name, ok = k.want.cut(name)
 		}
 	}
 	if ok {
