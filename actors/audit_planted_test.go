@@ -32,7 +32,8 @@ const (
 
 // testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
 // the pace of uploads, and where a random run hardly comes; and those that the histories of clients
-// are to find by themselves. The last ones are of a cluster with a node that cannot serve.
+// are to find by themselves. The last ones are of a cluster with a node that cannot serve, or whose
+// file is another one.
 var testedFaults = []testedFault{
 	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
 		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
@@ -106,8 +107,11 @@ var testedFaults = []testedFault{
 		"		case errors.Is(err, errUnfit) && FAULT:\n" +
 			"		case errors.Is(err, errUnfit), errors.Is(err", inActors, upToDate},
 	{"a node that cannot serve claims the engine", "actors/reign.go",
-		"n.sealer, nil); err != nil {\n", "n.sealer, nil); err != nil && !FAULT {\n", inActors,
-		upToDate},
+		"	o, _, err := n.agreed()\n	if err != nil {\n",
+		"	o, _, err := n.agreed()\n	if err != nil && !FAULT {\n", inActors, upToDate},
+	{"the file of the node that leads counts", "actors/market.go",
+		"	if market != nil {\n", "	if market != nil && !FAULT {\n", inActors,
+		"TestTheNodesDecideByTheAppliedMarket"},
 }
 
 func tested(list []testedFault) (faults []plantedtest.Fault) {

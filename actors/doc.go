@@ -63,6 +63,7 @@
 //	folding.go              the committed side at work
 //	node.go                 a node of several, which folds what others append
 //	reign.go                an engine on a node's running fold
+//	market.go               the market part that all nodes have agreed on
 //	lifetime.go             how long an engine lasts, and all waits
 //	stop.go                 its orderly end, and its failure
 //	ticker.go               what is done at times: writing behind, switches, a watch on the clock

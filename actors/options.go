@@ -32,6 +32,9 @@ type Options struct {
 	Currencies []directory.Currency
 	Pairs      []directory.PairRules
 	Limits     Limits
+	// Market is how a node comes to the currencies, pairs and limits that all nodes have agreed on;
+	// nil: those of the options count.
+	Market     *Market
 	Timing     Timing
 	Snapshot   committed.SnapshotPolicy
 	Withdrawal WithdrawalPolicy
@@ -70,6 +73,13 @@ type Options struct {
 	candles  int // candles of a chart in memory
 	rowRefs  int // rows that an audit looks for at once
 	deposits int // deposits that an audit compares at once
+}
+
+// A Market is the market part of a node's configuration, which the nodes of a cluster agree on.
+type Market struct {
+	Own []byte // this node's, as text, for a cluster that has agreed on none
+	// Use puts an agreed one into a copy of the options. An error wraps ErrConfig.
+	Use func(text []byte, o *Options) error
 }
 
 // Limits bound what an engine holds.

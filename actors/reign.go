@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"exchange/actors/committed"
@@ -85,16 +84,15 @@ func (n *Node) build(ctx context.Context) (*Engine, error) {
 
 // ascend makes this node the owner, and builds an engine. It has the turn.
 func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
-	o := n.opts
-	o.Currencies, o.Pairs = slices.Clone(o.Currencies), slices.Clone(o.Pairs)
 	if err := n.settled(); err != nil {
 		return nil, err
 	}
 	// The fold stands still from here on, but for what this goroutine gives it.
-	if err := fits(n.committed.State(), &o, n.sealer, nil); err != nil {
+	o, _, err := n.agreed()
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
-	own := newOwnership(&o)
+	own := newOwnership(o)
 	own.leads, own.silence = n.replica.Leads, unconfirmed*o.Timing.OwnerStale
 	if err := own.acquire(ctx, n.replica,
 		persistence.Claim{Owner: o.Owner, Rhythm: o.rhythm()}); err != nil {
@@ -110,13 +108,17 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := servable(r.committed.State(), &o, n.sealer); err != nil {
+	o, market, err := n.agreed()
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
-	if err := r.prepare(ctx, &o, n.sealer); err != nil {
+	if err := n.decree(ctx, market); err != nil {
 		return nil, err
 	}
-	return n.crown(&o, own, r)
+	if err := r.prepare(ctx, o, n.sealer); err != nil {
+		return nil, err
+	}
+	return n.crown(o, own, r)
 }
 
 // current brings the fold to the end of the journal, which is this owner's from now on.

@@ -36,6 +36,7 @@ type Option struct {
 	// removes the password from the text, if there may be one
 	redact func(string) string
 	named  bool // Summary names it in words
+	market bool // it is of the market part, which the nodes of a cluster agree on
 }
 
 // env returns the name of the option's environment variable.

@@ -150,7 +150,8 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.batch", Default: "50", min: 1, max: 1_000,
-		Brief: "items of a batch",
+		Brief:  "items of a batch",
+		market: true,
 		Help: `How many orders, cancels and changes of orders one order-batch/ may have. It is lowered to what an account could
 			ever get at once: its places for orders in limits.in_flight_per_account, limits.command_burst, limits.cancel_burst.
 			exchange-info/ tells the bound that holds.`,
@@ -158,7 +159,8 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.max_fills", Default: "10000", min: 1, max: 50_000,
-		Brief: "trades of one order at once",
+		Brief:  "trades of one order at once",
+		market: true,
 		Help: `How many trades one order may make at the moment it arrives. What remains of it then is cancelled in the same step,
 			and the answer says so. An order is one step that is never split, so a larger number lets one order hold up the
 			others for longer, and makes a batch of the journal larger: 10,000 trades are some hundred kilobytes.`,
@@ -166,20 +168,23 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.open_orders_per_account", Default: "100000", min: 1, max: 10_000_000,
-		Brief: "open orders of one account",
+		Brief:  "open orders of one account",
+		market: true,
 		Help: `How many open orders one account may have over all pairs. Beyond it new orders of the account are refused. Open
 			orders are kept in memory.`,
 		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccount },
 	},
 	{
 		Key: "limits.open_orders_per_book", Default: "5000000", min: 1, max: 50_000_000,
-		Brief: "open orders of one pair",
-		Help:  `How many open orders one pair may have. Beyond it new orders for the pair are refused. Open orders are kept in memory.`,
-		at:    func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
+		Brief:  "open orders of one pair",
+		market: true,
+		Help:   `How many open orders one pair may have. Beyond it new orders for the pair are refused. Open orders are kept in memory.`,
+		at:     func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
 	},
 	{
 		Key: "limits.open_orders_per_account_and_book", Default: "5000", min: 1, max: 10_000_000,
-		Brief: "open orders of one account in one pair",
+		Brief:  "open orders of one account in one pair",
+		market: true,
 		Help: `How many open orders one account may have in one pair. Beyond it new orders of the account
 			for the pair are refused. It keeps a single account from filling a book with tiny orders,
 			together with the minimum_order_value of each pair.`,
@@ -187,28 +192,32 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.stops_per_account", Default: "200", min: 1, max: 1_000_000,
-		Brief: "orders of one account in one pair that wait for a trigger",
+		Brief:  "orders of one account in one pair that wait for a trigger",
+		market: true,
 		Help: `How many orders with a trigger price one account may have in one pair, those that rest in the book and have another half
 			(oco_trigger_price) included. Beyond it new ones are refused. They count as open orders, too.`,
 		at: func(c *Config) any { return &c.Limits.StopsPerAccount },
 	},
 	{
 		Key: "limits.stops_per_book", Default: "100000", min: 1, max: 10_000_000,
-		Brief: "orders of one pair that wait for a trigger",
+		Brief:  "orders of one pair that wait for a trigger",
+		market: true,
 		Help: `How many orders with a trigger price one pair may have. Beyond it new ones are refused. A single trade may trigger
 			them all, one after the other: each then takes its turn in the pair's book, between the orders of others.`,
 		at: func(c *Config) any { return &c.Limits.StopsPerBook },
 	},
 	{
 		Key: "limits.gtd_per_account", Default: "1000", min: 1, max: 1_000_000,
-		Brief: "orders of one account in one pair that expire",
+		Brief:  "orders of one account in one pair that expire",
+		market: true,
 		Help: `How many orders with an end (expire_time) one account may have in one pair. Beyond it new ones are refused. They
 			count as open orders, too.`,
 		at: func(c *Config) any { return &c.Limits.GTDPerAccount },
 	},
 	{
 		Key: "limits.gtd_per_book", Default: "100000", min: 1, max: 10_000_000,
-		Brief: "orders of one pair that expire",
+		Brief:  "orders of one pair that expire",
+		market: true,
 		Help: `How many orders with an end one pair may have. Beyond it new ones are refused. All may end at the same moment: those
 			that are due go before the next order of the pair is decided.`,
 		at: func(c *Config) any { return &c.Limits.GTDPerBook },
@@ -240,15 +249,17 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.pending_withdraws", Default: "100", min: 1, max: 10_000,
-		Brief: "pending withdraws of one account",
-		Help:  `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
-		at:    func(c *Config) any { return &c.Limits.PendingWithdrawals },
+		Brief:  "pending withdraws of one account",
+		market: true,
+		Help:   `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
+		at:     func(c *Config) any { return &c.Limits.PendingWithdrawals },
 	},
 	{
 		Key: "limits.keys_per_account", Default: "100", min: 1, max: 10_000,
-		Brief: "API keys of one account",
-		Help:  `How many API keys one account may have that are not revoked. Beyond it making one fails.`,
-		at:    func(c *Config) any { return &c.Limits.KeysPerAccount },
+		Brief:  "API keys of one account",
+		market: true,
+		Help:   `How many API keys one account may have that are not revoked. Beyond it making one fails.`,
+		at:     func(c *Config) any { return &c.Limits.KeysPerAccount },
 	},
 	{
 		Key: "limits.accounts", Default: "1000000", min: 1, max: 10_000_000,

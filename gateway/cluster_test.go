@@ -67,6 +67,14 @@ func (c *fakeCluster) Replace(_ context.Context, old, name, address string) erro
 	return c.change("replace", old, name, address)
 }
 
+// Apply takes a market part, which is one key.
+func (c *fakeCluster) Apply(_ context.Context, packed []byte) ([]string, error) {
+	if len(packed) == 0 {
+		return nil, c.change("apply", "nothing")
+	}
+	return []string{string(packed)}, c.change("apply", string(packed))
+}
+
 // set changes what the node knows.
 func (c *fakeCluster) set(change func(*operator.Standing)) {
 	c.mu.Lock()
@@ -78,9 +86,11 @@ func (c *fakeCluster) set(change func(*operator.Standing)) {
 func newFakeCluster() *fakeCluster {
 	return &fakeCluster{knows: operator.Standing{Node: "a", Leader: "b",
 		LeaderURL: "https://b.example.org", Term: 7, Elections: 2, Applied: 40, Committed: 50,
-		Folded: 30, Format: 2, Tick: 50 * time.Millisecond, Nodes: []operator.NodeStanding{
-			{Name: "a", Role: operator.Voter, Match: 45, Reads: 3},
-			{Name: "b", Role: operator.Voter, Silent: 1, Reads: 2},
+		Folded: 30, Format: 2, Differs: []string{"pairs"}, Tick: 50 * time.Millisecond,
+		Nodes: []operator.NodeStanding{
+			{Name: "a", Role: operator.Voter, Match: 45, Reads: 3,
+				OwnMarket: true, Differs: true},
+			{Name: "b", Role: operator.Voter, Silent: 1, Reads: 2, OwnMarket: true},
 			{Name: "c", Role: operator.Voter, Silent: 9}}}}
 }
 
@@ -173,12 +183,12 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	status, body := ask("GET", "/operator/v1/cluster", "")
 	const follower = `{"node":"a","role":"follower","serves":false,"leader":"b",` +
 		`"leader_url":"https://b.example.org","term":7,"elections":2,"applied":40,"committed":50,` +
-		`"folded":30,"log_bytes":0,"format":2,"change":"","fault":"",` +
+		`"folded":30,"log_bytes":0,"format":2,"change":"","fault":"","config_differs":["pairs"],` +
 		`"clock_ahead_ms":0,"clock_wrong":false,"tick_ms":50,"nodes":[` +
-		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0,"reads":3},` +
-		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1,"reads":2},` +
+		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0,"reads":3,"config_differs":true},` +
+		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1,"reads":2,"config_differs":false},` +
 		`{"name":"c","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":null,` +
-		`"reads":null}]}`
+		`"reads":null,"config_differs":null}]}`
 	if status != 200 || strings.TrimSpace(body) != follower {
 		t.Errorf("%d %s", status, body)
 	}
@@ -218,7 +228,7 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	status, body = ask("GET", "/operator/v1/cluster", "")
 	if status != 200 || !strings.Contains(body, `"role":"leader","serves":true`) ||
 		!strings.Contains(body, `{"name":"c","role":"voter","replaces":"",`+
-			`"match":0,"lag":50,"silent_ticks":9,"reads":null}`) {
+			`"match":0,"lag":50,"silent_ticks":9,"reads":null,"config_differs":null}`) {
 		t.Errorf("%d %s", status, body)
 	}
 	transfer("c", 200, `{"from":"a","to":"c"}`)
@@ -311,6 +321,38 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 		a := ask("GET", "/operator/v1/cluster", "", "Authorization: Bearer "+operatorToken)
 		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {
 			t.Errorf("%s, want %q", a.body, x.want)
+		}
+	}
+}
+
+// A market part is applied where the node leads, and the answer has the keys that have changed.
+func TestAMarketPartIsApplied(t *testing.T) {
+	h, c := node(t)
+	ask := asOperator(t, h.gateway)
+	for _, x := range []struct {
+		leader, body string
+		fails        error
+		asked        string
+		status       int
+		says         string
+	}{
+		{"b", `{"market":"cGFpcnM="}`, nil, "", 400, "run it on node b"},
+		{"a", `{"market":"cGFpcnM="}`, nil, "apply pairs", 200, `{"keys":["pairs"]}`},
+		{"a", `{"market":""}`, nil, "apply nothing", 200, `{"keys":[]}`},
+		{"a", `{"market":"cGFpcnM="}`, actors.Refuse("orders are open"), "apply pairs", 400,
+			"orders are open"},
+		{"a", `{"market":"cGFpcnM="}`, errors.New("no answer"), "apply pairs", 503,
+			"outcome unknown"},
+		{"a", `{"market":"no base64"}`, nil, "", 400, "not the JSON object"},
+	} {
+		c.set(func(s *operator.Standing) { s.Leader = x.leader })
+		c.asked, c.fails = nil, x.fails
+		a := ask("POST", "/operator/v1/cluster/apply", x.body,
+			"Authorization: Bearer "+operatorToken)
+		if got := strings.Join(c.asked, ", "); a.status != x.status || got != x.asked ||
+			!strings.Contains(a.body, x.says) {
+			t.Errorf("%s: it asks %q, want %q; %d %s, want %d %s", x.body, got, x.asked, a.status,
+				a.body, x.status, x.says)
 		}
 	}
 }

@@ -323,6 +323,16 @@ var replicatedFaults = []plantedFault{
 		" w.Reads < n.machine.Format(),", " !FAULT && w.Reads < n.machine.Format(),",
 		inReplicated, "TestAFormatIsWrittenOnceAllMembersReadIt"},
 
+	// the market part of the configuration
+	{"a damaged market part is taken", "persistence/internal/machine/entry.go",
+		"|| codec.Digest(e.Batch) != e.Digest\n",
+		"|| codec.Digest(e.Batch) != e.Digest && !FAULT\n", inMachine,
+		"TestTheOwnerAgreesOnAMarket"},
+	{"an image forgets the market part", "persistence/internal/machine/image.go",
+		"		if d.failed = d.failed || n > MaxMarket; n > 0 && !d.failed {\n			*t = ",
+		"		if d.failed = d.failed || n > MaxMarket; FAULT {\n			d.take(int(n))\n" +
+			"		} else if n > 0 && !d.failed {\n			*t = ", inReplicated, threeNodes},
+
 	// a node that goes on alone
 	{"a survivor counts an ID that another may have given",
 		"persistence/internal/machine/members.go",

@@ -40,6 +40,14 @@ type Replica interface {
 	// Transfer hands the lead to another node that has the whole journal; "": to any. It returns
 	// when this node leads no more.
 	Transfer(ctx context.Context, to string) error
+	// Market returns the market part of the configuration that the nodes have agreed on, as far as
+	// this node has applied, and the one before it; nil: there is none. The caller does not change
+	// them.
+	Market() (now, before []byte)
+	// SetMarket lets the nodes agree on a market part, if this node's newest claim owns the engine.
+	// Another error than ErrInvalid leaves the outcome unknown. ErrInvalid: the text is empty or
+	// too long.
+	SetMarket(ctx context.Context, text []byte) error
 	// Standing is what this node knows of the nodes. It does not wait.
 	Standing() Standing
 	Membership
@@ -87,6 +95,10 @@ type Peer struct {
 	SilentTicks uint64
 	// Reads is the newest format that its program reads; 0: it has not told this node.
 	Reads uint8
+	// Market is the digest of its own file's market part; 0: it has not told this node. Differs:
+	// the market part that is applied here is another one.
+	Market  uint64
+	Differs bool
 }
 
 // A Membership changes the nodes of a cluster. Only the node that leads can. A change is durable

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,17 +127,19 @@ func TestAKeyOfANodeThatOthersCanReadIsRefused(t *testing.T) {
 const (
 	standing = `{"node":"a","role":"leader","serves":true,"leader":"a","leader_url":` +
 		`"http://127.0.0.1:8080","term":7,"elections":1,"applied":50,"committed":50,"folded":40,` +
-		`"log_bytes":1048576,"format":2,"change":"node b comes to take part","fault":"",` +
+		`"log_bytes":1048576,"format":2,"change":"node b comes to take part","fault":"","config_differs":[],` +
 		`"clock_ahead_ms":3,"clock_wrong":false,"tick_ms":50,` +
 		`"nodes":[{"name":"a","role":"voter","replaces":"","match":50,"lag":0,"silent_ticks":0,` +
-		`"reads":3},` +
+		`"reads":3,"config_differs":false},` +
 		`{"name":"b","role":"learner","replaces":"","match":20,"lag":30,"silent_ticks":1,` +
-		`"reads":2}]}`
+		`"reads":2,"config_differs":true}]}`
 	unserving = `{"node":"b","role":"follower","serves":false,"leader":"","leader_url":"",` +
 		`"term":7,"elections":1,"applied":50,"committed":50,"folded":40,"log_bytes":512,"format":2,` +
-		`"change":"","fault":"a record","clock_ahead_ms":-700,"clock_wrong":true,` +
+		`"change":"","fault":"a record",` +
+		`"config_differs":["pairs","limits.max_fills"],"clock_ahead_ms":-700,"clock_wrong":true,` +
 		`"tick_ms":50,"nodes":[{"name":"a","role":"voter",` +
-		`"replaces":"","match":null,"lag":null,"silent_ticks":null,"reads":null}]}`
+		`"replaces":"","match":null,"lag":null,"silent_ticks":null,"reads":null,` +
+		`"config_differs":null}]}`
 )
 
 func TestTheClusterIsShown(t *testing.T) {
@@ -153,9 +156,9 @@ format     2
 clock      3 ms from the median
 change     node b comes to take part
 
-NODE  ROLE     HAS  LACKS  SILENT TICKS  READS FORMAT
-a     voter    50   0      0             3
-b     learner  20   30     1             2
+NODE  ROLE     HAS  LACKS  SILENT TICKS  READS FORMAT  CONFIG
+a     voter    50   0      0             3             applied
+b     learner  20   30     1             2             differs
 `, "")
 	f.wantAsked("GET /operator/v1/cluster")
 	runLine(f.environ, "cluster", "status", "--json").want(t, 0, standing+"\n", "")
@@ -171,12 +174,68 @@ log        512 bytes
 format     2
 clock      -700 ms from the median: WRONG, it may not lead
 fault      a record
+config     differs from the applied one, and does not count, in pairs, limits.max_fills
 
-NODE  ROLE   HAS  LACKS  SILENT TICKS  READS FORMAT
-a     voter  ?    ?      ?             ?
+NODE  ROLE   HAS  LACKS  SILENT TICKS  READS FORMAT  CONFIG
+a     voter  ?    ?      ?             ?             ?
 `, "")
 	f = newFake(t, 200, `{"node":"a"}`)
 	runLine(f.environ, "cluster", "status").wantError(t, exitUnavailable, "is not one of")
+}
+
+// A file is checked before its market part is applied, and the answer says when that counts.
+func TestAFileIsApplied(t *testing.T) {
+	f := newFake(t, 200, `{"keys":["pairs","limits.max_fills"]}`)
+	file := filepath.Join(t.TempDir(), "exchange.yaml")
+	if err := os.WriteFile(file, []byte(config.Example()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runLine(f.environ, "config", "apply", "--config", file).want(t, 0, "Applied: pairs, "+
+		"limits.max_fills. It counts from the next reign on: `exchange cluster transfer` begins "+
+		"one.\n", "")
+	cfg, err := config.Load(config.Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := pack(cfg.Market())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string][]byte{"market": packed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.wantAsked("POST /operator/v1/cluster/apply " + string(body))
+	if text, err := unpack(packed); err != nil || !bytes.Equal(text, cfg.Market()) {
+		t.Errorf("%s, %v", text, err)
+	}
+	f = newFake(t, 200, `{"keys":[]}`)
+	runLine(f.environ, "config", "apply", "--config", file).want(t, 0,
+		"The cluster has this market part already.\n", "")
+	if err := os.WriteFile(file, []byte("currencies: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f = newFake(t, 200, "{}")
+	runLine(f.environ, "config", "apply", "--config", file).wantError(t, exitUsage,
+		"nothing is said")
+	f.wantAsked()
+}
+
+// What is packed to be larger than any market part does not take its memory.
+func TestAPackedMarketPartIsBounded(t *testing.T) {
+	packed, err := pack(make([]byte, 4*config.MaxMarket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := unpack(packed)
+	if err != nil || len(text) != config.MaxMarket+1 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	for _, bad := range [][]byte{nil, []byte("x"), packed[:len(packed)/2][:20]} {
+		if _, err := unpack(bad); err == nil {
+			t.Errorf("%d bytes are a market part", len(bad))
+		}
+	}
 }
 
 func TestTheLeadIsHandedOver(t *testing.T) {

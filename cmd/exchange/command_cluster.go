@@ -21,6 +21,7 @@ one of them takes over when it dies.
   exchange cluster status            asks a running node what it knows of the cluster
   exchange cluster hash              asks a running node for a hash of its state
   exchange cluster transfer [NODE]   has the node that leads hand the lead over
+  exchange config apply              has all nodes agree on a file's pairs, fees and limits
   exchange cluster add d=HOST:PORT   has a further node join
   exchange cluster replace b d=HOST:PORT
                                      has another node, or the same one with an empty folder, take a

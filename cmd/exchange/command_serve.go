@@ -93,7 +93,8 @@ func (p *program) configCommand() *cobra.Command {
 		}),
 	}
 	given.register(check.Flags())
-	c := group("config", "Print or check a configuration", example, check)
+	c := group("config", "Print, check or apply a configuration", example, check,
+		p.configApplyCommand())
 	c.Long = "Everything that `exchange serve` can be told, by its key in the YAML file.\n\n" +
 		config.Reference()
 	return c

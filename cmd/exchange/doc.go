@@ -17,6 +17,7 @@
 //	                    archive, listeners, mails, access of operators and monitoring, renewal of
 //	                    certificates and tokens
 //	serve_cluster.go, serve_place.go  a node of a cluster: its reigns, and what it knows
+//	serve_market.go   and the market part of its configuration
 //	serve_copies.go            copies of a node's store, for one that joins
 //	demo.go             the demo's accounts
 //	descriptors_unix.go, descriptors_other.go, memory.go, processors.go  the machine's limits
@@ -25,7 +26,7 @@
 //
 //	client.go, stream.go, operator.go  the connection, long answers, and what the commands share
 //	operator_accounts.go, operator_actions.go, operator_audit.go, operator_backup.go,
-//	operator_cluster.go, operator_members.go,
+//	operator_cluster.go, operator_members.go, operator_config.go,
 //	operator_deposits.go, operator_export.go, operator_fees.go, operator_keys.go,
 //	operator_orders.go, operator_statement.go, operator_switches.go, operator_trading.go,
 //	operator_withdraws.go

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type (
 		Format       json.Number  `json:"format"`
 		Change       string       `json:"change"`
 		Fault        string       `json:"fault"`
+		Differs      []string     `json:"config_differs"`
 		ClockAheadMs json.Number  `json:"clock_ahead_ms"`
 		ClockWrong   bool         `json:"clock_wrong"`
 		TickMs       json.Number  `json:"tick_ms"`
@@ -42,6 +44,8 @@ type (
 		Lag    *json.Number `json:"lag"`
 		Silent *json.Number `json:"silent_ticks"`
 		Reads  *json.Number `json:"reads"`
+		// its file has another market part than the applied one
+		Differs *bool `json:"config_differs"`
 	}
 	clusterHash struct {
 		Node     string      `json:"node"`
@@ -67,7 +71,8 @@ func (p *program) clusterStatusCommand() *cobra.Command {
 		Long: "Shows which node leads, and what the node that is asked knows of the others. Only " +
 			"the node that leads knows how far the others are. A tick is cluster.tick_ms. The " +
 			"log's bytes are those of the node that is asked. A node's program reads entries and " +
-			"records up to a format; the newest one that all read may be written.",
+			"records up to a format; the newest one that all read may be written. A node whose " +
+			"configuration has another market part than the applied one differs.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			var a clusterStatus
@@ -97,7 +102,11 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 	if a.Fault != "" {
 		fmt.Fprintf(w, "fault\t%s\n", plain(a.Fault))
 	}
-	fmt.Fprintln(w, "\nNODE\tROLE\tHAS\tLACKS\tSILENT TICKS\tREADS FORMAT")
+	if len(a.Differs) > 0 {
+		fmt.Fprintf(w, "config\tdiffers from the applied one, and does not count, in %s\n",
+			plain(strings.Join(a.Differs, ", ")))
+	}
+	fmt.Fprintln(w, "\nNODE\tROLE\tHAS\tLACKS\tSILENT TICKS\tREADS FORMAT\tCONFIG")
 	known := func(n *json.Number) string {
 		if n == nil {
 			return "?"
@@ -106,8 +115,12 @@ func (a *clusterStatus) write(w *tabwriter.Writer) {
 	}
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(n.Name), plain(n.Role),
-			known(n.Match), known(n.Lag), known(n.Silent), known(n.Reads))
+		differs := "?"
+		if n.Differs != nil {
+			differs = either(*n.Differs, "differs", "applied")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(n.Name), plain(n.Role),
+			known(n.Match), known(n.Lag), known(n.Silent), known(n.Reads), differs)
 	}
 }
 

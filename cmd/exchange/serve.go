@@ -62,7 +62,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if err := fitMachine(cfg, log); err != nil {
 		return err
 	}
-	o, at := gatewayOptions(cfg, log), newPlace(&cfg.Cluster)
+	o, at := gatewayOptions(cfg, log), newPlace(cfg, log)
 	if at != nil {
 		o.Cluster = at
 	}
@@ -371,30 +371,13 @@ func warnOfDust(cfg *config.Config, log *slog.Logger) {
 }
 
 func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger) actors.Options {
-	l, t := &cfg.Limits, &cfg.Timing
+	t := &cfg.Timing
 	host, _ := os.Hostname()
 	o := actors.Options{
 		Store:     store,
 		Identity:  folder.Of(cfg.Data, log),
 		Retention: retention(cfg),
 		Owner:     fmt.Sprintf("%s pid %d", host, os.Getpid()),
-		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels,
-			InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads,
-			ReadsPerAccount: l.ReadsPerAccount,
-			MaxFills:        l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount,
-			OpenOrdersPerBook: l.OpenOrdersPerBook,
-
-			OpenOrdersPerAccountAndBook: l.OpenOrdersPerAccountAndBook,
-
-			StopsPerAccountAndBook: l.StopsPerAccount, StopsPerBook: l.StopsPerBook,
-			GTDPerAccountAndBook: l.GTDPerAccount, GTDPerBook: l.GTDPerBook,
-			TriggersInFlight: l.TriggersInFlight,
-
-			PendingWithdrawals: l.PendingWithdrawals, KeysPerAccount: l.KeysPerAccount,
-			Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
-			BatchBytes: l.BatchBytes, Batch: l.Batch,
-			ClientIDHold:   time.Duration(l.ClientOrderIDHours) * time.Hour,
-			ClientIDFilter: l.ClientOrderIDFilterMB << 20, OwnBytes: cfg.Stream.OwnBytes},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),
 			StallMax:   config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs),
@@ -402,8 +385,6 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Snapshot: committed.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords),
 			MaxRecords:  uint64(cfg.Snapshot.MaxRecords),
 			MinInterval: config.Ms(t.SnapshotMinMs)},
-		Withdrawal: actors.WithdrawalPolicy{CodeValid: config.Ms(t.CodeValidMs),
-			CodeTries: cfg.Withdrawal.CodeTries},
 		Sealer: func(sealed bool) (*seal.Sealer, error) {
 			s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, !sealed)
 			if err != nil {
@@ -415,6 +396,33 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Log:         log,
 		Exit:        os.Exit,
 	}
+	setMarket(cfg, &o)
+	return o
+}
+
+// setMarket sets the market part of the options, and the limits.
+func setMarket(cfg *config.Config, o *actors.Options) {
+	l := &cfg.Limits
+	o.Limits = actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels,
+		InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads,
+		ReadsPerAccount: l.ReadsPerAccount,
+		MaxFills:        l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount,
+		OpenOrdersPerBook: l.OpenOrdersPerBook,
+
+		OpenOrdersPerAccountAndBook: l.OpenOrdersPerAccountAndBook,
+
+		StopsPerAccountAndBook: l.StopsPerAccount, StopsPerBook: l.StopsPerBook,
+		GTDPerAccountAndBook: l.GTDPerAccount, GTDPerBook: l.GTDPerBook,
+		TriggersInFlight: l.TriggersInFlight,
+
+		PendingWithdrawals: l.PendingWithdrawals, KeysPerAccount: l.KeysPerAccount,
+		Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
+		BatchBytes: l.BatchBytes, Batch: l.Batch,
+		ClientIDHold:   time.Duration(l.ClientOrderIDHours) * time.Hour,
+		ClientIDFilter: l.ClientOrderIDFilterMB << 20, OwnBytes: cfg.Stream.OwnBytes}
+	o.Withdrawal = actors.WithdrawalPolicy{CodeValid: config.Ms(cfg.Timing.CodeValidMs),
+		CodeTries: cfg.Withdrawal.CodeTries}
+	o.Currencies, o.Pairs = nil, nil
 	for _, c := range cfg.Currencies {
 		o.Currencies = append(o.Currencies,
 			directory.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdrawal: c.MinimumWithdrawal,
@@ -434,5 +442,4 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 			StopCollar:        p.StopCollar,
 			Fees:              state.FeeRates{Maker: p.MakerFee, Taker: p.TakerFee}})
 	}
-	return o
 }

@@ -48,6 +48,7 @@ func serveNode(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *p
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
+	options.Market = p.market.options()
 	options.Sealer = func(bool) (*seal.Sealer, error) { return clusterKey(cfg) }
 	if err := withMail(cfg, n.log, &options); err != nil {
 		return err
@@ -115,7 +116,8 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	}
 	o := replicated.Options{Cluster: id, Name: n.place.name, Folder: n.cfg.Data, Local: local,
 		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal,
-		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c}
+		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: n.place.market.own,
+		Agreed: n.place.market.agreed}
 	for _, x := range n.cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,7 @@ type place struct {
 	tick      time.Duration
 	joined    atomic.Pointer[joined] // nil: the node has not joined yet
 	wishes    chan *wish
+	market    *market
 }
 
 // joined is a node that takes part.
@@ -40,12 +42,13 @@ type wish struct {
 }
 
 // newPlace returns nil for an exchange on one machine.
-func newPlace(c *config.Cluster) *place {
+func newPlace(cfg *config.Config, log *slog.Logger) *place {
+	c := &cfg.Cluster
 	if !c.On() {
 		return nil
 	}
 	return &place{name: c.Node, url: c.PublicURL, tick: config.Ms(c.TickMs),
-		wishes: make(chan *wish)}
+		wishes: make(chan *wish), market: newMarket(cfg, log)}
 }
 
 // owner names this node, and where clients reach it, in its claims: so all nodes learn both, and
@@ -76,10 +79,11 @@ func (p *place) Standing() operator.Standing {
 			s.LeaderURL = url
 		}
 	}
+	s.Differs = p.market.differs()
 	for _, n := range r.Peers {
 		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Address: n.Address,
 			Role: string(n.Role), Replaces: n.Replaces, Match: n.Match, Silent: n.SilentTicks,
-			Reads: n.Reads})
+			Reads: n.Reads, OwnMarket: n.Market != 0, Differs: n.Differs})
 	}
 	return s
 }
@@ -131,6 +135,28 @@ func mayLead(s *operator.Standing, to string) error {
 	}
 	return fmt.Errorf("node %s could not take the lead: it is silent or lacks too much of the log",
 		to)
+}
+
+// Apply implements operator.Cluster.
+func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err error) {
+	j := p.joined.Load()
+	if j == nil || j.node == nil {
+		return nil, actors.Refuse("this node does not take part yet")
+	}
+	text, err := unpack(packed)
+	var cfg *config.Config
+	if err == nil {
+		cfg, err = p.market.cfg.WithMarket(text)
+	}
+	if err != nil {
+		return nil, actors.Refuse(err.Error())
+	}
+	if now, _ := j.replica.Market(); now != nil {
+		if keys = cfg.MarketDiffers(now); keys == nil {
+			return nil, nil
+		}
+	}
+	return keys, j.node.ApplyMarket(ctx, text)
 }
 
 // Add implements operator.Cluster.

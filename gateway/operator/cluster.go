@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,10 @@ type Cluster interface {
 	// Transfer hands the lead over to a node, "": to any. It is called where this node leads, and
 	// returns when it leads no more.
 	Transfer(ctx context.Context, to string) error
+	// Apply lets the nodes agree on another market part of the configuration, packed as gzip, from
+	// the next reign on. It returns the keys that differ from the one before; nil: none. An
+	// *actors.RequestError refuses it and says why; after another error it is not known.
+	Apply(ctx context.Context, packed []byte) (keys []string, err error)
 	// Hash returns a digest of this node's state, and the sequence that the state is at.
 	Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error)
 	members
@@ -33,6 +38,9 @@ type Standing struct {
 	LogBytes  uint64 // what this node's log takes on its disk
 	Format    uint8  // the newest that may be written
 	Fault     string // why this node cannot serve; "": it can
+	// Differs has the keys of the options of the market part in which this node's file differs from
+	// what is applied.
+	Differs []string
 	// ClockAhead is this node's clock less the median of all.
 	ClockAhead time.Duration
 	ClockWrong bool // it is so much that the node may not lead
@@ -91,6 +99,8 @@ type NodeStanding struct {
 	Match  uint64
 	Silent uint64 // ticks since something has come from it; 0 of the node itself
 	Reads  uint8  // newest format that its program reads; 0: not known
+	// OwnMarket: the market part of its file is known. Differs: it is not the applied one.
+	OwnMarket, Differs bool
 }
 
 // coming reports whether a node comes to take part, and has no vote yet.
@@ -101,6 +111,7 @@ var nodeRoutes = map[string]handler{
 	"GET /operator/v1/cluster":           showCluster,
 	"GET /operator/v1/cluster/hash":      showHash,
 	"POST /operator/v1/cluster/transfer": transfer,
+	"POST /operator/v1/cluster/apply":    applyMarket,
 	"POST /operator/v1/cluster/add":      wished(add),
 	"POST /operator/v1/cluster/replace":  wished(replace),
 	"POST /operator/v1/cluster/remove":   wished(remove),
@@ -121,6 +132,8 @@ type nodeAnswer struct {
 	Lag    *uint64 `json:"lag"`          // entries that it lacks
 	Silent *uint64 `json:"silent_ticks"` // nodes that follow say nothing to each other
 	Reads  *uint8  `json:"reads"`        // newest format that its program reads
+	// Whether its file has another market part than the applied one.
+	Differs *bool `json:"config_differs"`
 }
 
 type clusterAnswer struct {
@@ -138,6 +151,8 @@ type clusterAnswer struct {
 	Format    uint8  `json:"format"` // the newest that may be written
 	Change    string `json:"change"`
 	Fault     string `json:"fault"`
+	// Options in which this node's file differs from the applied market part.
+	Differs []string `json:"config_differs"`
 	// The node's clock less the median of all; and whether it is too much for it to lead.
 	ClockAheadMs int64        `json:"clock_ahead_ms"`
 	ClockWrong   bool         `json:"clock_wrong"`
@@ -155,7 +170,7 @@ func showCluster(c *call) (any, error) {
 		Committed: s.Committed, Folded: s.Folded, LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
-		Nodes: []nodeAnswer{}}
+		Differs: append([]string{}, s.Differs...), Nodes: []nodeAnswer{}}
 	if s.Leads() {
 		a.Role = "leader"
 	}
@@ -167,6 +182,9 @@ func showCluster(c *call) (any, error) {
 		}
 		if n.Reads > 0 {
 			one.Reads = &n.Reads
+		}
+		if n.OwnMarket {
+			one.Differs = &n.Differs
 		}
 		if s.Leads() || n.Name == s.Node || n.Name == s.Leader {
 			one.Silent = &n.Silent
@@ -226,6 +244,28 @@ func transfer(c *call) (any, error) {
 		return nil, &notHanded{err}
 	}
 	return map[string]string{"from": s.Node, "to": c.server.cluster.Standing().Leader}, nil
+}
+
+// applyMarket lets the nodes agree on the market part in "market".
+func applyMarket(c *call) (any, error) {
+	var q struct{ Market []byte }
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	if _, err := c.server.leads(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := within(changePatience)
+	defer cancel()
+	keys, err := c.server.cluster.Apply(ctx, q.Market)
+	if err != nil {
+		return nil, changeFailed(err)
+	}
+	if len(keys) > 0 {
+		c.server.log.Warn("another market part is applied, from the next reign on", "keys",
+			strings.Join(keys, ", "), "operator", c.operator)
+	}
+	return map[string][]string{"keys": append([]string{}, keys...)}, nil
 }
 
 // within returns a context that ends by itself. It is not the request's, of which a goroutine would

@@ -29,7 +29,8 @@ func (n *node) askClocks() {
 	f := n.frame(frameClock)
 	for _, m := range n.machine.Members() {
 		if m.ID != n.id && m.ID != 0 {
-			n.send(m.Name, binary.BigEndian.AppendUint64(f.begin(), uint64(n.now().UnixMicro())))
+			b := binary.BigEndian.AppendUint64(f.begin(), n.own)
+			n.send(m.Name, binary.BigEndian.AppendUint64(b, uint64(n.now().UnixMicro())))
 		}
 	}
 	n.judgeClock() // answers may be too old by now
@@ -64,14 +65,19 @@ func (n *node) judgeClock() {
 // clock takes a question, which it answers with the same and this node's clock, or an answer.
 func (n *node) clock(from string, f frame) {
 	now := n.now()
-	switch len(f.payload) {
+	if len(f.payload) != 16 && len(f.payload) != 24 {
+		return
+	}
+	n.markets[f.id] = binary.BigEndian.Uint64(f.payload)
+	switch payload := f.payload[8:]; len(payload) {
 	case 8:
 		r := n.frame(frameClock)
-		n.send(from, binary.BigEndian.AppendUint64(append(r.begin(), f.payload...),
+		b := binary.BigEndian.AppendUint64(r.begin(), n.own)
+		n.send(from, binary.BigEndian.AppendUint64(append(b, payload...),
 			uint64(now.UnixMicro())))
 	case 16:
-		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(f.payload)))
-		its := time.UnixMicro(int64(binary.BigEndian.Uint64(f.payload[8:])))
+		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(payload)))
+		its := time.UnixMicro(int64(binary.BigEndian.Uint64(payload[8:])))
 		if now.Before(asked) {
 			return // this node's clock was set meanwhile
 		}

@@ -78,7 +78,7 @@ func TestASlowLinkMakesNoClockWrong(t *testing.T) {
 		{0, time.Second, time.Second},
 	} {
 		w.clocks[0] = x.took
-		b := binary.BigEndian.AppendUint64(nil, uint64(asked.UnixMicro()))
+		b := binary.BigEndian.AppendUint64(make([]byte, 8), uint64(asked.UnixMicro()))
 		b = binary.BigEndian.AppendUint64(b, uint64(asked.Add(x.its).UnixMicro()))
 		s.node.clock("b", frame{kind: frameClock, id: 2, payload: b})
 		if got := s.node.clocks[2].ahead; got != x.want {

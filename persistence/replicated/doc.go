@@ -97,6 +97,7 @@
 //	journal.go    owners, appends, reads, trims
 //	following.go  what a node knows of the others, and waiting for it
 //	clocks.go     the others' clocks
+//	agreeing.go   the market part of the configuration
 //	formats.go    which format of entries may be written
 //	confirming.go whether an owner is one still
 //	handing.go    handing the lead over

@@ -30,12 +30,14 @@ func (n *node) see() {
 	n.peers, n.logBytes = nil, n.log.Size()
 	for _, m := range n.machine.Members() {
 		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
-			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.told[m.ID]}
+			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.told[m.ID],
+			Market: n.markets[m.ID]}
 		if m.ID == n.id {
-			p.Reads = n.reads
+			p.Reads, p.Market = n.reads, n.own
 		} else {
 			p.SilentTicks = n.ticks - n.heard[m.ID]
 		}
+		p.Differs = p.Market != 0 && n.applies != 0 && p.Market != n.applies
 		n.peers = append(n.peers, p)
 	}
 	slices.SortStableFunc(n.peers, func(a, b persistence.Peer) int {

@@ -33,8 +33,9 @@ const (
 	frameOffer = 5
 	// frameFollows: the sender's start follows on the one in the payload, if there is one.
 	frameFollows = 6
-	// frameClock asks for the receiver's clock, and is the answer: the payload is the asker's clock
-	// in microseconds, and in the answer the other's behind it.
+	// frameClock asks for the receiver's clock, and is the answer: the payload is the digest of the
+	// market part of the sender's file, the asker's clock in microseconds, and in the answer the
+	// other's behind it.
 	frameClock = 7
 	// frameBehind: the payload is the index of the first entry that the one that leads has.
 	frameBehind = 8

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/codec"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
@@ -51,9 +52,13 @@ type node struct {
 	saw     func(index uint64, e *machine.Entry, a machine.Answer) // of simulations; nil: none
 
 	machine *machine.State
-	reads   uint8            // newest format that this program reads
-	told    map[uint64]uint8 // and those of the others, by their IDs
-	unread  error            // why this node applies no more; nil: it applies
+	reads   uint8             // newest format that this program reads
+	told    map[uint64]uint8  // and those of the others, by their IDs
+	unread  error             // why this node applies no more; nil: it applies
+	own     uint64            // digest of the market part of this node's file; 0: it has none
+	markets map[uint64]uint64 // and those of the others, by their IDs
+	applies uint64            // the applied one's digest; 0: there is none
+	agreed  func(market []byte)
 	applied uint64
 	commit  uint64
 	index   *index
@@ -96,6 +101,8 @@ type view struct {
 	lost    bool // see machine.State.Lost
 	format  uint8
 	unread  error // see node
+	market  []byte
+	former  []byte // see machine.State.Market
 	chain   uint64
 	term    uint64
 	lead    uint64 // 0: none is known
@@ -124,6 +131,8 @@ type setup struct {
 	least   uint64                 // entries that a checkpoint is worth; 0: the usual number
 	logMax  uint64                 // see node
 	reads   uint8                  // 0: what this program reads
+	market  []byte                 // the market part of this node's file; nil: it has none
+	agreed  func(market []byte)    // is told of the applied one; nil: nothing is
 }
 
 // newNode makes a node of an open log.
@@ -134,9 +143,15 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
 		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax,
 		offered: map[uint64]uint64{}, told: map[uint64]uint8{},
-		reads: cmp.Or(s.reads, machine.Newest)}
+		reads: cmp.Or(s.reads, machine.Newest), markets: map[uint64]uint64{}, agreed: s.agreed}
 	if n.changed == nil {
 		n.changed = func([]machine.Member) {}
+	}
+	if n.agreed == nil {
+		n.agreed = func([]byte) {}
+	}
+	if len(s.market) > 0 {
+		n.own = codec.Digest(s.market)
 	}
 	var err error
 	if n.machine, err = machine.DecodeState(state); err != nil {
@@ -164,6 +179,7 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	if n.machine.Format() > n.reads {
 		n.raised()
 	}
+	n.tellAgreed()
 	n.see()
 	n.changed(n.machine.Members())
 	if n.alone() {
@@ -324,9 +340,10 @@ func (n *node) work() error {
 // show publishes what others may see of the node.
 func (n *node) show() {
 	s := n.raw.BasicStatus()
+	market, former := n.machine.Market()
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
-		format: n.machine.Format(), unread: n.unread,
+		format: n.machine.Format(), unread: n.unread, market: market, former: former,
 		term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
 		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
@@ -404,6 +421,9 @@ func (n *node) applyOne(entry *pb.Entry) error {
 	}
 	if e.Kind == machine.Format && a.Outcome == machine.Done {
 		n.raised()
+	}
+	if e.Kind == machine.Market && a.Outcome == machine.Done {
+		n.tellAgreed()
 	}
 	if e.Kind == machine.Append && a.Outcome == machine.Done {
 		n.index.add(at, e)

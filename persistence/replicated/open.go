@@ -47,6 +47,12 @@ type Options struct {
 	// LogMax is how many bytes of the log this node keeps, about, for members that lack them; 0:
 	// any number.
 	LogMax uint64
+	// Market is the market part of the configuration that this node's file has; nil: it has none.
+	// It counts for nothing by itself: see SetMarket. The others hear its digest.
+	Market []byte
+	// Agreed is told of the market part that is applied, at the start and when another one is, by
+	// the goroutine of the node; nil: nothing is.
+	Agreed func(market []byte)
 	// Copies makes and takes copies of the local store; nil: this node does neither.
 	Copies Copies
 	// Listener is where the other nodes reach this one; nil: Open listens at its address.
@@ -211,7 +217,7 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 	}
 	s, err := open(options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
 		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
-		logMax: w.LogMax,
+		logMax: w.LogMax, market: w.Market, agreed: w.Agreed,
 		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
 		changed: w.members, reach: func(name, address string) error {
 			_, err := w.peer(name, address)

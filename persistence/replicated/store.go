@@ -35,6 +35,8 @@ type options struct {
 	fatal         func(error)
 	least, logMax uint64 // see setup
 	reads         uint8  // see setup
+	market        []byte // see setup
+	agreed        func(market []byte)
 	// await returns once the node may take part; nil: it may.
 	await  func(*raftlog.Log) error
 	former *former // see node
@@ -139,7 +141,8 @@ func open(o options) (_ *store, err error) {
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
 		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
-		former: o.former, changed: o.changed, reads: s.newest})
+		former: o.former, changed: o.changed, reads: s.newest,
+		market: o.market, agreed: o.agreed})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

@@ -28,6 +28,7 @@ const (
 	Leave        // completes a joint change
 	Survive      // leaves one voter alone, because the others' disks are gone
 	Format       // lets entries and records of the format Next be written
+	Market       // agrees on the market part of the configuration, which is its batch
 	kinds
 )
 
@@ -47,7 +48,8 @@ type Entry struct {
 
 	Token persistence.Token // of all but an Acquire and changes of the membership
 
-	// An Append's. Begin and Trim have their sequence in Next, and Format its number.
+	// An Append's. Begin and Trim have their sequence in Next, and Format its number. A Market has
+	// its text in Batch.
 	Prev, Next, Digest uint64
 	Batch              []byte
 
@@ -77,6 +79,12 @@ const (
 	First  = 2 // the format that a cluster begins with
 	Newest = First
 )
+
+// MaxMarket is how many bytes the market part of a configuration may have.
+const MaxMarket = 4 << 20
+
+// IsMarket reports whether a text may be agreed on as the market part.
+func IsMarket(text []byte) bool { return len(text) > 0 && len(text) <= MaxMarket }
 
 func u64(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
 
@@ -110,6 +118,8 @@ func (e *Entry) head() []byte {
 		b = u64(u64(b, e.Next), uint64(e.NowMs))
 	case Format:
 		b = u64(b, e.Next)
+	case Market:
+		b = u64(b, e.Digest)
 	case Trim:
 		b = u64(u64(b, e.Next), e.Floor)
 	case Reads:
@@ -185,6 +195,10 @@ func Decode(b []byte, newest uint8) (*Entry, error) {
 	case Begin:
 		e.Next, e.NowMs = d.u64(), int64(d.u64())
 		d.failed = d.failed || codec.CheckBegin(e.Next) != nil
+	case Market:
+		e.Digest = d.u64()
+		e.Batch, d.b = d.b, nil
+		d.failed = d.failed || !IsMarket(e.Batch) || codec.Digest(e.Batch) != e.Digest
 	case Format:
 		e.Next = d.u64()
 		d.failed = d.failed || e.Next > math.MaxUint8

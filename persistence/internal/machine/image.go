@@ -25,6 +25,9 @@ func (s *State) Encode() []byte {
 	for _, key := range slices.Sorted(maps.Keys(s.reads)) {
 		b = u64(text(b, key), s.reads[key])
 	}
+	for _, t := range [][]byte{s.market, s.former} {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(t))), t...)
+	}
 	return b
 }
 
@@ -57,6 +60,12 @@ func DecodeState(b []byte) (*State, error) {
 	for ; n > 0 && !d.failed; n-- {
 		key := d.text()
 		s.reads[key] = d.u64()
+	}
+	for _, t := range []*[]byte{&s.market, &s.former} {
+		n := binary.BigEndian.Uint32(d.take(4))
+		if d.failed = d.failed || n > MaxMarket; n > 0 && !d.failed {
+			*t = slices.Clone(d.take(int(n)))
+		}
 	}
 	if d.failed || len(d.b) > 0 || s.format < First {
 		return nil, fmt.Errorf("%w: a state of %d bytes cannot be read", persistence.ErrCorrupt,

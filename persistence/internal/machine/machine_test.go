@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/codec"
 )
 
 // unique is the random part of the nth claim.
@@ -256,6 +257,9 @@ func anEntry(t *rapid.T, s *State) *Entry {
 		e.Next, e.NowMs = near("begin"), 7
 	case Trim:
 		e.Next, e.Floor = near("trim"), near("floor")
+	case Market:
+		e.Batch = rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "market")
+		e.Digest = codec.Digest(e.Batch)
 	case Format:
 		e.Token, e.Next = "", uint64(rapid.IntRange(0, 5).Draw(t, "format"))
 	case Add, Join, Promote, Remove, Leave, Survive:
@@ -477,6 +481,45 @@ func TestAFormatOnlyGrows(t *testing.T) {
 	}
 }
 
+// The owner alone agrees on a market part. The one before it is kept, and both are in the image. An
+// entry whose text is damaged, or is too long, is no entry.
+func TestTheOwnerAgreesOnAMarket(t *testing.T) {
+	s := Formed([]string{"a"})
+	market := func(tok persistence.Token, text string) *Entry {
+		return &Entry{Kind: Market, Token: tok, Digest: codec.Digest([]byte(text)),
+			Batch: []byte(text)}
+	}
+	s.Apply(claim(1))
+	s.Apply(market(token(1, 1), "first"))
+	s.Apply(claim(2))
+	if a := s.Apply(market(token(1, 1), "of one that owns no more")); a.Outcome != Fenced {
+		t.Errorf("%+v", a)
+	}
+	if a := s.Apply(market(token(2, 2), "second")); a.Outcome != Done {
+		t.Errorf("%+v", a)
+	}
+	again, err := DecodeState(s.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, before := again.Market(); string(now) != "second" || string(before) != "first" {
+		t.Errorf("%s, before %s", now, before)
+	}
+	good := market(token(2, 2), strings.Repeat("x", MaxMarket)).Encode()
+	if _, err := Decode(good, Newest); err != nil {
+		t.Error(err)
+	}
+	damaged := bytes.Clone(good)
+	damaged[len(damaged)-7]++
+	for what, b := range map[string][]byte{"a damaged text": damaged,
+		"a text that is too long": market(token(2, 2), strings.Repeat("x", MaxMarket+1)).Encode(),
+		"no text":                 market(token(2, 2), "").Encode()} {
+		if _, err := Decode(b, Newest); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // A program knows the members of a newer program's state, and no more of it.
 func TestTheMembersOfANewerStateAreRead(t *testing.T) {
 	s := Formed([]string{"a", "b", "c"})
@@ -504,6 +547,7 @@ func FuzzDecode(f *testing.F) {
 	for _, e := range []*Entry{claim(1), after, batch(tok, 0, 1, 2), {Kind: Check, Token: tok},
 		{Kind: Release, Token: tok, Unique: unique(3)}, {Kind: Begin, Token: tok, Next: 5},
 		{Kind: Trim, Token: tok, Next: 5, Floor: 6}, {Kind: Format, Next: 3},
+		{Kind: Market, Token: tok, Digest: codec.Digest([]byte("m")), Batch: []byte("m")},
 		{Kind: Reads, Token: tok, Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}} {
 		f.Add(e.Encode())
 	}

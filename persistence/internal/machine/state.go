@@ -28,6 +28,8 @@ type State struct {
 	reads    map[string]uint64
 	chain    uint64
 	lost     bool   // the journal may have lost its end, and nothing was appended since
+	market   []byte // part of the configuration, as text; nil: none was agreed on
+	former   []byte // the one before
 	format   uint8  // see Format; 0: First
 	given    uint64 // the newest ID of a member
 	members  []Member
@@ -54,6 +56,10 @@ func (s *State) Floor() uint64 { return s.floor }
 
 // Lost reports whether the journal may have lost its end, and nothing was appended since.
 func (s *State) Lost() bool { return s.lost }
+
+// Market returns the market part of the configuration that the nodes have agreed on, and the one
+// before it; nil: there is none. The caller does not change them.
+func (s *State) Market() (now, before []byte) { return s.market, s.former }
 
 // Reads calls fn for each key's highest nonce of a read.
 func (s *State) Reads(fn func(key string, nonce uint64)) {
@@ -114,6 +120,8 @@ func (s *State) apply(e *Entry) Answer {
 	case Trim:
 		s.trimmed = max(s.trimmed, min(e.Next, s.last))
 		s.floor = max(s.floor, e.Floor)
+	case Market:
+		s.former, s.market = s.market, e.Batch
 	case Reads:
 		if s.reads == nil {
 			s.reads = map[string]uint64{}

@@ -1,0 +1,132 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+
+	"exchange/core/money"
+)
+
+// withoutPairs is the market part in which nothing is traded.
+const withoutPairs = "nothing"
+
+// fileOf is the market part of a node's file: the taker fee of all pairs.
+func fileOf(node int) string { return fmt.Sprint(1000 + node) }
+
+// withMarkets is a cluster whose nodes have different files.
+func withMarkets(t *testing.T) *cluster {
+	return newCluster(t, func(i int, o *Options) {
+		put := func(text []byte, o *Options) error {
+			if string(text) == withoutPairs {
+				o.Pairs = nil
+				return nil
+			}
+			fee, err := strconv.Atoi(string(text))
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrConfig, err)
+			}
+			o.Pairs = slices.Clone(o.Pairs)
+			for j := range o.Pairs {
+				o.Pairs[j].Fees.Taker = money.Rate(fee)
+			}
+			return nil
+		}
+		if err := put([]byte(fileOf(i)), o); err != nil {
+			t.Error(err)
+		}
+		o.Market = &Market{Own: []byte(fileOf(i)), Use: put}
+	})
+}
+
+// decides wants a reign to decide and show by a market part, and all nodes to have it.
+func (c *cluster) decides(r *reigning, market string) {
+	c.Helper()
+	for _, p := range r.Pairs() {
+		if got := fmt.Sprint(int64(p.Fees.Taker)); got != market {
+			c.Errorf("node %d reigns with the fee %s, and %s is the applied one", r.at, got, market)
+		}
+	}
+	eventually(c.T, "all nodes have the market part", func() bool {
+		for _, s := range c.nodes {
+			if now, _ := s.store.Market(); string(now) != market {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// apply has a reign's node tell the nodes a market part.
+func (c *cluster) apply(r *reigning, market string) error {
+	return c.nodes[r.at].ApplyMarket(c.Context(), []byte(market))
+}
+
+// The first reign's file is what all later reigns decide and show by, whatever the files of their
+// nodes say, also when all nodes were killed. Another market part counts from the next reign on.
+func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
+	c := withMarkets(t)
+	r := c.next()
+	first := fileOf(r.at)
+	c.decides(r, first)
+	ann := &sold{T: t}
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+	ann.sell(r)
+	c.caughtUp(r)
+	r = c.handsOver(r, ann)
+	c.decides(r, first)
+	ann.sell(r)
+
+	var refused *RequestError
+	for _, bad := range []string{"no number", withoutPairs} { // orders are open
+		if err := c.apply(r, bad); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if err := c.apply(r, "7"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Pairs() {
+		if fmt.Sprint(int64(p.Fees.Taker)) != first {
+			t.Error("a market part counts in the reign that is under way")
+		}
+	}
+	c.caughtUp(r)
+	r = c.handsOver(r, ann)
+	c.decides(r, "7")
+	ann.has(r)
+
+	c.killAll()
+	c.startAll(make([]net.Listener, len(c.nodes)))
+	for len(c.began) > 0 {
+		<-c.began
+	}
+	r = c.next()
+	c.decides(r, "7")
+	ann.has(r)
+	follower := (r.at + 1) % len(c.nodes)
+	if err := c.nodes[follower].ApplyMarket(t.Context(), []byte("8")); err == nil {
+		t.Error("a node that follows applies a market part")
+	}
+}
+
+// A market part that fits when it is applied, and no more when the next reign begins, does not
+// leave the cluster without a leader: the one before it counts again.
+func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
+	c := withMarkets(t)
+	r := c.next()
+	first := fileOf(r.at)
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+	if err := c.apply(r, withoutPairs); err != nil {
+		t.Fatal(err)
+	}
+	ann := &sold{T: t}
+	ann.sell(r)
+	c.caughtUp(r)
+	r = c.handsOver(r, ann)
+	c.decides(r, first)
+	ann.has(r)
+}

@@ -1,0 +1,39 @@
+package replicated
+
+import (
+	"context"
+	"fmt"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/machine"
+)
+
+// tellAgreed tells of the market part that is applied.
+func (n *node) tellAgreed() {
+	if market, _ := n.machine.Market(); market != nil {
+		n.applies = codec.Digest(market)
+		n.agreed(market)
+	}
+}
+
+// Market returns the market part that is applied here, and the one before it.
+func (s *store) Market() (now, before []byte) {
+	v := s.seen.Load()
+	return v.market, v.former
+}
+
+// SetMarket lets the nodes agree on a market part, under this node's newest claim.
+func (s *store) SetMarket(ctx context.Context, text []byte) error {
+	if !machine.IsMarket(text) {
+		return fmt.Errorf("%w: a market part of %d bytes: it must have 1 to %d",
+			persistence.ErrInvalid, len(text), machine.MaxMarket)
+	}
+	tok, reigns := s.reigns()
+	if !reigns {
+		return errNotLeading
+	}
+	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Market, Token: tok, Batch: text,
+		Digest: codec.Digest(text)})
+	return err
+}
