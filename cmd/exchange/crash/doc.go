@@ -17,7 +17,7 @@
 // verifies, while money and keys come and go beside it. It writes docs/reliability.md.
 // siege_test.go is the campaign of `make siege`, on a cluster of three nodes.
 // linear_test.go records what clients are told through kills, and has it checked by
-// actors/lineartest; linear_batch_test.go has their batches. loadtest_test.go runs the load tester
-// itself against the program, soak_test.go a short soak. maker_test.go runs the market makers of
-// docs/examples.
+// actors/lineartest; linear_batch_test.go has their batches, linear_cluster_test.go three nodes.
+// loadtest_test.go runs the load tester itself against the program, soak_test.go a short soak.
+// maker_test.go runs the market makers of docs/examples.
 package crash

@@ -71,7 +71,7 @@ func (c *recordedClient) doBatch() bool {
 		h.t.Error(err)
 		return true
 	}
-	status, body, err := key.send("POST", "/api/v1/order-batch/",
+	status, body, err := key.at(c.s).send("POST", "/api/v1/order-batch/",
 		"orders="+url.QueryEscape(string(text)), list[0].Nonce)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -54,9 +54,16 @@ func throughKills(t *testing.T, store string) error {
 	s.Start()
 	h := newHistory(t, s)
 	for range bursts {
-		h.play()
+		h.play(s.Kill, s.Start)
 		h.look()
 	}
+	return h.judged()
+}
+
+// judged checks a history of which all is recorded.
+func (h *recorded) judged() error {
+	t := h.t
+	t.Helper()
 	t.Logf("%d operations, by outcome:", len(h.history.Operations()))
 	for o := range lineartest.Outcomes {
 		t.Logf("%v: %d", o, h.history.Count(o))
@@ -64,7 +71,7 @@ func throughKills(t *testing.T, store string) error {
 	if h.history.Count(lineartest.Unknown) == 0 {
 		t.Error("no request was under way when the exchange was killed")
 	}
-	if err := s.Audit(); err != nil {
+	if err := h.s.Audit(); err != nil {
 		t.Error(err)
 	}
 	return h.history.Check()
@@ -92,6 +99,7 @@ var (
 type recorded struct {
 	t       *testing.T
 	s       *exchangetest.Server
+	nodes   []*exchangetest.Server // that clients turn to; nil: there is s alone
 	clients []*recordedClient
 	history lineartest.History
 
@@ -125,6 +133,9 @@ type recordedClient struct {
 	number  int
 	account int
 	key     int
+	s       *exchangetest.Server // that it sends to
+	// the newest request was turned away, or its answer is lost
+	unserved bool
 }
 
 // Bounds of a history.
@@ -149,7 +160,7 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	random := newRandom(t)
 	w := &world{t: t, s: s}
 	for i := range recordedClients {
-		h.clients = append(h.clients, &recordedClient{h: h, number: i,
+		h.clients = append(h.clients, &recordedClient{h: h, number: i, s: s,
 			account: i % recordedAccounts, key: i + 1,
 			rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
 	}
@@ -190,21 +201,23 @@ func (h *recorded) name(account int) string {
 	return fmt.Sprintf("h%d", account)
 }
 
-// play lets all clients act. The client that ends half of the actions kills the exchange, while the
-// others have requests under way or still to send.
-func (h *recorded) play() {
+// play lets all clients act. The client that ends half of the actions has the exchange fail, while
+// the others have requests under way or still to send. When all have acted it is mended.
+func (h *recorded) play(fail, mend func()) {
 	h.t.Helper()
 	var acting sync.WaitGroup
 	half := h.count() + recordedClients*operationsOfEach/2
 	var killed *lineartest.Recorded
 	kill := sync.OnceFunc(func() {
 		killed = h.history.Begin(-1, lineartest.Operation{Kind: lineartest.Restart})
-		h.s.Kill()
+		fail()
 	})
 	for _, c := range h.clients {
 		acting.Go(func() {
 			for range operationsOfEach {
-				if !c.act() {
+				if goOn := c.act(); c.unserved && h.nodes != nil {
+					c.turn()
+				} else if !goOn {
 					return // the exchange is gone
 				}
 				if h.count() >= half {
@@ -216,7 +229,7 @@ func (h *recorded) play() {
 	// no client sends to the next exchange a request that the history has as sent before
 	acting.Wait()
 	kill() // the half was not reached: some secrets were not known
-	h.s.Start()
+	mend()
 	killed.End(lineartest.Result{Outcome: lineartest.Done})
 	for _, c := range h.clients { // and again when it is back
 		acting.Go(func() {
@@ -229,6 +242,17 @@ func (h *recorded) play() {
 	h.history.Settle()
 }
 
+// turn has a client send to the next node that serves, or is not heard to serve no more.
+func (c *recordedClient) turn() {
+	for range 500 {
+		c.s = c.h.nodes[(slices.Index(c.h.nodes, c.s)+1)%len(c.h.nodes)]
+		if c.s.Ready() == nil {
+			return
+		}
+		beOff(503)
+	}
+}
+
 func (h *recorded) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,6 +263,7 @@ func (h *recorded) count() int {
 // closed.
 func (h *recorded) look() {
 	c := *h.clients[0]
+	c.s = h.s
 	c.number = recordedClients // to be told from the acting clients
 	for account, frozen := range h.frozen {
 		if frozen {
@@ -422,10 +447,15 @@ func (c *recordedClient) do(o lineartest.Operation) bool {
 func (c *recordedClient) note(noted *lineartest.Recorded, status int, body string,
 	err error) bool {
 	o := &noted.Operation
-	if status == 0 || status == 503 && strings.Contains(body, "outcome_unknown") {
-		return status != 0
-	}
-	if status == 503 {
+	c.unserved = status == 0 || status == 503
+	switch ofOperator := o.Kind.Needs() == 0; {
+	case status == 0:
+		return false
+	case status != 503:
+	case ofOperator && !turnedAway(status, errors.New(body)),
+		!ofOperator && strings.Contains(body, "outcome_unknown"):
+		return true
+	default:
 		noted.Forget()
 		return true
 	}
@@ -500,7 +530,7 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 	if form == "" {
 		method = "GET"
 	}
-	return key.send(method, path, form, o.Nonce)
+	return key.at(c.s).send(method, path, form, o.Nonce)
 }
 
 // unsigned returns an operator's request, or a look at a book.
@@ -528,7 +558,7 @@ func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 				"allow": []string{"127.0.0.1/32", fmt.Sprintf("10.0.0.%d/32", o.Key)}}, &made)
 		if status == 200 {
 			c.h.mu.Lock()
-			c.h.keys[o.Key] = &trader{s: c.h.s, name: name, key: made.Key,
+			c.h.keys[o.Key] = &trader{s: c.s, name: name, key: made.Key,
 				secret: sign.New([]byte(made.Secret))}
 			c.h.numbers[made.Key] = o.Key
 			c.h.mu.Unlock()
@@ -559,7 +589,7 @@ func permissionNames(of uint8) (names []string) {
 
 func (c *recordedClient) operator(path string, body map[string]any,
 	answer any) (int, string, error) {
-	status, err := c.h.s.Call("POST", path, body, answer)
+	status, err := c.s.Call("POST", path, body, answer)
 	if status != 0 && status != 200 {
 		return status, err.Error(), nil
 	}
@@ -581,9 +611,9 @@ func (c *recordedClient) moves(to string, body map[string]any) (int, string, err
 func (c *recordedClient) readKeys(name string) (int, string, error) {
 	var account struct{ Frozen bool }
 	var list struct{ Keys []keyRow }
-	status, err := c.h.s.Call("GET", "/operator/v1/account?name="+name, nil, &account)
+	status, err := c.s.Call("GET", "/operator/v1/account?name="+name, nil, &account)
 	if err == nil {
-		status, err = c.h.s.Call("GET", "/operator/v1/keys?account="+name, nil, &list)
+		status, err = c.s.Call("GET", "/operator/v1/keys?account="+name, nil, &list)
 	}
 	if err != nil {
 		return status, err.Error(), nil
@@ -597,9 +627,9 @@ func (c *recordedClient) book(pair int) (int, string, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
-	req.SetRequestURI("http://" + c.h.s.Listen + "/api/v1/orderbook/" + recordedPairs[pair] +
+	req.SetRequestURI("http://" + c.s.Listen + "/api/v1/orderbook/" + recordedPairs[pair] +
 		"?group=1")
-	if err := c.h.s.Client.Do(req, resp); err != nil {
+	if err := c.s.Client.Do(req, resp); err != nil {
 		return 0, "", err
 	}
 	return resp.StatusCode(), fmt.Sprintf(`{"update":%s,"book":%s}`,

@@ -61,7 +61,7 @@ var blows = []blow{
 		hit: func(g *siege) { g.cutOff(g.leader(nil), false, true) }},
 	{name: "kill -9 of all nodes at once", full: 10, sampled: true, hit: (*siege).allKilled},
 	{name: "hand-over", full: 10, hit: func(g *siege) { g.handsOver(g.follower()) }},
-	{name: "replaced disk", full: 5, hit: (*siege).replaced},
+	{name: "replaced disk", full: 5, sampled: true, hit: (*siege).replaced},
 	{name: "rolling upgrade", full: 2, hit: (*siege).upgraded},
 }
 
@@ -74,12 +74,7 @@ func TestClusterCampaign(t *testing.T) {
 	if mode != "" && mode != "full" && err != nil {
 		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
 	}
-	g := &siege{random: newRandom(t), ways: map[way]*relay{}}
-	g.cluster = prepareCluster(t, func(from, to, address string) string {
-		r := newRelay(t, address)
-		g.ways[way{from, to}] = r
-		return r.listener.Addr().String()
-	})
+	g := newSiege(t)
 	for _, s := range g.nodes {
 		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
 		s.Run()
@@ -110,6 +105,18 @@ func TestClusterCampaign(t *testing.T) {
 				"replaced disks filled by a copy: %v", i+1, g.w.acks.Load(), g.copies, done)
 		}
 	}
+}
+
+// newSiege prepares a cluster with relays, and starts none of its nodes.
+func newSiege(t *testing.T) *siege {
+	t.Helper()
+	g := &siege{random: newRandom(t), ways: map[way]*relay{}}
+	g.cluster = prepareCluster(t, func(from, to, address string) string {
+		r := newRelay(t, address)
+		g.ways[way{from, to}] = r
+		return r.listener.Addr().String()
+	})
+	return g
 }
 
 // round brings about a fault under load. Then it compares the states of all nodes, and what the
@@ -326,6 +333,15 @@ func (g *siege) stopped(s *exchangetest.Server) {
 
 // cutOff cuts the ways from a node, those to it, or both. The others go on.
 func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
+	mend := g.cut(s, from, to)
+	g.leader(s)
+	g.w.serves()
+	mend()
+	g.alive(s)
+}
+
+// cut is cutOff, which goes on until the returned function is called.
+func (g *siege) cut(s *exchangetest.Server, from, to bool) (mend func()) {
 	var cut []*relay
 	for way, r := range g.ways {
 		if from && way.from == g.name(s) || to && way.to == g.name(s) {
@@ -336,13 +352,12 @@ func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
 	for _, r := range cut {
 		r.set(mode)
 	}
-	g.leader(s)
-	g.w.serves()
-	for _, r := range cut {
-		r.set(pass)
-		r.cut() // a stream that has lost bytes is of no use
+	return func() {
+		for _, r := range cut {
+			r.set(pass)
+			r.cut() // a stream that has lost bytes is of no use
+		}
 	}
-	g.alive(s)
 }
 
 // serves waits until more requests are acknowledged.

@@ -76,6 +76,11 @@ type placed struct {
 	Trades  []tradeInfo     `json:"trades"`
 }
 
+// at returns a user with the same key, who sends to an exchange.
+func (t *trader) at(s *exchangetest.Server) *trader {
+	return &trader{s: s, name: t.name, key: t.key, secret: t.secret}
+}
+
 // send signs and sends; an error means that the connection broke, and with it all knowledge.
 func (t *trader) send(method, path, form string, nonce uint64) (int, string, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
