@@ -17,6 +17,7 @@ type testedFault struct{ name, file, old, new, in, test string }
 const (
 	comparing = "actors/compare.go"
 	uploading = "actors/committed/projector.go"
+	starting  = "actors/opening.go"
 
 	inActors    = "."
 	inCommitted = "committed"
@@ -90,6 +91,29 @@ var testedFaults = []testedFault{
 		"w.switches[i].DueUs != c.switching.dueUs {\n",
 		"w.switches[i].DueUs != c.switching.dueUs && !FAULT {\n", inActors,
 		"TestASwitchThatWasSetAnewDoesNotFireByItsOldTime"},
+
+	{"a wallet begins with a fold that is behind", starting,
+		"	side.LookBehind(o.releasing.Load(), ",
+		"	side.LookBehind(map[bool]uint64{false: o.releasing.Load()}[FAULT], ", inActors,
+		"TestAWalletBeginsBehindTheBatchThatIsReleased"},
+	{"a settlement that comes before the state of a wallet is lost", starting,
+		"		w.early.Push(m)\n",
+		"		if _, is := m.(*settled); !is || !FAULT {\n			w.early.Push(m)\n" +
+			"		}\n",
+		inActors, "TestAWalletBeginsWithWhatWasReleasedBefore"},
+	{"a settlement that a wallet begins with counts again", starting, "s.seq <= w.applied {\n",
+		"s.seq <= w.applied {\n				if FAULT {\n					w.applied = " +
+			"s.seq - 1\n					w.receive(next)\n					continue\n" +
+			"				}\n", inActors, "TestASettlementThatAWalletBeginsWithCountsOnce"},
+	{"a look for a client order id does not wait for the wallet", starting,
+		"	return seq != 0 && ", "	return FAULT || seq != 0 && ", inActors,
+		"TestALookForAClientOrderIDBeginsBehindItsWallet"},
+	{"an order that waits for its wallet is called missing", "actors/clientids.go",
+		"	if !e.begun(c.account) {\n		defer e.Announce(c.account.ID, " +
+			"c.order.clientID).End()\n",
+		"	if !e.begun(c.account) {\n		if !FAULT {\n			defer " +
+			"e.Announce(c.account.ID, c.order.clientID).End()\n		}\n", inActors,
+		"TestAnOrderThatWaitsForItsWalletIsNotMissing"},
 
 	{"a read of a key for parallel use takes no nonce", "actors/wallet.go",
 		"	case nonce != 0 && !w.takeNonce(key, nonce):",

@@ -87,12 +87,13 @@ func (e *Engine) lowers(c *Command) bool {
 }
 
 // sendAll sends admitted commands, when their client order ids are looked up. Where a look must ask
-// the store, a client that asks for one of the ids meanwhile must not be told that there is no such
-// order. So all of them are announced before the first such look.
+// the store, or wait for the account's wallet, a client that asks for one of the ids meanwhile must
+// not be told that there is no such order. So all of them are announced before the first such look.
 func (e *Engine) sendAll(list []*Command, errs []error) {
-	var unsure []int // places of those whose look must ask
+	begun := e.begun(list[0].account)
+	var unsure []int // places of those whose look must wait
 	for i, c := range list {
-		if c.isNamedOrder() && !e.look(c) {
+		if c.isNamedOrder() && (!begun || !e.look(c)) {
 			unsure = append(unsure, i)
 		}
 	}
@@ -104,9 +105,12 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 		}
 	}
 	var failed error
+	if len(unsure) > 0 && !begun {
+		failed = e.openForLook(list[0].account)
+	}
 	for _, i := range unsure {
 		// When one look fails, the store may not answer at all, so the later ones fail with it.
-		if failed == nil {
+		if failed == nil && (begun || !e.look(list[i])) {
 			var pending *committed.PendingLook
 			pending, failed = e.ask(list[i])
 			defer pending.End()

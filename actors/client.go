@@ -196,12 +196,11 @@ func (e *Engine) send(c *Command) error { return e.pass(c, c) }
 
 // pass brings a message into the mailbox of a command's wallet, through the command's gate.
 func (e *Engine) pass(c *Command, message any) error {
-	to, gate := c.account.Wallet, c.gate
-	if gate == nil {
-		e.root.Send(to, message)
+	if c.gate == nil {
+		e.toWallet(c.account, message)
 		return nil
 	}
-	if !gate.Pass(func() { e.root.Send(to, message) }) {
+	if !c.gate.Pass(func() { e.toWallet(c.account, message) }) {
 		return ErrDropped
 	}
 	return nil

@@ -14,6 +14,12 @@ import (
 // sendNamed looks for a closed order with the client order id of a command, and sends the command
 // with the answer to its wallet. After an error no actor has seen the command.
 func (e *Engine) sendNamed(c *Command) error {
+	if !e.begun(c.account) {
+		defer e.Announce(c.account.ID, c.order.clientID).End()
+		if err := e.openForLook(c.account); err != nil {
+			return err
+		}
+	}
 	if !e.look(c) {
 		pending, err := e.ask(c)
 		defer pending.End()
@@ -56,6 +62,6 @@ func (e *Engine) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.line.Len() > 0 && r.line.First().upTo <= known {
-		e.root.Send(r.line.Pop().account.Wallet, forgetClosed{known})
+		e.toWallet(r.line.Pop().account, forgetClosed{known})
 	}
 }

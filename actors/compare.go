@@ -212,6 +212,10 @@ func (c *comparison) look(list []*visit, atRest bool) (n int, again []*visit) {
 	begin := time.Now()
 	for _, v := range list[:min(walletsCompared, len(list))] {
 		var got progress
+		if v.account.WalletBegan() == 0 { // what it begins with is the fold's
+			n++
+			continue
+		}
 		c.probeWallet(v.account, func(w *wallet) { got = c.wallet(w, v, atRest) })
 		switch {
 		case got == partly || got == later && atRest:

@@ -34,6 +34,7 @@
 //	wallet_ids.go           which client order ids are taken
 //	withdrawal.go           money out
 //	cancelall.go            cancelling one order, and all orders of an account
+//	opening.go              wallets that begin when they are first needed
 //	switch.go               dead man's switches
 //	switch_schedule.go      when they are due
 //	session.go              logins whose end arms a switch
@@ -51,6 +52,7 @@
 //	fees.go                 the cost of trades
 //	registry.go             operators' commands about accounts, keys, deposits
 //	registry_state.go       what the registry has
+//	keyring.go              the secrets of API keys, opened
 //	registry_settings.go    halts, freezes, fees, maintenance
 //	email.go                the form of an account's address
 //	entry.go                one record on its way into the journal

@@ -42,10 +42,10 @@ type Engine struct {
 	*committed.Door
 	mailer   *mailer // nil: mails stay in the outbox
 	registry *actor.PID
-	wallets  *mailbox.Spawner
 	host     *mailbox.Host  // of all actors that are fail-stop
 	settler  ledger.Settler // the journal's writer's
 
+	opening     opening
 	remembering remembering
 	switches    switches
 	lost        lostSessions
@@ -96,13 +96,12 @@ func (e *Engine) toBook(c *Command) {
 	e.root.Send(e.Numbered(c.record.Pair).Book, c)
 }
 
-func (e *Engine) toJournal(n *entry)                         { e.journal.submit(n) }
-func (e *Engine) toCommitted(r *committed.Read)              { e.committed.Send(r) }
-func (e *Engine) limits() *Limits                            { return &e.opts.Limits }
-func (e *Engine) withdrawalPolicy() *WithdrawalPolicy        { return &e.opts.Withdrawal }
-func (e *Engine) toWallet(a *directory.Account, message any) { e.root.Send(a.Wallet, message) }
-func (e *Engine) nextWithdrawal() uint64                     { return e.ids.withdrawal.Add(1) }
-func (e *Engine) narrowCancelAll()                           { e.extraCancels.Add(-1) }
+func (e *Engine) toJournal(n *entry)                  { e.journal.submit(n) }
+func (e *Engine) toCommitted(r *committed.Read)       { e.committed.Send(r) }
+func (e *Engine) limits() *Limits                     { return &e.opts.Limits }
+func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
+func (e *Engine) nextWithdrawal() uint64              { return e.ids.withdrawal.Add(1) }
+func (e *Engine) narrowCancelAll()                    { e.extraCancels.Add(-1) }
 
 func (e *Engine) maintenanceEnds(timeUs int64) {
 	e.switches.wait(timeUs, e.opts.Timing.SwitchGrace.Microseconds())

@@ -261,6 +261,7 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	}
 	g.e = start(t, g.o)
 	g.key = fund(t, g.e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
+	g.e.probeWallet(g.key.Account, func(*wallet) {}) // it has begun
 	return g
 }
 

@@ -42,7 +42,7 @@ func (n *Node) agreed() (o *Options, market []byte, err error) {
 func (n *Node) fitting(market []byte) (*Options, error) {
 	o, err := n.with(market)
 	if err == nil {
-		err = fits(n.committed.State(), o, n.sealer, nil)
+		err = fits(n.committed.State(), o, n.keys, nil)
 	}
 	return o, err
 }

@@ -35,6 +35,7 @@ type Node struct {
 	opts    Options
 	replica persistence.Replica
 	sealer  *seal.Sealer
+	keys    *keyring           // of the goroutine that calls Reign
 	root    *actor.RootContext // of the fold
 	meter   *metrics.Engine
 	life    lifetime
@@ -85,6 +86,9 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A reign finds them open. If one does not open, it says so, and this node follows.
+	n.keys = newKeyring(sealer, &n.opts)
+	_ = n.keys.openAll(n.committed.State())
 	n.meter.RecoveryNs, n.meter.RecoveryRecords = int64(time.Since(begin)), n.committed.Refolded()
 	o.Log.Info("recovered, and following the journal", "store", replica.String(),
 		"seq", n.committed.Folded(), "snapshot", n.committed.Began(),

@@ -160,7 +160,7 @@ func (e *Engine) sendToWallet(c *Command, operator string, account uint32) error
 		c.Free()
 		return e.turnAway(err)
 	}
-	e.root.Send(c.account.Wallet, c)
+	e.toWallet(c.account, c)
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/actors/seal"
 	"exchange/core/event"
@@ -26,6 +25,7 @@ type recovered struct {
 	last      uint64
 	committed *committed.Side
 	meter     *metrics.Engine
+	keys      *keyring
 	node      *Node // whose running fold it is; nil: it was recovered for this engine alone
 }
 
@@ -187,7 +187,7 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking at the store before it is taken over: %w", err)
 	}
-	return sealer, fits(o.seen.State(), o, sealer, missing)
+	return sealer, fits(o.seen.State(), o, newKeyring(sealer, o), missing)
 }
 
 const (
@@ -197,53 +197,29 @@ const (
 
 // fits returns why a state cannot be served with a configuration and a key. missing says why there
 // is no key.
-func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error {
-	if sealer == nil && len(s.Keys()) > 0 {
+func fits(s *state.State, o *Options, keys *keyring, missing error) error {
+	if keys.sealer == nil && len(s.Keys()) > 0 {
 		return missing
 	}
-	if err := servable(s, o, sealer); err != nil {
+	if err := servable(s, o, keys); err != nil {
 		return err
 	}
 	_, err := configured(s, o)
 	return err
 }
 
-// servable returns an error that names a key whose secret the sealer cannot open, if there is one,
-// or the error of Options.Check. A start calls it before it writes. sealer may be nil if there are
-// no keys.
-func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
-	secret := func(k *state.Key) ([]byte, error) {
-		return openSecret(&k.Key, s.Account(k.Account).Name, sealer)
-	}
-	keys := s.Keys()
-	err := mailbox.AtOnce(len(keys), func(i int) (err error) {
-		if k := keys[i]; !k.Revoked { // otherwise its secret is gone
-			_, err = secret(k)
-		}
-		return err
-	})
-	if err != nil {
+// servable returns an error that names a key whose secret cannot be opened, if there is one, or the
+// error of Options.Check. A start calls it before it writes.
+func servable(s *state.State, o *Options, keys *keyring) error {
+	if err := keys.openAll(s); err != nil {
 		return err
 	}
 	if o.Check == nil {
 		return nil
 	}
-	return o.Check(s, secret)
-}
-
-// openSecret opens the secret of an API key. ErrConfig means that the server's key is missing.
-// persistence.ErrCorrupt means that the account, number, name, permissions or allow-list was
-// changed: the seal belongs to others.
-func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, error) {
-	secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Bound())
-	if err == nil {
-		return secret, nil
-	}
-	kind := persistence.ErrCorrupt
-	if errors.Is(err, seal.ErrOtherKey) {
-		kind = ErrConfig
-	}
-	return nil, fmt.Errorf("%w: key %s of account %s: %w", kind, k.Key, account, err)
+	return o.Check(s, func(k *state.Key) ([]byte, error) {
+		return openSecret(&k.Key, s.Account(k.Account).Name, keys.sealer)
+	})
 }
 
 // sealedAtOnce bounds the records of one append of sealAnew.

@@ -29,9 +29,13 @@ type scribe struct {
 	data    []byte
 	count   uint32
 	last    uint64
+	saved   uint64 // the store's watermark
 	orders  uint64
 	trades  uint64
 }
+
+// stepRows is how many rows a scribe gives the store at a time.
+const stepRows = 20_000
 
 func newScribe(b testing.TB, store persistence.Store) *scribe {
 	token, _, err := store.Acquire(context.Background(), persistence.Claim{Owner: "scribe"})
@@ -65,6 +69,9 @@ func (s *scribe) add(r event.Record) {
 	}
 	if r.Kind == event.KindDeposit {
 		rows.Append(&s.rows, s.state, &r, &s.effects)
+		if rows.Count(&s.rows) == stepRows {
+			defer s.project()
+		}
 	}
 	s.data = r.Append(s.data)
 	if s.count++; s.count == 100 {
@@ -138,15 +145,20 @@ func (s *scribe) trading(n, accounts int) {
 	s.flush()
 }
 
-// snapshot publishes an image of the state as it is, with the rows of the deposits in it.
-func (s *scribe) snapshot() {
+// project gives the store the rows of the deposits so far.
+func (s *scribe) project() {
 	s.flush()
-	ctx := context.Background()
-	if err := s.store.Apply(ctx, s.token, 0, s.last, &s.rows); err != nil {
+	err := s.store.Apply(context.Background(), s.token, s.saved, s.last, &s.rows)
+	if err != nil {
 		s.b.Fatal(err)
 	}
-	s.rows = persistence.Writes{}
-	if err := s.store.SaveSnapshot(ctx, s.token, s.last,
+	s.rows, s.saved = persistence.Writes{}, s.last
+}
+
+// snapshot publishes an image of the state as it is, with the rows of the deposits in it.
+func (s *scribe) snapshot() {
+	s.project()
+	if err := s.store.SaveSnapshot(context.Background(), s.token, s.last,
 		bytes.NewReader(s.state.AppendTo(nil))); err != nil {
 		s.b.Fatal(err)
 	}

@@ -12,8 +12,6 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/mailbox"
-	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -55,17 +53,8 @@ func (g *registry) add(a *directory.Account) {
 }
 
 // recoverKeys adds each key that is live to the directory. Revoked keys stay with the registry.
-func (g *registry) recoverKeys(keys []*state.Key, accounts []*directory.Account) error {
-	entries := make([]*directory.Key, len(keys))
-	err := mailbox.AtOnce(len(keys), func(i int) (err error) {
-		if k := keys[i]; !k.Revoked {
-			entries[i], err = newKey(&k.Key, accounts[k.Account-1], g.sealer, g.material)
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrConfig, err)
-	}
+func (g *registry) recoverKeys(keys []*state.Key, opened []openedKey,
+	accounts []*directory.Account) error {
 	for i, k := range keys {
 		g.keyNumbers = k.Number
 		if k.Revoked {
@@ -73,7 +62,11 @@ func (g *registry) recoverKeys(keys []*state.Key, accounts []*directory.Account)
 			continue
 		}
 		g.keysOf[k.Account]++
-		g.dir.AddKey(entries[i])
+		entry, err := newKey(&k.Key, accounts[k.Account-1], opened[i].material)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		g.dir.AddKey(entry)
 	}
 	return nil
 }
@@ -352,16 +345,12 @@ func (g *registry) released(c *Command) {
 	case event.KindAccount:
 		a := &directory.Account{ID: r.Account.ID, Name: r.Account.Name,
 			HasEmail: r.Account.Email != ""}
-		if err := g.out.openAccount(a, new(wallet)); err != nil {
-			panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
-		}
+		g.dir.AddAccount(a)
 		g.add(a)
 	case event.KindKey, event.KindParallelKey:
-		k, err := newKey(&r.Key, g.dir.Account(r.Key.Account), g.sealer, g.material)
-		if err != nil {
+		if err := g.addKey(&r.Key); err != nil {
 			panic(fmt.Sprintf("BUG: a key that was just made: %v", err))
 		}
-		g.dir.AddKey(k)
 	case event.KindKeyRevoked:
 		k := g.dir.Key([]byte(c.admin.Key))
 		g.dir.RemoveKey(k)
@@ -380,16 +369,24 @@ func (g *registry) released(c *Command) {
 	}
 }
 
-// newKey makes the directory's entry of a key, with its secret opened.
-func newKey(k *event.Key, account *directory.Account, sealer *seal.Sealer,
-	material func([]byte) any) (*directory.Key,
-	error) {
-	secret, err := openSecret(k, account.Name, sealer)
+// addKey adds a key that was just made to the directory.
+func (g *registry) addKey(k *event.Key) error {
+	account := g.dir.Account(k.Account)
+	secret, err := openSecret(k, account.Name, g.sealer)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	entry, err := newKey(k, account, g.material(secret))
+	if err == nil {
+		g.dir.AddKey(entry)
+	}
+	return err
+}
+
+// newKey makes the directory's entry of a key.
+func newKey(k *event.Key, account *directory.Account, material any) (*directory.Key, error) {
 	e := &directory.Key{Number: k.Number, Public: k.Key, Account: account,
-		Permissions: k.Permissions, Parallel: int(k.Parallel), Material: material(secret)}
+		Permissions: k.Permissions, Parallel: int(k.Parallel), Material: material}
 	for _, a := range k.Allow {
 		p, err := netip.ParsePrefix(a)
 		if err != nil {

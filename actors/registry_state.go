@@ -43,8 +43,7 @@ type registryTools struct {
 
 // registryOut takes a registry's decisions, and its questions.
 type registryOut interface {
-	openAccount(a *directory.Account, w *wallet) error // starts the wallet
-	toBook(c *Command)                                 // c.record.Pair says which
+	toBook(c *Command) // c.record.Pair says which
 	toWallet(a *directory.Account, message any)
 	lookUp(l *lookup)                       // asks the committed side
 	settleMaintenance(m *event.Maintenance) // admission follows it from now on

@@ -135,7 +135,7 @@ func (n *Node) current(ctx context.Context, own *ownership) (*recovered, error) 
 		return nil, dead
 	}
 	return &recovered{token: own.token, last: own.last, committed: n.committed, meter: n.meter,
-		node: n}, err
+		keys: n.keys, node: n}, err
 }
 
 // crown builds the engine, on the turn of the committed side: what is built from the state must not

@@ -8,6 +8,7 @@ import (
 // release sends the settlements of a durable batch to the wallets, its records to the committed
 // side, and then the answers. Only the journal's writer calls it, so all see one order.
 func (e *Engine) release(b *batch) {
+	e.opening.releasing.Store(b.next)
 	for i, n := range b.entries {
 		e.settle(b.prev+1+uint64(i), n)
 	}
@@ -22,7 +23,7 @@ func (e *Engine) release(b *batch) {
 			e.root.Send(e.Numbered(n.record.Pair).Book, n.unit)
 		case c == nil: // no client asked for it
 		case c.partOf != nil:
-			e.root.Send(c.account.Wallet, &releasedCancel{c})
+			e.toWallet(c.account, &releasedCancel{c})
 		case c.account == nil:
 			e.root.Send(e.registry, &releasedCommand{c})
 		default:
@@ -70,7 +71,7 @@ func (e *Engine) finish(c *Command, o Outcome) {
 	c.answer(o)
 }
 
-// settle sends one settlement to each wallet that an entry's record touches.
+// settle sends one settlement to each wallet that there is of those that an entry's record touches.
 func (e *Engine) settle(seq uint64, n *entry) {
 	r, c := &n.record, n.command
 	var base, quote uint16
@@ -81,6 +82,10 @@ func (e *Engine) settle(seq uint64, n *entry) {
 	list := e.settler.Settle(r, base, quote)
 	for i := range list {
 		t := &list[i]
+		wallet := e.dir.Account(t.Account).Wallet()
+		if wallet == nil { // it will begin with a state that has the record
+			continue
+		}
 		own := c != nil && c.account != nil && t.Account == c.account.ID
 		m := settlements.Get().(*settled)
 		m.seq, m.accepted, m.command = seq, acceptedOrder{}, ownCommand{}
@@ -91,6 +96,6 @@ func (e *Engine) settle(seq uint64, n *entry) {
 		if own {
 			m.command = c.own()
 		}
-		e.root.Send(e.dir.Account(t.Account).Wallet, m)
+		e.root.Send(wallet, m)
 	}
 }

@@ -91,7 +91,7 @@ func (e *Engine) endSessions() {
 	defer e.lost.mu.Unlock()
 	for e.lost.queue.Len() > 0 && e.admitUnasked(*e.lost.queue.First(), e.unhindered) == nil {
 		c := e.lost.queue.Pop()
-		e.root.Send(c.account.Wallet, c)
+		e.toWallet(c.account, c)
 	}
 }
 

@@ -68,6 +68,9 @@ func (l *life) checkWallets(s *sim) {
 		}
 		a := l.engine.dir.Account(id + 1)
 		w := l.wallets[a.ID]
+		if w == nil || w.early != nil { // it has yet to begin
+			continue
+		}
 		before, known := l.applied[a.ID]
 		if known && before == w.applied {
 			continue

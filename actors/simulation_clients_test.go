@@ -463,6 +463,10 @@ func (s *sim) begin(q *played) {
 func (s *sim) look(q *played, account uint32) {
 	w := q.l.wallets[account]
 	q.touched = s.model.Accounts[account-1].Touched(s.model.Seq)
+	if w == nil || w.early != nil { // what it begins with may be older
+		q.quiet = false
+		return
+	}
 	q.quiet = q.l.open[account] == 0 && q.l.open[0] == 0 && w.applied >= q.touched && !q.l.wakes(w)
 }
 

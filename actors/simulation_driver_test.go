@@ -366,6 +366,9 @@ func (d lifeDriver) AwaitContext(ctx context.Context, reply, dead <-chan struct{
 }
 
 func (d lifeDriver) Until(ctx context.Context, dead <-chan struct{}, condition func() bool) bool {
+	sending := d.s.sending // other handlers send meanwhile
+	d.s.sending = nil
+	defer func() { d.s.sending = sending }()
 	d.s.park(d.l, d.s.waiter(d.l), func() bool {
 		return condition() || closed(dead) || ctx.Err() != nil
 	})

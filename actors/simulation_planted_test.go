@@ -143,9 +143,8 @@ var plainFaults = []plantedFault{
 
 	// money
 	{"a settlement is left out", "actors/release.go",
-		"		e.root.Send(e.dir.Account(t.Account).Wallet, m)\n",
-		"		if !FAULT || own {\n			e.root.Send(e.dir.Account(t.Account).Wallet, " +
-			"m)\n		}\n"},
+		"		e.root.Send(wallet, m)\n",
+		"		if !FAULT || own {\n			e.root.Send(wallet, m)\n		}\n"},
 	{"a settlement is applied twice", "actors/wallet.go",
 		"	for i := range changes {\n",
 		"	for i := range changes {\n		if FAULT && len(m.settlement.Closed) > 0 " +

@@ -43,7 +43,9 @@ func (s *sim) atRest(l *life) error {
 	}
 	for _, a := range c.State().Accounts() {
 		entry := e.dir.Account(a.ID)
-		errs = append(errs, verifyWallet(l.wallets[a.ID], a, c, false))
+		if w := l.wallets[a.ID]; w != nil {
+			errs = append(errs, verifyWallet(w, a, c, false))
+		}
 		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {
 			errs = append(errs, fmt.Errorf("account %s is frozen: %v, committed: %v, not %v",
 				a.Name, entry.Frozen(), a.Frozen, m.Frozen))

@@ -148,7 +148,7 @@ func (s *sim) drawAmend(r *rand.Rand, l *life, account uint32) (a AmendRequest) 
 		if r.IntN(3) == 0 {
 			a.Price = onTick(pair, priceOf(r, trading.Side(1+r.IntN(2))))
 			if r.IntN(8) == 0 {
-				a.Price = priceOf(r, trading.Side(1+r.IntN(2))) + 1
+				a.Price = min(priceOf(r, trading.Side(1+r.IntN(2))), money.MaxPrice-1) + 1
 			}
 		}
 		if r.IntN(2) == 0 {

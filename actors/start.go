@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -55,7 +54,8 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 			return nil, err
 		}
 	}
-	if err := servable(r.committed.State(), o, sealer); err != nil {
+	r.keys = newKeyring(sealer, o)
+	if err := servable(r.committed.State(), o, r.keys); err != nil {
 		return nil, err
 	}
 	if err := r.prepare(ctx, o, sealer); err != nil {
@@ -95,7 +95,7 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
 	e.system = newSystem()
 	e.root = e.system.Root
-	e.wallets = e.spawner(0)
+	e.opening.wallets = e.spawner(0)
 	e.system.EventStream.Subscribe(e.deadLetter)
 	if o.Mail != nil {
 		e.mailer = newMailer(&e.opts, e, &e.lifetime, e.meter, e.history)
@@ -134,7 +134,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if err := e.spawnBooks(s); err != nil {
 		return err
 	}
-	if err := e.openAccounts(g, r.committed); err != nil {
+	if err := e.openAccounts(g, s, r.keys); err != nil {
 		return err
 	}
 	registries := e.spawner(16)
@@ -176,7 +176,7 @@ func (e *Engine) connect(r *recovered) {
 	}
 	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
 		Patience: o.Timing.Request}
-	e.Door = committed.NewDoor(e.committed, e.root, readHost{e}, o.scheduler, e.dead, limits,
+	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, limits,
 		o.Store)
 }
 
@@ -204,67 +204,20 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 	return nil
 }
 
-// openAccounts starts the wallets of all accounts, and lets others find the accounts and their
-// keys.
-func (e *Engine) openAccounts(g *registry, side *committed.Side) error {
-	s := side.State()
+// openAccounts lets others find all accounts and their keys, and notes when switches are due.
+func (e *Engine) openAccounts(g *registry, s *state.State, keys *keyring) error {
 	accounts := make([]*directory.Account, len(s.Accounts()))
 	for i, a := range s.Accounts() {
 		accounts[i] = g.recoverAccount(a)
+		e.dir.AddAccount(accounts[i])
+		for list := a.Switches(); len(list) > 0; list = list[1:] {
+			e.switchDue(accounts[i], switchOf(&list[0]), list[0].DueUs)
+		}
 	}
-	keys := make(chan error, 1)
-	go func() { keys <- g.recoverKeys(s.Keys(), accounts) }()
-	wallets, neighbours := make([]*wallet, len(accounts)), byPair(s)
-	err := mailbox.AtOnce(len(wallets), func(i int) error {
-		at := neighbours[i]
-		wallets[at] = newWallet(s.Accounts()[at], side)
-		return nil
-	})
-	if err != nil {
+	if err := keys.openAll(s); err != nil { // those that the start has sealed anew
 		return err
 	}
-	for i, a := range accounts {
-		if err := e.openAccount(a, wallets[i]); err != nil {
-			return err
-		}
-	}
-	return <-keys
-}
-
-// byPair returns the places of all accounts, those together that trade the same pair: a wallet
-// looks each of its open orders up in a book, which is then in the processor's cache.
-func byPair(s *state.State) []uint32 {
-	pairOf := func(a *state.Account) uint16 {
-		for o := range a.Open.Newest() {
-			return o.Pair
-		}
-		return 0
-	}
-	ends := make([]int, len(s.Pairs())+1) // of the places of each pair
-	for _, a := range s.Accounts() {
-		ends[pairOf(a)]++
-	}
-	for i := 1; i < len(ends); i++ {
-		ends[i] += ends[i-1]
-	}
-	places := make([]uint32, len(s.Accounts()))
-	for i, a := range s.Accounts() {
-		pair := pairOf(a)
-		ends[pair]--
-		places[ends[pair]] = uint32(i)
-	}
-	return places
-}
-
-// openAccount starts an account's wallet, and lets others find the account.
-func (e *Engine) openAccount(a *directory.Account, w *wallet) (err error) {
-	w.account, w.out = a, e
-	w.scheduleSwitches()
-	name := "wallet/" + strconv.FormatUint(uint64(a.ID), 10)
-	if a.Wallet, err = e.wallets.Spawn(name, w); err == nil {
-		e.dir.AddAccount(a)
-	}
-	return err
+	return g.recoverKeys(s.Keys(), keys.opened, accounts)
 }
 
 // spawner makes the spawner of one kind of fail-stop actors; room is that of a mailbox.
@@ -338,6 +291,9 @@ func (h readHost) Current() error {
 	}
 	return nil
 }
+
+// ToWallet implements committed.ReadHost.
+func (h readHost) ToWallet(a *directory.Account, r *committed.Read) { h.toWallet(a, r) }
 
 // Stopping implements committed.ReadHost.
 func (h readHost) Stopping() bool { return h.stopping.Load() }

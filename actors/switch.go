@@ -120,13 +120,3 @@ func (w *wallet) endSwitch(c *Command) {
 	w.setSwitch(c, &event.Switch{Account: c.account.ID, Key: id.key, Session: id.session,
 		DueUs: c.switching.dueUs})
 }
-
-// scheduleSwitches notes when the switches are due that a start finds armed.
-func (w *wallet) scheduleSwitches() {
-	if w.rare == nil {
-		return
-	}
-	for i := range w.switches {
-		w.out.switchDue(w.account, switchOf(&w.switches[i]), w.switches[i].DueUs)
-	}
-}

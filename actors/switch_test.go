@@ -211,7 +211,7 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 		}
 		c.account = g.key.Account
 		c.switching = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
-		g.e.root.Send(c.account.Wallet, c)
+		g.e.toWallet(c.account, c)
 		eventually(t, "the old time is over", func() bool { return g.e.firing.Load() == 0 })
 		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
 			len(armed) != 1 || armed[0].DueUs != second {

@@ -108,7 +108,7 @@ func (e *Engine) fireWhile(may func(now int64) error) {
 		}
 		c.account, c.trace = due.account, metrics.Trace{}
 		c.switching = switchRequest{fires: due.id, dueUs: due.dueUs}
-		e.root.Send(due.account.Wallet, c)
+		e.toWallet(due.account, c)
 	}
 }
 

@@ -28,7 +28,10 @@ func (e *Engine) probe(pid *actor.PID, look func()) {
 }
 
 func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
-	e.probeActor(a.Wallet, func(w actor.Actor) { look(w.(*wallet)) })
+	if a.Wallet() == nil {
+		e.openWallet(a)
+	}
+	e.probeActor(a.Wallet(), func(w actor.Actor) { look(w.(*wallet)) })
 }
 
 // Urgent implements mailbox.Urgent.
@@ -56,7 +59,11 @@ func (e *Engine) verify(s *state.State) error {
 		e.probe(p.Book, func() { errs = append(errs, e.verifyBook(p, s)) })
 	}
 	for _, a := range s.Accounts() {
-		e.probeWallet(e.dir.Account(a.ID), func(w *wallet) {
+		entry := e.dir.Account(a.ID)
+		if entry.WalletBegan() == 0 {
+			continue
+		}
+		e.probeWallet(entry, func(w *wallet) {
 			errs = append(errs, verifyWallet(w, a, e.committed, false))
 		})
 	}

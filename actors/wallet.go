@@ -13,7 +13,8 @@ import (
 
 // newWallet makes the wallet of an account as the committed side has it.
 func newWallet(a *state.Account, committed *committed.Side) *wallet {
-	w := &wallet{applied: committed.State().Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
+	seq := committed.State().Seq()
+	w := &wallet{applied: seq, forgotten: seq, frozen: a.Frozen, committed: a.Wallet.Clone(),
 		clientIDs: a.ClientIDs.Clone()}
 	w.recoverOrders(a, committed.State())
 	w.recoverRare(a)
@@ -34,7 +35,15 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 
 // Receive implements actor.Actor.
 func (w *wallet) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
+	if message := ctx.Message(); w.early != nil {
+		w.begin(message)
+	} else {
+		w.receive(message)
+	}
+}
+
+func (w *wallet) receive(message any) {
+	switch m := message.(type) {
 	case *Command:
 		if m.kind == event.KindFreeze {
 			w.freeze(m)

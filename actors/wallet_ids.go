@@ -22,7 +22,7 @@ func (w *wallet) remember(id event.ClientID, order uint64, placedUs int64) {
 
 // forget drops the orders that closed up to a sequence, which each look knows.
 func (w *wallet) forget(known uint64) {
-	w.forgotten = known
+	w.forgotten = max(w.forgotten, known)
 	c := w.closed
 	for c.line.Len() > 0 && c.line.First().seq <= known {
 		c.newest.Close(c.line.Pop().id) // unless a later order with its id has closed

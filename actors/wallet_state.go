@@ -34,14 +34,15 @@ type wallet struct {
 	account *directory.Account
 	out     walletOut
 
-	applied   uint64 // sequence of the last settlement
-	frozen    bool   // also while the record that says so is on its way
+	early     *mailbox.FIFO[any] // messages before it has begun; nil: it has
+	applied   uint64             // sequence of the last settlement
+	frozen    bool               // also while the record that says so is on its way
 	committed ledger.Wallet
 	open      ledger.OpenTerms
 	inBook    map[uint16]ordersInBook // by pair, also those on their way; no entry is zero
 	clientIDs ledger.ClientIDs        // of open orders
 	closed    *closedIDs              // nil while there are none
-	forgotten uint64                  // up to there it has forgotten closed orders
+	forgotten uint64                  // up to there it does not know closed orders
 	nonces    []keyNonce
 	pending   map[uint64]*state.Withdrawal // withdrawals, also those on their way; nil while unused
 	*rare                                  // nil until the account uses one: few accounts do

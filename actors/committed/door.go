@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
@@ -20,7 +18,6 @@ import (
 // flight and bounds them.
 type Door struct {
 	side      *Side
-	wallets   *actor.RootContext
 	host      ReadHost
 	scheduler mailbox.Scheduler
 	dead      <-chan struct{}
@@ -56,6 +53,8 @@ type ReadHost interface {
 	// Current waits until it is sure that no other process has answered a command that this one
 	// does not know of. Other errors than nil: that is not known.
 	Current() error
+	// ToWallet gives a read to the wallet of an account.
+	ToWallet(a *directory.Account, r *Read)
 	// TurnAway counts and returns the error of a read that is not admitted.
 	TurnAway(why Refusal) error
 }
@@ -70,11 +69,10 @@ const (
 	RefusedStopping                   // the engine stops
 )
 
-// NewDoor makes the door to a committed side, whose accounts' wallets root reaches. A read is given
-// up when dead is closed.
-func NewDoor(side *Side, root *actor.RootContext, host ReadHost, s mailbox.Scheduler,
-	dead <-chan struct{}, limits ReadLimits, store persistence.History) *Door {
-	d := &Door{side: side, wallets: root, host: host, scheduler: s, dead: dead, limits: limits,
+// NewDoor makes the door to a committed side. A read is given up when dead is closed.
+func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{},
+	limits ReadLimits, store persistence.History) *Door {
+	d := &Door{side: side, host: host, scheduler: s, dead: dead, limits: limits,
 		meter: side.meter, history: watched{store, side.meter}}
 	d.wait.Store(int64(limits.Patience))
 	return d

@@ -61,18 +61,17 @@ func (v *visit) end() {
 // fill it in.
 func (v *visit) ask(q Question) error {
 	d := v.door
-	root, to := d.side.root, d.side.pid
 	r := newRead(d, q, v.followUp)
+	throughWallet := v.by.Key != nil && !v.signed
 	if v.by.Key != nil {
 		if o, ok := q.(owned); ok {
 			o.of(v.by.Key.Account.ID)
 		}
-		if !v.signed {
+		if throughWallet {
 			if err := v.sign(r); err != nil {
 				r.free()
 				return err
 			}
-			root, to = d.wallets, v.by.Key.Account.Wallet
 			if named, ok := q.(*NamedOrder); ok && !d.awaitLooks(named) {
 				v.slot = r.slot
 				r.free()
@@ -81,7 +80,11 @@ func (v *visit) ask(q Question) error {
 			}
 		}
 	}
-	root.Send(to, r)
+	if throughWallet {
+		d.host.ToWallet(v.by.Key.Account, r)
+	} else {
+		d.side.Send(r)
+	}
 	if !d.scheduler.Await(r.reply, d.dead, r.timer, d.patience()) {
 		if r.leave() {
 			d.meter.UnansweredReads.Add(1)

@@ -60,13 +60,27 @@ type Currency struct {
 type Account struct {
 	ID       uint32
 	Name     string
-	HasEmail bool         // the state has it: there are many accounts
-	Wallet   *actor.PID   // the actor
+	HasEmail bool // the state has it: there are many accounts
+	wallet   atomic.Pointer[actor.PID]
+	began    atomic.Uint64
 	InFlight atomic.Int32 // commands between admission and release
 	frozen   atomic.Bool
 	// its own, by pair; never changed in place; nil: none
 	fees atomic.Pointer[map[uint16]state.FeeRates]
 }
+
+// Wallet returns the actor, nil: nothing has needed it yet.
+func (a *Account) Wallet() *actor.PID { return a.wallet.Load() }
+
+// SetWallet names the actor, once.
+func (a *Account) SetWallet(pid *actor.PID) { a.wallet.Store(pid) }
+
+// WalletBegan returns the sequence of the state that the wallet has begun with; 0: it has yet to
+// begin.
+func (a *Account) WalletBegan() uint64 { return a.began.Load() }
+
+// WalletBegins says that the wallet has begun with the state of a sequence. The wallet calls it.
+func (a *Account) WalletBegins(seq uint64) { a.began.Store(seq) }
 
 // Frozen reports whether the account may do nothing at the moment.
 func (a *Account) Frozen() bool { return a.frozen.Load() }

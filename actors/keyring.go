@@ -1,0 +1,70 @@
+package actors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"exchange/actors/mailbox"
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A keyring opens the secrets of API keys, each once. A node keeps its keyring from one reign to
+// the next. One goroutine at a time uses it.
+type keyring struct {
+	sealer   *seal.Sealer            // nil: there is no server's key, so no API key is opened
+	material func(secret []byte) any // Options.KeyMaterial
+	opened   []openedKey             // by number-1
+}
+
+// An openedKey is what verifies the requests of a key whose secret was sealed so.
+type openedKey struct {
+	sealed   []byte // nil: it was not opened
+	material any
+}
+
+func newKeyring(sealer *seal.Sealer, o *Options) *keyring {
+	return &keyring{sealer: sealer, material: o.KeyMaterial}
+}
+
+// openAll opens all live keys of a state. Errors are those of openSecret.
+func (r *keyring) openAll(s *state.State) error {
+	keys := s.Keys()
+	for len(r.opened) < len(keys) {
+		r.opened = append(r.opened, openedKey{})
+	}
+	return mailbox.AtOnce(len(keys), func(i int) error {
+		k, o := keys[i], &r.opened[i]
+		switch {
+		case k.Revoked: // its secret is gone
+			*o = openedKey{}
+			return nil
+		case o.sealed != nil && bytes.Equal(o.sealed, k.Sealed):
+			return nil
+		}
+		secret, err := openSecret(&k.Key, s.Account(k.Account).Name, r.sealer)
+		if err != nil {
+			return err
+		}
+		*o = openedKey{k.Sealed, r.material(secret)}
+		return nil
+	})
+}
+
+// openSecret opens the secret of an API key. ErrConfig means that the server's key is missing.
+// persistence.ErrCorrupt means that the account, number, name, permissions or allow-list was
+// changed: the seal belongs to others.
+func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, error) {
+	secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Bound())
+	if err == nil {
+		return secret, nil
+	}
+	kind := persistence.ErrCorrupt
+	if errors.Is(err, seal.ErrOtherKey) {
+		kind = ErrConfig
+	}
+	return nil, fmt.Errorf("%w: key %s of account %s: %w", kind, k.Key, account, err)
+}
