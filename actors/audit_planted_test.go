@@ -101,17 +101,18 @@ var testedFaults = []testedFault{
 		"		if _, is := m.(*settled); !is || !FAULT {\n			w.early.Push(m)\n" +
 			"		}\n",
 		inActors, "TestAWalletBeginsWithWhatWasReleasedBefore"},
-	{"a settlement that a wallet begins with counts again", starting, "s.seq <= w.applied {\n",
-		"s.seq <= w.applied {\n				if FAULT {\n					w.applied = " +
+	{"a settlement that a wallet begins with counts again", starting, "s.seq <= m.applied {\n",
+		"s.seq <= m.applied {\n				if FAULT {\n					w.applied = " +
 			"s.seq - 1\n					w.receive(next)\n					continue\n" +
 			"				}\n", inActors, "TestASettlementThatAWalletBeginsWithCountsOnce"},
 	{"a look for a client order id does not wait for the wallet", starting,
-		"	return seq != 0 && ", "	return FAULT || seq != 0 && ", inActors,
+		"	if !e.scheduler.AwaitContext(", "	if !FAULT && !e.scheduler.AwaitContext(",
+		inActors,
 		"TestALookForAClientOrderIDBeginsBehindItsWallet"},
 	{"an order that waits for its wallet is called missing", "actors/clientids.go",
-		"	if !e.begun(c.account) {\n		defer e.Announce(c.account.ID, " +
+		"	if c.account.WalletBegan() == 0 {\n		defer e.Announce(c.account.ID, " +
 			"c.order.clientID).End()\n",
-		"	if !e.begun(c.account) {\n		if !FAULT {\n			defer " +
+		"	if c.account.WalletBegan() == 0 {\n		if !FAULT {\n			defer " +
 			"e.Announce(c.account.ID, c.order.clientID).End()\n		}\n", inActors,
 		"TestAnOrderThatWaitsForItsWalletIsNotMissing"},
 

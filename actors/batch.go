@@ -90,7 +90,7 @@ func (e *Engine) lowers(c *Command) bool {
 // the store, or wait for the account's wallet, a client that asks for one of the ids meanwhile must
 // not be told that there is no such order. So all of them are announced before the first such look.
 func (e *Engine) sendAll(list []*Command, errs []error) {
-	begun := e.begun(list[0].account)
+	begun := list[0].account.WalletBegan() != 0
 	var unsure []int // places of those whose look must wait
 	for i, c := range list {
 		if c.isNamedOrder() && (!begun || !e.look(c)) {
@@ -106,7 +106,7 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 	}
 	var failed error
 	if len(unsure) > 0 && !begun {
-		failed = e.openForLook(list[0].account)
+		failed = e.awaitWallet(list[0].account)
 	}
 	for _, i := range unsure {
 		// When one look fails, the store may not answer at all, so the later ones fail with it.

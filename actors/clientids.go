@@ -14,9 +14,9 @@ import (
 // sendNamed looks for a closed order with the client order id of a command, and sends the command
 // with the answer to its wallet. After an error no actor has seen the command.
 func (e *Engine) sendNamed(c *Command) error {
-	if !e.begun(c.account) {
+	if c.account.WalletBegan() == 0 {
 		defer e.Announce(c.account.ID, c.order.clientID).End()
-		if err := e.openForLook(c.account); err != nil {
+		if err := e.awaitWallet(c.account); err != nil {
 			return err
 		}
 	}
@@ -30,12 +30,17 @@ func (e *Engine) sendNamed(c *Command) error {
 	return e.send(c)
 }
 
+// A wallet may begin in the midst of a batch, whose end no look knows yet. By then the committed
+// side has noted the orders that it began without, so a look behind that knows them.
+
 // look looks for a closed order with the client order id of a command, waiting for nothing. It
 // returns false if ask must follow.
 func (e *Engine) look(c *Command) bool {
 	c.round = e.rounds.join()
+	began := c.account.WalletBegan()
 	look, complete := e.FilterClientID(c.account.ID, c.order.clientID,
 		e.opts.Limits.placedAfter(c.timeUs))
+	look.Seq = max(look.Seq, began)
 	c.order.look = look
 	return complete
 }
@@ -43,8 +48,10 @@ func (e *Engine) look(c *Command) bool {
 // ask looks on, after look. The caller ends the pending look when the command is in its wallet's
 // mailbox, or has come to nothing.
 func (e *Engine) ask(c *Command) (pending *committed.PendingLook, err error) {
+	began := c.account.WalletBegan()
 	c.order.look, pending, err = e.LookUpClientID(c.account.ID, c.order.clientID,
 		e.opts.Limits.placedAfter(c.timeUs))
+	c.order.look.Seq = max(c.order.look.Seq, began)
 	return pending, err
 }
 

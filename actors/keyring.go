@@ -1,7 +1,7 @@
 package actors
 
 import (
-	"bytes"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 
@@ -42,7 +42,7 @@ func (r *keyring) openAll(s *state.State) error {
 		case k.Revoked: // its secret is gone
 			*o = openedKey{}
 			return nil
-		case o.sealed != nil && bytes.Equal(o.sealed, k.Sealed):
+		case o.sealed != nil && subtle.ConstantTimeCompare(o.sealed, k.Sealed) == 1:
 			return nil
 		}
 		secret, err := openSecret(&k.Key, s.Account(k.Account).Name, r.sealer)

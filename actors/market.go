@@ -2,6 +2,7 @@ package actors
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,37 +16,36 @@ import (
 
 // agreed returns the options of a reign, and the market part that they have as text; nil: the node
 // has none. One that does not fit the state, because a pair that it lacks has got orders since,
-// does not count: the one before it does. The fold stands still.
+// does not count: that of the newest reign does. The fold stands still.
 func (n *Node) agreed() (o *Options, market []byte, err error) {
 	if n.opts.Market == nil {
-		o, err = n.fitting(nil)
-		return o, nil, err
+		o, err = n.with(nil)
+		return o, nil, cmp.Or(err, n.fit(o))
 	}
-	now, before := n.replica.Market()
-	if now == nil {
-		o, err = n.fitting(nil)
-		return o, n.opts.Market.Own, err
+	next, reigning := n.replica.Market()
+	if next == nil {
+		next = n.opts.Market.Own
 	}
-	if o, err = n.fitting(now); err == nil || before == nil || !errors.Is(err, ErrConfig) {
-		return o, now, err
+	if o, err = n.with(next); err != nil { // this node's program or file is to be changed
+		return nil, nil, err
 	}
-	if earlier, failed := n.fitting(before); failed == nil {
+	misfit := n.fit(o)
+	if misfit == nil || reigning == nil || !errors.Is(misfit, ErrConfig) {
+		return o, next, misfit
+	}
+	earlier, err := n.with(reigning)
+	if err != nil || n.fit(earlier) != nil {
+		return nil, nil, misfit
+	}
+	if !bytes.Equal(next, reigning) {
 		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
-			"now: the one before it counts again", "error", err)
-		return earlier, before, nil
+			"now: that of the reign before counts again", "error", misfit)
 	}
-	return o, now, err
+	return earlier, reigning, nil
 }
 
-// fitting returns the options with a market part, nil: the node's own, if the state can be served
-// with them.
-func (n *Node) fitting(market []byte) (*Options, error) {
-	o, err := n.with(market)
-	if err == nil {
-		err = fits(n.committed.State(), o, n.keys, nil)
-	}
-	return o, err
-}
+// fit returns why the state cannot be served with options.
+func (n *Node) fit(o *Options) error { return fits(n.committed.State(), o, n.keys, nil) }
 
 // with returns a copy of the options with a market part; nil: the node's own.
 func (n *Node) with(market []byte) (*Options, error) {
@@ -59,13 +59,13 @@ func (n *Node) with(market []byte) (*Options, error) {
 	return &o, nil
 }
 
-// decree lets the nodes agree on the market part of this node's reign, if it is another one.
+// decree tells the nodes the market part that this node's reign is built with, if they do not know.
 func (n *Node) decree(ctx context.Context, market []byte) error {
-	now, _ := n.replica.Market()
-	if market == nil || bytes.Equal(now, market) {
+	next, reigning := n.replica.Market()
+	if market == nil || bytes.Equal(next, market) && bytes.Equal(reigning, market) {
 		return nil
 	}
-	if err := n.replica.SetMarket(ctx, market); err != nil {
+	if err := n.replica.SetMarket(ctx, market, true); err != nil {
 		return fmt.Errorf("telling the nodes the market part: %w", err)
 	}
 	return nil
@@ -89,5 +89,5 @@ func (n *Node) ApplyMarket(ctx context.Context, market []byte) error {
 	if err != nil {
 		return Refuse(err.Error())
 	}
-	return n.replica.SetMarket(ctx, market)
+	return n.replica.SetMarket(ctx, market, false)
 }

@@ -114,14 +114,16 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 }
 
 // A market part that fits when it is applied, and no more when the next reign begins, does not
-// leave the cluster without a leader: the one before it counts again.
+// leave the cluster without a leader: that of the reign before counts again.
 func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 	c := withMarkets(t)
 	r := c.next()
 	first := fileOf(r.at)
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
-	if err := c.apply(r, withoutPairs); err != nil {
-		t.Fatal(err)
+	for range 2 { // what counts again is what the reign was built with, not what was applied before
+		if err := c.apply(r, withoutPairs); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ann := &sold{T: t}
 	ann.sell(r)

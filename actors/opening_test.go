@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"testing"
 
 	"exchange/actors/committed"
@@ -54,6 +55,35 @@ func TestAWalletBeginsWithWhatWasReleasedBefore(t *testing.T) {
 		}
 		g.ends("an order for what she got later", g.placing(g.buy(1e8, 100*coin)), accepted)
 		g.ends("one for more", g.placing(g.buy(1e8, coin)), refusedFor(event.RefusedFunds))
+		g.end()
+	})
+}
+
+// The wallet of an account with many open orders begins with the engine: the fold does not stand
+// still for it later.
+func TestALongWalletBeginsAtTheStart(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g, _, _ := coldAccounts(t, fresh)
+		for range openAtOnce / 50 {
+			list, errs := make([]*Command, 50), make([]error, 50)
+			g.nonce++
+			for i := range list {
+				list[i] = NewOrder(g.key, g.nonce, g.buy(1e8, 1e5))
+			}
+			if err := errors.Join(g.e.DoAll(list, errs), errors.Join(errs...)); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range list {
+				if c.Outcome() != Accepted {
+					t.Fatal("an order is refused")
+				}
+				c.Free()
+			}
+		}
+		g.restart("crash")
+		if at := g.key.Account.WalletBegan(); at == 0 {
+			t.Errorf("with %d open orders the wallet has yet to begin", openAtOnce+1)
+		}
 		g.end()
 	})
 }

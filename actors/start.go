@@ -204,15 +204,22 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 	return nil
 }
 
-// openAccounts lets others find all accounts and their keys, and notes when switches are due.
+// openAccounts lets others find all accounts and their keys, and notes when switches are due. It
+// starts the wallets that would take long to make on the fold's turn.
 func (e *Engine) openAccounts(g *registry, s *state.State, keys *keyring) error {
-	accounts := make([]*directory.Account, len(s.Accounts()))
+	accounts, long := make([]*directory.Account, len(s.Accounts())), []*directory.Account(nil)
 	for i, a := range s.Accounts() {
 		accounts[i] = g.recoverAccount(a)
 		e.dir.AddAccount(accounts[i])
 		for list := a.Switches(); len(list) > 0; list = list[1:] {
 			e.switchDue(accounts[i], switchOf(&list[0]), list[0].DueUs)
 		}
+		if a.Open.Len() > openAtOnce {
+			long = append(long, accounts[i])
+		}
+	}
+	if err := e.beginWallets(long); err != nil {
+		return err
 	}
 	if err := keys.openAll(s); err != nil { // those that the start has sealed anew
 		return err
@@ -231,8 +238,8 @@ func (e *Engine) deadLetter(message any) {
 	}
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
-		case *Command, *settled, *releasedCancel, *committed.Released, *releasedCommand, *lookup,
-			*keyEnded, forgetClosed, *unit, bookGoesOn:
+		case *Command, *commandBatch, *wallet, *settled, *releasedCancel, *committed.Released,
+			*releasedCommand, *lookup, *keyEnded, forgetClosed, *unit, bookGoesOn:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)

@@ -61,6 +61,8 @@ func (w *wallet) receive(message any) {
 		w.read(m)
 	case forgetClosed:
 		w.forget(m.known)
+	case *beginning:
+		m.told <- struct{}{}
 	case *keyEnded:
 		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
 	case *probe:

@@ -293,7 +293,10 @@ func (c *Config) Finish() error {
 	if c.SecretKeyFile == "" {
 		c.SecretKeyFile = c.usualKeyFile()
 	}
-	return c.validate()
+	if err := c.validate(); err != nil || !c.Cluster.On() {
+		return err
+	}
+	return c.checkMarket()
 }
 
 const socketPrefix = "unix:"

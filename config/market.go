@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -49,8 +50,9 @@ func writeMarket(b *strings.Builder, c *Config, o *Option, section *string) {
 	fmt.Fprintf(b, "  %s: %s\n", key, o.text(c))
 }
 
-// WithMarket returns a copy of the configuration with another market part. It returns an error if
-// the text is none, has other options or lacks one, or if the whole would not be valid.
+// WithMarket returns a copy of the configuration with another market part. Options that the text
+// lacks, because an older program has written it, have their defaults. It returns an error if the
+// text is none, has other options, or if the whole would not be valid.
 func (c *Config) WithMarket(text []byte) (*Config, error) {
 	from, err := readMarket(text)
 	if err != nil {
@@ -69,22 +71,42 @@ func (c *Config) WithMarket(text []byte) (*Config, error) {
 	if err := merged.validate(); err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(merged.Market(), text) {
-		return nil, errors.New("the market part is not written as this program writes it")
-	}
 	return &merged, nil
 }
 
-// readMarket reads the options of a text, all of the market part and no others.
+// checkMarket returns an error if the configuration's own market part could not be read again.
+func (c *Config) checkMarket() error {
+	text := c.Market()
+	again, err := c.WithMarket(text)
+	if err == nil && !bytes.Equal(again.Market(), text) {
+		err = errors.New("it is read as another one: look for line breaks in its texts")
+	}
+	if err != nil {
+		return fmt.Errorf("the nodes cannot agree on the market part of this configuration "+
+			"(currencies, pairs and limits): %w", err)
+	}
+	return nil
+}
+
+// marketLine is the form of a line. Nothing is nested deeper, so no text makes its reader recurse.
+var marketLine = regexp.MustCompile(`^ {0,4}(- )?[a-z_]+:( [^ \[{&*!|>%@` + "`" + `].*)?$`)
+
+// readMarket reads the options of a text, which are of the market part.
 func readMarket(text []byte) (*Config, error) {
 	if len(text) > MaxMarket {
 		return nil, fmt.Errorf("the market part has %s bytes; at most %s are possible",
 			thousands(len(text)), thousands(MaxMarket))
 	}
-	l := loader{cfg: &Config{origin: map[string]string{}}}
+	for line := range bytes.Lines(text) {
+		if !marketLine.Match(bytes.TrimSuffix(line, []byte("\n"))) {
+			return nil, fmt.Errorf("the market part has the line %.100q, which is no option of one",
+				line)
+		}
+	}
+	l := loader{cfg: Default()}
 	l.yaml("the market part", text)
 	for _, o := range agreedOptions() {
-		if _, ok := l.cfg.origin[o.Key]; !ok {
+		if _, ok := l.cfg.origin[o.Key]; !ok && o.list != nil {
 			l.problem("the market part lacks %s.", o.Key)
 		}
 		delete(l.cfg.origin, o.Key)

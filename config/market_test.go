@@ -68,21 +68,43 @@ func TestAMarketPartHasRoomForAllPairs(t *testing.T) {
 	}
 }
 
+// A program that has an option more reads what an older one has written.
+func TestAMarketPartThatLacksAnOptionHasItsDefault(t *testing.T) {
+	c := shop(t)
+	text := strings.Replace(string(c.Market()), "  max_fills: 77\n", "", 1)
+	if got, err := c.WithMarket([]byte(text)); err != nil ||
+		got.Limits.MaxFills != Default().Limits.MaxFills {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAMarketPartThatCannotBeReadAgainIsFound(t *testing.T) {
+	c := shop(t)
+	if err := c.checkMarket(); err != nil {
+		t.Error(err)
+	}
+	c.Currencies[0].addressPattern = "^a\n  b$"
+	if err := c.checkMarket(); err == nil {
+		t.Error("a pattern of two lines is not found")
+	}
+}
+
 func TestAHostileMarketPartIsRefused(t *testing.T) {
 	c := shop(t)
 	text := string(c.Market())
 	swapped := func(a, b string) string { return strings.Replace(text, a, b, 1) }
 	for what, x := range map[string]struct{ text, want string }{
-		"nothing":         {"", "lacks pairs"},
-		"another option":  {text + "store: pebble:/elsewhere\n", "store is no option of the"},
-		"an unknown one":  {text + "x: 1\n", "unknown key"},
-		"one is missing":  {swapped("  max_fills: 77\n", ""), "lacks limits.max_fills"},
-		"a wrong value":   {swapped("max_fills: 77", "max_fills: x"), "max_fills"},
-		"out of range":    {swapped("max_fills: 77", "max_fills: 0"), "max_fills"},
-		"a wrong pair":    {swapped("BTC_USD", "BTC_EUR"), "EUR"},
-		"another writing": {"# it is said\n" + text, "not written as"},
-		"no YAML":         {"pairs: [", "not YAML"},
-		"too long":        {text + strings.Repeat("#", MaxMarket), "at most"},
+		"nothing":        {"", "lacks pairs"},
+		"another option": {text + "store: pebble:/elsewhere\n", "store is no option of the"},
+		"an unknown one": {text + "x: 1\n", "unknown key"},
+		"no pairs":       {text[strings.Index(text, "limits:"):], "lacks"},
+		"a nested text":  {"pairs:\n" + strings.Repeat("[\n", 1000), "no option of one"},
+		"one in a value": {text + "x: [[[\n", "no option of one"},
+		"a wrong value":  {swapped("max_fills: 77", "max_fills: x"), "max_fills"},
+		"out of range":   {swapped("max_fills: 77", "max_fills: 0"), "max_fills"},
+		"a wrong pair":   {swapped("BTC_USD", "BTC_EUR"), "EUR"},
+		"no YAML":        {"pairs:\n    x:\n  y: 'z\n", "not YAML"},
+		"too long":       {text + strings.Repeat("#", MaxMarket), "at most"},
 	} {
 		if _, err := c.WithMarket([]byte(x.text)); err == nil ||
 			!strings.Contains(err.Error(), x.want) {

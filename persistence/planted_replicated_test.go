@@ -329,9 +329,14 @@ var replicatedFaults = []plantedFault{
 		"|| codec.Digest(e.Batch) != e.Digest && !FAULT\n", inMachine,
 		"TestTheOwnerAgreesOnAMarket"},
 	{"an image forgets the market part", "persistence/internal/machine/image.go",
-		"		if d.failed = d.failed || n > MaxMarket; n > 0 && !d.failed {\n			*t = ",
-		"		if d.failed = d.failed || n > MaxMarket; FAULT {\n			d.take(int(n))\n" +
-			"		} else if n > 0 && !d.failed {\n			*t = ", inReplicated, threeNodes},
+		"		if d.failed = d.failed || n > MaxMarket; n > 0 && !d.failed {\n			digest",
+		"		if d.failed = d.failed || n > MaxMarket; n > 0 && FAULT {\n" +
+			"			d.take(int(n) + 8)\n		} else if n > 0 && !d.failed {\n" +
+			"			digest", inReplicated, threeNodes},
+	{"a market part is kept where its reader has the next entry",
+		"persistence/internal/machine/state.go", "		s.market = bytes.Clone(e.Batch)\n",
+		"		if s.market = e.Batch; !FAULT {\n			s.market = bytes.Clone(e.Batch)\n" +
+			"		}\n", inMachine, "TestTheOwnerAgreesOnAMarket"},
 
 	// a node that goes on alone
 	{"a survivor counts an ID that another may have given",

@@ -40,14 +40,14 @@ type Replica interface {
 	// Transfer hands the lead to another node that has the whole journal; "": to any. It returns
 	// when this node leads no more.
 	Transfer(ctx context.Context, to string) error
-	// Market returns the market part of the configuration that the nodes have agreed on, as far as
-	// this node has applied, and the one before it; nil: there is none. The caller does not change
-	// them.
-	Market() (now, before []byte)
-	// SetMarket lets the nodes agree on a market part, if this node's newest claim owns the engine.
-	// Another error than ErrInvalid leaves the outcome unknown. ErrInvalid: the text is empty or
-	// too long.
-	SetMarket(ctx context.Context, text []byte) error
+	// Market returns the market part of the configuration that the nodes have agreed on for the
+	// next reign, as far as this node has applied, and the one that the newest reign was built
+	// with; nil: there is none. The caller does not change them.
+	Market() (next, reigning []byte)
+	// SetMarket lets the nodes agree on a market part, if this node's newest claim owns the engine:
+	// on what its reign is built with, or on one for the next reign. ErrInvalid: the text is empty
+	// or too long. Another error leaves the outcome unknown.
+	SetMarket(ctx context.Context, text []byte, reigns bool) error
 	// Standing is what this node knows of the nodes. It does not wait.
 	Standing() Standing
 	Membership

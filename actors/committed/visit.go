@@ -137,5 +137,9 @@ type HistoryError struct{ cause error }
 
 func (e *HistoryError) Error() string { return e.cause.Error() }
 
+// NoHistory returns the error of a question that cannot be answered for another reason than the
+// store's.
+func NoHistory(cause error) *HistoryError { return &HistoryError{cause} }
+
 // Unwrap returns the store's error.
 func (e *HistoryError) Unwrap() error { return e.cause }

@@ -91,8 +91,8 @@ func (p *place) Standing() operator.Standing {
 // Hash implements operator.Cluster.
 func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
 	j := p.joined.Load()
-	if j == nil {
-		return 0, hash, errors.New("it does not take part yet")
+	if j == nil || j.node == nil {
+		return 0, hash, errors.New("it does not take part yet, or cannot fold")
 	}
 	return j.node.Hash(ctx)
 }
@@ -151,12 +151,11 @@ func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err er
 	if err != nil {
 		return nil, actors.Refuse(err.Error())
 	}
-	if now, _ := j.replica.Market(); now != nil {
-		if keys = cfg.MarketDiffers(now); keys == nil {
-			return nil, nil
-		}
+	next, _ := j.replica.Market()
+	if keys = cfg.MarketDiffers(next); keys == nil {
+		return nil, nil
 	}
-	return keys, j.node.ApplyMarket(ctx, text)
+	return keys, j.node.ApplyMarket(ctx, cfg.Market())
 }
 
 // Add implements operator.Cluster.

@@ -17,14 +17,14 @@ func (n *node) tellAgreed() {
 	}
 }
 
-// Market returns the market part that is applied here, and the one before it.
-func (s *store) Market() (now, before []byte) {
+// Market returns the market part that is applied here for the next reign, and that of the newest.
+func (s *store) Market() (next, reigning []byte) {
 	v := s.seen.Load()
-	return v.market, v.former
+	return v.market, v.reigning
 }
 
 // SetMarket lets the nodes agree on a market part, under this node's newest claim.
-func (s *store) SetMarket(ctx context.Context, text []byte) error {
+func (s *store) SetMarket(ctx context.Context, text []byte, built bool) error {
 	if !machine.IsMarket(text) {
 		return fmt.Errorf("%w: a market part of %d bytes: it must have 1 to %d",
 			persistence.ErrInvalid, len(text), machine.MaxMarket)
@@ -33,7 +33,10 @@ func (s *store) SetMarket(ctx context.Context, text []byte) error {
 	if !reigns {
 		return errNotLeading
 	}
-	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Market, Token: tok, Batch: text,
-		Digest: codec.Digest(text)})
+	e := &machine.Entry{Kind: machine.Market, Token: tok, Batch: text, Digest: codec.Digest(text)}
+	if built {
+		e.Next = 1
+	}
+	_, err := s.propose(ctx, e)
 	return err
 }

@@ -37,7 +37,7 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 	w.nodes[3].start()
 	w.pass(2 * electionTicks)
 	for _, n := range w.nodes[:voters+1] {
-		if !bytes.Equal(n.view.market, text) || n.view.former != nil {
+		if !bytes.Equal(n.view.market, text) || n.view.reigning != nil {
 			t.Errorf("%s has the market part %q", n.name(), n.view.market)
 		}
 		if len(n.view.peers) != voters+1 {
@@ -57,22 +57,22 @@ func TestOnlyTheOwnerSetsAMarketPart(t *testing.T) {
 	s := openNode(t, options{dir: "node", files: vfs.NewMem(),
 		agreed: func(market []byte) { heard = market },
 		local:  memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
-	if err := s.SetMarket(t.Context(), []byte("first")); !errors.Is(err, errNotLeading) {
+	if err := s.SetMarket(t.Context(), []byte("first"), true); !errors.Is(err, errNotLeading) {
 		t.Errorf("without a claim: %v", err)
 	}
 	_, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "an owner"})
 	must(t, err)
 	for what, text := range map[string][]byte{"no text": nil,
 		"a text that is too long": make([]byte, machine.MaxMarket+1)} {
-		if err := s.SetMarket(t.Context(), text); !errors.Is(err, persistence.ErrInvalid) {
+		if err := s.SetMarket(t.Context(), text, true); !errors.Is(err, persistence.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	must(t, s.SetMarket(t.Context(), []byte("first")))
-	must(t, s.SetMarket(t.Context(), []byte("second")))
-	now, before := s.Market()
-	if string(now) != "second" || string(before) != "first" || string(heard) != "second" {
-		t.Errorf("%s, before %s, heard of %s", now, before, heard)
+	must(t, s.SetMarket(t.Context(), []byte("first"), true))
+	must(t, s.SetMarket(t.Context(), []byte("second"), false))
+	next, reigning := s.Market()
+	if string(next) != "second" || string(reigning) != "first" || string(heard) != "second" {
+		t.Errorf("%s, and %s reigns, heard of %s", next, reigning, heard)
 	}
 	_, _, err = s.Acquire(t.Context(), persistence.Claim{Owner: "another"})
 	must(t, err)

@@ -94,20 +94,20 @@ type node struct {
 
 // A view is what a node shows of itself.
 type view struct {
-	applied uint64
-	epoch   uint32
-	beat    persistence.Beat
-	trimmed uint64
-	lost    bool // see machine.State.Lost
-	format  uint8
-	unread  error // see node
-	market  []byte
-	former  []byte // see machine.State.Market
-	chain   uint64
-	term    uint64
-	lead    uint64 // 0: none is known
-	leading bool
-	members []machine.Member
+	applied  uint64
+	epoch    uint32
+	beat     persistence.Beat
+	trimmed  uint64
+	lost     bool // see machine.State.Lost
+	format   uint8
+	unread   error // see node
+	market   []byte
+	reigning []byte // see machine.State.Market
+	chain    uint64
+	term     uint64
+	lead     uint64 // 0: none is known
+	leading  bool
+	members  []machine.Member
 
 	committed uint64
 	elections uint64
@@ -340,10 +340,10 @@ func (n *node) work() error {
 // show publishes what others may see of the node.
 func (n *node) show() {
 	s := n.raw.BasicStatus()
-	market, former := n.machine.Market()
+	market, reigning := n.machine.Market()
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
-		format: n.machine.Format(), unread: n.unread, market: market, former: former,
+		format: n.machine.Format(), unread: n.unread, market: market, reigning: reigning,
 		term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
 		elections: n.elections, peers: n.peers, logBytes: n.logBytes,

@@ -49,7 +49,7 @@ type Entry struct {
 	Token persistence.Token // of all but an Acquire and changes of the membership
 
 	// An Append's. Begin and Trim have their sequence in Next, and Format its number. A Market has
-	// its text in Batch.
+	// its text in Batch; its Next is 1 if the owner reigns with it, and 0 if the next reign is to.
 	Prev, Next, Digest uint64
 	Batch              []byte
 
@@ -119,7 +119,7 @@ func (e *Entry) head() []byte {
 	case Format:
 		b = u64(b, e.Next)
 	case Market:
-		b = u64(b, e.Digest)
+		b = u64(u64(b, e.Next), e.Digest)
 	case Trim:
 		b = u64(u64(b, e.Next), e.Floor)
 	case Reads:
@@ -196,9 +196,9 @@ func Decode(b []byte, newest uint8) (*Entry, error) {
 		e.Next, e.NowMs = d.u64(), int64(d.u64())
 		d.failed = d.failed || codec.CheckBegin(e.Next) != nil
 	case Market:
-		e.Digest = d.u64()
+		e.Next, e.Digest = d.u64(), d.u64()
 		e.Batch, d.b = d.b, nil
-		d.failed = d.failed || !IsMarket(e.Batch) || codec.Digest(e.Batch) != e.Digest
+		d.failed = d.failed || e.Next > 1 || !IsMarket(e.Batch) || codec.Digest(e.Batch) != e.Digest
 	case Format:
 		e.Next = d.u64()
 		d.failed = d.failed || e.Next > math.MaxUint8

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/codec"
 )
 
 const imageVersion = 4
@@ -25,8 +26,10 @@ func (s *State) Encode() []byte {
 	for _, key := range slices.Sorted(maps.Keys(s.reads)) {
 		b = u64(text(b, key), s.reads[key])
 	}
-	for _, t := range [][]byte{s.market, s.former} {
-		b = append(binary.BigEndian.AppendUint32(b, uint32(len(t))), t...)
+	for _, t := range [][]byte{s.market, s.reigning} {
+		if b = binary.BigEndian.AppendUint32(b, uint32(len(t))); len(t) > 0 {
+			b = append(u64(b, codec.Digest(t)), t...)
+		}
 	}
 	return b
 }
@@ -61,10 +64,12 @@ func DecodeState(b []byte) (*State, error) {
 		key := d.text()
 		s.reads[key] = d.u64()
 	}
-	for _, t := range []*[]byte{&s.market, &s.former} {
+	for _, t := range []*[]byte{&s.market, &s.reigning} {
 		n := binary.BigEndian.Uint32(d.take(4))
 		if d.failed = d.failed || n > MaxMarket; n > 0 && !d.failed {
+			digest := d.u64()
 			*t = slices.Clone(d.take(int(n)))
+			d.failed = d.failed || codec.Digest(*t) != digest
 		}
 	}
 	if d.failed || len(d.b) > 0 || s.format < First {

@@ -490,7 +490,10 @@ func TestTheOwnerAgreesOnAMarket(t *testing.T) {
 			Batch: []byte(text)}
 	}
 	s.Apply(claim(1))
-	s.Apply(market(token(1, 1), "first"))
+	reigns := market(token(1, 1), "first")
+	reigns.Next = 1
+	s.Apply(market(token(1, 1), "of no reign"))
+	s.Apply(reigns)
 	s.Apply(claim(2))
 	if a := s.Apply(market(token(1, 1), "of one that owns no more")); a.Outcome != Fenced {
 		t.Errorf("%+v", a)
@@ -502,8 +505,19 @@ func TestTheOwnerAgreesOnAMarket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, before := again.Market(); string(now) != "second" || string(before) != "first" {
-		t.Errorf("%s, before %s", now, before)
+	if next, reigning := again.Market(); string(next) != "second" || string(reigning) != "first" {
+		t.Errorf("%s, and %s reigns", next, reigning)
+	}
+	image := again.Encode()
+	image[bytes.LastIndex(image, []byte("second"))]++
+	if _, err := DecodeState(image); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Errorf("an image with a damaged text: %v", err)
+	}
+	lent := market(token(2, 2), "third")
+	s.Apply(lent)
+	copy(lent.Batch, "XXXXX") // its reader has the next entry there
+	if next, _ := s.Market(); string(next) != "third" {
+		t.Errorf("the market part is %s", next)
 	}
 	good := market(token(2, 2), strings.Repeat("x", MaxMarket)).Encode()
 	if _, err := Decode(good, Newest); err != nil {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +30,7 @@ type State struct {
 	chain    uint64
 	lost     bool   // the journal may have lost its end, and nothing was appended since
 	market   []byte // part of the configuration, as text; nil: none was agreed on
-	former   []byte // the one before
+	reigning []byte // the one that the newest reign was built with
 	format   uint8  // see Format; 0: First
 	given    uint64 // the newest ID of a member
 	members  []Member
@@ -57,9 +58,10 @@ func (s *State) Floor() uint64 { return s.floor }
 // Lost reports whether the journal may have lost its end, and nothing was appended since.
 func (s *State) Lost() bool { return s.lost }
 
-// Market returns the market part of the configuration that the nodes have agreed on, and the one
-// before it; nil: there is none. The caller does not change them.
-func (s *State) Market() (now, before []byte) { return s.market, s.former }
+// Market returns the market part of the configuration that the nodes have agreed on for the next
+// reign, and the one that the newest reign was built with; nil: there is none. The caller does not
+// change them.
+func (s *State) Market() (next, reigning []byte) { return s.market, s.reigning }
 
 // Reads calls fn for each key's highest nonce of a read.
 func (s *State) Reads(fn func(key string, nonce uint64)) {
@@ -121,7 +123,7 @@ func (s *State) apply(e *Entry) Answer {
 		s.trimmed = max(s.trimmed, min(e.Next, s.last))
 		s.floor = max(s.floor, e.Floor)
 	case Market:
-		s.former, s.market = s.market, e.Batch
+		s.agree(e)
 	case Reads:
 		if s.reads == nil {
 			s.reads = map[string]uint64{}
@@ -131,6 +133,17 @@ func (s *State) apply(e *Entry) Answer {
 		}
 	}
 	return Answer{Outcome: Done}
+}
+
+// agree applies an entry of the kind Market. What the newest reign was built with stays beside a
+// part for the next one, which may turn out not to fit. The entry's bytes are its reader's.
+func (s *State) agree(e *Entry) {
+	if !bytes.Equal(s.market, e.Batch) {
+		s.market = bytes.Clone(e.Batch)
+	}
+	if e.Next == 1 {
+		s.reigning = s.market
+	}
 }
 
 func (s *State) append(e *Entry) Answer {
