@@ -591,7 +591,7 @@ var plainFaults = []plantedFault{
 var onlyPlanted = flag.String("planted", "", "plant only faults with this text in their names")
 
 // plantedSeeds is how many seeds are played, at most, until a planted fault is found.
-const plantedSeeds = 1500
+const plantedSeeds = 2500
 
 // unplantedSeeds is how many are played without one. They run here, in a build without the race
 // detector, because it has nothing to find where one goroutine runs at a time, and is several times
