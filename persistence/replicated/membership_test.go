@@ -136,8 +136,10 @@ func TestALearnerWithoutTheLogIsNotPromoted(t *testing.T) {
 		w.pass(1)
 	}
 	refused(t, s.change(machine.Promote, "d", ""), "it is promoted once it has the log")
-	w.recover()
+	w.cut = [places][places]bool{}
+	w.pass(20)
 	must(t, s.change(machine.Promote, "d", ""))
+	w.recover()
 	w.check()
 }
 
