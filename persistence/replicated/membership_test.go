@@ -125,6 +125,36 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.check()
 }
 
+// The log of a learner begins at or below what each member has, so that it can go on for a member
+// that was away.
+func TestALearnersLogBeginsWhereEachMemberCanGoOn(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	tok := w.own(s, 1).Token
+	w.pass(electionTicks)
+	away := w.nodes[1]
+	has := away.view.applied
+	away.crash()
+	for i := range uint64(5) {
+		c := s.ask(appendOf(tok, i, "batch"))
+		w.settle()
+		must(t, told(t, c).err)
+	}
+	must(t, s.change(machine.Add, "d", ""))
+	d := w.nodes[3]
+	d.start()
+	w.pass(4 * electionTicks)
+	if d.node == nil {
+		t.Fatal("it has not joined")
+	}
+	if begins := d.node.trim.begins; begins > has {
+		t.Errorf("its log begins behind entry %d, and a member has the log up to %d", begins, has)
+	}
+	away.start()
+	w.recover()
+	w.check()
+}
+
 // A learner that nothing reaches has no part of the log, however short that is.
 func TestALearnerWithoutTheLogIsNotPromoted(t *testing.T) {
 	w := newWorld(t, 1)
