@@ -30,29 +30,31 @@ func (e *Engine) sendNamed(c *Command) error {
 	return e.send(c)
 }
 
-// A wallet may begin in the midst of a batch, whose end no look knows yet. By then the committed
-// side has noted the orders that it began without, so a look behind that knows them.
-
 // look looks for a closed order with the client order id of a command, waiting for nothing. It
 // returns false if ask must follow.
 func (e *Engine) look(c *Command) bool {
 	c.round = e.rounds.join()
-	began := c.account.WalletBegan()
 	look, complete := e.FilterClientID(c.account.ID, c.order.clientID,
 		e.opts.Limits.placedAfter(c.timeUs))
-	look.Seq = max(look.Seq, began)
-	c.order.look = look
+	c.looked(look)
 	return complete
 }
 
 // ask looks on, after look. The caller ends the pending look when the command is in its wallet's
 // mailbox, or has come to nothing.
-func (e *Engine) ask(c *Command) (pending *committed.PendingLook, err error) {
-	began := c.account.WalletBegan()
-	c.order.look, pending, err = e.LookUpClientID(c.account.ID, c.order.clientID,
+func (e *Engine) ask(c *Command) (*committed.PendingLook, error) {
+	look, pending, err := e.LookUpClientID(c.account.ID, c.order.clientID,
 		e.opts.Limits.placedAfter(c.timeUs))
-	c.order.look.Seq = max(c.order.look.Seq, began)
+	c.looked(look)
 	return pending, err
+}
+
+// looked notes a look that has begun behind the wallet. A wallet may begin in the midst of a batch.
+// The committed side has noted the orders before that by then, and not yet the batch's end, so the
+// look knows more than it says.
+func (c *Command) looked(look committed.ClientIDLook) {
+	look.Seq = max(look.Seq, c.account.WalletBegan())
+	c.order.look = look
 }
 
 func (e *Engine) remembers(a *directory.Account, upTo uint64) {

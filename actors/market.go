@@ -2,7 +2,6 @@ package actors
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +18,10 @@ import (
 // does not count: that of the newest reign does. The fold stands still.
 func (n *Node) agreed() (o *Options, market []byte, err error) {
 	if n.opts.Market == nil {
-		o, err = n.with(nil)
-		return o, nil, cmp.Or(err, n.fit(o))
+		if o, err = n.with(nil); err == nil {
+			err = n.fit(o)
+		}
+		return o, nil, err
 	}
 	next, reigning := n.replica.Market()
 	if next == nil {

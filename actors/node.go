@@ -86,9 +86,10 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A reign finds them open. If one does not open, it says so, and this node follows.
-	n.keys = newKeyring(sealer, &n.opts)
-	_ = n.keys.openAll(n.committed.State())
+	n.keys = newKeyring(sealer, &n.opts) // a reign finds them open
+	if err := n.keys.openAll(n.committed.State()); err != nil {
+		o.Log.Warn("this node follows, and could not serve", "error", err)
+	}
 	n.meter.RecoveryNs, n.meter.RecoveryRecords = int64(time.Since(begin)), n.committed.Refolded()
 	o.Log.Info("recovered, and following the journal", "store", replica.String(),
 		"seq", n.committed.Folded(), "snapshot", n.committed.Began(),

@@ -12,8 +12,8 @@ import (
 	"exchange/core/money"
 )
 
-// coldAccounts are ann, who has an order of 2 BTC at 100 with a client order id, behind a start,
-// and ben, who can buy it and whose wallet has begun.
+// coldAccounts are two accounts behind a start: ann has an order of 2 BTC at 100 with a client
+// order id, and ben has the money to buy it. The wallet of ben has begun.
 func coldAccounts(t *testing.T, fresh places) (g *gated, ben *directory.Key, named *OrderRequest) {
 	g = newGated(t, fresh, nil)
 	ben = fund(t, g.e, "ben", map[string]money.Amount{"USD": 1000 * coin})

@@ -185,8 +185,10 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 		`"leader_url":"https://b.example.org","term":7,"elections":2,"applied":40,"committed":50,` +
 		`"folded":30,"log_bytes":0,"format":2,"change":"","fault":"","config_differs":["pairs"],` +
 		`"clock_ahead_ms":0,"clock_wrong":false,"tick_ms":50,"nodes":[` +
-		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0,"reads":3,"config_differs":true},` +
-		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1,"reads":2,"config_differs":false},` +
+		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0,` +
+		`"reads":3,"config_differs":true},` +
+		`{"name":"b","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":1,` +
+		`"reads":2,"config_differs":false},` +
 		`{"name":"c","role":"voter","replaces":"","match":null,"lag":null,"silent_ticks":null,` +
 		`"reads":null,"config_differs":null}]}`
 	if status != 200 || strings.TrimSpace(body) != follower {

@@ -127,7 +127,8 @@ func TestAKeyOfANodeThatOthersCanReadIsRefused(t *testing.T) {
 const (
 	standing = `{"node":"a","role":"leader","serves":true,"leader":"a","leader_url":` +
 		`"http://127.0.0.1:8080","term":7,"elections":1,"applied":50,"committed":50,"folded":40,` +
-		`"log_bytes":1048576,"format":2,"change":"node b comes to take part","fault":"","config_differs":[],` +
+		`"log_bytes":1048576,"format":2,"change":"node b comes to take part",` +
+		`"fault":"","config_differs":[],` +
 		`"clock_ahead_ms":3,"clock_wrong":false,"tick_ms":50,` +
 		`"nodes":[{"name":"a","role":"voter","replaces":"","match":50,"lag":0,"silent_ticks":0,` +
 		`"reads":3,"config_differs":false},` +

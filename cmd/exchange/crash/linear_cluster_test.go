@@ -3,7 +3,6 @@
 package crash
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -18,17 +17,7 @@ import (
 // The answers of three nodes, at whichever of them, are those of one exchange, while the node that
 // leads is killed, stopped, cut off or not heard.
 func TestHistoriesOverThreeNodesAreLinearizable(t *testing.T) {
-	for range mostUndecided {
-		err := overThreeNodes(t)
-		if !errors.Is(err, lineartest.ErrUndecided) {
-			if err != nil {
-				t.Error(err)
-			}
-			return
-		}
-		t.Logf("%v; there is another in its place", err)
-	}
-	t.Errorf("of %d histories none is decided", mostUndecided)
+	oneIsDecided(t, func() error { return overThreeNodes(t) })
 }
 
 // overThreeNodes records a history of a fresh cluster, and checks it.

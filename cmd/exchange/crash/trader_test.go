@@ -76,7 +76,7 @@ type placed struct {
 	Trades  []tradeInfo     `json:"trades"`
 }
 
-// at returns a user with the same key, who sends to an exchange.
+// at returns a user of another exchange with the same key.
 func (t *trader) at(s *exchangetest.Server) *trader {
 	return &trader{s: s, name: t.name, key: t.key, secret: t.secret}
 }

@@ -37,10 +37,16 @@ func (q Want) hello(identity string) string {
 
 // cut takes a Want from the front of what follows copyHello.
 func (q *Want) cut(text string) (rest string, ok bool) {
-	q.Nonce, rest, _ = strings.Cut(text, " ")
-	least, rest, _ := strings.Cut(rest, " ")
-	var err error
-	q.Least, err = strconv.ParseUint(least, 10, 64)
+	nonce, rest, ok := strings.Cut(text, " ")
+	if !ok {
+		return "", false
+	}
+	least, rest, ok := strings.Cut(rest, " ")
+	if !ok {
+		return "", false
+	}
+	number, err := strconv.ParseUint(least, 10, 64)
+	q.Nonce, q.Least = nonce, number
 	return rest, err == nil
 }
 

@@ -36,7 +36,7 @@ func listenNowhere(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// joiner opens the node a, whose peer b is at an address.
+// joiner opens the node a, which has the peer b at an address.
 func joiner(t *testing.T, address string) *Link {
 	t.Helper()
 	a, err := Open(Options{Cluster: "c1", Name: "a", Listener: listen(t), Logger: quiet,

@@ -481,8 +481,8 @@ func TestAFormatOnlyGrows(t *testing.T) {
 	}
 }
 
-// The owner alone agrees on a market part. The one before it is kept, and both are in the image. An
-// entry whose text is damaged, or is too long, is no entry.
+// The owner alone agrees on a market part. That of the newest reign is kept beside it, and both are
+// in the image. An entry with a text that is damaged, or is too long, is no entry.
 func TestTheOwnerAgreesOnAMarket(t *testing.T) {
 	s := Formed([]string{"a"})
 	market := func(tok persistence.Token, text string) *Entry {
@@ -515,7 +515,7 @@ func TestTheOwnerAgreesOnAMarket(t *testing.T) {
 	}
 	lent := market(token(2, 2), "third")
 	s.Apply(lent)
-	copy(lent.Batch, "XXXXX") // its reader has the next entry there
+	copy(lent.Batch, "other") // its reader has the next entry there
 	if next, _ := s.Market(); string(next) != "third" {
 		t.Errorf("the market part is %s", next)
 	}
