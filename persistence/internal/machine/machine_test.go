@@ -565,11 +565,16 @@ func FuzzDecode(f *testing.F) {
 		{Kind: Reads, Token: tok, Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}} {
 		f.Add(e.Encode())
 	}
+	f.Add(append([]byte{Newest + 1}, claim(1).Encode()[1:]...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := Decode(b, Newest)
 		if err != nil {
-			if !errors.Is(err, persistence.ErrCorrupt) {
-				t.Fatal(err)
+			want := persistence.ErrCorrupt
+			if len(b) > 0 && b[0] > Newest {
+				want = persistence.ErrFormat
+			}
+			if !errors.Is(err, want) {
+				t.Fatalf("%x: %v, want %v", b, err, want)
 			}
 			return
 		}
