@@ -21,6 +21,7 @@ const (
 
 	inActors    = "."
 	inCommitted = "committed"
+	inMailbox   = "mailbox"
 
 	differences = "TestAnAuditNamesEachPlaceThatDiffersInMemory"
 	inParts     = "TestAComparisonFindsWhatDiffersBehindTheFirstPart"
@@ -137,6 +138,9 @@ var testedFaults = []testedFault{
 	{"the file of the node that leads counts", "actors/market.go",
 		"	if market != nil {\n", "	if market != nil && !FAULT {\n", inActors,
 		"TestTheNodesDecideByTheAppliedMarket"},
+	{"a read overtakes a batch that was released before it", "actors/mailbox/mailbox.go",
+		"m.swap() && m.taken >= m.before\n", "m.swap() && (FAULT || m.taken >= m.before)\n",
+		inMailbox, "TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore"},
 }
 
 func tested(list []testedFault) (faults []plantedtest.Fault) {

@@ -21,11 +21,14 @@ type Mailbox struct {
 	mu      sync.Mutex
 	in, sys []any     // guarded by mu
 	urgent  FIFO[any] // guarded by mu
+	sent    uint64    // urgent messages so far; guarded by mu
 
 	keep        int   // longest slice that stays after a burst
-	spare, rest []any // owned by the goroutine that runs it, like suspended and overtook
+	spare, rest []any // owned by the goroutine that runs it, like the following
 	suspended   bool
-	overtook    int // urgent messages since the last other one
+	overtook    int    // urgent messages since the last other one
+	taken       uint64 // urgent messages so far
+	before      uint64 // urgent messages that may have been sent before one in rest
 
 	users     atomic.Int32 // messages that were sent and not yet taken, the urgent ones too
 	urgents   atomic.Int32
@@ -63,7 +66,8 @@ const (
 	// much room each may keep. There are many wallets, which begin without room: what a burst needs
 	// in each of them must not stay.
 	keepTimes, keepLeast = 16, 64
-	// urgentAtOnce is how many urgent messages come before one of the others is due.
+	// urgentAtOnce is how many urgent messages come before one of the others is due. That one still
+	// waits for the urgent ones that were sent before it.
 	urgentAtOnce = 64
 	// turnMessages is how many messages an actor handles before it lets other goroutines run.
 	turnMessages = 1024
@@ -85,6 +89,7 @@ func (m *Mailbox) PostUserMessage(message any) {
 	m.mu.Lock()
 	if urgent {
 		m.urgent.Push(message)
+		m.sent++
 		m.urgents.Add(1)
 	} else {
 		m.in = append(m.in, message)
@@ -189,11 +194,12 @@ func (m *Mailbox) Turn(most int) (more bool) {
 	return true
 }
 
-// take takes the next message: an urgent one if there is any, but for one other message after
-// urgentAtOnce of them. nil: nothing is left of what refill has found.
+// take takes the next message: an urgent one if there is any, but for one other that is due. nil:
+// nothing is left of what refill has found.
 func (m *Mailbox) take() (message any) {
-	if m.urgents.Load() > 0 && (m.overtook < urgentAtOnce || !m.swap()) {
+	if m.urgents.Load() > 0 && !m.due() {
 		m.overtook++
+		m.taken++
 		m.mu.Lock()
 		message = m.urgent.Pop()
 		m.mu.Unlock()
@@ -211,6 +217,12 @@ func (m *Mailbox) take() (message any) {
 	return message
 }
 
+// due reports whether a message that is not urgent comes before those that are. None of them was
+// sent before it: a sender that has heard of an urgent message's effect finds it.
+func (m *Mailbox) due() bool {
+	return m.overtook >= urgentAtOnce && m.swap() && m.taken >= m.before
+}
+
 // refill reports whether there are messages, and has them ready.
 func (m *Mailbox) refill() bool { return m.urgents.Load() > 0 || m.swap() }
 
@@ -226,6 +238,7 @@ func (m *Mailbox) swap() bool {
 		return false
 	}
 	m.rest, m.in = m.in, m.spare[:0]
+	m.before = m.sent
 	m.mu.Unlock()
 	m.spare = m.rest[:0]
 	if cap(m.spare) > m.keep {

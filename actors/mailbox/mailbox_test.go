@@ -71,39 +71,65 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 	}
 }
 
+// relay is an actor's side of a mailbox that is run by hand. It answers each urgent message with
+// another one.
+type relay struct {
+	mailbox *Mailbox
+	notes   []note
+}
+
+func (r *relay) InvokeSystemMessage(any)  {}
+func (r *relay) EscalateFailure(_, _ any) {}
+func (r *relay) InvokeUserMessage(message any) {
+	n := message.(note)
+	if r.notes = append(r.notes, n); n < 0 {
+		r.mailbox.PostUserMessage(n - 1)
+	}
+}
+
+// However many urgent messages come, the others have their turns.
 func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
-	d := &diary{stuck: make(chan struct{})}
-	system := actor.NewActorSystem()
-	spawner := NewSpawner(system.Root, 0, &Host{Scheduler: Runners{}, Guard: noGuard{},
-		Lanes: true})
-	pid, err := spawner.Spawn("diary", d)
-	if err != nil {
-		t.Fatal(err)
+	r := &relay{mailbox: New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, Lanes: true})}
+	m := r.mailbox // it is not started, so only this goroutine runs it
+	m.RegisterHandlers(r, nil)
+	for _, n := range []note{-1, 1, 2} {
+		m.PostUserMessage(n)
 	}
-	const urgent = 3 * urgentAtOnce
-	d.full.Add(1 + urgent + 2)
-	system.Root.Send(pid, note(-1))
-	for spawner.Newest().UserMessageCount() > 0 {
-		runtime.Gosched() // until it has left the mailbox
-	}
-	for i := range urgent {
-		system.Root.Send(pid, note(-2-i))
-	}
-	system.Root.Send(pid, note(1))
-	system.Root.Send(pid, note(2))
-	close(d.stuck)
-	d.full.Wait()
-	if first, second := slices.Index(d.notes, 1), slices.Index(d.notes, 2); first != urgentAtOnce ||
-		second != 2*urgentAtOnce+1 {
+	m.Turn(3 * urgentAtOnce)
+	if first, second := slices.Index(r.notes, 1), slices.Index(r.notes, 2); first !=
+		urgentAtOnce+1 || second != 2*urgentAtOnce+2 { // one was sent before it looked
 		t.Errorf("the ordinary messages come %d. and %d.", first, second)
 	}
 }
 
+// A client that was told of an effect finds it, however many urgent messages came before.
+func TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore(t *testing.T) {
+	s := new(silent)
+	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, Lanes: true})
+	m.RegisterHandlers(s, nil)
+	for sent := range 3 * urgentAtOnce {
+		for range sent {
+			m.PostUserMessage(note(-1))
+		}
+		m.PostUserMessage(note(1))
+		for last := note(0); last != 1; last = s.last {
+			m.Turn(1)
+		}
+		if s.handled != sent+1 {
+			t.Fatalf("the message behind %d urgent ones is number %d", sent, s.handled)
+		}
+		s.handled, s.last = 0, 0
+	}
+}
+
 // silent is an actor's side of a mailbox that is run by hand.
-type silent struct{ handled int }
+type silent struct {
+	handled int
+	last    note
+}
 
 func (s *silent) InvokeSystemMessage(any)     {}
-func (s *silent) InvokeUserMessage(any)       { s.handled++ }
+func (s *silent) InvokeUserMessage(n any)     { s.handled, s.last = s.handled+1, n.(note) }
 func (s *silent) EscalateFailure(_, _ any)    {}
 func (s *silent) room(m *Mailbox) (slots int) { return cap(m.in) + cap(m.spare) + cap(m.rest) }
 
