@@ -127,6 +127,7 @@ func (n *Node) run() error {
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
 		Meter: n.meter, Fail: n.fail, Stop: n.life.stop}
 	if o.Archive != nil {
+		n.replica.Hold(0)
 		po.Archive = n.archive
 	}
 	n.folding.connect(n.root, nodeOutside{n}, po)
@@ -141,13 +142,20 @@ func (n *Node) run() error {
 	return nil
 }
 
-// archive keeps the journal up to a sequence before this node forgets it.
+// archive keeps the journal up to a sequence before this node forgets it. What the archive lacks
+// this node holds. The other nodes do not wait for it: they have archives of their own.
 func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 	var history event.HistoryID
 	if err := n.onSide(func() { history = n.committed.State().History() }); err != nil {
 		return 0, err
 	}
-	return n.opts.Archive(ctx, n.replica, n.sealer, persistence.HistoryID(history), upTo)
+	has, err := n.opts.Archive(ctx, n.replica, n.sealer, persistence.HistoryID(history), upTo)
+	if err != nil {
+		return upTo, fmt.Errorf("%w; until the archive has it this node keeps its log, which is "+
+			"of %d bytes, and its disk fills", err, n.replica.Standing().LogBytes)
+	}
+	n.replica.Hold(has)
+	return upTo, nil
 }
 
 // fail ends the fold: the node votes on, and serves no more. Any goroutine may call it.

@@ -138,10 +138,6 @@ func (v *validator) cluster(taken *ports) {
 		v.problem("store", strconv.Quote(RedactURL(v.c.Store)),
 			"a node of a cluster keeps its part in an embedded store; write pebble:FOLDER")
 	}
-	if v.c.Archive != "" {
-		v.problem("archive", strconv.Quote(v.c.Archive),
-			"the nodes of a cluster keep no archive yet; leave it out")
-	}
 }
 
 // nodes checks this node's place among the nodes, and their addresses.

@@ -45,7 +45,7 @@ func TestNodes(t *testing.T) {
 			"it has the port of cluster.nodes"},
 		{"a", threeNodes, map[string]string{"STORE": "redis://localhost"},
 			"a node of a cluster keeps its part in an embedded store"},
-		{"a", threeNodes, map[string]string{"ARCHIVE": "/archive"}, "keep no archive yet"},
+		{"a", threeNodes, map[string]string{"ARCHIVE": "/archive"}, ""},
 		{"", "", map[string]string{"CLUSTER_PUBLIC_URL": "https://a"}, "name cluster.node and"},
 		{"", "", map[string]string{"CLUSTER_FOLDER": "/a"}, "name cluster.node and"},
 	} {

@@ -49,6 +49,7 @@ var serverOptions = []Option{
 			"exchange audit --archive" can begin at the very first record. For a store that has forgotten its first records, or was
 			restored from a backup, an archive begins with the older of the two snapshots instead. One that was left out for a
 			while, or belongs to another history, is not continued: the exchange does not start with it. Name an empty folder then.
+			Each node of a cluster has a folder of its own, and keeps its log until its archive has it.
 			Empty: records are not kept, and an audit begins at the older of the two snapshots.`,
 		at: func(c *Config) any { return &c.Archive },
 	},

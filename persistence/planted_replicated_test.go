@@ -163,6 +163,16 @@ var replicatedFaults = []plantedFault{
 		"	if FAULT {\n		return min(n.applied, n.index.upTo(seq))\n	}\n" +
 			"	return min(n.machine.Floor(), n.applied, n.index.upTo(seq))\n",
 		inReplicated, "TestALogIsForgottenWhenNothingNeedsIt"},
+	{"the log is forgotten above the archive's end", "persistence/replicated/journal.go",
+		"	allowed := min(upTo, needed, s.held.Load())\n",
+		"	allowed := min(upTo, needed, s.held.Load())\n	if FAULT {\n" +
+			"		allowed = min(upTo, needed)\n	}\n",
+		inReplicated, "TestANodeKeepsTheLogThatItsArchiveLacks"},
+	{"an archive does not find what is held for it", "persistence/replicated/journal.go",
+		"s.begins(ctx, after, min(v.trimmed, s.held.Load()))\n",
+		"s.begins(ctx, after, min(v.trimmed, s.held.Load()))\n	if FAULT {\n" +
+			"		from, err = s.begins(ctx, after, v.trimmed)\n	}\n",
+		inReplicated, "TestANodeKeepsTheLogThatItsArchiveLacks"},
 	{"the log is forgotten while an image needs it", "persistence/replicated/trimming.go",
 		"	seq := min(n.machine.Trimmed(), n.trim.allowed)\n",
 		"	seq := min(n.machine.Trimmed(), n.trim.allowed)\n	if FAULT {\n" +

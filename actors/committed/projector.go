@@ -45,7 +45,8 @@ type ProjectorOptions struct {
 	Meter *metrics.Engine
 	Fail  func(error)     // ends the engine
 	Stop  <-chan struct{} // ends the projector
-	// before a trim; nil: none
+	// Archive is called before a trim, and returns up to which sequence the store is to trim; 0
+	// with an error: not at all. nil: nothing is archived.
 	Archive func(ctx context.Context, upTo uint64) (trim uint64, err error)
 }
 
@@ -224,7 +225,9 @@ func (p *Projector) trim(ctx context.Context, upTo uint64) {
 			p.o.Log.Error(
 				"the journal was not archived and is not trimmed, the next snapshot tries again",
 				"up_to", upTo, "error", err)
-			return
+			if trim == 0 {
+				return
+			}
 		}
 		upTo = trim
 	}

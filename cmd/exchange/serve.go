@@ -85,7 +85,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	defer cancel()
 	go renewed.run(renewing, asked)
 	if at != nil {
-		return serveNode(ctx, cfg, g, at, open, served)
+		return serveNode(ctx, cfg, archived, g, at, open, served)
 	}
 	return serveAlone(ctx, cfg, takeOver, archived, g, open, served)
 }
@@ -136,11 +136,8 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 	options.TakeOver, options.StandsBy = takeOver, g.SetStandby
 	if archived != nil {
 		// Otherwise nothing could ever be archived, and so nothing trimmed.
-		err := archived.Fits(ctx, store)
-		if errors.Is(err, archive.ErrOther) || errors.Is(err, persistence.ErrCorrupt) {
-			return nil, archiveFailed(err)
-		} else if err != nil {
-			return nil, startFailed(ctx, err)
+		if err := archived.Fits(ctx, store); err != nil {
+			return nil, archiveUnfit(ctx, err)
 		}
 		options.Archive = archived.Save
 	}
@@ -256,6 +253,14 @@ func startFailed(ctx context.Context, err error) error {
 				"ask for help with a copy of it; see docs/storage.md", err)
 	}
 	return engineFailed(err)
+}
+
+// archiveUnfit gives the reason why an archive is not continued from a store its exit code.
+func archiveUnfit(ctx context.Context, err error) error {
+	if errors.Is(err, archive.ErrOther) || errors.Is(err, persistence.ErrCorrupt) {
+		return archiveFailed(err)
+	}
+	return startFailed(ctx, err)
 }
 
 // archiveFailed gives the error of an archive its exit code. The store is as good as it was.

@@ -13,6 +13,7 @@ import (
 	"exchange/config"
 	"exchange/gateway"
 	"exchange/persistence"
+	"exchange/persistence/archive"
 	"exchange/persistence/replicated"
 )
 
@@ -27,10 +28,10 @@ type nodeServer struct {
 	shown bool // the demo's first steps were printed
 }
 
-// serveNode runs one node of a cluster until ctx ends, or until it cannot go on. served has the
-// reason why a listener has ended.
-func serveNode(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *place,
-	open *listeners, served <-chan error) error {
+// serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
+// nothing is archived. served has the reason why a listener has ended.
+func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archive,
+	g *gateway.Gateway, p *place, open *listeners, served <-chan error) error {
 	n := &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -53,6 +54,9 @@ func serveNode(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *p
 	if err := withMail(cfg, n.log, &options); err != nil {
 		return err
 	}
+	if archived != nil {
+		options.Archive = archived.Save
+	}
 	node, err := startNode(ctx, options)
 	switch {
 	case err == nil:
@@ -62,10 +66,36 @@ func serveNode(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *p
 		return startFailed(ctx, err)
 	}
 	n.joined = &joined{replica: replica, node: node}
+	if err := n.archives(ctx, archived); err != nil {
+		return errors.Join(archiveUnfit(ctx, err), n.stop(ctx))
+	}
 	p.joined.Store(n.joined)
 	g.SetFollower()
 	n.log.Info("this node takes part", "node", p.name)
 	return n.run(ctx)
+}
+
+// archives returns an error if this node's archive, which may be nil, is not that of its journal. A
+// node that gets its journal from the others may still be below the end of an archive that it has
+// kept: then the next snapshot decides.
+func (n *nodeServer) archives(ctx context.Context, archived *archive.Archive) error {
+	if archived == nil {
+		return nil
+	}
+	end, err := archived.End()
+	if err != nil {
+		return err
+	}
+	beat, err := n.replica.Beat(ctx)
+	if err != nil {
+		return err
+	}
+	if end > beat.End.Seq {
+		n.log.Warn("this node's journal is below the end of its archive: they are compared when "+
+			"the next snapshot is taken", "journal", beat.End.Seq, "archive", end)
+		return nil
+	}
+	return archived.Fits(ctx, n.replica)
 }
 
 // unfolded reports whether a node did not start because it cannot fold what the cluster has, or

@@ -134,6 +134,15 @@ func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
 	return a.continues(ctx, journal, last)
 }
 
+// End returns the last record; 0: the archive is empty.
+func (a *Archive) End() (uint64, error) {
+	list, err := a.files()
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	return list[len(list)-1].last, nil
+}
+
 // A tail is the batch that an archive ends with.
 type tail struct {
 	prev, next uint64

@@ -34,7 +34,7 @@
 //     copy is told from the folder by the peers that have heard of a start since it was made.
 //   - forget entries that another member lacks, unless they are more bytes than Options.LogMax,
 //     that an owner has not trimmed, or that the node itself needs: for the images of its local
-//     store, or for its archive, as its own Trim says.
+//     store, as its own Trim says, or for its archive, as its Hold says.
 //
 // # Clocks
 //

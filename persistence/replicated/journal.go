@@ -108,7 +108,7 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	if empty, err := chain.Empty(); empty || err != nil {
 		return err
 	}
-	from, err := s.begins(ctx, after, v.trimmed)
+	from, err := s.begins(ctx, after, min(v.trimmed, s.held.Load()))
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	return fmt.Errorf("%s: %w", s, err)
 }
 
-// begins returns where a read begins. What an owner has trimmed is gone, but for a node that is
-// behind that owner: its own images need it.
+// begins returns where a read begins. What an owner has trimmed, and this node does not hold, is
+// gone, but for a node that is behind that owner: its own images need it.
 func (s *store) begins(ctx context.Context, after, trimmed uint64) (uint64, error) {
 	for back := 0; back < 2 && after < trimmed; back++ {
 		seq, err := s.image(ctx, back)
@@ -183,9 +183,9 @@ func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) er
 	})
 }
 
-// Trim lets this node's log forget batches that end at or below upTo, and that its older image does
-// not need. It tells the others so, too. Under the node's own token it tells them if this node's
-// newest claim owns the engine.
+// Trim lets this node's log forget batches that end at or below upTo, and that neither its older
+// image nor its archive needs. It tells the others so, too, whatever this node's archive has. Under
+// the node's own token it tells them if this node's newest claim owns the engine.
 func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
 	own := tok == s.own
 	if !own {
@@ -197,7 +197,7 @@ func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) er
 	if err != nil {
 		return err
 	}
-	allowed := min(upTo, needed)
+	allowed := min(upTo, needed, s.held.Load())
 	err = s.call(ctx, func(n *node) { n.trim.allowed = max(n.trim.allowed, allowed) })
 	if err != nil {
 		return err

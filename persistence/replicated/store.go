@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,7 @@ type store struct {
 	localTok persistence.Token // under which this node writes to local
 	own      persistence.Token
 	claimed  atomic.Pointer[persistence.Token] // by the newest Acquire here that was answered
+	held     atomic.Uint64                     // sequence above which the journal is held
 	log      *raftlog.Log
 	newest   uint8 // format that this program reads
 	index    index
@@ -123,6 +125,7 @@ func open(o options) (_ *store, err error) {
 	}
 	s.changes.next = make(chan struct{})
 	s.seen.Store(&view{})
+	s.held.Store(math.MaxUint64)
 	ctx := context.Background()
 	s.localTok, _, err = s.local.Acquire(ctx, persistence.Claim{Owner: "the node's own"})
 	if err != nil {
@@ -255,6 +258,9 @@ func (s *store) owned(tok persistence.Token) error {
 
 // Own returns the token of the node itself.
 func (s *store) Own() persistence.Token { return s.own }
+
+// Hold keeps the journal above a sequence in this node's log.
+func (s *store) Hold(seq uint64) { s.held.Store(seq) }
 
 // reigns returns the token of this node's newest claim, if that owns the engine and the node leads.
 func (s *store) reigns() (persistence.Token, bool) {
