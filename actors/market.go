@@ -13,36 +13,41 @@ import (
 // The market part of a reign's options: what the nodes have agreed on, whatever the file of the
 // node that leads says.
 
-// agreed returns the options of a reign, and the market part that they have as text; nil: the node
+// agreed returns the options of a reign, with the market part that they have as text; nil: the node
 // has none. One that does not fit the state, because a pair that it lacks has got orders since,
 // does not count: that of the newest reign does. The fold stands still.
-func (n *Node) agreed() (o *Options, market []byte, err error) {
-	if n.opts.Market == nil {
-		if o, err = n.with(nil); err == nil {
-			err = n.fit(o)
-		}
-		return o, nil, err
-	}
+func (n *Node) agreed() (*Options, error) {
 	next, reigning := n.replica.Market()
-	if next == nil {
-		next = n.opts.Market.Own
-	}
-	if o, err = n.with(next); err != nil { // this node's program or file is to be changed
-		return nil, nil, err
+	o, err := n.whole(next)
+	if err != nil { // this node's program or file is to be changed
+		return nil, err
 	}
 	misfit := n.fit(o)
 	if misfit == nil || reigning == nil || !errors.Is(misfit, ErrConfig) {
-		return o, next, misfit
+		return o, misfit
 	}
-	earlier, err := n.with(reigning)
+	earlier, err := n.whole(reigning)
 	if err != nil || n.fit(earlier) != nil {
-		return nil, nil, misfit
+		return nil, misfit
 	}
 	if !bytes.Equal(next, reigning) {
 		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
 			"now: that of the reign before counts again", "error", misfit)
 	}
-	return earlier, reigning, nil
+	return earlier, nil
+}
+
+// whole returns a copy of the options with an applied market part, and with what that lacks because
+// it is older than the format that may be written; nil: the node's own.
+func (n *Node) whole(applied []byte) (*Options, error) {
+	if n.opts.Market == nil {
+		return n.with(nil)
+	}
+	text, err := n.opts.Market.Text(applied, n.replica.Standing().Format)
+	if err != nil {
+		return nil, err
+	}
+	return n.with(text)
 }
 
 // fit returns why the state cannot be served with options.
@@ -57,6 +62,7 @@ func (n *Node) with(market []byte) (*Options, error) {
 			return nil, err
 		}
 	}
+	o.market = market
 	return &o, nil
 }
 
@@ -72,6 +78,43 @@ func (n *Node) decree(ctx context.Context, market []byte) error {
 	return nil
 }
 
+// complete is completed once for each format that may be written. The goroutine that follows calls
+// it during a reign, again and again.
+func (n *Node) complete(ctx context.Context) {
+	format := n.replica.Standing().Format
+	if n.reign.Load() == nil || n.told == format || !n.replica.Leads() {
+		return
+	}
+	patience, cancel := context.WithTimeout(ctx, n.opts.Timing.OwnerStale)
+	defer cancel()
+	whole, err := n.completed(patience, format)
+	if err != nil {
+		n.opts.Log.Warn("the nodes do not know all of the market part yet", "error", err)
+	} else if whole {
+		n.told = format
+	}
+}
+
+// completed tells the nodes what the market part of this node's reign has more than the one that
+// they know, as far as a format has it, which all their programs read. The reign has decided by it
+// from its beginning. It returns false if another one waits for the next reign, which tells them.
+func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
+	if n.opts.Market == nil {
+		return true, nil
+	}
+	n.agreeing.Lock()
+	defer n.agreeing.Unlock()
+	next, reigning := n.replica.Market()
+	if next == nil || !bytes.Equal(next, reigning) {
+		return false, nil
+	}
+	text, err := n.opts.Market.Text(next, format)
+	if err != nil {
+		return false, err
+	}
+	return true, n.decree(ctx, text)
+}
+
 // ApplyMarket lets the nodes agree on another market part, which counts from the next reign on. A
 // *RequestError says why the state cannot be served with it. Another error leaves it unknown. Only
 // a node that reigns can.
@@ -79,6 +122,8 @@ func (n *Node) ApplyMarket(ctx context.Context, market []byte) error {
 	if n.opts.Market == nil {
 		return fmt.Errorf("%w: this node has no market part", persistence.ErrInvalid)
 	}
+	n.agreeing.Lock()
+	defer n.agreeing.Unlock()
 	o, err := n.with(market)
 	if err == nil {
 		var misfit error

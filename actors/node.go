@@ -46,6 +46,8 @@ type Node struct {
 	halt     context.CancelFunc
 	followed chan struct{} // closed when follow has ended
 	stopping atomic.Bool
+	told     uint8      // format up to which complete has nothing to do; of following
+	agreeing sync.Mutex // held while the market part changes in a reign
 	// building is held while a reign is built, so that Stop finds each
 	building sync.Mutex
 }
@@ -81,7 +83,7 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	n.committed, err = committed.Recover(ctx,
 		&committed.RecoverOptions{Store: replica, Last: watermark, Grows: true, Log: o.Log,
 			Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
-			Candles: o.candles, ClientIDHold: o.Limits.ClientIDHold,
+			Candles: o.candles, ClientIDHold: n.holdsIDs(),
 			FilterBytes: o.Limits.ClientIDFilter, OwnBytes: o.Limits.OwnBytes})
 	if err != nil {
 		return nil, err
@@ -117,6 +119,15 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 				"projections are at: %w", watermark, err)
 		}
 	}
+}
+
+// holdsIDs returns for how long client order ids are taken, as far as the node knows at its start.
+func (n *Node) holdsIDs() time.Duration {
+	next, _ := n.replica.Market()
+	if o, err := n.whole(next); err == nil {
+		return o.Limits.ClientIDHold
+	}
+	return n.opts.Limits.ClientIDHold
 }
 
 // run starts the fold and all that belongs to it.
@@ -277,12 +288,26 @@ func (n *following) offer() {
 	defer t.Stop()
 	select {
 	case n.lead <- struct{}{}:
-		select {
-		case <-n.back:
-		case <-n.ctx.Done():
-		}
+		n.told = 0
+		n.rest()
 	case <-t.C:
 	case <-n.ctx.Done():
+	}
+}
+
+// rest waits until the turn comes back.
+func (n *following) rest() {
+	t := time.NewTicker(n.opts.Timing.OwnerCheck)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			n.complete(n.ctx)
+		case <-n.back:
+			return
+		case <-n.ctx.Done():
+			return
+		}
 	}
 }
 

@@ -64,6 +64,7 @@ type Options struct {
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
+	market    []byte            // part of the configuration that these are of; nil: see Market
 	seen      *committed.Seen   // the store before it is taken over; nil: nothing was seen
 	scheduler mailbox.Scheduler // nil: mailbox.Runners
 	// by which the clock that commands are stamped with is wrong, in a simulation; nil: it is right
@@ -77,7 +78,9 @@ type Options struct {
 
 // A Market is the market part of a node's configuration, which the nodes of a cluster agree on.
 type Market struct {
-	Own []byte // this node's, as text, for a cluster that has agreed on none
+	// Text returns an applied one as text of a format of entries, with what it lacks put in from
+	// the node's own; nil: the node's own. An error wraps ErrConfig.
+	Text func(applied []byte, format uint8) ([]byte, error)
 	// Use puts an agreed one into a copy of the options. An error wraps ErrConfig.
 	Use func(text []byte, o *Options) error
 }

@@ -88,7 +88,7 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 		return nil, err
 	}
 	// The fold stands still from here on, but for what this goroutine gives it.
-	o, _, err := n.agreed()
+	o, err := n.agreed()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -108,11 +108,11 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o, market, err := n.agreed()
+	o, err = n.agreed()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
-	if err := n.decree(ctx, market); err != nil {
+	if err := n.decree(ctx, o.market); err != nil {
 		return nil, err
 	}
 	if err := r.prepare(ctx, o, n.sealer); err != nil {

@@ -137,6 +137,9 @@ func moment(us *atomic.Int64) time.Time {
 // Limits returns the engine's limits, for monitoring.
 func (e *Engine) Limits() Limits { return e.opts.Limits }
 
+// Agreed returns the market part that a reign is built with, as text; nil: there is none.
+func (e *Engine) Agreed() []byte { return e.opts.market }
+
 // journal takes the counts under the lock of the journal's writer, and names them afterwards.
 func (s *Stats) journal(j *metrics.Journal) {
 	j.Lock()

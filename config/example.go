@@ -65,7 +65,8 @@ func exampleValue(o *Option) string {
 	return `""`
 }
 
-// where returns one sentence with the option's range, its variable and its flag.
+// where returns a sentence with the option's range, its variable and its flag, and says of one of
+// the market part that the nodes of a cluster agree on it.
 func (o *Option) where() string {
 	s := ""
 	if r := o.valueRange(); r != "" {
@@ -78,6 +79,9 @@ func (o *Option) where() string {
 	}
 	if o.Flag {
 		s += "; flag: --" + o.FlagName()
+	}
+	if o.market > 0 {
+		s += "; the nodes of a cluster agree on it"
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }

@@ -10,25 +10,47 @@ import (
 )
 
 // The market part of a configuration is what clients see of it: currencies, pairs with their fees,
-// and the limits on orders, batches, withdrawals and keys. The nodes of a cluster agree on one. As
-// text it is a file with the options of the market part alone, each of them.
+// and the limits that a client can meet, or is told: those on orders, batches, withdrawals, keys,
+// requests and packets, and how long codes and client order ids count. What bounds the memory,
+// connections and files of a machine is the node's own, and so are its waits. The nodes of a
+// cluster agree on one market part. As text it is a file with the options of the market part alone,
+// each of them.
+//
+// An option that is added to it is one that older programs refuse. So the text is written in the
+// format of entries that all members of the cluster read, and lacks the options of newer formats.
+// Such an option is the node's own until then.
+
+// Formats of entries since which the market part has options. Each is one of machine's.
+const (
+	firstMarket = 2
+	rateMarket  = 3 // limits on requests, and times that clients count on
+	newest      = rateMarket
+)
 
 // MaxMarket is how many bytes the text may have.
 const MaxMarket = 4 << 20
 
-// Market returns the market part as text. Two are equal if their texts are.
-func (c *Config) Market() []byte {
+// Market returns the whole market part as text. Two are equal if their texts are.
+func (c *Config) Market() []byte { return c.MarketOf(newest) }
+
+// MarketOf returns the market part as text of a format of entries.
+func (c *Config) MarketOf(format uint8) []byte {
 	var b strings.Builder
 	section := ""
 	for _, o := range agreedOptions() {
-		writeMarket(&b, c, o, &section)
+		if o.market <= max(format, firstMarket) {
+			writeMarket(&b, c, o, &section)
+		}
 	}
 	return []byte(b.String())
 }
 
+// Markets returns the market part as text of each format, the newest first.
+func (c *Config) Markets() [][]byte { return [][]byte{c.MarketOf(newest), c.MarketOf(firstMarket)} }
+
 func agreedOptions() (list []*Option) {
 	for i := range Options {
-		if Options[i].market {
+		if Options[i].market > 0 {
 			list = append(list, &Options[i])
 		}
 	}
@@ -51,26 +73,35 @@ func writeMarket(b *strings.Builder, c *Config, o *Option, section *string) {
 }
 
 // WithMarket returns a copy of the configuration with another market part. Options that the text
-// lacks, because an older program has written it, have their defaults. It returns an error if the
-// text is none, has other options, or if the whole would not be valid.
+// lacks, because an older program has written it, stay as they are. It returns an error if the text
+// is none, has other options, or if the whole would not be valid.
 func (c *Config) WithMarket(text []byte) (*Config, error) {
+	merged, err := c.overlaid(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := merged.validate(); err != nil {
+		return nil, err
+	}
+	return merged, nil
+}
+
+// overlaid is WithMarket for a whole that may not be valid.
+func (c *Config) overlaid(text []byte) (*Config, error) {
 	from, err := readMarket(text)
 	if err != nil {
 		return nil, err
 	}
 	merged := *c
 	merged.origin = nil
-	merged.Currencies, merged.Pairs = from.Currencies, from.Pairs
 	for _, o := range agreedOptions() {
-		if o.list == nil {
+		if _, given := from.origin[o.Key]; given && o.list == nil {
 			if err := o.set(&merged, o.text(from)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := merged.validate(); err != nil {
-		return nil, err
-	}
+	merged.Currencies, merged.Pairs = from.Currencies, from.Pairs
 	return &merged, nil
 }
 
@@ -91,7 +122,8 @@ func (c *Config) checkMarket() error {
 // marketLine is the form of a line. Nothing is nested deeper, so no text makes its reader recurse.
 var marketLine = regexp.MustCompile(`^ {0,4}(- )?[a-z_]+:( [^ \[{&*!|>%@` + "`" + `].*)?$`)
 
-// readMarket reads the options of a text, which are of the market part.
+// readMarket reads the options of a text, which are of the market part. Their origins say which
+// ones the text has.
 func readMarket(text []byte) (*Config, error) {
 	if len(text) > MaxMarket {
 		return nil, fmt.Errorf("the market part has %s bytes; at most %s are possible",
@@ -109,10 +141,11 @@ func readMarket(text []byte) (*Config, error) {
 		if _, ok := l.cfg.origin[o.Key]; !ok && o.list != nil {
 			l.problem("the market part lacks %s.", o.Key)
 		}
-		delete(l.cfg.origin, o.Key)
 	}
 	for key := range l.cfg.origin {
-		l.problem("%s is no option of the market part.", key)
+		if optionByKey[key].market == 0 {
+			l.problem("%s is no option of the market part.", key)
+		}
 	}
 	if len(l.problems) > 0 {
 		slices.Sort(l.problems)
@@ -122,9 +155,10 @@ func readMarket(text []byte) (*Config, error) {
 }
 
 // MarketDiffers returns the keys of the options in which the configuration's market part differs
-// from another one. A text that cannot be read differs in all.
+// from another one. A text that cannot be read differs in all. In an option that it lacks it does
+// not differ.
 func (c *Config) MarketDiffers(text []byte) (keys []string) {
-	other, err := readMarket(text)
+	other, err := c.overlaid(text)
 	for _, o := range agreedOptions() {
 		if err != nil || o.alone(c) != o.alone(other) {
 			keys = append(keys, o.Key)

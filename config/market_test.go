@@ -68,13 +68,61 @@ func TestAMarketPartHasRoomForAllPairs(t *testing.T) {
 	}
 }
 
-// A program that has an option more reads what an older one has written.
-func TestAMarketPartThatLacksAnOptionHasItsDefault(t *testing.T) {
-	c := shop(t)
-	text := strings.Replace(string(c.Market()), "  max_fills: 77\n", "", 1)
-	if got, err := c.WithMarket([]byte(text)); err != nil ||
-		got.Limits.MaxFills != Default().Limits.MaxFills {
+// A program that has options more reads what an older one has written. What is not there is as the
+// file says, and does not differ.
+func TestAMarketPartOfAnOlderFormatLeavesTheRestToTheFile(t *testing.T) {
+	c, other := shop(t), shop(t)
+	other.Limits.MaxFills, other.Limits.PublicRate, other.Stream.IntervalMs = 78, 7, 9
+	text := other.MarketOf(firstMarket)
+	for _, key := range []string{"rate", "burst", "hours", "stream", "timing"} {
+		if strings.Contains(string(text), key) {
+			t.Errorf("an older program cannot read\n%s", text)
+		}
+	}
+	got, err := c.WithMarket(text)
+	if err != nil || got.Limits.MaxFills != 78 || got.Limits.PublicRate != 100 ||
+		got.Stream.IntervalMs != 100 {
 		t.Errorf("%+v, %v", got, err)
+	}
+	if keys := c.MarketDiffers(text); !slices.Equal(keys, []string{"limits.max_fills"}) {
+		t.Errorf("it differs in %q", keys)
+	}
+	if keys := other.MarketDiffers(text); keys != nil {
+		t.Errorf("it differs in %q", keys)
+	}
+	want := []string{"limits.public_rate", "limits.max_fills", "stream.interval_ms"}
+	if keys := c.MarketDiffers(other.Market()); !slices.Equal(keys, want) {
+		t.Errorf("it differs in %q, want %q", keys, want)
+	}
+	whole, err := c.WithMarket(other.Market())
+	if err != nil || whole.Limits.PublicRate != 7 || whole.Stream.IntervalMs != 9 {
+		t.Errorf("%+v, %v", whole, err)
+	}
+}
+
+// What is read as a market part of today is what was agreed on in each format: an option that is
+// added to one takes part in the next format.
+func TestTheOptionsOfAFormatStayThose(t *testing.T) {
+	all := map[uint8]int{}
+	for _, o := range agreedOptions() {
+		all[o.market]++
+	}
+	if len(all) != newest-firstMarket+1 || all[firstMarket] != 14 || all[rateMarket] != 18 {
+		t.Errorf("the formats have so many options each: %v", all)
+	}
+	if texts := shop(t).Markets(); len(texts) != len(all) {
+		t.Errorf("%d formats, and %d texts", len(all), len(texts))
+	}
+}
+
+// A limit of the market part that the machine's own limits do not allow is refused, and says why.
+func TestAMarketPartFitsTheMachine(t *testing.T) {
+	c, other := shop(t), shop(t)
+	c.Limits.InFlight, c.Limits.InFlightPerAccount, c.Limits.InFlightCancels = 100, 50, 10
+	_, err := c.WithMarket(other.Market())
+	if err == nil || !strings.Contains(err.Error(), "limits.in_flight_per_account is 256: it must "+
+		"not be above limits.in_flight, which is 100") {
+		t.Error(err)
 	}
 }
 

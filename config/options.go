@@ -36,7 +36,9 @@ type Option struct {
 	// removes the password from the text, if there may be one
 	redact func(string) string
 	named  bool // Summary names it in words
-	market bool // it is of the market part, which the nodes of a cluster agree on
+	// market is the format of a cluster's entries since which the market part has the option; 0: it
+	// is the node's own.
+	market uint8
 }
 
 // env returns the name of the option's environment variable.

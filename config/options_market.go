@@ -8,7 +8,7 @@ import (
 // marketOptions say what is traded, how much history is kept, and how often a code may be wrong.
 var marketOptions = []Option{
 	{
-		Key: "currencies", named: true, market: true,
+		Key: "currencies", named: true, market: firstMarket,
 		Brief: "the currencies",
 		Help: `What accounts can hold, in the order in which it is listed to clients. code: 1 to 12 of A-Z and 0-9. sign: the
 			symbol shown to people, at most 8 characters, may be left out. minimum_withdraw: the least amount of a withdraw;
@@ -27,7 +27,7 @@ var marketOptions = []Option{
 		},
 	},
 	{
-		Key: "pairs", named: true, market: true,
+		Key: "pairs", named: true, market: firstMarket,
 		Brief: "the pairs that are traded",
 		Help: `The markets. name: BASE_QUOTE, both of them listed under currencies. price_precision and amount_precision: the
 			most decimals of an order's price and amount, 0 to 8. minimum_order_size and maximum_order_size: the bounds of an
@@ -81,7 +81,7 @@ var marketOptions = []Option{
 	},
 
 	{
-		Key: "withdraw.code_tries", Default: "5", min: 1, max: 100, market: true,
+		Key: "withdraw.code_tries", Default: "5", min: 1, max: 100, market: firstMarket,
 		Brief: "wrong codes for one withdraw",
 		Help:  `How often a withdraw may be confirmed with a wrong code. After that it can only be cancelled.`,
 		at:    func(c *Config) any { return &c.Withdrawal.CodeTries },

@@ -83,7 +83,7 @@ var serverOptions = []Option{
 		Brief: "switch off rate limits, for load tests",
 		Help: `Switches off every limit on requests per second, for load tests, as if limits.public_rate, read_rate, command_rate,
 			cancel_rate and failure_rate were 0, and those of probes and of the API's pages too. The other limits stay: they
-			bound what is in flight, not how often it comes.`,
+			bound what is in flight, not how often it comes. A node of a cluster limits nothing then, whatever the nodes have agreed on.`,
 		at: func(c *Config) any { return &c.NoRateLimits },
 	},
 	{

@@ -780,7 +780,8 @@ func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
 			t.Errorf("%s: %d %s", path, open.Response.StatusCode(), body)
 		}
 	}
-	h.gateway.limits.public.buckets = new(ratelimit.Limiter) // which has no room for any client
+	// it has no room for any client
+	h.gateway.limits.public.buckets.Store(new(ratelimit.Limiter))
 	ctx := answered(h, "/socket.v2/?EIO=4&transport=polling")
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
 		got != detail(api.InternalError.Detail) ||

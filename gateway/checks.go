@@ -97,7 +97,7 @@ func (r *request) admitted(o *api.Operation) bool {
 		r.countFailure()
 		return false
 	case !sized:
-		r.rate = r.edge.limits.public.buckets.Take(ratelimit.AddressKey(r.address()), r.at)
+		r.rate = r.edge.limits.public.buckets.Load().Take(ratelimit.AddressKey(r.address()), r.at)
 		return false
 	case o.Private:
 		return r.begin(o) && r.identified() && r.permitted(o) &&

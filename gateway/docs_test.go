@@ -57,7 +57,8 @@ func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
 }
 
 func TestTheFilesOfThePageAreServed(t *testing.T) {
-	do := bare(Options{PublicRate: Rate{PerSecond: 1, Burst: 1000}, RateEntries: 10})
+	do := bare(Options{Limits: Limits{PublicRate: Rate{PerSecond: 1, Burst: 1000}},
+		RateEntries: 10})
 	kinds := map[string][]string{"css": {"text/css"},
 		"js": {"text/javascript", "application/javascript"}, "png": {"image/png"}}
 	for _, name := range openapi.Files() {
@@ -163,7 +164,7 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	clock := new(testClock)
 	rate := Rate{PerSecond: 1_000_000, Burst: 3_000_000}
-	do := bare(Options{DocsRate: rate, RateEntries: 10, clock: clock.ns.Load})
+	do := bare(Options{Limits: Limits{DocsRate: rate}, RateEntries: 10, clock: clock.ns.Load})
 	const large = "/docs/swagger-ui-bundle.js"
 	size := len(do("GET", large).Body())
 	if size < 1_000_000 || size > rate.Burst {

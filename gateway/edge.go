@@ -22,6 +22,7 @@ type edge struct {
 	// what a node knows that follows another one; false: this one does not
 	following func() (operator.Standing, bool)
 	limits    rateLimits
+	agreed    Limits       // of SetLimits; of its caller
 	budget    *api.Budget  // of large answers
 	now       func() int64 // for all of them, and for how long requests take
 	reports   reports
@@ -29,12 +30,12 @@ type edge struct {
 }
 
 func newEdge(o Options) *edge {
-	e := &edge{opts: o, log: o.Log, now: o.clock,
+	e := &edge{opts: o, log: o.Log, now: o.clock, agreed: o.Limits,
 		budget: api.NewBudget(cmp.Or(o.AnswersBytes, 256<<20))}
 	if start := time.Now(); e.now == nil {
 		e.now = func() int64 { return int64(time.Since(start)) }
 	}
-	e.limits.init(&o)
+	e.limits.set(&o.Limits, o.RateEntries)
 	e.reports.log, e.reports.now = o.Log, e.now
 	return e
 }

@@ -118,8 +118,8 @@ func newLoginBench(t testing.TB) *socketBench {
 
 // failuresLeft counts a failure of the clients' address, and returns how many more it may have.
 func (b *socketBench) failuresLeft() int {
-	return b.gateway.limits.failures.buckets.Take(ratelimit.AddressKey(netip.IPv4Unspecified()),
-		b.clock.ns.Load()).Remaining
+	buckets := b.gateway.limits.failures.buckets.Load()
+	return buckets.Take(ratelimit.AddressKey(netip.IPv4Unspecified()), b.clock.ns.Load()).Remaining
 }
 
 // logins tries an input of FuzzLogins.

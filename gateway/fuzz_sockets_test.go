@@ -79,7 +79,7 @@ func (b *socketBench) begins(t testing.TB, inFlight int) {
 	}
 	b.inputs++
 	b.clock.pass(time.Hour) // all buckets are full
-	b.gateway.opts.Stream.OrdersInFlight = inFlight
+	b.gateway.agreed.Stream.OrdersInFlight = inFlight
 	b.gateway.SetEngine(b.engine)
 }
 

@@ -49,10 +49,17 @@ func (g *Gateway) SetFollower() {
 	g.stream.end()
 }
 
+// SetLimits changes the limits that the nodes of a cluster agree on. It is called before SetEngine,
+// or while this process follows, and never at the same time as these.
+func (g *Gateway) SetLimits(l Limits) {
+	g.limits.set(&l, g.opts.RateEntries)
+	g.agreed = l
+}
+
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
 	defer g.operators.operator.SetFollower(false)
-	o := &g.opts
+	o := &g.agreed
 	a := api.New(e, api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
 		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)})
 	g.api.Store(a)

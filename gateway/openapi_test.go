@@ -380,7 +380,7 @@ func headerOf(a *fasthttp.Response, name string) string {
 }
 
 func TestTheDocumentIsServedBeforeThereIsAnEngine(t *testing.T) {
-	do := bare(Options{PublicRate: Rate{PerSecond: 1, Burst: 10}, RateEntries: 10,
+	do := bare(Options{Limits: Limits{PublicRate: Rate{PerSecond: 1, Burst: 10}}, RateEntries: 10,
 		clock: func() int64 { return 1 }})
 	for i, path := range []string{"/api/openapi.json", "/api/openapi.json/",
 		"/api/openapi.json?format=json"} {

@@ -37,17 +37,22 @@ type Options struct {
 	Cluster operator.Cluster // nil: the exchange runs on one machine
 	Build   Build            // source of the program, for monitoring
 
-	Stream StreamOptions
-	// Limits on requests a second, each of one kind: see rates.go.
-	PublicRate, ReadRate, CommandRate, CancelRate, FailureRate, ProbeRate Rate
-
-	DocsRate       Rate           // bytes of the API's pages a second, of one client address
+	Limits                        // until SetLimits
 	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is believed
 	// clock counts for rates: nanoseconds of a clock that never goes back. nil: the process's
 	// own.
 	clock func() int64
+}
+
+// Limits may change while the Gateway serves, because the nodes of a cluster agree on most of them.
+type Limits struct {
+	// Limits on requests a second, each of one kind: see rates.go. DocsRate is one on bytes of the
+	// API's pages.
+	PublicRate, ReadRate, CommandRate, CancelRate, FailureRate, ProbeRate, DocsRate Rate
+
+	Stream StreamOptions // of the engines that are set from then on
 }
 
 // A Build names the version and the commit that a program was built from.

@@ -641,9 +641,38 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 	}
 }
 
+// A node of a cluster has the limits of each of its reigns. Requests that were counted by a limit
+// that stays are still counted.
+func TestLimitsThatChangeCountFromTheNextEngineOn(t *testing.T) {
+	h, _ := limited(t, func(o *Options) {
+		o.PublicRate, o.CommandRate = Rate{PerSecond: 1, Burst: 3}, Rate{PerSecond: 1, Burst: 5}
+	})
+	public := func() answer { return h.do("GET", publicPath, "", "", from("192.0.2.1")...) }
+	rated(t, "the first one", public(), 3, 2, 1)
+	again := func(change func(*Limits)) {
+		t.Helper()
+		l := h.gateway.opts.Limits
+		change(&l)
+		h.gateway.SetFollower()
+		h.gateway.SetLimits(l)
+		h.gateway.SetEngine(h.engine)
+	}
+	again(func(l *Limits) { l.CommandRate, l.Stream.OrdersInFlight = Rate{2, 4}, 9 })
+	rated(t, "a limit that stays", public(), 3, 1, 2)
+	info := decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info/", "", "",
+		from("192.0.2.2")...))
+	if r := info.Limits.Rates["commands"]; r == nil || r.PerSecond != 2 || r.Burst != 4 {
+		t.Errorf("clients are told %+v", r)
+	}
+	again(func(l *Limits) { l.PublicRate = Rate{1, 2} })
+	rated(t, "another limit", public(), 2, 1, 1)
+	again(func(l *Limits) { l.PublicRate = Rate{} })
+	rated(t, "without a limit", public(), 0, 0, 0)
+}
+
 func TestAnAddressIsFoundWithoutAllocating(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1,
-		PublicRate: Rate{1, 1}, RateEntries: 10})
+		Limits: Limits{PublicRate: Rate{1, 1}}, RateEntries: 10})
 	ctx := orderRequest(jsonType, "{}", "")
 	ctx.Request.Header.Set("X-Forwarded-For", "192.0.2.1, 10.0.0.1")
 	measure := func(what, want string) {

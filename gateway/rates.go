@@ -30,7 +30,8 @@ type rateLimits struct {
 // A rateLimit is one kind of bucket. The zero rateLimit limits nothing.
 type rateLimit struct {
 	name    string // its label in the metrics
-	buckets *ratelimit.Limiter
+	rate    Rate   // of the buckets; of the caller of set
+	buckets atomic.Pointer[ratelimit.Limiter]
 	refused atomic.Uint64 // answers with 429
 }
 
@@ -39,7 +40,8 @@ func (l *rateLimits) all() []*rateLimit {
 		&l.probes, &l.docs}
 }
 
-func (l *rateLimits) init(o *Options) {
+// set makes buckets for other limits. Clients that a limit has counted begin anew if it changes.
+func (l *rateLimits) set(o *Limits, entries int) {
 	for i, rate := range []struct {
 		name string
 		Rate
@@ -49,7 +51,10 @@ func (l *rateLimits) init(o *Options) {
 		{"docs", o.DocsRate},
 	} {
 		at := l.all()[i]
-		at.name, at.buckets = rate.name, ratelimit.New(rate.PerSecond, rate.Burst, o.RateEntries)
+		if at.name == "" || at.rate != rate.Rate {
+			at.name, at.rate = rate.name, rate.Rate
+			at.buckets.Store(ratelimit.New(rate.PerSecond, rate.Burst, entries))
+		}
 	}
 }
 

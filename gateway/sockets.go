@@ -48,7 +48,7 @@ func isBelow(path []byte, folder string) bool {
 var errTooManyRequests = errors.New("too many requests, come back later")
 
 func (m *mount) newSockets(a *api.API) *sockets {
-	o := &m.opts.Stream
+	o := &m.agreed.Stream
 	s := &sockets{hub: stream.New(a.Engine(),
 		stream.Options{Interval: o.Interval, BBOInterval: o.BBOInterval,
 			QueueBytes: o.QueueBytes, Guard: guard{m.edge, a}, OrdersInFlight: o.OrdersInFlight}),
@@ -69,7 +69,7 @@ func (m *mount) newSockets(a *api.API) *sockets {
 // mayAsk takes a token of the address's public requests. It is for requests of the stream that
 // belong to no session, or that are refused.
 func (m *mount) mayAsk(ctx *fasthttp.RequestCtx) error {
-	a := m.limits.public.buckets.Take(ratelimit.AddressKey(m.address(ctx)), m.now())
+	a := m.limits.public.buckets.Load().Take(ratelimit.AddressKey(m.address(ctx)), m.now())
 	tellRate(&ctx.Response.Header, &a, nil)
 	if !a.OK {
 		m.limits.public.refused.Add(1)

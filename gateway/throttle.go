@@ -13,7 +13,7 @@ import (
 
 // take takes tokens from a client's bucket. Without them it answers the call with 429: false.
 func (l *rateLimit) take(c *api.Call, client uint64, n int, at int64) (ratelimit.Answer, bool) {
-	a := l.buckets.TakeMany(client, n, at)
+	a := l.buckets.Load().TakeMany(client, n, at)
 	return a, l.unlessThrottled(c, &a)
 }
 
@@ -61,7 +61,7 @@ func (l *rateLimits) permitMany(c *api.Call, o *api.Operation, at int64) (a rate
 	}
 	ofCancels, ok := l.cancels.take(c, account, cancels, at)
 	if !ok && commands > 0 {
-		l.commands.buckets.GiveBack(account, commands, at)
+		l.commands.buckets.Load().GiveBack(account, commands, at)
 	}
 	if !ok || commands == 0 {
 		a = ofCancels
@@ -104,7 +104,7 @@ func (r *request) mayProbe() bool {
 // refusal the limit that it met.
 func (r *request) mayLoad(bytes int) bool {
 	l := &r.edge.limits.docs
-	a := l.buckets.TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)
+	a := l.buckets.Load().TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)
 	if !a.OK {
 		r.rate = a
 	}

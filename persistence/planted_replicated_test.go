@@ -348,6 +348,16 @@ var replicatedFaults = []plantedFault{
 		"		if s.market = e.Batch; !FAULT {\n			s.market = bytes.Clone(e.Batch)\n" +
 			"		}\n", inMachine, "TestTheOwnerAgreesOnAMarket"},
 
+	{"a newer program differs from an older market part", "persistence/replicated/agreeing.go",
+		"	case slices.Contains(n.own, n.applies):\n",
+		"	case slices.Contains(n.own, n.applies) && !FAULT:\n", inReplicated,
+		"TestAMarketPartIsKnownToAllMembers"},
+	{"a market part is of an older format than its text", "persistence/replicated/agreeing.go",
+		"Kind: machine.Market, Format: s.seen.Load().format,",
+		"Kind: machine.Market, Format: map[bool]uint8{false: s.seen.Load().format}[FAULT],",
+		inReplicated,
+		"TestAMarketPartIsOfTheFormatThatIsApplied"},
+
 	// a node that goes on alone
 	{"a survivor counts an ID that another may have given",
 		"persistence/internal/machine/members.go",

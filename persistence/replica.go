@@ -49,8 +49,9 @@ type Replica interface {
 	// with; nil: there is none. The caller does not change them.
 	Market() (next, reigning []byte)
 	// SetMarket lets the nodes agree on a market part, if this node's newest claim owns the engine:
-	// on what its reign is built with, or on one for the next reign. ErrInvalid: the text is empty
-	// or too long. Another error leaves the outcome unknown.
+	// on what its reign is built with, or on one for the next reign. The text is of the format in
+	// Standing at most. ErrInvalid: the text is empty or too long. Another error leaves the outcome
+	// unknown.
 	SetMarket(ctx context.Context, text []byte, reigns bool) error
 	// Standing is what this node knows of the nodes. It does not wait.
 	Standing() Standing
@@ -99,8 +100,9 @@ type Peer struct {
 	SilentTicks uint64
 	// Reads is the newest format that its program reads; 0: it has not told this node.
 	Reads uint8
-	// Market is the digest of its own file's market part; 0: it has not told this node. Differs:
-	// the market part that is applied here is another one.
+	// Market is the digest of its own file's market part, and that of the applied one if they are
+	// equal as far as that goes; 0: it has not told this node. Differs: the market part that is
+	// applied here is another one.
 	Market  uint64
 	Differs bool
 }

@@ -192,7 +192,8 @@ func (s *source) start(dir string) error {
 	g := gateway.New(gateway.Options{Log: log, BodyBytes: 64 << 10, HeaderBytes: 8 << 10,
 		Connections: 65_536, IdleTimeout: time.Minute,
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute,
-		Stream: gateway.StreamOptions{Connections: 20_000, ConnectionsPerAddress: 20_000}})
+		Limits: gateway.Limits{Stream: gateway.StreamOptions{Connections: 20_000,
+			ConnectionsPerAddress: 20_000}}})
 	g.SetEngine(s.engine)
 	go g.Serve(s.listener) //nolint:errcheck // it ends with the process
 	trade := append(encode.Trade(nil, 123_456, 50_000e8, tradedPair, trading.Buy,

@@ -23,7 +23,7 @@ func (p *program) configApplyCommand() *cobra.Command {
 		Short: "Have the nodes of a cluster agree on a file's market part",
 		Long: "Checks a configuration as `exchange config check` does, and has all nodes of the " +
 			"cluster agree on its market part: currencies, pairs with their fees, and the limits " +
-			"on orders, batches, withdrawals and keys. It counts from the next reign on, which " +
+			"that clients see. It counts from the next reign on, which " +
 			"`exchange cluster transfer` begins. It is refused if a pair is missing in which " +
 			"orders are open, or a currency that accounts hold. Run it on the node that leads.",
 		Args: takes(),

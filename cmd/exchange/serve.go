@@ -340,22 +340,36 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 		ConnectionsPerAddress: l.ConnectionsPerAddress,
 		IdleTimeout:           config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs),
 		WriteTimeout: config.Ms(t.WriteTimeoutMs),
-		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies}
-	s := &cfg.Stream
+		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies,
+		Limits: gatewayLimits(cfg)}
+	version := buildVersion()
+	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
+	return o
+}
+
+// rate returns a limit on requests; 0 a second: none.
+func rate(perSecond, burst int) gateway.Rate {
+	if perSecond == 0 {
+		return gateway.Rate{}
+	}
+	return gateway.Rate{PerSecond: perSecond, Burst: burst}
+}
+
+// gatewayLimits returns the limits of the market part that the gateway keeps.
+func gatewayLimits(cfg *config.Config) (o gateway.Limits) {
+	l, s := &cfg.Limits, &cfg.Stream
 	o.Stream = gateway.StreamOptions{Connections: s.Connections,
 		ConnectionsPerAddress: s.ConnectionsPerAddress,
 		MessagesPerSecond:     s.MessagesPerSecond, QueueBytes: s.QueueBytes,
 		Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),
 		BBOInterval: config.Ms(s.BBOIntervalMs), OrdersInFlight: s.OrdersInFlight,
 		PingInterval: config.Ms(s.PingIntervalMs), PingTimeout: config.Ms(s.PingTimeoutMs)}
-	version := buildVersion()
-	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
 	if !cfg.NoRateLimits {
-		o.PublicRate = gateway.Rate{PerSecond: l.PublicRate, Burst: l.PublicBurst}
-		o.ReadRate = gateway.Rate{PerSecond: l.ReadRate, Burst: l.ReadBurst}
-		o.CommandRate = gateway.Rate{PerSecond: l.CommandRate, Burst: l.CommandBurst}
-		o.CancelRate = gateway.Rate{PerSecond: l.CancelRate, Burst: l.CancelBurst}
-		o.FailureRate = gateway.Rate{PerSecond: l.FailureRate, Burst: l.FailureBurst}
+		o.PublicRate = rate(l.PublicRate, l.PublicBurst)
+		o.ReadRate = rate(l.ReadRate, l.ReadBurst)
+		o.CommandRate = rate(l.CommandRate, l.CommandBurst)
+		o.CancelRate = rate(l.CancelRate, l.CancelBurst)
+		o.FailureRate = rate(l.FailureRate, l.FailureBurst)
 		o.ProbeRate, o.DocsRate = gateway.DefaultProbeRate, gateway.DefaultDocsRate
 	}
 	return o
@@ -386,7 +400,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),
 			StallMax:   config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs),
-			Projection: config.Ms(t.ProjectionMs), SwitchGrace: config.Ms(t.SwitchGraceMs)},
+			Projection: config.Ms(t.ProjectionMs)},
 		Snapshot: committed.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords),
 			MaxRecords:  uint64(cfg.Snapshot.MaxRecords),
 			MinInterval: config.Ms(t.SnapshotMinMs)},
@@ -405,7 +419,8 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 	return o
 }
 
-// setMarket sets the market part of the options, and the limits.
+// setMarket sets the market part of the options, and all limits. What the gateway keeps of it is in
+// gatewayLimits.
 func setMarket(cfg *config.Config, o *actors.Options) {
 	l := &cfg.Limits
 	o.Limits = actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels,
@@ -425,6 +440,7 @@ func setMarket(cfg *config.Config, o *actors.Options) {
 		BatchBytes: l.BatchBytes, Batch: l.Batch,
 		ClientIDHold:   time.Duration(l.ClientOrderIDHours) * time.Hour,
 		ClientIDFilter: l.ClientOrderIDFilterMB << 20, OwnBytes: cfg.Stream.OwnBytes}
+	o.Timing.SwitchGrace = config.Ms(cfg.Timing.SwitchGraceMs)
 	o.Withdrawal = actors.WithdrawalPolicy{CodeValid: config.Ms(cfg.Timing.CodeValidMs),
 		CodeTries: cfg.Withdrawal.CodeTries}
 	o.Currencies, o.Pairs = nil, nil

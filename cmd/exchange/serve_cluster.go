@@ -42,6 +42,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 		case <-ctx.Done():
 		}
 	}()
+	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
 	replica, err := n.join(ctx)
 	if err != nil {
 		return startFailed(ctx, err)
@@ -70,7 +71,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 		return errors.Join(archiveUnfit(ctx, err), n.stop(ctx))
 	}
 	p.joined.Store(n.joined)
-	g.SetFollower()
+	n.follow()
 	n.log.Info("this node takes part", "node", p.name)
 	return n.run(ctx)
 }
@@ -107,7 +108,7 @@ func unfolded(err error) bool {
 // voteOn is all that a node does that cannot fold: the others may need its vote.
 func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why error) error {
 	n.place.joined.Store(&joined{replica: r, fault: why})
-	n.gateway.SetFollower()
+	n.follow()
 	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
 		"it", "node", n.place.name, "error", why)
 	actors.VoteOn(ctx, r, n.log)
@@ -161,6 +162,12 @@ func (n *nodeServer) fatal(err error) {
 	os.Exit(exitUnavailable)
 }
 
+// follow closes the API until the node leads.
+func (n *nodeServer) follow() {
+	n.gateway.SetFollower()
+	n.place.market.follow()
+}
+
 // run serves one reign after the other.
 func (n *nodeServer) run(ctx context.Context) error {
 	for {
@@ -183,7 +190,7 @@ func (n *nodeServer) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return n.stop(ctx)
 		}
-		n.gateway.SetFollower()
+		n.follow()
 		select {
 		case <-engine.Dead():
 		case <-ctx.Done():
@@ -220,6 +227,7 @@ func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 			return errors.Join(err, n.handOver(engine, &wish{ctx: patience}))
 		}
 	}
+	n.place.market.serve(engine.Agreed())
 	n.gateway.SetEngine(engine)
 	n.open.sayReady(n.log)
 	n.showDemo()

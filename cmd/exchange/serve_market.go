@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,56 +16,123 @@ import (
 )
 
 // A market is what this node's configuration has of the market part, beside what the nodes of the
-// cluster have agreed on.
+// cluster have agreed on. The gateway's limits follow what is applied: while the node serves they
+// are those of its reign, and until then those of the newest market part.
 type market struct {
-	cfg *config.Config
-	own []byte
-	log *slog.Logger
+	cfg   *config.Config
+	own   [][]byte // as text of each format
+	log   *slog.Logger
+	limit func(*config.Config) // changes the gateway's limits
 
 	mu      sync.Mutex
-	applied []byte   // nil: none
-	keys    []string // of the options that differ
+	applied []byte         // nil: none
+	newest  *config.Config // the configuration with it, as far as it can be read
+	keys    []string       // of the options that differ
+	serves  bool
+	text    []byte         // that was read last; nil: none
+	read    *config.Config // the configuration with it
 }
 
 func newMarket(cfg *config.Config, log *slog.Logger) *market {
-	return &market{cfg: cfg, own: cfg.Market(), log: log}
+	return &market{cfg: cfg, own: cfg.Markets(), log: log, newest: cfg}
 }
 
 // options returns how a reign comes to the market part.
 func (m *market) options() *actors.Market {
-	return &actors.Market{Own: m.own, Use: func(text []byte, o *actors.Options) error {
-		cfg, err := m.cfg.WithMarket(text)
-		if err != nil {
-			return fmt.Errorf("%w: the market part that is applied, with the rest of this node's "+
-				"configuration: %w", actors.ErrConfig, err)
-		}
-		setMarket(cfg, o)
-		return nil
-	}}
+	return &actors.Market{
+		Text: func(applied []byte, format uint8) ([]byte, error) {
+			cfg, err := m.with(applied)
+			if err != nil {
+				return nil, err
+			}
+			return cfg.MarketOf(format), nil
+		},
+		Use: func(text []byte, o *actors.Options) error {
+			cfg, err := m.with(text)
+			if err == nil {
+				setMarket(cfg, o)
+			}
+			return err
+		}}
+}
+
+// with returns the node's configuration with a market part; nil: its own.
+func (m *market) with(text []byte) (*config.Config, error) {
+	m.mu.Lock()
+	known, read := m.text, m.read
+	m.mu.Unlock()
+	switch {
+	case text == nil, slices.ContainsFunc(m.own, func(own []byte) bool {
+		return bytes.Equal(own, text)
+	}):
+		return m.cfg, nil
+	case bytes.Equal(known, text):
+		return read, nil // a long one takes long to read, and a new leader is waited for
+	}
+	cfg, err := m.cfg.WithMarket(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the market part that is applied, with the rest of this node's "+
+			"configuration: %w", actors.ErrConfig, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.text, m.read = text, cfg
+	return cfg, nil
+}
+
+// serve makes the limits of a reign those of the gateway.
+func (m *market) serve(text []byte) {
+	cfg, err := m.with(text)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.serves = true; err != nil {
+		m.log.Error("BUG: a reign has a market part that cannot be read", "error", err)
+		return
+	}
+	m.limit(cfg)
+}
+
+// follow makes the limits of the newest market part those of the gateway.
+func (m *market) follow() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.serves = false
+	m.limit(m.newest)
 }
 
 // agreed hears of the market part that is applied. It does not wait: the caller has a log to keep.
 func (m *market) agreed(text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.applied = text
-	if m.keys = nil; !bytes.Equal(text, m.own) {
-		go m.compare(text)
-	}
+	m.applied, m.keys = text, nil
+	go m.compare(text)
 }
 
-// compare finds and logs in which options the node's file differs.
+// compare finds and logs in which options the node's file differs, and lets the gateway of a node
+// that follows have the limits.
 func (m *market) compare(text []byte) {
-	keys := m.cfg.MarketDiffers(text)
+	cfg, err := m.with(text)
+	var keys []string
+	if cfg != m.cfg {
+		keys = m.cfg.MarketDiffers(text)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !bytes.Equal(m.applied, text) {
 		return // another one was applied meanwhile
 	}
-	m.keys = keys
-	m.log.Warn("the configuration of this node differs from what is applied in the cluster, and "+
-		"counts for nothing there: make it equal, or apply it by exchange config apply", "node",
-		m.cfg.Cluster.Node, "keys", strings.Join(keys, ", "))
+	if m.keys = keys; len(keys) > 0 {
+		m.log.Warn("the configuration of this node differs from what is applied in the cluster, "+
+			"and counts for nothing there: make it equal, or apply it by exchange config apply",
+			"node", m.cfg.Cluster.Node, "keys", strings.Join(keys, ", "))
+	}
+	if err != nil {
+		m.log.Error("this node cannot serve with what is applied in the cluster", "error", err)
+		return
+	}
+	if m.newest = cfg; !m.serves {
+		m.limit(cfg)
+	}
 }
 
 // differs returns the keys of the options in which the node's file differs.

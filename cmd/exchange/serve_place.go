@@ -144,18 +144,22 @@ func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err er
 		return nil, actors.Refuse("this node does not take part yet")
 	}
 	text, err := unpack(packed)
-	var cfg *config.Config
+	var before, after *config.Config
+	next, _ := j.replica.Market()
 	if err == nil {
-		cfg, err = p.market.cfg.WithMarket(text)
+		before, err = p.market.with(next)
+	}
+	if err == nil {
+		after, err = before.WithMarket(text)
 	}
 	if err != nil {
 		return nil, actors.Refuse(err.Error())
 	}
-	next, _ := j.replica.Market()
-	if keys = cfg.MarketDiffers(next); keys == nil {
+	format := j.replica.Standing().Format
+	if keys = after.MarketDiffers(before.MarketOf(format)); keys == nil {
 		return nil, nil
 	}
-	return keys, j.node.ApplyMarket(ctx, cfg.Market())
+	return keys, j.node.ApplyMarket(ctx, after.MarketOf(format))
 }
 
 // Add implements operator.Cluster.

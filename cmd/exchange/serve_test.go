@@ -46,7 +46,7 @@ func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.
 		l.PublicBurst, l.ReadBurst, l.CommandBurst, l.CancelBurst, l.FailureBurst = 6, 7, 8, 9, 10
 	}, gateway.Rate{PerSecond: 1, Burst: 6}, gateway.Rate{PerSecond: 2, Burst: 7},
 		gateway.Rate{PerSecond: 3, Burst: 8},
-		gateway.Rate{PerSecond: 4, Burst: 9}, gateway.Rate{PerSecond: 0, Burst: 10})
+		gateway.Rate{PerSecond: 4, Burst: 9}, gateway.Rate{})
 	off := gateway.Rate{}
 	f(func(c *config.Config) { c.NoRateLimits = true }, off, off, off, off, off)
 }

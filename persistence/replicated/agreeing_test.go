@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -26,14 +28,17 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 	must(t, told(t, answer).err)
 	for i, n := range w.nodes[:voters] {
 		n.crash()
-		if n.file = text; i == 1 {
-			n.file = other
+		switch n.file = [][]byte{text}; i {
+		case 0: // a newer program, whose file is the same as far as the older format has it
+			n.file = [][]byte{[]byte("pairs: all\nlimits: few"), text}
+		case 1:
+			n.file = [][]byte{other}
 		}
 		n.start()
 	}
 	s = w.lead(0)
 	must(t, s.change(machine.Add, "d", ""))
-	w.nodes[3].file = text
+	w.nodes[3].file = [][]byte{text}
 	w.nodes[3].start()
 	w.pass(2 * electionTicks)
 	for _, n := range w.nodes[:voters+1] {
@@ -48,6 +53,37 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 				t.Errorf("%s knows of %s: %+v", n.name(), p.Name, p)
 			}
 		}
+	}
+}
+
+// A market part is written as an entry of the format that may be written: one of an older program
+// is never given what it does not read.
+func TestAMarketPartIsOfTheFormatThatIsApplied(t *testing.T) {
+	ticks := make(chan time.Time)
+	s := openNode(t, options{dir: "node", files: vfs.NewMem(), ticks: ticks,
+		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
+	_, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "an owner"})
+	must(t, err)
+	must(t, s.SetMarket(t.Context(), []byte("older"), true))
+	for s.Standing().Format < machine.Newest {
+		ticks <- time.Now()
+	}
+	must(t, s.SetMarket(t.Context(), []byte("newer"), true))
+	want := map[string]uint8{"older": machine.First, "newer": machine.Newest}
+	first, err := s.log.FirstIndex()
+	must(t, err)
+	must(t, s.log.Read(first-1, s.Standing().Applied, func(entry *pb.Entry) error {
+		e, err := decode(entry, machine.Newest)
+		if e != nil && e.Kind == machine.Market {
+			if e.Format != want[string(e.Batch)] {
+				t.Errorf("%s is of format %d", e.Batch, e.Format)
+			}
+			delete(want, string(e.Batch))
+		}
+		return err
+	}))
+	if len(want) > 0 {
+		t.Errorf("the log lacks %v", want)
 	}
 }
 

@@ -29,7 +29,7 @@ func (n *node) askClocks() {
 	f := n.frame(frameClock)
 	for _, m := range n.machine.Members() {
 		if m.ID != n.id && m.ID != 0 {
-			b := binary.BigEndian.AppendUint64(f.begin(), n.own)
+			b := binary.BigEndian.AppendUint64(f.begin(), n.ownMarket())
 			n.send(m.Name, binary.BigEndian.AppendUint64(b, uint64(n.now().UnixMicro())))
 		}
 	}
@@ -72,7 +72,7 @@ func (n *node) clock(from string, f frame) {
 	switch payload := f.payload[8:]; len(payload) {
 	case 8:
 		r := n.frame(frameClock)
-		b := binary.BigEndian.AppendUint64(r.begin(), n.own)
+		b := binary.BigEndian.AppendUint64(r.begin(), n.ownMarket())
 		n.send(from, binary.BigEndian.AppendUint64(append(b, payload...),
 			uint64(now.UnixMicro())))
 	case 16:

@@ -33,7 +33,7 @@ func (n *node) see() {
 			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.told[m.ID],
 			Market: n.markets[m.ID]}
 		if m.ID == n.id {
-			p.Reads, p.Market = n.reads, n.own
+			p.Reads, p.Market = n.reads, n.ownMarket()
 		} else {
 			p.SilentTicks = n.ticks - n.heard[m.ID]
 		}

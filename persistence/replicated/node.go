@@ -55,7 +55,7 @@ type node struct {
 	reads   uint8             // newest format that this program reads
 	told    map[uint64]uint8  // and those of the others, by their IDs
 	unread  error             // why this node applies no more; nil: it applies
-	own     uint64            // digest of the market part of this node's file; 0: it has none
+	own     []uint64          // digests of the market part of this node's file, the newest first
 	markets map[uint64]uint64 // and those of the others, by their IDs
 	applies uint64            // the applied one's digest; 0: there is none
 	agreed  func(market []byte)
@@ -131,7 +131,7 @@ type setup struct {
 	least   uint64                 // entries that a checkpoint is worth; 0: the usual number
 	logMax  uint64                 // see node
 	reads   uint8                  // 0: what this program reads
-	market  []byte                 // the market part of this node's file; nil: it has none
+	market  [][]byte               // see Options.Market
 	agreed  func(market []byte)    // is told of the applied one; nil: nothing is
 }
 
@@ -150,8 +150,8 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	if n.agreed == nil {
 		n.agreed = func([]byte) {}
 	}
-	if len(s.market) > 0 {
-		n.own = codec.Digest(s.market)
+	for _, text := range s.market {
+		n.own = append(n.own, codec.Digest(text))
 	}
 	var err error
 	if n.machine, err = machine.DecodeState(state); err != nil {

@@ -108,7 +108,7 @@ type simulated struct {
 	copied *folderCopy // nil: there is none
 	spare  bool        // it may join: its folder has no log
 	reads  uint8       // newest format that its program reads
-	file   []byte      // its file's market part
+	file   [][]byte    // its file's market part, in each format
 	best   uint8       // that its log's members may have been told
 	state  []byte
 	owners [2]owner

@@ -2,18 +2,21 @@ package crash
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"exchange/cmd/exchange/exchangetest"
 )
 
-// with writes another configuration file for a node: with a taker fee, and with a limit of fills.
+// with writes another configuration file for a node: with a taker fee, and with a limit of fills
+// and of public requests.
 func with(t *testing.T, s *exchangetest.Server, fee, fills string) (file string) {
 	t.Helper()
 	file = s.Args[2]
 	text := strings.Replace(exchangetest.Settings, "maximum_order_size: 1000000",
-		"maximum_order_size: 1000000, taker_fee: "+fee, 1) + "limits:\n  max_fills: " + fills + "\n"
+		"maximum_order_size: 1000000, taker_fee: "+fee, 1) +
+		"limits:\n  max_fills: " + fills + "\n  public_rate: " + fills + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +28,8 @@ func (c *cluster) shows(s *exchangetest.Server, fee, fills string) {
 	c.t.Helper()
 	status, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/exchange-info/")
 	if err != nil || status != 200 || !strings.Contains(string(body), `"taker_fee":`+fee) ||
-		!strings.Contains(string(body), `"max_fills":`+fills) {
+		!strings.Contains(string(body), `"max_fills":`+fills) ||
+		!strings.Contains(string(body), `"public":{"per_second":`+fills+`,`) {
 		c.t.Errorf("node %s shows %d %s, %v; want the fee %s and %s fills", c.name(s), status, body,
 			err, fee, fills)
 	}
@@ -39,6 +43,7 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	fees := map[string]string{"a": "0.001", "b": "0.002", "c": "0.003"}
 	for _, s := range c.nodes {
 		with(t, s, fees[c.name(s)], "1000")
+		s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
 		s.Env = append(s.Env, "EXCHANGE_CLUSTER_NODE="+c.name(s),
 			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","))
 		s.Run()
@@ -52,6 +57,10 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	next := c.others(led)[0]
 	c.handsOver(next)
 	c.shows(next, first, "1000")
+	exchangetest.Eventually(t, "limits on requests may be agreed on", func() bool {
+		return strings.Contains(strings.Join(strings.Fields(c.command(next, "cluster", "status")),
+			" "), "format 3 ")
+	})
 	exchangetest.Eventually(t, "the status names those whose files differ", func() bool {
 		out := c.command(next, "cluster", "status")
 		return strings.Contains(out, "in pairs") && strings.Count(out, "differs\n") == 2 &&
@@ -67,7 +76,7 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 		t.Errorf("a node that follows applies a file: %d %s%s", code, out, text)
 	}
 	out := c.command(next, "config", "apply", "--config", file)
-	if !strings.Contains(out, "Applied: pairs, limits.max_fills.") {
+	if !strings.Contains(out, "Applied: pairs, limits.public_rate, limits.max_fills.") {
 		t.Error(out)
 	}
 	c.shows(next, first, "1000")

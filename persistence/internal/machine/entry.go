@@ -77,7 +77,7 @@ const maxText = 1 << 10 // bytes of a text
 // format, which is written once an entry of the kind Format says so: each member reads it then.
 const (
 	First  = 2 // the format that a cluster begins with
-	Newest = First
+	Newest = 3 // the text of a Market has limits on requests, too
 )
 
 // MaxMarket is how many bytes the market part of a configuration may have.
