@@ -19,7 +19,7 @@ func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PI
 	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()),
 		actor.WithMailbox(func() actor.Mailbox {
 			return mailbox.New(0,
-				&mailbox.Host{Scheduler: e.opts.scheduler, Guard: startAgain{e.log}})
+				&mailbox.Host{Scheduler: e.opts.Scheduler, Guard: startAgain{e.log}})
 		}))
 	return e.root.SpawnPrefix(props, "channel/"+name+"/")
 }

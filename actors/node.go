@@ -65,8 +65,8 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if !ok {
 		return nil, fmt.Errorf("BUG: %v is no store of a node", o.Store)
 	}
-	if o.scheduler == nil {
-		o.scheduler = mailbox.Runners{}
+	if o.Scheduler == nil {
+		o.Scheduler = mailbox.Runners{}
 	}
 	sealer, err := o.Sealer(true)
 	if err != nil {
@@ -74,7 +74,7 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	}
 	n := &Node{opts: o, replica: replica, sealer: sealer, meter: metrics.NewEngine(),
 		lead: make(chan struct{}), back: make(chan struct{}, 1), followed: make(chan struct{})}
-	n.life.begin(o.scheduler, &n.opts.Timing)
+	n.life.begin(o.Scheduler, &n.opts.Timing)
 	begin := time.Now()
 	watermark, err := n.reached(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (n *Node) holdsIDs() time.Duration {
 func (n *Node) run() error {
 	o := &n.opts
 	n.root = newSystem().Root
-	host := &mailbox.Host{Scheduler: o.scheduler, Guard: nodeGuard{n}}
+	host := &mailbox.Host{Scheduler: o.Scheduler, Guard: nodeGuard{n}}
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
 		Meter: n.meter, Fail: n.fail, Stop: n.life.stop}
 	if o.Archive != nil {
@@ -147,9 +147,9 @@ func (n *Node) run() error {
 	}
 	ctx, halt := context.WithCancel(context.Background())
 	n.halt = halt
-	n.folding.run(o.scheduler.Start)
-	o.scheduler.Start(&following{n, ctx})
-	o.scheduler.Start(&nodeTicker{n})
+	n.folding.run(o.Scheduler.Start)
+	o.Scheduler.Start(&following{n, ctx})
+	o.Scheduler.Start(&nodeTicker{n})
 	return nil
 }
 

@@ -61,12 +61,13 @@ type Options struct {
 	Archive func(ctx context.Context, store persistence.Store, by persistence.Authority,
 		history persistence.HistoryID, upTo uint64) (trim uint64, err error)
 	Log *slog.Logger
+	// Scheduler decides which actor goes on; nil: mailbox.Runners. Simulations have others.
+	Scheduler mailbox.Scheduler
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
-	market    []byte            // part of the configuration that these are of; nil: see Market
-	seen      *committed.Seen   // the store before it is taken over; nil: nothing was seen
-	scheduler mailbox.Scheduler // nil: mailbox.Runners
+	market []byte          // part of the configuration that these are of; nil: see Market
+	seen   *committed.Seen // the store before it is taken over; nil: nothing was seen
 	// by which the clock that commands are stamped with is wrong, in a simulation; nil: it is right
 	clockError func() time.Duration
 	// tests set smaller ones; 0: as usual

@@ -205,7 +205,7 @@ func claim(ctx context.Context, o *Options) (*ownership, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
 	}
-	o.scheduler.Start(w)
+	o.Scheduler.Start(w)
 	return w, nil
 }
 

@@ -98,7 +98,7 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 		persistence.Claim{Owner: o.Owner, Rhythm: o.rhythm()}); err != nil {
 		return nil, fmt.Errorf("taking over %v: %w", n.replica, err)
 	}
-	o.scheduler.Start(own)
+	o.Scheduler.Start(own)
 	defer func() {
 		if err != nil {
 			own.end()

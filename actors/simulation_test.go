@@ -153,7 +153,7 @@ func (s *sim) start() {
 	o := s.options
 	o.Sealer = s.sealer()
 	o.Currencies = append([]directory.Currency(nil), o.Currencies...)
-	o.Store, o.Owner, o.Mail, o.scheduler = k, fmt.Sprint("engine ", l.number), s.mail(l),
+	o.Store, o.Owner, o.Mail, o.Scheduler = k, fmt.Sprint("engine ", l.number), s.mail(l),
 		lifeDriver{s, l}
 	l.serverKey = s.serverKeys[0]
 	ctx := s.takeHost(l, &o)

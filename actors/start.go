@@ -22,8 +22,8 @@ import (
 // Start waits until this process owns the store, recovers the state from it, and starts the actors.
 // When it returns without an error the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
-	if o.scheduler == nil {
-		o.scheduler = mailbox.Runners{}
+	if o.Scheduler == nil {
+		o.Scheduler = mailbox.Runners{}
 	}
 	sealer, err := foresee(ctx, &o)
 	if err != nil {
@@ -89,10 +89,10 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, node: r.node,
 		history: r.committed.State().History(), dir: directory.New(), meter: r.meter,
 		projected: r.committed.Watermark()}
-	e.begin(o.scheduler, &e.opts.Timing)
+	e.begin(o.Scheduler, &e.opts.Timing)
 	e.prepare(&e.opts, &e.lifetime, own)
 	e.fees = &fees{dir: e.dir}
-	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
+	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: failStop{o.Log, o.Exit}}
 	e.system = newSystem()
 	e.root = e.system.Root
 	e.opening.wallets = e.spawner(0)
@@ -105,7 +105,7 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 
 // run starts the goroutines that are not actors.
 func (e *Engine) run() {
-	start := e.opts.scheduler.Start
+	start := e.opts.Scheduler.Start
 	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
 		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log})
 	start(e.journal)
@@ -176,7 +176,7 @@ func (e *Engine) connect(r *recovered) {
 	}
 	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
 		Patience: o.Timing.Request}
-	e.Door = committed.NewDoor(e.committed, readHost{e}, o.scheduler, e.dead, limits,
+	e.Door = committed.NewDoor(e.committed, readHost{e}, o.Scheduler, e.dead, limits,
 		o.Store)
 }
 

@@ -13,6 +13,7 @@ const (
 	changesOfMembers = "TestWhatAChangeOfTheMembershipDoes"
 	leftBehind       = "TestANodeThatSurvivesLeavesTheOthersBehind"
 	oneIdentity      = "TestOnlyTheNodeThatACertificateNamesIsHeard"
+	reigns           = "TestReignsAreOneExchange"
 )
 
 // replicatedFaults are those in the store of several nodes and its parts.
@@ -405,4 +406,15 @@ var replicatedFaults = []plantedFault{
 		"		case copyComes:\n			if FAULT {\n" +
 			"				return f.begins()\n			}\n", inLink,
 		"TestWhatIsNoAnswerOfASourceIsRefused"},
+
+	// reigns
+	{"a leader of before answers reads", "actors/start.go",
+		"	if h.node == nil {\n		return nil\n	}\n	ctx, cancel",
+		"	if h.node == nil || FAULT {\n		return nil\n	}\n	ctx, cancel",
+		inReplicated, reigns},
+	{"the nonces of reads are forgotten at a fail-over", "actors/reign.go",
+		"err = n.committed.LoadNonces(ctx, n.replica) })",
+		"\n		if !FAULT {\n			err = n.committed.LoadNonces(ctx, n.replica)\n" +
+			"		}\n	})",
+		inReplicated, reigns},
 }

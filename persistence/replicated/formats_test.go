@@ -174,7 +174,7 @@ func TestANodeThatStartsAndDoesNotReadIsNotReady(t *testing.T) {
 		logger: quiet, fatal: func(err error) { t.Error("fatal:", err) }})
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
-	o, err := reignOptions(s)
+	o, err := reignOptions(s, 0)
 	must(t, err)
 	n, err := actors.StartNode(t.Context(), o)
 	must(t, err)

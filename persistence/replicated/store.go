@@ -45,6 +45,7 @@ type options struct {
 	changed func([]machine.Member)
 	// reach refuses a node that this one cannot reach; nil: it can reach any.
 	reach func(name, address string) error
+	saw   func(index uint64, e *machine.Entry, a machine.Answer) // see setup
 }
 
 const (
@@ -145,7 +146,7 @@ func open(o options) (_ *store, err error) {
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
 		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
 		former: o.former, changed: o.changed, reads: s.newest,
-		market: o.market, agreed: o.agreed})
+		market: o.market, agreed: o.agreed, saw: o.saw})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

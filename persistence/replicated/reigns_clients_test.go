@@ -1,0 +1,264 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/simulation"
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// A client is an account that sends one request after the other, to any node that reigns.
+type client struct {
+	r      *realm
+	rng    *rand.Rand
+	name   string
+	nonce  uint64
+	used   uint64   // by the newest command that was accepted
+	away   []uint64 // nonces of commands that were turned away: no record may have them
+	told   []string // references of deposits that were accepted
+	unsure []string // of those without an answer
+}
+
+func (c *client) key() string { return "key-of-" + c.name }
+
+// act sends a request to a node, and then looks at all others that think that they reign.
+func (c *client) act() {
+	l, e := c.r.any(c.rng)
+	if e == nil {
+		return
+	}
+	key := e.Key([]byte(c.key()))
+	if key == nil {
+		c.r.Errorf("a node reigns without the key of account %s", c.name)
+		return
+	}
+	switch c.rng.IntN(12) {
+	case 0:
+		c.deposit(l, e)
+	case 1, 2:
+		c.look(l, e, key)
+	case 3, 4:
+		c.cancel(l, e, key)
+	case 5:
+		c.again(l, e, key)
+	default:
+		c.place(l, e, key)
+	}
+	for _, n := range c.r.nodes { // what that node has told, no other one may not know
+		if l := n.life.Load(); l != nil {
+			if other := l.engine.Load(); other != nil && other != e {
+				c.look(l, other, other.Key([]byte(c.key())))
+			}
+		}
+	}
+}
+
+func (c *client) next() uint64 {
+	c.nonce++
+	return c.nonce
+}
+
+func (c *client) place(l *nodeLife, e *actors.Engine, key *directory.Key) {
+	cmd, err := e.Place(key, c.next(), &actors.OrderRequest{Pair: e.Pair([]byte("BTC_USD")),
+		Side:   []trading.Side{trading.Buy, trading.Sell}[c.rng.IntN(2)],
+		Price:  money.Price(98+c.rng.IntN(5)) * 1e8,
+		Amount: coin / 1000 * money.Amount(1+c.rng.IntN(5))})
+	if c.answered(l, cmd, err) && cmd.Outcome() != actors.Accepted {
+		c.r.Errorf("an order of %s is refused: %+v", c.name, cmd.Record())
+	}
+	c.free(cmd, err)
+}
+
+func (c *client) cancel(l *nodeLife, e *actors.Engine, key *directory.Key) {
+	j := c.r.judge
+	j.Lock()
+	open := slices.Sorted(maps.Keys(j.model.Account(c.name).OpenAt(j.model.Seq)))
+	j.Unlock()
+	if len(open) == 0 {
+		return
+	}
+	cmd, err := e.Cancel(key, c.next(), open[c.rng.IntN(len(open))])
+	c.answered(l, cmd, err)
+	c.free(cmd, err)
+}
+
+// answered takes the answer to a command with the newest nonce. It reports false if there is none,
+// or none that reaches the client.
+func (c *client) answered(l *nodeLife, cmd *actors.Command, err error) bool {
+	switch {
+	case l.dead.Load(), errors.Is(err, committed.ErrTimeout):
+	case err != nil:
+		c.away = append(c.away, c.nonce)
+	default:
+		c.r.judge.tell(c.name, l.at, cmd.Record())
+		if cmd.Outcome() == actors.Accepted {
+			c.used = c.nonce
+			c.r.acks.Add(1)
+		}
+		return true
+	}
+	return false
+}
+
+func (c *client) free(cmd *actors.Command, err error) {
+	if err == nil {
+		cmd.Free()
+	}
+}
+
+func (c *client) deposit(l *nodeLife, e *actors.Engine) {
+	reference := fmt.Sprint(c.name, len(c.told)+len(c.unsure))
+	_, err := e.Deposit("test", c.name, "BTC", coin, reference)
+	if err != nil || l.dead.Load() {
+		c.unsure = append(c.unsure, reference)
+		return
+	}
+	c.told = append(c.told, reference)
+	c.r.acks.Add(1)
+	c.deposited(reference)
+}
+
+// deposited checks that a deposit was applied.
+func (c *client) deposited(reference string) {
+	j := c.r.judge
+	j.Lock()
+	defer j.Unlock()
+	if _, there := j.model.Deposits[reference]; !there {
+		c.r.Errorf("deposit %s was accepted, and no node has applied it", reference)
+	}
+}
+
+// again sends a nonce that is used: by a command, or by a read that all nodes know of.
+func (c *client) again(l *nodeLife, e *actors.Engine, key *directory.Key) {
+	j := c.r.judge
+	j.Lock()
+	used := max(c.used, j.reads[c.key()])
+	j.Unlock()
+	if used == 0 {
+		return
+	}
+	if c.rng.IntN(2) == 0 {
+		if err := e.Ask(new(committed.Wallet), key, used); err == nil && !l.dead.Load() {
+			c.r.Errorf("nonce %d of %s is taken again by a read", used, c.name)
+		}
+		return
+	}
+	cmd, err := e.Place(key, used, &actors.OrderRequest{Pair: e.Pair([]byte("BTC_USD")),
+		Side: trading.Sell, Price: 200e8, Amount: coin / 1000})
+	if err == nil && !l.dead.Load() {
+		c.r.judge.tell(c.name, l.at, cmd.Record())
+		if r := cmd.Record(); r.Kind != event.KindRefusal ||
+			r.Refusal.Reason != event.RefusedNonce {
+			c.r.Errorf("nonce %d of %s is taken again: %+v", used, c.name, r)
+		}
+	}
+	c.free(cmd, err)
+}
+
+// look reads the wallet or the open orders: as they are at the answer's sequence, which is not
+// below any that a client had seen when the read began.
+func (c *client) look(l *nodeLife, e *actors.Engine, key *directory.Key) {
+	if err := c.see(l, e, key); err == nil && !l.dead.Load() {
+		c.r.acks.Add(1)
+	}
+}
+
+func (c *client) see(l *nodeLife, e *actors.Engine, key *directory.Key) (err error) {
+	j := c.r.judge
+	from, nonce := j.seen(), c.next()
+	j.Lock()
+	number := j.model.Key(c.key()).Number
+	j.model.ReadNonces[number] = append(j.model.ReadNonces[number], nonce)
+	j.Unlock()
+	var wallet committed.Wallet
+	orders := committed.OpenOrders{Limit: 1 << 20}
+	if c.rng.IntN(2) == 0 {
+		err = e.Ask(&wallet, key, nonce)
+	} else {
+		err = e.Ask(&orders, key, nonce)
+	}
+	if err != nil || l.dead.Load() {
+		return err
+	}
+	j.Lock()
+	defer j.Unlock()
+	seq := max(wallet.Seq, orders.Seq)
+	a := j.show(c.name, l.at, seq, from)
+	if wallet.Seq > 0 {
+		err = sameFunds(wallet.Holdings, a.At(seq))
+	} else {
+		err = sameOrders(orders.Orders, a.OpenAt(seq))
+	}
+	if err != nil {
+		c.r.Errorf("%s at %d: %v", c.name, seq, err)
+	}
+	return nil
+}
+
+func sameFunds(got []ledger.Holding, want simulation.Funds) error {
+	for i, f := range want {
+		var h ledger.Holding
+		for _, g := range got {
+			if int(g.Currency) == i+1 {
+				h = g
+			}
+		}
+		if simulation.Units(h.Balance).Cmp(f.Balance) != 0 ||
+			simulation.Units(h.Reserve).Cmp(f.Reserve) != 0 {
+			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v", h.Balance,
+				i+1, h.Reserve, f.Balance, f.Reserve)
+		}
+	}
+	return nil
+}
+
+func sameOrders(got []committed.Order, want map[uint64]simulation.Order) error {
+	for _, o := range got {
+		if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price {
+			return fmt.Errorf("order %+v is shown, not %+v", o, w)
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("%d orders are shown as open, not %d", len(got), len(want))
+	}
+	return nil
+}
+
+// atRest checks what the client was told, once all nodes rest.
+func (c *client) atRest() {
+	for _, reference := range c.told {
+		c.deposited(reference)
+	}
+	j := c.r.judge
+	j.Lock()
+	defer j.Unlock()
+	key := j.model.Key(c.key()).Number
+	for _, nonce := range c.away {
+		if j.model.Taken(simulation.KeyNonce{Key: key, Nonce: nonce}) {
+			c.r.Errorf("nonce %d of %s was turned away, and its command is done", nonce, c.name)
+		}
+	}
+}
+
+// run sends requests until the realm stops.
+func (c *client) run() {
+	for {
+		select {
+		case <-c.r.stop:
+			return
+		case <-time.After(time.Duration(1+c.rng.IntN(2000)) * time.Microsecond):
+			c.act()
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package replicated
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"exchange/actors/simulation"
+	"exchange/core/event"
+	"exchange/persistence/internal/machine"
+)
+
+// A judge knows what the nodes have applied, and what clients were told. It checks each record when
+// the first node applies it, and each answer when a client has it.
+type judge struct {
+	fail  func(format string, v ...any)
+	began time.Time
+
+	sync.Mutex
+	entries map[uint64]string // what each index was and did
+	highest uint64
+	model   *simulation.Model
+	records map[string][]uint64 // sequences of records that no client was told yet
+	told    uint64              // newest sequence that a client has seen
+	notes   []string            // of what clients were told
+	reads   map[string]uint64   // highest nonce of reads that all nodes know, by key
+}
+
+func newJudge(fail func(string, ...any), maxFills int,
+	rules map[string]simulation.Rules) *judge {
+	return &judge{fail: fail, began: time.Now(), entries: map[uint64]string{},
+		records: map[string][]uint64{}, reads: map[string]uint64{},
+		model: simulation.NewModel(maxFills, rules)}
+}
+
+// saw takes an entry that a node has applied. The first node's counts; all others must do the same.
+func (j *judge) saw(at int, index uint64, e *machine.Entry, a machine.Answer) {
+	what := fmt.Sprintf("%d of kind %d, %x", a.Outcome, e.Kind, xxhash.Sum64(e.Encode()))
+	j.Lock()
+	defer j.Unlock()
+	if first, known := j.entries[index]; known {
+		if first != what {
+			j.fail("entry %d was %s, and is %s at node %d", index, first, what, at)
+		}
+		return
+	}
+	if index < j.highest {
+		j.fail("node %d applies entry %d, and no other has: %d is the highest", at, index,
+			j.highest)
+	}
+	j.entries[index], j.highest = what, index
+	if a.Outcome != machine.Done {
+		return
+	}
+	switch e.Kind {
+	case machine.Acquire:
+		j.note("node %d applies the claim of epoch %d", at, a.Token.Epoch())
+		j.model.Restarted()
+	case machine.Reads:
+		for _, n := range e.Nonces {
+			j.reads[n.Key] = max(j.reads[n.Key], n.Nonce)
+		}
+	case machine.Append:
+		j.batch(e)
+	}
+}
+
+func (j *judge) batch(e *machine.Entry) {
+	b, err := event.OpenBatch(e.Batch)
+	if err != nil {
+		j.fail("batch (%d, %d]: %v", e.Prev, e.Next, err)
+		return
+	}
+	for rest := b.Records; len(rest) > 0; {
+		var r event.Record // one that the model may keep
+		before := rest
+		if rest, err = r.Decode(rest); err == nil {
+			err = j.model.Apply(&r)
+		}
+		if err != nil {
+			j.fail("%v", err)
+			return
+		}
+		record := string(before[:len(before)-len(rest)])
+		j.records[record] = append(j.records[record], j.model.Seq)
+	}
+	if j.model.Seq != e.Next {
+		j.fail("batch (%d, %d] ends at %d", e.Prev, e.Next, j.model.Seq)
+	}
+}
+
+// note keeps what may be of use to understand a failure. The caller holds the lock.
+func (j *judge) note(format string, v ...any) {
+	j.notes = append(j.notes, fmt.Sprintf("%d us: ", time.Since(j.began).Microseconds())+
+		fmt.Sprintf(format, v...))
+}
+
+// newest returns the newest notes.
+func (j *judge) newest() string {
+	j.Lock()
+	defer j.Unlock()
+	return strings.Join(j.notes[max(0, len(j.notes)-40):], "\n")
+}
+
+// tell takes a record that an answer tells: a node has applied it, and no other answer has told it.
+func (j *judge) tell(who string, at int, r *event.Record) {
+	record := string(r.Append(nil))
+	j.Lock()
+	defer j.Unlock()
+	list := j.records[record]
+	if len(list) == 0 {
+		j.fail("%s is told %v, which no node has applied, or which was told before", who, r.Kind)
+		return
+	}
+	j.records[record] = list[1:]
+	j.told = max(j.told, list[0])
+	j.note("node %d tells %s of %v at %d", at, who, r.Kind, list[0])
+}
+
+// seen returns the newest sequence that a client has seen: a read that begins now must show it.
+func (j *judge) seen() uint64 {
+	j.Lock()
+	defer j.Unlock()
+	return j.told
+}
+
+// show takes the sequence of an answer to a read that began when from was seen, and returns the
+// account as it is at the answer. The caller holds the lock.
+func (j *judge) show(who string, at int, seq, from uint64) *simulation.Account {
+	j.note("node %d shows %s the state at %d; %d was seen when it asked", at, who, seq, from)
+	if seq < from || seq > j.model.Seq {
+		j.fail("%s is shown the state at %d; %d was seen before, and %d records are applied", who,
+			seq, from, j.model.Seq)
+	}
+	j.told = max(j.told, seq)
+	return j.model.Account(who)
+}
