@@ -30,6 +30,7 @@ const (
 	ends        = "TestAnEndUploadsOneImage"
 	linear      = "TestConcurrentClientsSeeOneExchange"
 	upToDate    = "TestANodeThatCannotServeBringsTheOthersUpToDate"
+	tells       = "TestANodeTellsWhetherItCouldServe"
 )
 
 // testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
@@ -126,15 +127,22 @@ var testedFaults = []testedFault{
 		"state.NewNonces(key.Parallel / map[bool]int{false: 1, true: 4}[FAULT])", inActors,
 		linear},
 	{"a node that cannot serve does not campaign", "persistence/replicated/node.go",
-		"n.silent >= n.patience && n.votes() {\n",
-		"n.silent >= n.patience && n.votes() && !(FAULT && n.id == 1) {\n", inActors, upToDate},
+		"n.waited() && n.votes() {\n",
+		"n.waited() && n.votes() && !(FAULT && n.id == 1) {\n", inActors, upToDate},
+	{"a node whose fold has failed could serve", "actors/node.go",
+		"	if failed := n.life.Err(); failed != nil {\n",
+		"	if failed := n.life.Err(); failed != nil && !FAULT {\n", inActors, tells},
+	{"a node is not judged when another market part is applied", "actors/node.go",
+		"			n.judged(err)\n		}\n	})\n",
+		"			if !FAULT {\n				n.judged(err)\n			}\n" +
+			"		}\n	})\n", inActors, tells},
 	{"a node that cannot serve keeps the lead", "actors/reign.go",
 		"		case errors.Is(err, errUnfit), errors.Is(err",
 		"		case errors.Is(err, errUnfit) && FAULT:\n" +
 			"		case errors.Is(err, errUnfit), errors.Is(err", inActors, upToDate},
 	{"a node that cannot serve claims the engine", "actors/reign.go",
-		"	o, _, err := n.agreed()\n	if err != nil {\n",
-		"	o, _, err := n.agreed()\n	if err != nil && !FAULT {\n", inActors, upToDate},
+		"	o, err := n.agreed()\n	if err != nil {\n",
+		"	o, err := n.agreed()\n	if err != nil && !FAULT {\n", inActors, upToDate},
 	{"the file of the node that leads counts", "actors/market.go",
 		"	if market != nil {\n", "	if market != nil && !FAULT {\n", inActors,
 		"TestTheNodesDecideByTheAppliedMarket"},

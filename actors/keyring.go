@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"sync"
 
 	"exchange/actors/mailbox"
 	"exchange/actors/seal"
@@ -13,11 +14,12 @@ import (
 )
 
 // A keyring opens the secrets of API keys, each once. A node keeps its keyring from one reign to
-// the next. One goroutine at a time uses it.
+// the next. Any goroutine may open keys, and the one that builds a reign uses them.
 type keyring struct {
 	sealer   *seal.Sealer            // nil: there is no server's key, so no API key is opened
 	material func(secret []byte) any // Options.KeyMaterial
-	opened   []openedKey             // by number-1
+	opening  sync.Mutex
+	opened   []openedKey // by number-1
 }
 
 // An openedKey is what verifies the requests of a key whose secret was sealed so.
@@ -33,6 +35,8 @@ func newKeyring(sealer *seal.Sealer, o *Options) *keyring {
 // openAll opens all live keys of a state. Errors are those of openSecret.
 func (r *keyring) openAll(s *state.State) error {
 	keys := s.Keys()
+	r.opening.Lock()
+	defer r.opening.Unlock()
 	for len(r.opened) < len(keys) {
 		r.opened = append(r.opened, openedKey{})
 	}

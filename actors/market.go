@@ -15,7 +15,7 @@ import (
 
 // agreed returns the options of a reign, with the market part that they have as text; nil: the node
 // has none. One that does not fit the state, because a pair that it lacks has got orders since,
-// does not count: that of the newest reign does. The fold stands still.
+// does not count: that of the newest reign does, and misfit says why. The fold stands still.
 func (n *Node) agreed() (*Options, error) {
 	next, reigning := n.replica.Market()
 	o, err := n.whole(next)
@@ -31,8 +31,7 @@ func (n *Node) agreed() (*Options, error) {
 		return nil, misfit
 	}
 	if !bytes.Equal(next, reigning) {
-		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
-			"now: that of the reign before counts again", "error", misfit)
+		earlier.misfit = misfit
 	}
 	return earlier, nil
 }

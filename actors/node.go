@@ -35,7 +35,7 @@ type Node struct {
 	opts    Options
 	replica persistence.Replica
 	sealer  *seal.Sealer
-	keys    *keyring           // of the goroutine that calls Reign
+	keys    *keyring           // read by the goroutine that calls Reign
 	root    *actor.RootContext // of the fold
 	meter   *metrics.Engine
 	life    lifetime
@@ -89,8 +89,9 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 		return nil, err
 	}
 	n.keys = newKeyring(sealer, &n.opts) // a reign finds them open
-	if err := n.keys.openAll(n.committed.State()); err != nil {
+	if _, err := n.agreed(); err != nil {
 		o.Log.Warn("this node follows, and could not serve", "error", err)
+		n.judged(err)
 	}
 	n.meter.RecoveryNs, n.meter.RecoveryRecords = int64(time.Since(begin)), n.committed.Refolded()
 	o.Log.Info("recovered, and following the journal", "store", replica.String(),
@@ -169,6 +170,25 @@ func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 	return upTo, nil
 }
 
+// Judge finds out anew whether this node could serve, as when another market part is applied. A
+// reign that is under way goes on in any case.
+func (n *Node) Judge() {
+	n.onSide(func() { //nolint:errcheck // a node whose fold has failed is judged already
+		if n.reign.Load() == nil {
+			_, err := n.agreed()
+			n.judged(err)
+		}
+	})
+}
+
+// judged says why this node could not serve; nil: it could. A fold that has failed is why for good.
+func (n *Node) judged(why error) {
+	n.replica.Unfit(why)
+	if failed := n.life.Err(); failed != nil {
+		n.replica.Unfit(failed)
+	}
+}
+
 // fail ends the fold: the node votes on, and serves no more. Any goroutine may call it.
 func (n *Node) fail(err error) {
 	n.end("this node folds no more: it votes, and neither serves nor leads; mend what is wrong, "+
@@ -181,6 +201,7 @@ func (n *Node) end(what string, err error) {
 		n.opts.Log.Error(what, "error", err)
 		n.life.failure = err
 		close(n.life.dead)
+		n.replica.Unfit(err)
 	})
 	if e := n.reign.Load(); e != nil {
 		e.journal.die(err)

@@ -216,7 +216,12 @@ func (s *sold) has(r *reigning) {
 	s.Helper()
 	s.nonce++
 	orders := &committed.OpenOrders{Limit: 100}
-	if err := r.Ask(orders, s.key(r), s.nonce); err != nil {
+	var err error
+	eventually(s.T, "the majority confirms the reign", func() bool {
+		err = r.Ask(orders, s.key(r), s.nonce)
+		return !errors.Is(err, ErrNotConfirmed)
+	})
+	if err != nil {
 		s.Fatal(err)
 	}
 	open := map[uint64]bool{}
@@ -440,6 +445,97 @@ func withStranger(t *testing.T) (c *cluster, r *reigning, claims *atomic.Int64) 
 		}
 	}
 	return c, r, &s.claims
+}
+
+// judging is a store that keeps why its node could not serve.
+type judging struct {
+	persistence.Replica
+	why atomic.Pointer[error]
+}
+
+func (s *judging) Unfit(why error) {
+	s.why.Store(&why)
+	s.Replica.Unfit(why)
+}
+
+// unfit returns why the node could not serve, as it was told last; nil: it could, or never told.
+func (s *judging) unfit() error {
+	if why := s.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// A node tells its store whether it could serve: when it starts, when another market part is
+// applied, when it was to serve, and when its fold has failed.
+func TestANodeTellsWhetherItCouldServe(t *testing.T) {
+	var stores [3]judging
+	var stranger, picky atomic.Int32 // has another server's key, cannot use a market part
+	stranger.Store(-1)
+	picky.Store(-1)
+	const bad = "7"
+	c := newCluster(t, func(i int, o *Options) {
+		stores[i].Replica = o.Store.(persistence.Replica)
+		o.Store, o.Exit = &stores[i], func(int) {}
+		if int(stranger.Load()) == i {
+			other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)))
+			o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
+		}
+		o.Market = &Market{
+			Text: func(applied []byte, _ uint8) ([]byte, error) {
+				if applied == nil {
+					return []byte("1"), nil
+				}
+				return applied, nil
+			},
+			Use: func(text []byte, _ *Options) error {
+				if string(text) == bad && int(picky.Load()) == i {
+					return ErrConfig
+				}
+				return nil
+			}}
+	})
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	c.caughtUp(r)
+	one, two := (r.at+1)%3, (r.at+2)%3
+	picky.Store(int32(one))
+	for _, x := range []struct {
+		market string
+		want   error
+	}{{bad, ErrConfig}, {"8", nil}} {
+		if err := c.nodes[r.at].ApplyMarket(t.Context(), []byte(x.market)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the node knows the market part", func() bool {
+			next, _ := c.nodes[one].store.Market()
+			return string(next) == x.market
+		})
+		c.nodes[one].Judge()
+		if err := stores[one].unfit(); !errors.Is(err, x.want) || x.want == nil && err != nil {
+			t.Errorf("with the market part %s: %v", x.market, err)
+		}
+	}
+	if err := stores[r.at].unfit(); err != nil {
+		t.Errorf("the node that reigns: %v", err)
+	}
+
+	c.kill(two)
+	stranger.Store(int32(two))
+	if err := c.start(two, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.caughtUp(r)
+	c.nodes[two].Judge() // what it lacked at its start is there
+	if err := stores[two].unfit(); !errors.Is(err, ErrConfig) {
+		t.Errorf("with another server's key: %v", err)
+	}
+	broken := errors.New("the fold is broken")
+	c.nodes[two].fail(broken)
+	c.nodes[two].judged(nil)
+	if err := stores[two].unfit(); !errors.Is(err, broken) {
+		t.Errorf("without its fold: %v", err)
+	}
 }
 
 // The node that leads dies while one that cannot serve has more of the log than the third. It gives

@@ -66,6 +66,7 @@ type Options struct {
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
+	misfit error           // why a newer market part does not count; nil: there is none
 	market []byte          // part of the configuration that these are of; nil: see Market
 	seen   *committed.Seen // the store before it is taken over; nil: nothing was seen
 	// by which the clock that commands are stamped with is wrong, in a simulation; nil: it is right

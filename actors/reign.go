@@ -40,6 +40,9 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 		}
 		begin := time.Now()
 		e, err := n.build(ctx)
+		if err == nil || errors.Is(err, errUnfit) {
+			n.judged(err)
+		}
 		if err == nil {
 			go n.oversee(e)
 			n.opts.Log.Info("this node leads and serves", "seq", e.journal.last, "epoch",
@@ -111,6 +114,10 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 	o, err = n.agreed()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	if o.misfit != nil {
+		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
+			"now: that of the reign before counts again", "error", o.misfit)
 	}
 	if err := n.decree(ctx, o.market); err != nil {
 		return nil, err

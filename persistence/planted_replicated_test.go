@@ -319,6 +319,24 @@ var replicatedFaults = []plantedFault{
 			"		n.clocks[f.id] = reading{max(its", inReplicated,
 		"TestASlowLinkMakesNoClockWrong"},
 
+	// nodes that could not serve
+	{"a node that could not serve campaigns as early as others", "persistence/replicated/node.go",
+		"		return n.silent >= lastTimes*n.patience\n",
+		"		return n.silent >= n.patience*map[bool]int{false: lastTimes, true: 1}[FAULT]\n",
+		inReplicated, "TestANodeThatCouldNotServeCampaignsLast"},
+	{"a node with a wrong clock campaigns as early as others", "persistence/replicated/node.go",
+		"	if n.unread != nil || n.wrong ||", "	if n.unread != nil || n.wrong && !FAULT ||",
+		inReplicated, "TestANodeThatCouldNotServeCampaignsLast"},
+	{"a node that could not serve never campaigns", "persistence/replicated/node.go",
+		"n.waited() && n.votes() {\n",
+		"n.waited() && n.votes() && (!FAULT || n.unread == nil && n.unfit() == nil) {\n",
+		inReplicated,
+		"TestANodeThatCouldNotServeAndHasTheLongestLogIsElected"},
+	{"of two nodes one is not given the lead for its clock", "persistence/replicated/clocks.go",
+		"	off := r.ahead - n.nearest(r.ahead)\n",
+		"	off := r.ahead - n.nearest(r.ahead)\n	if FAULT {\n		off = r.ahead\n	}\n",
+		inReplicated, "TestTwoNodesFindNoClockWrong"},
+
 	// formats
 	{"a format is written before every member reads it", "persistence/replicated/formats.go",
 		"			least = min(least, n.told[m.ID])\n",

@@ -35,6 +35,9 @@ type Replica interface {
 	// Follow waits until this node has a batch above after, or leads, or ctx ends. ErrFormat: it
 	// has all batches that it reads, and gets no more.
 	Follow(ctx context.Context, after uint64) (leads bool, err error)
+	// Unfit says that this node could not own the engine, and why; nil: it could. A node that could
+	// not campaigns last. It does not wait, and the newest call counts.
+	Unfit(why error)
 	// Leads reports whether this node leads, as far as it knows. It does not wait.
 	Leads() bool
 	// Confirm returns nil if tok owned the engine at some moment after the call: a majority of the

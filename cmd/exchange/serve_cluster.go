@@ -71,6 +71,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 		return errors.Join(archiveUnfit(ctx, err), n.stop(ctx))
 	}
 	p.joined.Store(n.joined)
+	p.market.judge(node.Judge)
 	n.follow()
 	n.log.Info("this node takes part", "node", p.name)
 	return n.run(ctx)
@@ -109,6 +110,7 @@ func unfolded(err error) bool {
 func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why error) error {
 	n.place.joined.Store(&joined{replica: r, fault: why})
 	n.follow()
+	r.Unfit(why)
 	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
 		"it", "node", n.place.name, "error", why)
 	actors.VoteOn(ctx, r, n.log)

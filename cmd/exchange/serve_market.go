@@ -29,6 +29,7 @@ type market struct {
 	newest  *config.Config // the configuration with it, as far as it can be read
 	keys    []string       // of the options that differ
 	serves  bool
+	changed func()         // judges whether the node could serve; nil: nothing does yet
 	text    []byte         // that was read last; nil: none
 	read    *config.Config // the configuration with it
 }
@@ -80,6 +81,14 @@ func (m *market) with(text []byte) (*config.Config, error) {
 	return cfg, nil
 }
 
+// judge has a function called whenever another market part is applied, and now.
+func (m *market) judge(whether func()) {
+	m.mu.Lock()
+	m.changed = whether
+	m.mu.Unlock()
+	whether()
+}
+
 // serve makes the limits of a reign those of the gateway.
 func (m *market) serve(text []byte) {
 	cfg, err := m.with(text)
@@ -117,6 +126,9 @@ func (m *market) compare(text []byte) {
 		keys = m.cfg.MarketDiffers(text)
 	}
 	m.mu.Lock()
+	if whether := m.changed; whether != nil {
+		defer whether()
+	}
 	defer m.mu.Unlock()
 	if !bytes.Equal(m.applied, text) {
 		return // another one was applied meanwhile

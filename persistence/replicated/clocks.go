@@ -49,8 +49,8 @@ func (n *node) judgeClock() {
 		}
 	}
 	slices.Sort(all)
-	// this node's own is the median of an even number if it may be
-	n.ahead = -min(max(all[(len(all)-1)/2], 0), all[len(all)/2])
+	n.median = [2]time.Duration{all[(len(all)-1)/2], all[len(all)/2]}
+	n.ahead = -n.nearest(0)
 	wrong := max(n.ahead, -n.ahead) > mostAhead
 	switch {
 	case wrong && !n.wrong:
@@ -60,6 +60,12 @@ func (n *node) judgeClock() {
 		n.logger.Info("this node's clock is right again", "ahead_of_the_others", n.ahead)
 	}
 	n.wrong = wrong
+}
+
+// nearest returns the median of all clocks. Of an even number it is the one between the two in the
+// middle that is nearest to a clock: so of two clocks none is known to be wrong.
+func (n *node) nearest(clock time.Duration) time.Duration {
+	return min(max(n.median[0], clock), n.median[1])
 }
 
 // clock takes a question, which it answers with the same and this node's clock, or an answer.
@@ -94,7 +100,7 @@ func (n *node) looksWrong(peer uint64) bool {
 	if !ok || n.ticks-r.tick > clockTicks {
 		return false
 	}
-	off := r.ahead + n.ahead // of the median
+	off := r.ahead - n.nearest(r.ahead)
 	return max(off, -off) > mostAhead
 }
 

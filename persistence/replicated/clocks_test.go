@@ -63,6 +63,13 @@ func TestTwoNodesFindNoClockWrong(t *testing.T) {
 			t.Errorf("node %d is ahead by %s", s.at, s.view.ahead)
 		}
 	}
+	s := w.lead(0, 1)
+	s.node.hand(0, make(chan error, 1))
+	s.work(nil)
+	w.quiet()
+	if other := w.nodes[1-s.at]; !other.view.leading {
+		t.Error("the lead is not handed over to the only other node")
+	}
 }
 
 // What may be the time on the way counts for nothing.

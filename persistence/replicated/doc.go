@@ -42,6 +42,13 @@
 // engine. What the way of the frames leaves in doubt counts for nothing, and so does a difference
 // between two clocks of which none is known to be right.
 //
+// # Nodes that could not serve
+//
+// A node whose clock is wrong, whose program does not read the format, or whose engine says so
+// (Unfit), campaigns last: it waits three times as long for a leader. So another one is elected
+// that could serve, if there is one with the whole log. If there is none, the node is elected. Then
+// it gives the others what they lack, and its engine hands the lead over.
+//
 // # Formats
 //
 // Each frame tells the newest format of entries and records that its sender's program reads. One

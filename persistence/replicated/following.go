@@ -59,6 +59,16 @@ func (s *store) Standing() persistence.Standing {
 	return t
 }
 
+// Unfit says that this node could not own the engine, and why; nil: it could.
+func (s *store) Unfit(why error) { s.unfit.Store(&why) }
+
+func (s *store) whyUnfit() error {
+	if why := s.unfit.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
 // Leads reports whether this node leads, as far as it knows.
 func (s *store) Leads() bool { return s.seen.Load().leading }
 

@@ -39,7 +39,6 @@ func (n *node) raised() {
 		persistence.ErrFormat, format, n.reads)
 	n.logger.Error("this node votes, and neither serves nor leads, because its program is too old",
 		"error", n.unread)
-	n.rest()
 }
 
 // handUnread hands the lead over, because this node does not apply what it would propose.

@@ -55,6 +55,7 @@ type node struct {
 	reads   uint8             // newest format that this program reads
 	told    map[uint64]uint8  // and those of the others, by their IDs
 	unread  error             // why this node applies no more; nil: it applies
+	unfit   func() error      // see Replica.Unfit
 	own     []uint64          // digests of the market part of this node's file, the newest first
 	markets map[uint64]uint64 // and those of the others, by their IDs
 	applies uint64            // the applied one's digest; 0: there is none
@@ -80,15 +81,16 @@ type node struct {
 	appliedTerm uint64
 
 	silent    int // ticks since a leader was heard
-	patience  int // ticks until this node campaigns
+	patience  int // ticks until this node campaigns, if it could serve
 	refused   error
 	ticks     uint64            // since the start
 	heard     map[uint64]uint64 // the tick of each peer's newest frame
 	clocks    map[uint64]reading
-	ahead     time.Duration // of this node's clock, of the median of all
-	wrong     bool          // it is too much
-	elections uint64        // begun here
-	logBytes  uint64        // at the newest tick
+	median    [2]time.Duration // of all clocks, less this node's; two of an even number
+	ahead     time.Duration    // of this node's clock, of the median of all
+	wrong     bool             // it is too much
+	elections uint64           // begun here
+	logBytes  uint64           // at the newest tick
 	peers     []persistence.Peer
 }
 
@@ -133,6 +135,7 @@ type setup struct {
 	reads   uint8                  // 0: what this program reads
 	market  [][]byte               // see Options.Market
 	agreed  func(market []byte)    // is told of the applied one; nil: nothing is
+	unfit   func() error           // why this node could not serve; nil: it always could
 }
 
 // newNode makes a node of an open log.
@@ -143,7 +146,11 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
 		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax,
 		offered: map[uint64]uint64{}, told: map[uint64]uint8{},
-		reads: cmp.Or(s.reads, machine.Newest), markets: map[uint64]uint64{}, agreed: s.agreed}
+		reads: cmp.Or(s.reads, machine.Newest), markets: map[uint64]uint64{}, agreed: s.agreed,
+		unfit: s.unfit}
+	if n.unfit == nil {
+		n.unfit = func() error { return nil }
+	}
 	if n.changed == nil {
 		n.changed = func([]machine.Member) {}
 	}
@@ -192,9 +199,16 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 // rest begins another wait for a leader.
 func (n *node) rest() {
 	n.silent, n.patience = 0, electionTicks+n.random(electionTicks)
-	if n.unread != nil {
-		n.patience *= lastTimes
+}
+
+// waited reports whether this node has waited for a leader for as long as it is to. One that could
+// not serve, as far as is known now, waits for longer than all others do, and then campaigns: if it
+// alone has all of the log, no other one can be elected.
+func (n *node) waited() bool {
+	if n.unread != nil || n.wrong || n.unfit() != nil {
+		return n.silent >= lastTimes*n.patience
 	}
+	return n.silent >= n.patience
 }
 
 // tick tells the node that time has passed. raft draws its own time of an election from a source
@@ -216,7 +230,7 @@ func (n *node) tick() error {
 		return n.trimStep()
 	}
 	n.raw.TickQuiesced()
-	if n.silent++; n.silent >= n.patience && n.votes() {
+	if n.silent++; n.waited() && n.votes() {
 		n.rest()
 		n.elections++
 		if err := n.raw.Campaign(); err != nil {

@@ -44,6 +44,7 @@ type nodeLife struct {
 	node   *actors.Node
 	engine atomic.Pointer[actors.Engine] // nil: it does not reign
 	dead   atomic.Bool                   // its power has failed
+	older  bool                          // its program does not read the newest format
 	ticker *time.Ticker
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -150,6 +151,7 @@ var realmPair = directory.PairRules{Name: "BTC_USD", Base: "BTC", Quote: "USD", 
 func (n *reigning) start() {
 	r := n.r
 	l := &nodeLife{r: r, at: n.at, local: memory.Open(n.local, persistence.Retention{}),
+		older:  n.reads == machine.First,
 		ticker: time.NewTicker(reignTick), ended: make(chan struct{})}
 	if ok, err := n.disk.mem.Stat(folder); ok == nil || err != nil {
 		must(r.T, newFormer(cluster, nodeNames[:voters], nodeNames[n.at], "", empty, nil,
@@ -193,6 +195,9 @@ func (n *reigning) live(ctx context.Context, l *nodeLife) {
 			<-e.Dead()
 			l.engine.Store(nil)
 		}
+	}
+	if errors.Is(err, persistence.ErrFormat) && l.older {
+		return // it votes on until it is brought up to date
 	}
 	if !l.dead.Load() && ctx.Err() == nil {
 		n.r.Errorf("node %d has ended: %v", n.at, err)

@@ -46,6 +46,7 @@ type world struct {
 	*testing.T
 	seed   uint64
 	rng    *rand.Rand
+	fits   *rand.Rand // draws which nodes could not serve; nil: all can
 	nodes  [places]*simulated
 	sent   []flight
 	cut    [places][places]bool // from, to
@@ -108,6 +109,7 @@ type simulated struct {
 	copied *folderCopy // nil: there is none
 	spare  bool        // it may join: its folder has no log
 	reads  uint8       // newest format that its program reads
+	misfit error       // why it could not serve; nil: it could
 	file   [][]byte    // its file's market part, in each format
 	best   uint8       // that its log's members may have been told
 	state  []byte
@@ -284,6 +286,7 @@ func (s *simulated) begin() {
 		reads:   s.reads,
 		market:  s.file,
 		agreed:  s.agreed,
+		unfit:   func() error { return s.misfit },
 		send:    s.send,
 		random:  w.rng.IntN,
 		now:     func() time.Time { return time.UnixMilli(1).Add(w.clocks[s.at]) },
@@ -392,18 +395,45 @@ func (w *world) up() *simulated {
 	return s
 }
 
-// tick lets time pass at a node.
+// tick lets time pass at a node. One that could not serve campaigns last.
 func (s *simulated) tick() {
-	if s.node != nil {
-		s.work(s.node.tick())
+	if n := s.node; n != nil {
+		silent, elections := n.silent+1, n.elections
+		err := n.tick()
+		if n.elections > elections && s.barred() {
+			if s.w.counts["elections of unfit nodes"]++; silent < lastTimes*electionTicks {
+				s.w.fail("node %d could not serve, and campaigns after %d ticks", s.at, silent)
+			}
+		}
+		s.work(err)
 		return
 	}
 	s.former.tick()
 	s.advance()
 }
 
+// barred reports whether the node could not serve.
+func (s *simulated) barred() bool {
+	return s.misfit != nil || s.node.unread != nil || s.node.wrong
+}
+
+// judge lets a node be found fit or unfit to serve: its key or configuration, or its clock.
+func (w *world) judge() {
+	s := w.nodes[w.fits.IntN(places)]
+	s.misfit, w.clocks[s.at] = nil, 0
+	switch w.fits.IntN(4) {
+	case 0, 1:
+		s.misfit = errors.New("it has another server's key")
+	case 2:
+		w.clocks[s.at] = time.Duration(w.fits.IntN(3)-1) * time.Hour
+	}
+}
+
 // step lets one thing happen.
 func (w *world) step(faults bool) {
+	if w.fits != nil && faults && w.fits.IntN(400) == 0 {
+		w.judge()
+	}
 	for _, s := range w.nodes {
 		if s.stuck--; s.stuck == 0 && s.node != nil { // its owners do not know that it stood still
 			for i := range s.owners {
@@ -617,6 +647,12 @@ func (w *world) answered() {
 func (s *simulated) use() {
 	w, o := s.w, &s.owners[s.w.rng.IntN(2)]
 	w.answered()
+	if s.view.leading && s.barred() { // as its engine would
+		s.node.hand(0, make(chan error, 1))
+		w.counts["unfit nodes that led"]++
+		s.work(nil)
+		return
+	}
 	if s.view.leading && w.rng.IntN(15) == 0 {
 		s.operate()
 		s.work(nil)
@@ -748,8 +784,11 @@ func (s *simulated) heard(o *owner, e *machine.Entry, r result) {
 
 // recover ends all faults, and lets the nodes come to one end.
 func (w *world) recover() {
-	w.cut = [places][places]bool{}
-	for _, s := range w.nodes {
+	w.cut, w.clocks = [places][places]bool{}, [places]time.Duration{}
+	for i, s := range w.nodes {
+		if i > 0 { // the first one may stay as it is
+			s.misfit = nil
+		}
 		s.disk.left, s.stuck = -1, 0
 		if w.mixed && s.reads < newer {
 			if s.reads = newer; s.node != nil || s.former != nil {
@@ -907,6 +946,9 @@ func simulate(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := emptyWorld(t, seed)
 	w.mixed = true
+	if seed%5 == 0 {
+		w.fits = rand.New(rand.NewPCG(seed, 78))
+	}
 	for _, s := range w.nodes {
 		if seed%3 > 0 {
 			s.reads = newer
@@ -949,7 +991,8 @@ func TestThreeNodesAreOneJournal(t *testing.T) {
 	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced",
 		"refused", "truncated", "refused without a log", "formed", "confirmed", "not confirmed",
 		"joined", "too old to join", "votes without reading", "of a newer format",
-		"market parts", "removed", "changes", "refused changes", "replaced", "put back", "flips",
+		"elections of unfit nodes", "unfit nodes that led", "market parts", "removed", "changes",
+		"refused changes", "replaced", "put back", "flips",
 		"flips without effect", "refused folders"} {
 		if all[k] < *seeds/50+1 {
 			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)

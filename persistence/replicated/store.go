@@ -75,6 +75,7 @@ type store struct {
 	logger   *slog.Logger
 	name     string
 	reach    func(name, address string) error
+	unfit    atomic.Pointer[error] // see Unfit; nil: the node could serve
 
 	frames   chan received
 	proposed chan request
@@ -146,7 +147,7 @@ func open(o options) (_ *store, err error) {
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
 		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
 		former: o.former, changed: o.changed, reads: s.newest,
-		market: o.market, agreed: o.agreed, saw: o.saw})
+		market: o.market, agreed: o.agreed, unfit: s.whyUnfit, saw: o.saw})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

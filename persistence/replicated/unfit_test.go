@@ -1,0 +1,86 @@
+package replicated
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"exchange/persistence/internal/machine"
+)
+
+// unfitNodes make node b one that could not serve.
+var unfitNodes = map[string]func(w *world){
+	"another key": func(w *world) { w.nodes[1].misfit = errors.New("another key") },
+	"a wrong clock": func(w *world) {
+		w.clocks[1] = time.Hour
+		w.pass(3 * askTicks)
+	},
+	"an older program": func(w *world) {
+		for _, s := range w.nodes[:voters] {
+			s.runs(newer)
+		}
+		w.lead(0)
+		w.pass(3 * electionTicks)
+		w.nodes[1].best = newer + 1 // an older one is started although another one was told of
+		w.nodes[1].runs(machine.First)
+		w.pass(3)
+	},
+}
+
+// The node that leads dies. One that could not serve lets the others campaign, whatever they draw.
+func TestANodeThatCouldNotServeCampaignsLast(t *testing.T) {
+	for what, spoil := range unfitNodes {
+		for seed := range uint64(20) {
+			w := newWorld(t, seed)
+			w.lead(0)
+			spoil(w)
+			a, b, c := w.nodes[0], w.nodes[1], w.nodes[2]
+			if !a.view.leading || !b.barred() {
+				t.Fatalf("%s: a leads: %v; b is unfit: %v", what, a.view.leading, b.barred())
+			}
+			before := b.view.elections
+			a.crash()
+			w.pass(2 * electionTicks)
+			if !c.view.leading || b.view.elections > before {
+				t.Errorf("%s, seed %d: c leads: %v, after %d elections of b", what, seed,
+					c.view.leading, b.view.elections-before)
+			}
+		}
+	}
+}
+
+// One that could not serve has, alone, what was acknowledged. It is elected in the end, and gives
+// the others what they lack, and the lead.
+func TestANodeThatCouldNotServeAndHasTheLongestLogIsElected(t *testing.T) {
+	for what, spoil := range unfitNodes {
+		w := newWorld(t, 1)
+		w.lead(0)
+		spoil(w)
+		a, b, c := w.nodes[0], w.nodes[1], w.nodes[2]
+		c.crash()
+		tok := w.own(a, 1).Token
+		answer := a.ask(appendOf(tok, 0, "acknowledged"))
+		w.settle()
+		must(t, told(t, answer).err)
+		a.crash()
+		c.start()
+		for ticks := 0; !b.view.leading; ticks++ {
+			if c.view.leading {
+				t.Fatalf("%s: a node leads without what was acknowledged", what)
+			}
+			if ticks > 2*lastTimes*electionTicks {
+				t.Fatalf("%s: no node leads", what)
+			}
+			w.pass(1)
+		}
+		w.pass(1)
+		b.node.hand(0, make(chan error, 1))
+		b.work(nil)
+		w.quiet()
+		w.pass(1)
+		if !c.view.leading || c.view.beat.End.Seq != 1 {
+			t.Errorf("%s: c leads: %v, with a journal up to %d", what, c.view.leading,
+				c.view.beat.End.Seq)
+		}
+	}
+}
