@@ -146,6 +146,13 @@ var testedFaults = []testedFault{
 	{"the file of the node that leads counts", "actors/market.go",
 		"	if market != nil {\n", "	if market != nil && !FAULT {\n", inActors,
 		"TestTheNodesDecideByTheAppliedMarket"},
+	{"a node lets go what its full archive lacks", "actors/node.go",
+		"	if err != nil {\n		return upTo, ",
+		"	if err != nil {\n		if FAULT {\n			n.replica.Hold(upTo)\n		}\n" +
+			"		return upTo, ", inActors, "TestAFullArchiveStopsNothingAtOtherNodes"},
+	{"a note is written that a member does not read", "actors/operator.go",
+		"	if e.node != nil && ", "	if e.node != nil && !FAULT && ", inActors,
+		"TestANoteIsWrittenOnceAllMembersReadIt"},
 	{"a read overtakes a batch that was released before it", "actors/mailbox/mailbox.go",
 		"m.swap() && m.taken >= m.before\n", "m.swap() && (FAULT || m.taken >= m.before)\n",
 		inMailbox, "TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore"},

@@ -99,7 +99,7 @@ type Admin struct {
 
 	Pair    string          // name
 	On      bool            // halted, frozen, in maintenance
-	Message string          // of maintenance; why a mail was given up
+	Message string          // of maintenance; why a mail was given up; a note
 	fees    *state.FeeRates // nil: the pair's
 	mail    uint64          // id
 

@@ -3,12 +3,16 @@ package actors
 import (
 	"context"
 	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/persistence"
 )
 
 // Operators' commands have no nonce, and go on during maintenance. Their records carry the
@@ -138,6 +142,29 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 		e.maintenance.CompareAndSwap(closed, nil) // nothing was done
 	}
 	return a, err
+}
+
+// Note has the log of actions say what an operator did that is no part of the state, such as a
+// change of the cluster's members. A text that is too long is cut, and what is no printable
+// character of it is '?'. Until all members of a cluster read notes it does nothing.
+func (e *Engine) Note(operator, text string) error {
+	if e.node != nil && e.node.replica.Standing().Format < persistence.FormatNotes {
+		return nil
+	}
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
+	if len(text) > event.MaxNote {
+		text = strings.ToValidUTF8(text[:event.MaxNote-len("...")], "") + "..."
+	}
+	if text == "" {
+		return refusef("a note says something")
+	}
+	_, err := e.askRegistry(event.KindNote, operator, Admin{Message: text})
+	return err
 }
 
 // mailed takes a mail out of the outbox: it was sent, or given up for a reason.

@@ -186,6 +186,8 @@ func (c *Command) object() string {
 		return "maintenance"
 	case event.KindMailed:
 		return "mail " + strconv.FormatUint(c.admin.mail, 10)
+	case event.KindNote:
+		return "note"
 	}
 	return "key " + c.admin.Key
 }

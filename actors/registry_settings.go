@@ -11,8 +11,8 @@ import (
 // maxMessage bounds the text for clients during maintenance, in bytes.
 const maxMessage = 500
 
-// setting decides halts, freezes, fees, maintenance and mails. A setting that is so already changes
-// nothing.
+// setting decides halts, freezes, fees, maintenance, mails and notes. A setting that is so already
+// changes nothing.
 func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 	a := &c.admin
 	switch c.kind {
@@ -39,6 +39,8 @@ func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 	case event.KindMailed:
 		a.Repeated = known.ID == 0 // it left the outbox before
 		c.record.Mailed = event.Mailed{ID: a.mail, Error: a.Message}
+	case event.KindNote:
+		c.record.Note = a.Message
 	}
 	return !a.Repeated, nil
 }

@@ -33,7 +33,8 @@ func (c *fakeCluster) Hash(context.Context) (seq uint64, hash [32]byte, err erro
 	return c.knows.Folded, [32]byte{0xab, 31: 0xcd}, c.fails
 }
 
-func (c *fakeCluster) Transfer(_ context.Context, to string) error {
+func (c *fakeCluster) Transfer(_ context.Context, to string, begins func()) error {
+	begins()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, to)

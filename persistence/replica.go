@@ -17,6 +17,9 @@ var ErrFormat = errors.New("this program is too old: start one that reads the cl
 var ErrRemoved = errors.New("this node was removed from its cluster, and its folder is not used " +
 	"any more; to let it take part again, empty the folder and add the node")
 
+// FormatNotes is the format from which on a journal may have notes (event.KindNote).
+const FormatNotes = 4
+
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store
 // for what it derives from it: images, projections, history.

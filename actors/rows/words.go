@@ -68,6 +68,8 @@ func allWords(s *state.State, r *event.Record) string {
 		f := &r.Fees
 		return fmt.Sprintf("fees of account %s in %s: own %v, maker %v, taker %v", name(f.Account),
 			pair(), f.Own, f.Maker, f.Taker)
+	case event.KindNote:
+		return r.Note
 	}
 	return r.Kind.String()
 }

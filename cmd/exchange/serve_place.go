@@ -98,11 +98,12 @@ func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, e
 }
 
 // Transfer implements operator.Cluster: the goroutine that serves carries it out.
-func (p *place) Transfer(ctx context.Context, to string) error {
+func (p *place) Transfer(ctx context.Context, to string, begins func()) error {
 	s := p.Standing()
 	if err := mayLead(&s, to); err != nil {
 		return err
 	}
+	begins()
 	w := &wish{ctx, to, make(chan error, 1)}
 	select {
 	case p.wishes <- w:

@@ -157,6 +157,11 @@ func (r *Record) appendMore(dst []byte) []byte {
 		return rate(rate(flag(uv(dst, uint64(f.Account)), f.Own), f.Maker), f.Taker)
 	case KindHistory:
 		return append(dst, r.History[:]...)
+	case KindNote:
+		if r.Note == "" {
+			panic("BUG: a record is written with an empty note")
+		}
+		return append(uv(dst, atMost(len(r.Note), MaxNote)), r.Note...)
 	}
 	return r.appendSpecial(dst)
 }
@@ -342,6 +347,10 @@ func (d *decoder) more(r *Record) bool {
 	case KindHistory:
 		r.History = HistoryID{}
 		copy(r.History[:], d.take(len(r.History)))
+	case KindNote:
+		if r.Note = string(d.bytes(MaxNote)); r.Note == "" {
+			d.fail()
+		}
 	default:
 		return d.special(r)
 	}

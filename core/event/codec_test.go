@@ -21,7 +21,7 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindOrder, KindCancel, KindRefusal,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
-	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed}
+	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed, KindNote}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -147,6 +147,8 @@ func drawRecord(t *rapid.T) Record {
 	case KindHistory:
 		copy(r.History[:], rapid.SliceOfN(rapid.Byte(), len(r.History), len(r.History)).Draw(t,
 			"history"))
+	case KindNote:
+		r.Note = drawText(t, "note") + "."
 	default:
 		drawSpecial(t, &r)
 	}
@@ -200,6 +202,8 @@ func part(r *Record) any {
 		h.rest = r.Fees
 	case KindHistory:
 		h.rest = r.History
+	case KindNote:
+		h.rest = r.Note
 	default:
 		h.rest = specialPart(r)
 	}
@@ -342,7 +346,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindInstructed + 1, 127} {
+	for _, kind := range []Kind{0, KindNote + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
@@ -537,7 +541,7 @@ func TestTradingRecordsAllocateNothing(t *testing.T) {
 	for i := range golden {
 		r := &golden[i].record
 		if r.Kind != KindOrder && r.Kind != KindCancel && r.Kind != KindRefusal &&
-			r.Kind < KindStop || r.Kind == KindParallelKey {
+			r.Kind < KindStop || r.Kind == KindParallelKey || r.Kind == KindNote {
 			continue
 		}
 		b := r.Append(nil)

@@ -47,6 +47,8 @@ const (
 	KindSwept       Kind = 26 // a dead man's switch cancelled an open order
 	// an order with instructions was accepted, with its trades
 	KindInstructed Kind = 27
+
+	KindNote Kind = 28 // an operator has done something that is no part of the state
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
@@ -60,7 +62,7 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindHistory: "history", KindStop: "stop", KindTriggered: "triggered", KindAmended: "amended",
 	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings",
 	KindParallelKey: "key for parallel use", KindSwept: "swept",
-	KindInstructed: "order with instructions"}
+	KindInstructed: "order with instructions", KindNote: "note"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -96,6 +98,7 @@ type Record struct {
 	Maintenance     Maintenance
 	Fees            Fees
 	History         HistoryID
+	Note            string // what the operator did, in words: 1 to MaxNote bytes
 
 	// Beside Order, of KindInstructed, KindStop, KindTriggered and KindAmended:
 	Instructions trading.Instructions
@@ -407,6 +410,9 @@ type Fees struct {
 	Maker   money.Rate
 	Taker   money.Rate
 }
+
+// MaxNote bounds a note, in bytes.
+const MaxNote = 1024
 
 // HistoryID tells one history of an exchange from every other, also from the history that it was
 // restored from. The zero HistoryID is none.

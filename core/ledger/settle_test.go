@@ -158,7 +158,7 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount,
 		event.KindKey, event.KindKeyRevoked,
 		event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
-		event.KindHistory} {
+		event.KindHistory, event.KindNote} {
 		f(event.Record{Kind: kind, Pair: 1})
 	}
 }

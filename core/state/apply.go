@@ -35,7 +35,8 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		return s.newKey(&r.Key)
 	case event.KindKeyRevoked:
 		return s.revoke(r.KeyRevoked.Number)
-	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees:
+	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
+		event.KindNote:
 		return s.operate(r)
 	case event.KindHistory:
 		return s.newHistory(r)

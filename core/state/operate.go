@@ -7,7 +7,8 @@ import (
 	"exchange/core/money"
 )
 
-// operate applies an operator's decision, or the outcome of a mail: records that move no money.
+// operate applies an operator's decision, or the outcome of a mail: records that move no money. A
+// note changes nothing.
 func (s *State) operate(r *event.Record) error {
 	switch r.Kind {
 	case event.KindMailed:

@@ -215,7 +215,7 @@ func TestOperatorsDecisionsMoveNoMoneyAndNoOrder(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	for _, r := range []event.Record{halt(1, true), freeze(1, true), ownFees(1, 1, 1, 1),
-		maintenance(true, "m"), mailed(1)} {
+		maintenance(true, "m"), mailed(1), {Kind: event.KindNote, Note: "removed node d"}} {
 		if err := s.Apply(&r, &e); err != nil || len(e.Settlements) != 0 || len(e.Closed) != 0 ||
 			e.Withdrawal != nil {
 			t.Errorf("%v: %+v, %v", r.Kind, e, err)

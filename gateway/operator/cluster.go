@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,8 +16,8 @@ type Cluster interface {
 	// Standing is what this node knows of itself and of the others. It does not wait.
 	Standing() Standing
 	// Transfer hands the lead over to a node, "": to any. It is called where this node leads, and
-	// returns when it leads no more.
-	Transfer(ctx context.Context, to string) error
+	// returns when it leads no more. begins is called before, unless no node could take the lead.
+	Transfer(ctx context.Context, to string, begins func()) error
 	// Apply lets the nodes agree on another market part of the configuration, packed as gzip, from
 	// the next reign on. It returns the keys that differ from the one before; nil: none. An
 	// *actors.RequestError refuses it and says why; after another error it is not known.
@@ -240,11 +242,30 @@ func transfer(c *call) (any, error) {
 	}
 	patience, cancel := within(transferPatience)
 	defer cancel()
-	if err := c.server.cluster.Transfer(patience, q.To); err != nil {
+	begins := func() {
+		c.noted("asked for the lead to be handed over from node %s to %s", s.Node,
+			cmp.Or(q.To, "any other"))
+	}
+	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
 		return nil, &notHanded{err}
 	}
 	return map[string]string{"from": s.Node, "to": c.server.cluster.Standing().Leader}, nil
 }
+
+// noted has the log of actions say what the operator did to the cluster. It is done in any case: a
+// reign that ends, or that has not begun, leaves it out.
+func (c *call) noted(format string, args ...any) {
+	what, err := fmt.Sprintf(format, args...), errNoReign
+	if c.engine != nil {
+		err = c.engine.Note(c.operator, what)
+	}
+	if err != nil {
+		c.server.log.Warn("the log of actions may lack what an operator did", "what", what,
+			"operator", c.operator, "error", err)
+	}
+}
+
+var errNoReign = errors.New("this node does not serve")
 
 // applyMarket lets the nodes agree on the market part in "market".
 func applyMarket(c *call) (any, error) {
@@ -264,6 +285,8 @@ func applyMarket(c *call) (any, error) {
 	if len(keys) > 0 {
 		c.server.log.Warn("another market part is applied, from the next reign on", "keys",
 			strings.Join(keys, ", "), "operator", c.operator)
+		c.noted("applied another market part, from the next reign on: %s",
+			strings.Join(keys, ", "))
 	}
 	return map[string][]string{"keys": append([]string{}, keys...)}, nil
 }

@@ -151,6 +151,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
 		}
 		c.server.log.Warn("a node is added to the cluster", "node", w.Node, "address", w.Address,
 			"operator", c.operator)
+		c.noted("added node %s at %s to the cluster", w.Node, w.Address)
 		return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 	}
 	err := n.elsewhere(w)
@@ -167,7 +168,10 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
 	}
 	err = m.Promote(ctx, w.Node)
 	var refused *actors.RequestError
-	if errors.As(err, &refused) { // it lags
+	switch {
+	case err == nil:
+		c.noted("made node %s a voter", w.Node)
+	case errors.As(err, &refused): // it lags
 		return notYet{err}
 	}
 	return err
@@ -207,6 +211,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) erro
 	}
 	c.server.log.Warn("a node of the cluster is replaced", "node", w.Old, "by", w.Node, "address",
 		w.Address, "operator", c.operator)
+	c.noted("had node %s at %s take the place of node %s", w.Node, w.Address, w.Old)
 	return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 }
 
@@ -219,5 +224,6 @@ func remove(ctx context.Context, c *call, m members, s *Standing, w *wish) error
 		return err
 	}
 	c.server.log.Warn("a node is removed from the cluster", "node", w.Node, "operator", c.operator)
+	c.noted("removed node %s from the cluster", w.Node)
 	return nil
 }

@@ -432,6 +432,7 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	w.open(2, newRandom(t))
 	w.load(30, func() {})
 	b := c.others(led)[0]
+	replaced := c.name(b)
 	d, entry := c.further("d")
 	w.load(30, func() {
 		out := c.command(led, "cluster", "replace", c.name(b), entry)
@@ -471,6 +472,15 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	w.load(30, func() { c.command(d, "cluster", "remove", c.name(e)) })
 	c.removed(e)
 	w.compare()
+	out = c.command(d, "actions", "--limit", "1000")
+	for _, line := range []string{`had node d at \S+ take the place of node ` + replaced,
+		`added node e at \S+ to the cluster`, `made node e a voter`,
+		`asked for the lead to be handed over from node ` + c.name(led) + ` to d`,
+		`removed node e from the cluster`} {
+		if !regexp.MustCompile(`(?m) from .* ` + line + `$`).MatchString(out) {
+			t.Errorf("the log of actions has no %q:\n%s", line, out)
+		}
+	}
 	if err := d.Audit(); err != nil {
 		t.Error(err)
 	}

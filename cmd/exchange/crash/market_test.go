@@ -59,7 +59,7 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	c.shows(next, first, "1000")
 	exchangetest.Eventually(t, "limits on requests may be agreed on", func() bool {
 		return strings.Contains(strings.Join(strings.Fields(c.command(next, "cluster", "status")),
-			" "), "format 3 ")
+			" "), "format 4 ")
 	})
 	exchangetest.Eventually(t, "the status names those whose files differ", func() bool {
 		out := c.command(next, "cluster", "status")
@@ -82,6 +82,10 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	c.shows(next, first, "1000")
 	c.handsOver(led)
 	c.shows(led, "0.004", "2000")
+	if out := c.command(led, "actions"); strings.Count(out, "applied another market part, from "+
+		"the next reign on: pairs, limits.public_rate, limits.max_fills\n") != 1 {
+		t.Errorf("the log of actions is\n%s", out)
+	}
 
 	for _, s := range c.nodes {
 		s.Kill()

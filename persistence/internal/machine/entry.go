@@ -76,8 +76,9 @@ const maxText = 1 << 10 // bytes of a text
 // Formats of entries and of the records in their batches. Another kind, field or record is another
 // format, which is written once an entry of the kind Format says so: each member reads it then.
 const (
-	First  = 2 // the format that a cluster begins with
-	Newest = 3 // the text of a Market has limits on requests, too
+	First = 2 // the format that a cluster begins with
+	// 3: the text of a Market has limits on requests, too
+	Newest = persistence.FormatNotes
 )
 
 // MaxMarket is how many bytes the market part of a configuration may have.

@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/gateway/operator"
+)
+
+// What an operator does to the cluster is in the log of actions, once it is done; what is refused,
+// has an unknown outcome, or goes on without a change of its own, is not.
+func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
+	h, c := node(t)
+	ask := asOperator(t, h.gateway)
+	var want []string
+	does := func(route, body string, fails error, note string) {
+		t.Helper()
+		c.set(func(*operator.Standing) { c.fails = fails })
+		a := ask("POST", "/operator/v1/cluster/"+route, body,
+			"Authorization: Bearer "+operatorToken, "X-Operator: jane")
+		if (a.status == 200) != (fails == nil) {
+			t.Errorf("%s %s: %d %s", route, body, a.status, a.body)
+		}
+		if note != "" {
+			want = append(want, note)
+		}
+	}
+	leads := func(more ...operator.NodeStanding) {
+		c.set(func(s *operator.Standing) {
+			*s = newFakeCluster().knows
+			s.Leader, s.Nodes = "a", append(s.Nodes, more...)
+			s.Nodes[2].Silent = 99
+		})
+	}
+	const d = `{"node":"d","address":"h:1"}`
+	leads()
+	does("add", d, actors.Refuse("it may not"), "")
+	does("add", d, errors.New("no answer"), "")
+	does("add", d, nil, "added node d at h:1 to the cluster")
+	leads(operator.NodeStanding{Name: "d", Role: operator.Awaited, Address: "h:1"})
+	does("add", d, nil, "")
+	leads(operator.NodeStanding{Name: "d", Role: operator.Learner, Match: 50})
+	does("add", d, nil, "made node d a voter")
+	leads()
+	does("replace", `{"node":"d","address":"h:1","old":"b"}`, nil,
+		"had node d at h:1 take the place of node b")
+	does("replace", `{"node":"c","address":"h:2","old":"c"}`, nil,
+		"had node c at h:2 take the place of node c")
+	does("remove", `{"node":"c"}`, nil, "removed node c from the cluster")
+	does("apply", `{"market":"cGFpcnM="}`, nil,
+		"applied another market part, from the next reign on: pairs")
+	does("apply", `{"market":""}`, nil, "")
+	does("apply", `{"market":"cGFpcnM="}`, actors.Refuse("orders are open"), "")
+	does("transfer", `{"to":"c"}`, nil, "asked for the lead to be handed over from node a to c")
+	leads()
+	does("transfer", `{}`, nil, "asked for the lead to be handed over from node a to any other")
+	h.gateway.SetFollower()
+	leads()
+	does("remove", `{"node":"c"}`, nil, "") // this node does not serve yet
+	h.gateway.SetEngine(h.engine)
+
+	a := ask("GET", "/operator/v1/actions", "", "Authorization: Bearer "+operatorToken)
+	var list struct{ Actions []struct{ Who, What string } }
+	if err := json.Unmarshal([]byte(a.body), &list); err != nil {
+		t.Fatalf("%s: %v", a.body, err)
+	}
+	var got []string
+	for _, x := range list.Actions {
+		if strings.HasPrefix(x.Who, "jane from ") {
+			got = append(got, x.What)
+		}
+	}
+	slices.Reverse(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the log of actions has\n%s\nwant\n%s", strings.Join(got, "\n"),
+			strings.Join(want, "\n"))
+	}
+}
