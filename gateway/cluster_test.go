@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"sync"
@@ -258,6 +259,8 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 	}
 	lost := with()
 	lost.Nodes[2].Silent = 99
+	joined := with()
+	joined.Nodes[2].Newest, joined.Nodes[2].Address = true, "h:1"
 	leaving := with(operator.NodeStanding{Name: "d", Role: operator.Voter})
 	leaving.Nodes[1].Role = operator.Leaving
 	gone := with(operator.NodeStanding{Name: "d", Role: operator.Voter, Match: 50})
@@ -301,6 +304,9 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 		{replace, cc + "}", with(), nil, "", 400, "node c lives and has its log"},
 		{replace, cc + "}", lost, nil, "replace c c h:1", 200, `"done":false`},
 		{replace, cc + `,"begun":true}`, with(), nil, "", 200, `"done":true`},
+		{replace, cc + "}", joined, nil, "", 200, `"done":true,"role":"voter","lag":50,"says":` +
+			`"node c is a voter, and joined last: it is not replaced once more"`},
+		{replace, `{"node":"c","address":"h:9","old":"c"}`, joined, nil, "", 400, "at h:1"},
 		{remove, `{"node":"c"}`, with(), nil, "remove c", 200, `"done":true`},
 		{remove, `{"node":"c"}`, with(), refused, "remove c", 400, "it lags"},
 		{remove, `{"node":"d","begun":true}`, with(), nil, "", 200, "node d is no member"},
@@ -325,6 +331,33 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {
 			t.Errorf("%s, want %q", a.body, x.want)
 		}
+	}
+}
+
+// A market part may be longer than the bodies of other requests, and has a bound of its own.
+func TestALongMarketPartIsApplied(t *testing.T) {
+	h, c := node(t)
+	h.gateway.SetEngine(h.engine)
+	c.set(func(s *operator.Standing) { s.Leader = "a" })
+	ask := asOperator(t, h.gateway)
+	const apply = "/operator/v1/cluster/apply"
+	for _, x := range []struct {
+		path   string
+		bytes  int
+		status int
+	}{{apply, 4 << 20, 200}, {apply + "/", 4 << 20, 200}, {apply, 5 << 20, 413},
+		{"/operator/v1/cluster/transfer", 64 << 10, 413}} {
+		c.asked = nil
+		text := strings.Repeat("x", x.bytes)
+		body := `{"market":"` + base64.StdEncoding.EncodeToString([]byte(text)) + `"}`
+		a := ask("POST", x.path, body, "Authorization: Bearer "+operatorToken)
+		if a.status != x.status || x.status == 200 && strings.Join(c.asked, "") != "apply "+text {
+			t.Errorf("%s with %d bytes: %d %.100s", x.path, x.bytes, a.status, a.body)
+		}
+	}
+	a := ask("POST", apply, `{"market":"`+strings.Repeat("x", 1<<20)+`"}`, "Authorization: Bearer x")
+	if a.status != 401 {
+		t.Errorf("without the token: %d %.100s", a.status, a.body)
 	}
 }
 

@@ -141,7 +141,9 @@ func (l *operatorListener) showsOperator(h *fasthttp.RequestHeader) bool {
 func (l *operatorListener) head(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	switch {
 	case l.showsOperator(h):
-		return fasthttp.RequestConfig{WriteTimeout: operator.StreamTimeout}
+		path, _, _ := strings.Cut(string(h.RequestURI()), "?")
+		return fasthttp.RequestConfig{WriteTimeout: operator.StreamTimeout,
+			MaxRequestBodySize: max(l.opts.BodyBytes, operator.LongestBody(path))}
 	case h.ContentLength() > 0:
 		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0 would be no limit of its own
 	}

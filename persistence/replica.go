@@ -100,6 +100,8 @@ type Peer struct {
 	Address  string // where it listens; "": as the configuration of each node says
 	Role     Role
 	Replaces string // voter whose place it takes once it has the log; "": it takes none
+	// Newest: it joined with an empty folder, and no other member has joined since.
+	Newest bool
 	// Match is the index up to which it has the log. Only the node that leads knows it of others.
 	Match uint64
 	// SilentTicks is for how many ticks nothing has come from it; 0 of the node itself.

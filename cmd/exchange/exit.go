@@ -19,9 +19,10 @@ const (
 	// another process, or did not say how the request ended. Or its answer cannot be written, as to
 	// a full disk. Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
-	// exitFenced (EX_NOPERM): another process has taken over the store. A restart is right: the
-	// process is a standby then, and leaves the one that serves alone. A node of a cluster ends so
-	// when it was removed from the cluster: then a restart ends in the same way.
+	// exitFenced (EX_NOPERM) is one of two things. An exchange on one machine: another process has
+	// taken over the store. A restart is right: the process is a standby then, and leaves the one
+	// that serves alone. A node of a cluster: it was removed, and nothing else, because another
+	// owner ends its reign alone. A restart ends in the same way.
 	exitFenced = 77
 
 	// exitUnclassified is the code of an error without one. None is expected, so such an error is

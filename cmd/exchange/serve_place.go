@@ -82,8 +82,8 @@ func (p *place) Standing() operator.Standing {
 	s.Differs = p.market.differs()
 	for _, n := range r.Peers {
 		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Address: n.Address,
-			Role: string(n.Role), Replaces: n.Replaces, Match: n.Match, Silent: n.SilentTicks,
-			Reads: n.Reads, OwnMarket: n.Market != 0, Differs: n.Differs})
+			Role: string(n.Role), Replaces: n.Replaces, Newest: n.Newest, Match: n.Match,
+			Silent: n.SilentTicks, Reads: n.Reads, OwnMarket: n.Market != 0, Differs: n.Differs})
 	}
 	return s
 }

@@ -97,6 +97,7 @@ type NodeStanding struct {
 	Address  string // where the membership says that it listens; "": it does not say
 	Role     string
 	Replaces string // voter whose place it comes to take; "": it takes none
+	Newest   bool   // it joined with an empty folder, and no other node has joined since
 	// Match is the index up to which it has the log. Only the node that leads knows it of others.
 	Match  uint64
 	Silent uint64 // ticks since something has come from it; 0 of the node itself
@@ -117,6 +118,18 @@ var nodeRoutes = map[string]handler{
 	"POST /operator/v1/cluster/add":      wished(add),
 	"POST /operator/v1/cluster/replace":  wished(replace),
 	"POST /operator/v1/cluster/remove":   wished(remove),
+}
+
+// applyBytes bounds the body of a request that applies a market part: 4 MiB of text, which may not
+// become shorter when packed, as base64.
+const applyBytes = 6 << 20
+
+// LongestBody returns how long an operator's body may be for a path, in bytes; 0: as any other.
+func LongestBody(path string) int {
+	if strings.TrimSuffix(path, "/") == "/operator/v1/cluster/apply" {
+		return applyBytes
+	}
+	return 0
 }
 
 // transferPatience bounds the wait for another node that takes the lead, and for the commands in

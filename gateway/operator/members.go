@@ -74,20 +74,31 @@ func wished(step func(context.Context, *call, members, *Standing, *wish) error) 
 		}
 		ctx, cancel := within(changePatience)
 		defer cancel()
-		said := ""
+		said, done := "", ""
 		if err := step(ctx, c, c.server.cluster, s, &w); err != nil {
 			var pending notYet
-			if !errors.As(err, &pending) {
+			var before doneBefore
+			switch {
+			case errors.As(err, &before):
+				done = before.Error()
+			case errors.As(err, &pending):
+				said = pending.Error()
+			default:
 				return nil, changeFailed(err)
 			}
-			said = pending.Error()
 		}
-		return w.answer(c.server.cluster.Standing(), said), nil
+		a := w.answer(c.server.cluster.Standing(), said)
+		a.Says += done
+		return a, nil
 	}
 }
 
 // A notYet error is why a change is not complete yet.
 type notYet struct{ error }
+
+// A doneBefore error says why nothing is done: it was done by an earlier request. What it says is
+// put behind the answer.
+type doneBefore struct{ error }
 
 // changeFailed returns the error of a change: it is refused, or its outcome is not known.
 func changeFailed(err error) error {
@@ -177,6 +188,8 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
 	return err
 }
 
+var errJoinedLast = errors.New(", and joined last: it is not replaced once more")
+
 // replace has a node take the place of a voter.
 func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
 	old := s.node(w.Old)
@@ -195,6 +208,9 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) erro
 	switch {
 	case w.Old == w.Node && n != nil && w.Begun:
 		return nil
+	case w.Old == w.Node && n != nil && n.Newest && n.Role == Voter && n.Silent <= alive:
+		// The newest member has got its disk by this command, or has no other one to be given.
+		return cmp.Or(n.elsewhere(w), error(doneBefore{errJoinedLast}))
 	case w.Old == w.Node && n != nil && (n.Name == s.Node || n.Silent <= alive):
 		return &badRequest{fmt.Sprintf("node %s lives and has its log: there is nothing to "+
 			"replace; if it is to have another disk, stop it first", n.Name)}

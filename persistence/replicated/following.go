@@ -30,6 +30,7 @@ func (n *node) see() {
 	n.peers, n.logBytes = nil, n.log.Size()
 	for _, m := range n.machine.Members() {
 		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
+			Newest:   m.Nonce != "" && m.ID == n.machine.Given(),
 			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.told[m.ID],
 			Market: n.markets[m.ID]}
 		if m.ID == n.id {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -133,9 +134,21 @@ func (n *node) change(before []machine.Member, joint bool) error {
 			n.heard[m.ID] = n.ticks
 		}
 	}
+	n.forget()
 	n.changed(members)
 	n.see()
 	return nil
+}
+
+// forget forgets what was known of those that are members no more: no ID comes back.
+func (n *node) forget() {
+	gone := func(id uint64) bool { return id <= n.machine.Given() && n.nameOf(id) == "" }
+	maps.DeleteFunc(n.heard, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.offered, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.told, func(id uint64, _ uint8) bool { return gone(id) })
+	maps.DeleteFunc(n.markets, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.clocks, func(id uint64, _ reading) bool { return gone(id) })
+	maps.DeleteFunc(n.later, func(_ string, id uint64) bool { return id <= n.machine.Given() })
 }
 
 // removed notes, durably, that this node is a member no more.

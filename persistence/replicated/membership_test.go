@@ -328,3 +328,36 @@ func TestANodeIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Nothing is kept of members that have left, at any of the others: a cluster whose nodes come and
+// go for years does not grow.
+func TestANodeThatHasLeftIsForgotten(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	for range 3 {
+		must(t, s.change(machine.Add, "d", ""))
+		w.nodes[3].start()
+		w.pass(3 * askTicks)
+		must(t, s.change(machine.Promote, "d", ""))
+		w.pass(3 * askTicks)
+		for _, p := range s.view.peers {
+			if p.Newest != (p.Name == "d") {
+				t.Errorf("%s joined last: %v", p.Name, p.Newest)
+			}
+		}
+		must(t, s.change(machine.Remove, "d", ""))
+		w.pass(3 * askTicks)
+	}
+	for _, x := range w.nodes[:voters] {
+		n := x.node
+		for what, size := range map[string]int{"heard": len(n.heard), "told": len(n.told),
+			"markets": len(n.markets), "clocks": len(n.clocks)} {
+			if most := voters; size > most || size < voters-1 {
+				t.Errorf("node %s has %d entries in %s: %+v", x.name(), size, what, n.heard)
+			}
+		}
+		if len(n.offered)+len(n.later) > 0 {
+			t.Errorf("node %s knows %v and %v of none", x.name(), n.offered, n.later)
+		}
+	}
+}

@@ -454,6 +454,10 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 			t.Errorf("%s has no %s", out, line)
 		}
 	}
+	again := "node e is a voter, and joined last: it is not replaced once more.\n"
+	if out := c.command(led, "cluster", "replace", "e", entry); out != again {
+		t.Error(out)
+	}
 	for _, x := range []struct {
 		args []string
 		want string
