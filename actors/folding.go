@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -33,10 +34,15 @@ func (f *folding) connect(root *actor.RootContext, out committed.Outside,
 		o.Stop)
 }
 
-// spawn starts the actors. At the committed side what is released comes before the reads that wait.
-func (f *folding) spawn(root *actor.RootContext, host *mailbox.Host) (err error) {
+// batchesAtOnce is how many batches overtake a read that waits.
+const batchesAtOnce = 64
+
+// spawn starts the actors. At the committed side what is released comes before the reads that wait,
+// so much at once; 0: batchesAtOnce.
+func (f *folding) spawn(root *actor.RootContext, host *mailbox.Host,
+	atOnce int) (err error) {
 	lanes := *host
-	lanes.Lanes = true
+	lanes.UrgentAtOnce = cmp.Or(atOnce, batchesAtOnce)
 	imagers := mailbox.NewSpawner(root, 1024, host)
 	committeds := mailbox.NewSpawner(root, 1024, &lanes)
 	imager := f.committed.Imager()

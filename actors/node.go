@@ -143,7 +143,7 @@ func (n *Node) run() error {
 		po.Archive = n.archive
 	}
 	n.folding.connect(n.root, nodeOutside{n}, po)
-	if err := n.folding.spawn(n.root, host); err != nil {
+	if err := n.folding.spawn(n.root, host, o.atOnce); err != nil {
 		return err
 	}
 	ctx, halt := context.WithCancel(context.Background())

@@ -73,6 +73,7 @@ type Options struct {
 	clockError func() time.Duration
 	// tests set smaller ones; 0: as usual
 	stepRows int // rows of one projection
+	atOnce   int // batches that overtake a read
 	candles  int // candles of a chart in memory
 	rowRefs  int // rows that an audit looks for at once
 	deposits int // deposits that an audit compares at once

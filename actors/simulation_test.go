@@ -111,7 +111,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Limits.ClientIDHold = pick(r, []time.Duration{0, time.Second, time.Minute, 24 * time.Hour})
 	o.Limits.ClientIDFilter = pick(r, []int{0, 64 << 10})
 	o.clockError = func() time.Duration { return s.skew }
-	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(100)
+	o.Limits.FoldLag, o.Limits.ProjectionLag = 10+r.IntN(60), 10+r.IntN(60)
 	o.Withdrawal.CodeTries, o.Withdrawal.CodeValid = 1+r.IntN(2),
 		pick(r, []time.Duration{time.Second, time.Hour})
 	o.Pairs = append(o.Pairs, directory.PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR",
@@ -131,6 +131,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 		o.Pairs[i].AmountStep = pick(r, []money.Amount{1, 1, 1, 1e5})
 		o.Pairs[i].StopCollar = pick(r, []money.Rate{1e6, 5e6})
 	}
+	o.atOnce = pick(r, []int{1, 1, 3, batchesAtOnce})
 	o.Exit = func(code int) {
 		s.violate("an invariant broke, the process ends with %d: %s", code,
 			s.lastLog())

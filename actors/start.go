@@ -145,7 +145,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	e.registry = pid
 	e.queues = append(e.queues, queue{"registry", registries.Newest()})
 	if e.node == nil {
-		if err := e.folding.spawn(e.root, e.host); err != nil {
+		if err := e.folding.spawn(e.root, e.host, e.opts.atOnce); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,9 @@ type Mailbox struct {
 type Host struct {
 	Scheduler Scheduler
 	Guard     Guard
-	Lanes     bool // messages that are Urgent come before the others
+	// UrgentAtOnce is how many messages that are Urgent come before one of the others is due, which
+	// still waits for the urgent ones that were sent before it; 0: none is treated as urgent.
+	UrgentAtOnce int
 }
 
 // An Urgent message comes before those of its mailbox that are not, if the mailbox has lanes. The
@@ -66,9 +68,6 @@ const (
 	// much room each may keep. There are many wallets, which begin without room: what a burst needs
 	// in each of them must not stay.
 	keepTimes, keepLeast = 16, 64
-	// urgentAtOnce is how many urgent messages come before one of the others is due. That one still
-	// waits for the urgent ones that were sent before it.
-	urgentAtOnce = 64
 	// turnMessages is how many messages an actor handles before it lets other goroutines run.
 	turnMessages = 1024
 )
@@ -85,7 +84,7 @@ func New(initial int, host *Host) *Mailbox {
 
 // PostUserMessage queues a message for the actor.
 func (m *Mailbox) PostUserMessage(message any) {
-	urgent := m.host.Lanes && isUrgent(message)
+	urgent := m.host.UrgentAtOnce > 0 && isUrgent(message)
 	m.mu.Lock()
 	if urgent {
 		m.urgent.Push(message)
@@ -220,7 +219,7 @@ func (m *Mailbox) take() (message any) {
 // due reports whether a message that is not urgent comes before those that are. None of them was
 // sent before it: a sender that has heard of an urgent message's effect finds it.
 func (m *Mailbox) due() bool {
-	return m.overtook >= urgentAtOnce && m.swap() && m.taken >= m.before
+	return m.overtook >= m.host.UrgentAtOnce && m.swap() && m.taken >= m.before
 }
 
 // refill reports whether there are messages, and has them ready.

@@ -12,6 +12,8 @@ import (
 // note is a message that is urgent if its number is negative.
 type note int
 
+const urgentAtOnce = 64
+
 func (n note) Urgent() bool { return n < 0 }
 
 // diary is an actor that writes its notes down.
@@ -38,17 +40,17 @@ func (noGuard) Panicked(*Mailbox, any, any) {}
 func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 	sent := []note{1, 2, -1, 3, -2, -3, 4}
 	for _, c := range []struct {
-		lanes bool
+		lanes int
 		want  []note
 	}{
-		{false, sent},
+		{0, sent},
 		// the first is on its way already
-		{true, []note{1, -1, -2, -3, 2, 3, 4}},
+		{urgentAtOnce, []note{1, -1, -2, -3, 2, 3, 4}},
 	} {
 		d := &diary{stuck: make(chan struct{})}
 		system := actor.NewActorSystem()
 		spawner := NewSpawner(system.Root, 0,
-			&Host{Scheduler: Runners{}, Guard: noGuard{}, Lanes: c.lanes})
+			&Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: c.lanes})
 		pid, err := spawner.Spawn("diary", d)
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +68,7 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 		close(d.stuck)
 		d.full.Wait()
 		if !slices.Equal(d.notes, c.want) {
-			t.Errorf("lanes %v: the order is %v, want %v", c.lanes, d.notes, c.want)
+			t.Errorf("%d urgent ones at once: the order is %v, want %v", c.lanes, d.notes, c.want)
 		}
 	}
 }
@@ -89,8 +91,8 @@ func (r *relay) InvokeUserMessage(message any) {
 
 // However many urgent messages come, the others have their turns.
 func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
-	r := &relay{mailbox: New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, Lanes: true})}
-	m := r.mailbox // it is not started, so only this goroutine runs it
+	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: urgentAtOnce})
+	r := &relay{mailbox: m} // it is not started, so only this goroutine runs it
 	m.RegisterHandlers(r, nil)
 	for _, n := range []note{-1, 1, 2} {
 		m.PostUserMessage(n)
@@ -105,7 +107,7 @@ func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
 // A client that was told of an effect finds it, however many urgent messages came before.
 func TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore(t *testing.T) {
 	s := new(silent)
-	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, Lanes: true})
+	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: urgentAtOnce})
 	m.RegisterHandlers(s, nil)
 	for sent := range 3 * urgentAtOnce {
 		for range sent {
