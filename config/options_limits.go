@@ -137,7 +137,7 @@ var limitOptions = []Option{
 		Brief: "length of a request's body, in bytes",
 		Help: `The longest body of a request, in bytes. Beyond it the answer is 413. An order takes about 100. A connection that announces
 			so much has it in memory until it has come, or for timing.read_timeout_ms: that, limits.header_bytes and an answer are what
-			each of limits.connections may take.`,
+			each of limits.connections may take. Only what ` + "`exchange config apply`" + ` sends may be longer, up to 6 MiB.`,
 		at: func(c *Config) any { return &c.Limits.BodyBytes },
 	},
 	{
