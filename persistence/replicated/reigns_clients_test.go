@@ -24,10 +24,12 @@ type client struct {
 	rng    *rand.Rand
 	name   string
 	nonce  uint64
-	used   uint64   // by the newest command that was accepted
-	away   []uint64 // nonces of commands that were turned away: no record may have them
-	told   []string // references of deposits that were accepted
-	unsure []string // of those without an answer
+	used   uint64         // by the newest command that was accepted
+	reader bool           // it sends no commands, so its nonces are those of reads
+	reign  *actors.Engine // that it asked last
+	away   []uint64       // nonces of commands that were turned away: no record may have them
+	told   []string       // references of deposits that were accepted
+	unsure []string       // of those without an answer
 }
 
 func (c *client) key() string { return "key-of-" + c.name }
@@ -43,7 +45,15 @@ func (c *client) act() {
 		c.r.Errorf("a node reigns without the key of account %s", c.name)
 		return
 	}
-	switch c.rng.IntN(12) {
+	if c.reign != e { // which must know what the one before has heard
+		c.reign = e
+		c.again(l, e, key)
+	}
+	action := c.rng.IntN(12)
+	if c.reader {
+		action = 1
+	}
+	switch action {
 	case 0:
 		c.deposit(l, e)
 	case 1, 2:
