@@ -119,8 +119,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, l := range c.listeners {
 		out.listener(l)
 	}
-	for _, l := range c.limits.all() {
-		out.counter(httpThrottled, l.refused.Load(), l.name)
+	for i, l := range c.limits.all() {
+		out.counter(httpThrottled, l.refused.Load(), rateNames[i])
 	}
 	out.counter(httpThrottled, c.operator.Refused(), "guesses")
 	out.gauge(limits, float64(c.opts.Connections), "connections")

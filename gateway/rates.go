@@ -29,11 +29,13 @@ type rateLimits struct {
 
 // A rateLimit is one kind of bucket. The zero rateLimit limits nothing.
 type rateLimit struct {
-	name    string // its label in the metrics
-	rate    Rate   // of the buckets; of the caller of set
+	rate    Rate // of the buckets; of the caller of set
 	buckets atomic.Pointer[ratelimit.Limiter]
 	refused atomic.Uint64 // answers with 429
 }
+
+// rateNames are their labels in the metrics.
+var rateNames = [...]string{"public", "reads", "commands", "cancels", "failures", "probes", "docs"}
 
 func (l *rateLimits) all() []*rateLimit {
 	return []*rateLimit{&l.public, &l.reads, &l.commands, &l.cancels, &l.failures,
@@ -42,17 +44,11 @@ func (l *rateLimits) all() []*rateLimit {
 
 // set makes buckets for other limits. Clients that a limit has counted begin anew if it changes.
 func (l *rateLimits) set(o *Limits, entries int) {
-	for i, rate := range []struct {
-		name string
-		Rate
-	}{
-		{"public", o.PublicRate}, {"reads", o.ReadRate}, {"commands", o.CommandRate},
-		{"cancels", o.CancelRate}, {"failures", o.FailureRate}, {"probes", o.ProbeRate},
-		{"docs", o.DocsRate},
-	} {
+	for i, rate := range []Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate,
+		o.FailureRate, o.ProbeRate, o.DocsRate} {
 		at := l.all()[i]
-		if at.name == "" || at.rate != rate.Rate {
-			at.name, at.rate = rate.name, rate.Rate
+		if at.buckets.Load() == nil || at.rate != rate {
+			at.rate = rate
 			at.buckets.Store(ratelimit.New(rate.PerSecond, rate.Burst, entries))
 		}
 	}

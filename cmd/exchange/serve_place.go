@@ -157,7 +157,13 @@ func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err er
 		return nil, actors.Refuse(err.Error())
 	}
 	format := j.replica.Standing().Format
-	if keys = after.MarketDiffers(before.MarketOf(format)); keys == nil {
+	keys = after.MarketDiffers(before.MarketOf(format))
+	if all := after.MarketDiffers(before.Market()); len(all) > len(keys) {
+		later := slices.DeleteFunc(all, func(k string) bool { return slices.Contains(keys, k) })
+		return nil, actors.Refuse("the programs of some nodes do not know yet that " +
+			strings.Join(later, ", ") + " is agreed on: replace them first, or leave it as it is")
+	}
+	if keys == nil {
 		return nil, nil
 	}
 	return keys, j.node.ApplyMarket(ctx, after.MarketOf(format))

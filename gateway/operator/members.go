@@ -227,7 +227,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) erro
 	}
 	c.server.log.Warn("a node of the cluster is replaced", "node", w.Old, "by", w.Node, "address",
 		w.Address, "operator", c.operator)
-	c.noted("had node %s at %s take the place of node %s", w.Node, w.Address, w.Old)
+	c.noted("had node %s at %s begin to take the place of node %s", w.Node, w.Address, w.Old)
 	return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 }
 
