@@ -16,9 +16,8 @@ const (
 
 // trimming lets the log forget entries that are not needed any more: each member has them, the
 // owner has trimmed the journal above them, and neither the images of the local store nor this
-// node's archive need them. A
-// member that lacks more than the log may keep is not waited for. A second machine follows behind
-// the first, up to where the log will begin.
+// node's archive need them. A member that lacks more than the log may keep is not waited for. A
+// second machine follows behind the first, up to where the log will begin.
 type trimming struct {
 	walk
 	begins  uint64 // entry that the log begins behind
