@@ -36,11 +36,11 @@ func TestANoteIsInTheLogOfActions(t *testing.T) {
 		long := strings.Repeat("é", event.MaxNote)
 		for _, text := range []string{"removed node d", "removed node d", "two\nlines\xff\u202e",
 			long} {
-			if err := b.e.Note("eve", text); err != nil {
+			if err := b.e.Note("eve", text)(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := b.e.Note("eve", ""); err == nil {
+		if err := b.e.Note("eve", "")(); err == nil {
 			t.Error("a note says nothing")
 		}
 		cut := strings.Repeat("é", (event.MaxNote-3)/2) + "..."
@@ -89,7 +89,7 @@ func TestANoteIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	}
 	note := func(text string) {
 		t.Helper()
-		reigns("a note is taken", func() error { return r.Note("eve", text) })
+		reigns("a note is taken", func() error { return r.Note("eve", text)() })
 	}
 	note("too early")
 	if now := r.committed.Released(); now != before {

@@ -21,19 +21,26 @@ import (
 
 // askRegistry sends an operator's command through the registry.
 func (e *Engine) askRegistry(kind event.Kind, operator string, a Admin) (Admin, error) {
+	return e.toRegistry(kind, operator, a)()
+}
+
+// toRegistry is askRegistry that leaves it to the caller when to wait for the answer.
+func (e *Engine) toRegistry(kind event.Kind, operator string, a Admin) func() (Admin, error) {
 	c := newCommand(kind)
 	c.admin, c.operator = a, operator
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
-		return a, e.turnAway(err)
+		err = e.turnAway(err)
+		return func() (Admin, error) { return a, err }
 	}
 	e.root.Send(e.registry, c)
-	if _, err := e.outcome(c); err != nil {
-		return a, err
+	return func() (Admin, error) {
+		if _, err := e.outcome(c); err != nil {
+			return a, err
+		}
+		defer c.Free()
+		return c.admin, c.adminErr
 	}
-	a, err := c.admin, c.adminErr
-	c.Free()
-	return a, err
 }
 
 // CreateAccount opens an account.
@@ -146,10 +153,12 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 
 // Note has the log of actions say what an operator did that is no part of the state, such as a
 // change of the cluster's members. A text that is too long is cut, and what is no printable
-// character of it is '?'. Until all members of a cluster read notes it does nothing.
-func (e *Engine) Note(operator, text string) error {
+// character of it is '?'. Until all members of a cluster read notes it does nothing. The caller
+// waits for the note, once, and may do something else before: Stop waits for it, too, as for each
+// command in flight.
+func (e *Engine) Note(operator, text string) (wait func() error) {
 	if e.node != nil && e.node.replica.Standing().Format < persistence.FormatNotes {
-		return nil
+		return func() error { return nil }
 	}
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
@@ -161,10 +170,13 @@ func (e *Engine) Note(operator, text string) error {
 		text = strings.ToValidUTF8(text[:event.MaxNote-len("...")], "") + "..."
 	}
 	if text == "" {
-		return refusef("a note says something")
+		return func() error { return refusef("a note says something") }
 	}
-	_, err := e.askRegistry(event.KindNote, operator, Admin{Message: text})
-	return err
+	answer := e.toRegistry(event.KindNote, operator, Admin{Message: text})
+	return func() error {
+		_, err := answer()
+		return err
+	}
 }
 
 // mailed takes a mail out of the outbox: it was sent, or given up for a reason.

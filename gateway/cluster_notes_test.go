@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"exchange/actors"
@@ -63,20 +66,70 @@ func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 	does("remove", `{"node":"c"}`, nil, "") // this node does not serve yet
 	h.gateway.SetEngine(h.engine)
 
+	var got []string
+	eventually(t, "the notes are written", func() bool { // no request waits for a hand-over's
+		got = actionsOf(t, ask, "jane")
+		return len(got) >= len(want)
+	})
+	if !slices.Equal(got, want) {
+		t.Errorf("the log of actions has\n%s\nwant\n%s", strings.Join(got, "\n"),
+			strings.Join(want, "\n"))
+	}
+}
+
+// actionsOf returns the words of an operator's actions, oldest first.
+func actionsOf(t *testing.T, ask func(method, path, body string, headers ...string) answer,
+	name string) (words []string) {
+	t.Helper()
 	a := ask("GET", "/operator/v1/actions", "", "Authorization: Bearer "+operatorToken)
 	var list struct{ Actions []struct{ Who, What string } }
 	if err := json.Unmarshal([]byte(a.body), &list); err != nil {
 		t.Fatalf("%s: %v", a.body, err)
 	}
-	var got []string
 	for _, x := range list.Actions {
-		if strings.HasPrefix(x.Who, "jane from ") {
-			got = append(got, x.What)
+		if strings.HasPrefix(x.Who, name+" from ") {
+			words = append(words, x.What)
 		}
 	}
-	slices.Reverse(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("the log of actions has\n%s\nwant\n%s", strings.Join(got, "\n"),
-			strings.Join(want, "\n"))
+	slices.Reverse(words)
+	return words
+}
+
+// A blockedCluster hands the lead over, and only then lets the store take a note.
+type blockedCluster struct {
+	*fakeCluster
+	release func()
+}
+
+func (c blockedCluster) Transfer(ctx context.Context, to string, begins func()) error {
+	err := c.fakeCluster.Transfer(ctx, to, begins)
+	c.release()
+	return err
+}
+
+// A store that takes no writes is a reason to hand the lead over, so the hand-over does not wait
+// for its note. The note is written all the same.
+func TestAHandOverDoesNotWaitForItsNote(t *testing.T) {
+	var log captured
+	c := &blockedCluster{fakeCluster: newFakeCluster()}
+	h, store := newStubborn(t, func(*actors.Options) {})
+	h.tune = func(o *Options) {
+		o.Cluster, o.Log = c, slog.New(slog.NewTextHandler(&log, nil))
+	}
+	h.stop()
+	h.start()
+	c.set(func(s *operator.Standing) { s.Leader = "a" })
+	ask := asOperator(t, h.gateway)
+	c.release = sync.OnceFunc(store.block())
+	defer c.release() // a hand-over that is refused does not
+	if a := ask("POST", "/operator/v1/cluster/transfer", `{"to":"c"}`); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	const note = "asked for the lead to be handed over from node a to c"
+	eventually(t, "the note is in the log of actions", func() bool {
+		return slices.Contains(actionsOf(t, ask, "operator"), note)
+	})
+	if text := log.String(); strings.Contains(text, note) {
+		t.Errorf("the note was waited for in vain: %s", text)
 	}
 }

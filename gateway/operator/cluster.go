@@ -255,9 +255,9 @@ func transfer(c *call) (any, error) {
 	}
 	patience, cancel := within(transferPatience)
 	defer cancel()
-	begins := func() {
-		c.noted("asked for the lead to be handed over from node %s to %s", s.Node,
-			cmp.Or(q.To, "any other"))
+	begins := func() { // the reign ends behind the note; the operator does not wait for it
+		go c.noting("asked for the lead to be handed over from node %s to %s", s.Node,
+			cmp.Or(q.To, "any other"))()
 	}
 	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
 		return nil, &notHanded{err}
@@ -267,14 +267,20 @@ func transfer(c *call) (any, error) {
 
 // noted has the log of actions say what the operator did to the cluster. It is done in any case: a
 // reign that ends, or that has not begun, leaves it out.
-func (c *call) noted(format string, args ...any) {
-	what, err := fmt.Sprintf(format, args...), errNoReign
+func (c *call) noted(format string, args ...any) { c.noting(format, args...)() }
+
+// noting begins a note. wait returns at its end, and uses nothing of the request.
+func (c *call) noting(format string, args ...any) (wait func()) {
+	what, operator, log := fmt.Sprintf(format, args...), c.operator, c.server.log
+	written := func() error { return errNoReign }
 	if c.engine != nil {
-		err = c.engine.Note(c.operator, what)
+		written = c.engine.Note(operator, what)
 	}
-	if err != nil {
-		c.server.log.Warn("the log of actions may lack what an operator did", "what", what,
-			"operator", c.operator, "error", err)
+	return func() {
+		if err := written(); err != nil {
+			log.Warn("the log of actions may lack what an operator did", "what", what,
+				"operator", operator, "error", err)
+		}
 	}
 }
 
