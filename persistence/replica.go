@@ -39,7 +39,8 @@ type Replica interface {
 	// has all batches that it reads, and gets no more.
 	Follow(ctx context.Context, after uint64) (leads bool, err error)
 	// Unfit says that this node could not own the engine, and why; nil: it could. A node that could
-	// not campaigns last. It does not wait, and the newest call counts.
+	// not campaigns last, and is handed the lead last. It does not wait, and the newest call
+	// counts.
 	Unfit(why error)
 	// Leads reports whether this node leads, as far as it knows. It does not wait.
 	Leads() bool
@@ -108,6 +109,8 @@ type Peer struct {
 	SilentTicks uint64
 	// Reads is the newest format that its program reads; 0: it has not told this node.
 	Reads uint8
+	// Unfit: it could not own the engine, as it has said lately: see Replica.Unfit.
+	Unfit bool
 	// Market is the digest of its own file's market part, and that of the applied one if they are
 	// equal as far as that goes; 0: it has not told this node. Differs: the market part that is
 	// applied here is another one.

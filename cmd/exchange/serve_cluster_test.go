@@ -101,6 +101,7 @@ func TestTheLeadIsHandedToANodeThatCouldTakeIt(t *testing.T) {
 		"it could":   {func(*operator.NodeStanding) {}, true},
 		"silent":     {func(n *operator.NodeStanding) { n.Silent++ }, false},
 		"it lags":    {func(n *operator.NodeStanding) { n.Match-- }, false},
+		"unfit":      {func(n *operator.NodeStanding) { n.Unfit = true }, false},
 		"no voter":   {func(n *operator.NodeStanding) { n.Role = operator.Learner }, false},
 		"the leader": {func(n *operator.NodeStanding) { n.Name = "a" }, false},
 	} {
@@ -110,6 +111,9 @@ func TestTheLeadIsHandedToANodeThatCouldTakeIt(t *testing.T) {
 			Nodes: []operator.NodeStanding{n}}
 		if err := mayLead(&s, ""); (err == nil) != x.fits {
 			t.Errorf("%s: %v", what, err)
+		}
+		if err := mayLead(&s, "b"); (err == nil) != (x.fits || n.Unfit) {
+			t.Errorf("to b, %s: %v", what, err)
 		}
 	}
 }

@@ -83,7 +83,8 @@ func (p *place) Standing() operator.Standing {
 	for _, n := range r.Peers {
 		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Address: n.Address,
 			Role: string(n.Role), Replaces: n.Replaces, Newest: n.Newest, Match: n.Match,
-			Silent: n.SilentTicks, Reads: n.Reads, OwnMarket: n.Market != 0, Differs: n.Differs})
+			Silent: n.SilentTicks, Reads: n.Reads, Unfit: n.Unfit, OwnMarket: n.Market != 0,
+			Differs: n.Differs})
 	}
 	return s
 }
@@ -124,15 +125,16 @@ const (
 // before the reign ends, which clients notice.
 func mayLead(s *operator.Standing, to string) error {
 	fits := func(n operator.NodeStanding) bool {
-		return n.Name != s.Node && n.Role == operator.Voter && (to == "" || n.Name == to) &&
+		return n.Name != s.Node && n.Role == operator.Voter &&
+			(n.Name == to || to == "" && !n.Unfit) &&
 			n.Silent <= longSilence && operator.Lag(s, &n) <= longLag
 	}
 	if slices.ContainsFunc(s.Nodes, fits) {
 		return nil
 	}
 	if to == "" {
-		return errors.New("no other node could take the lead: each is silent or lacks too much " +
-			"of the log")
+		return errors.New("no other node could take the lead: each is silent, could not serve, " +
+			"or lacks too much of the log")
 	}
 	return fmt.Errorf("node %s could not take the lead: it is silent or lacks too much of the log",
 		to)

@@ -102,6 +102,7 @@ type NodeStanding struct {
 	Match  uint64
 	Silent uint64 // ticks since something has come from it; 0 of the node itself
 	Reads  uint8  // newest format that its program reads; 0: not known
+	Unfit  bool   // it has said that it could not serve
 	// OwnMarket: the market part of its file is known. Differs: it is not the applied one.
 	OwnMarket, Differs bool
 }

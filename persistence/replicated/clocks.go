@@ -24,11 +24,15 @@ type reading struct {
 	tick  uint64
 }
 
-// askClocks asks all peers for their clocks.
+// askClocks asks all peers for their clocks, and tells them if this node could not serve for
+// another reason.
 func (n *node) askClocks() {
-	f := n.frame(frameClock)
+	f, unfit := n.frame(frameClock), n.frame(frameUnfit)
 	for _, m := range n.machine.Members() {
 		if m.ID != n.id && m.ID != 0 {
+			if n.unfit() != nil {
+				n.send(m.Name, unfit.begin())
+			}
 			b := binary.BigEndian.AppendUint64(f.begin(), n.ownMarket())
 			n.send(m.Name, binary.BigEndian.AppendUint64(b, uint64(n.now().UnixMicro())))
 		}
@@ -102,6 +106,12 @@ func (n *node) looksWrong(peer uint64) bool {
 	}
 	off := r.ahead - n.nearest(r.ahead)
 	return max(off, -off) > mostAhead
+}
+
+// saysUnfit reports whether a peer has said lately that it could not own the engine.
+func (n *node) saysUnfit(peer uint64) bool {
+	said, ok := n.unfits[peer]
+	return ok && n.ticks-said <= clockTicks
 }
 
 // rightClock returns why this node may not own the engine; nil: its clock is right.

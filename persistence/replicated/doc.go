@@ -47,7 +47,8 @@
 // A node whose clock is wrong, whose program does not read the format, or whose engine says so
 // (Unfit), campaigns last: it waits three times as long for a leader. So another one is elected
 // that could serve, if there is one with the whole log. If there is none, the node is elected. Then
-// it gives the others what they lack, and its engine hands the lead over.
+// it gives the others what they lack, and its engine hands the lead over: to one that could serve,
+// if there is one. A node whose engine has said Unfit tells the others so.
 //
 // # Formats
 //

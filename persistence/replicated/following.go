@@ -34,9 +34,9 @@ func (n *node) see() {
 			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.told[m.ID],
 			Market: n.markets[m.ID]}
 		if m.ID == n.id {
-			p.Reads, p.Market = n.reads, n.ownMarket()
+			p.Reads, p.Market, p.Unfit = n.reads, n.ownMarket(), n.unfit() != nil
 		} else {
-			p.SilentTicks = n.ticks - n.heard[m.ID]
+			p.SilentTicks, p.Unfit = n.ticks-n.heard[m.ID], n.saysUnfit(m.ID)
 		}
 		p.Differs = p.Market != 0 && n.applies != 0 && p.Market != n.applies
 		n.peers = append(n.peers, p)

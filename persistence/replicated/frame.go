@@ -39,6 +39,8 @@ const (
 	frameClock = 7
 	// frameBehind: the payload is the index of the first entry that the one that leads has.
 	frameBehind = 8
+	// frameUnfit: the sender could not own the engine, as its Unfit says. There is no payload.
+	frameUnfit = 9
 
 	maxNonce = 64
 )

@@ -55,15 +55,17 @@ func (n *node) mayHand(to *uint64) error {
 	if err != nil {
 		return err
 	}
-	best, most := uint64(0), uint64(0)
+	best, most, fits := uint64(0), uint64(0), false
 	n.raw.WithProgress(func(id uint64, t raft.ProgressType, p tracker.Progress) {
 		if id == n.id || t == raft.ProgressTypeLearner || *to != 0 && id != *to ||
-			p.Match+maxLag < last || p.Match < most || n.ticks-n.heard[id] > electionTicks ||
-			best != 0 && p.Match == most ||
+			p.Match+maxLag < last || n.ticks-n.heard[id] > electionTicks ||
 			*to == 0 && (n.looksWrong(id) || n.told[id] < n.machine.Format()) {
 			return
 		}
-		best, most = id, p.Match
+		fit := !n.saysUnfit(id)
+		if best == 0 || fit && !fits || fit == fits && p.Match > most {
+			best, most, fits = id, p.Match, fit
+		}
 	})
 	if best == 0 {
 		return errLags

@@ -144,6 +144,7 @@ func (n *node) change(before []machine.Member, joint bool) error {
 func (n *node) forget() {
 	gone := func(id uint64) bool { return id <= n.machine.Given() && n.nameOf(id) == "" }
 	maps.DeleteFunc(n.heard, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.unfits, func(id, _ uint64) bool { return gone(id) })
 	maps.DeleteFunc(n.offered, func(id, _ uint64) bool { return gone(id) })
 	maps.DeleteFunc(n.told, func(id uint64, _ uint8) bool { return gone(id) })
 	maps.DeleteFunc(n.markets, func(id, _ uint64) bool { return gone(id) })

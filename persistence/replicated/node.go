@@ -86,11 +86,12 @@ type node struct {
 	ticks     uint64            // since the start
 	heard     map[uint64]uint64 // the tick of each peer's newest frame
 	clocks    map[uint64]reading
-	median    [2]time.Duration // of all clocks, less this node's; two of an even number
-	ahead     time.Duration    // of this node's clock, of the median of all
-	wrong     bool             // it is too much
-	elections uint64           // begun here
-	logBytes  uint64           // at the newest tick
+	unfits    map[uint64]uint64 // the tick at which each peer last said that it could not serve
+	median    [2]time.Duration  // of all clocks, less this node's; two of an even number
+	ahead     time.Duration     // of this node's clock, of the median of all
+	wrong     bool              // it is too much
+	elections uint64            // begun here
+	logBytes  uint64            // at the newest tick
 	peers     []persistence.Peer
 }
 
@@ -141,7 +142,7 @@ type setup struct {
 // newNode makes a node of an open log.
 func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	n := &node{id: log.Identity().Node, log: log, logger: s.logger, send: s.send,
-		random: s.random, now: s.now, clocks: map[uint64]reading{},
+		random: s.random, now: s.now, clocks: map[uint64]reading{}, unfits: map[uint64]uint64{},
 		publish: s.publish, saw: s.saw, index: s.index,
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
 		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax,

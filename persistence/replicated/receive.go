@@ -48,6 +48,8 @@ func (n *node) receive(from string, b []byte) error {
 		}
 	case frameBehind:
 		n.isBehind(f.payload)
+	case frameUnfit:
+		n.unfits[f.id] = n.ticks
 	}
 	return nil
 }

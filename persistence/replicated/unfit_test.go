@@ -2,6 +2,7 @@ package replicated
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,37 @@ func TestANodeThatCouldNotServeAndHasTheLongestLogIsElected(t *testing.T) {
 		if !c.view.leading || c.view.beat.End.Seq != 1 {
 			t.Errorf("%s: c leads: %v, with a journal up to %d", what, c.view.leading,
 				c.view.beat.End.Seq)
+		}
+	}
+}
+
+// Of the nodes that could take the lead at once it goes to one that could serve. When there is none
+// it goes to any, and to one that could serve again as soon as it says nothing else.
+func TestTheLeadIsHandedToANodeThatCouldServe(t *testing.T) {
+	for _, x := range []struct {
+		unfit []int
+		to    int
+	}{{[]int{1}, 2}, {[]int{2}, 1}, {[]int{1, 2}, 1}, {nil, 1}} {
+		w := newWorld(t, 1)
+		a := w.lead(0)
+		w.nodes[1].misfit = errors.New("another key")
+		w.pass(askTicks)
+		for i, s := range w.nodes[:voters] {
+			if s.misfit = nil; slices.Contains(x.unfit, i) {
+				s.misfit = errors.New("another key")
+			}
+		}
+		w.pass(clockTicks + askTicks)
+		for _, p := range a.view.peers {
+			if i := slices.Index(nodeNames, p.Name); p.Unfit != slices.Contains(x.unfit, i) {
+				t.Errorf("of %v unfit nodes %s is said to be unfit: %v", x.unfit, p.Name, p.Unfit)
+			}
+		}
+		a.node.hand(0, make(chan error, 1))
+		a.work(nil)
+		w.quiet()
+		if to := w.nodes[x.to]; !to.view.leading {
+			t.Errorf("of %v unfit nodes: the lead does not go to %s", x.unfit, nodeNames[x.to])
 		}
 	}
 }
