@@ -149,6 +149,9 @@ var testedFaults = []testedFault{
 		"	if err != nil {\n		return upTo, ",
 		"	if err != nil {\n		if FAULT {\n			n.replica.Hold(upTo)\n		}\n" +
 			"		return upTo, ", inActors, "TestAFullArchiveStopsNothingAtOtherNodes"},
+	{"a node without a snapshot does not find what others have trimmed", "actors/node.go",
+		"	replica.Hold(0)\n", "	if !FAULT {\n		replica.Hold(0)\n	}\n", inActors,
+		"TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed"},
 	{"a note is written that a member does not read", "actors/operator.go",
 		"	if e.node != nil && ", "	if e.node != nil && !FAULT && ", inActors,
 		"TestANoteIsWrittenOnceAllMembersReadIt"},

@@ -75,6 +75,9 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{opts: o, replica: replica, sealer: sealer, meter: metrics.NewEngine(),
 		lead: make(chan struct{}), back: make(chan struct{}, 1), followed: make(chan struct{})}
 	n.life.begin(o.Scheduler, &n.opts.Timing)
+	// What others trim counts here only behind a snapshot of this node: without one its fold needs
+	// all of the journal, and it may be far behind the node that leads.
+	replica.Hold(0)
 	begin := time.Now()
 	watermark, err := n.reached(ctx)
 	if err != nil {
@@ -137,11 +140,7 @@ func (n *Node) run() error {
 	n.root = newSystem().Root
 	host := &mailbox.Host{Scheduler: o.Scheduler, Guard: nodeGuard{n}}
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
-		Meter: n.meter, Fail: n.fail, Stop: n.life.stop}
-	if o.Archive != nil {
-		n.replica.Hold(0)
-		po.Archive = n.archive
-	}
+		Meter: n.meter, Fail: n.fail, Stop: n.life.stop, Archive: n.archive}
 	n.folding.connect(n.root, nodeOutside{n}, po)
 	if err := n.folding.spawn(n.root, host, o.atOnce); err != nil {
 		return err
@@ -154,9 +153,14 @@ func (n *Node) run() error {
 	return nil
 }
 
-// archive keeps the journal up to a sequence before this node forgets it. What the archive lacks
-// this node holds. The other nodes do not wait for it: they have archives of their own.
+// archive keeps the journal up to a sequence, that of the older snapshot, before this node forgets
+// it. What the archive lacks this node holds. The other nodes do not wait for it: they have
+// archives of their own.
 func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
+	if n.opts.Archive == nil {
+		n.replica.Hold(upTo)
+		return upTo, nil
+	}
 	var history event.HistoryID
 	if err := n.onSide(func() { history = n.committed.State().History() }); err != nil {
 		return 0, err

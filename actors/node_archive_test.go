@@ -248,3 +248,38 @@ func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
 	a.whole(full, a.nodes[full].sealer)
 	a.balanced()
 }
+
+// A node that has no snapshot yet was down while the others took theirs, and trimmed the journal.
+// It folds all of the journal from its own log.
+func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
+	const late = 2
+	stores := make([]*trims, 3)
+	c := newCluster(t, func(i int, o *Options) {
+		o.Timing.Projection = 10 * time.Millisecond
+		if i != late {
+			o.Snapshot = committed.SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
+		}
+		stores[i] = &trims{Replica: o.Store.(persistence.Replica)}
+		o.Store = stores[i]
+	})
+	a := &archives{cluster: c, r: c.next()}
+	fund(t, a.r.Engine, "ann", map[string]money.Amount{"BTC": 1000 * coin})
+	a.reigns(0)
+	c.caughtUp(a.r)
+	c.kill(late)
+	at := a.r.committed.Released()
+	a.until("the journal is trimmed where the node is not yet", func() bool {
+		_, upTo := stores[0].told()
+		return a.r.at == 0 && upTo > at
+	})
+	if err := c.start(late, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the node has folded the journal", func() bool {
+		if err := c.nodes[late].Err(); err != nil {
+			t.Fatal(err)
+		}
+		return c.nodes[late].Folded() > at
+	})
+	c.caughtUp(a.r)
+}

@@ -170,9 +170,8 @@ var replicatedFaults = []plantedFault{
 			"		allowed = min(upTo, needed)\n	}\n",
 		inReplicated, "TestANodeKeepsTheLogThatItsArchiveLacks"},
 	{"an archive does not find what is held for it", "persistence/replicated/journal.go",
-		"s.begins(ctx, after, min(v.trimmed, s.held.Load()))\n",
-		"s.begins(ctx, after, min(v.trimmed, s.held.Load()))\n	if FAULT {\n" +
-			"		from, err = s.begins(ctx, after, v.trimmed)\n	}\n",
+		"	var err, stopped error\n",
+		"	if FAULT {\n		from = max(after, v.trimmed)\n	}\n	var err, stopped error\n",
 		inReplicated, "TestANodeKeepsTheLogThatItsArchiveLacks"},
 	{"the log is forgotten while an image needs it", "persistence/replicated/trimming.go",
 		"	seq := min(n.machine.Trimmed(), n.trim.allowed)\n",

@@ -31,9 +31,9 @@ type Replica interface {
 	// the journal up to a sequence no more, and that the others may forget it, too, if this node's
 	// newest claim owns the engine.
 	Own() Token
-	// Hold keeps the journal above a sequence on this node, for its archive: neither this node's
-	// Trim nor another one's takes more, and Read finds it. A later Hold takes the place of an
-	// earlier one. Without one nothing is held; call it before the first Trim.
+	// Hold keeps the journal above a sequence on this node, for its fold and its archive: neither
+	// this node's Trim nor another one's takes more, and Read finds it. A later Hold takes the
+	// place of an earlier one. Without one nothing is held; call it before the first Read.
 	Hold(seq uint64)
 	// Follow waits until this node has a batch above after, or leads, or ctx ends. ErrFormat: it
 	// has all batches that it reads, and gets no more.

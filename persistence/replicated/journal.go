@@ -108,11 +108,8 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	if empty, err := chain.Empty(); empty || err != nil {
 		return err
 	}
-	from, err := s.begins(ctx, after, min(v.trimmed, s.held.Load()))
-	if err != nil {
-		return err
-	}
-	var stopped error
+	from := max(after, min(v.trimmed, s.held.Load())) // what is trimmed and not held is gone
+	var err, stopped error
 	give := func(e *machine.Entry) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -135,18 +132,6 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		return stopped
 	}
 	return fmt.Errorf("%s: %w", s, err)
-}
-
-// begins returns where a read begins. What an owner has trimmed, and this node does not hold, is
-// gone, but for a node that is behind that owner: its own images need it.
-func (s *store) begins(ctx context.Context, after, trimmed uint64) (uint64, error) {
-	for back := 0; back < 2 && after < trimmed; back++ {
-		seq, err := s.image(ctx, back)
-		if err != nil || seq != nil && *seq <= after {
-			return after, err
-		}
-	}
-	return max(after, trimmed), nil
 }
 
 func each(list []*machine.Entry, fn func(*machine.Entry) error) error {
