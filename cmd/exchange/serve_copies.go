@@ -69,19 +69,7 @@ func (c *copies) openIn(folder string) (persistence.Store, error) {
 // Write implements replicated.Copies with the newest snapshot.
 func (c *copies) Write(ctx context.Context, local persistence.Store, least uint64,
 	w io.Writer) error {
-	seq, r, err := local.LoadSnapshot(ctx, 0)
-	if err != nil {
-		return err
-	}
-	if seq < least {
-		return errors.Join(fmt.Errorf("the newest snapshot is of sequence %d, and a copy of %d "+
-			"or more is asked for", seq, least), r.Close())
-	}
-	image, err := io.ReadAll(r)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return err
-	}
-	return backup.Write(ctx, w, local, image, c.key, func(int) {})
+	return backup.WriteNewest(ctx, w, local, least, c.key)
 }
 
 // Fill implements replicated.Copies.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -55,6 +56,25 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 		}
 	}
 	return out.close()
+}
+
+// WriteNewest is Write with the store's newest snapshot. If that is of a sequence below least, it
+// returns an error before the first byte.
+func WriteNewest(ctx context.Context, w io.Writer, store persistence.Store, least uint64,
+	by persistence.Authority) error {
+	seq, r, err := store.LoadSnapshot(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if seq < least {
+		return errors.Join(fmt.Errorf("the newest snapshot is of sequence %d, and a copy of %d "+
+			"or more is asked for", seq, least), r.Close())
+	}
+	image, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return err
+	}
+	return Write(ctx, w, store, image, by, func(int) {})
 }
 
 func describe(s *state.State, store persistence.Store, image []byte) *Info {

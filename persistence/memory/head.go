@@ -113,3 +113,10 @@ func (d *Disk) WithoutLast() *Disk {
 	}
 	return &Disk{live: c, durable: c.clone()}
 }
+
+// Copy returns a disk with the durable data of this one.
+func (d *Disk) Copy() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &Disk{live: d.durable.clone(), durable: d.durable.clone()}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -49,7 +50,7 @@ func (d *disk) crash(t *testing.T, rng *rand.Rand) *disk {
 	t.Helper()
 	synced := d.mem.CrashClone(vfs.CrashCloneCfg{})
 	all := d.killed(t).mem
-	for _, dir := range []string{folder, folder + "/log"} {
+	for _, dir := range folders(t, all, folder) {
 		if _, err := synced.Stat(dir); err != nil { // its name was not synced
 			if _, err := all.Stat(dir); err != nil || rng.IntN(2) == 0 {
 				break
@@ -65,7 +66,7 @@ func (d *disk) crash(t *testing.T, rng *rand.Rand) *disk {
 		for _, name := range slices.Compact(both) {
 			path := dir + "/" + name
 			switch there, here := slices.Contains(was, name), slices.Contains(is, name); {
-			case name == "log":
+			case isFolder(t, all, path):
 			case there && !here:
 				if rng.IntN(2) == 0 {
 					must(t, synced.Remove(path))
@@ -86,6 +87,50 @@ func (d *disk) crash(t *testing.T, rng *rand.Rand) *disk {
 		}
 	}
 	return &disk{mem: synced, left: -1}
+}
+
+// folders returns a folder and all below it.
+func folders(t *testing.T, fs vfs.FS, dir string) []string {
+	list := []string{dir}
+	for _, name := range slices.Sorted(slices.Values(names(t, fs, dir))) {
+		if path := dir + "/" + name; isFolder(t, fs, path) {
+			list = append(list, folders(t, fs, path)...)
+		}
+	}
+	return list
+}
+
+// isFolder reports whether a path is that of a folder. One that is not there is none.
+func isFolder(t *testing.T, fs vfs.FS, path string) bool {
+	t.Helper()
+	info, err := fs.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	must(t, err)
+	return info.IsDir()
+}
+
+// flip changes a bit of a file in one of some folders, of those that the disk of a process that has
+// ended has, and returns that disk.
+func (d *disk) flip(t *testing.T, rng *rand.Rand, dirs ...string) *disk {
+	t.Helper()
+	d = d.killed(t)
+	dir := dirs[rng.IntN(len(dirs))]
+	list := slices.DeleteFunc(names(t, d.mem, dir),
+		func(name string) bool { return isFolder(t, d.mem, dir+"/"+name) })
+	slices.Sort(list)
+	if len(list) > 0 {
+		path := dir + "/" + list[rng.IntN(len(list))]
+		b := get(t, d.mem, path)
+		at := rng.IntN(len(b))
+		if rng.IntN(2) == 0 { // where something was written
+			at = rng.IntN(1 + len(bytes.TrimRight(b, "\x00")))
+		}
+		b[at%len(b)] ^= 1 << rng.IntN(8)
+		put(t, d.mem, path, b)
+	}
+	return d.killed(t)
 }
 
 const block = 4096

@@ -1,9 +1,7 @@
 package replicated
 
 import (
-	"bytes"
 	"errors"
-	"slices"
 
 	"exchange/persistence"
 )
@@ -49,22 +47,7 @@ func (s *simulated) flip() {
 		return
 	}
 	s.down()
-	s.disk = s.disk.killed(w.T)
-	dir := []string{folder, folder + "/log"}[w.rng.IntN(2)]
-	list := slices.DeleteFunc(names(w.T, s.disk.mem, dir),
-		func(name string) bool { return name == "log" })
-	slices.Sort(list)
-	if len(list) > 0 {
-		path := dir + "/" + list[w.rng.IntN(len(list))]
-		b := get(w.T, s.disk.mem, path)
-		at := w.rng.IntN(len(b))
-		if w.rng.IntN(2) == 0 { // where something was written
-			at = w.rng.IntN(1 + len(bytes.TrimRight(b, "\x00")))
-		}
-		b[at%len(b)] ^= 1 << w.rng.IntN(8)
-		put(w.T, s.disk.mem, path, b)
-	}
-	s.disk = s.disk.killed(w.T)
+	s.disk = s.disk.flip(w.T, w.rng, folder, folder+"/log")
 	s.unfit = true
 	w.counts["flips"]++
 	s.start()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -76,14 +77,25 @@ type opening struct {
 	former *former
 	frames chan received // that come until there is a store
 	store  atomic.Pointer[store]
-	link   *link.Link
+	link   transport
 	ticker *time.Ticker
+	adapt  func(*options) // of simulations: changes what the store is opened with; nil: nothing
+}
+
+// A transport takes frames and copies between the nodes: a link.Link, or what a simulation has in
+// its place.
+type transport interface {
+	Send(to string, frame []byte)
+	Fetch(ctx context.Context, from string, q link.Want) (io.ReadCloser, error)
+	Check(p link.Peer) error
+	Set(peers []link.Peer) error
+	Close() error
 }
 
 // opened is a store with its link to the others.
 type opened struct {
 	*store
-	link   *link.Link
+	link   transport
 	ticker *time.Ticker
 }
 
@@ -216,14 +228,18 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 	if err := w.unmark(); err != nil {
 		return nil, err
 	}
-	s, err := open(options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
+	o := options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
 		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
 		logMax: w.LogMax, market: w.Market, agreed: w.Agreed,
 		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
 		changed: w.members, reach: func(name, address string) error {
 			_, err := w.peer(name, address)
 			return err
-		}})
+		}}
+	if w.adapt != nil {
+		w.adapt(&o)
+	}
+	s, err := open(o)
 	if err == nil {
 		w.store.Store(s)
 	}

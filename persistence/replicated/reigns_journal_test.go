@@ -68,6 +68,13 @@ func (j *judge) saw(at int, index uint64, e *machine.Entry, a machine.Answer) {
 	}
 }
 
+// top returns the highest entry that a node has applied.
+func (j *judge) top() uint64 {
+	j.Lock()
+	defer j.Unlock()
+	return j.highest
+}
+
 func (j *judge) batch(e *machine.Entry) {
 	b, err := event.OpenBatch(e.Batch)
 	if err != nil {

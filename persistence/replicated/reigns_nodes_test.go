@@ -2,16 +2,17 @@ package replicated
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/seal"
@@ -23,31 +24,35 @@ import (
 
 // reigning is the place of a node.
 type reigning struct {
-	r     *realm
-	at    int
-	disk  *disk
-	local *memory.Disk
-	reads uint8                    // newest format that its program reads; 0: the newest there is
-	key   byte                     // of the server; 0: that of the others
-	ahead atomic.Int64             // ns of its clock
-	life  atomic.Pointer[nodeLife] // nil: it is down
+	r      *realm
+	at     int
+	disk   *disk
+	local  *memory.Disk             // of its local store; guarded by the realm's mu
+	unfit  bool                     // its disk is not what it was: it must end by itself
+	copied *diskCopy                // nil: there is none
+	reads  uint8                    // newest format its program reads; 0: the newest there is
+	key    byte                     // of the server; 0: that of the others
+	ahead  atomic.Int64             // ns of its clock
+	life   atomic.Pointer[nodeLife] // nil: it is down
 }
 
 // A nodeLife is a node from its start to its crash. It is the scheduler of its actors: each message
 // is handled at a moment of its own, which the seed draws.
 type nodeLife struct {
 	mailbox.Runners
-	r      *realm
-	at     int
-	store  *store
-	local  *memory.Store
-	node   *actors.Node
-	engine atomic.Pointer[actors.Engine] // nil: it does not reign
-	dead   atomic.Bool                   // its power has failed
-	older  bool                          // its program does not read the newest format
-	ticker *time.Ticker
-	cancel context.CancelFunc
-	ended  chan struct{}
+	r       *realm
+	at      int
+	opening *opening
+	local   *memory.Store // guarded by the realm's mu
+	node    *actors.Node
+	engine  atomic.Pointer[actors.Engine] // nil: it does not reign
+	reigned atomic.Bool                   // it has done so
+	dead    atomic.Bool                   // its power has failed
+	unfit   atomic.Bool                   // it must end by itself
+	older   bool                          // its program does not read the newest format
+	cancel  context.CancelFunc
+	ended   chan struct{}
+	failure error // why it has ended by itself; read after ended
 
 	mu    sync.Mutex
 	still bool // it stands still
@@ -71,10 +76,31 @@ func (l *nodeLife) turn(m *mailbox.Mailbox) {
 	}
 }
 
+// store returns the store of a node that takes part; nil: it does not yet.
+func (l *nodeLife) store() *store { return l.opening.store.Load() }
+
+// refusal returns why the node has ended by itself; nil: it has not.
+func (l *nodeLife) refusal() error {
+	select {
+	case <-l.ended:
+	default:
+		return nil
+	}
+	if s := l.store(); l.failure == nil && s != nil { // it has voted on
+		select {
+		case <-s.done:
+			return s.failure
+		default:
+		}
+	}
+	return l.failure
+}
+
 // stop lets the node's store stand still until the returned function is called.
 func (l *nodeLife) stop() (goOn func()) {
 	again := make(chan struct{})
-	go l.store.call(context.Background(), func(*node) { <-again }) //nolint:errcheck // it is gone
+	l.r.until("the node takes part", func() bool { return l.store() != nil })
+	go l.store().call(context.Background(), func(*node) { <-again }) //nolint:errcheck // it is gone
 	return func() { close(again) }
 }
 
@@ -119,7 +145,7 @@ func (r *realm) send(from *nodeLife, at, to int, frame []byte) {
 	for range times {
 		time.AfterFunc(r.wait(100*time.Microsecond, r.late), func() {
 			if l := r.nodes[to].life.Load(); l != nil && !l.dead.Load() {
-				l.store.receive(nodeNames[at], slices.Clone(frame))
+				l.opening.receive(nodeNames[at], slices.Clone(frame))
 			}
 		})
 	}
@@ -132,8 +158,9 @@ func reignOptions(s persistence.Store, key byte) (actors.Options, error) {
 	limits.ClientIDFilter = 64 << 10
 	timing.Request, timing.StallMax = 100*time.Millisecond, stallMax
 	return actors.Options{Store: s, Owner: s.String(), Limits: limits, Log: quiet,
-		Timing: timing, Snapshot: actors.DefaultSnapshot,
-		Withdrawal:  actors.DefaultWithdrawal,
+		Timing: timing, Withdrawal: actors.DefaultWithdrawal,
+		Snapshot: committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 50,
+			MinInterval: 100 * time.Millisecond}, // so that logs are trimmed
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func(secret []byte) any { return string(secret) },
 		Mail: func(context.Context, *actors.Mail) error {
@@ -150,58 +177,72 @@ var realmPair = directory.PairRules{Name: "BTC_USD", Base: "BTC", Quote: "USD", 
 // start starts a node; it may be told to end before it has recovered.
 func (n *reigning) start() {
 	r := n.r
-	l := &nodeLife{r: r, at: n.at, local: memory.Open(n.local, persistence.Retention{}),
-		older:  n.reads == machine.First,
-		ticker: time.NewTicker(reignTick), ended: make(chan struct{})}
-	if ok, err := n.disk.mem.Stat(folder); ok == nil || err != nil {
-		must(r.T, newFormer(cluster, nodeNames[:voters], nodeNames[n.at], "", empty, nil,
-			quiet).form(n.disk.mem, folder))
-	}
-	var err error
-	l.store, err = open(options{dir: folder, files: n.disk.files(), local: l.local,
-		send: func(to string, frame []byte) {
-			r.send(l, n.at, slices.Index(nodeNames, to), frame)
-		},
-		ticks: l.ticker.C, random: r.draw, logger: slog.New(quiet.Handler()), reads: n.reads,
-		now: func() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) },
-		saw: func(index uint64, e *machine.Entry, a machine.Answer) {
+	l := &nodeLife{r: r, at: n.at, older: n.reads == machine.First, ended: make(chan struct{}),
+		local: memory.Open(n.local, persistence.Retention{})}
+	l.unfit.Store(n.unfit)
+	w := &opening{Options: Options{Cluster: cluster, Name: n.name(), Nodes: r.named(),
+		Folder: folder, Local: l.local, Logger: quiet, Copies: &courier{n: n, l: l},
+		Tick: reignTick, files: n.disk.files(), Fatal: func(err error) {
+			if !l.dead.Load() {
+				r.Error("fatal:", err)
+			}
+		}}, frames: make(chan received, maxFrames), link: wire{l}}
+	w.adapt = func(o *options) {
+		o.random, o.reads, o.least = r.draw, n.reads, 64
+		o.now = func() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }
+		o.saw = func(index uint64, e *machine.Entry, a machine.Answer) {
 			if !l.dead.Load() {
 				r.judge.saw(n.at, index, e, a)
 			}
-		},
-		fatal: func(err error) { r.Error("fatal:", err) }, least: 64})
+		}
+	}
+	_, err := w.prepare()
 	must(r.T, err)
+	w.former.reads = cmp.Or(n.reads, w.former.reads)
+	w.ticker = time.NewTicker(reignTick)
+	l.opening = w
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	n.life.Store(l)
 	go n.live(ctx, l)
 }
 
-// live lets the node reign whenever it can.
+// live lets the node come into its cluster, and reign whenever it can.
 func (n *reigning) live(ctx context.Context, l *nodeLife) {
 	defer close(l.ended)
-	o, err := reignOptions(l.store, n.key)
+	s, err := l.opening.open(ctx)
+	if err == nil {
+		err = n.reign(ctx, l, s)
+	}
+	l.failure = err
+	if err != nil && !l.dead.Load() && ctx.Err() == nil && !l.unfit.Load() {
+		n.r.Errorf("node %d has ended: %v", n.at, err)
+	}
+}
+
+// reign lets the node reign whenever it can. It returns nil if the node only votes.
+func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
+	o, err := reignOptions(s, n.key)
 	if o.Scheduler = l; err == nil {
 		l.node, err = actors.StartNode(ctx, o)
 	}
 	if errors.Is(err, persistence.ErrFormat) {
-		actors.VoteOn(ctx, l.store, quiet)
-		return
+		actors.VoteOn(ctx, s, quiet)
+		return nil
 	}
 	for err == nil {
 		var e *actors.Engine
 		if e, err = l.node.Reign(ctx); err == nil {
+			l.reigned.Store(true)
 			l.engine.Store(e)
 			<-e.Dead()
 			l.engine.Store(nil)
 		}
 	}
 	if errors.Is(err, persistence.ErrFormat) && l.older {
-		return // it votes on until it is brought up to date
+		return nil // it votes on until it is brought up to date
 	}
-	if !l.dead.Load() && ctx.Err() == nil {
-		n.r.Errorf("node %d has ended: %v", n.at, err)
-	}
+	return err
 }
 
 // crash ends a node as a power cut does. What it says from then on is not heard.
@@ -213,20 +254,22 @@ func (n *reigning) crash() {
 	l.dead.Store(true)
 	n.r.mu.Lock()
 	n.disk = n.disk.crash(n.r.T, n.r.rng)
-	n.r.mu.Unlock()
 	l.local.Close()
 	writes, _ := n.local.Unsynced()
-	n.local.Crash(n.r.draw(1+writes), 0)
+	n.local.Crash(n.r.rng.IntN(1+writes), 0)
+	n.r.mu.Unlock()
 	n.life.Store(nil)
 	n.r.ends.Go(l.end)
 }
 
 // end ends the goroutines of a node.
 func (l *nodeLife) end() {
-	l.ticker.Stop()
+	l.opening.ticker.Stop()
 	l.cancel()
-	l.store.Close()               //nolint:errcheck // it is of no use any more
 	for ended := false; !ended; { // another reign may begin meanwhile
+		if s := l.store(); s != nil {
+			s.Close() //nolint:errcheck // it is of no use any more
+		}
 		if e := l.engine.Load(); e != nil {
 			e.Abandon()
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,6 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/persistence/internal/machine"
-	"exchange/persistence/memory"
 )
 
 var reignSeeds = flag.Int("reigns", 15, "how many exchanges of three nodes are played")
@@ -32,18 +32,22 @@ const (
 	coin         = money.Amount(1e8)
 )
 
-// A realm is three nodes with real engines. Their disks, the network between them and the clock are
-// simulated: power fails, frames are lost, doubled, late and swapped, links are cut one way or
-// both, nodes stand still, and are started with what they should not have. A seed draws the faults
-// and all times. Which of two goroutines that wake each other goes on first is Go's choice, so a
-// run is not repeated to the letter.
+// A realm is three nodes with real engines, and two more that may join. Their disks, the network
+// between them and the clock are simulated: power fails, frames are lost, doubled, late and
+// swapped, links are cut one way or both, nodes stand still, and are started with what they should
+// not have. Disks are lost, are older copies, and have wrong bits; nodes join, are replaced and
+// removed. A seed draws the faults and all times. Which of two goroutines that wake each other goes
+// on first is Go's choice, so a run is not repeated to the letter.
 type realm struct {
 	*testing.T
-	judge *judge
-	nodes [voters]*reigning
-	users []*client
-	acks  atomic.Int64
-	ends  sync.WaitGroup // of crashed nodes
+	judge  *judge
+	nodes  [places]*reigning
+	voting []*reigning // the voters
+	begun  bool        // clients have accounts
+	users  []*client
+	acks   atomic.Int64
+	ends   sync.WaitGroup // of crashed nodes
+	counts map[string]int // of faults
 
 	acting sync.WaitGroup // clients
 	stop   chan struct{}  // closed when they are to end
@@ -51,7 +55,7 @@ type realm struct {
 
 	mu   sync.Mutex // of what follows
 	rng  *rand.Rand
-	cut  [voters][voters]bool // from, to
+	cut  [places][places]bool // from, to
 	loss int                  // of a hundred frames
 	late time.Duration        // that a frame may be at most
 }
@@ -64,7 +68,7 @@ func (r *realm) draw(n int) int {
 
 // any returns a node that thinks that it reigns, and its engine.
 func (r *realm) any(rng *rand.Rand) (*nodeLife, *actors.Engine) {
-	for _, i := range rng.Perm(voters) {
+	for _, i := range rng.Perm(places) {
 		if l := r.nodes[i].life.Load(); l != nil {
 			if e := l.engine.Load(); e != nil {
 				return l, e
@@ -76,8 +80,8 @@ func (r *realm) any(rng *rand.Rand) (*nodeLife, *actors.Engine) {
 
 // fault brings one about, and may wait for what it leads to.
 func (r *realm) fault() {
-	n := r.nodes[r.draw(voters)]
-	switch r.draw(14) {
+	n := r.other()
+	switch r.draw(18) {
 	case 0, 1: // a crash
 		n.crash()
 		r.serves(10)
@@ -90,7 +94,7 @@ func (r *realm) fault() {
 		r.heal()
 	case 5: // two are, of which one may crash
 		r.cutOff(n)
-		other := r.nodes[(n.at+1+r.draw(2))%voters]
+		other := r.other(n)
 		other.crash()
 		time.Sleep(time.Duration(r.draw(2000)) * time.Millisecond)
 		r.heal()
@@ -113,6 +117,12 @@ func (r *realm) fault() {
 		r.network(20, 50*time.Millisecond)
 		r.serves(20)
 		r.network(1, 2*time.Millisecond)
+	case 12:
+		r.lose(n)
+	case 13:
+		r.putBack(n)
+	case 14:
+		r.add()
 	default:
 		r.handOver(n, "")
 	}
@@ -135,16 +145,18 @@ func (r *realm) restart(n *reigning, other func()) {
 }
 
 func (r *realm) crashAll() {
-	for _, n := range r.nodes {
+	for _, n := range r.voting {
 		n.crash()
 	}
-	for _, n := range r.nodes {
+	for _, n := range r.voting {
 		n.start()
 	}
 }
 
-func (r *realm) cutOff(n *reigning) {
-	way := r.draw(3)
+func (r *realm) cutOff(n *reigning) { r.cutOffWay(n, r.draw(3)) }
+
+// cutOffWay cuts a node off: 0 is both ways.
+func (r *realm) cutOffWay(n *reigning, way int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.nodes {
@@ -155,7 +167,7 @@ func (r *realm) cutOff(n *reigning) {
 func (r *realm) heal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cut = [voters][voters]bool{}
+	r.cut = [places][places]bool{}
 }
 
 func (r *realm) network(loss int, late time.Duration) {
@@ -191,18 +203,20 @@ func (r *realm) serves(n int) {
 // newRealm starts three nodes, and makes the clients' accounts.
 func newRealm(t *testing.T, seed uint64) *realm {
 	r := &realm{T: t, rng: rand.New(rand.NewPCG(seed, 5)), stop: make(chan struct{}), loss: 1,
-		late: 2 * time.Millisecond}
+		late: 2 * time.Millisecond, counts: map[string]int{}}
 	r.judge = newJudge(func(format string, v ...any) { r.Errorf(format, v...) },
 		actors.DefaultLimits.MaxFills,
 		map[string]simulation.Rules{realmPair.Name: {}})
 	r.judge.model.CodeValid = actors.DefaultWithdrawal.CodeValid
 	r.judge.model.ClientIDHold = actors.DefaultLimits.ClientIDHold
 	for i := range r.nodes {
-		r.nodes[i] = &reigning{r: r, at: i, disk: newDisk(), local: memory.NewDisk()}
+		r.nodes[i] = &reigning{r: r, at: i}
+		r.nodes[i].empty()
 		r.nodes[i].reads = uint8(r.draw(2)) * machine.First // they are brought up to date later
 	}
 	r.Cleanup(r.end)
-	for _, n := range r.nodes {
+	r.voting = slices.Clone(r.nodes[:voters])
+	for _, n := range r.voting {
 		n.start()
 	}
 	for i := range reignClients {
@@ -211,6 +225,7 @@ func newRealm(t *testing.T, seed uint64) *realm {
 		r.users = append(r.users, c)
 		r.until("the account of "+c.name+" is made", c.begin)
 	}
+	r.begun = true
 	return r
 }
 
@@ -263,12 +278,12 @@ func (r *realm) end() {
 // compare lets each node reign in turn. Each has all that was accepted, and the same state.
 func (r *realm) compare() {
 	hashes := map[[32]byte]int{}
-	for _, n := range r.nodes {
+	for _, n := range r.voting {
 		r.until(fmt.Sprintf("node %d reigns, and is compared", n.at), func() bool {
 			l := n.life.Load()
 			e := l.engine.Load()
 			if e == nil {
-				for _, other := range r.nodes {
+				for _, other := range r.voting {
 					r.handOver(other, nodeNames[n.at])
 				}
 				return false
@@ -294,10 +309,10 @@ func (r *realm) compare() {
 
 // handOver asks a node to hand the lead over; "": to any other, and none that has it to itself.
 func (r *realm) handOver(from *reigning, to string) {
-	if l := from.life.Load(); l != nil && l.store.Leads() && to != nodeNames[from.at] {
+	if s := from.store(); s != nil && s.Leads() && to != from.name() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		l.store.Transfer(ctx, to) //nolint:errcheck // it may lead no more
+		s.Transfer(ctx, to) //nolint:errcheck // it may lead no more
 	}
 }
 

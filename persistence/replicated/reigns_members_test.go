@@ -1,0 +1,312 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/memory"
+)
+
+// A diskCopy is one of a node's disk with its local store, made while the node ran.
+type diskCopy struct {
+	disk  *disk
+	local *memory.Disk
+	id    uint64
+	boot  uint64 // of the start that it was made under
+}
+
+func (n *reigning) name() string { return nodeNames[n.at] }
+
+// store returns the node's store; nil: it takes no part.
+func (n *reigning) store() *store {
+	if l := n.life.Load(); l != nil {
+		return l.store()
+	}
+	return nil
+}
+
+// empty gives a node that is down a new disk, with the data folder.
+func (n *reigning) empty() {
+	d := newDisk()
+	must(n.r.T, d.mem.MkdirAll(folder, 0o700))
+	root, err := d.mem.OpenDir("")
+	must(n.r.T, err)
+	must(n.r.T, errors.Join(root.Sync(), root.Close()))
+	n.r.mu.Lock()
+	defer n.r.mu.Unlock()
+	n.disk, n.local, n.copied, n.unfit = d, memory.NewDisk(), nil, false
+}
+
+// named returns the nodes that the configuration names: the voters, until there is a cluster.
+func (r *realm) named() (list []Node) {
+	count := voters
+	if r.begun {
+		count = places
+	}
+	for _, name := range nodeNames[:count] {
+		list = append(list, Node{Name: name, Address: addressOf(name)})
+	}
+	return list
+}
+
+func addressOf(name string) string { return name + ":7000" }
+
+// other returns a voter that is none of some.
+func (r *realm) other(but ...*reigning) *reigning {
+	list := slices.DeleteFunc(slices.Clone(r.voting),
+		func(n *reigning) bool { return slices.Contains(but, n) })
+	return list[r.draw(len(list))]
+}
+
+// spare returns a node that is no member.
+func (r *realm) spare() *reigning {
+	list := slices.DeleteFunc(slices.Clone(r.nodes[:]),
+		func(n *reigning) bool { return slices.Contains(r.voting, n) })
+	return list[r.draw(len(list))]
+}
+
+// a voter returns the ID of the voter with a name; 0: there is none.
+func voterOf(members []machine.Member, name string) uint64 {
+	for _, m := range members {
+		if m.Name == name && m.Role == machine.Voter {
+			return m.ID
+		}
+	}
+	return 0
+}
+
+// change lets nodes that lead change the members, until one of them has applied the change. Answers
+// may be lost, so it is asked for again; made holds for ever once it does.
+func (r *realm) change(what string, ask func(ctx context.Context, s *store) error,
+	made func(members []machine.Member) bool) {
+	r.Helper()
+	r.until(what, func() bool {
+		for _, n := range r.nodes {
+			s := n.store()
+			if s == nil || !s.Leads() {
+				continue
+			}
+			if made(s.seen.Load().members) {
+				return true
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			ask(ctx, s) //nolint:errcheck // the members are looked at
+			cancel()
+		}
+		return false
+	})
+}
+
+// settle waits until all voters know that they are the members.
+func (r *realm) settle() {
+	r.Helper()
+	r.until("all voters know the members", func() bool {
+		for _, n := range r.voting {
+			s := n.store()
+			if s == nil {
+				return false
+			}
+			members := s.seen.Load().members
+			for _, other := range r.voting {
+				if voterOf(members, other.name()) == 0 || len(members) != len(r.voting) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// doubt lets a voter come back with a disk that is not what it was. There is an entry that was
+// acknowledged by a majority of the node, a second one that is down when the node comes, and not a
+// third one that is up. Without the vote of the node there is no majority then, so nothing may be
+// done. Then the second one comes back, the others serve, and the node must end by itself: it is
+// refused for one of some reasons. It returns false if the node takes part, and may do so.
+func (r *realm) doubt(n *reigning, harmless bool, spoil func(), reasons ...error) bool {
+	r.Helper()
+	behind := r.other(n)
+	holds := r.other(n, behind)
+	r.settle()
+	r.cutOffWay(behind, 0)
+	r.serves(10)
+	n.crash()
+	holds.crash()
+	r.heal()
+	time.Sleep(20 * time.Millisecond) // what was on its way
+	before := r.judge.top()
+	n.unfit = true
+	spoil()
+	n.start()
+	l := n.life.Load()
+	time.Sleep(time.Duration(r.draw(400)) * time.Millisecond)
+	refused := l.refusal()
+	if top := r.judge.top(); top != before && !(harmless && refused == nil) {
+		r.Errorf("entry %d is applied, %d was, and of the voters only those with node %d, whose "+
+			"disk is unfit, are a majority", top, before, n.at)
+	}
+	holds.start()
+	r.serves(10)
+	if harmless {
+		r.serves(20)
+		if refused = l.refusal(); refused == nil {
+			return false
+		}
+	}
+	r.until(fmt.Sprintf("node %d is refused", n.at), func() bool { return l.refusal() != nil })
+	refused = l.refusal()
+	if !slices.ContainsFunc(reasons, func(e error) bool { return errors.Is(refused, e) }) {
+		r.Errorf("node %d has ended: %v", n.at, refused)
+	}
+	if l.reigned.Load() && !harmless {
+		r.Errorf("node %d reigns, and its disk is unfit", n.at)
+	}
+	return true
+}
+
+// lose lets a node lose its disk. It must neither vote nor serve, and is replaced.
+func (r *realm) lose(n *reigning) {
+	r.Helper()
+	if r.draw(2) == 0 { // its process starts without the disk
+		r.doubt(n, false, func() { n.empty(); n.unfit = true }, errReplaced)
+	}
+	n.crash()
+	r.serves(10)
+	r.counts["lost disks"]++
+	r.replace(n)
+}
+
+// putBack starts a node with an older copy of its disk. Each other voter has heard of a newer start
+// of the node: a copy that was made since is not told from the disk.
+func (r *realm) putBack(n *reigning) {
+	r.Helper()
+	r.settle()
+	if n.copied == nil {
+		s := n.store()
+		r.mu.Lock()
+		local := n.local.Copy()
+		r.mu.Unlock()
+		n.copied = &diskCopy{n.disk.killed(r.T), local, s.log.Identity().Node, s.log.Own().Boot}
+		r.serves(10 + r.draw(50))
+		if r.draw(2) == 0 {
+			return // another fault comes first
+		}
+	}
+	c := n.copied
+	n.crash()
+	n.start()
+	for _, other := range r.voting {
+		r.until("a newer start is heard of", func() (newer bool) {
+			s := other.store()
+			return other == n || s != nil && s.call(context.Background(), func(o *node) {
+				newer = o.log.Seen(c.id).Boot > c.boot
+			}) == nil && newer
+		})
+	}
+	r.doubt(n, false, func() { n.disk, n.local, n.copied = c.disk, c.local, nil },
+		errOlder, errShort, persistence.ErrCorrupt)
+	n.crash()
+	if n.start(); r.draw(2) == 0 {
+		l := n.life.Load()
+		r.until("what was refused is refused again", func() bool { return l.refusal() != nil })
+		if !errors.Is(l.refusal(), persistence.ErrCorrupt) {
+			r.Errorf("node %d has ended: %v", n.at, l.refusal())
+		}
+	}
+	n.crash()
+	r.counts["put back"]++
+	r.replace(n)
+}
+
+// replace lets a node that is down, and whose disk is lost, come back with an empty one, or another
+// one come in its place.
+func (r *realm) replace(n *reigning) {
+	r.Helper()
+	by := n
+	if r.draw(3) == 0 {
+		by = r.spare()
+	}
+	n.empty()
+	by.empty()
+	old := uint64(0)
+	r.change(fmt.Sprintf("node %d may be replaced by %d", n.at, by.at),
+		func(ctx context.Context, s *store) error {
+			return s.Replace(ctx, n.name(), by.name(), addressOf(by.name()))
+		},
+		func(members []machine.Member) bool {
+			old = voterOf(members, n.name())
+			return slices.ContainsFunc(members, func(m machine.Member) bool {
+				return m.Name == by.name() && m.Replaces != 0 && m.Replaces == old
+			})
+		})
+	r.oneChange(n, by)
+	by.reads = 0
+	by.start()
+	switch r.draw(4) {
+	case 0: // it crashes on its way
+		time.Sleep(time.Duration(r.draw(300)) * time.Millisecond)
+		by.crash()
+		by.start()
+	case 1: // another one does
+		time.Sleep(time.Duration(r.draw(300)) * time.Millisecond)
+		other := r.other(n)
+		other.crash()
+		other.start()
+	case 2:
+		r.handOver(r.other(n), "")
+	}
+	r.change(fmt.Sprintf("node %d takes the place of %d", by.at, n.at),
+		func(context.Context, *store) error { return nil },
+		func(members []machine.Member) bool { return voterOf(members, by.name()) > old })
+	r.voting[slices.Index(r.voting, n)] = by
+	r.settle()
+	r.counts["replaced"]++
+}
+
+// oneChange checks that no other node may join while one is to replace another.
+func (r *realm) oneChange(but ...*reigning) {
+	for _, n := range r.nodes {
+		s := n.store()
+		if s == nil || !s.Leads() {
+			continue
+		}
+		for _, third := range r.nodes {
+			if slices.Contains(but, third) || slices.Contains(r.voting, third) {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			if err := s.Add(ctx, third.name(), addressOf(third.name())); err == nil {
+				r.Errorf("node %d may join while node %d is replaced", third.at, but[0].at)
+			}
+			cancel()
+		}
+	}
+}
+
+// add lets another node join, and become a voter.
+func (r *realm) add() {
+	r.Helper()
+	if len(r.voting) > voters {
+		return
+	}
+	n := r.spare()
+	n.empty()
+	n.reads = 0
+	r.change(fmt.Sprintf("node %d may join", n.at), func(ctx context.Context, s *store) error {
+		return s.Add(ctx, n.name(), addressOf(n.name()))
+	}, func(members []machine.Member) bool {
+		return slices.ContainsFunc(members,
+			func(m machine.Member) bool { return m.Name == n.name() })
+	})
+	n.start()
+	r.change(fmt.Sprintf("node %d is a voter", n.at), func(ctx context.Context, s *store) error {
+		return s.Promote(ctx, n.name())
+	}, func(members []machine.Member) bool { return voterOf(members, n.name()) != 0 })
+	r.voting = append(r.voting, n)
+	r.settle()
+	r.counts["added"]++
+}
