@@ -114,16 +114,26 @@ func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
 	return true, n.decree(ctx, text)
 }
 
-// ApplyMarket lets the nodes agree on another market part, which counts from the next reign on. A
-// *RequestError says why the state cannot be served with it. Another error leaves it unknown. Only
-// a node that reigns can.
-func (n *Node) ApplyMarket(ctx context.Context, market []byte) error {
+// ApplyMarket lets the nodes agree on another market part, which counts from the next reign on.
+// change makes it of the applied one, as text of the format that may be written; nil: it stays. No
+// other one is applied meanwhile. A *RequestError has the error of change, or says why the state
+// cannot be served with it. Another error leaves it unknown. Only a node that reigns can.
+func (n *Node) ApplyMarket(ctx context.Context,
+	change func(applied []byte, format uint8) ([]byte, error)) error {
 	if n.opts.Market == nil {
 		return fmt.Errorf("%w: this node has no market part", persistence.ErrInvalid)
 	}
 	n.agreeing.Lock()
 	defer n.agreeing.Unlock()
-	o, err := n.with(market)
+	next, _ := n.replica.Market()
+	market, err := change(next, n.replica.Standing().Format)
+	if err == nil && market == nil {
+		return nil
+	}
+	var o *Options
+	if err == nil {
+		o, err = n.with(market)
+	}
 	if err == nil {
 		var misfit error
 		if err := n.onSide(func() { _, misfit = configured(n.committed.State(), o) }); err != nil {

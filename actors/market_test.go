@@ -79,9 +79,14 @@ func (c *cluster) decides(r *reigning, market string) {
 	})
 }
 
+// to is a change to a market part, whatever the applied one is.
+func to(market string) func([]byte, uint8) ([]byte, error) {
+	return func([]byte, uint8) ([]byte, error) { return []byte(market), nil }
+}
+
 // apply has a reign's node tell the nodes a market part.
 func (c *cluster) apply(r *reigning, market string) error {
-	return c.nodes[r.at].ApplyMarket(c.Context(), []byte(market))
+	return c.nodes[r.at].ApplyMarket(c.Context(), to(market))
 }
 
 // The first reign's file is what all later reigns decide and show by, whatever the files of their
@@ -131,7 +136,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 	c.decides(r, "7")
 	ann.has(r)
 	follower := (r.at + 1) % len(c.nodes)
-	if err := c.nodes[follower].ApplyMarket(t.Context(), []byte("8")); err == nil {
+	if err := c.nodes[follower].ApplyMarket(t.Context(), to("8")); err == nil {
 		t.Error("a node that follows applies a market part")
 	}
 }
@@ -155,4 +160,34 @@ func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 	r = c.handsOver(r, ann)
 	c.decides(r, first)
 	ann.has(r)
+}
+
+// What an operator changes is made of the newest market part: a format that rises meanwhile
+// completes it before or behind, so neither is lost.
+func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
+	c := withMarkets(t)
+	r := c.next()
+	c.decides(r, fileOf(r.at))
+	n := c.nodes[r.at]
+	alone := false
+	err := n.ApplyMarket(t.Context(), func(applied []byte, format uint8) ([]byte, error) {
+		next, _ := n.store.Market()
+		if !bytes.Equal(applied, next) || format != n.store.Standing().Format {
+			t.Errorf("the change is of %q in format %d, and %q is applied", applied, format, next)
+		}
+		if alone = !n.agreeing.TryLock(); !alone {
+			n.agreeing.Unlock()
+		}
+		return nil, nil
+	})
+	if err != nil || !alone {
+		t.Errorf("%v; no other one is applied meanwhile: %v", err, alone)
+	}
+	var refused *RequestError
+	err = n.ApplyMarket(t.Context(), func([]byte, uint8) ([]byte, error) {
+		return nil, errors.New("it is no text")
+	})
+	if !errors.As(err, &refused) {
+		t.Error(err)
+	}
 }

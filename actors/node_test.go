@@ -504,7 +504,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 		market string
 		want   error
 	}{{bad, ErrConfig}, {"8", nil}} {
-		if err := c.nodes[r.at].ApplyMarket(t.Context(), []byte(x.market)); err != nil {
+		if err := c.nodes[r.at].ApplyMarket(t.Context(), to(x.market)); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the node knows the market part", func() bool {

@@ -81,6 +81,29 @@ func (m *market) with(text []byte) (*config.Config, error) {
 	return cfg, nil
 }
 
+// change returns what a file makes of the market part that is applied, as text of a format, and the
+// keys in which the two differ; nil: in none.
+func (m *market) change(applied, file []byte, format uint8) (to []byte, keys []string, err error) {
+	before, err := m.with(applied)
+	if err != nil {
+		return nil, nil, err
+	}
+	after, err := before.WithMarket(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys = after.MarketDiffers(before.MarketOf(format))
+	if all := after.MarketDiffers(before.Market()); len(all) > len(keys) {
+		later := slices.DeleteFunc(all, func(k string) bool { return slices.Contains(keys, k) })
+		return nil, nil, errors.New("the programs of some nodes do not know yet that " +
+			strings.Join(later, ", ") + " is agreed on: replace them first, or leave it as it is")
+	}
+	if keys == nil {
+		return nil, nil, nil
+	}
+	return after.MarketOf(format), keys, nil
+}
+
 // judge has a function called whenever another market part is applied, and now.
 func (m *market) judge(whether func()) {
 	m.mu.Lock()

@@ -147,28 +147,14 @@ func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err er
 		return nil, actors.Refuse("this node does not take part yet")
 	}
 	text, err := unpack(packed)
-	var before, after *config.Config
-	next, _ := j.replica.Market()
-	if err == nil {
-		before, err = p.market.with(next)
-	}
-	if err == nil {
-		after, err = before.WithMarket(text)
-	}
 	if err != nil {
 		return nil, actors.Refuse(err.Error())
 	}
-	format := j.replica.Standing().Format
-	keys = after.MarketDiffers(before.MarketOf(format))
-	if all := after.MarketDiffers(before.Market()); len(all) > len(keys) {
-		later := slices.DeleteFunc(all, func(k string) bool { return slices.Contains(keys, k) })
-		return nil, actors.Refuse("the programs of some nodes do not know yet that " +
-			strings.Join(later, ", ") + " is agreed on: replace them first, or leave it as it is")
-	}
-	if keys == nil {
-		return nil, nil
-	}
-	return keys, j.node.ApplyMarket(ctx, after.MarketOf(format))
+	err = j.node.ApplyMarket(ctx, func(applied []byte, format uint8) (to []byte, err error) {
+		to, keys, err = p.market.change(applied, text, format)
+		return to, err
+	})
+	return keys, err
 }
 
 // Add implements operator.Cluster.
