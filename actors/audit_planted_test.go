@@ -132,9 +132,11 @@ var testedFaults = []testedFault{
 		"	if failed := n.life.Err(); failed != nil {\n",
 		"	if failed := n.life.Err(); failed != nil && !FAULT {\n", inActors, tells},
 	{"a node is not judged when another market part is applied", "actors/node.go",
-		"			n.judged(err)\n		}\n	})\n",
-		"			if !FAULT {\n				n.judged(err)\n			}\n" +
-			"		}\n	})\n", inActors, tells},
+		"		n.judged(err)\n	}\n}\n",
+		"		if !FAULT {\n			n.judged(err)\n		}\n	}\n}\n", inActors, tells},
+	{"a node that could not serve is not judged again", "actors/node.go",
+		"	if at == 0 || n.committed", "	if FAULT || at == 0 || n.committed", inActors,
+		"TestANodeThatCouldNotServeIsJudgedAgain"},
 	{"a node that cannot serve keeps the lead", "actors/reign.go",
 		"		case errors.Is(err, errUnfit), errors.Is(err",
 		"		case errors.Is(err, errUnfit) && FAULT:\n" +

@@ -48,6 +48,9 @@ type Node struct {
 	stopping atomic.Bool
 	told     uint8      // format up to which complete has nothing to do; of following
 	agreeing sync.Mutex // held while the market part changes in a reign
+	// unfitAt is one more than the sequence at which this node was found not to be able to serve,
+	// as it was judged last; 0: it could
+	unfitAt atomic.Uint64
 	// building is held while a reign is built, so that Stop finds each
 	building sync.Mutex
 }
@@ -149,7 +152,7 @@ func (n *Node) run() error {
 	n.halt = halt
 	n.folding.run(o.Scheduler.Start)
 	o.Scheduler.Start(&following{n, ctx})
-	o.Scheduler.Start(&nodeTicker{n})
+	o.Scheduler.Start(&nodeTicker{Node: n})
 	return nil
 }
 
@@ -177,16 +180,24 @@ func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 // Judge finds out anew whether this node could serve, as when another market part is applied. A
 // reign that is under way goes on in any case.
 func (n *Node) Judge() {
-	n.onSide(func() { //nolint:errcheck // a node whose fold has failed is judged already
-		if n.reign.Load() == nil {
-			_, err := n.agreed()
-			n.judged(err)
-		}
-	})
+	n.onSide(n.judge) //nolint:errcheck // a node whose fold has failed is judged already
+}
+
+// judge is Judge on the committed side's turn.
+func (n *Node) judge() {
+	if n.reign.Load() == nil {
+		_, err := n.agreed()
+		n.judged(err)
+	}
 }
 
 // judged says why this node could not serve; nil: it could. A fold that has failed is why for good.
 func (n *Node) judged(why error) {
+	at := uint64(0)
+	if why != nil {
+		at = n.committed.Folded() + 1
+	}
+	n.unfitAt.Store(at)
 	n.replica.Unfit(why)
 	if failed := n.life.Err(); failed != nil {
 		n.replica.Unfit(failed)
@@ -383,8 +394,13 @@ func handOver(ctx context.Context, r persistence.Replica, log *slog.Logger) erro
 	return ctx.Err()
 }
 
-// A nodeTicker makes the committed side of a node write behind, as ticker does for an engine.
-type nodeTicker struct{ *Node }
+// A nodeTicker makes the committed side of a node write behind, as ticker does for an engine. It
+// has a node judged again that could not serve, when its fold has moved on: what the node lacked at
+// its start may be there. It waits for no judgement, because a node that stops may give none.
+type nodeTicker struct {
+	*Node
+	judging *urgentProbe // the newest; nil: there is none
+}
 
 // Run ticks until the node has stopped.
 func (n *nodeTicker) Run() {
@@ -396,8 +412,26 @@ func (n *nodeTicker) Run() {
 			return
 		case <-t.C:
 			n.committed.Send(committed.Tick{})
+			n.judgeAgain()
 		}
 	}
+}
+
+// judgeAgain has the node judged again, one judgement at a time.
+func (n *nodeTicker) judgeAgain() {
+	at := n.unfitAt.Load()
+	if at == 0 || n.committed.Folded() < at {
+		return
+	}
+	if n.judging != nil {
+		select {
+		case <-n.judging.done:
+		default:
+			return
+		}
+	}
+	n.judging = &urgentProbe{probe{func(actor.Actor) { n.judge() }, make(chan struct{})}}
+	n.committed.Send(n.judging)
 }
 
 // A nodeGuard guards the fold. While there is a reign, a panic ends the process, as in any engine.

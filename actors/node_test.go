@@ -16,6 +16,7 @@ import (
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/core/state"
 	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/memory"
@@ -536,6 +537,47 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 	if err := stores[two].unfit(); !errors.Is(err, broken) {
 		t.Errorf("without its fold: %v", err)
 	}
+}
+
+// A node that could not serve with what it had at its start is judged again when it has more.
+func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
+	var stores [3]judging
+	var least atomic.Uint64 // sequence that the state of a node must have to be served
+	var picky atomic.Int32
+	picky.Store(-1)
+	c := newCluster(t, func(i int, o *Options) {
+		stores[i].Replica = o.Store.(persistence.Replica)
+		o.Store = &stores[i]
+		o.Check = func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
+			if int(picky.Load()) == i && s.Seq() < least.Load() {
+				return ErrConfig
+			}
+			return nil
+		}
+	})
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	c.caughtUp(r)
+	one := (r.at + 1) % 3
+	c.kill(one)
+	picky.Store(int32(one))
+	least.Store(r.committed.Folded() + 1)
+	if err := c.start(one, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := stores[one].unfit(); !errors.Is(err, ErrConfig) {
+		t.Fatalf("behind: %v", err)
+	}
+	accounts := 0
+	eventually(t, "the node could serve", func() bool {
+		select {
+		case r = <-c.began:
+		default:
+		}
+		accounts++
+		r.CreateAccount("test", fmt.Sprint("later-", accounts), "") //nolint:errcheck // the next may
+		return stores[one].unfit() == nil
+	})
 }
 
 // The node that leads dies while one that cannot serve has more of the log than the third. It gives
