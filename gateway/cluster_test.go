@@ -88,7 +88,7 @@ func (c *fakeCluster) set(change func(*operator.Standing)) {
 func newFakeCluster() *fakeCluster {
 	return &fakeCluster{knows: operator.Standing{Node: "a", Leader: "b",
 		LeaderURL: "https://b.example.org", Term: 7, Elections: 2, Applied: 40, Committed: 50,
-		Folded: 30, Format: 2, Differs: []string{"pairs"}, Tick: 50 * time.Millisecond,
+		Folded: 30, LogBytes: 4096, Format: 2, Differs: []string{"pairs"}, Tick: 50 * time.Millisecond,
 		Nodes: []operator.NodeStanding{
 			{Name: "a", Role: operator.Voter, Match: 45, Reads: 3,
 				OwnMarket: true, Differs: true},
@@ -185,7 +185,7 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	status, body := ask("GET", "/operator/v1/cluster", "")
 	const follower = `{"node":"a","role":"follower","serves":false,"leader":"b",` +
 		`"leader_url":"https://b.example.org","term":7,"elections":2,"applied":40,"committed":50,` +
-		`"folded":30,"log_bytes":0,"format":2,"change":"","fault":"","config_differs":["pairs"],` +
+		`"folded":30,"log_bytes":4096,"format":2,"change":"","fault":"","config_differs":["pairs"],` +
 		`"clock_ahead_ms":0,"clock_wrong":false,"tick_ms":50,"nodes":[` +
 		`{"name":"a","role":"voter","replaces":"","match":45,"lag":5,"silent_ticks":0,` +
 		`"reads":3,"config_differs":true},` +
@@ -402,8 +402,8 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 	for name, want := range map[string]float64{"exchange_cluster_leads": 0,
 		"exchange_cluster_term": 7, "exchange_cluster_elections_total": 2,
 		"exchange_cluster_applied_index": 40, "exchange_cluster_committed_index": 50,
-		"exchange_cluster_folded_sequence": 30, "exchange_cluster_fault": 0, "exchange_ready": 0,
-		"exchange_standby": 1} {
+		"exchange_cluster_folded_sequence": 30, "exchange_cluster_log_bytes": 4096,
+		"exchange_cluster_fault": 0, "exchange_ready": 0, "exchange_standby": 1} {
 		if got := s.value(name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}

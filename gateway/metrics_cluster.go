@@ -22,6 +22,10 @@ var (
 	clusterFolded = describe("cluster_folded_sequence",
 		"Newest record of the journal that is in this node's state. The difference to the node "+
 			"that leads is what a take-over has to fold first.")
+	clusterLog = describe("cluster_log_bytes",
+		"What this node's log takes on its disk. It grows while another node lacks it, up to "+
+			"cluster.log_max of the node that leads, and while this node's archive or its "+
+			"snapshots fail.")
 	clusterFault = describe("cluster_fault",
 		"1 while this node votes and cannot serve, because its state could not take a record; the "+
 			"log says why.")
@@ -38,7 +42,7 @@ var (
 )
 
 var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
-	clusterCommitted, clusterFolded, clusterFault, clusterClock, clusterLag, clusterSilent}
+	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag, clusterSilent}
 
 // cluster gives what a node knows of the cluster.
 func (s sink) cluster(c *operator.Standing) {
@@ -48,6 +52,7 @@ func (s sink) cluster(c *operator.Standing) {
 	s.gauge(clusterApplied, float64(c.Applied))
 	s.gauge(clusterCommitted, float64(c.Committed))
 	s.gauge(clusterFolded, float64(c.Folded))
+	s.gauge(clusterLog, float64(c.LogBytes))
 	s.yes(clusterFault, c.Fault != "")
 	s.gauge(clusterClock, c.ClockAhead.Seconds())
 	for i := range c.Nodes {
