@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -331,6 +332,36 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {
 			t.Errorf("%s, want %q", a.body, x.want)
 		}
+	}
+}
+
+// A dyingCluster does not hear of its third node any more.
+type dyingCluster struct{ *fakeCluster }
+
+func (c dyingCluster) Standing() operator.Standing {
+	c.set(func(s *operator.Standing) {
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[2].Silent++
+	})
+	return c.fakeCluster.Standing()
+}
+
+// The newest member was heard of when the request came, because it has only just ended. It is
+// replaced all the same.
+func TestANewestMemberThatHasJustEndedIsReplaced(t *testing.T) {
+	c := dyingCluster{newFakeCluster()}
+	h := newHarness(t, nil)
+	h.tune = func(o *Options) { o.Cluster = c }
+	h.stop()
+	h.start()
+	c.set(func(s *operator.Standing) {
+		s.Leader, s.Tick = "a", time.Millisecond
+		s.Nodes[2].Newest, s.Nodes[2].Silent = true, 0
+	})
+	a := asOperator(t, h.gateway)("POST", "/operator/v1/cluster/replace",
+		`{"node":"c","address":"h:1","old":"c"}`)
+	if a.status != 200 || !slices.Equal(c.asked, []string{"replace c c h:1"}) {
+		t.Errorf("it asks %q: %d %s", c.asked, a.status, a.body)
 	}
 }
 

@@ -190,8 +190,36 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
 
 var errJoinedLast = errors.New(", and joined last: it is not replaced once more")
 
+// heardOf returns what this node knows of the cluster once it has heard of the newest member, or
+// has not for so long that the member does not live: one that has just ended was heard of lately,
+// and is replaced. It waits for the newest member alone.
+func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Standing, error) {
+	look := time.NewTicker(max(now.Tick, time.Millisecond))
+	defer look.Stop()
+	for range alive + 2 {
+		n := now.node(name)
+		if n == nil || !n.Newest || n.Role != Voter || n.Name == now.Node || n.Silent > alive {
+			break
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, &badRequest{"it is not known yet whether node " + name + " lives: try again"}
+		}
+		standing := s.cluster.Standing()
+		now = &standing
+	}
+	return now, nil
+}
+
 // replace has a node take the place of a voter.
 func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
+	if w.Old == w.Node && !w.Begun {
+		var err error
+		if s, err = c.server.heardOf(ctx, s, w.Node); err != nil {
+			return err
+		}
+	}
 	old := s.node(w.Old)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
