@@ -664,3 +664,23 @@ func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 }
+
+// A node whose store has ended, as that of a node that was removed, says so to each caller of
+// Reign: it was not told to stop.
+func TestANodeWhoseStoreHasEndedSaysWhy(t *testing.T) {
+	c := newCluster(t, nil)
+	at := c.next().at
+	s := c.nodes[at]
+	c.nodes[at] = nil
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Ended()
+	<-s.ended
+	defer s.abandon()
+	for range 64 { // both the node and its fold have ended, and either may be seen
+		if _, err := s.Reign(t.Context()); err == nil || !errors.Is(err, s.Err()) {
+			t.Fatalf("it ends with %v, and has ended with %v", err, s.Err())
+		}
+	}
+}

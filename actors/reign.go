@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,8 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 			return nil, ctx.Err()
 		case <-n.life.dead:
 			return nil, n.life.failure
-		case <-n.followed:
-			return nil, ErrStopping
+		case <-n.followed: // perhaps because the fold or the store has failed
+			return nil, cmp.Or(n.life.Err(), ErrStopping)
 		case <-n.lead:
 		}
 		begin := time.Now()
