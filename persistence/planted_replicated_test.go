@@ -437,4 +437,15 @@ var replicatedFaults = []plantedFault{
 		"\n		if !FAULT {\n			err = n.committed.LoadNonces(ctx, n.replica)\n" +
 			"		}\n	})",
 		inReplicated, reigns},
+	{"a node whose disk is lost makes a log", "persistence/replicated/forming.go",
+		"		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:\n",
+		"		case FAULT && w.Stage == begun && f.stage == empty:\n" +
+			"			return true, \"\", nil\n" +
+			"		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:\n",
+		inReplicated, reigns},
+	{"a node that was removed says that it was told to stop", "actors/reign.go",
+		"			return nil, cmp.Or(n.life.Err(), ErrStopping)\n",
+		"			if FAULT {\n				return nil, ErrStopping\n			}\n" +
+			"			return nil, cmp.Or(n.life.Err(), ErrStopping)\n",
+		inReplicated, reigns},
 }

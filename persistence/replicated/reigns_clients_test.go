@@ -267,7 +267,8 @@ func (c *client) run() {
 		select {
 		case <-c.r.stop:
 			return
-		case <-time.After(time.Duration(1+c.rng.IntN(2000)) * time.Microsecond):
+		case <-time.After(time.Duration(1+c.rng.Int64N(2000*(1+c.r.rests.Load()))) *
+			time.Microsecond):
 			c.act()
 		}
 	}

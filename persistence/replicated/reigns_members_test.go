@@ -70,7 +70,7 @@ func (r *realm) spare() *reigning {
 	return list[r.draw(len(list))]
 }
 
-// a voter returns the ID of the voter with a name; 0: there is none.
+// voterOf returns the ID of the voter with a name; 0: there is none.
 func voterOf(members []machine.Member, name string) uint64 {
 	for _, m := range members {
 		if m.Name == name && m.Role == machine.Voter {
@@ -85,6 +85,8 @@ func voterOf(members []machine.Member, name string) uint64 {
 func (r *realm) change(what string, ask func(ctx context.Context, s *store) error,
 	made func(members []machine.Member) bool) {
 	r.Helper()
+	r.rests.Store(3)
+	defer r.rests.Store(0)
 	r.until(what, func() bool {
 		for _, n := range r.nodes {
 			s := n.store()
@@ -290,9 +292,6 @@ func (r *realm) oneChange(but ...*reigning) {
 // add lets another node join, and become a voter.
 func (r *realm) add() {
 	r.Helper()
-	if len(r.voting) > voters {
-		return
-	}
 	n := r.spare()
 	n.empty()
 	n.reads = 0
@@ -309,4 +308,90 @@ func (r *realm) add() {
 	r.voting = append(r.voting, n)
 	r.settle()
 	r.counts["added"]++
+}
+
+// remove lets a voter be removed, when there are enough: one that leads not before it has handed
+// the lead over. Meanwhile it may be cut off or down, or stand still. Its reign ends, and its
+// folder is not opened again.
+func (r *realm) remove(n *reigning) {
+	r.Helper()
+	r.settle()
+	l, way := n.life.Load(), r.draw(5)
+	comesBack := func() {}
+	l.unfit.Store(true)
+	id := voterOf(n.store().seen.Load().members, n.name())
+	if s := n.store(); s.Leads() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		if err := s.Remove(ctx, n.name()); err == nil {
+			r.Errorf("node %d leads, and is removed", n.at)
+		}
+		cancel()
+	}
+	n.unfit = true
+	switch way { // it knows nothing of it, and may believe that it leads
+	case 0:
+		r.cutOffWay(n, 0)
+		comesBack = r.heal
+	case 1:
+		n.crash()
+		comesBack = n.start
+	case 2:
+		comesBack = l.stop()
+	case 3:
+		comesBack = l.stopAll()
+	}
+	r.voting = slices.DeleteFunc(r.voting, func(v *reigning) bool { return v == n })
+	r.change(fmt.Sprintf("node %d is removed", n.at), func(ctx context.Context, s *store) error {
+		if s != n.store() {
+			return s.Remove(ctx, n.name())
+		} else if way == 4 {
+			return s.Transfer(ctx, "")
+		}
+		return nil
+	}, func(members []machine.Member) bool {
+		return !slices.ContainsFunc(members, func(m machine.Member) bool { return m.ID == id })
+	})
+	r.settle()
+	r.serves(10)
+	if way == 0 && r.draw(2) == 0 {
+		r.until("the reign of a removed node ends", func() bool { return l.engine.Load() == nil })
+	}
+	comesBack()
+	r.removed(n)
+	n.crash()
+	n.start() // it is told no more
+	r.removed(n)
+	n.crash()
+	n.empty()
+	r.counts["removed"]++
+}
+
+// removed waits until a node has ended because it was removed.
+func (r *realm) removed(n *reigning) {
+	r.Helper()
+	l := n.life.Load()
+	r.until(fmt.Sprintf("node %d, which was removed, ends", n.at), func() bool {
+		return l.refusal() != nil && l.engine.Load() == nil
+	})
+	if !errors.Is(l.refusal(), persistence.ErrRemoved) {
+		r.Errorf("node %d was removed, and has ended: %v", n.at, l.refusal())
+	}
+}
+
+// flip changes a bit of a node's log, of its HEAD or STATE. The node is refused, or goes on with
+// all that it has acknowledged. In any case it is replaced, because it may meet the bit later.
+func (r *realm) flip(n *reigning) {
+	r.Helper()
+	what := "flips without effect"
+	spoil := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		n.disk = n.disk.flip(r.T, r.rng, folder+"/"+logFolder, folder+"/"+logFolder+"/log")
+	}
+	if r.doubt(n, true, spoil, errOlder, errShort, persistence.ErrCorrupt) {
+		what = "flips"
+	}
+	n.crash()
+	r.counts[what]++
+	r.replace(n)
 }
