@@ -12,16 +12,39 @@ import (
 	"exchange/actors/mailbox"
 )
 
+// A Public is what an exchange shows to everybody: its pairs, the reads that need no key, and the
+// channels of the stream. An engine has one, and so has a node that follows (Node.Attend). Its
+// methods may be called from any goroutine.
+type Public struct {
+	*directory.Catalogue
+	*committed.Door
+	opts *Options
+	root *actor.RootContext // of its channels
+	side *committed.Side
+	// over reports that nobody watches any more. The fold of a node goes on, and would tell a
+	// channel that nothing ends. nil: the fold ends with this.
+	over func() bool
+}
+
+// Limits returns the limits that are agreed on.
+func (p *Public) Limits() Limits { return p.opts.Limits }
+
+// Agreed returns the market part that counts, as text; nil: there is none.
+func (p *Public) Agreed() []byte { return p.opts.market }
+
+// Log returns the log.
+func (p *Public) Log() *slog.Logger { return p.opts.Log }
+
 // SpawnChannel starts a channel's actor. After a panic the actor gets *actor.Restarting, and
 // produce makes it anew; its mailbox stays. Nothing rests on a channel's state. The name is for the
 // log.
-func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
+func (p *Public) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
 	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()),
 		actor.WithMailbox(func() actor.Mailbox {
 			return mailbox.New(0,
-				&mailbox.Host{Scheduler: e.opts.Scheduler, Guard: startAgain{e.log}})
+				&mailbox.Host{Scheduler: p.opts.Scheduler, Guard: startAgain{p.opts.Log}})
 		}))
-	return e.root.SpawnPrefix(props, "channel/"+name+"/")
+	return p.root.SpawnPrefix(props, "channel/"+name+"/")
 }
 
 // startAgain guards stream channels.
@@ -37,29 +60,28 @@ func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
 }
 
 // Tell sends a message to a channel's actor.
-func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, message) }
+func (p *Public) Tell(channel *actor.PID, message any) { p.root.Send(channel, message) }
 
 // Watch begins to watch a pair or the status, or asks once more. The channel gets a *Watched, and
 // from then on the messages of its kind. Its actor may call it.
-func (e *Engine) Watch(w committed.Watch) {
-	if e.node != nil && e.Err() != nil {
-		return // the fold goes on, and would tell a channel that nothing ends
+func (p *Public) Watch(w committed.Watch) {
+	if p.over == nil || !p.over() {
+		p.side.Send(&w)
 	}
-	e.committed.Send(&w)
 }
 
 // UnwatchOwn says that an account has no subscriber any more at a channel. Events that are on their
 // way still come.
-func (e *Engine) UnwatchOwn(account uint32, channel *actor.PID) {
-	e.committed.Send(&committed.OwnUnwatch{Account: account, Channel: channel})
+func (p *Public) UnwatchOwn(account uint32, channel *actor.PID) {
+	p.side.Send(&committed.OwnUnwatch{Account: account, Channel: channel})
 }
 
 // Unwatch ends the Watch of a pair, or with nil of the status. Messages that are on their way still
 // come.
-func (e *Engine) Unwatch(channel *actor.PID, p *directory.Pair) {
+func (p *Public) Unwatch(channel *actor.PID, pair *directory.Pair) {
 	m := &committed.Unwatch{Channel: channel}
-	if p != nil {
-		m.Pair = p.Number
+	if pair != nil {
+		m.Pair = pair.Number
 	}
-	e.committed.Send(m)
+	p.side.Send(m)
 }

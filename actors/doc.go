@@ -65,6 +65,7 @@
 //	folding.go              the committed side at work
 //	node.go                 a node of several, which folds what others append
 //	reign.go                an engine on a node's running fold
+//	attending.go            what a node that follows shows to everybody
 //	market.go               the market part that all nodes have agreed on
 //	lifetime.go             how long an engine lasts, and all waits
 //	stop.go                 its orderly end, and its failure
@@ -72,7 +73,7 @@
 //	options.go              limits, times, and errors of admission
 //	recovery.go             the state, from the data in the store
 //	owner.go                the store's owner, its beats, and standbys
-//	channels.go             the actors of stream channels
+//	channels.go             what is public: the actors of stream channels
 //	backup.go               a backup of a running engine
 //	verify.go               both sides compared at rest
 //	verify_book.go          what is compared of a book

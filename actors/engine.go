@@ -32,14 +32,13 @@ type Engine struct {
 
 	history event.HistoryID // of all codes and mails
 
-	*directory.Catalogue
+	*Public
 	books []*book // by number-1; each belongs to its actor
 
 	own     *ownership
 	journal *journal
 	folding
-	node *Node // whose reign this is; nil: the store is this engine's alone
-	*committed.Door
+	node     *Node   // whose reign this is; nil: the store is this engine's alone
 	mailer   *mailer // nil: mails stay in the outbox
 	registry *actor.PID
 	host     *mailbox.Host  // of all actors that are fail-stop
@@ -132,9 +131,6 @@ func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
 // Authority authenticates backups and archives with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }
-
-// Log returns the engine's log.
-func (e *Engine) Log() *slog.Logger { return e.log }
 
 // Ready returns nil when the engine takes commands and the store has confirmed lately that this
 // process owns it. Maintenance does not count.

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -40,6 +41,9 @@ type Node struct {
 	meter   *metrics.Engine
 	life    lifetime
 	reign   atomic.Pointer[Engine] // nil: there is none
+	// whose channels watch the fold: those of the attendance, if there is one, and otherwise those
+	// of the reign. On the turn of the committed side.
+	attended, crowned *Public
 
 	lead     chan struct{} // follow gives the turn to a Reign
 	back     chan struct{} // and gets it back; capacity 1
@@ -458,8 +462,8 @@ func (o nodeOutside) Recycle(data []byte) {
 
 // Tell implements committed.Outside.
 func (o nodeOutside) Tell(channel *actor.PID, message any) {
-	if e := o.reign.Load(); e != nil {
-		e.Tell(channel, message)
+	if p := cmp.Or(o.attended, o.crowned); p != nil {
+		p.Tell(channel, message)
 	}
 }
 

@@ -575,7 +575,8 @@ func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
 		default:
 		}
 		accounts++
-		r.CreateAccount("test", fmt.Sprint("later-", accounts), "") //nolint:errcheck // the next may
+		name := fmt.Sprint("later-", accounts)
+		r.CreateAccount("test", name, "") //nolint:errcheck // the next may be made
 		return stores[one].unfit() == nil
 	})
 }

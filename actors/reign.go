@@ -153,7 +153,9 @@ func (n *Node) crown(o *Options, own *ownership, r *recovered) (*Engine, error) 
 	var failed error
 	err := n.onSide(func() {
 		e = newEngine(o, own, r, n.sealer)
-		failed = e.spawnAll(r)
+		if failed = e.spawnAll(r); failed == nil {
+			n.crowned = e.Public
+		}
 	})
 	if err != nil {
 		return nil, err // the function may still run: it has the variables
@@ -164,6 +166,7 @@ func (n *Node) crown(o *Options, own *ownership, r *recovered) (*Engine, error) 
 	n.reign.Store(e)
 	if err := own.watch(e.journal.die); err != nil {
 		n.reign.Store(nil)
+		n.deserted()
 		return nil, fmt.Errorf("while starting: %w", err)
 	}
 	e.run()
@@ -190,7 +193,12 @@ func (n *Node) oversee(e *Engine) {
 		<-e.mailer.finished
 	}
 	n.reign.Store(nil)
-	n.committed.Send(committed.Deserted{})
+	n.deserted()
 	e.system.Shutdown()
 	n.back <- struct{}{}
+}
+
+// deserted ends what the channels of a reign that is over have watched.
+func (n *Node) deserted() {
+	n.committed.Send(committed.Deserted{Then: func() { n.crowned = nil }})
 }

@@ -95,6 +95,10 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: failStop{o.Log, o.Exit}}
 	e.system = newSystem()
 	e.root = e.system.Root
+	e.Public = &Public{opts: &e.opts, root: e.root, side: r.committed}
+	if e.node != nil {
+		e.over = func() bool { return e.Err() != nil }
+	}
 	e.opening.wallets = e.spawner(0)
 	e.system.EventStream.Subscribe(e.deadLetter)
 	if o.Mail != nil {
@@ -286,17 +290,19 @@ func (o outside) Mailed() {
 type readHost struct{ *Engine }
 
 // Current implements committed.ReadHost. A store of this engine alone has no other process whose
-// commands could be answered, but for a moment that Confirmed bounds.
-func (h readHost) Current() error {
+// commands could be answered, but for a moment that Confirmed bounds. What a node that follows may
+// have shown already is folded here, too, before a read here is answered.
+func (h readHost) Current() (uint64, error) {
 	if h.node == nil {
-		return nil
+		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.Timing.OwnerStale)
 	defer cancel()
-	if h.node.replica.Confirm(ctx, h.own.token) != nil {
-		return h.turnAway(ErrNotConfirmed)
+	seq, err := h.node.replica.Confirm(ctx, h.own.token)
+	if err != nil {
+		return 0, h.turnAway(ErrNotConfirmed)
 	}
-	return nil
+	return seq, nil
 }
 
 // ToWallet implements committed.ReadHost.
@@ -307,7 +313,10 @@ func (h readHost) Stopping() bool { return h.stopping.Load() }
 
 // TurnAway implements committed.ReadHost.
 func (h readHost) TurnAway(why committed.Refusal) error {
-	return h.turnAway([...]error{committed.RefusedBusy: ErrBusy,
-		committed.RefusedAccountBusy: ErrAccountBusy,
-		committed.RefusedStopping:    ErrStopping}[why])
+	return h.turnAway(refusals[why])
 }
+
+// refusals are the errors of reads that are not admitted.
+var refusals = [...]error{committed.RefusedBusy: ErrBusy,
+	committed.RefusedAccountBusy: ErrAccountBusy,
+	committed.RefusedStopping:    ErrStopping}

@@ -134,12 +134,6 @@ func moment(us *atomic.Int64) time.Time {
 	return time.Time{}
 }
 
-// Limits returns the engine's limits, for monitoring.
-func (e *Engine) Limits() Limits { return e.opts.Limits }
-
-// Agreed returns the market part that a reign is built with, as text; nil: there is none.
-func (e *Engine) Agreed() []byte { return e.opts.market }
-
 // journal takes the counts under the lock of the journal's writer, and names them afterwards.
 func (s *Stats) journal(j *metrics.Journal) {
 	j.Lock()
@@ -180,13 +174,15 @@ var turnedAwayFor = [...]struct {
 	{ErrNoMail, "no_mail"}}
 
 // turnAway counts an error of admission, and returns it.
-func (e *Engine) turnAway(err error) error {
+func (e *Engine) turnAway(err error) error { return turnAway(e.meter, err) }
+
+func turnAway(m *metrics.Engine, err error) error {
 	if err == nil {
 		return nil
 	}
 	for i := range turnedAwayFor {
 		if err == turnedAwayFor[i].err {
-			e.meter.TurnedAway[i].Add(1)
+			m.TurnedAway[i].Add(1)
 			break
 		}
 	}

@@ -136,13 +136,13 @@ func (r *request) exists() bool {
 	if file, ok := r.ctx.UserValue("file").(string); ok {
 		return openapi.HasDocs(file)
 	}
-	engine := r.edge.engine()
-	return !ok || engine == nil || engine.Pair([]byte(pair)) != nil
+	a := r.edge.api.Load()
+	return !ok || a == nil || a.Public().Pair([]byte(pair)) != nil
 }
 
 // begin gives the request its API. It returns false if the request was answered.
 func (r *request) begin(o *api.Operation) bool {
-	if a := r.edge.api.Load(); a != nil {
+	if a := r.edge.api.Load(); a != nil && a.Serves(o) {
 		r.Begin(a)
 	} else if !o.Early {
 		r.refuseAbsent()

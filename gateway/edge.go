@@ -18,7 +18,8 @@ import (
 type edge struct {
 	opts Options
 	log  *slog.Logger
-	api  atomic.Pointer[api.API] // nil: the exchange is starting, or follows another node
+	// nil: the exchange is starting, or follows another node and knows too little
+	api atomic.Pointer[api.API]
 	// what a node knows that follows another one; false: this one does not
 	following func() (operator.Standing, bool)
 	limits    rateLimits
@@ -40,7 +41,7 @@ func newEdge(o Options) *edge {
 	return e
 }
 
-// engine returns the engine, nil while the exchange is starting.
+// engine returns the engine, nil while the exchange is starting or follows another node.
 func (e *edge) engine() *actors.Engine {
 	if a := e.api.Load(); a != nil {
 		return a.Engine()

@@ -41,12 +41,28 @@ func New(o Options) *Gateway {
 }
 
 // SetFollower says that this process is a node of Options.Cluster that follows another one, until
-// SetEngine. It closes the API, and the sockets of the engine before. SetEngine, SetFollower and
-// Shutdown are called one after the other.
-func (g *Gateway) SetFollower() {
+// SetEngine. It closes the API and the sockets of before. What is public is answered from p, which
+// then has sockets, too; nil: nothing is. SetEngine, SetFollower and Shutdown are called one after
+// the other.
+func (g *Gateway) SetFollower(p *actors.Public) {
 	g.operators.operator.SetFollower(true)
 	g.api.Store(nil)
 	g.stream.end()
+	if p != nil {
+		g.open(api.NewPublic(p, g.rates()))
+	}
+}
+
+func (g *Gateway) open(a *api.API) {
+	g.api.Store(a)
+	g.stream.sockets.Store(g.stream.newSockets(a))
+}
+
+// rates are those that clients are told.
+func (g *Gateway) rates() api.Rates {
+	o := &g.agreed
+	return api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
+		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)}
 }
 
 // SetLimits changes the limits that the nodes of a cluster agree on. It is called before SetEngine,
@@ -59,11 +75,7 @@ func (g *Gateway) SetLimits(l Limits) {
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
 	defer g.operators.operator.SetFollower(false)
-	o := &g.agreed
-	a := api.New(e, api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
-		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)})
-	g.api.Store(a)
-	g.stream.sockets.Store(g.stream.newSockets(a))
+	g.open(api.New(e, g.rates()))
 }
 
 // Serve serves the public API until Shutdown.

@@ -129,6 +129,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		s := c.opts.Cluster.Standing()
 		out.cluster(&s)
 	}
+	if k := c.stream.sockets.Load(); k != nil {
+		out.gauge(limits, float64(c.opts.Stream.Connections), "stream_connections")
+		out.stream(k.server.Stats(), k.hub.Stats())
+	}
 	e := c.edge.engine()
 	if e == nil {
 		out.gauge(ready, 0)
@@ -141,10 +145,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.gauge(limits, float64(l.FoldLag), "fold_lag")
 	out.gauge(limits, float64(l.ProjectionLag), "projection_lag")
 	out.engine(&s)
-	out.gauge(limits, float64(c.opts.Stream.Connections), "stream_connections")
-	if k := c.stream.sockets.Load(); k != nil {
-		out.stream(k.server.Stats(), k.hub.Stats())
-	}
 }
 
 // meter gives a listener's requests. A series begins with its first request, except for failures

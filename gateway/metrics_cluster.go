@@ -42,7 +42,8 @@ var (
 )
 
 var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
-	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag, clusterSilent}
+	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
+	clusterSilent}
 
 // cluster gives what a node knows of the cluster.
 func (s sink) cluster(c *operator.Standing) {

@@ -124,15 +124,24 @@ func (r *request) send() {
 
 // refuseAbsent answers while there is no engine: the exchange is starting, or follows another node.
 func (r *request) refuseAbsent() {
-	s, follows := r.edge.following()
+	if leader := r.edge.refuseAbsent(&r.Call); leader != "" {
+		r.ctx.Response.Header.Set("X-Leader", leader)
+	}
+}
+
+// refuseAbsent answers a call that no engine answers here. It returns the URL of the node that
+// leads; "": none is known.
+func (e *edge) refuseAbsent(c *api.Call) (leader string) {
+	s, follows := e.following()
 	if !follows {
-		r.Fail(api.Starting, "")
-		return
+		c.Fail(api.Starting, "")
+		return ""
 	}
-	r.Fail(api.Following, s.About())
-	if s.LeaderURL != "" && !s.Leads() {
-		r.ctx.Response.Header.Set("X-Leader", s.LeaderURL)
+	c.Fail(api.Following, s.About())
+	if s.Leads() {
+		return ""
 	}
+	return s.LeaderURL
 }
 
 // report names an answer that is, or has, a failure of ours, and logs it.

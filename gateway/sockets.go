@@ -29,10 +29,10 @@ const (
 // A mount has the event stream on its paths.
 type mount struct {
 	*edge
-	sockets atomic.Pointer[sockets] // nil: there is no engine
+	sockets atomic.Pointer[sockets] // nil: there is nothing to tell
 }
 
-// sockets have the stream of one engine.
+// sockets have the stream of one engine, or of one attendance.
 type sockets struct {
 	server *socketio.Server
 	hub    *stream.Hub
@@ -49,9 +49,14 @@ var errTooManyRequests = errors.New("too many requests, come back later")
 
 func (m *mount) newSockets(a *api.API) *sockets {
 	o := &m.agreed.Stream
-	s := &sockets{hub: stream.New(a.Engine(),
-		stream.Options{Interval: o.Interval, BBOInterval: o.BBOInterval,
-			QueueBytes: o.QueueBytes, Guard: guard{m.edge, a}, OrdersInFlight: o.OrdersInFlight}),
+	options := stream.Options{Interval: o.Interval, BBOInterval: o.BBOInterval,
+		QueueBytes: o.QueueBytes, OrdersInFlight: o.OrdersInFlight}
+	if a.Engine() != nil {
+		options.Guard = guard{m.edge, a}
+	} else {
+		options.Absent = m.refuseAbsent
+	}
+	s := &sockets{hub: stream.New(a, options),
 		server: socketio.New(socketio.Options{
 			Log: m.log, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
 			MaxPayload:  m.opts.BodyBytes,

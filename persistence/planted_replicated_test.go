@@ -429,9 +429,21 @@ var replicatedFaults = []plantedFault{
 
 	// reigns
 	{"a leader of before answers reads", "actors/start.go",
-		"	if h.node == nil {\n		return nil\n	}\n	ctx, cancel",
-		"	if h.node == nil || FAULT {\n		return nil\n	}\n	ctx, cancel",
+		"	if h.node == nil {\n		return 0, nil\n	}\n	ctx, cancel",
+		"	if h.node == nil || FAULT {\n		return 0, nil\n	}\n	ctx, cancel",
 		inReplicated, reigns},
+	{"a node that follows answers reads from what it has", "actors/attending.go",
+		"	seq, err := h.reach(context.Background())\n",
+		"	if FAULT {\n		return 0, nil\n	}\n" +
+			"	seq, err := h.reach(context.Background())\n",
+		inReplicated, reigns},
+	{"a read does not wait until its node has folded what counts", "actors/committed/visit.go",
+		"	r.after = v.after\n", "	if !FAULT {\n		r.after = v.after\n	}\n",
+		inReplicated, reigns},
+	{"an answer to any round counts", "persistence/replicated/confirming.go",
+		" && bytes.Equal(s.RequestCtx, n.roundName()) {\n",
+		" && (FAULT || bytes.Equal(s.RequestCtx, n.roundName())) {\n",
+		inReplicated, threeNodes},
 	{"the nonces of reads are forgotten at a fail-over", "actors/reign.go",
 		"err = n.committed.LoadNonces(ctx, n.replica) })",
 		"\n		if !FAULT {\n			err = n.committed.LoadNonces(ctx, n.replica)\n" +

@@ -44,10 +44,14 @@ type Replica interface {
 	Unfit(why error)
 	// Leads reports whether this node leads, as far as it knows. It does not wait.
 	Leads() bool
-	// Confirm returns nil if tok owned the engine at some moment after the call: a majority of the
-	// nodes has confirmed since that this node leads, and no later owner was applied. ErrFenced:
-	// another owner has followed. Another error: not known.
-	Confirm(ctx context.Context, tok Token) error
+	// Confirm succeeds if tok owned the engine at some moment after the call: a majority of the
+	// nodes has confirmed since that this node leads, and no later owner was applied. It returns a
+	// sequence as Reach does. ErrFenced: another owner has followed. Another error: not known.
+	Confirm(ctx context.Context, tok Token) (seq uint64, err error)
+	// Reach returns a sequence at which, or below, everything is that any owner's appends were
+	// acknowledged of before the call. This node has the journal up to there. The node that leads
+	// is asked, and asks a majority of the nodes. Without an answer it is the context that ends.
+	Reach(ctx context.Context) (seq uint64, err error)
 	// Transfer hands the lead to another node that has the whole journal; "": to any. It returns
 	// when this node leads no more.
 	Transfer(ctx context.Context, to string) error

@@ -121,8 +121,9 @@ type (
 	Tick struct{}
 	// Finish asks for a last projection and an image; the projector ends after it.
 	Finish struct{}
-	// Deserted says that no channel that watches is there any more.
-	Deserted struct{}
+	// Deserted says that no channel that watches is there any more. Then is called right behind
+	// that, on the actor's turn.
+	Deserted struct{ Then func() }
 	// Save asks for a projection of all that is noted, nonces of reads too, and closes Done once
 	// the store has it.
 	Save struct{ Done chan struct{} }
@@ -226,6 +227,7 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.lookNow()
 	case Deserted:
 		c.deserted()
+		m.Then()
 	case Save:
 		c.saves = append(c.saves, m.Done)
 		c.save()

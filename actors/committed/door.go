@@ -50,9 +50,9 @@ type ReadHost interface {
 	Stopping() bool
 	// Confirmed is nil while the store has lately confirmed that this process owns it.
 	Confirmed() error
-	// Current waits until it is sure that no other process has answered a command that this one
-	// does not know of. Other errors than nil: that is not known.
-	Current() error
+	// Current returns a sequence at which, or below, everything is that any process had answered
+	// before the call, and which the committed side comes to. Other errors than nil: none is known.
+	Current() (seq uint64, err error)
 	// ToWallet gives a read to the wallet of an account.
 	ToWallet(a *directory.Account, r *Read)
 	// TurnAway counts and returns the error of a read that is not admitted.
@@ -79,30 +79,42 @@ func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{
 }
 
 // Current returns once what is read from then on has all that was acknowledged before the call, by
-// any process. Errors: those of ReadHost.Current.
-func (d *Door) Current() error { return d.host.Current() }
+// any process. Errors: those of ReadHost.Current, and ErrTimeout.
+func (d *Door) Current() error {
+	seq, err := d.host.Current()
+	if err != nil || d.side.Folded() >= seq {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.patience())
+	defer cancel()
+	if !d.scheduler.Until(ctx, d.dead, func() bool { return d.side.Folded() >= seq }) {
+		return ErrTimeout
+	}
+	return nil
+}
 
-// beginRead takes a slot among the reads in flight, which endRead gives back. A read that completes
-// the answer to a command (followUp) has slots of its own, and is not refused because the engine
-// stops. Errors: those of TurnAway and of ReadHost.Current.
-func (d *Door) beginRead(followUp bool) (err error) {
+// beginRead takes a slot among the reads in flight, which endRead gives back. The read is answered
+// from a state at a sequence or above it. One that completes the answer to a command (followUp) has
+// slots of its own, and is not refused because the engine stops. Errors: those of TurnAway and of
+// ReadHost.Current.
+func (d *Door) beginRead(followUp bool) (after uint64, err error) {
 	why := RefusedBusy
 	if d.readers(followUp).Add(1) <= int64(d.limits.Reads) {
 		if followUp {
-			return nil
+			return 0, nil
 		}
 		// after the count: a drain sees it, or it sees the drain
 		if why = RefusedStopping; !d.host.Stopping() {
-			if err = d.host.Current(); err == nil {
-				return nil
+			if after, err = d.host.Current(); err == nil {
+				return after, nil
 			}
 		}
 	}
 	d.endRead(followUp)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return d.host.TurnAway(why)
+	return 0, d.host.TurnAway(why)
 }
 
 // endRead ends what beginRead has begun.
@@ -151,10 +163,11 @@ func (a *accountReads) end(account uint32) {
 // ErrTimeout q is not the caller's any more. Other errors: ErrNonce, ErrKeyRevoked, and those of
 // admission.
 func (d *Door) Ask(q Question, key *directory.Key, nonce uint64) error {
-	v := visit{door: d, by: Asker{Key: key, Nonce: nonce}}
-	if err := d.beginRead(false); err != nil {
+	after, err := d.beginRead(false)
+	if err != nil {
 		return err
 	}
+	v := visit{door: d, by: Asker{Key: key, Nonce: nonce}, after: after}
 	defer v.end()
 	return v.ask(q)
 }
@@ -181,8 +194,8 @@ func (d *Door) Image(ctx context.Context) ([]byte, error) {
 // FollowUp asks a question that completes the answer to a command whose outcome is durable. It has
 // slots of its own, and is answered while the engine stops.
 func (d *Door) FollowUp(q Question) error {
-	v := visit{door: d, followUp: true}
-	if err := d.beginRead(true); err != nil {
+	v, err := d.enterFollowUp()
+	if err != nil {
 		return err
 	}
 	defer v.end()
@@ -193,10 +206,11 @@ func (d *Door) FollowUp(q Question) error {
 // the committed state. Errors are those of Ask.
 func (d *Door) View(kind ViewKind, p *directory.Pair, frame market.Frame, limitBuy,
 	limitSell int) (*View, error) {
-	if err := d.host.Current(); err != nil {
+	seq, err := d.host.Current()
+	if err != nil {
 		return nil, err
 	}
-	arrived := d.side.released.Load()
+	arrived := max(seq, d.side.released.Load())
 	if v := d.side.caches[p.Number-1].find(kind, frame, limitBuy, limitSell,
 		d.side.folded.Load() >= arrived); v != nil {
 		return v, nil

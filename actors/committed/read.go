@@ -124,7 +124,7 @@ func (r *Read) Park() { r.stage.CompareAndSwap(readSent, readWaiting) }
 // above the sequence after.
 func (r *Read) Unpark(after uint64) {
 	r.stage.CompareAndSwap(readWaiting, readSent)
-	r.after = after
+	r.after = max(r.after, after)
 }
 
 // left reports whether no handler waits for the answer any more.

@@ -38,6 +38,10 @@ type statusFeed struct {
 func (c *Side) watchStatus(w *Watch) {
 	c.status.remove(w.Channel)
 	c.status.watchers = append(c.status.watchers, w.Channel)
+	c.out.Tell(w.Channel, &Watched{Token: w.Token, Status: c.statusNow()})
+}
+
+func (c *Side) statusNow() *Status {
 	s := &Status{TimeUs: time.Now().UnixMicro(), Maintenance: c.state.Maintenance()}
 	for _, p := range c.state.Pairs() {
 		if p.Halted {
@@ -45,7 +49,15 @@ func (c *Side) watchStatus(w *Watch) {
 		}
 	}
 	slices.Sort(s.Halted)
-	c.out.Tell(w.Channel, &Watched{Token: w.Token, Status: s})
+	return s
+}
+
+// StatusNow asks what keeps orders out.
+type StatusNow struct{ *Status }
+
+func (q *StatusNow) from(c *Side) (needs uint64) {
+	q.Status = c.statusNow()
+	return 0
 }
 
 func (f *statusFeed) remove(channel *actor.PID) {

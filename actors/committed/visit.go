@@ -29,23 +29,29 @@ func (a *Asker) client() client {
 type visit struct {
 	door     *Door
 	by       Asker
-	followUp bool // it completes the answer to a command
-	paced    bool // its long queries take turns with those of other clients
-	signed   bool // the nonce is taken, and the account's slot
-	slot     bool // the account's slot is held
+	followUp bool   // it completes the answer to a command
+	paced    bool   // its long queries take turns with those of other clients
+	signed   bool   // the nonce is taken, and the account's slot
+	slot     bool   // the account's slot is held
+	after    uint64 // the sequence from which on its questions may be answered
 }
 
 // enter begins the visit of a client.
 func (d *Door) enter(by Asker) (visit, error) {
-	return visit{door: d, by: by, paced: true}, d.beginRead(false)
+	after, err := d.beginRead(false)
+	return visit{door: d, by: by, paced: true, after: after}, err
 }
 
 // enterOperator begins the visit of an operator.
-func (d *Door) enterOperator() (visit, error) { return visit{door: d}, d.beginRead(false) }
+func (d *Door) enterOperator() (visit, error) {
+	after, err := d.beginRead(false)
+	return visit{door: d, after: after}, err
+}
 
 // enterFollowUp begins a visit that completes the answer to a command.
 func (d *Door) enterFollowUp() (visit, error) {
-	return visit{door: d, followUp: true}, d.beginRead(true)
+	_, err := d.beginRead(true)
+	return visit{door: d, followUp: true}, err
 }
 
 // end gives the slots back.
@@ -62,6 +68,7 @@ func (v *visit) end() {
 func (v *visit) ask(q Question) error {
 	d := v.door
 	r := newRead(d, q, v.followUp)
+	r.after = v.after
 	throughWallet := v.by.Key != nil && !v.signed
 	if v.by.Key != nil {
 		if o, ok := q.(owned); ok {

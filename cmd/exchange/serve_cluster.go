@@ -26,6 +26,9 @@ type nodeServer struct {
 	open    *listeners
 	*joined
 	shown bool // the demo's first steps were printed
+
+	unattend context.CancelFunc // ends attend; nil: it does not run
+	attended chan struct{}      // closed when attend has ended
 }
 
 // serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
@@ -67,6 +70,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 		return startFailed(ctx, err)
 	}
 	n.joined = &joined{replica: replica, node: node}
+	defer n.alone()
 	if err := n.archives(ctx, archived); err != nil {
 		return errors.Join(archiveUnfit(ctx, err), n.stop(ctx))
 	}
@@ -164,10 +168,61 @@ func (n *nodeServer) fatal(err error) {
 	os.Exit(exitUnavailable)
 }
 
-// follow closes the API until the node leads.
+// follow closes the API, but for what is public, until the node leads.
 func (n *nodeServer) follow() {
-	n.gateway.SetFollower()
+	n.gateway.SetFollower(nil)
 	n.place.market.follow()
+	if n.joined == nil {
+		return // it only votes
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.unattend, n.attended = cancel, make(chan struct{})
+	go n.attend(ctx)
+}
+
+// alone ends attend, and returns when nothing is shown any more.
+func (n *nodeServer) alone() {
+	if n.unattend != nil {
+		n.unattend()
+		<-n.attended
+		n.unattend = nil
+	}
+}
+
+// attend shows what is public, whenever this node knows what is acknowledged, until ctx ends.
+func (n *nodeServer) attend(ctx context.Context) {
+	defer close(n.attended)
+	said := ""
+	for ctx.Err() == nil {
+		err := n.show(ctx)
+		if ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			n.log.Warn("this node shows nothing public for now", "node", n.place.name,
+				"error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(attendAgain):
+		}
+	}
+}
+
+// attendAgain is the pause before a node that follows tries again to show what is public.
+const attendAgain = 100 * time.Millisecond
+
+// show shows what is public for as long as that can be right, and returns why it cannot.
+func (n *nodeServer) show(ctx context.Context) error {
+	a, err := n.node.Attend(ctx)
+	if err != nil {
+		return err
+	}
+	n.place.market.serve(a.Agreed())
+	n.gateway.SetFollower(a.Public)
+	err = a.Await(ctx)
+	n.gateway.SetFollower(nil)
+	n.place.market.follow()
+	a.End()
+	return err
 }
 
 // run serves one reign after the other.
@@ -188,6 +243,7 @@ func (n *nodeServer) run(ctx context.Context) error {
 			}
 			return n.stop(ctx)
 		}
+		n.alone()
 		err = n.serve(ctx, engine)
 		if ctx.Err() != nil {
 			return n.stop(ctx)
@@ -271,7 +327,7 @@ var errHandedOver = errors.New("an operator has had the lead handed over")
 // handOver ends a reign in order: no new requests, those in flight are finished, and then another
 // node leads. If none does, this one serves again.
 func (n *nodeServer) handOver(engine *actors.Engine, w *wish) error {
-	n.gateway.SetFollower()
+	n.gateway.SetFollower(nil)
 	if err := engine.Stop(w.ctx); err != nil {
 		n.log.Warn("requests were in flight when the reign ended", "error", err)
 	}
@@ -287,6 +343,7 @@ func (n *nodeServer) handOver(engine *actors.Engine, w *wish) error {
 func (n *nodeServer) stop(ctx context.Context) error {
 	n.log.Info("stopping: no new requests, what is in flight is finished", "at_most",
 		config.Ms(n.cfg.Timing.StopMaxMs))
+	n.alone()
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))
 	defer cancel()
 	failed, err := n.node.Err(), n.node.Stop(stop)

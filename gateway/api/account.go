@@ -18,7 +18,7 @@ func (c *Call) wallets() {
 	}
 	defer wallet.Free()
 	b := append(c.body, '[')
-	for _, currency := range c.engine.Currencies() {
+	for _, currency := range c.public.Currencies() {
 		if only != nil && currency.Number != only.Number {
 			continue
 		}
@@ -93,7 +93,7 @@ func (c *Call) order() {
 	case !found:
 		c.Fail(NotFound, "")
 	default:
-		c.body = appendOrder(c.body, &o, c.engine.Market(o.Pair).Name)
+		c.body = appendOrder(c.body, &o, c.public.Market(o.Pair).Name)
 	}
 }
 

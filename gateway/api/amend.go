@@ -79,7 +79,7 @@ func (c *Call) amendFaults(list []actors.Fault) {
 // amended returns the order that an amend is about, as far as it is known.
 func (c *Call) amended() (of subject) {
 	if o, found, err := c.aimedAt(); err == nil && found {
-		return subject{o.Side, c.engine.Market(o.Pair).Name}
+		return subject{o.Side, c.public.Market(o.Pair).Name}
 	}
 	return of
 }

@@ -7,9 +7,10 @@ import (
 	"exchange/gateway/encode"
 )
 
-// An API answers calls from one engine.
+// An API answers calls from one engine, or from what a node that follows shows.
 type API struct {
-	engine *actors.Engine
+	public *actors.Public
+	engine *actors.Engine // nil: there is none, and public calls alone can be answered
 	// Answers that follow from the configuration alone, encoded once.
 	currencies []byte
 	pairs      [][]byte // an object each, in order
@@ -21,10 +22,17 @@ type API struct {
 
 // New makes the API of an engine, for an edge with these rates.
 func New(e *actors.Engine, r Rates) *API {
-	a := &API{engine: e, batch: mostItems(&r, e.Limits())}
-	a.limits = appendLimits(nil, &r, e.Limits(), a.batch)
+	a := NewPublic(e.Public, r)
+	a.engine = e
+	return a
+}
+
+// NewPublic makes the API of what is public, for an edge with these rates.
+func NewPublic(p *actors.Public, r Rates) *API {
+	a := &API{public: p, batch: mostItems(&r, p.Limits())}
+	a.limits = appendLimits(nil, &r, p.Limits(), a.batch)
 	b := []byte{'['}
-	for i, c := range e.Currencies() {
+	for i, c := range p.Currencies() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -33,9 +41,9 @@ func New(e *actors.Engine, r Rates) *API {
 		b = append(b, '}')
 	}
 	a.currencies = append(b, ']')
-	for _, p := range e.Pairs() {
-		a.pairs = append(a.pairs, appendPair(nil, p))
-		a.rules = append(a.rules, appendAllRules(nil, p))
+	for _, pair := range p.Pairs() {
+		a.pairs = append(a.pairs, appendPair(nil, pair))
+		a.rules = append(a.rules, appendAllRules(nil, pair))
 	}
 	return a
 }
@@ -53,5 +61,13 @@ func mostItems(r *Rates, l actors.Limits) int {
 	return max(most, 1)
 }
 
-// Engine returns the engine that answers.
+// Engine returns the engine that answers; nil: there is none, see Serves.
 func (a *API) Engine() *actors.Engine { return a.engine }
+
+// Public returns what everybody is shown.
+func (a *API) Public() *actors.Public { return a.public }
+
+// Serves reports whether calls of an operation can be answered.
+func (a *API) Serves(o *Operation) bool {
+	return a.engine != nil || o.Early || !o.Private && !o.Probe
+}

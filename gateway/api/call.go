@@ -44,7 +44,8 @@ type Call struct {
 	later    []uint64 // of an item: orders that later items of its batch have placed
 	faulty   *Call    // the last item with a failure of ours; nil: none
 	api      *API
-	engine   *actors.Engine // of api
+	public   *actors.Public // of api
+	engine   *actors.Engine // of api; nil: public operations alone are answered
 	fields   []fieldError
 	body     []byte  // of the answer
 	pieces   []piece // instead of body, if there are any
@@ -61,14 +62,14 @@ func (c *Call) Reset() {
 	c.Form.Reset()
 	clear(c.pieces)
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
-	c.Status, c.Failure, c.Cause, c.api, c.engine = 200, nil, nil, nil, nil
+	c.Status, c.Failure, c.Cause, c.api, c.public, c.engine = 200, nil, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
 	c.aim, c.later, c.faulty, c.wait, c.Gate = aim{}, nil, nil, 0, nil
 	c.freeItems()
 }
 
 // Begin names the API that answers the call.
-func (c *Call) Begin(a *API) { c.api, c.engine = a, a.engine }
+func (c *Call) Begin(a *API) { c.api, c.public, c.engine = a, a.public, a.engine }
 
 // Engine returns the engine of the API that answers the call, nil before Begin.
 func (c *Call) Engine() *actors.Engine { return c.engine }

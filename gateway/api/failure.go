@@ -90,7 +90,7 @@ var (
 	// Following is said by a node of a cluster that does not lead. X-Leader names the one that
 	// does.
 	Following = &Failure{Name: "Following", Status: 503,
-		Detail: "This node follows, and takes no requests.%s", RetryAfter: 1}
+		Detail: "This node follows, and takes public requests at most.%s", RetryAfter: 1}
 	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
 		RetryAfter: 5}
 	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503,

@@ -155,7 +155,7 @@ func (c *Call) pair() uint16 {
 	if !ok {
 		return 0
 	}
-	pair := c.engine.Pair(p.Value)
+	pair := c.public.Pair(p.Value)
 	if pair == nil {
 		c.bad("pair", FieldPair)
 		return 0
@@ -169,7 +169,7 @@ func (c *Call) currency(name string) *directory.Currency {
 	if !ok {
 		return nil
 	}
-	known := c.engine.Currency(p.Value)
+	known := c.public.Currency(p.Value)
 	if known == nil {
 		c.bad(name, FieldCurrency)
 	}

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/gateway/encode"
 )
@@ -24,21 +26,26 @@ func (c *Call) time() {
 
 // exchangeInfo answers with all that a client should know before its first order.
 func (c *Call) exchangeInfo() {
+	var now committed.StatusNow
+	if err := c.public.Ask(&now, nil, 0); err != nil {
+		c.readFailed(err)
+		return
+	}
 	b := encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro())
 	b = append(b, `,"maintenance":`...)
-	if m := c.engine.Maintenance(); m != nil {
+	if m := &now.Maintenance; m.On {
 		b = append(encode.Text(append(b, `{"message":`...), m.Message), '}')
 	} else {
 		b = append(b, "null"...)
 	}
 	b = append(append(b, `,"limits":`...), c.api.limits...)
 	b = append(b, `,"pairs":[`...)
-	for i, p := range c.engine.Pairs() {
+	for i, p := range c.public.Pairs() {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, c.api.rules[i]...)
-		b = encode.Text(append(b, `,"status":`...), statusOf(p))
+		b = encode.Text(append(b, `,"status":`...), statusOf(now.Status, p))
 		b = append(b, '}')
 	}
 	c.body = append(b, `]}`...)
@@ -50,8 +57,8 @@ const (
 	StatusHalted  = "halted"
 )
 
-func statusOf(p *directory.Pair) string {
-	if p.Halted() {
+func statusOf(now *committed.Status, p *directory.Pair) string {
+	if _, halted := slices.BinarySearch(now.Halted, p.Number); halted {
 		return StatusHalted
 	}
 	return StatusTrading

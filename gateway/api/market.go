@@ -16,7 +16,7 @@ func (c *Call) pairs() {
 		return
 	}
 	b := append(c.body, '[')
-	for i, p := range c.engine.Pairs() {
+	for i, p := range c.public.Pairs() {
 		if first != nil && p.Base != first.Code || second != nil && p.Quote != second.Code {
 			continue
 		}
@@ -32,7 +32,7 @@ func (c *Call) pairs() {
 const everyLevel = 1 << 40
 
 func (c *Call) orderBook() {
-	pair := c.engine.Pair([]byte(c.Names.Pair))
+	pair := c.public.Pair([]byte(c.Names.Pair))
 	if pair == nil {
 		c.Fail(NotFound, "")
 		return
@@ -51,7 +51,7 @@ func (c *Call) orderBook() {
 	if c.badFields() {
 		return
 	}
-	v, err := c.engine.View(kind, pair, 0, buy, sell)
+	v, err := c.public.View(kind, pair, 0, buy, sell)
 	if err != nil {
 		c.readFailed(err)
 		return
@@ -158,8 +158,8 @@ func (c *Call) trades() {
 	if c.tradePage(&q); c.badFields() {
 		return
 	}
-	list, err := c.engine.Trades(c.asker(), q)
+	list, err := c.public.Trades(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, t *committed.Trade) []byte {
-		return append(appendTrade(b, t, c.engine.Market(t.Pair).Name), '}')
+		return append(appendTrade(b, t, c.public.Market(t.Pair).Name), '}')
 	})
 }

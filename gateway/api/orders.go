@@ -112,7 +112,7 @@ func (c *Call) checkedOrder() (w actors.OrderRequest, ok bool) {
 func (c *Call) orderRequest() actors.OrderRequest {
 	var w actors.OrderRequest
 	if text, ok := c.field("pair"); ok {
-		if w.Pair = c.engine.Pair(text); w.Pair == nil {
+		if w.Pair = c.public.Pair(text); w.Pair == nil {
 			c.bad("pair", FieldPair)
 		}
 	}
@@ -336,7 +336,7 @@ func (c *Call) beyondBand(timeUs int64, side trading.Side, bound money.Price) {
 func (c *Call) outOfFunds(timeUs int64, currency uint16, missing money.Balance) {
 	b := encode.Seconds(append(c.body[:0], `{"date":`...), timeUs)
 	b = missing.Append(append(b, `,"error":"Out of balance -`...))
-	b = append(append(append(b, ' '), c.engine.CurrencyCode(currency)...), `"}`...)
+	b = append(append(append(b, ' '), c.public.CurrencyCode(currency)...), `"}`...)
 	c.Status, c.body = 400, b
 }
 
@@ -473,7 +473,7 @@ func (c *Call) cancelFilter() actors.CancelFilter {
 func (c *Call) orderFilter() (f actors.CancelFilter) {
 	if _, ok := c.Form.Get("pair"); ok {
 		if text, ok := c.field("pair"); ok {
-			if f.Pair = c.engine.Pair(text); f.Pair == nil {
+			if f.Pair = c.public.Pair(text); f.Pair == nil {
 				c.bad("pair", FieldPair)
 			}
 		}

@@ -72,7 +72,7 @@ func (c *Call) appendSwitch(b []byte, s *event.Switch) []byte {
 	b = strconv.AppendUint(append(b, `{"timeout":`...), uint64(s.Seconds), 10)
 	b = encode.Seconds(append(b, `,"cancel_at":`...), c.engine.SwitchFires(s.DueUs))
 	if s.Pair != 0 {
-		b = encode.Text(append(b, `,"pair":`...), c.engine.Market(s.Pair).Name)
+		b = encode.Text(append(b, `,"pair":`...), c.public.Market(s.Pair).Name)
 	}
 	if s.Side != 0 {
 		b = encode.Side(append(b, `,"type":`...), s.Side)

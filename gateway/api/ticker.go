@@ -23,11 +23,11 @@ func (c *Call) ticker() {
 		return
 	}
 	views := make([]*committed.View, 0, 16)
-	for _, p := range c.engine.Pairs() {
+	for _, p := range c.public.Pairs() {
 		if number != 0 && p.Number != number {
 			continue
 		}
-		v, err := c.engine.View(committed.ViewTicker, p, 0, 0, 0)
+		v, err := c.public.View(committed.ViewTicker, p, 0, 0, 0)
 		if err != nil {
 			c.readFailed(err)
 			return
@@ -42,7 +42,7 @@ func (c *Call) ticker() {
 	}
 	list := c.api.tickers.Load()
 	if list == nil || !slices.Equal(list.views, views) {
-		list = newTickerList(c.engine.Pairs(), views)
+		list = newTickerList(c.public.Pairs(), views)
 		c.api.tickers.Store(list)
 	}
 	c.pieces = append(c.pieces, piece{list.text.json, list.text})
@@ -70,7 +70,7 @@ const (
 
 // chart answers with candles, newest first.
 func (c *Call) chart() {
-	pair := c.engine.Pair([]byte(c.Names.Pair))
+	pair := c.public.Pair([]byte(c.Names.Pair))
 	frame, known := market.ParseFrame(c.Names.Timeframe)
 	if pair == nil || !known {
 		c.Fail(NotFound, "")
@@ -81,7 +81,7 @@ func (c *Call) chart() {
 	if c.badFields() {
 		return
 	}
-	chart, err := c.engine.Candles(c.asker(), committed.ChartQuery{Pair: pair, Frame: frame,
+	chart, err := c.public.Candles(c.asker(), committed.ChartQuery{Pair: pair, Frame: frame,
 		Since: firstStart(frame, since), Until: until, Limit: limit})
 	if err != nil {
 		c.readFailed(err)

@@ -46,7 +46,7 @@ func (c *Call) testOrder() {
 		return
 	}
 	b := w.Price.Append(append(c.body, `{"valid":true,"price":`...))
-	b = encode.Text(append(b, `,"reserve":{"currency":`...), c.engine.CurrencyCode(currency))
+	b = encode.Text(append(b, `,"reserve":{"currency":`...), c.public.CurrencyCode(currency))
 	b = appendBalance(b, "amount", need)
 	b = appendBalance(append(b, '}'), "available", q.Available)
 	if wouldTrade(&w, best) {
@@ -67,7 +67,7 @@ func needOf(w *actors.OrderRequest) (currency uint16, need money.Balance) {
 // mayPlace checks what an account's wallet would check before the money. False: the call is
 // answered.
 func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
-	limits := c.engine.Limits()
+	limits := c.public.Limits()
 	if !w.ClientID.IsZero() {
 		o, found, err := c.engine.OrderNamed(c.Key.Account.ID, w.ClientID)
 		switch {
@@ -96,7 +96,7 @@ func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 
 // mostOpen returns how many open orders of the order's kinds its account may have in the pair.
 func (c *Call) mostOpen(w *actors.OrderRequest) committed.OpenCount {
-	limits := c.engine.Limits()
+	limits := c.public.Limits()
 	most := committed.OpenCount{Orders: limits.OpenOrdersPerAccountAndBook}
 	if waits(w) {
 		most.Stops = limits.StopsPerAccountAndBook
@@ -129,7 +129,7 @@ func (c *Call) inOwnBand(w *actors.OrderRequest) bool {
 // the book's turn. best is the best price of the other side; 0: there is none. False: the call is
 // answered.
 func (c *Call) hasPlace(w *actors.OrderRequest, has *committed.OpenCount, best money.Price) bool {
-	limits := c.engine.Limits()
+	limits := c.public.Limits()
 	switch {
 	case waits(w) && has.Stops >= limits.StopsPerBook:
 		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)

@@ -30,7 +30,7 @@ func (c *Call) deposits() {
 	answerRows(c, list, err, func(b []byte, d *committed.Deposit) []byte {
 		b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
 		b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
-		b = encode.Text(append(b, `,"currency":`...), c.engine.CurrencyCode(d.Currency))
+		b = encode.Text(append(b, `,"currency":`...), c.public.CurrencyCode(d.Currency))
 		return append(d.Amount.Append(append(b, `,"amount":`...)), '}')
 	})
 }
@@ -44,7 +44,7 @@ func (c *Call) withdrawals() {
 	}
 	list, err := c.engine.Withdrawals(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, w *committed.Withdrawal) []byte {
-		return appendWithdrawal(b, w, c.engine.CurrencyCode(w.Currency))
+		return appendWithdrawal(b, w, c.public.CurrencyCode(w.Currency))
 	})
 }
 
@@ -115,7 +115,7 @@ func (c *Call) withdrawal() {
 // withdrawalMoney reads the fields currency and amount.
 func (c *Call) withdrawalMoney() (currency directory.Currency, amount money.Amount) {
 	if text, ok := c.field("currency"); ok {
-		if known := c.engine.Currency(text); known != nil {
+		if known := c.public.Currency(text); known != nil {
 			currency = *known
 		} else {
 			c.bad("currency", FieldCurrency)
@@ -225,7 +225,7 @@ func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
 	switch {
 	case cmd.Outcome() == actors.Accepted:
 		w := committed.WithdrawalRow(cmd.Withdrawal())
-		c.body = appendWithdrawal(c.body, &w, c.engine.CurrencyCode(w.Currency))
+		c.body = appendWithdrawal(c.body, &w, c.public.CurrencyCode(w.Currency))
 	case rec.Kind == event.KindCodeRefused && rec.CodeRefused.Expired:
 		c.refuseField("code", "Code expired")
 	case rec.Kind == event.KindCodeRefused:
@@ -268,7 +268,7 @@ func (c *Call) fees() {
 		return
 	}
 	b := append(c.body, '[')
-	for i, p := range c.engine.Pairs() {
+	for i, p := range c.public.Pairs() {
 		rates, own := q.Own[p.Number]
 		if !own {
 			rates = p.Fees

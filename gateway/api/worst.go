@@ -36,7 +36,7 @@ func (c *Call) worstPrice(w *actors.OrderRequest) bool {
 
 // best returns the best price on the other side of an order, 0 if there is none.
 func (c *Call) best(w *actors.OrderRequest) (money.Price, error) {
-	v, err := c.engine.View(committed.ViewTicker, w.Pair, 0, 0, 0)
+	v, err := c.public.View(committed.ViewTicker, w.Pair, 0, 0, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -204,7 +204,8 @@ func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Stan
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return nil, &badRequest{"it is not known yet whether node " + name + " lives: try again"}
+			return nil, &badRequest{"it is not known yet whether node " + name +
+				" lives: try again"}
 		}
 		standing := s.cluster.Standing()
 		now = &standing

@@ -124,7 +124,7 @@ func (c *channel) ask() {
 	}
 	w := c.kind.watch
 	w.Channel, w.Pair, w.Token, w.Since = c.self, c.pair, c.asked, c.newest
-	c.hub.engine.Watch(w)
+	c.hub.public.Watch(w)
 }
 
 // watched takes the pair's state as of this turn of the channel; later events follow it.
@@ -281,7 +281,7 @@ func (c *channel) admit() {
 // unwatch ends the watch.
 func (c *channel) unwatch() {
 	c.watching, c.dirty, c.state, c.newest = false, false, nil, noCandle
-	c.hub.engine.Unwatch(c.self, c.pair)
+	c.hub.public.Unwatch(c.self, c.pair)
 }
 
 // schedule sets the timer for the channel's next look at its pair. It ends the watch when no client
@@ -312,8 +312,8 @@ func (c *channel) schedule() {
 		return
 	}
 	if c.timer == nil {
-		self, engine := c.self, c.hub.engine
-		c.timer = time.AfterFunc(wait, func() { engine.Tell(self, look{}) })
+		self, public := c.self, c.hub.public
+		c.timer = time.AfterFunc(wait, func() { public.Tell(self, look{}) })
 		return
 	}
 	c.timer.Reset(wait)
@@ -349,7 +349,7 @@ func (c *channel) failed() {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	c.hub.engine.Unwatch(c.self, c.pair)
+	c.hub.public.Unwatch(c.self, c.pair)
 	for _, s := range c.hub.shards {
 		s.post(&failed{c.topic})
 	}

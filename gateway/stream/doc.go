@@ -2,7 +2,7 @@
 // trades and candles of all pairs or of one, and the status of the exchange. docs/stream.md names
 // all channels. Package socketio has the transport and the protocol.
 //
-//	h := stream.New(engine, stream.Options{})
+//	h := stream.New(api, stream.Options{})
 //	server.Namespace("/", h.Hooks(func(*socketio.Socket) bool { return false }))
 //	...
 //	h.Close() // when the server has no sessions any more

@@ -22,6 +22,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/gateway/api"
 	"exchange/gateway/socketio"
 	"exchange/persistence/pebble"
 )
@@ -42,8 +43,10 @@ type world struct {
 	tune   func(*socketio.Options)
 	silent bool        // clients get book_ of all pairs until they speak
 	stale  atomic.Bool // the engine does not know what others have acknowledged
-	nonces atomic.Uint64
-	keys   []*directory.Key
+
+	follows bool // what is public alone is told
+	nonces  atomic.Uint64
+	keys    []*directory.Key
 }
 
 func newWorld(t testing.TB, tune func(*socketio.Options)) *world {
@@ -108,13 +111,22 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := New(e, Options{Interval: time.Millisecond, shards: 2, Guard: testGuard{w},
-		current: func() error {
+	ho := Options{Interval: time.Millisecond, shards: 2,
+		Guard: testGuard{w}, current: func() error {
 			if w.stale.Load() {
 				return actors.ErrNotConfirmed
 			}
 			return e.Current()
-		}})
+		}}
+	a := api.New(e, api.Rates{})
+	if w.follows {
+		a, ho.Guard = api.NewPublic(e.Public, api.Rates{}), nil
+		ho.Absent = func(c *api.Call) (leader string) {
+			c.Fail(api.Following, " Node b leads.")
+			return ""
+		}
+	}
+	h := New(a, ho)
 	options := socketio.Options{MessagesPerSecond: -1}
 	if w.tune != nil {
 		w.tune(&options)

@@ -13,6 +13,7 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/directory"
+	"exchange/gateway/api"
 	"exchange/gateway/socketio"
 )
 
@@ -36,15 +37,17 @@ type Options struct {
 	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
 	// whole family, as in socketio.Options. Default 1 MiB.
 	QueueBytes int
-	// Guard lets clients log in. nil: none may.
-	Guard Guard
+	// Guard lets clients log in. nil: none may, and Absent answers those who try.
+	Guard  Guard
+	Absent func(*api.Call) (leader string)
 	// OrdersInFlight is the most commands of a client that have no answer. Default 64.
 	OrdersInFlight int
 }
 
-// A Hub has the channels of one engine.
+// A Hub has the channels of one engine, or of what a node that follows shows.
 type Hub struct {
-	engine   *actors.Engine
+	public   *actors.Public
+	engine   *actors.Engine // of clients that log in; nil: none may
 	opts     Options
 	names    *names
 	channels []atomic.Pointer[actor.PID] // by topic; nil: no client has wanted it yet
@@ -69,16 +72,17 @@ type counts struct {
 }
 
 // New starts the shards. Channels start when the first client wants them.
-func New(e *actors.Engine, o Options) *Hub {
+func New(a *api.API, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
 	o.BBOInterval = cmp.Or(o.BBOInterval, 10*time.Millisecond)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
 	o.OrdersInFlight = cmp.Or(o.OrdersInFlight, usualInFlight)
 	if o.current == nil {
-		o.current = e.Current
+		o.current = a.Public().Current
 	}
 	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
-	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
+	h := &Hub{public: a.Public(), engine: a.Engine(), opts: o,
+		names: newNames(a.Public().Pairs())}
 	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
 	for i := range o.shards {
 		h.shards = append(h.shards, newShard(h, i))
@@ -86,6 +90,9 @@ func New(e *actors.Engine, o Options) *Hub {
 	for _, s := range h.shards {
 		h.running.Add(1)
 		go s.run()
+	}
+	if h.engine == nil {
+		return h
 	}
 	h.desks = make([]*actor.PID, len(h.shards))
 	for i := range h.desks {
@@ -118,7 +125,7 @@ func (h *Hub) channel(t topic) *actor.PID {
 		event = name
 	}
 	w.event = event
-	pid := h.engine.SpawnChannel(name, func() actor.Actor {
+	pid := h.public.SpawnChannel(name, func() actor.Actor {
 		return &channel{hub: h, topic: t, family: f, kind: &kinds[f], pair: pair,
 			epoch: h.epochs.Add(1), members: make([]int, h.opts.shards), newest: noCandle,
 			writer: w}
@@ -191,14 +198,26 @@ func (c *client) asks(e *socketio.Event) {
 		}
 		return
 	}
-	if h.opts.Guard == nil {
-		return
-	}
-	if handle := accountEvents[e.Name]; handle != nil {
+	handle, o := accountEvents[e.Name], commands[e.Name]
+	switch {
+	case handle == nil && o == nil:
+	case h.opts.Guard == nil:
+		h.refuse(e)
+	case handle != nil:
 		handle(c, e)
-	} else if o := commands[e.Name]; o != nil {
+	default:
 		c.orders(o, e)
 	}
+}
+
+// refuse answers what only the node that leads does.
+func (h *Hub) refuse(e *socketio.Event) {
+	if h.opts.Absent == nil {
+		return
+	}
+	var call api.Call
+	h.opts.Absent(&call)
+	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 
 // accountEvents handle what a client asks for as an account, besides commands.

@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors/directory"
 	"exchange/core/event"
+	"exchange/core/trading"
 	"exchange/gateway/api"
 )
 
@@ -90,6 +91,30 @@ func (l *listener) sid() string {
 	defer l.mu.Unlock()
 	l.wait("the id of the socket", func() bool { return l.id != "" })
 	return l.id
+}
+
+// A node that follows tells what is public, and says to a client that wants more where that is.
+func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
+	w := newWorld(t, nil)
+	w.stop()
+	w.follows = true
+	w.start()
+	w.findKeys()
+	l := w.listen()
+	l.subscribe("trades.BTC_USDT")
+	const says = `{"status":503,"body":{"detail":"This node follows, and takes public requests ` +
+		`at most. Node b leads."},"retry_after":1}`
+	for _, name := range []string{"challenge", "login", "logout", "own.subscribe",
+		"own.unsubscribe", "order", "order-cancel", "order-batch"} {
+		if got := l.ask(name, map[string]string{}); got != says {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+	w.place(1, "BTC_USDT", trading.Buy, 100, 1)
+	if a := l.next(); a.name != "trades" {
+		t.Error(a)
+	}
 }
 
 func TestALoginTakesOneChallengeEach(t *testing.T) {

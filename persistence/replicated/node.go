@@ -222,6 +222,7 @@ func (n *node) tick() error {
 		n.askClocks()
 	}
 	n.tellBehind()
+	n.askTick()
 	n.handTick()
 	n.replace()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {

@@ -455,9 +455,9 @@ func TestAPanicOfRaftIsOne(t *testing.T) {
 }
 
 // confirm asks a node about a token.
-func (s *simulated) confirm(tok persistence.Token) chan error {
-	c := make(chan error, 1)
-	s.node.confirm(question{tok, c})
+func (s *simulated) confirm(tok persistence.Token) chan reached {
+	c := make(chan reached, 1)
+	s.node.confirm(question{s.w.Context(), tok, c})
 	s.work(nil)
 	return c
 }
@@ -473,8 +473,8 @@ func TestACutOffNodeConfirmsNoOwner(t *testing.T) {
 		t.Fatal("a question is answered without a round, or two have the same")
 	}
 	w.settle()
-	for _, c := range []chan error{first, second} {
-		must(t, <-c)
+	for _, c := range []chan reached{first, second} {
+		must(t, (<-c).err)
 	}
 	for i := range w.nodes {
 		w.cut[0][i], w.cut[i][0] = true, true
@@ -493,7 +493,7 @@ func TestACutOffNodeConfirmsNoOwner(t *testing.T) {
 		}
 		w.settle()
 	}
-	if err := <-stale; err == nil {
+	if r := <-stale; r.err == nil {
 		t.Fatal("an owner that was followed is confirmed")
 	}
 }

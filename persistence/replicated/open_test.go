@@ -116,6 +116,14 @@ func (c *nodes) own() (int, persistence.Token) {
 	return 0, ""
 }
 
+// confirms checks that an owner is confirmed, at the end of the journal.
+func confirms(t *testing.T, s persistence.Replica, tok persistence.Token, end uint64) {
+	t.Helper()
+	if seq, err := s.Confirm(t.Context(), tok); err != nil || seq != end {
+		t.Errorf("%s is confirmed at sequence %d, want %d: %v", tok, seq, end, err)
+	}
+}
+
 // Three nodes form a cluster, follow the one that leads, and go on when it ends: what a read has
 // used there is refused by the next one, and its owner is confirmed no more.
 func TestACompleteClusterFormsAndFollows(t *testing.T) {
@@ -124,7 +132,7 @@ func TestACompleteClusterFormsAndFollows(t *testing.T) {
 	i, tok := c.own()
 	ctx, led := t.Context(), c.stores[i]
 	must(t, led.Append(ctx, tok, 0, 3, []byte("one")))
-	must(t, led.Confirm(ctx, tok))
+	confirms(t, led, tok, 3)
 	must(t, led.Apply(ctx, led.Own(), 0, 3, &persistence.Writes{Nonces: []persistence.Nonce{
 		{Key: "k", Nonce: 7, Read: true}, {Key: "l", Nonce: 5}}}))
 	for k, s := range c.stores {
@@ -132,7 +140,10 @@ func TestACompleteClusterFormsAndFollows(t *testing.T) {
 		if err != nil || leads != (k == i) {
 			t.Fatalf("node %d: %v %v", k, leads, err)
 		}
-		if k != i && s.Confirm(ctx, tok) == nil {
+		if seq, err := s.Reach(ctx); err != nil || seq != 3 {
+			t.Errorf("node %d reaches %d: %v", k, seq, err)
+		}
+		if _, err := s.Confirm(ctx, tok); k != i && err == nil {
 			t.Errorf("node %d confirms an owner, and does not lead", k)
 		}
 		st := s.Standing()
@@ -153,10 +164,10 @@ func TestACompleteClusterFormsAndFollows(t *testing.T) {
 	if got["k"] != 7 || got["l"] != 0 {
 		t.Errorf("%v", got)
 	}
-	if err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
+	if _, err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
 		t.Errorf("the owner before: %v", err)
 	}
-	must(t, s.Confirm(ctx, newer))
+	confirms(t, s, newer, 3)
 	// the third one is handed the lead, and the owner goes on nowhere
 	c.all(i)
 	other := voters - i - next
@@ -238,7 +249,7 @@ func TestANodeAlone(t *testing.T) {
 	must(t, s.lead(ctx))
 	tok, _, err := s.Acquire(ctx, persistence.Claim{Owner: "first"})
 	must(t, err)
-	must(t, s.Confirm(ctx, tok))
+	confirms(t, s, tok, 0)
 	for seq := range uint64(4) {
 		must(t, s.Append(ctx, tok, seq, seq+1, []byte{1}))
 		must(t, s.Apply(ctx, s.Own(), seq, seq+1, nil))
@@ -265,7 +276,7 @@ func TestANodeAlone(t *testing.T) {
 	if _, _, err = s.Acquire(ctx, persistence.Claim{Owner: "second"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
+	if _, err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
 		t.Error(err)
 	}
 }

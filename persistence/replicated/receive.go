@@ -132,11 +132,13 @@ func (n *node) message(from uint64, b []byte) error {
 	return nil
 }
 
-// sound reports whether a message is one that a voter sends to another, with entries in order.
+// sound reports whether a message is one that a member sends to another, with entries in order.
 func sound(m *pb.Message) bool {
 	switch m.GetType() {
 	case pb.MsgApp, pb.MsgAppResp, pb.MsgVote, pb.MsgVoteResp, pb.MsgPreVote, pb.MsgPreVoteResp,
 		pb.MsgHeartbeat, pb.MsgHeartbeatResp, pb.MsgTimeoutNow:
+	case pb.MsgReadIndex, pb.MsgReadIndexResp:
+		return isRound(m)
 	default:
 		return false
 	}

@@ -40,6 +40,7 @@ func (c *client) act() {
 	if e == nil {
 		return
 	}
+	c.peek()
 	key := e.Key([]byte(c.key()))
 	if key == nil {
 		c.r.Errorf("a node reigns without the key of account %s", c.name)
@@ -72,6 +73,31 @@ func (c *client) act() {
 			}
 		}
 	}
+}
+
+// peek reads, at any node that shows what is public, a state that is not below any that a client
+// had seen when the read began.
+func (c *client) peek() {
+	l := c.r.nodes[c.rng.IntN(len(c.r.nodes))].life.Load()
+	if l == nil {
+		return
+	}
+	p := l.public.Load()
+	if p == nil {
+		return
+	}
+	j, h := c.r.judge, new(committed.Hash)
+	from := j.seen()
+	if err := p.Ask(h, nil, 0); err != nil || l.dead.Load() {
+		return
+	}
+	c.r.peeks.Add(1)
+	if h.Err != nil {
+		c.r.Error(h.Err)
+	}
+	j.Lock()
+	defer j.Unlock()
+	j.show(c.name, l.at, h.Seq, from)
 }
 
 func (c *client) next() uint64 {

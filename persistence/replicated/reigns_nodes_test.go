@@ -46,6 +46,7 @@ type nodeLife struct {
 	local   *memory.Store // guarded by the realm's mu
 	node    *actors.Node
 	engine  atomic.Pointer[actors.Engine] // nil: it does not reign
+	public  atomic.Pointer[actors.Public] // nil: it does not know what is acknowledged
 	reigned atomic.Bool                   // it has done so
 	dead    atomic.Bool                   // its power has failed
 	unfit   atomic.Bool                   // it must end by itself
@@ -230,6 +231,13 @@ func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 		actors.VoteOn(ctx, s, quiet)
 		return nil
 	}
+	if err == nil {
+		attended, end := context.WithCancel(ctx)
+		var attending sync.WaitGroup
+		attending.Go(func() { l.attend(attended) })
+		defer attending.Wait()
+		defer end()
+	}
 	for err == nil {
 		var e *actors.Engine
 		if e, err = l.node.Reign(ctx); err == nil {
@@ -243,6 +251,19 @@ func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 		return nil // it votes on until it is brought up to date
 	}
 	return err
+}
+
+// attend has the node show what is public, whenever it can, until ctx ends.
+func (l *nodeLife) attend(ctx context.Context) {
+	for ctx.Err() == nil {
+		if a, err := l.node.Attend(ctx); err == nil {
+			l.public.Store(a.Public)
+			a.Await(ctx) //nolint:errcheck // it tries again
+			l.public.Store(nil)
+			a.End()
+		}
+		time.Sleep(l.r.wait(5*time.Millisecond, 50*time.Millisecond))
+	}
 }
 
 // crash ends a node as a power cut does. What it says from then on is not heard.

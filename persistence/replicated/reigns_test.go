@@ -47,6 +47,7 @@ type realm struct {
 	users  []*client
 	acks   atomic.Int64
 	rests  atomic.Int64   // how much longer clients wait than usual: the nodes are what is played
+	peeks  atomic.Int64   // reads of what is public
 	ends   sync.WaitGroup // of crashed nodes
 	counts map[string]int // of faults
 
@@ -326,7 +327,7 @@ func (r *realm) handOver(from *reigning, to string) {
 // Whatever happens to three nodes, nothing is lost that an engine has acknowledged, nothing is told
 // by two, no leader of before answers a read, and all nodes come to the same state.
 func TestReignsAreOneExchange(t *testing.T) {
-	var answered int64
+	var answered, peeks int64
 	faults := map[string]int{}
 	for seed := *fromSeed; seed < *fromSeed+uint64(*reignSeeds) && !t.Failed(); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -336,11 +337,15 @@ func TestReignsAreOneExchange(t *testing.T) {
 				r := newRealm(t, seed)
 				r.play()
 				answered += r.acks.Load()
+				peeks += r.peeks.Load()
 				for what, n := range r.counts {
 					faults[what] += n
 				}
 			})
 		})
 	}
-	t.Logf("%d requests were answered; %v", answered, faults)
+	t.Logf("%d requests were answered, and %d reads at any node; %v", answered, peeks, faults)
+	if peeks < 20*int64(*reignSeeds) {
+		t.Errorf("%d reads of what is public were answered: too few", peeks)
+	}
 }

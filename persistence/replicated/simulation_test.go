@@ -114,6 +114,8 @@ type simulated struct {
 	best   uint8       // that its log's members may have been told
 	state  []byte
 	owners [2]owner
+	reach  chan reached // a read's question that has no answer; nil: there is none
+	below  uint64       // what was acknowledged when it was asked
 }
 
 // An owner is a client of one node, as an engine is. Two at one node are an engine and the one
@@ -125,7 +127,7 @@ type owner struct {
 	pending *machine.Entry // an append whose outcome is not known
 	answers []try          // that are under way
 	tries   int
-	confirm chan error
+	confirm chan reached
 	asked   uint32 // the newest epoch when confirm was asked
 }
 
@@ -297,7 +299,7 @@ func (s *simulated) begin() {
 	if err != nil {
 		w.fail("node %d: %v", s.at, err)
 	}
-	s.owners = [2]owner{}
+	s.owners, s.reach = [2]owner{}, nil
 	s.work(nil)
 }
 
@@ -371,7 +373,7 @@ func (s *simulated) leave() {
 
 // down ends the node's process.
 func (s *simulated) down() {
-	s.node, s.former, s.log, s.owners = nil, nil, nil, [2]owner{}
+	s.node, s.former, s.log, s.owners, s.reach = nil, nil, nil, [2]owner{}, nil
 }
 
 func (s *simulated) crash() {
@@ -647,6 +649,11 @@ func (w *world) answered() {
 func (s *simulated) use() {
 	w, o := s.w, &s.owners[s.w.rng.IntN(2)]
 	w.answered()
+	if w.rng.IntN(5) == 0 {
+		if s.read(); s.node == nil {
+			return
+		}
+	}
 	if s.view.leading && s.barred() { // as its engine would
 		s.node.hand(0, make(chan error, 1))
 		w.counts["unfit nodes that led"]++
@@ -711,9 +718,40 @@ func (s *simulated) question(o *owner) {
 		if s.view.leading && s.view.beat.Token == o.tok && o.tok.Epoch() < s.w.newest {
 			s.w.counts["asked too late"]++
 		}
-		o.confirm, o.asked = make(chan error, 1), s.w.newest
-		s.node.confirm(question{o.tok, o.confirm})
+		o.confirm, o.asked = make(chan reached, 1), s.w.newest
+		s.node.confirm(question{s.w.Context(), o.tok, o.confirm})
 	}
+}
+
+// read asks, wherever it is, how far this node must be, or takes the answer.
+func (s *simulated) read() {
+	w := s.w
+	if s.reach == nil {
+		s.reach, s.below = make(chan reached, 1), w.acknowledged()
+		s.node.confirm(question{w.Context(), "", s.reach})
+		s.work(nil)
+		return
+	}
+	select {
+	case r := <-s.reach:
+		s.reach = nil
+		if r.err == nil && (r.seq < s.below || s.view.beat.End.Seq < r.seq) {
+			w.fail("node %d may read at sequence %d, has %d, and %d was acknowledged before", s.at,
+				r.seq, s.view.beat.End.Seq, s.below)
+		}
+		if w.counts["reads"]++; !s.view.leading {
+			w.counts["reads at nodes that follow"]++
+		}
+	default:
+	}
+}
+
+// acknowledged is the newest sequence that was.
+func (w *world) acknowledged() (seq uint64) {
+	for _, a := range w.acked {
+		seq = max(seq, a.next)
+	}
+	return seq
 }
 
 // append tries the pending append of an owner.
@@ -738,14 +776,14 @@ func (s *simulated) hear(o *owner) {
 	default:
 	}
 	select {
-	case err := <-o.confirm:
+	case r := <-o.confirm:
 		o.confirm = nil
 		switch {
-		case err == nil && o.tok.Epoch() < o.asked:
+		case r.err == nil && o.tok.Epoch() < o.asked:
 			s.w.fail("%s is confirmed, and owner %d was before the question", o.tok, o.asked)
-		case err == nil:
+		case r.err == nil:
 			s.w.counts["confirmed"]++
-		case errors.Is(err, persistence.ErrFenced):
+		case errors.Is(r.err, persistence.ErrFenced):
 			s.w.counts["not confirmed"]++
 		}
 	default:
@@ -988,11 +1026,11 @@ func TestThreeNodesAreOneJournal(t *testing.T) {
 		all["refused"] += len(w.refused)
 	}
 	t.Log(all)
-	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced",
-		"refused", "truncated", "refused without a log", "formed", "confirmed", "not confirmed",
-		"joined", "too old to join", "votes without reading", "of a newer format",
-		"elections of unfit nodes", "unfit nodes that led", "market parts", "removed", "changes",
-		"refused changes", "replaced", "put back", "flips",
+	for _, k := range []string{"acknowledged", "acquired", "crashes", "cuts", "fenced", "refused",
+		"truncated", "refused without a log", "formed", "confirmed", "not confirmed",
+		"reads at nodes that follow", "joined", "too old to join", "votes without reading",
+		"of a newer format", "elections of unfit nodes", "unfit nodes that led", "market parts",
+		"removed", "changes", "refused changes", "replaced", "put back", "flips",
 		"flips without effect", "refused folders"} {
 		if all[k] < *seeds/50+1 {
 			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)

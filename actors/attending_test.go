@@ -1,0 +1,122 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/committed"
+	"exchange/core/money"
+)
+
+// attend has a node show what is public.
+func (c *cluster) attend(i int) *Attendance {
+	c.Helper()
+	var a *Attendance
+	eventually(c.T, "the node shows what is public", func() (ok bool) {
+		var err error
+		a, err = c.nodes[i].Attend(c.Context())
+		return err == nil
+	})
+	c.Cleanup(a.End)
+	return a
+}
+
+// bookOf reads the whole book, in which each of ann's orders is an order of its own.
+func bookOf(t *testing.T, p *Public) int {
+	t.Helper()
+	v, err := p.View(committed.ViewOrders, p.Pairs()[0], 0, 1000, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(v.Depth.SellOrders)
+}
+
+// What a node that follows shows has all that was acknowledged before it was asked for, and what
+// it has shown the node that leads shows, too. Its channels hear of what comes next, also when it
+// comes to lead itself, until the attendance ends.
+func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
+	c := newCluster(t, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	ann, at := &sold{T: t}, (r.at+1)%len(c.nodes)
+	a := c.attend(at)
+	if _, err := c.nodes[at].Attend(t.Context()); err == nil {
+		t.Fatal("a node attends twice")
+	}
+	w := &witness{}
+	pid := a.SpawnChannel("witness", func() actor.Actor { return w })
+	a.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 7})
+	for i := range 50 {
+		ann.sell(r)
+		if n := bookOf(t, a.Public); n != i+1 {
+			t.Fatalf("%d orders are acknowledged, and %d are shown", i+1, n)
+		}
+		if n := bookOf(t, r.Public); n != i+1 {
+			t.Fatalf("%d orders were shown elsewhere, and %d are shown here", i+1, n)
+		}
+	}
+	halt := func(r *reigning, on bool) {
+		t.Helper()
+		if _, err := r.Halt("test", r.Pairs()[0].Name, on); err != nil {
+			t.Fatal(err)
+		}
+		var now committed.StatusNow
+		if err := a.Ask(&now, nil, 0); err != nil || len(now.Halted) == 1 != on {
+			t.Errorf("halted: %v, shown: %+v %v", on, now.Status, err)
+		}
+	}
+	halt(r, true)
+	if err := a.Ask(new(committed.Wallet), ann.key(r), 1<<40); err == nil {
+		t.Error("a private read is answered where nobody takes its nonce")
+	}
+	c.kill(r.at)
+	for r = c.next(); r.at != at; r = c.next() { // the channels hear whichever node leads
+		if err := c.nodes[r.at].store.Transfer(t.Context(), c.list[at].Name); err != nil {
+			t.Log(err)
+		}
+	}
+	halt(r, false)
+	hears := func(w *witness, want ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprint("a channel hears ", want), func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return fmt.Sprint(w.said) == fmt.Sprint(want)
+		})
+	}
+	hears(w, "watched 7 {false } []", "status 1 true {false }", "status 1 false {false }")
+	a.End()
+	if err := a.Ask(new(committed.StatusNow), nil, 0); !errors.Is(err, ErrStopping) {
+		t.Error(err)
+	}
+	its := &witness{}
+	pid = r.SpawnChannel("its", func() actor.Actor { return its })
+	r.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 8})
+	if _, err := r.Halt("test", r.Pairs()[0].Name, true); err != nil {
+		t.Fatal(err)
+	}
+	hears(its, "watched 8 {false } []", "status 1 true {false }")
+	hears(w, "watched 7 {false } []", "status 1 true {false }", "status 1 false {false }")
+}
+
+// A node that hears of no node that leads shows nothing, and ends what it shows.
+func TestANodeAloneShowsNothing(t *testing.T) {
+	c := newCluster(t, nil)
+	r := c.next()
+	at := (r.at + 1) % len(c.nodes)
+	a := c.attend(at)
+	for i := range c.nodes {
+		if i != at {
+			c.kill(i)
+		}
+	}
+	if _, err := a.View(committed.ViewTicker, a.Pairs()[0], 0, 0, 0); err == nil {
+		t.Error("a read is answered that no majority has confirmed")
+	}
+	if err := a.Await(t.Context()); !errors.Is(err, errLagged) {
+		t.Error(err)
+	}
+}
