@@ -179,6 +179,7 @@ type knows struct {
 	Role, Leader string
 	Folded       uint64
 	Fault        string
+	Format       int // the newest that may be written
 	Nodes        []member
 }
 

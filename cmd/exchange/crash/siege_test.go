@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"exchange/cmd/exchange/exchangetest"
+	"exchange/persistence"
 )
 
 // A siege is a cluster under load. A relay is on each way from one node to another. The users are
@@ -27,6 +28,7 @@ type siege struct {
 	random *rand.Rand
 	ways   map[way]*relay
 	builds int // of the program that nodes were given by rolling upgrades
+	reads  int // newest format that the nodes' program reads
 	copies int // of a store that replaced nodes have joined with
 }
 
@@ -65,6 +67,9 @@ var blows = []blow{
 	{name: "rolling upgrade", full: 2, hit: (*siege).upgraded},
 }
 
+// firstFormat is what a cluster begins with.
+const firstFormat = 2
+
 // Behind each fault of a cluster nothing is missing on any node that was acknowledged, nothing is
 // there twice, and all nodes have the same state. A test run has some kinds; EXCHANGE_CHAOS says
 // how many rounds of each there are, as in TestChaos.
@@ -75,7 +80,15 @@ func TestClusterCampaign(t *testing.T) {
 		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
 	}
 	g := newSiege(t)
+	var older string
+	if each > 0 || mode == "full" { // rolling upgrades bring the nodes up to date
+		g.reads = firstFormat
+		older = exchangetest.Build(t, "v0-of-the-siege", persistence.FormatNotes-g.reads)
+	}
 	for _, s := range g.nodes {
+		if older != "" {
+			s.Use(older)
+		}
 		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
 		s.Run()
 	}
@@ -296,13 +309,16 @@ func (g *siege) replaced() {
 }
 
 // upgraded gives one node after the other another build of the program, as operators do: those that
-// follow, and at last the one that leads. Each one ends in order.
+// follow, and at last the one that leads. Each one ends in order. The other build reads one format
+// more, if there is one, which may be written when all nodes have it, and not before.
 func (g *siege) upgraded() {
 	g.builds++
-	version := fmt.Sprintf("v%d-of-the-siege", g.builds)
-	program := exchangetest.Build(g.t, version)
+	version, before := fmt.Sprintf("v%d-of-the-siege", g.builds), g.reads
+	g.reads = min(g.reads+1, persistence.FormatNotes)
+	program := exchangetest.Build(g.t, version, persistence.FormatNotes-g.reads)
 	led := g.leader(nil)
 	for _, s := range append(g.others(led), led) {
+		g.writes(before)
 		if code := s.Terminate(); code != 0 {
 			g.t.Fatalf("node %s ends with %d", g.name(s), code)
 		}
@@ -320,6 +336,19 @@ func (g *siege) upgraded() {
 		if !strings.Contains(s.Log(), version) {
 			g.t.Fatalf("node %s does not run %s", g.name(s), version)
 		}
+	}
+	g.writes(g.reads)
+}
+
+// writes waits until all nodes say that a format is the newest that may be written.
+func (g *siege) writes(format int) {
+	g.t.Helper()
+	for _, s := range g.nodes {
+		exchangetest.Eventually(g.t, fmt.Sprintf("node %s may write format %d", g.name(s), format),
+			func() bool {
+				k, err := g.asks(s)
+				return err == nil && k.Format == format
+			})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,11 +65,13 @@ func build(t testing.TB) string {
 	return program.path
 }
 
-// Build builds the program under test anew, as of another version.
-func Build(t testing.TB, version string) string {
+// Build builds the program under test anew, as of another version. It does not read so many of the
+// newest formats of a cluster's log, like a program of before.
+func Build(t testing.TB, version string, lacks int) string {
 	t.Helper()
-	path, flags := filepath.Join(t.TempDir(), "exchange"), []string{"-ldflags",
-		"-X main.version=" + version}
+	dir := t.TempDir()
+	path, flags := filepath.Join(dir, "exchange"), []string{"-ldflags",
+		"-X main.version=" + version, "-overlay", lacking(t, dir, lacks)}
 	if os.Getenv(programVariable) == "" {
 		flags = append(flags, "-race")
 	}
@@ -76,6 +79,28 @@ func Build(t testing.TB, version string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// lacking writes an overlay for builds into dir, in which the newest formats are not known.
+func lacking(t testing.TB, dir string, formats int) string {
+	t.Helper()
+	const constant = "Newest = persistence.FormatNotes"
+	list, err1 := exec.Command("go", "list", "-f", "{{.Dir}}",
+		"exchange/persistence/internal/machine").Output()
+	file := filepath.Join(strings.TrimSpace(string(list)), "entry.go")
+	text, err2 := os.ReadFile(file)
+	if strings.Count(string(text), constant) != 1 {
+		t.Fatalf("%s does not say %q once: %v", file, constant, errors.Join(err1, err2))
+	}
+	other, overlay := filepath.Join(dir, "entry.go"), filepath.Join(dir, "overlay.json")
+	err3 := os.WriteFile(other, []byte(strings.Replace(string(text), constant,
+		fmt.Sprint(constant, " - ", formats), 1)), 0o600)
+	replace, err4 := json.Marshal(map[string]any{"Replace": map[string]string{file: other}})
+	err5 := os.WriteFile(overlay, replace, 0o600)
+	if err := errors.Join(err3, err4, err5); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
 }
 
 func buildIn(path string, flags ...string) error {
