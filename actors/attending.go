@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,15 +25,16 @@ type Attendance struct {
 	market []byte // with which it was made
 	ending sync.Once
 	ended  chan struct{}
-	// confirmedNs is when the newest question was asked that the node that leads has answered, in
-	// the time of metrics.Now.
-	confirmedNs atomic.Int64
+	// confirmed is when the newest question was asked behind which this node has had all that was
+	// acknowledged, in the time of metrics.Now. The caller of Await has it.
+	confirmed int64
 }
 
 var (
 	// errReigns: channels that watch would be told twice.
 	errReigns = errors.New("this node serves as the one that leads")
-	errLagged = errors.New("no node that leads has confirmed lately what is acknowledged")
+	errLagged = errors.New("this node has not had lately all that is acknowledged, as far as a " +
+		"node that leads has confirmed it")
 	// errUnnumbered: the reign that writes these records has only begun.
 	errUnnumbered = errors.New("a currency or a pair of the market part has no number yet")
 	// errOther: the pairs that it shows are not those any more.
@@ -59,13 +59,8 @@ func (a *Attendance) begin(ctx context.Context) error {
 	if err := n.life.Err(); err != nil {
 		return err
 	}
-	asked := metrics.Now()
-	seq, err := n.replica.Reach(ctx)
+	err := a.confirm(ctx)
 	if err != nil {
-		return err
-	}
-	a.confirmedNs.Store(asked)
-	if err := n.life.until(ctx, func() bool { return n.committed.Folded() >= seq }); err != nil {
 		return err
 	}
 	_, a.market = n.replica.Market()
@@ -75,6 +70,21 @@ func (a *Attendance) begin(ctx context.Context) error {
 	}
 	if dead := n.onSide(func() { err = a.connect(o) }); dead != nil {
 		return dead
+	}
+	return err
+}
+
+// confirm waits until this node has folded all that was acknowledged before.
+func (a *Attendance) confirm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, a.node.opts.Timing.OwnerStale)
+	defer cancel()
+	n, asked := a.node, metrics.Now()
+	seq, err := n.replica.Reach(ctx)
+	if err == nil {
+		err = n.life.until(ctx, func() bool { return n.committed.Folded() >= seq })
+	}
+	if err == nil {
+		a.confirmed = asked
 	}
 	return err
 }
@@ -115,9 +125,9 @@ func (a *Attendance) isOver() bool {
 	}
 }
 
-// Await waits until nothing can be shown any more, and returns why: no node that leads has
-// confirmed for long what is acknowledged, other pairs count, the fold has failed, or ctx has
-// ended.
+// Await waits until nothing can be shown any more, and returns why: for long no node that leads has
+// confirmed what is acknowledged, or this one has not folded it; other pairs count, the fold has
+// failed, or ctx has ended. One goroutine calls it.
 func (a *Attendance) Await(ctx context.Context) error {
 	n, timing := a.node, &a.opts.Timing
 	look := time.NewTicker(timing.OwnerCheck)
@@ -130,13 +140,11 @@ func (a *Attendance) Await(ctx context.Context) error {
 			return n.life.failure
 		case <-look.C:
 		}
-		if metrics.Now()-a.confirmedNs.Load() > int64(timing.OwnerCheck) {
-			a.reach(ctx) //nolint:errcheck // its time says it
-		}
+		a.confirm(ctx) //nolint:errcheck // its time says it
 		if _, market := n.replica.Market(); !bytes.Equal(market, a.market) {
 			return errOther
 		}
-		if metrics.Now()-a.confirmedNs.Load() > unconfirmed*int64(timing.OwnerStale) {
+		if metrics.Now()-a.confirmed > unconfirmed*int64(timing.OwnerStale) {
 			return errLagged
 		}
 	}
@@ -152,29 +160,14 @@ func (a *Attendance) End() {
 	})
 }
 
-// reach asks up to where everything is that was acknowledged before.
-func (a *Attendance) reach(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.opts.Timing.OwnerStale)
-	defer cancel()
-	asked := metrics.Now()
-	seq, err := a.node.replica.Reach(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for {
-		newest := a.confirmedNs.Load()
-		if asked <= newest || a.confirmedNs.CompareAndSwap(newest, asked) {
-			return seq, nil
-		}
-	}
-}
-
 // attending answers the door of an attendance.
 type attending struct{ *Attendance }
 
 // Current implements committed.ReadHost.
 func (h attending) Current() (uint64, error) {
-	seq, err := h.reach(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), h.opts.Timing.OwnerStale)
+	defer cancel()
+	seq, err := h.node.replica.Reach(ctx)
 	if err != nil {
 		return 0, turnAway(h.node.meter, ErrNotConfirmed)
 	}

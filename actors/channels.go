@@ -21,8 +21,8 @@ type Public struct {
 	opts *Options
 	root *actor.RootContext // of its channels
 	side *committed.Side
-	// over reports that nobody watches any more. The fold of a node goes on, and would tell a
-	// channel that nothing ends. nil: the fold ends with this.
+	// over reports that nobody watches any more: the fold of a node goes on. nil: the fold ends,
+	// too.
 	over func() bool
 }
 
@@ -65,9 +65,8 @@ func (p *Public) Tell(channel *actor.PID, message any) { p.root.Send(channel, me
 // Watch begins to watch a pair or the status, or asks once more. The channel gets a *Watched, and
 // from then on the messages of its kind. Its actor may call it.
 func (p *Public) Watch(w committed.Watch) {
-	if p.over == nil || !p.over() {
-		p.side.Send(&w)
-	}
+	w.Over = p.over
+	p.side.Send(&w)
 }
 
 // UnwatchOwn says that an account has no subscriber any more at a channel. Events that are on their

@@ -11,7 +11,7 @@ import (
 
 // A Gateway serves the public API and the operator's. It may serve before there is an engine: until
 // SetEngine each answer says that the exchange is starting. A node of a cluster has an engine at
-// times: then SetEngine and SetFollower take turns.
+// times, and shows what is public at others: then SetEngine and SetFollower take turns.
 type Gateway struct {
 	*edge
 	stream    *mount
@@ -66,7 +66,7 @@ func (g *Gateway) rates() api.Rates {
 }
 
 // SetLimits changes the limits that the nodes of a cluster agree on. It is called before SetEngine,
-// or while this process follows, and never at the same time as these.
+// or while this process follows and shows nothing, and never at the same time as these.
 func (g *Gateway) SetLimits(l Limits) {
 	g.limits.set(&l, g.opts.RateEntries)
 	g.agreed = l

@@ -102,14 +102,14 @@ func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubbor
 }
 
 // flood sends n commands, each with its own key, and returns the answers as they come.
-func (h *harness) flood(account string, n int, nonce uint64, path string,
+func (h *harness) flood(account string, first, n int, nonce uint64, path string,
 	params func(i int) string) <-chan answer {
 	answers := make(chan answer, n)
 	for i := range n {
 		go func() {
 			p := params(i)
 			answers <- h.do("POST", path, formType, p,
-				signed(account+"-"+strconv.Itoa(i), nonce, p)...)
+				signed(account+"-"+strconv.Itoa(first+i), nonce, p)...)
 		}()
 	}
 	return answers
@@ -187,21 +187,21 @@ func TestAdmissionRefusesAboveItsLimitsAndKeepsAShareForCancels(t *testing.T) {
 	// the second proves that the first gave all its places back
 	for round := uint64(1); round <= 2; round++ {
 		release := store.block()
-		orders := h.flood("alice", 30, 10*round, "/api/v1/order/", someOrder)
+		orders := h.flood("alice", 0, 30, 10*round, "/api/v1/order/", someOrder)
 		for _, a := range receive(t, orders, 16) { // 14 of her 16 are for orders
 			refusedForNow(t, "an order over the account's limit", a, api.AccountBusy)
 		}
-		cancels := h.flood("alice", 10, 10*round+1, "/api/v1/order-cancel/", cancel)
+		cancels := h.flood("alice", 60, 10, 10*round, "/api/v1/order-cancel/", cancel)
 		for _, a := range receive(t, cancels, 8) {
 			refusedForNow(t, "a cancel over the account's limit", a, api.AccountBusy)
 		}
 		// 16 are in flight, 18 may be but for cancels
-		others := h.flood("bob", 10, 10*round, "/api/v1/order/", someOrder)
+		others := h.flood("bob", 0, 10, 10*round, "/api/v1/order/", someOrder)
 		for _, a := range receive(t, others, 8) {
 			refusedForNow(t, "an order over the limit of all", a, api.Overloaded)
 		}
 		// 24 with cancels
-		otherCancels := h.flood("bob", 10, 10*round+1, "/api/v1/order-cancel/", cancel)
+		otherCancels := h.flood("bob", 60, 10, 10*round, "/api/v1/order-cancel/", cancel)
 		for _, a := range receive(t, otherCancels, 4) {
 			refusedForNow(t, "a cancel over the limit of all", a, api.Overloaded)
 		}

@@ -553,7 +553,7 @@ func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Stall = 1 })
 	ask := asOperator(t, h.gateway)
 	release := store.block()
-	placed := h.flood("alice", 1, 1, "/api/v1/order", someOrder)
+	placed := h.flood("alice", 0, 1, 1, "/api/v1/order", someOrder)
 	eventually(t, "the store takes no writes", func() bool {
 		return errors.Is(h.engine.Writable(), actors.ErrStalled)
 	})

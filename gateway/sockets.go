@@ -119,7 +119,8 @@ func (m *mount) recover(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
-// end ends the sockets of an engine that has ended, and returns at once: their clients may be slow.
+// end ends the sockets of an engine or an attendance that has ended, and returns at once: their
+// clients may be slow.
 func (m *mount) end() {
 	if s := m.sockets.Swap(nil); s != nil {
 		go s.close()

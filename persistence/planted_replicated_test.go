@@ -433,9 +433,9 @@ var replicatedFaults = []plantedFault{
 		"	if h.node == nil || FAULT {\n		return 0, nil\n	}\n	ctx, cancel",
 		inReplicated, reigns},
 	{"a node that follows answers reads from what it has", "actors/attending.go",
-		"	seq, err := h.reach(context.Background())\n",
+		"	seq, err := h.node.replica.Reach(ctx)\n",
 		"	if FAULT {\n		return 0, nil\n	}\n" +
-			"	seq, err := h.reach(context.Background())\n",
+			"	seq, err := h.node.replica.Reach(ctx)\n",
 		inReplicated, reigns},
 	{"a read does not wait until its node has folded what counts", "actors/committed/visit.go",
 		"	r.after = v.after\n", "	if !FAULT {\n		r.after = v.after\n	}\n",

@@ -215,7 +215,9 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.final = true
 		c.flush()
 	case *Watch:
-		c.watch(m)
+		if m.Over == nil || !m.Over() {
+			c.watch(m)
+		}
 	case *Unwatch:
 		c.unwatch(m)
 	case *OwnUnwatch:

@@ -133,6 +133,8 @@ type Watch struct {
 	Frame market.Frame
 	Since int64
 	Token uint64 // for the answer
+	// Over reports that nobody watches any more who sent this: it came too late. nil: never.
+	Over func() bool
 }
 
 // An Unwatch ends a Watch.

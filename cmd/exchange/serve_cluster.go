@@ -192,14 +192,19 @@ func (n *nodeServer) alone() {
 // attend shows what is public, whenever this node knows what is acknowledged, until ctx ends.
 func (n *nodeServer) attend(ctx context.Context) {
 	defer close(n.attended)
-	said := ""
+	last, said := "", ""
 	for ctx.Err() == nil {
-		err := n.show(ctx)
-		if ctx.Err() == nil && err.Error() != said {
-			said = err.Error()
+		shown, err := n.show(ctx)
+		if shown {
+			said = ""
+		}
+		// at once it may have other reasons: a reign that is over has yet to end
+		if now := err.Error(); ctx.Err() == nil && now == last && now != said {
+			said = now
 			n.log.Warn("this node shows nothing public for now", "node", n.place.name,
 				"error", err)
 		}
+		last = err.Error()
 		select {
 		case <-ctx.Done():
 		case <-time.After(attendAgain):
@@ -211,10 +216,10 @@ func (n *nodeServer) attend(ctx context.Context) {
 const attendAgain = 100 * time.Millisecond
 
 // show shows what is public for as long as that can be right, and returns why it cannot.
-func (n *nodeServer) show(ctx context.Context) error {
+func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 	a, err := n.node.Attend(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	n.place.market.serve(a.Agreed())
 	n.gateway.SetFollower(a.Public)
@@ -222,7 +227,7 @@ func (n *nodeServer) show(ctx context.Context) error {
 	n.gateway.SetFollower(nil)
 	n.place.market.follow()
 	a.End()
-	return err
+	return true, err
 }
 
 // run serves one reign after the other.

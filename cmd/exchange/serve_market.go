@@ -112,7 +112,7 @@ func (m *market) judge(whether func()) {
 	whether()
 }
 
-// serve makes the limits of a reign those of the gateway.
+// serve makes the limits of a reign, or of what a node that follows shows, those of the gateway.
 func (m *market) serve(text []byte) {
 	cfg, err := m.with(text)
 	m.mu.Lock()
