@@ -31,6 +31,8 @@ type Attendance struct {
 }
 
 var (
+	// errAttends: the end of the attendance before is on its way, or has yet to come.
+	errAttends = errors.New("this node shows what is public already")
 	// errReigns: channels that watch would be told twice.
 	errReigns = errors.New("this node serves as the one that leads")
 	errLagged = errors.New("this node has not had lately all that is acknowledged, as far as a " +
@@ -94,7 +96,7 @@ func (a *Attendance) connect(o *Options) error {
 	n := a.node
 	switch {
 	case n.attended != nil:
-		return errors.New("BUG: a node attends twice")
+		return errAttends
 	case n.crowned != nil:
 		return errReigns
 	}

@@ -21,8 +21,8 @@ type Public struct {
 	opts *Options
 	root *actor.RootContext // of its channels
 	side *committed.Side
-	// over reports that nobody watches any more: the fold of a node goes on. nil: the fold ends,
-	// too.
+	// over reports that the channels have ended, while the fold of their node goes on. nil: the
+	// fold ends with them.
 	over func() bool
 }
 

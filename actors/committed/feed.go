@@ -133,7 +133,7 @@ type Watch struct {
 	Frame market.Frame
 	Since int64
 	Token uint64 // for the answer
-	// Over reports that nobody watches any more who sent this: it came too late. nil: never.
+	// Over reports that the channel has ended, so this comes too late. nil: it never does.
 	Over func() bool
 }
 
