@@ -22,7 +22,7 @@ func TestHistoriesOverThreeNodesAreLinearizable(t *testing.T) {
 
 // overThreeNodes records a history of a fresh cluster, and checks it.
 func overThreeNodes(t *testing.T) error {
-	g := newSiege(t)
+	g := newSiege(t, newRandom(t))
 	for _, s := range g.nodes {
 		if err := os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,8 @@ type blow struct {
 	full int // rounds of the whole campaign
 	hit  func(g *siege)
 
-	sampled bool // in every test run
+	sampled  bool // in every test run
+	upgrades bool // it brings the nodes a program that reads more
 }
 
 var blows = []blow{
@@ -64,10 +65,10 @@ var blows = []blow{
 	{name: "kill -9 of all nodes at once", full: 10, sampled: true, hit: (*siege).allKilled},
 	{name: "hand-over", full: 10, hit: func(g *siege) { g.handsOver(g.follower()) }},
 	{name: "replaced disk", full: 5, sampled: true, hit: (*siege).replaced},
-	{name: "rolling upgrade", full: 2, hit: (*siege).upgraded},
+	{name: "rolling upgrade", full: 2, upgrades: true, hit: (*siege).upgraded},
 }
 
-// firstFormat is what a cluster begins with.
+// firstFormat is the oldest that a cluster begins with.
 const firstFormat = 2
 
 // Behind each fault of a cluster nothing is missing on any node that was acknowledged, nothing is
@@ -79,21 +80,6 @@ func TestClusterCampaign(t *testing.T) {
 	if mode != "" && mode != "full" && err != nil {
 		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
 	}
-	g := newSiege(t)
-	var older string
-	if each > 0 || mode == "full" { // rolling upgrades bring the nodes up to date
-		g.reads = firstFormat
-		older = exchangetest.Build(t, "v0-of-the-siege", persistence.FormatNotes-g.reads)
-	}
-	for _, s := range g.nodes {
-		if older != "" {
-			s.Use(older)
-		}
-		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
-		s.Run()
-	}
-	g.w = &world{t: t, s: g.leader(nil)}
-	g.w.open(6, g.random)
 	var rounds []*blow
 	for i := range blows {
 		n := each
@@ -107,23 +93,49 @@ func TestClusterCampaign(t *testing.T) {
 			rounds = append(rounds, &blows[i])
 		}
 	}
-	g.random.Shuffle(len(rounds), func(i, j int) { rounds[i], rounds[j] = rounds[j], rounds[i] })
+	random := newRandom(t)
+	random.Shuffle(len(rounds), func(i, j int) { rounds[i], rounds[j] = rounds[j], rounds[i] })
 	done := map[string]int{}
-	for i, b := range rounds {
-		g.round(b)
-		done[b.name]++
-		if i%20 == 19 || i == len(rounds)-1 {
-			g.everyNode()
-			t.Logf("%d rounds, %d requests acknowledged, all there on each node, %d of the "+
-				"replaced disks filled by a copy: %v", i+1, g.w.acks.Load(), g.copies, done)
-		}
+	for part := range slices.Chunk(rounds, roundsOfOne) {
+		t.Run("of a cluster", func(t *testing.T) { lay(t, random, part, done) })
 	}
 }
 
+// lay makes a cluster go through rounds, which it counts. If some are upgrades, it begins with as
+// many formats less.
+func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
+	g := newSiege(t, random)
+	g.reads = persistence.FormatNotes
+	for _, b := range rounds {
+		if b.upgrades && g.reads > firstFormat {
+			g.reads--
+		}
+	}
+	if lacks := persistence.FormatNotes - g.reads; lacks > 0 {
+		older := exchangetest.Build(t, "v0-of-the-siege", lacks)
+		for _, s := range g.nodes {
+			s.Use(older)
+		}
+	}
+	for _, s := range g.nodes {
+		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
+		s.Run()
+	}
+	g.w = &world{t: t, s: g.leader(nil)}
+	g.w.open(6, g.random)
+	for _, b := range rounds {
+		g.round(b)
+		done[b.name]++
+	}
+	g.everyNode()
+	t.Logf("%d rounds, %d requests acknowledged, all there on each node, %d of the replaced disks "+
+		"filled by a copy; with earlier clusters: %v", len(rounds), g.w.acks.Load(), g.copies, done)
+}
+
 // newSiege prepares a cluster with relays, and starts none of its nodes.
-func newSiege(t *testing.T) *siege {
+func newSiege(t *testing.T, random *rand.Rand) *siege {
 	t.Helper()
-	g := &siege{random: newRandom(t), ways: map[way]*relay{}}
+	g := &siege{random: random, ways: map[way]*relay{}}
 	g.cluster = prepareCluster(t, func(from, to, address string) string {
 		r := newRelay(t, address)
 		g.ways[way{from, to}] = r
