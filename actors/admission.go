@@ -113,7 +113,7 @@ func (a *admission) writable(now int64) error {
 	return a.open(now)
 }
 
-// Maintenance returns the maintenance that clients are told of, nil if there is none. Read only.
+// Maintenance implements Commands.
 func (a *admission) Maintenance() *event.Maintenance { return a.maintenance.Load() }
 
 // settleMaintenance lets clients' commands in again when maintenance ends, and keeps them out when

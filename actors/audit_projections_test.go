@@ -69,9 +69,9 @@ func history(t *testing.T, e *Engine) {
 	for i := range 3 {
 		must[*Command](t)(e.Cancel(ann, next(), place("ann", 0, trading.Sell))).Free()
 		withdrawal, to := uint64(i+1), uint8(event.WithdrawalApproved)
-		must[*Command](t)(e.Withdraw(ann, next(), 1, coin, "somewhere")).Free()
-		must[*Command](t)(e.ConfirmWithdrawal(ann, next(), withdrawal, codeOf(t, e,
-			withdrawal))).Free()
+		must[*Command](t)(e.Do(NewWithdrawal(ann, next(), 1, coin, "somewhere"))).Free()
+		must[*Command](t)(e.Do(NewConfirmation(ann, next(), withdrawal, codeOf(t, e,
+			withdrawal)))).Free()
 		if i == 1 {
 			to = event.WithdrawalRefused
 		}

@@ -22,10 +22,7 @@ func (b *commandBatch) free() {
 	commandBatches.Put(b)
 }
 
-// DoAll sends commands of one key, which carry one nonce, and waits for all of them as Do does for
-// one. They reach their wallet together, and nothing of the account's comes between them. An error
-// is that of admission: no command was sent. Otherwise each command that has no outcome is nil
-// afterwards, and has its error at its place of errs. The caller must Free the others.
+// DoAll implements Commands.
 func (e *Engine) DoAll(list []*Command, errs []error) error {
 	for _, c := range list {
 		e.stamp(c)

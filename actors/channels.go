@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -24,6 +25,8 @@ type Public struct {
 	// over reports that the channels have ended, while the fold of their node goes on. nil: the
 	// fold ends with them.
 	over func() bool
+	// fires returns when a switch cancels that is due at a time; nil: the fold knows all of that.
+	fires func(dueUs int64) int64
 }
 
 // Limits returns the limits that are agreed on.
@@ -31,6 +34,15 @@ func (p *Public) Limits() Limits { return p.opts.Limits }
 
 // Agreed returns the market part that counts, as text; nil: there is none.
 func (p *Public) Agreed() []byte { return p.opts.market }
+
+// SwitchFires returns when the switch of an answer cancels, as Commands.SwitchFires does.
+func (p *Public) SwitchFires(q *committed.KeySwitch) int64 {
+	if p.fires != nil {
+		return p.fires(q.Switch.DueUs)
+	}
+	g := grace{endUs: q.MaintainedUs, lengthUs: p.opts.Timing.SwitchGrace.Microseconds()}
+	return max(q.Switch.DueUs, g.overAt(time.Now().UnixMicro()))
+}
 
 // Log returns the log.
 func (p *Public) Log() *slog.Logger { return p.opts.Log }

@@ -9,15 +9,13 @@ import (
 	"exchange/core/trading"
 )
 
-// Writable is nil while the exchange takes clients' commands at all. Handlers ask before they look
-// at a request's fields; admission comes after the fields.
+// Writable implements Commands.
 func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
 
-// Confirmed is nil while the store has lately confirmed that this process owns it. Otherwise
-// private reads are refused: another process may have taken over, and know more.
+// Confirmed implements Commands: the store has lately confirmed that this process owns it.
 func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
 
-// Mails is nil while codes can be mailed. Handlers ask before they look at a withdrawal's fields.
+// Mails implements Commands.
 func (e *Engine) Mails() error {
 	if e.mailer == nil {
 		return e.turnAway(ErrNoMail)
@@ -64,14 +62,13 @@ func NewAmend(key *directory.Key, nonce uint64, a *AmendRequest) *Command {
 	return c
 }
 
-// SetTrading sets what the account's orders do that name no self-trade mode; as Place. The record
-// is a KindSettings.
-func (e *Engine) SetTrading(key *directory.Key, nonce uint64, mode trading.SelfTrade) (*Command,
-	error) {
+// NewSettings makes the command that sets what the account's orders do that name no self-trade
+// mode, which Do sends. The record is a KindSettings.
+func NewSettings(key *directory.Key, nonce uint64, mode trading.SelfTrade) *Command {
 	c := newCommand(event.KindSettings)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.setting = nonce, mode
-	return e.Do(c)
+	return c
 }
 
 // setSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter when
@@ -91,9 +88,10 @@ func NewSwitch(key *directory.Key, nonce uint64, seconds uint32, f CancelFilter)
 	return c
 }
 
-// SwitchFires returns when a switch cancels that is due at a time, in Unix microseconds: later than
-// that if a maintenance has just ended.
-func (e *Engine) SwitchFires(dueUs int64) int64 { return e.switches.firesAt(dueUs, e.nowUs()) }
+// SwitchFires implements Commands.
+func (e *Engine) SwitchFires(c *Command) int64 { return e.firesAt(c.record.Switch.DueUs) }
+
+func (e *Engine) firesAt(dueUs int64) int64 { return e.switches.firesAt(dueUs, e.nowUs()) }
 
 // Cancel takes an open order back; as Place.
 func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {
@@ -134,45 +132,46 @@ func NewCancelAll(key *directory.Key, nonce uint64, f CancelFilter) *Command {
 	return c
 }
 
-// Withdraw asks for money to leave; as Place. The record is a KindWithdrawal. It returns
-// ErrNoMail if the engine has no mail server for the code.
-func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
-	address string) (*Command, error) {
-	if err := e.Mails(); err != nil {
-		return nil, err
-	}
+// NewWithdrawal makes the command that asks for money to leave, which Do sends. The record is a
+// KindWithdrawal. Do returns ErrNoMail if no code can be mailed.
+func NewWithdrawal(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
+	address string) *Command {
 	c := newCommand(event.KindWithdrawal)
 	c.key, c.account = key, key.Account
 	c.order.nonce = nonce
 	c.withdrawal = withdrawalRequest{currency: currency, amount: amount, address: address}
-	return e.Do(c)
+	return c
 }
 
-// ConfirmWithdrawal confirms a withdrawal with the code that was mailed; as Place. It is refused
-// for RefusedWithdrawal, RefusedTries, or with a record of KindCodeRefused.
-func (e *Engine) ConfirmWithdrawal(key *directory.Key, nonce, withdrawal uint64,
-	code string) (*Command, error) {
-	return e.moveWithdrawal(key, nonce,
+// NewConfirmation makes the command that confirms a withdrawal with the code that was mailed, which
+// Do sends. It is refused for RefusedWithdrawal, RefusedTries, or with a record of KindCodeRefused.
+func NewConfirmation(key *directory.Key, nonce, withdrawal uint64, code string) *Command {
+	return newWithdrawalMove(key, nonce,
 		withdrawalRequest{id: withdrawal, to: event.WithdrawalVerified, code: code})
 }
 
-// CancelWithdrawal takes a withdrawal back; as Place. It is refused for RefusedWithdrawal.
-func (e *Engine) CancelWithdrawal(key *directory.Key, nonce, withdrawal uint64) (*Command, error) {
-	return e.moveWithdrawal(key, nonce,
+// NewWithdrawalCancel makes the command that takes a withdrawal back, which Do sends. It is refused
+// for RefusedWithdrawal.
+func NewWithdrawalCancel(key *directory.Key, nonce, withdrawal uint64) *Command {
+	return newWithdrawalMove(key, nonce,
 		withdrawalRequest{id: withdrawal, to: event.WithdrawalCancelled})
 }
 
-func (e *Engine) moveWithdrawal(key *directory.Key, nonce uint64, w withdrawalRequest) (*Command,
-	error) {
+func newWithdrawalMove(key *directory.Key, nonce uint64, w withdrawalRequest) *Command {
 	c := newCommand(event.KindWithdrawalMoved)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.withdrawal = nonce, w
-	return e.Do(c)
+	return c
 }
 
-// Do sends a command and waits for its release. The caller must Free the command that it returns,
-// and may use the one that it gave no more.
+// Do implements Commands.
 func (e *Engine) Do(c *Command) (*Command, error) {
+	if c.kind == event.KindWithdrawal {
+		if err := e.Mails(); err != nil {
+			c.Free()
+			return nil, err
+		}
+	}
 	one := [1]*Command{c}
 	e.stamp(c)
 	if err := e.takeSlotsOrLower(one[:]); err != nil {

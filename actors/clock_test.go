@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -270,7 +271,7 @@ func TestSwitchesFireThoughTheEndOfMaintenanceIsAheadOfTheClock(t *testing.T) {
 		}
 		g.acts()
 		graceUs := g.o.Timing.SwitchGrace.Microseconds()
-		if at := g.e.SwitchFires(dueUs); at < dueUs || at > g.e.nowUs()+graceUs {
+		if at := g.e.firesAt(dueUs); at < dueUs || at > g.e.nowUs()+graceUs {
 			t.Errorf("%q: due at %d, it fires at %d", end, dueUs, at)
 		}
 		g.later(30 * time.Minute)
@@ -321,6 +322,33 @@ func TestAHaltDoesNotBringTheTimeOfAClockThatWasAhead(t *testing.T) {
 		auditClean(t, g.e)
 		g.end()
 	}
+}
+
+// A switch that is asked for cancels when the engine says, and the fold alone knows that, too.
+func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
+	g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
+	dueUs := g.arm(60, CancelFilter{})
+	fires := func() (asked, folded int64) {
+		q := &committed.KeySwitch{Key: g.key.Number}
+		g.nonce++
+		if err := g.e.Ask(q, g.key, g.nonce); err != nil {
+			t.Fatal(err)
+		}
+		fold := *g.e.Public
+		fold.fires = nil
+		return g.e.Public.SwitchFires(q), fold.SwitchFires(q)
+	}
+	if asked, folded := fires(); asked != dueUs || folded != dueUs {
+		t.Errorf("due at %d, it fires at %d, by the fold at %d", dueUs, asked, folded)
+	}
+	for _, on := range []bool{true, false} {
+		must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", on, ""))
+	}
+	asked, folded := fires()
+	if asked != folded || asked < dueUs+(58*time.Minute).Microseconds() {
+		t.Errorf("due at %d, it fires at %d, by the fold at %d", dueUs, asked, folded)
+	}
+	g.end()
 }
 
 func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {

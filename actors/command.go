@@ -183,7 +183,7 @@ func (c *Command) Record() *event.Record { return &c.record }
 // Cancelled returns the orders that a CancelAll cancelled, in order of their ids.
 func (c *Command) Cancelled() []uint64 { return c.cancelled }
 
-// Withdrawal returns the withdrawal that a ConfirmWithdrawal, CancelWithdrawal or MoveWithdrawal
+// Withdrawal returns the withdrawal that a NewConfirmation, NewWithdrawalCancel or MoveWithdrawal
 // changed, as it was after that.
 func (c *Command) Withdrawal() *state.Withdrawal { return &c.moved }
 

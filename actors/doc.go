@@ -22,7 +22,8 @@
 //
 //	requests.go             what clients ask for
 //	command.go              a command, its parts, and its owners
-//	client.go               clients' commands
+//	commands.go             where clients' commands go
+//	client.go               clients' commands, and their way into an engine
 //	operator.go             operators' commands
 //	operator_cancelall.go   the operator's cancel-all, over many accounts
 //	admission.go            the way in, and its limits

@@ -126,7 +126,7 @@ func (e *Engine) codeFits(w *state.Withdrawal, code string) bool {
 	return e.sealer.CodeFits(e.history, w, code)
 }
 
-// Key returns the live API key with that public part, nil if there is none.
+// Key implements Commands.
 func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
 // Authority authenticates backups and archives with the server's key.

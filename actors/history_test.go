@@ -165,7 +165,7 @@ func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 		before := b.code(1)
 		b.allTold()
 		copied, was := backUp(t, b.e)
-		b.expect(outcomeOf(b.e.Withdraw(ben, 1, 1, coin, "bc1q-somewhere")), "withdraw 2")
+		b.expect(outcomeOf(b.e.Do(NewWithdrawal(ben, 1, 1, coin, "bc1q-somewhere"))), "withdraw 2")
 		bens := b.code(2)
 		old := b.post.delivered()
 		stop(t, b.e)

@@ -460,15 +460,16 @@ func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 		}
 		return e.CancelAll(key, o.Nonce, CancelFilter{Pair: pair})
 	case lineartest.Withdrawal:
-		return e.Withdraw(key, o.Nonce, uint16(o.Currency+1), amount, strconv.Itoa(o.Withdrawal))
+		return e.Do(NewWithdrawal(key, o.Nonce, uint16(o.Currency+1), amount,
+			strconv.Itoa(o.Withdrawal)))
 	case lineartest.ConfirmWithdrawal:
 		code, err := askCode(e, withdrawal)
 		if err != nil {
 			return nil, err
 		}
-		return e.ConfirmWithdrawal(key, o.Nonce, withdrawal, code)
+		return e.Do(NewConfirmation(key, o.Nonce, withdrawal, code))
 	}
-	return e.CancelWithdrawal(key, o.Nonce, withdrawal)
+	return e.Do(NewWithdrawalCancel(key, o.Nonce, withdrawal))
 }
 
 // commandOf makes the command for an order, a cancel or an amend.

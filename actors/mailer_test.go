@@ -27,8 +27,8 @@ func (b *teller) customer(name string) *directory.Key {
 func (b *teller) asks(key *directory.Key, from, n int) {
 	b.t.Helper()
 	for i := range n {
-		if got := outcomeOf(b.e.Withdraw(key, uint64(from+i), 1, 1, "x")); !strings.HasPrefix(got,
-			"withdraw ") {
+		got := outcomeOf(b.e.Do(NewWithdrawal(key, uint64(from+i), 1, 1, "x")))
+		if !strings.HasPrefix(got, "withdraw ") {
 			b.t.Fatal(got)
 		}
 	}
@@ -135,7 +135,7 @@ func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 		b := newTeller(t, at, func(o *Options) { o.Mail = unsent })
 		for id := uint64(1); id <= 50; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
-			b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), id)), "status 50")
+			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
 		}
 		b.expect(b.ask(1), "withdraw 51")
 		b.outboxIs(1)
@@ -162,7 +162,7 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 		for id := uint64(1); id <= n; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
 			m.learn()
-			b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), id)), "status 50")
+			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
 			most = max(most, m.known)
 		}
 		if most > mailSlack+10 {

@@ -200,15 +200,15 @@ func (p *player) withdrawal(key *directory.Key, nonce uint64) func() (*Command, 
 	case 0, 1:
 		amount := money.Amount(rapid.Int64Range(1, 30e8).Draw(p.rt, "amount"))
 		return func() (*Command, error) {
-			return p.e.Withdraw(key, nonce, 2, amount,
-				"somewhere")
+			return p.e.Do(NewWithdrawal(key, nonce, 2, amount,
+				"somewhere"))
 		}
 	case 2, 7, 8:
-		return func() (*Command, error) { return p.e.ConfirmWithdrawal(key, nonce, id, code) }
+		return func() (*Command, error) { return p.e.Do(NewConfirmation(key, nonce, id, code)) }
 	case 3:
-		return func() (*Command, error) { return p.e.ConfirmWithdrawal(key, nonce, id, "wrong") }
+		return func() (*Command, error) { return p.e.Do(NewConfirmation(key, nonce, id, "wrong")) }
 	case 4:
-		return func() (*Command, error) { return p.e.CancelWithdrawal(key, nonce, id) }
+		return func() (*Command, error) { return p.e.Do(NewWithdrawalCancel(key, nonce, id)) }
 	case 5:
 		return refusable(func() (*Command, error) {
 			return p.e.MoveWithdrawal("test", id, event.WithdrawalApproved, "")

@@ -68,9 +68,7 @@ type lostSessions struct {
 	queue mailbox.FIFO[*Command] // guarded by mu
 }
 
-// SessionLost notes the end of a session. Nothing turns it away for load, and it does not wait. One
-// that has ended before, or never begun, is none. Any goroutine may call it, behind the session's
-// NewSession.
+// SessionLost implements Commands. Nothing turns it away for load.
 func (e *Engine) SessionLost(key *directory.Key, session uint64) {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account, c.unasked = key, key.Account, true

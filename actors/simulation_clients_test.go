@@ -292,21 +292,23 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
 		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
 		run = func() (*Command, error) {
-			return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere")
+			return e.Do(NewWithdrawal(key, q.nonce, q.number, q.amount, "somewhere"))
 		}
 	case n < 53:
 		id := s.withdrawalOf(r, q.account, event.WithdrawalNew)
 		q.id, q.to = id, event.WithdrawalVerified
 		q.code = s.codeFor(r, id)
 		q.what = fmt.Sprintf("confirm withdraw %d with %q", id, q.code.text)
-		run = func() (*Command, error) { return e.ConfirmWithdrawal(key, q.nonce, id, q.code.text) }
+		run = func() (*Command, error) {
+			return e.Do(NewConfirmation(key, q.nonce, id, q.code.text))
+		}
 	case n < 60:
 		run = s.drawChange(r, l, q)
 	default:
 		id := s.withdrawalOf(r, q.account, event.WithdrawalVerified)
 		q.id, q.to = id, event.WithdrawalCancelled
 		q.what = fmt.Sprintf("cancel withdraw %d", id)
-		run = func() (*Command, error) { return e.CancelWithdrawal(key, q.nonce, id) }
+		run = func() (*Command, error) { return e.Do(NewWithdrawalCancel(key, q.nonce, id)) }
 	}
 	s.spawn(l, fmt.Sprintf("%d.client %s %d: %s", l.number, key.Public, q.nonce, q.what), func() {
 		s.begin(q)
@@ -331,7 +333,7 @@ func (s *sim) drawChange(r *rand.Rand, l *life, q *played) func() (*Command, err
 	case n < 6 && q.gate == nil:
 		q.setting = trading.SelfTrade(r.IntN(4))
 		q.what = fmt.Sprintf("set the self-trade mode %d", q.setting)
-		return func() (*Command, error) { return e.SetTrading(q.key, q.nonce, q.setting) }
+		return func() (*Command, error) { return e.Do(NewSettings(q.key, q.nonce, q.setting)) }
 	}
 	q.arms, q.filter = true, drawFilter(r, e)
 	q.seconds = pick(r, []uint32{0, 5, 5, 5, 6, 60, 86400})

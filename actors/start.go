@@ -95,7 +95,7 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: failStop{o.Log, o.Exit}}
 	e.system = newSystem()
 	e.root = e.system.Root
-	e.Public = &Public{opts: &e.opts, root: e.root, side: r.committed}
+	e.Public = &Public{opts: &e.opts, root: e.root, side: r.committed, fires: e.firesAt}
 	if e.node != nil {
 		e.over = func() bool { return e.Err() != nil }
 	}

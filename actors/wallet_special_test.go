@@ -24,7 +24,7 @@ func (g *gated) amending(a AmendRequest) func() (*Command, error) {
 func (g *gated) setting(mode trading.SelfTrade) func() (*Command, error) {
 	g.nonce++
 	nonce := g.nonce
-	return func() (*Command, error) { return g.e.SetTrading(g.key, nonce, mode) }
+	return func() (*Command, error) { return g.e.Do(NewSettings(g.key, nonce, mode)) }
 }
 
 // special adds instructions to an order.

@@ -93,11 +93,11 @@ func outcomeOf(c *Command, err error) string {
 func (b *teller) next() uint64 { b.nonce++; return b.nonce }
 
 func (b *teller) ask(amount money.Amount) string {
-	return outcomeOf(b.e.Withdraw(b.key, b.next(), 1, amount, "bc1q-somewhere"))
+	return outcomeOf(b.e.Do(NewWithdrawal(b.key, b.next(), 1, amount, "bc1q-somewhere")))
 }
 
 func (b *teller) confirm(id uint64, code string) string {
-	return outcomeOf(b.e.ConfirmWithdrawal(b.key, b.next(), id, code))
+	return outcomeOf(b.e.Do(NewConfirmation(b.key, b.next(), id, code)))
 }
 
 func (b *teller) expect(got, want string) {
@@ -183,12 +183,12 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 			if _, err := b.e.MoveWithdrawal("moderator", id, to, ""); !errors.As(err, &refused) {
 				t.Errorf("a moderator gives status %d: %v", to, err)
 			}
-			b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), id)), "status 50")
+			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
 		}
-		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 1)), "refused for 11")
+		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 1))), "refused for 11")
 
 		b.expect(b.ask(coin), "withdraw 6")
-		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 6)), "status 50")
+		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 6))), "status 50")
 		b.expect(b.balance(), "6 with 0 reserved")
 
 		b.expect(b.ask(coin), "withdraw 7")
@@ -231,7 +231,7 @@ func TestWrongCodesAreCountedAlsoOverARestart(t *testing.T) {
 		b.restart(at)
 		b.expect(b.confirm(1, "3"), "wrong code")
 		b.expect(b.confirm(1, code), "refused for 12")
-		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 1)), "status 50")
+		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 1))), "status 50")
 		b.expect(b.balance(), "10 with 0 reserved")
 		b.end()
 	})
@@ -264,7 +264,7 @@ func TestOfTwoChangesOfAWithdrawalAtOnceOneWins(t *testing.T) {
 			nonce := b.next()
 			var wg sync.WaitGroup
 			ends := make([]string, 3)
-			wg.Go(func() { ends[0] = outcomeOf(b.e.CancelWithdrawal(b.key, nonce, id)) })
+			wg.Go(func() { ends[0] = outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, nonce, id))) })
 			wg.Go(func() {
 				ends[1] = outcomeOf(
 					b.e.MoveWithdrawal("one", id, event.WithdrawalApproved, ""))
@@ -296,7 +296,7 @@ func TestPendingWithdrawalsAreLimited(t *testing.T) {
 		b.expect(b.ask(1), "withdraw 1")
 		b.expect(b.ask(1), "withdraw 2")
 		b.expect(b.ask(1), "refused for 13")
-		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 1)), "status 50")
+		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 1))), "status 50")
 		b.expect(b.ask(1), "withdraw 3")
 		b.end()
 	})
@@ -385,7 +385,7 @@ func TestTheCodeOfAWithdrawalGoesToItsOwnerAlone(t *testing.T) {
 			mails[0].Withdrawal.ID != 1 {
 			t.Errorf("the mails are %+v", mails)
 		}
-		b.expect(outcomeOf(b.e.ConfirmWithdrawal(ben, 1, 1, code)),
+		b.expect(outcomeOf(b.e.Do(NewConfirmation(ben, 1, 1, code))),
 			fmt.Sprint("refused for ", event.RefusedWithdrawal))
 		b.expect(b.confirm(1, "AAAA-AAAA-AAAA"), "wrong code")
 		b.expect(b.confirm(1, code), "status 20")
@@ -411,7 +411,7 @@ func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 		}
 		b.nonce-- // it has not used its nonce
 		b.expect(b.confirm(1, first), "status 20")
-		b.expect(outcomeOf(b.e.CancelWithdrawal(b.key, b.next(), 2)), "status 50")
+		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 2))), "status 50")
 		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, "")),
 			"status 30")
 		b.expect(b.balance(), "9 with 0 reserved")

@@ -23,7 +23,7 @@ func (r *request) identify() bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
 	nonce, ok := api.Integer(h.Peek("X-Nonce"))
-	key := keyOf(r.Engine(), public, signature)
+	key := keyOf(r.Commands(), public, signature)
 	if key == nil || !ok || nonce == 0 {
 		r.Fail(api.Unauthenticated, "")
 		return false
@@ -57,11 +57,11 @@ func (r *request) identify() bool {
 }
 
 // keyOf returns the key of that name, nil if there is none, or if the signature is malformed.
-func keyOf(e *actors.Engine, public, signature []byte) *directory.Key {
+func keyOf(c actors.Commands, public, signature []byte) *directory.Key {
 	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) {
 		return nil
 	}
-	return e.Key(public)
+	return c.Key(public)
 }
 
 // isHex reports whether all of b are hexadecimal digits: a signature of other characters is
@@ -134,7 +134,7 @@ func (r *request) identified() bool {
 
 // confirmed answers 503 for a private read while another process may own the store.
 func (r *request) confirmed() bool {
-	if err := r.Engine().Confirmed(); err != nil {
+	if err := r.Commands().Confirmed(); err != nil {
 		r.Fail(api.FailureOf(err), "")
 		return false
 	}

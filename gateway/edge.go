@@ -20,6 +20,8 @@ type edge struct {
 	log  *slog.Logger
 	// nil: the exchange is starting, or follows another node and knows too little
 	api atomic.Pointer[api.API]
+	// of operators and metrics; nil: the exchange is starting, or follows another node
+	engine atomic.Pointer[actors.Engine]
 	// what a node knows that follows another one; false: this one does not
 	following func() (operator.Standing, bool)
 	limits    rateLimits
@@ -39,14 +41,6 @@ func newEdge(o Options) *edge {
 	e.limits.set(&o.Limits, o.RateEntries)
 	e.reports.log, e.reports.now = o.Log, e.now
 	return e
-}
-
-// engine returns the engine, nil while the exchange is starting or follows another node.
-func (e *edge) engine() *actors.Engine {
-	if a := e.api.Load(); a != nil {
-		return a.Engine()
-	}
-	return nil
 }
 
 // address returns the address of a request's client.

@@ -62,7 +62,8 @@ func (b bench) fresh(t testing.TB) {
 		t.Fatal(err)
 	}
 	b.engine = engine
-	b.gateway.api.Store(api.New(engine, api.Rates{}))
+	b.gateway.engine.Store(engine)
+	b.gateway.api.Store(api.New(engine.Public, engine, api.Rates{}).Lead(engine.Ready))
 	clear(b.nonces)
 	b.accountAt("alice", "alice@example.com")
 	b.account("bob")

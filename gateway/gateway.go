@@ -47,9 +47,10 @@ func New(o Options) *Gateway {
 func (g *Gateway) SetFollower(p *actors.Public) {
 	g.operators.operator.SetFollower(true)
 	g.api.Store(nil)
+	g.engine.Store(nil)
 	g.stream.end()
 	if p != nil {
-		g.open(api.NewPublic(p, g.rates()))
+		g.open(api.New(p, nil, g.rates()))
 	}
 }
 
@@ -75,7 +76,8 @@ func (g *Gateway) SetLimits(l Limits) {
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
 	defer g.operators.operator.SetFollower(false)
-	g.open(api.New(e, g.rates()))
+	g.engine.Store(e)
+	g.open(api.New(e.Public, e, g.rates()).Lead(e.Ready))
 }
 
 // Serve serves the public API until Shutdown.

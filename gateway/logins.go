@@ -13,8 +13,8 @@ import (
 )
 
 // A guard lets clients of the stream log in, by the checks of signed requests in their order. It
-// implements stream.Guard. It is of one stream, whose keys and commands are those of one engine:
-// none of them may reach the engine that comes behind.
+// implements stream.Guard. It is of one stream, whose keys and commands are those of one API:
+// none of them may reach the one that comes behind.
 type guard struct {
 	*edge
 	of *api.API
@@ -75,7 +75,7 @@ func (g guard) Report(c *api.Call, event string) {
 // prove returns the key that a proof is of, or why it is of none.
 func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.Key,
 	*api.Failure) {
-	key := keyOf(c.Engine(), []byte(p.Key), []byte(p.Sign))
+	key := keyOf(c.Commands(), []byte(p.Key), []byte(p.Sign))
 	switch {
 	case key == nil:
 		return nil, api.Unauthenticated

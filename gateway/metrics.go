@@ -133,7 +133,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		out.gauge(limits, float64(c.opts.Stream.Connections), "stream_connections")
 		out.stream(k.server.Stats(), k.hub.Stats())
 	}
-	e := c.edge.engine()
+	e := c.edge.engine.Load()
 	if e == nil {
 		out.gauge(ready, 0)
 		return

@@ -123,7 +123,7 @@ func (l *operatorListener) handle(ctx *fasthttp.RequestCtx) {
 		watch(ctx)
 		return
 	}
-	if err := l.operator.Serve(ctx, l.engine(), from); err != nil {
+	if err := l.operator.Serve(ctx, l.engine.Load(), from); err != nil {
 		l.reports.report(ctx, route, ctx.Response.StatusCode(), l.now()-came, "error", err)
 	}
 }

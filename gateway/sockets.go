@@ -51,7 +51,7 @@ func (m *mount) newSockets(a *api.API) *sockets {
 	o := &m.agreed.Stream
 	options := stream.Options{Interval: o.Interval, BBOInterval: o.BBOInterval,
 		QueueBytes: o.QueueBytes, OrdersInFlight: o.OrdersInFlight}
-	if a.Engine() != nil {
+	if a.Commands() != nil {
 		options.Guard = guard{m.edge, a}
 	} else {
 		options.Absent = m.refuseAbsent

@@ -28,11 +28,15 @@ type KeySwitch struct {
 	Key     uint32 // number
 
 	Switch event.Switch // not armed: there is none
+	// MaintainedUs is the time at which the newest maintenance has ended, in Unix microseconds; 0:
+	// none has.
+	MaintainedUs int64
 }
 
 func (q *KeySwitch) of(account uint32) { q.account = account }
 
 func (q *KeySwitch) from(c *Side) (needs uint64) {
+	q.MaintainedUs = c.state.Maintained()
 	for _, s := range c.state.Account(q.account).Switches() {
 		if s.Key == q.Key && !s.Session {
 			q.Switch = s

@@ -11,7 +11,7 @@ func (c *Call) wallets() {
 	if c.badFields() {
 		return
 	}
-	wallet, err := c.engine.Wallet(c.asker())
+	wallet, err := c.public.Wallet(c.asker())
 	if err != nil {
 		c.readFailed(err)
 		return
@@ -50,9 +50,9 @@ func (c *Call) ownOrders() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.engine.Orders(c.asker(), q)
+	list, err := c.public.Orders(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, o *committed.Order) []byte {
-		return AppendOwnOrder(b, c.engine, o)
+		return AppendOwnOrder(b, c.public, o)
 	})
 }
 
@@ -86,7 +86,7 @@ func (c *Call) waiting() committed.WaitFilter {
 
 func (c *Call) order() {
 	id, _ := Integer([]byte(c.Names.Order)) // the edge has checked that it is one
-	o, found, err := c.engine.Order(c.asker(), id)
+	o, found, err := c.public.Order(c.asker(), id)
 	switch {
 	case err != nil:
 		c.readFailed(err)
@@ -103,8 +103,8 @@ func (c *Call) ownTrades() {
 	if c.tradePage(&q); c.badFields() {
 		return
 	}
-	list, err := c.engine.OwnTrades(c.asker(), taker, own, q)
+	list, err := c.public.OwnTrades(c.asker(), taker, own, q)
 	answerRows(c, list, err, func(b []byte, t *committed.OwnTrade) []byte {
-		return AppendOwnTrade(b, c.engine, t)
+		return AppendOwnTrade(b, c.public, t)
 	})
 }

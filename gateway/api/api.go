@@ -7,10 +7,11 @@ import (
 	"exchange/gateway/encode"
 )
 
-// An API answers calls from one engine, or from what a node that follows shows.
+// An API answers calls by what one engine, or a node that follows, shows, and sends commands.
 type API struct {
-	public *actors.Public
-	engine *actors.Engine // nil: there is none, and public calls alone can be answered
+	public   *actors.Public
+	commands actors.Commands // nil: public calls alone can be answered
+	leads    func() error    // of Lead; nil: the process follows
 	// Answers that follow from the configuration alone, encoded once.
 	currencies []byte
 	pairs      [][]byte // an object each, in order
@@ -20,16 +21,10 @@ type API struct {
 	tickers    atomic.Pointer[tickerList]
 }
 
-// New makes the API of an engine, for an edge with these rates.
-func New(e *actors.Engine, r Rates) *API {
-	a := NewPublic(e.Public, r)
-	a.engine = e
-	return a
-}
-
-// NewPublic makes the API of what is public, for an edge with these rates.
-func NewPublic(p *actors.Public, r Rates) *API {
-	a := &API{public: p, batch: mostItems(&r, p.Limits())}
+// New makes the API of what p shows, for an edge with these rates. Clients' commands go to c; nil:
+// public calls alone can be answered.
+func New(p *actors.Public, c actors.Commands, r Rates) *API {
+	a := &API{public: p, commands: c, batch: mostItems(&r, p.Limits())}
 	a.limits = appendLimits(nil, &r, p.Limits(), a.batch)
 	b := []byte{'['}
 	for i, c := range p.Currencies() {
@@ -61,13 +56,34 @@ func mostItems(r *Rates, l actors.Limits) int {
 	return max(most, 1)
 }
 
-// Engine returns the engine that answers; nil: there is none, see Serves.
-func (a *API) Engine() *actors.Engine { return a.engine }
+// Lead makes the API that of the process that leads. ready returns nil while that takes commands;
+// maintenance does not count. It is called before the API's first use.
+func (a *API) Lead(ready func() error) *API {
+	a.leads = ready
+	return a
+}
+
+// Commands returns where clients' commands go; nil: there is no such place, see Serves.
+func (a *API) Commands() actors.Commands { return a.commands }
 
 // Public returns what everybody is shown.
 func (a *API) Public() *actors.Public { return a.public }
 
 // Serves reports whether calls of an operation can be answered.
 func (a *API) Serves(o *Operation) bool {
-	return a.engine != nil || o.Early || !o.Private && !o.Probe
+	switch {
+	case o.leads:
+		return a.leads != nil
+	case o.Private, o.Probe:
+		return a.commands != nil || o.Early
+	}
+	return true
+}
+
+// ready returns nil while the API, which has commands, answers all that it Serves.
+func (a *API) ready() error {
+	if a.leads != nil {
+		return a.leads()
+	}
+	return a.commands.Confirmed()
 }

@@ -90,7 +90,7 @@ func (c *Call) isAnswered() bool { return c.Status != 200 || len(c.body) > 0 }
 // orderBatch carries out the items of a batch. Those that are bad in their fields are answered
 // without the engine; the others go to their wallet together.
 func (c *Call) orderBatch() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -150,7 +150,7 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 	for _, cmd := range list {
 		cmd.Through(c.Gate) // the first ones may come to nothing
 	}
-	if err := c.engine.DoAll(list, errs); err != nil {
+	if err := c.commands.DoAll(list, errs); err != nil {
 		c.FailWith(err)
 		return false
 	}

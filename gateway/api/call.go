@@ -16,7 +16,7 @@ import (
 // the answer to it. An edge of the API keeps a Call with its other memory of a request, and uses it
 // again and again:
 //
-//	c.Begin(api)                            // an engine is there
+//	c.Begin(api)                            // which serves the operation
 //	c.Key, c.Nonce = key, nonce             // of a private operation, with a right signature
 //	c.Parsed(c.Form.ParseJSON(body))        // and Query, and Names
 //	operation.Run(c)
@@ -44,8 +44,8 @@ type Call struct {
 	later    []uint64 // of an item: orders that later items of its batch have placed
 	faulty   *Call    // the last item with a failure of ours; nil: none
 	api      *API
-	public   *actors.Public // of api
-	engine   *actors.Engine // of api; nil: public operations alone are answered
+	public   *actors.Public  // of api
+	commands actors.Commands // of api; nil: public operations alone are answered
 	fields   []fieldError
 	body     []byte  // of the answer
 	pieces   []piece // instead of body, if there are any
@@ -62,17 +62,17 @@ func (c *Call) Reset() {
 	c.Form.Reset()
 	clear(c.pieces)
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
-	c.Status, c.Failure, c.Cause, c.api, c.public, c.engine = 200, nil, nil, nil, nil, nil
+	c.Status, c.Failure, c.Cause, c.api, c.public, c.commands = 200, nil, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
 	c.aim, c.later, c.faulty, c.wait, c.Gate = aim{}, nil, nil, 0, nil
 	c.freeItems()
 }
 
 // Begin names the API that answers the call.
-func (c *Call) Begin(a *API) { c.api, c.public, c.engine = a, a.public, a.engine }
+func (c *Call) Begin(a *API) { c.api, c.public, c.commands = a, a.public, a.commands }
 
-// Engine returns the engine of the API that answers the call, nil before Begin.
-func (c *Call) Engine() *actors.Engine { return c.engine }
+// Commands returns where the call's commands go, nil before Begin.
+func (c *Call) Commands() actors.Commands { return c.commands }
 
 // UpdateID returns the state of the book that the answer shows; false: it shows no book.
 func (c *Call) UpdateID() (id uint64, ok bool) { return c.updateID, c.isBook }
@@ -117,7 +117,7 @@ func (c *Call) FailWith(err error) {
 	f, about := FailureOf(err), ""
 	if f != Maintenance {
 		c.Cause = err
-	} else if m := c.engine.Maintenance(); m != nil && m.Message != "" {
+	} else if m := c.commands.Maintenance(); m != nil && m.Message != "" {
 		about = " " + m.Message
 	}
 	c.Fail(f, about)

@@ -101,10 +101,10 @@ func (c *Call) LeaveSession(key *directory.Key, s *actors.Session, g actors.Gate
 
 // changed carries a change of a session out. False: the call is answered.
 func (c *Call) changed(change *actors.Command, hint string) bool {
-	err := c.engine.Confirmed() // another process would know nothing of the session
+	err := c.commands.Confirmed() // another process would know nothing of the session
 	var cmd *actors.Command
 	if err == nil {
-		cmd, err = c.engine.Do(change)
+		cmd, err = c.commands.Do(change)
 	}
 	if err != nil {
 		c.settingUnknown(err, hint)

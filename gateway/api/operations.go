@@ -18,7 +18,8 @@ type Operation struct {
 	// tokens that a call takes of the limit of commands and of that of cancels; nil: one of its own
 	Tokens func(*Call) (commands, cancels int)
 	Probe  bool // it tells the state of the service, and has a limit of its own
-	Early  bool // it answers before there is an engine, too
+	Early  bool // it answers before there is an API, too
+	leads  bool // only the process that leads answers it
 }
 
 // Operations is the table of all operations. A path has at most one of each method.
@@ -57,7 +58,7 @@ var Operations = []Operation{
 
 	{Method: "GET", Path: "/healthz", Run: (*Call).health, Probe: true, Early: true},
 	{Method: "GET", Path: "/readyz", Run: (*Call).readiness, Probe: true},
-	{Method: "GET", Path: "/leaderz", Run: (*Call).leadership, Probe: true},
+	{Method: "GET", Path: "/leaderz", Run: (*Call).leadership, Probe: true, leads: true},
 }
 
 func read(path string, run func(*Call)) Operation {
@@ -97,12 +98,12 @@ func (c *Call) health() { c.body = append(c.body, `{"status":"alive"}`...) }
 
 func (c *Call) readiness() { c.whileReady("ready") }
 
-// leadership is readiness as long as nodes that follow have no engine.
+// leadership is readiness where a process leads.
 func (c *Call) leadership() { c.whileReady("leads") }
 
-// whileReady answers with a status while the engine is ready.
+// whileReady answers with a status while the API is ready.
 func (c *Call) whileReady(status string) {
-	if err := c.engine.Ready(); err != nil {
+	if err := c.api.ready(); err != nil {
 		c.FailWith(err)
 		return
 	}

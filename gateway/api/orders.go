@@ -46,7 +46,7 @@ func (c *Call) amendOrder()  { c.carryOut(&amending) }
 
 // carryOut sends one command and answers with its outcome.
 func (c *Call) carryOut(s *step) {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -60,7 +60,7 @@ func (c *Call) carryOut(s *step) {
 
 // do sends a command, and waits for its outcome.
 func (c *Call) do(cmd *actors.Command) (*actors.Command, error) {
-	return c.engine.Do(cmd.Through(c.Gate))
+	return c.commands.Do(cmd.Through(c.Gate))
 }
 
 // end answers for a command that has ended, and frees it, or for one without an outcome.
@@ -411,9 +411,9 @@ func (c *Call) notOpen() {
 // aimedAt returns the order that the call's command names.
 func (c *Call) aimedAt() (o committed.Order, found bool, err error) {
 	if c.aim.order != 0 {
-		return c.engine.OrderOf(c.Key.Account.ID, c.aim.order)
+		return c.public.OrderOf(c.Key.Account.ID, c.aim.order)
 	}
-	return c.engine.OrderNamed(c.Key.Account.ID, c.aim.clientID)
+	return c.public.OrderNamed(c.Key.Account.ID, c.aim.clientID)
 }
 
 // given reports whether the body has a parameter.
@@ -425,7 +425,7 @@ func (c *Call) given(name string) bool {
 // cancelAllOrders cancels all open orders of the account that pass the filters. The client must say
 // which, because a signature without any parameter is the signature of each GET of the key.
 func (c *Call) cancelAllOrders() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}

@@ -13,17 +13,17 @@ import (
 // The rows of an account's lists. The event stream tells of changes in the same words.
 
 // AppendOwnOrder writes a row of orders/own.
-func AppendOwnOrder(b []byte, e *actors.Engine, o *committed.Order) []byte {
-	return appendOrder(b, o, e.Market(o.Pair).Name)
+func AppendOwnOrder(b []byte, p *actors.Public, o *committed.Order) []byte {
+	return appendOrder(b, o, p.Market(o.Pair).Name)
 }
 
 // AppendOwnTrade writes a row of exchanges/own.
-func AppendOwnTrade(b []byte, e *actors.Engine, t *committed.OwnTrade) []byte {
+func AppendOwnTrade(b []byte, p *actors.Public, t *committed.OwnTrade) []byte {
 	mine, fee := t.TakerSide, t.TakerFee
 	if t.Maker {
 		mine, fee = t.TakerSide.Opposite(), t.MakerFee
 	}
-	m := e.Market(t.Pair)
+	m := p.Market(t.Pair)
 	received := m.Quote
 	if mine == trading.Buy {
 		received = m.Base

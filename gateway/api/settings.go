@@ -10,7 +10,7 @@ import (
 // tradingSettings shows what the account's orders do that say nothing about it themselves.
 func (c *Call) tradingSettings() {
 	var q committed.TradingSettings
-	if err := c.engine.Ask(&q, c.Key, c.Nonce); err != nil {
+	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
 		c.readFailed(err)
 		return
 	}
@@ -19,7 +19,7 @@ func (c *Call) tradingSettings() {
 
 // setTradingSettings changes it.
 func (c *Call) setTradingSettings() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -30,7 +30,7 @@ func (c *Call) setTradingSettings() {
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.SetTrading(c.Key, c.Nonce, i.mode)
+	cmd, err := c.do(actors.NewSettings(c.Key, c.Nonce, i.mode))
 	if err != nil {
 		c.settingUnknown(err, "GET /api/v1/trading-settings/ shows what is set.")
 		return

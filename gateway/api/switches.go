@@ -17,7 +17,7 @@ const LeastSwitch = 5
 
 // cancelAfter arms the switch of the key, or disarms it.
 func (c *Call) cancelAfter() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -31,7 +31,7 @@ func (c *Call) cancelAfter() {
 		return
 	}
 	if cmd.Outcome() == actors.Accepted {
-		c.body = c.appendSwitch(c.body, &cmd.Record().Switch)
+		c.body = c.appendSwitch(c.body, &cmd.Record().Switch, c.commands.SwitchFires(cmd))
 	} else {
 		c.refused(cmd, subject{})
 	}
@@ -56,21 +56,21 @@ func (c *Call) switchTimeout() uint32 {
 // cancelSwitch shows the switch of the key.
 func (c *Call) cancelSwitch() {
 	q := committed.KeySwitch{Key: c.Key.Number}
-	if err := c.engine.Ask(&q, c.Key, c.Nonce); err != nil {
+	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
 		c.readFailed(err)
 		return
 	}
-	c.body = c.appendSwitch(c.body, &q.Switch)
+	c.body = c.appendSwitch(c.body, &q.Switch, c.public.SwitchFires(&q))
 }
 
 // appendSwitch writes a switch: for how long it waits, when it cancels, and which orders, unless it
 // cancels all.
-func (c *Call) appendSwitch(b []byte, s *event.Switch) []byte {
+func (c *Call) appendSwitch(b []byte, s *event.Switch, firesUs int64) []byte {
 	if !s.Armed {
 		return append(b, `{"timeout":0,"cancel_at":null}`...)
 	}
 	b = strconv.AppendUint(append(b, `{"timeout":`...), uint64(s.Seconds), 10)
-	b = encode.Seconds(append(b, `,"cancel_at":`...), c.engine.SwitchFires(s.DueUs))
+	b = encode.Seconds(append(b, `,"cancel_at":`...), firesUs)
 	if s.Pair != 0 {
 		b = encode.Text(append(b, `,"pair":`...), c.public.Market(s.Pair).Name)
 	}

@@ -13,7 +13,7 @@ import (
 
 // testOrder says what placing an order would do, as far as that can be told without its book.
 func (c *Call) testOrder() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -23,7 +23,7 @@ func (c *Call) testOrder() {
 	}
 	currency, need := needOf(&w)
 	q := committed.Means{Pair: w.Pair.Number, Currency: currency, Most: c.mostOpen(&w)}
-	if err := c.engine.Ask(&q, c.Key, c.Nonce); err != nil {
+	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
 		c.readFailed(err)
 		return
 	}
@@ -69,7 +69,7 @@ func needOf(w *actors.OrderRequest) (currency uint16, need money.Balance) {
 func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 	limits := c.public.Limits()
 	if !w.ClientID.IsZero() {
-		o, found, err := c.engine.OrderNamed(c.Key.Account.ID, w.ClientID)
+		o, found, err := c.public.OrderNamed(c.Key.Account.ID, w.ClientID)
 		switch {
 		case err != nil:
 			c.readFailed(err)

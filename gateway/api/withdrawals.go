@@ -26,7 +26,7 @@ func (c *Call) deposits() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.engine.Deposits(c.asker(), q)
+	list, err := c.public.Deposits(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, d *committed.Deposit) []byte {
 		b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
 		b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
@@ -42,7 +42,7 @@ func (c *Call) withdrawals() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.engine.Withdrawals(c.asker(), q)
+	list, err := c.public.Withdrawals(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, w *committed.Withdrawal) []byte {
 		return appendWithdrawal(b, w, c.public.CurrencyCode(w.Currency))
 	})
@@ -78,11 +78,11 @@ func appendWithdrawal(b []byte, w *committed.Withdrawal, currency string) []byte
 }
 
 func (c *Call) withdrawal() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
-	if err := c.engine.Mails(); err != nil {
+	if err := c.commands.Mails(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -95,7 +95,7 @@ func (c *Call) withdrawal() {
 		c.Fail(NoEmail, "")
 		return
 	}
-	cmd, err := c.engine.Withdraw(c.Key, c.Nonce, currency.Number, amount, address)
+	cmd, err := c.do(actors.NewWithdrawal(c.Key, c.Nonce, currency.Number, amount, address))
 	if err != nil {
 		c.withdrawalUnknown(err)
 		return
@@ -181,7 +181,7 @@ func (c *Call) withdrawalUnknown(err error) {
 const MaxCode = 64
 
 func (c *Call) confirmWithdrawal() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -189,12 +189,12 @@ func (c *Call) confirmWithdrawal() {
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.ConfirmWithdrawal(c.Key, c.Nonce, id, code)
+	cmd, err := c.do(actors.NewConfirmation(c.Key, c.Nonce, id, code))
 	c.withdrawalMoved(id, cmd, err)
 }
 
 func (c *Call) cancelWithdrawal() {
-	if err := c.engine.Writable(); err != nil {
+	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -202,7 +202,7 @@ func (c *Call) cancelWithdrawal() {
 	if c.badFields() {
 		return
 	}
-	cmd, err := c.engine.CancelWithdrawal(c.Key, c.Nonce, id)
+	cmd, err := c.do(actors.NewWithdrawalCancel(c.Key, c.Nonce, id))
 	c.withdrawalMoved(id, cmd, err)
 }
 
@@ -248,7 +248,7 @@ func (c *Call) refuseField(name, text string) {
 // withdrawalNotMoved tells the client why a withdrawal could not be changed. The refusal is
 // durable, so the withdrawal's row has the reason.
 func (c *Call) withdrawalNotMoved(id uint64) {
-	w, found, err := c.engine.WithdrawalOf(id)
+	w, found, err := c.public.WithdrawalOf(id)
 	text := "Withdraw is not pending"
 	switch {
 	case err != nil:
@@ -263,7 +263,7 @@ func (c *Call) withdrawalNotMoved(id uint64) {
 // fees answers with the account's rates for each pair.
 func (c *Call) fees() {
 	q := new(committed.Fees)
-	if err := c.engine.Ask(q, c.Key, c.Nonce); err != nil {
+	if err := c.public.Ask(q, c.Key, c.Nonce); err != nil {
 		c.readFailed(err)
 		return
 	}

@@ -31,7 +31,7 @@ func (d deaf) Receive(ctx actor.Context) {
 // deafShard returns a shard whose messages are handled by the test, with a client in it, and
 // channels that let no client in.
 func deafShard(w *world) (*shard, *client, chan struct{}) {
-	h := &Hub{public: w.engine.Public, engine: w.engine, names: newNames(w.engine.Pairs())}
+	h := &Hub{public: w.engine.Public, commands: w.engine, names: newNames(w.engine.Pairs())}
 	joins := make(chan struct{}, 100_000)
 	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
 	for t := range h.channels {

@@ -31,11 +31,11 @@ type ownAccount struct {
 
 // newDesk starts a desk, which watches the ends of keys from now on.
 func newDesk(h *Hub, number int) *actor.PID {
-	pid := h.engine.SpawnChannel("desk-"+strconv.Itoa(number), func() actor.Actor {
-		return &desk{hub: h, number: number, writer: ownWriter{engine: h.engine},
+	pid := h.public.SpawnChannel("desk-"+strconv.Itoa(number), func() actor.Actor {
+		return &desk{hub: h, number: number, writer: ownWriter{public: h.public},
 			accounts: map[uint32]*ownAccount{}, joins: map[uint64]*ownJoin{}}
 	})
-	h.engine.Watch(committed.Watch{Channel: pid, Kind: committed.WatchEnds})
+	h.public.Watch(committed.Watch{Channel: pid, Kind: committed.WatchEnds})
 	return pid
 }
 
@@ -87,7 +87,7 @@ func (d *desk) account(id uint32) *ownAccount {
 func (d *desk) release(id uint32) {
 	if a := d.accounts[id]; a == nil || a.total == 0 && a.waiting == 0 {
 		delete(d.accounts, id)
-		d.hub.engine.UnwatchOwn(id, d.hub.desks[d.number])
+		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number])
 	}
 }
 
@@ -163,7 +163,7 @@ func (d *desk) end(x committed.End) {
 // them.
 func (d *desk) failed() {
 	for id := range d.accounts {
-		d.hub.engine.UnwatchOwn(id, d.hub.desks[d.number])
+		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number])
 	}
 	for _, s := range d.hub.shards {
 		s.post(&ownFailed{d.number})

@@ -32,7 +32,7 @@ type Options struct {
 	BBOInterval time.Duration
 	// shards is the number of goroutines that share the clients. Default: one for each core.
 	shards int
-	// current is Engine.Current, but in tests.
+	// current is Door.Current, but in tests.
 	current func() error
 	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
 	// whole family, as in socketio.Options. Default 1 MiB.
@@ -47,7 +47,7 @@ type Options struct {
 // A Hub has the channels of one engine, or of what a node that follows shows.
 type Hub struct {
 	public   *actors.Public
-	engine   *actors.Engine // of clients that log in; nil: none may
+	commands actors.Commands // of clients that log in; nil: none may
 	opts     Options
 	names    *names
 	channels []atomic.Pointer[actor.PID] // by topic; nil: no client has wanted it yet
@@ -81,7 +81,7 @@ func New(a *api.API, o Options) *Hub {
 		o.current = a.Public().Current
 	}
 	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
-	h := &Hub{public: a.Public(), engine: a.Engine(), opts: o,
+	h := &Hub{public: a.Public(), commands: a.Commands(), opts: o,
 		names: newNames(a.Public().Pairs())}
 	h.channels = make([]atomic.Pointer[actor.PID], h.names.topics())
 	for i := range o.shards {
@@ -91,7 +91,7 @@ func New(a *api.API, o Options) *Hub {
 		h.running.Add(1)
 		go s.run()
 	}
-	if h.engine == nil {
+	if h.commands == nil {
 		return h
 	}
 	h.desks = make([]*actor.PID, len(h.shards))

@@ -145,7 +145,7 @@ func (l *login) leaves(call *api.Call) (ok bool) {
 }
 
 // loseSession tells the wallet of the session's end, which changes nothing if the client has left.
-func (l *login) loseSession() { l.owner.shard.hub.engine.SessionLost(l.key, l.session.Number) }
+func (l *login) loseSession() { l.owner.shard.hub.commands.SessionLost(l.key, l.session.Number) }
 
 // over ends the login. If the client knows of the login, a detail tells it the end; "": it is told
 // nothing. False: the login had ended before. The shard of the client calls it for the end of a

@@ -203,7 +203,7 @@ func (c *client) begins(l *login, call *api.Call) bool {
 	}
 	c.login.Store(l)
 	standing := committed.Standing{Key: l.key.Number}
-	switch err := h.engine.Ask(&standing, nil, 0); {
+	switch err := h.public.Ask(&standing, nil, 0); {
 	case err != nil:
 		call.FailWith(err)
 	case standing.Revoked:

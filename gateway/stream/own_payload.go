@@ -36,7 +36,7 @@ func (m *ownMessage) rows() int { return len(m.orders) + len(m.trades) + len(m.b
 
 // An ownWriter makes the frames of accounts. Its frames are shared and never changed.
 type ownWriter struct {
-	engine *actors.Engine
+	public *actors.Public
 	body   []byte      // of one event, reused
 	own    *ownMessage // an event, reused; nil: a frame has it
 }
@@ -44,10 +44,10 @@ type ownWriter struct {
 // row appends one row of a message, of all its rows.
 func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
 	if i < len(m.orders) {
-		return api.AppendOwnOrder(b, w.engine, &m.orders[i])
+		return api.AppendOwnOrder(b, w.public, &m.orders[i])
 	}
 	if i -= len(m.orders); i < len(m.trades) {
-		return api.AppendOwnTrade(b, w.engine, &m.trades[i])
+		return api.AppendOwnTrade(b, w.public, &m.trades[i])
 	}
 	x := &m.balances[i-len(m.trades)]
 	return api.AppendHolding(b, x.code, x.Holding)
@@ -94,7 +94,7 @@ func (w *ownWriter) frame(m *ownMessage) *ownFrame {
 		w.body = append(append(b, m.tail...), '}')
 		return &ownFrame{whole: socketio.AppendFrame(nil, "/", "own", w.body)}
 	}
-	f := &ownFrame{writer: &ownWriter{engine: w.engine}, parts: m, cuts: []int{0}}
+	f := &ownFrame{writer: &ownWriter{public: w.public}, parts: m, cuts: []int{0}}
 	room := ownPart - len(m.head) - len(m.tail) - ownPartOverhead
 	size := 0
 	b = b[:0]
@@ -121,7 +121,7 @@ func (f *ownFrame) part(n int) []byte {
 	m := f.parts
 	b := strconv.AppendInt(append(append([]byte(nil), m.head...), `,"part":`...), int64(n+1), 10)
 	b = strconv.AppendInt(append(b, `,"parts":`...), int64(len(f.cuts)-1), 10)
-	w := ownWriter{engine: f.writer.engine}
+	w := ownWriter{public: f.writer.public}
 	b = w.lists(b, m, f.cuts[n], f.cuts[n+1], math.MaxInt)
 	return socketio.AppendFrame(nil, "/", "own", append(append(b, m.tail...), '}'))
 }
@@ -161,7 +161,7 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	}
 	m.head, m.orders, m.trades, m.balances = b, x.Orders, x.Trades, m.balances[:0]
 	for _, h := range x.Balances {
-		m.balances = append(m.balances, ownBalance{w.engine.CurrencyCode(h.Currency), h})
+		m.balances = append(m.balances, ownBalance{w.public.CurrencyCode(h.Currency), h})
 	}
 	f := w.frame(m)
 	if f.parts != nil {
@@ -175,7 +175,7 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 func (w *ownWriter) snapshot(s *committed.OwnSnapshot) *ownFrame {
 	m := &ownMessage{head: sequence([]byte(`{"snapshot":true,`), s.Seq, 0), orders: s.Orders,
 		snapshot: true}
-	for _, c := range w.engine.Currencies() {
+	for _, c := range w.public.Currencies() {
 		m.balances = append(m.balances, ownBalance{c.Code, api.Holding(s.Holdings, c.Number)})
 	}
 	b := strconv.AppendBool([]byte(`,"orders_complete":`), s.Complete)
@@ -184,7 +184,7 @@ func (w *ownWriter) snapshot(s *committed.OwnSnapshot) *ownFrame {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(encode.Text(b, w.engine.Market(t.Pair).Name), ':')
+		b = append(encode.Text(b, w.public.Market(t.Pair).Name), ':')
 		b = strconv.AppendUint(b, t.ID, 10)
 	}
 	m.tail = append(b, '}')

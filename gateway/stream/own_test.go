@@ -199,7 +199,7 @@ func (m *mirror) isREST(w *world, trader int) {
 	for i := range open.Rows {
 		o := &open.Rows[i]
 		other.open[o.ID] = true
-		other.orders[o.ID] = string(api.AppendOwnOrder(nil, w.engine, o))
+		other.orders[o.ID] = string(api.AppendOwnOrder(nil, w.engine.Public, o))
 	}
 	wallet, err := w.engine.Wallet(w.asker(trader))
 	if err != nil {
@@ -212,7 +212,7 @@ func (m *mirror) isREST(w *world, trader int) {
 	m.same(other)
 	for id, row := range m.orders {
 		o, found, err := w.engine.Order(w.asker(trader), id)
-		if got := string(api.AppendOwnOrder(nil, w.engine, &o)); err != nil || !found ||
+		if got := string(api.AppendOwnOrder(nil, w.engine.Public, &o)); err != nil || !found ||
 			got != row {
 			w.t.Fatalf("order %d is %s, and REST has %s (%v)", id, row, got, err)
 		}
@@ -230,7 +230,7 @@ func (m *mirror) hasTrades(w *world, trader int) {
 	}
 	var rows []string
 	for i := range trades.Rows {
-		rows = append(rows, string(api.AppendOwnTrade(nil, w.engine, &trades.Rows[i])))
+		rows = append(rows, string(api.AppendOwnTrade(nil, w.engine.Public, &trades.Rows[i])))
 	}
 	mine := slices.Clone(m.trades)
 	slices.Sort(mine)
@@ -371,7 +371,8 @@ func (w *world) request(r *rand.Rand, now int64) actors.OrderRequest {
 // withdraw asks for money, and then takes that back or lets it go.
 func (w *world) withdraw(r *rand.Rand, trader int) {
 	w.t.Helper()
-	c, err := w.engine.Withdraw(w.keys[trader], w.nonces.Add(1), 2, coin, "an-address")
+	c, err := w.engine.Do(actors.NewWithdrawal(w.keys[trader], w.nonces.Add(1), 2, coin,
+		"an-address"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -382,14 +383,14 @@ func (w *world) withdraw(r *rand.Rand, trader int) {
 	id := c.Record().Withdrawal.ID
 	var moved *actors.Command
 	if r.IntN(2) == 0 {
-		moved, err = w.engine.CancelWithdrawal(w.keys[trader], w.nonces.Add(1), id)
+		moved, err = w.engine.Do(actors.NewWithdrawalCancel(w.keys[trader], w.nonces.Add(1), id))
 	} else {
 		q := &committed.PendingWithdrawal{ID: id}
 		if err := w.engine.Ask(q, nil, 0); err != nil || !q.Found {
 			w.t.Fatal(err, q.Found)
 		}
-		moved, err = w.engine.ConfirmWithdrawal(w.keys[trader], w.nonces.Add(1), id,
-			w.engine.Code(&q.Withdrawal))
+		moved, err = w.engine.Do(actors.NewConfirmation(w.keys[trader], w.nonces.Add(1), id,
+			w.engine.Code(&q.Withdrawal)))
 		if err == nil {
 			moved.Free()
 			moved, err = w.engine.MoveWithdrawal("test", id, 30, "")

@@ -1,0 +1,44 @@
+package actors
+
+import (
+	"exchange/actors/directory"
+	"exchange/core/event"
+)
+
+// Commands is where clients' commands go, with the keys that may send them: an Engine, or the way
+// from a node that follows to the one that leads. Any goroutine may call it.
+type Commands interface {
+	// Key returns the live API key with that public part, nil if there is none.
+	Key(public []byte) *directory.Key
+	// Writable is nil while clients' commands are taken at all. Handlers ask before they look at a
+	// request's fields; admission comes after the fields.
+	Writable() error
+	// Confirmed is nil while it was lately confirmed that the commands go to the one process that
+	// decides. Otherwise private reads are refused: another one may have taken over, and know more.
+	Confirmed() error
+	// Mails is nil while codes can be mailed. Handlers ask before they look at a withdrawal's
+	// fields.
+	Mails() error
+	// Maintenance returns the maintenance that clients are told of, nil if there is none. Read
+	// only.
+	Maintenance() *event.Maintenance
+	// SwitchFires returns when the switch cancels that c, which was accepted, has set, in Unix
+	// microseconds: later than it is due if a maintenance has just ended.
+	SwitchFires(c *Command) int64
+	// Do sends a command and waits for its release. Then what completes its answer is read from a
+	// state that has its record. The caller must Free the command that Do returns, and may use the
+	// one that it gave no more. Errors: those of admission and LookUpClientID, ErrNoMail, and
+	// ErrTimeout, after which the command may or may not be carried out.
+	Do(c *Command) (*Command, error)
+	// DoAll sends commands of one key, which carry one nonce, and waits for all of them as Do does
+	// for one. They reach their wallet together, and nothing of the account's comes between them.
+	// An error is that of admission: no command was sent. Otherwise each command that has no
+	// outcome is nil afterwards, and has its error at its place of errs. The caller must Free the
+	// others.
+	DoAll(list []*Command, errs []error) error
+	// SessionLost notes the end of a session, behind its NewSession, and does not wait. One that
+	// has ended before, or never begun, is none.
+	SessionLost(key *directory.Key, session uint64)
+}
+
+var _ Commands = (*Engine)(nil)
