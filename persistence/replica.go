@@ -3,6 +3,7 @@ package persistence
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 )
 
@@ -55,6 +56,22 @@ type Replica interface {
 	// Transfer hands the lead to another node that has the whole journal; "": to any. It returns
 	// when this node leads no more.
 	Transfer(ctx context.Context, to string) error
+	// Dial opens a connection to the node with that name, another member as far as this node has
+	// applied, and returns once that node has taken it. What the two nodes say on it is their own;
+	// nothing of it is durable or repeated. The caller closes it. It fails when one of the nodes
+	// ends, or is a member no more, and some seconds after a machine or the network between them
+	// has gone. A process that stands still is not noticed: the caller sets deadlines. A third
+	// connection that a node opens to another ends its oldest. An error says that there is no
+	// connection, and why the other node has refused it. ctx bounds the wait, and not the
+	// connection.
+	Dial(ctx context.Context, node string) (net.Conn, error)
+	// Accept sets the function that takes the connections that other members open with Dial. Until
+	// it is called they are refused. Each call of take has a goroutine of its own, and may last as
+	// long as its connection, but not longer: Close waits for it. from is the node that has proved
+	// its name. take, or what it hands the connection to, closes the connection. A later Accept
+	// takes the place of an earlier one for the connections that come from then on; nil: they are
+	// refused.
+	Accept(take func(from string, conn net.Conn))
 	// Market returns the market part of the configuration that the nodes have agreed on for the
 	// next reign, as far as this node has applied, and the one that the newest reign was built
 	// with; nil: there is none. The caller does not change them.
@@ -72,7 +89,7 @@ type Replica interface {
 // A Standing is what a node knows of itself and of the others.
 type Standing struct {
 	Node      string // its name
-	Leader    string // "": none is known
+	Leader    string // node that leads, as raft knows now; "": none is known
 	Term      uint64
 	Elections uint64 // that this node has begun since its start
 	Applied   uint64 // index of the newest entry that is applied here

@@ -94,6 +94,14 @@
 // A member that lacks what all others have forgotten cannot go on. It votes, because all that it
 // has acknowledged is there, and its log says that it must be replaced.
 //
+// # Connections
+//
+// A member opens connections to another one (Dial), which takes them (Accept): that is how what is
+// above the store reaches the node that leads, and none of it is in the log. The link proves both
+// names. Only members that have a log have such connections, as far as each end has applied: a node
+// that is awaited or removed may still say the frames of one that joins, because the configuration
+// names it. Its connections end when its removal is applied.
+//
 //	open.go       the way of a node into its cluster
 //	membership.go the nodes, as raft and the links know them
 //	joining.go    how a node without a log joins
@@ -109,6 +117,7 @@
 //	formats.go    which format of entries may be written
 //	confirming.go whether an owner is one still
 //	handing.go    handing the lead over
+//	connecting.go connections for what is above
 //	local.go      images and projections: the local store
 //	node.go       raft's state machine between its inputs and outputs
 //	receive.go    frames of peers

@@ -82,11 +82,13 @@ type opening struct {
 	adapt  func(*options) // of simulations: changes what the store is opened with; nil: nothing
 }
 
-// A transport takes frames and copies between the nodes: a link.Link, or what a simulation has in
-// its place.
+// A transport takes frames, copies and connections between the nodes: a link.Link, or what a
+// simulation has in its place.
 type transport interface {
 	Send(to string, frame []byte)
 	Fetch(ctx context.Context, from string, q link.Want) (io.ReadCloser, error)
+	Dial(ctx context.Context, name string) (net.Conn, error)
+	Drop(name string)
 	Check(p link.Peer) error
 	Set(peers []link.Peer) error
 	Close() error
@@ -117,7 +119,7 @@ func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 	}
 	w.link, err = link.Open(link.Options{Cluster: o.Cluster, Name: o.Name, Peers: peers,
 		Address: o.Nodes[w.place()].Address, Listener: o.Listener, Credentials: o.Credentials,
-		Receive: w.receive, Copy: w.serve, Logger: o.Logger})
+		Receive: w.receive, Copy: w.serve, Admit: w.admit, Accept: w.accept, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +184,9 @@ func (w *opening) peer(name, address string) (link.Peer, error) {
 }
 
 // members lets the link reach the members, and the other nodes that the configuration names: they
-// may come to join, or hear that they were removed.
+// may come to join, or hear that they were removed, and have no connections of callers.
 func (w *opening) members(members []machine.Member) {
+	joined := joinedOf(members)
 	for _, n := range w.Nodes {
 		members = append(slices.Clip(members), machine.Member{Name: n.Name})
 	}
@@ -199,6 +202,11 @@ func (w *opening) members(members []machine.Member) {
 	}
 	if err := w.link.Set(peers); err != nil {
 		w.Logger.Error("BUG: the peers are refused", "error", err)
+	}
+	for _, p := range peers {
+		if !slices.Contains(joined, p.Name) {
+			w.link.Drop(p.Name)
+		}
 	}
 }
 
@@ -228,7 +236,7 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 	if err := w.unmark(); err != nil {
 		return nil, err
 	}
-	o := options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send,
+	o := options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send, dial: w.link.Dial,
 		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
 		logMax: w.LogMax, market: w.Market, agreed: w.Agreed,
 		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },

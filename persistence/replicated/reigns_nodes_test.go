@@ -58,6 +58,7 @@ type nodeLife struct {
 	mu    sync.Mutex
 	still bool // it stands still
 	held  []*mailbox.Mailbox
+	moves chan struct{} // closed once it stands still no more; nil: it never did
 }
 
 // Schedule lets an actor have its next message.
@@ -110,12 +111,13 @@ func (l *nodeLife) stopAll() (goOn func()) {
 	storeGoesOn := l.stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.still = true
+	l.still, l.moves = true, make(chan struct{})
 	return func() {
 		storeGoesOn()
 		l.mu.Lock()
 		held := l.held
 		l.still, l.held = false, nil
+		close(l.moves)
 		l.mu.Unlock()
 		for _, m := range held {
 			l.Schedule(m)
@@ -273,6 +275,7 @@ func (n *reigning) crash() {
 		return
 	}
 	l.dead.Store(true)
+	n.r.breakSpans(func(s *span) bool { return s.ends[0] == l || s.ends[1] == l })
 	n.r.mu.Lock()
 	n.disk = n.disk.crash(n.r.T, n.r.rng)
 	l.local.Close()
@@ -287,12 +290,15 @@ func (n *reigning) crash() {
 func (l *nodeLife) end() {
 	l.opening.ticker.Stop()
 	l.cancel()
-	for ended := false; !ended; { // another reign may begin meanwhile
+	for ended := false; ; { // another reign may begin meanwhile
 		if s := l.store(); s != nil {
 			s.Close() //nolint:errcheck // it is of no use any more
 		}
 		if e := l.engine.Load(); e != nil {
 			e.Abandon()
+		}
+		if ended { // behind the end nothing begins
+			break
 		}
 		select {
 		case <-l.ended:

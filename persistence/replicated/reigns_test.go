@@ -60,6 +60,7 @@ type realm struct {
 	cut  [places][places]bool // from, to
 	loss int                  // of a hundred frames
 	late time.Duration        // that a frame may be at most
+	open []*span              // the oldest first
 }
 
 func (r *realm) draw(n int) int {
@@ -166,10 +167,11 @@ func (r *realm) cutOff(n *reigning) { r.cutOffWay(n, r.draw(3)) }
 // cutOffWay cuts a node off: 0 is both ways.
 func (r *realm) cutOffWay(n *reigning, way int) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	for i := range r.nodes {
 		r.cut[n.at][i], r.cut[i][n.at] = way != 1, way != 2
 	}
+	r.mu.Unlock()
+	r.breakSpans(func(s *span) bool { return s.ends[0].at == n.at || s.ends[1].at == n.at })
 }
 
 func (r *realm) heal() {

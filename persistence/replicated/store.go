@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,8 @@ type options struct {
 	local persistence.Store
 	// send takes a frame to a peer, or drops it. It does not block.
 	send func(to string, frame []byte)
+	// dial opens a connection to a peer.
+	dial func(ctx context.Context, name string) (net.Conn, error)
 	// ticks says that time has passed; electionTicks of them without a leader begin an election.
 	ticks  <-chan time.Time
 	now    func() time.Time
@@ -76,6 +79,9 @@ type store struct {
 	name     string
 	reach    func(name, address string) error
 	unfit    atomic.Pointer[error] // see Unfit; nil: the node could serve
+	dial     func(ctx context.Context, name string) (net.Conn, error)
+	take     atomic.Pointer[taker]    // see Accept; nil: connections are refused
+	joined   atomic.Pointer[[]string] // names of the members, but of those that are awaited
 
 	frames   chan received
 	proposed chan request
@@ -120,8 +126,8 @@ func open(o options) (_ *store, err error) {
 		proposed: make(chan request, maxProposals), calls: make(chan func(*node)),
 		asked:  make(chan question, maxProposals),
 		own:    persistence.Token("0:" + persistence.NewID()),
-		newest: cmp.Or(o.reads, machine.Newest),
-		stop:   make(chan struct{}), done: make(chan struct{})}
+		newest: cmp.Or(o.reads, machine.Newest), dial: o.dial,
+		stop: make(chan struct{}), done: make(chan struct{})}
 	if s.reach = o.reach; s.reach == nil {
 		s.reach = func(string, string) error { return nil }
 	}
@@ -144,9 +150,15 @@ func open(o options) (_ *store, err error) {
 			return nil, errors.Join(err, log.Close())
 		}
 	}
+	changed := func(members []machine.Member) {
+		s.joined.Store(new(joinedOf(members))) // before connections are dropped
+		if o.changed != nil {
+			o.changed(members)
+		}
+	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
 		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
-		former: o.former, changed: o.changed, reads: s.newest,
+		former: o.former, changed: changed, reads: s.newest,
 		market: o.market, agreed: o.agreed, unfit: s.whyUnfit, saw: o.saw})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())

@@ -198,7 +198,7 @@ func (l *Link) Fetch(ctx context.Context, from string, q Want) (io.ReadCloser, e
 	if p == nil {
 		return nil, fmt.Errorf("node %s is not a node of this cluster", from)
 	}
-	conn, err := p.dial()
+	conn, err := p.dial(p.ctx)
 	if err != nil {
 		return nil, err
 	}

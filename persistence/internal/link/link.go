@@ -3,6 +3,7 @@ package link
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -36,12 +37,20 @@ type Options struct {
 	Receive func(from string, frame []byte)
 	// Copy writes what a peer asks for with Fetch. One call is made at a time. The peer is told of
 	// an error that comes before the first byte. nil: there is none.
-	Copy   func(ctx context.Context, to string, q Want, w io.Writer) error
+	Copy func(ctx context.Context, to string, q Want, w io.Writer) error
+	// Accept takes a connection that a peer has opened with Dial. It is called on the connection's
+	// own goroutine, and may return before the connection ends: Accept, or what it hands it to,
+	// closes it. Close waits for Accept. nil: such connections are refused.
+	Accept func(from string, conn net.Conn)
+	// Admit returns why a peer's connection is not to be taken, which the peer is told; nil: it is.
+	// It is called before Accept. nil: all are.
+	Admit  func(from string) error
 	Logger *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
 	Listener net.Listener
 
-	beat time.Duration // between two copyComes; 0: copyBeat
+	beat   time.Duration // between two copyComes; 0: copyBeat
+	within time.Duration // until a connection is known; 0: handshake
 }
 
 const (
@@ -73,12 +82,13 @@ type Link struct {
 	all      sync.WaitGroup
 
 	mu    sync.Mutex
-	open  map[net.Conn]bool // guarded by mu
+	open  map[net.Conn]bool // below TLS; guarded by mu
 	peers map[string]*peer  // by name; guarded by mu
 }
 
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
+	o.within = cmp.Or(o.within, handshake)
 	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{},
 		waiting: make(chan struct{}, maxWaiting), copying: make(chan struct{}, 1),
 		open: map[net.Conn]bool{}}
@@ -185,30 +195,34 @@ func (l *Link) accept() {
 func (l *Link) hold(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open[conn] = true
+	l.open[socket(conn)] = true
 	if l.ctx.Err() != nil {
-		conn.Close()
+		socket(conn).Close()
 	}
 }
 
 func (l *Link) free(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.open, conn)
+	delete(l.open, socket(conn))
 	conn.Close()
 }
 
 // serve reads the frames of a peer.
 func (l *Link) serve(conn net.Conn) {
 	l.hold(conn)
-	defer func() { l.free(conn) }()
 	p, k, err := l.know(conn)
 	<-l.waiting
+	if err == nil && k.kind == callHello {
+		l.take(&call{Conn: k.conn, r: k.r, peer: p})
+		return
+	}
+	defer l.free(conn)
 	if err != nil {
 		l.o.Logger.Warn("a connection is refused", "from", conn.RemoteAddr().String(), "error", err)
 		return
 	}
-	if k.copies {
+	if k.kind == copyHello {
 		l.copy(p, k)
 		return
 	}
@@ -227,15 +241,15 @@ func (l *Link) serve(conn net.Conn) {
 
 // known is a connection of a peer that is known.
 type known struct {
-	conn   net.Conn
-	r      io.Reader
-	copies bool // it is for a copy
-	want   Want // the copy
+	conn net.Conn
+	r    io.Reader // conn, behind its first frame
+	kind string    // hello, copyHello or callHello
+	want Want      // of copyHello
 }
 
 // know finds out which peer has dialled.
 func (l *Link) know(conn net.Conn) (*peer, *known, error) {
-	if err := conn.SetDeadline(time.Now().Add(handshake)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(l.o.within)); err != nil {
 		return nil, nil, err
 	}
 	var secure *tls.Conn
@@ -270,11 +284,14 @@ func (l *Link) know(conn net.Conn) (*peer, *known, error) {
 // greeted returns the name in a first frame, and what else it says of its connection.
 func (l *Link) greeted(first string) (name string, k *known, err error) {
 	k = &known{}
-	name, ok := strings.CutPrefix(first, hello)
-	if !ok {
-		if name, k.copies = strings.CutPrefix(first, copyHello); k.copies {
-			name, ok = k.want.cut(name)
+	var ok bool
+	for _, k.kind = range []string{hello, copyHello, callHello} {
+		if name, ok = strings.CutPrefix(first, k.kind); ok {
+			break
 		}
+	}
+	if ok && k.kind == copyHello {
+		name, ok = k.want.cut(name)
 	}
 	if ok {
 		name, ok = strings.CutSuffix(name, identity(l.o.Cluster, ""))
@@ -285,8 +302,8 @@ func (l *Link) greeted(first string) (name string, k *known, err error) {
 	return name, k, nil
 }
 
-// hello returns the first frame that a node sends.
-func (l *Link) hello(name string) string { return hello + identity(l.o.Cluster, name) }
+// identified returns a first frame of this node.
+func (l *Link) identified(kind string) string { return kind + identity(l.o.Cluster, l.o.Name) }
 
 // readFrame reads the length of a frame, and then the frame.
 func readFrame(r io.Reader, most uint32) ([]byte, error) {

@@ -45,10 +45,16 @@ func (a *authority) of(names ...string) *Credentials {
 		Certificate: tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}}
 }
 
-// A node is an end of a link, and the frames that came.
+// A node is an end of a link, and what came: frames and connections.
 type node struct {
 	*Link
-	got chan received
+	got  chan received
+	took chan accepted
+}
+
+type accepted struct {
+	net.Conn
+	from string
 }
 
 type received struct {
@@ -70,11 +76,12 @@ func pair(t *testing.T, credentials func(name string) *Credentials) (a, b *node)
 	t.Helper()
 	la, lb := listen(t), listen(t)
 	open := func(name string, own net.Listener, other Peer) *node {
-		n := &node{got: make(chan received, 10_000)}
+		n := &node{got: make(chan received, 10_000), took: make(chan accepted, 10)}
 		var err error
 		n.Link, err = Open(Options{Cluster: "c1", Name: name, Listener: own, Peers: []Peer{other},
 			Credentials: credentials(name), Logger: quiet,
-			Receive: func(from string, frame []byte) { n.got <- received{from, string(frame)} }})
+			Receive: func(from string, frame []byte) { n.got <- received{from, string(frame)} },
+			Accept:  func(from string, conn net.Conn) { n.took <- accepted{conn, from} }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,20 +200,21 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 		if c.own != nil {
 			config.Certificates = []tls.Certificate{c.own.Certificate}
 		}
-		conn, err := tls.Dial("tcp", address, config)
-		if err != nil {
-			t.Fatalf("%s: %v", c.what, err)
-		}
-		send := func(text string) {
-			conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
-		}
-		send(hello + c.hello)
-		send(c.what)
-		if c.heard {
-			if r := b.within(t); r.from != "a" || r.frame != c.what {
-				t.Fatalf("%+v", r)
+		for _, kind := range []string{hello, copyHello + "start 0 ", callHello} {
+			conn, err := tls.Dial("tcp", address, config)
+			if err != nil {
+				t.Fatalf("%s: %v", c.what, err)
 			}
-		} else {
+			send := func(text string) {
+				conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+			}
+			send(kind + c.hello)
+			send(c.what)
+			if c.heard {
+				b.hears(t, kind, c.what)
+				conn.Close()
+				continue
+			}
 			ended := make(chan error, 1)
 			go func() {
 				_, err := conn.Read(make([]byte, 1))
@@ -215,13 +223,39 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 			select {
 			case err := <-ended:
 				if err == nil {
-					t.Errorf("%s gets an answer", c.what)
+					t.Errorf("%s gets an answer to %q", c.what, kind)
 				}
 			case r := <-b.got:
 				t.Errorf("%s is heard: %+v", c.what, r)
+			case <-b.took:
+				t.Errorf("a connection of %s is taken", c.what)
 			}
+			conn.Close()
 		}
-		conn.Close()
+	}
+}
+
+// hears checks that a frame comes from node a, on a connection of a kind.
+func (n *node) hears(t *testing.T, kind, frame string) {
+	t.Helper()
+	var from, text string
+	switch kind {
+	case hello:
+		r := n.within(t)
+		from, text = r.from, r.frame
+	case callHello:
+		c := <-n.took
+		b, err := readFrame(c, maxHello)
+		if err != nil {
+			t.Error(err)
+		}
+		from, text = c.from, string(b)
+		c.Close()
+	default: // a copy
+		return
+	}
+	if from != "a" || text != frame {
+		t.Errorf("%q comes from node %q, want %q", text, from, frame)
 	}
 }
 
@@ -235,7 +269,7 @@ func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
 		return ca.of(identity("c1", name))
 	})
 	p := a.peer("b")
-	if conn, err := p.dial(); err == nil {
+	if conn, err := p.dial(p.ctx); err == nil {
 		conn.Close()
 		t.Fatal("node a takes another node for node b")
 	} else if !strings.Contains(err.Error(), "certificate") {
@@ -268,7 +302,7 @@ func TestPeersComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if p, _, err := a.know(greeting{conn, b.hello("b")}); err == nil {
+	if p, _, err := a.know(greeting{conn, b.identified(hello)}); err == nil {
 		t.Errorf("node %s is known", p.Name)
 	}
 	if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {

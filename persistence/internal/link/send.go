@@ -34,6 +34,7 @@ type peer struct {
 
 	mu      sync.Mutex
 	inbound net.Conn // guarded by mu
+	calls   []*call  // the oldest first; guarded by mu
 }
 
 // Send puts a frame behind those that wait for a peer, or drops it. It does not block. The frame is
@@ -71,6 +72,7 @@ func (p *peer) replace(conn net.Conn) {
 // end ends the connections of a peer that is none any more.
 func (p *peer) end() {
 	p.stop()
+	p.drop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inbound != nil {
@@ -94,7 +96,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (p *peer) run() {
 	wait := leastPause
 	for p.ctx.Err() == nil {
-		conn, err := p.dial()
+		conn, err := p.dial(p.ctx)
 		if err != nil {
 			p.link.o.Logger.Debug("a peer cannot be reached", "node", p.Name, "error", err)
 			p.empty()
@@ -125,16 +127,16 @@ func (p *peer) empty() {
 	}
 }
 
-func (p *peer) dial() (net.Conn, error) {
+func (p *peer) dial(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: handshake}
-	conn, err := d.DialContext(p.ctx, "tcp", p.Address)
+	conn, err := d.DialContext(ctx, "tcp", p.Address)
 	if err != nil {
 		return nil, err
 	}
 	if c := p.link.o.Credentials; c != nil {
 		secure := tls.Client(conn, c.config(identity(p.link.o.Cluster, p.Name)))
 		if err = conn.SetDeadline(time.Now().Add(handshake)); err == nil {
-			err = secure.HandshakeContext(p.ctx)
+			err = secure.HandshakeContext(ctx)
 		}
 		if err != nil {
 			conn.Close()
@@ -155,7 +157,7 @@ func (p *peer) write(conn net.Conn) {
 		conn.Close()
 	})
 	w := bufio.NewWriterSize(conn, bufferAll)
-	frame := []byte(p.link.hello(p.link.o.Name))
+	frame := []byte(p.link.identified(hello))
 	for {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
 			return

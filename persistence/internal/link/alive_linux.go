@@ -1,0 +1,24 @@
+package link
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// failWithin lets a connection fail if what was sent is not acknowledged within a time: nothing is
+// asked on a connection that waits for that.
+func failWithin(conn *net.TCPConn, within time.Duration) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT,
+			int(within.Milliseconds()))
+	})
+	return errors.Join(err, set)
+}

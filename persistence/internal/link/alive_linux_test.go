@@ -1,0 +1,40 @@
+package link
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Both ends of a connection fail when the other machine is gone, with and without bytes on the way.
+func TestBothEndsFindAMachineGone(t *testing.T) {
+	both(t, func(t *testing.T, a, b *node) {
+		dialed, taken := open2(t, a, b)
+		for _, conn := range []net.Conn{dialed, taken.(accepted).Conn} {
+			raw, err := socket(conn.(*call).Conn).(*net.TCPConn).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			get := func(option int) (value int) {
+				if err := raw.Control(func(fd uintptr) {
+					value, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				return value
+			}
+			if d := time.Duration(get(unix.TCP_USER_TIMEOUT)) * time.Millisecond; d != aliveWithin {
+				t.Errorf("what is sent may be on its way for %s", d)
+			}
+			if s := get(unix.TCP_KEEPIDLE) + get(unix.TCP_KEEPINTVL)*get(unix.TCP_KEEPCNT); s !=
+				int(aliveWithin/time.Second) {
+				t.Errorf("silence may take %d s", s)
+			}
+			if get(unix.TCP_NODELAY) == 0 {
+				t.Error("bytes wait for others")
+			}
+		}
+	})
+}

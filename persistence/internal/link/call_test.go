@@ -1,0 +1,345 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// both plays a test with certificates, and on the loopback without.
+func both(t *testing.T, play func(t *testing.T, a, b *node)) {
+	t.Helper()
+	t.Run("plain", func(t *testing.T) {
+		a, b := pair(t, plain)
+		play(t, a, b)
+	})
+	t.Run("TLS", func(t *testing.T) {
+		ca := newAuthority(t)
+		a, b := pair(t, func(name string) *Credentials { return ca.of(identity("c1", name)) })
+		play(t, a, b)
+	})
+}
+
+// open2 opens a connection from one node to the other, and returns both ends. None of them waits
+// longer than a minute.
+func open2(t *testing.T, from, to *node) (dialed, taken net.Conn) {
+	t.Helper()
+	dialed, err := from.Dial(t.Context(), to.o.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := <-to.took
+	if c.from != from.o.Name {
+		t.Errorf("node %s is taken for %q", from.o.Name, c.from)
+	}
+	for _, conn := range []net.Conn{dialed, c} {
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dialed, c
+}
+
+// ended checks that nothing more comes on a connection because it has ended.
+func ended(t *testing.T, what string, conn net.Conn) {
+	t.Helper()
+	_, err := conn.Read(make([]byte, 1))
+	if late, ok := errors.AsType[net.Error](err); err == nil || ok && late.Timeout() {
+		t.Errorf("%s: the connection goes on: %v", what, err)
+	}
+}
+
+// speaks checks that bytes come from one end to the other.
+func speaks(t *testing.T, from, to net.Conn) {
+	t.Helper()
+	text := bytes.Repeat([]byte("some text."), 100_000)
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := from.Write(text)
+		wrote <- err
+	}()
+	got := make([]byte, len(text))
+	if _, err := io.ReadFull(to, got); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("another text comes: %v", err)
+	}
+	if err := <-wrote; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAConnectionTakesBytesBothWays(t *testing.T) {
+	both(t, func(t *testing.T, a, b *node) {
+		dialed, taken := open2(t, a, b)
+		speaks(t, dialed, taken)
+		speaks(t, taken, dialed)
+		reach(t, a, b, "b") // frames come besides
+		if err := dialed.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := taken.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("after its end: %v", err)
+		}
+		taken.Close()
+		if n := len(a.peer("b").calls) + len(b.peer("a").calls); n > 0 {
+			t.Errorf("%d connections are kept that were closed", n)
+		}
+
+		taken, dialed = open2(t, b, a)
+		if err := dialed.Close(); err != nil {
+			t.Error(err)
+		}
+		ended(t, "it was closed", taken)
+	})
+}
+
+// What comes right behind the first frame is not lost.
+func TestWhatFollowsTheFirstFrameIsRead(t *testing.T) {
+	a, b := pair(t, plain)
+	a.Close()
+	conn, err := net.Dial("tcp", b.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	text := callHello + identity("c1", "a")
+	first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+	if _, err := conn.Write(append(first, "more"...)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(<-b.took, got); err != nil || string(got) != "more" {
+		t.Errorf("%q comes: %v", got, err)
+	}
+}
+
+// refuses wants Dial to fail, for a reason.
+func refuses(t *testing.T, l *Link, name, why string) {
+	t.Helper()
+	conn, err := l.Dial(t.Context(), name)
+	if err == nil {
+		conn.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("it is %v, want %q", err, why)
+	}
+}
+
+// A node that takes no connection says so, and why.
+func TestDialTellsARefusal(t *testing.T) {
+	refuses(t, joiner(t, source(t, 0, nil)), "b", "takes no connections")
+	both(t, func(t *testing.T, a, b *node) {
+		refuses(t, a.Link, "c", "node c is not a node of this cluster")
+		why := "not now" + strings.Repeat("!", 2*maxReason)
+		b.o.Admit = func(from string) error {
+			if from != "a" {
+				t.Errorf("node a is taken for %q", from)
+			}
+			return errors.New(why)
+		}
+		refuses(t, a.Link, "b", "not now!")
+		why = "" // a refusal all the same
+		refuses(t, a.Link, "b", "refuses")
+		b.Close()
+		refuses(t, a.Link, "b", "node b cannot be reached")
+		select {
+		case <-b.took:
+			t.Error("a connection is taken that was refused")
+		default:
+		}
+		a.Close()
+		refuses(t, a.Link, "b", "node b cannot be reached")
+	})
+}
+
+// A node takes no connection to another node than it means.
+func TestDialIsAnsweredByTheNodeThatIsMeant(t *testing.T) {
+	ca := newAuthority(t)
+	a, b := pair(t, func(name string) *Credentials {
+		if name == "b" {
+			return ca.of(identity("c1", "c"))
+		}
+		return ca.of(identity("c1", name))
+	})
+	refuses(t, a.Link, "b", "certificate")
+	if len(b.took) > 0 {
+		t.Error("a connection is taken")
+	}
+}
+
+// What is no answer is an error, and so is silence.
+func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
+	for _, x := range []struct{ says, why string }{
+		{"\x00\x00\x00\x01x", "no answer to a connection"},
+		{"\x00\x00\x00\x02tt", "no answer to a connection"},
+		{"\x00\x00\x00\x00", "no answer to a connection"},
+		{"\x40\x00\x00\x00t", "a frame of 1073741824 bytes"},
+		{"\x00\x00", "unexpected EOF"},
+		{"", "EOF"},
+		{"silence", ""},
+	} {
+		l := listen(t)
+		a := joiner(t, l.Addr().String())
+		if x.says == "silence" {
+			a.o.within = 30 * time.Millisecond
+		}
+		release := make(chan struct{})
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				b, err := readFrame(conn, maxHello)
+				switch {
+				case err != nil || !bytes.HasPrefix(b, []byte(callHello)):
+				case x.says == "silence":
+					<-release
+				default:
+					io.WriteString(conn, x.says) //nolint:errcheck // the other end looks
+				}
+				conn.Close()
+			}
+		}()
+		refuses(t, a, "b", x.why)
+		close(release)
+		l.Close()
+	}
+}
+
+// The caller's context ends the wait, and not the connection.
+func TestAContextEndsTheWaitAlone(t *testing.T) {
+	a, b := pair(t, plain)
+	ctx, cancel := context.WithCancel(t.Context())
+	conn, err := a.Dial(ctx, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	cancel()
+	taken := <-b.took
+	speaks(t, conn, taken)
+	speaks(t, taken, conn)
+	if _, err := a.Dial(ctx, "b"); !errors.Is(err, context.Canceled) {
+		t.Errorf("behind its end: %v", err)
+	}
+	block := make(chan struct{})
+	b.o.Admit = func(string) error { <-block; return nil }
+	ctx, cancel = context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() {
+		_, err := a.Dial(ctx, "b")
+		result <- err
+	}()
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("it has ended with %v", err)
+	}
+	close(block)
+}
+
+// A peer that says nothing, or that its first frame has 1 GB, is not waited for.
+func TestASilentOrLongGreetingEndsTheConnection(t *testing.T) {
+	for says, within := range map[string]time.Duration{
+		"":                             30 * time.Millisecond,
+		"\x00\x00\x00\x20" + callHello: 30 * time.Millisecond,
+		"\x40\x00\x00\x00" + callHello: time.Hour,
+	} {
+		l := listen(t)
+		b, err := Open(Options{Cluster: "c1", Name: "b", Listener: l, Logger: quiet,
+			Peers: []Peer{{"a", listenNowhere(t)}}, Receive: func(string, []byte) {},
+			Accept: func(string, net.Conn) { t.Error("a connection is taken") }, within: within})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(conn, says) //nolint:errcheck // it may have ended
+		ended(t, says, conn)
+	}
+}
+
+// A peer's third connection ends its oldest. Those that the other node has opened do not count.
+func TestAThirdConnectionEndsTheOldest(t *testing.T) {
+	both(t, func(t *testing.T, a, b *node) {
+		back, backTaken := open2(t, b, a)
+		var dialed, taken [maxCalls + 1]net.Conn
+		for i := range dialed {
+			dialed[i], taken[i] = open2(t, a, b)
+		}
+		ended(t, "the oldest", dialed[0])
+		ended(t, "the oldest", taken[0])
+		for i := range dialed[1:] {
+			speaks(t, dialed[1+i], taken[1+i])
+			speaks(t, taken[1+i], dialed[1+i])
+		}
+		speaks(t, back, backTaken)
+		taken[1].Close()
+		another, anotherTaken := open2(t, a, b)
+		speaks(t, another, anotherTaken)
+		speaks(t, dialed[maxCalls], taken[maxCalls])
+	})
+}
+
+// A peer that is removed, or whose connections are dropped, has none, whichever node opened them.
+func TestConnectionsEndWithTheirPeer(t *testing.T) {
+	both(t, func(t *testing.T, a, b *node) {
+		peer := a.peer("b").Peer
+		for what, end := range map[string]func() error{
+			"removed": func() error { return a.Set(nil) },
+			"moved":   func() error { return a.Set([]Peer{{"b", listenNowhere(t)}}) },
+			"dropped": func() error { a.Drop("b"); return nil },
+			"nobody":  func() error { a.Drop("c"); return a.Set(nil) },
+		} {
+			dialed, dialedThere := open2(t, a, b)
+			taken, takenThere := open2(t, b, a)
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+			for _, conn := range []net.Conn{dialed, dialedThere, taken, takenThere} {
+				ended(t, what, conn)
+			}
+			if what == "removed" {
+				refuses(t, a.Link, "b", "not a node of this cluster")
+				refuses(t, b.Link, "a", "EOF")
+			}
+			if err := a.Set([]Peer{peer}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Close ends all connections, and waits for those that take them.
+func TestCloseEndsConnections(t *testing.T) {
+	both(t, func(t *testing.T, a, b *node) {
+		var over []error
+		b.o.Accept = func(_ string, conn net.Conn) {
+			b.took <- accepted{conn, "a"}
+			_, err := conn.Read(make([]byte, 1))
+			over = append(over, err, conn.Close())
+		}
+		dialed, _ := open2(t, a, b)
+		back, taken := open2(t, b, a)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(over) != 2 || over[0] == nil {
+			t.Errorf("what takes a connection ended with %v", over)
+		}
+		for _, conn := range []net.Conn{dialed, back, taken} {
+			ended(t, "its node has ended", conn)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package replicated
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const (
+	// maxSpans is how many connections a node has opened to another: a link has as many.
+	maxSpans = 2
+	// spanChunks of spanChunk bytes are on their way in one direction, and more wait.
+	spanChunks, spanChunk = 64, 4 << 10
+)
+
+// A span is a connection that one node of the realm has opened to another. What is written at one
+// end comes to the other in its order, late, and not while one of the nodes stands still. It breaks
+// when the way between them is cut, or one of them crashes.
+type span struct {
+	r      *realm
+	ends   [2]*nodeLife // which has dialled, and which has accepted
+	ours   [2]net.Conn  // the nodes'
+	inner  [2]net.Conn  // the network's sides of the same pipes
+	broken chan struct{}
+	breaks sync.Once
+}
+
+// Dial implements transport.
+func (w wire) Dial(ctx context.Context, name string) (net.Conn, error) {
+	r, at := w.l.r, slices.Index(nodeNames, name)
+	if err := w.l.pause(ctx); err != nil {
+		return nil, err
+	}
+	if at < 0 {
+		return nil, errors.New("there is no such node")
+	}
+	peer := r.nodes[at].life.Load()
+	if peer == nil {
+		return nil, errors.New("it is down")
+	}
+	if !peer.awaitMoving(ctx.Done()) {
+		return nil, ctx.Err()
+	}
+	s := r.span(w.l, peer)
+	if s == nil {
+		return nil, errors.New("it cannot be reached")
+	}
+	if err := peer.opening.admit(nodeNames[w.l.at]); err != nil {
+		s.close()
+		return nil, err
+	}
+	go peer.opening.accept(nodeNames[w.l.at], s.ours[1])
+	return s.ours[0], nil
+}
+
+// Drop implements transport.
+func (w wire) Drop(name string) {
+	w.l.r.breakSpans(func(s *span) bool {
+		return s.ends[0] == w.l && nodeNames[s.ends[1].at] == name ||
+			s.ends[1] == w.l && nodeNames[s.ends[0].at] == name
+	})
+}
+
+// span opens a connection; nil: there is no way.
+func (r *realm) span(from, to *nodeLife) *span {
+	s := &span{r: r, ends: [2]*nodeLife{from, to}, broken: make(chan struct{})}
+	for i := range s.ours {
+		s.ours[i], s.inner[i] = net.Pipe()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if from.dead.Load() || to.dead.Load() || r.cut[from.at][to.at] || r.cut[to.at][from.at] {
+		return nil
+	}
+	older := slices.DeleteFunc(slices.Clone(r.open),
+		func(o *span) bool { return o.ends != s.ends })
+	if len(older) >= maxSpans {
+		go older[0].close()
+	}
+	r.open = append(r.open, s)
+	for i := range s.ends {
+		go s.carry(i)
+	}
+	return s
+}
+
+// carry takes what one end writes to the other.
+func (s *span) carry(from int) {
+	queue := make(chan []byte, spanChunks)
+	go func() {
+		defer close(queue)
+		for {
+			b := make([]byte, spanChunk)
+			n, err := s.inner[from].Read(b)
+			if err != nil {
+				return
+			}
+			select {
+			case queue <- b[:n]:
+			case <-s.broken: // until the end hears of it, what it writes is lost
+			}
+		}
+	}()
+	for b := range queue {
+		s.r.mu.Lock()
+		late := s.r.late
+		s.r.mu.Unlock()
+		select {
+		case <-time.After(s.r.wait(100*time.Microsecond, late)):
+		case <-s.broken:
+		}
+		for _, l := range s.ends {
+			l.awaitMoving(s.broken)
+		}
+		select {
+		case <-s.broken:
+			return
+		default:
+		}
+		if s.ends[from].dead.Load() {
+			return
+		}
+		if _, err := s.inner[1-from].Write(b); err != nil {
+			break
+		}
+	}
+	select {
+	case <-s.broken: // each end hears of it in its own time
+	default:
+		s.close()
+	}
+}
+
+// close ends the connection at both ends.
+func (s *span) close() { s.end(func(*nodeLife) time.Duration { return 0 }) }
+
+// end ends the connection, at each end after a time. What is on its way is lost.
+func (s *span) end(after func(*nodeLife) time.Duration) {
+	s.breaks.Do(func() {
+		close(s.broken)
+		s.r.mu.Lock()
+		s.r.open = slices.DeleteFunc(s.r.open, func(o *span) bool { return o == s })
+		s.r.mu.Unlock()
+		for i, l := range s.ends {
+			time.AfterFunc(after(l), func() { s.inner[i].Close() })
+		}
+	})
+}
+
+// breakSpans breaks connections. Their ends hear of it some time later, each in its own, but for
+// one that has crashed.
+func (r *realm) breakSpans(which func(*span) bool) {
+	r.mu.Lock()
+	list := slices.DeleteFunc(slices.Clone(r.open), func(s *span) bool { return !which(s) })
+	r.mu.Unlock()
+	for _, s := range list {
+		s.end(func(l *nodeLife) time.Duration {
+			if l.dead.Load() {
+				return 0
+			}
+			return r.wait(20*time.Millisecond, stallMax)
+		})
+	}
+}
+
+// awaitMoving waits until the node stands still no more. It reports false if done is closed before.
+func (l *nodeLife) awaitMoving(done <-chan struct{}) bool {
+	l.mu.Lock()
+	moves, still := l.moves, l.still
+	l.mu.Unlock()
+	if !still {
+		return true
+	}
+	select {
+	case <-moves:
+		return true
+	case <-done:
+		return false
+	}
+}
+
+// Connections of a realm carry what is written both ways, and end as the network does.
+func TestConnectionsOfARealmEndWithTheWayBetweenItsNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRealm(t, 1)
+		r.settle()
+		a, b := r.voting[0], r.voting[1]
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		dial := func() net.Conn {
+			b.store().Accept(func(_ string, conn net.Conn) {
+				defer conn.Close()
+				io.Copy(conn, conn) //nolint:errcheck // the other end looks
+			})
+			conn, err := a.store().Dial(ctx, b.name())
+			must(t, err)
+			t.Cleanup(func() { conn.Close() })
+			must(t, echoes(conn))
+			return conn
+		}
+		ended := func(what string, conn net.Conn) {
+			t.Helper()
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				t.Errorf("%s: there is an answer", what)
+			}
+		}
+
+		oldest := dial()
+		conn := dial()
+		third := dial()
+		ended("a third connection", oldest)
+		must(t, echoes(conn))
+
+		r.cutOffWay(b, 1)
+		ended("a cut", conn)
+		ended("a cut", third)
+		if _, err := a.store().Dial(ctx, b.name()); err == nil {
+			t.Error("a node is reached that is cut off")
+		}
+		r.heal()
+
+		conn = dial()
+		goOn := b.life.Load().stopAll()
+		echoed := make(chan error, 1)
+		go func() { echoed <- echoes(conn) }()
+		time.Sleep(10 * time.Second) // of the bubble
+		select {
+		case err := <-echoed:
+			t.Error("a node that stands still answers:", err)
+		default:
+		}
+		goOn()
+		must(t, <-echoed)
+
+		b.crash()
+		ended("a crash", conn)
+		if _, err := a.store().Dial(ctx, b.name()); err == nil {
+			t.Error("a node is reached that is down")
+		}
+	})
+}
+
+// echoes returns what is wrong with an end whose other end returns all that comes.
+func echoes(conn net.Conn) error {
+	text := bytes.Repeat([]byte("text"), 64<<10)
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(text)
+		wrote <- err
+	}()
+	got := make([]byte, len(text))
+	_, err := io.ReadFull(conn, got)
+	if err == nil && !bytes.Equal(got, text) {
+		err = errors.New("another text comes back")
+	}
+	return errors.Join(err, <-wrote)
+}
