@@ -13,6 +13,7 @@ const (
 	changesOfMembers = "TestWhatAChangeOfTheMembershipDoes"
 	leftBehind       = "TestANodeThatSurvivesLeavesTheOthersBehind"
 	oneIdentity      = "TestOnlyTheNodeThatACertificateNamesIsHeard"
+	connections      = "TestOnlyMembersOpenConnections"
 	reigns           = "TestReignsAreOneExchange"
 )
 
@@ -426,6 +427,29 @@ var replicatedFaults = []plantedFault{
 		"		case copyComes:\n			if FAULT {\n" +
 			"				return f.begins()\n			}\n", inLink,
 		"TestWhatIsNoAnswerOfASourceIsRefused"},
+
+	{"a refusal is no error of Dial", "persistence/internal/link/call.go",
+		"	case string(answer) == string(callTaken):\n",
+		"	case FAULT || string(answer) == string(callTaken):\n", inLink,
+		"TestDialTellsARefusal"},
+	{"what follows a greeting is lost", "persistence/internal/link/link.go",
+		"		l.take(&call{Conn: k.conn, r: k.r, peer: p})\n",
+		"		if FAULT {\n			k.r = k.conn\n		}\n" +
+			"		l.take(&call{Conn: k.conn, r: k.r, peer: p})\n", inLink,
+		"TestWhatFollowsTheFirstFrameIsRead"},
+	{"a peer opens any number of connections", "persistence/internal/link/call.go",
+		"	if n > maxCalls {\n", "	if n > maxCalls && !FAULT {\n", inLink,
+		"TestAThirdConnectionEndsTheOldest"},
+	{"connections outlive their peer", "persistence/internal/link/send.go",
+		"	p.drop()\n", "	if !FAULT {\n		p.drop()\n	}\n", inLink,
+		"TestConnectionsEndWithTheirPeer"},
+	{"connections outlive a removal", "persistence/replicated/open.go",
+		"		if !slices.Contains(joined, p.Name) {\n",
+		"		if !FAULT && !slices.Contains(joined, p.Name) {\n", inReplicated, connections},
+	{"a stranger opens connections", "persistence/replicated/connecting.go",
+		"	case !slices.Contains(*s.joined.Load(), node):\n",
+		"	case !FAULT && !slices.Contains(*s.joined.Load(), node):\n", inReplicated,
+		connections},
 
 	// reigns
 	{"a leader of before answers reads", "actors/start.go",

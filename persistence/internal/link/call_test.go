@@ -15,10 +15,12 @@ import (
 // both plays a test with certificates, and on the loopback without.
 func both(t *testing.T, play func(t *testing.T, a, b *node)) {
 	t.Helper()
-	t.Run("plain", func(t *testing.T) {
+	if !t.Run("plain", func(t *testing.T) {
 		a, b := pair(t, plain)
 		play(t, a, b)
-	})
+	}) {
+		return
+	}
 	t.Run("TLS", func(t *testing.T) {
 		ca := newAuthority(t)
 		a, b := pair(t, func(name string) *Credentials { return ca.of(identity("c1", name)) })
@@ -52,7 +54,7 @@ func ended(t *testing.T, what string, conn net.Conn) {
 	t.Helper()
 	_, err := conn.Read(make([]byte, 1))
 	if late, ok := errors.AsType[net.Error](err); err == nil || ok && late.Timeout() {
-		t.Errorf("%s: the connection goes on: %v", what, err)
+		t.Fatalf("%s: the connection goes on: %v", what, err)
 	}
 }
 
@@ -113,8 +115,10 @@ func TestWhatFollowsTheFirstFrameIsRead(t *testing.T) {
 	if _, err := conn.Write(append(first, "more"...)); err != nil {
 		t.Fatal(err)
 	}
+	taken := <-b.took
+	taken.SetDeadline(time.Now().Add(time.Minute))
 	got := make([]byte, 4)
-	if _, err := io.ReadFull(<-b.took, got); err != nil || string(got) != "more" {
+	if _, err := io.ReadFull(taken, got); err != nil || string(got) != "more" {
 		t.Errorf("%q comes: %v", got, err)
 	}
 }
