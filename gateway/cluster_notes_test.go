@@ -61,7 +61,7 @@ func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 	does("transfer", `{"to":"c"}`, nil, "asked for the lead to be handed over from node a to c")
 	leads()
 	does("transfer", `{}`, nil, "asked for the lead to be handed over from node a to any other")
-	h.gateway.SetFollower(nil)
+	h.gateway.SetFollower(nil, nil)
 	leads()
 	does("remove", `{"node":"c"}`, nil, "") // this node does not serve yet
 	h.gateway.SetEngine(h.engine)

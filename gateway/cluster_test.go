@@ -114,7 +114,7 @@ func node(t *testing.T) (*harness, *fakeCluster) {
 func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 	h, c := node(t)
 	engine := h.engine
-	const says = "This node follows, and takes public requests at most."
+	const says = "This node follows, and does not answer this."
 	follows := func(path, about, leader string) {
 		t.Helper()
 		a := h.get("alice", path)
@@ -129,7 +129,7 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 	for range 2 {
 		want(t, "leads", h.do("GET", "/leaderz", "", ""), 200, `{"status":"leads"}`)
 		want(t, "ready", h.do("GET", "/readyz", "", ""), 200, `{"status":"ready"}`)
-		h.gateway.SetFollower(nil)
+		h.gateway.SetFollower(nil, nil)
 		for _, path := range []string{"/api/v1/wallets/", "/api/v1/ticker/", "/readyz",
 			"/leaderz"} {
 			follows(path, " Node b leads.", "https://b.example.org")
@@ -156,7 +156,7 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 	h, _ := node(t)
 	engine := h.engine
 	for range 2 {
-		h.gateway.SetFollower(engine.Public)
+		h.gateway.SetFollower(engine.Public, nil)
 		for _, path := range []string{"/api/v1/time/", "/api/v1/exchange-info/", "/api/v1/pairs/",
 			"/api/v1/currencies/", "/api/v1/ticker/", "/api/v1/orderbook/BTC_USDT/",
 			"/api/v1/exchanges/", "/api/charts/BTC_USDT/60/chart/", "/healthz",
@@ -168,7 +168,7 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 		for _, path := range []string{"/api/v1/wallets/", "/api/v1/orders/own/", "/readyz",
 			"/leaderz"} {
 			a := h.get("alice", path)
-			want(t, path, a, 503, detail("This node follows, and takes public requests at most. "+
+			want(t, path, a, 503, detail("This node follows, and does not answer this. "+
 				"Node b leads."))
 			if got := string(a.header.Peek("X-Leader")); got != "https://b.example.org" {
 				t.Errorf("%s: X-Leader is %q", path, got)
@@ -177,9 +177,9 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 		if ctx := answered(h, "/api/v1/orderbook/BTC_EUR/"); ctx.Response.StatusCode() != 404 {
 			t.Error("the book of a pair that there is not:", ctx.Response.StatusCode())
 		}
-		h.gateway.SetFollower(nil)
+		h.gateway.SetFollower(nil, nil)
 		want(t, "nothing is known", h.get("alice", "/api/v1/ticker/"), 503,
-			detail("This node follows, and takes public requests at most. Node b leads."))
+			detail("This node follows, and does not answer this. Node b leads."))
 	}
 	h.gateway.SetEngine(engine)
 }
@@ -196,7 +196,7 @@ func TestTheStreamEndsWhereANodeFollows(t *testing.T) {
 	if n := first.server.Stats().Polling; n != 1 {
 		t.Fatal(n, "sessions")
 	}
-	h.gateway.SetFollower(nil)
+	h.gateway.SetFollower(nil, nil)
 	ctx := answered(h, polling)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 503 ||
 		!strings.Contains(got, "This node follows") ||
@@ -213,7 +213,7 @@ func TestTheStreamEndsWhereANodeFollows(t *testing.T) {
 // Operators learn of the cluster at each node, and all else where the engine is.
 func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	h, c := node(t)
-	h.gateway.SetFollower(nil)
+	h.gateway.SetFollower(nil, nil)
 	ask := func(method, path, body string) (int, string) {
 		a := asOperator(t, h.gateway)(method, path, body, "Authorization: Bearer "+operatorToken)
 		return a.status, a.body
@@ -233,7 +233,7 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	status, body = ask("GET", "/operator/v1/accounts", "")
-	if status != 503 || !strings.Contains(body, "takes public requests at most. Node b leads.") {
+	if status != 503 || !strings.Contains(body, "does not answer this. Node b leads.") {
 		t.Errorf("%d %s", status, body)
 	}
 	transfer := func(to string, want int, text string) {
@@ -463,7 +463,7 @@ func TestAMarketPartIsApplied(t *testing.T) {
 func TestEachNodeShowsTheCluster(t *testing.T) {
 	h, c := node(t)
 	scrape := scraping(t, h.gateway)
-	h.gateway.SetFollower(nil)
+	h.gateway.SetFollower(nil, nil)
 	s := scrape()
 	for name, want := range map[string]float64{"exchange_cluster_leads": 0,
 		"exchange_cluster_term": 7, "exchange_cluster_elections_total": 2,

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -64,4 +65,110 @@ func TestPagesOfTradesGoOnWhileTradesComeIn(t *testing.T) {
 				len(made))
 		}
 	}
+}
+
+// follower is a harness whose exchange is the node a, which follows b, and whose commands go to an
+// engine. The account bob has 1000 of BTC and of USDT.
+func follower(t *testing.T) *harness {
+	t.Helper()
+	h, _ := node(t)
+	h.accountAt("bob", "bob@example.org")
+	for _, currency := range []string{"BTC", "USDT"} {
+		if _, err := h.deposit("bob", "1000", currency, currency); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.gateway.SetFollower(h.engine.Public, h.engine)
+	return h
+}
+
+// begins checks an answer's status, and how its body begins.
+func begins(t *testing.T, what string, a answer, status int, text string) {
+	t.Helper()
+	if a.status != status || !strings.HasPrefix(a.body, text) {
+		t.Errorf("%s: %d %s", what, a.status, a.body)
+	}
+}
+
+// A node that follows, and has where commands go, serves clients as the one that leads does.
+func TestANodeThatFollowsAnswersPrivateRequests(t *testing.T) {
+	h := follower(t)
+	placed := h.post("bob", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"))
+	begins(t, "an order", placed, 201, `{"success":true,`)
+	id := decode[struct{ OID uint64 }](t, placed).OID
+	cancel, batch := fmt.Sprint("order=", id), `orders=[{"do":"place","pair":"BTC_USDT",`+
+		`"type":"buy","amount":"1","price":"7"},{"do":"cancel","order":999}]`
+	for _, c := range []struct {
+		path, form string
+		status     int
+		text       string
+	}{
+		{"order-cancel/", cancel, 200, fmt.Sprintf(`{"order":%d}`, id)},
+		{"order-cancel/", cancel, 400, `{"order":["Order already cancelled"]}`},
+		{"order-batch/", batch, 200, `{"results":[{"status":201,"body":{"success":true,`},
+		{"order-test/", order("sell", "BTC_USDT", "1", "7"), 200, `{"valid":true,`},
+		{"order-cancel-after/", "timeout=60", 200, `{"timeout":60,`},
+		{"trading-settings/", "self_trade=cancel_both", 200, `{"self_trade":"cancel_both"}`},
+		{"withdraw/", "address=there&amount=1&currency=BTC", 201, `{"id":1,`},
+		{"withdraw-confirm/", "code=wrong&withdraw=1", 400, `{"code":["Wrong code"]}`},
+		{"withdraw-cancel/", "withdraw=1", 200, `{"id":1,`},
+	} {
+		begins(t, c.path+" "+c.form, h.post("bob", "/api/v1/"+c.path, c.form), c.status, c.text)
+	}
+	begins(t, "the switch", h.get("bob", "/api/v1/order-cancel-after/"), 200, `{"timeout":60,`)
+	begins(t, "wallets", h.get("bob", "/api/v1/wallets/?currency_id=BTC"), 200,
+		`[{"currency":"BTC","balance":1000,"reserve":0}]`)
+	open := h.get("bob", "/api/v1/orders/own/?status=1")
+	if list := decode[[]struct{ ID uint64 }](t, open); len(list) != 1 || list[0].ID <= id {
+		t.Errorf("open are %+v", list)
+	}
+	begins(t, "an order of nobody", h.do("POST", "/api/v1/order/",
+		"application/x-www-form-urlencoded", order("buy", "BTC_USDT", "1", "7")), 401, "")
+}
+
+func TestANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
+	h := follower(t)
+	p := h.loggedIn("bob")
+	if got := p.asks("own.subscribe", ""); got != `{"status":200,"body":{"resumed":false}}` {
+		t.Error(got)
+	}
+	p.hears(`42["own",{"snapshot":true,`)
+	p.heard = ""
+	got := p.asks("order", ","+jsonOf(order("buy", "BTC_USDT", "1", "8")))
+	if !strings.HasPrefix(got, `{"status":201,"body":{"success":true,`) {
+		t.Error(got)
+	}
+	p.hears(`42["own",{"sequence":`)
+	sockets := h.gateway.stream.sockets.Load()
+	h.gateway.SetFollower(nil, nil)
+	eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })
+}
+
+// Operators, and who asks which node leads, are answered by the node that leads alone.
+func TestANodeThatFollowsServesClientsAlone(t *testing.T) {
+	h := follower(t)
+	begins(t, "ready", h.get("bob", "/readyz"), 200, `{"status":"ready"}`)
+	const refuses = "This node follows, and does not answer this. Node b leads."
+	lead := h.get("bob", "/leaderz")
+	begins(t, "leads", lead, 503, detail(refuses))
+	operate := asOperator(t, h.gateway)
+	asked := operate("GET", "/operator/v1/accounts", "")
+	begins(t, "an operator", asked, 503, `{"error":"`+refuses)
+	for _, a := range []answer{lead, asked} {
+		if got := string(a.header.Peek("X-Leader")); got != "https://b.example.org" {
+			t.Errorf("X-Leader is %q", got)
+		}
+	}
+	begins(t, "the cluster", operate("GET", "/operator/v1/cluster", ""), 200,
+		`{"node":"a","role":"follower","serves":true,`)
+	s := scraping(t, h.gateway)()
+	if s.value("exchange_ready") != 1 || s.value("exchange_standby") != 1 {
+		t.Errorf("ready %v, standby %v", s["exchange_ready"], s["exchange_standby"])
+	}
+	h.gateway.SetFollower(nil, nil)
+	begins(t, "it knows too little", h.get("bob", "/api/v1/wallets/"), 503, detail(refuses))
+	begins(t, "and is not ready", h.get("bob", "/readyz"), 503, detail(refuses))
+	h.gateway.SetEngine(h.engine)
+	begins(t, "it leads", h.get("bob", "/leaderz"), 200, `{"status":"leads"}`)
+	begins(t, "and serves", h.get("bob", "/api/v1/wallets/"), 200, "[")
 }

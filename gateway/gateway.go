@@ -11,7 +11,7 @@ import (
 
 // A Gateway serves the public API and the operator's. It may serve before there is an engine: until
 // SetEngine each answer says that the exchange is starting. A node of a cluster has an engine at
-// times, and shows what is public at others: then SetEngine and SetFollower take turns.
+// times, and follows another node at others: then SetEngine and SetFollower take turns.
 type Gateway struct {
 	*edge
 	stream    *mount
@@ -41,16 +41,17 @@ func New(o Options) *Gateway {
 }
 
 // SetFollower says that this process is a node of Options.Cluster that follows another one, until
-// SetEngine. It closes the API and the sockets of before. What is public is answered from p, which
-// then has sockets, too; nil: nothing is. SetEngine, SetFollower and Shutdown are called one after
+// SetEngine. It closes the API and the sockets of before. Reads are answered from p, which then has
+// sockets, too; nil: nothing is. Clients' commands go to c; nil: what is public alone is served.
+// Operators are served where an engine is. SetEngine, SetFollower and Shutdown are called one after
 // the other.
-func (g *Gateway) SetFollower(p *actors.Public) {
-	g.operators.operator.SetFollower(true)
+func (g *Gateway) SetFollower(p *actors.Public, c actors.Commands) {
+	g.operators.operator.SetFollower(true, p != nil && c != nil)
 	g.api.Store(nil)
 	g.engine.Store(nil)
 	g.stream.end()
 	if p != nil {
-		g.open(api.New(p, nil, g.rates()))
+		g.open(api.New(p, c, g.rates()))
 	}
 }
 
@@ -75,7 +76,7 @@ func (g *Gateway) SetLimits(l Limits) {
 
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
-	defer g.operators.operator.SetFollower(false)
+	defer g.operators.operator.SetFollower(false, false)
 	g.engine.Store(e)
 	g.open(api.New(e.Public, e, g.rates()).Lead(e.Ready))
 }

@@ -23,12 +23,12 @@ var (
 	buildInfo = describe("build_info", "What the program was built from; always 1.", "version",
 		"commit", "goversion")
 	ready = describe("ready",
-		"1 while the engine is up and the store confirms that it is ours, as /readyz tells; "+
-			"maintenance does not count. 0 for longer than a start takes is an outage, unless "+
-			"this is a standby, or a node that follows.")
+		"1 while /readyz answers 200: the engine is up and the store confirms that it is ours, "+
+			"or this node follows and serves; maintenance does not count. 0 for longer than a "+
+			"start takes is an outage, unless this is a standby, or a node that follows.")
 	standsBy = describe("standby",
 		"1 while this process waits for another one that serves, and would take over from it: on "+
-			"a shared store, or as a node that follows. It is not ready then.")
+			"a shared store, or as a node that follows.")
 	httpRequests = describe("http_requests_total",
 		"Requests by pattern of their path and status. Watch the share of code 500 (a fault of "+
 			"the program) and 503 (load, or the store); "+
@@ -135,7 +135,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	e := c.edge.engine.Load()
 	if e == nil {
-		out.gauge(ready, 0)
+		a := c.edge.api.Load()
+		out.yes(ready, a != nil && a.Ready() == nil)
 		return
 	}
 	s, l := e.Stats(), e.Limits()

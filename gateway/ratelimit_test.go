@@ -653,7 +653,7 @@ func TestLimitsThatChangeCountFromTheNextEngineOn(t *testing.T) {
 		t.Helper()
 		l := h.gateway.opts.Limits
 		change(&l)
-		h.gateway.SetFollower(nil)
+		h.gateway.SetFollower(nil, nil)
 		h.gateway.SetLimits(l)
 		h.gateway.SetEngine(h.engine)
 	}

@@ -122,14 +122,14 @@ func (r *request) send() {
 	requests.Put(r)
 }
 
-// refuseAbsent answers while there is no engine: the exchange is starting, or follows another node.
+// refuseAbsent answers what this process does not serve: it is starting, or follows another node.
 func (r *request) refuseAbsent() {
 	if leader := r.edge.refuseAbsent(&r.Call); leader != "" {
 		r.ctx.Response.Header.Set("X-Leader", leader)
 	}
 }
 
-// refuseAbsent answers a call that no engine answers here. It returns the URL of the node that
+// refuseAbsent answers a call that this process does not serve. It returns the URL of the node that
 // leads; "": none is known.
 func (e *edge) refuseAbsent(c *api.Call) (leader string) {
 	s, follows := e.following()
@@ -138,10 +138,7 @@ func (e *edge) refuseAbsent(c *api.Call) (leader string) {
 		return ""
 	}
 	c.Fail(api.Following, s.About())
-	if s.Leads() {
-		return ""
-	}
-	return s.LeaderURL
+	return s.Elsewhere()
 }
 
 // report names an answer that is, or has, a failure of ours, and logs it.

@@ -170,7 +170,7 @@ func (n *nodeServer) fatal(err error) {
 
 // follow closes the API, but for what is public, until the node leads.
 func (n *nodeServer) follow() {
-	n.gateway.SetFollower(nil)
+	n.gateway.SetFollower(nil, nil)
 	n.place.market.follow()
 	if n.joined == nil {
 		return // it only votes
@@ -222,9 +222,9 @@ func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 		return false, err
 	}
 	n.place.market.serve(a.Agreed())
-	n.gateway.SetFollower(a.Public)
+	n.gateway.SetFollower(a.Public, nil)
 	err = a.Await(ctx)
-	n.gateway.SetFollower(nil)
+	n.gateway.SetFollower(nil, nil)
 	n.place.market.follow()
 	a.End()
 	return true, err
@@ -332,7 +332,7 @@ var errHandedOver = errors.New("an operator has had the lead handed over")
 // handOver ends a reign in order: no new requests, those in flight are finished, and then another
 // node leads. If none does, this one serves again.
 func (n *nodeServer) handOver(engine *actors.Engine, w *wish) error {
-	n.gateway.SetFollower(nil)
+	n.gateway.SetFollower(nil, nil)
 	if err := engine.Stop(w.ctx); err != nil {
 		n.log.Warn("requests were in flight when the reign ended", "error", err)
 	}

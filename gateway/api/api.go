@@ -80,10 +80,13 @@ func (a *API) Serves(o *Operation) bool {
 	return true
 }
 
-// ready returns nil while the API, which has commands, answers all that it Serves.
-func (a *API) ready() error {
-	if a.leads != nil {
+// Ready returns nil while the API answers all of its calls, but for load and maintenance.
+func (a *API) Ready() error {
+	switch {
+	case a.leads != nil:
 		return a.leads()
+	case a.commands != nil:
+		return a.commands.Confirmed()
 	}
-	return a.commands.Confirmed()
+	return actors.ErrNotConfirmed
 }

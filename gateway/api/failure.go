@@ -87,10 +87,10 @@ var (
 		Detail: "The books are being compared: try again in a moment.", RetryAfter: 1}
 	Starting = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.",
 		RetryAfter: 1}
-	// Following is said by a node of a cluster that does not lead. X-Leader names the one that
-	// does.
+	// Following is said by a node of a cluster that does not lead, of what it does not serve.
+	// X-Leader names the one that leads.
 	Following = &Failure{Name: "Following", Status: 503,
-		Detail: "This node follows, and takes public requests at most.%s", RetryAfter: 1}
+		Detail: "This node follows, and does not answer this.%s", RetryAfter: 1}
 	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
 		RetryAfter: 5}
 	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503,

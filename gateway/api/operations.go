@@ -103,7 +103,7 @@ func (c *Call) leadership() { c.whileReady("leads") }
 
 // whileReady answers with a status while the API is ready.
 func (c *Call) whileReady(status string) {
-	if err := c.api.ready(); err != nil {
+	if err := c.api.Ready(); err != nil {
 		c.FailWith(err)
 		return
 	}

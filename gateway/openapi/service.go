@@ -29,9 +29,9 @@ func serviceDescriptions() []description {
 			failures: append([]*api.Failure{api.Paused}, engineFailures...)},
 		{method: "GET", path: "/leaderz", id: "getLeadership", tag: tagService,
 			summary: "Does this node lead?",
-			text: "Answers 200 while this process is the one that takes commands: of several " +
-				"nodes that share a journal one alone, as a load balancer asks. An exchange on " +
-				"one machine answers like `/readyz`.",
+			text: "Answers 200 while this process is the one that leads: of several nodes that " +
+				"share a journal one alone, as a load balancer asks. An exchange on one machine " +
+				"answers like `/readyz`.",
 			status: 200, success: "It does.", answer: reference("schemas", "Status"),
 			failures: append([]*api.Failure{api.Paused}, engineFailures...)},
 		{method: "GET", path: "/api/v1/time", id: "getTime", tag: tagService,

@@ -53,6 +53,14 @@ type Standing struct {
 // Leads reports whether the node itself leads.
 func (s *Standing) Leads() bool { return s.Node != "" && s.Node == s.Leader }
 
+// Elsewhere returns the URL where clients reach another node, which leads; "": none is known.
+func (s *Standing) Elsewhere() string {
+	if s.Leads() {
+		return ""
+	}
+	return s.LeaderURL
+}
+
 // About says which node leads, for api.Following.
 func (s *Standing) About() string {
 	switch {
@@ -181,9 +189,10 @@ func showCluster(c *call) (any, error) {
 		return nil, errNoCluster
 	}
 	s := c.server.cluster.Standing()
-	a := clusterAnswer{Node: s.Node, Role: "follower", Serves: c.engine != nil, Leader: s.Leader,
-		LeaderURL: s.LeaderURL, Term: s.Term, Elections: s.Elections, Applied: s.Applied,
-		Committed: s.Committed, Folded: s.Folded, LogBytes: s.LogBytes, Format: s.Format,
+	a := clusterAnswer{Node: s.Node, Role: "follower", Leader: s.Leader,
+		Serves: c.engine != nil || c.server.relays.Load(), LeaderURL: s.LeaderURL, Term: s.Term,
+		Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
+		LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
 		Differs: append([]string{}, s.Differs...), Nodes: []nodeAnswer{}}

@@ -40,6 +40,7 @@ type Server struct {
 	// owner of the store for which the start waits; nil: the process is no standby
 	standby atomic.Pointer[string]
 	follows atomic.Bool // this node follows another one
+	relays  atomic.Bool // while it follows it serves clients all the same
 }
 
 // New makes a server.
@@ -59,8 +60,12 @@ func (s *Server) SetStandby(owner string) {
 	s.standby.Store(&owner)
 }
 
-// SetFollower says whether this node follows another one. While it does, there is no engine.
-func (s *Server) SetFollower(follows bool) { s.follows.Store(follows) }
+// SetFollower says whether this node follows another one, and whether it serves clients all the
+// same. While it follows, there is no engine.
+func (s *Server) SetFollower(follows, serves bool) {
+	s.follows.Store(follows)
+	s.relays.Store(serves)
+}
 
 // Follows returns what a node that follows knows of the cluster; false: this one does not follow.
 func (s *Server) Follows() (Standing, bool) {
@@ -224,6 +229,9 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 func (s *Server) refuseStarting(ctx *fasthttp.RequestCtx) {
 	f := *api.Starting
 	if standing, follows := s.Follows(); follows {
+		if leader := standing.Elsewhere(); leader != "" {
+			ctx.Response.Header.Set("X-Leader", leader)
+		}
 		Fail(ctx, api.Following, standing.About())
 		return
 	}
