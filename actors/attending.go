@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,12 +13,13 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
-	"exchange/persistence"
+	"exchange/core/event"
+	"exchange/core/state"
 )
 
-// An Attendance is what a node that follows shows to everybody, from its own fold. A read, and the
-// first state of a subscription, has all that any node had acknowledged before it was asked for.
-// Its methods may be called from any goroutine.
+// An Attendance is what a node that follows shows from its own fold, and how the commands of its
+// clients come to the node that leads. A read, and the first state of a subscription, has all that
+// any node had acknowledged before it was asked for. Its methods may be called from any goroutine.
 type Attendance struct {
 	*Public
 	node   *Node
@@ -28,6 +30,16 @@ type Attendance struct {
 	// confirmed is when the newest question was asked behind which this node has had all that was
 	// acknowledged, in the time of metrics.Now. The caller of Await has it.
 	confirmed int64
+
+	// What clients with keys need. The committed side keeps it up to date, on its turn.
+	dir         *directory.Directory
+	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
+	graceMu     sync.Mutex
+	grace       grace // behind the newest end of a maintenance; guarded by graceMu
+
+	commands  *forwarding // nil: the server's key does not open the keys, so there are no clients
+	halt      context.CancelFunc
+	forwarded chan struct{} // closed when commands runs no more
 }
 
 var (
@@ -41,6 +53,9 @@ var (
 	errUnnumbered = errors.New("a currency or a pair of the market part has no number yet")
 	// errOther: the pairs that it shows are not those any more.
 	errOther = errors.New("another market part counts")
+	// errSessions: clients that count on the end of their sockets must hear of it.
+	errSessions = errors.New("the connection to the node that leads is over, and with it the " +
+		"sessions whose end cancels orders")
 )
 
 // Attend begins to show what is public, once this node has all that was acknowledged before. One
@@ -73,7 +88,24 @@ func (a *Attendance) begin(ctx context.Context) error {
 	if dead := n.onSide(func() { err = a.connect(o) }); dead != nil {
 		return dead
 	}
-	return err
+	if err != nil || a.commands == nil {
+		return err
+	}
+	ctx, a.halt = context.WithCancel(context.Background())
+	a.forwarded = make(chan struct{})
+	go func() {
+		defer close(a.forwarded)
+		a.commands.run(ctx)
+	}()
+	return nil
+}
+
+// Commands is where the commands of this node's clients go; nil: it has no clients with keys.
+func (a *Attendance) Commands() Commands {
+	if a.commands == nil {
+		return nil
+	}
+	return a.commands
 }
 
 // confirm waits until this node has folded all that was acknowledged before.
@@ -115,7 +147,97 @@ func (a *Attendance) connect(o *Options) error {
 			n.replica),
 		root: a.system.Root, side: n.committed, over: a.isOver}
 	n.attended = a.Public
+	a.know(s)
 	return nil
+}
+
+// know fills the directory from the state, on its turn.
+func (a *Attendance) know(s *state.State) {
+	n := a.node
+	a.dir = directory.New()
+	accounts := make([]*directory.Account, len(s.Accounts()))
+	for i, x := range s.Accounts() {
+		accounts[i] = &directory.Account{ID: x.ID, Name: x.Name, HasEmail: x.Email != ""}
+		accounts[i].Freeze(x.Frozen)
+		a.dir.AddAccount(accounts[i])
+	}
+	if m := s.Maintenance(); m.On {
+		a.maintenance.Store(&m)
+	}
+	a.grace.endUs, a.grace.lengthUs = s.Maintained(), a.opts.Timing.SwitchGrace.Microseconds()
+	if err := a.knowKeys(s.Keys(), accounts, n.keys.openAll(s)); err != nil {
+		a.Log().Error("this node shows what is public, and takes no requests with keys", "error",
+			err)
+		return
+	}
+	a.commands = newForwarding(a)
+	n.committed.WatchNames(a.learn)
+}
+
+// knowKeys fills in the live keys, if they could be opened.
+func (a *Attendance) knowKeys(keys []*state.Key, accounts []*directory.Account,
+	failed error) error {
+	if failed != nil {
+		return failed
+	}
+	opened := a.node.keys.all()
+	for i, k := range keys {
+		if k.Revoked {
+			continue
+		}
+		entry, err := newKey(&k.Key, accounts[k.Account-1], opened[i].material)
+		if err != nil {
+			return err
+		}
+		a.dir.AddKey(entry)
+	}
+	return nil
+}
+
+// learn takes in a record that changes what the directory has, on the fold's turn.
+func (a *Attendance) learn(r *event.Record) {
+	switch r.Kind {
+	case event.KindAccount:
+		a.dir.AddAccount(&directory.Account{ID: r.Account.ID, Name: r.Account.Name,
+			HasEmail: r.Account.Email != ""})
+	case event.KindKey, event.KindParallelKey:
+		a.learnKey(&r.Key)
+	case event.KindKeyRevoked:
+		k := a.node.committed.State().Keys()[r.KeyRevoked.Number-1]
+		if entry := a.dir.Key([]byte(k.Key.Key)); entry != nil {
+			a.dir.RemoveKey(entry)
+		}
+	case event.KindFreeze:
+		a.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
+	case event.KindHalt:
+		if p := a.Known(r.Pair); p != nil {
+			p.Halt(r.Halt.Halted)
+		}
+	case event.KindMaintenance:
+		m := r.Maintenance
+		if m.On {
+			a.maintenance.Store(&m)
+		} else if a.maintenance.Swap(nil) != nil {
+			a.graceMu.Lock()
+			a.grace = grace{endUs: r.TimeUs, lengthUs: a.opts.Timing.SwitchGrace.Microseconds()}
+			a.graceMu.Unlock()
+		}
+	}
+}
+
+// learnKey takes in a key that was just made.
+func (a *Attendance) learnKey(k *event.Key) {
+	account := a.dir.Account(k.Account)
+	secret, err := openSecret(k, account.Name, a.node.sealer)
+	var entry *directory.Key
+	if err == nil {
+		entry, err = newKey(k, account, a.opts.KeyMaterial(secret))
+	}
+	if err != nil {
+		a.Log().Error("requests with a new key are refused at this node", "error", err)
+		return
+	}
+	a.dir.AddKey(entry)
 }
 
 func (a *Attendance) isOver() bool {
@@ -142,6 +264,9 @@ func (a *Attendance) Await(ctx context.Context) error {
 			return n.life.failure
 		case <-look.C:
 		}
+		if a.commands != nil && a.commands.lostSessions() {
+			return errSessions
+		}
 		a.confirm(ctx) //nolint:errcheck // its time says it
 		if _, market := n.replica.Market(); !bytes.Equal(market, a.market) {
 			return errOther
@@ -157,7 +282,14 @@ func (a *Attendance) End() {
 	a.ending.Do(func() {
 		close(a.ended)
 		n := a.node
-		n.committed.Send(committed.Deserted{Then: func() { n.attended = nil }})
+		n.committed.Send(committed.Deserted{Then: func() {
+			n.attended = nil
+			n.committed.WatchNames(nil)
+		}})
+		if a.commands != nil {
+			a.halt()
+			<-a.forwarded
+		}
 		a.system.Shutdown()
 	})
 }
@@ -179,14 +311,14 @@ func (h attending) Current() (uint64, error) {
 // Stopping implements committed.ReadHost.
 func (h attending) Stopping() bool { return h.isOver() }
 
-// Confirmed implements committed.ReadHost. It is asked before a signed read, which there is none.
-func (h attending) Confirmed() error { return ErrNotConfirmed }
+// Confirmed implements committed.ReadHost.
+func (h attending) Confirmed() error { return h.commands.Confirmed() }
 
-// ToWallet implements committed.ReadHost.
-func (h attending) ToWallet(_ *directory.Account, r *committed.Read) {
-	r.Err = persistence.ErrInvalid
-	r.Answer()
-}
+// Answered implements committed.ReadHost.
+func (h attending) Answered() uint64 { return h.commands.newest.Load() }
+
+// ToWallet implements committed.ReadHost: the wallet is at the node that leads.
+func (h attending) ToWallet(_ *directory.Account, r *committed.Read) { h.commands.toWallet(r) }
 
 // TurnAway implements committed.ReadHost.
 func (h attending) TurnAway(why committed.Refusal) error {

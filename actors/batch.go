@@ -27,7 +27,7 @@ func (e *Engine) DoAll(list []*Command, errs []error) error {
 	for _, c := range list {
 		e.stamp(c)
 	}
-	if err := e.takeSlotsOrLower(list); err != nil {
+	if err := e.admit(list); err != nil {
 		for i, c := range list {
 			c.Free()
 			list[i] = nil

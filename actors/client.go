@@ -166,15 +166,9 @@ func newWithdrawalMove(key *directory.Key, nonce uint64, w withdrawalRequest) *C
 
 // Do implements Commands.
 func (e *Engine) Do(c *Command) (*Command, error) {
-	if c.kind == event.KindWithdrawal {
-		if err := e.Mails(); err != nil {
-			c.Free()
-			return nil, err
-		}
-	}
 	one := [1]*Command{c}
 	e.stamp(c)
-	if err := e.takeSlotsOrLower(one[:]); err != nil {
+	if err := e.admit(one[:]); err != nil {
 		c.Free()
 		return nil, e.turnAway(err)
 	}

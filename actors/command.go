@@ -40,6 +40,9 @@ type Command struct {
 	admitted bool          // holds a slot of admission, given back at release
 	unasked  bool          // no handler waits for its answer: a switch fires, or a session is lost
 	gate     Gate          // through which it goes to its wallet; nil: there is none
+	errand   *errand       // of another node, which gets its answer; nil: a handler gets it
+	failed   error         // why another node has no outcome for it; nil: it has
+	unsent   bool          // and did not let it in
 	round    uint64        // of its look for a client order id, left at release; 0: there was none
 	reply    chan struct{} // capacity 1, so an answer never waits
 	timer    *time.Timer   // of the handler's wait
@@ -169,6 +172,10 @@ const keptTrades = 256
 
 func (c *Command) answer(o Outcome) {
 	c.outcome = o
+	if c.errand != nil {
+		c.errand.answered()
+		return
+	}
 	c.reply <- struct{}{}
 }
 

@@ -67,6 +67,9 @@
 //	node.go                 a node of several, which folds what others append
 //	reign.go                an engine on a node's running fold
 //	attending.go            what a node that follows shows to everybody
+//	forwarding.go           its clients' commands, on their way to the node that leads
+//	forwarded.go            how that one carries them out
+//	forward_codec.go        what both say to each other
 //	market.go               the market part that all nodes have agreed on
 //	lifetime.go             how long an engine lasts, and all waits
 //	stop.go                 its orderly end, and its failure

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"exchange/actors/mailbox"
@@ -56,6 +57,13 @@ func (r *keyring) openAll(s *state.State) error {
 		*o = openedKey{k.Sealed, r.material(secret)}
 		return nil
 	})
+}
+
+// all returns what openAll has opened, by number-1.
+func (r *keyring) all() []openedKey {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	return slices.Clone(r.opened)
 }
 
 // openSecret opens the secret of an API key. ErrConfig means that the server's key is missing.

@@ -45,6 +45,7 @@ type Node struct {
 	// of the reign. On the turn of the committed side.
 	attended, crowned *Public
 
+	links    atomic.Uint64 // connections that forwarded something to a reign of this node
 	lead     chan struct{} // follow gives the turn to a Reign
 	back     chan struct{} // and gets it back; capacity 1
 	halt     context.CancelFunc
@@ -152,6 +153,7 @@ func (n *Node) run() error {
 	if err := n.folding.spawn(n.root, host, o.atOnce); err != nil {
 		return err
 	}
+	n.replica.Accept(n.forwards)
 	ctx, halt := context.WithCancel(context.Background())
 	n.halt = halt
 	n.folding.run(o.Scheduler.Start)

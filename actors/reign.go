@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"exchange/actors/committed"
+	"exchange/core/event"
 	"exchange/persistence"
 )
 
@@ -46,7 +48,7 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 		}
 		if err == nil {
 			go n.oversee(e)
-			n.opts.Log.Info("this node leads and serves", "seq", e.journal.last, "epoch",
+			n.opts.Log.Info("this node leads and serves", "seq", e.own.last, "epoch",
 				e.own.token.Epoch(), "took", time.Since(begin).Round(time.Millisecond))
 			return e, nil
 		}
@@ -201,4 +203,54 @@ func (n *Node) oversee(e *Engine) {
 // deserted ends what the channels of a reign that is over have watched.
 func (n *Node) deserted() {
 	n.committed.Send(committed.Deserted{Then: func() { n.crowned = nil }})
+}
+
+// admit lets commands of one account in, or none, once this engine has released all that another
+// node may have shown to their client: what was seen there can be used here.
+func (e *Engine) admit(list []*Command) error {
+	if list[0].kind == event.KindWithdrawal && e.mailer == nil {
+		return ErrNoMail
+	}
+	if !e.hasReleased() {
+		if err := e.awaitReleased(); err != nil {
+			return err
+		}
+	}
+	return e.takeSlotsOrLower(list)
+}
+
+// hasReleased reports whether no other node can have more than this engine has released.
+func (e *Engine) hasReleased() bool {
+	if e.node == nil {
+		return true
+	}
+	end, all := e.node.replica.Known()
+	return all && e.committed.Released() >= end
+}
+
+// releaseTurns is how often the other goroutines are let go on before a command waits for long: the
+// journal's writer needs only a moment to release what is durable.
+const releaseTurns = 50
+
+// awaitReleased waits until all is released that is committed now.
+func (e *Engine) awaitReleased() error {
+	end, all := e.node.replica.Known()
+	released := func() bool {
+		if !all {
+			end, all = e.node.replica.Known()
+		}
+		return all && e.committed.Released() >= end
+	}
+	for range releaseTurns {
+		runtime.Gosched()
+		if released() {
+			return nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.opts.Timing.OwnerStale)
+	defer cancel()
+	if e.until(ctx, released) != nil {
+		return ErrNotConfirmed
+	}
+	return nil
 }

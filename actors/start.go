@@ -305,6 +305,9 @@ func (h readHost) Current() (uint64, error) {
 	return seq, nil
 }
 
+// Answered implements committed.ReadHost. What is answered is folded here first.
+func (h readHost) Answered() uint64 { return 0 }
+
 // ToWallet implements committed.ReadHost.
 func (h readHost) ToWallet(a *directory.Account, r *committed.Read) { h.toWallet(a, r) }
 

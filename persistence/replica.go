@@ -43,6 +43,9 @@ type Replica interface {
 	// not campaigns last, and is handed the lead last. It does not wait, and the newest call
 	// counts.
 	Unfit(why error)
+	// Known returns the sequence up to which this node has the journal, and whether that is all
+	// that any other node may have from this one, if this one leads. It does not wait.
+	Known() (end uint64, all bool)
 	// Leads reports whether this node leads, as far as it knows. It does not wait.
 	Leads() bool
 	// Confirm succeeds if tok owned the engine at some moment after the call: a majority of the

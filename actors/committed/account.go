@@ -41,6 +41,14 @@ func (q *Wallet) from(c *Side) (needs uint64) {
 	return 0
 }
 
+// A Position asks at which sequence it is answered.
+type Position struct{ Seq uint64 }
+
+func (q *Position) from(c *Side) (needs uint64) {
+	q.Seq = c.state.Seq()
+	return 0
+}
+
 // Fees asks for an account's own rates, by pair. A pair without own rates is missing.
 type Fees struct {
 	account uint32

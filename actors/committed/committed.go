@@ -67,6 +67,7 @@ type Side struct {
 	feeds   []*feed // by pair-1
 	touched []*feed // whose watchers are to be told when the batch ends
 	status  statusFeed
+	names   func(r *event.Record) // see WatchNames; nil: nothing
 	ends    endFeed
 	own     ownFeeds
 
@@ -175,6 +176,20 @@ func (c *Side) Release(data []byte, next uint64) {
 // released later. It must be short.
 func (c *Side) LookBehind(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
 
+// WatchNames has names called behind each record that changes what a directory has: accounts, keys,
+// freezes, halts, and maintenance. nil ends it. It is for the actor's turn, on which names is
+// called, too.
+func (c *Side) WatchNames(names func(r *event.Record)) { c.names = names }
+
+// noteNames tells of a record that changes what a directory has.
+func (c *Side) noteNames(r *event.Record) {
+	switch r.Kind {
+	case event.KindAccount, event.KindKey, event.KindParallelKey, event.KindKeyRevoked,
+		event.KindFreeze, event.KindHalt, event.KindMaintenance:
+		c.names(r)
+	}
+}
+
 // Released returns the newest sequence that was released.
 func (c *Side) Released() uint64 { return c.released.Load() }
 
@@ -277,6 +292,9 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.caches[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
 		c.countOpen(r.Pair)
 		c.noteUpdate(r, effects)
+	}
+	if c.names != nil {
+		c.noteNames(r)
 	}
 	c.noteStatus(r)
 	c.noteEnd(r)

@@ -53,6 +53,9 @@ type ReadHost interface {
 	// Current returns a sequence at which, or below, everything is that any process had answered
 	// before the call, and which the committed side comes to. Other errors than nil: none is known.
 	Current() (seq uint64, err error)
+	// Answered returns a sequence at which, or below, all is that a command has changed whose
+	// outcome this process has told.
+	Answered() uint64
 	// ToWallet gives a read to the wallet of an account.
 	ToWallet(a *directory.Account, r *Read)
 	// TurnAway counts and returns the error of a read that is not admitted.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"exchange/actors/directory"
+	"exchange/core/event"
 )
 
 // A Question is one typed read of the committed state: its fields say what is asked for, and the
@@ -102,6 +103,15 @@ func (r *Read) Key() (key *directory.Key, nonce uint64) { return r.key, r.nonce 
 // IsNamed reports whether the read asks for an order by a client order id. Its wallet answers it
 // behind all that the wallet has in flight: an order of that name may be among it.
 func (r *Read) IsNamed() bool { return r.named }
+
+// ClientID returns the client order id that the read asks for; the zero one: it asks for none. The
+// read belongs to the caller.
+func (r *Read) ClientID() (id event.ClientID) {
+	if q, ok := r.question.(*NamedOrder); ok {
+		id = q.ClientID
+	}
+	return id
+}
 
 // Answer ends a read whose answer is in its question, or in Err.
 func (r *Read) Answer() {

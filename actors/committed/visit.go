@@ -51,7 +51,7 @@ func (d *Door) enterOperator() (visit, error) {
 // enterFollowUp begins a visit that completes the answer to a command.
 func (d *Door) enterFollowUp() (visit, error) {
 	_, err := d.beginRead(true)
-	return visit{door: d, followUp: true}, err
+	return visit{door: d, followUp: true, after: d.host.Answered()}, err
 }
 
 // end gives the slots back.

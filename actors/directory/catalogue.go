@@ -65,6 +65,14 @@ func (c *Catalogue) PairNamed(name string) *Pair { return c.byName[name] }
 // Numbered returns the configured pair with that number, which is in use.
 func (c *Catalogue) Numbered(number uint16) *Pair { return c.byNumber[number-1] }
 
+// Known returns the configured pair with that number, nil if there is none.
+func (c *Catalogue) Known(number uint16) *Pair {
+	if number == 0 || int(number) > len(c.byNumber) {
+		return nil
+	}
+	return c.byNumber[number-1]
+}
+
 // Market names the pair with that number, also when it is not configured any more.
 func (c *Catalogue) Market(number uint16) MarketName {
 	if number == 0 || int(number) > len(c.markets) {

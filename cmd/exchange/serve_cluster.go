@@ -222,7 +222,7 @@ func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 		return false, err
 	}
 	n.place.market.serve(a.Agreed())
-	n.gateway.SetFollower(a.Public, nil)
+	n.gateway.SetFollower(a.Public, a.Commands())
 	err = a.Await(ctx)
 	n.gateway.SetFollower(nil, nil)
 	n.place.market.follow()

@@ -175,6 +175,13 @@ func (s *store) Confirm(ctx context.Context, tok persistence.Token) (uint64, err
 // Reach returns up to where this node has the journal, with all that was acknowledged before.
 func (s *store) Reach(ctx context.Context) (uint64, error) { return s.question(ctx, "") }
 
+// Known returns the end of the journal as it is applied here, and whether nothing else is committed
+// as far as any node can know from this one.
+func (s *store) Known() (end uint64, all bool) {
+	v := s.seen.Load()
+	return v.beat.End.Seq, v.applied >= v.committed
+}
+
 func (s *store) question(ctx context.Context, tok persistence.Token) (uint64, error) {
 	c := make(chan reached, 1)
 	select {

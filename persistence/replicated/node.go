@@ -320,9 +320,11 @@ func (n *node) work() error {
 		n.drop(n.refused)
 		return n.refused
 	}
+	var away []*pb.Message
 	for n.ask(); n.raw.HasReady(); n.ask() {
 		n.current()
 		var store, apply *pb.Message
+		away = away[:0]
 		ready := n.raw.Ready()
 		n.confirmed(ready.ReadStates)
 		for _, m := range ready.Messages {
@@ -332,17 +334,22 @@ func (n *node) work() error {
 			case raft.LocalApplyThread:
 				apply = m
 			default:
-				n.deliver(m)
+				away = append(away, m)
 			}
+		}
+		// What the messages say is committed is seen here before others can show it.
+		if apply != nil {
+			if err := n.apply(apply); err != nil {
+				return err
+			}
+			n.show()
+		}
+		for _, m := range away {
+			n.deliver(m)
 		}
 		// A leader's messages are on their way while it writes.
 		if store != nil {
 			if err := n.store(store); err != nil {
-				return err
-			}
-		}
-		if apply != nil {
-			if err := n.apply(apply); err != nil {
 				return err
 			}
 		}

@@ -200,11 +200,11 @@ func (c *cluster) follows(s, led *exchangetest.Server) {
 		return cmp.Or(err1, err2) == nil && own.Role == "follower" && own.Leader == c.name(led) &&
 			own.Folded >= its.Folded && own.Fault == ""
 	})
-	exchangetest.Eventually(c.t, "node "+c.name(s)+" shows what is public", func() bool {
-		return c.status(s, "/api/v1/ticker/") == 200
+	exchangetest.Eventually(c.t, "node "+c.name(s)+" serves", func() bool {
+		return c.status(s, "/readyz") == 200
 	})
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/leaderz": 503,
-		"/api/v1/wallets/": 503} {
+	for path, want := range map[string]int{"/healthz": 200, "/leaderz": 503,
+		"/api/v1/ticker/": 200, "/api/v1/wallets/": 401} {
 		if got := c.status(s, path); got != want {
 			c.t.Errorf("%s of a node that follows: %d, want %d", path, got, want)
 		}

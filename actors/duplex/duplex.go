@@ -1,0 +1,192 @@
+package duplex
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Options of New. All of them must be set.
+type Options struct {
+	Longest int           // bytes of a message, either way
+	Waiting int           // bytes that may wait to be sent; a longer message may wait alone
+	Beat    time.Duration // after which a side that has sent nothing sends a beat
+	Silence time.Duration // after which a side that has heard nothing, or could not write, gives up
+}
+
+// Errors of Send: nothing was sent.
+var (
+	// errClosed: the line has ended, or is about to.
+	errClosed = errors.New("the connection has ended")
+	// errFull: too much waits to be sent. The message is not sent.
+	errFull = errors.New("the other side takes too little of what waits to be sent")
+)
+
+// headBytes are those of a message's length, big endian. A length of 0 is a beat.
+const headBytes = 4
+
+// keptBytes is the most memory that a side keeps for its next write.
+const keptBytes = 1 << 20
+
+// A Line is one side of a connection. Send and Close may be called from any goroutine, Run from
+// one.
+type Line struct {
+	conn net.Conn
+	o    Options
+	wake chan struct{} // capacity 1: there is something to write, or the end
+
+	mu      sync.Mutex
+	forming []byte // messages that wait; guarded by mu
+	closing bool   // nothing may be added; guarded by mu
+}
+
+// New makes a line of a connection, which is its own from then on. Run follows.
+func New(conn net.Conn, o Options) *Line {
+	return &Line{conn: conn, o: o, wake: make(chan struct{}, 1)}
+}
+
+// Send sends a message, which add appends to its argument. It does not wait. add must not be
+// called for a message of no bytes.
+func (l *Line) Send(add func(b []byte) []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := len(l.forming)
+	switch {
+	case l.closing:
+		return errClosed
+	case at > l.o.Waiting:
+		return errFull
+	}
+	b := add(append(l.forming, make([]byte, headBytes)...))
+	n := len(b) - at - headBytes
+	if n <= 0 || n > l.o.Longest {
+		l.forming = b[:at]
+		return fmt.Errorf("BUG: a message of %d bytes: 1 to %d are possible", n, l.o.Longest)
+	}
+	binary.BigEndian.PutUint32(b[at:], uint32(n))
+	l.forming = b
+	l.call()
+	return nil
+}
+
+// Close ends the line once what waits is sent, or cannot be within Options.Silence.
+func (l *Line) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closing = true
+	l.call()
+}
+
+// call wakes the writer.
+func (l *Line) call() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run gives receive each message that comes, until the line ends or receive returns an error, and
+// returns why. The message is valid until receive returns. Behind Run the connection is closed.
+func (l *Line) Run(receive func(message []byte) error) error {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		l.write()
+	}()
+	err := l.read(receive)
+	l.conn.Close()
+	l.Close()
+	<-written
+	return err
+}
+
+func (l *Line) read(receive func(message []byte) error) error {
+	r := bufio.NewReaderSize(l.conn, 64<<10)
+	var head [headBytes]byte
+	var message []byte
+	for {
+		if r.Buffered() == 0 {
+			if err := l.conn.SetReadDeadline(time.Now().Add(l.o.Silence)); err != nil {
+				return err
+			}
+		}
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return err
+		}
+		n := int64(binary.BigEndian.Uint32(head[:]))
+		switch {
+		case n == 0:
+			continue
+		case n > int64(l.o.Longest):
+			return fmt.Errorf("a message of %d bytes: at most %d are possible", n, l.o.Longest)
+		case n <= keptBytes:
+			if int64(cap(message)) < n {
+				message = make([]byte, n)
+			}
+			message = message[:n]
+			if _, err := io.ReadFull(r, message); err != nil {
+				return err
+			}
+			if err := receive(message); err != nil {
+				return err
+			}
+		default:
+			if err := l.readLong(r, n, receive); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// readLong reads a message whose memory grows with what comes of it.
+func (l *Line) readLong(r io.Reader, n int64, receive func(message []byte) error) error {
+	b, err := io.ReadAll(io.LimitReader(r, n))
+	if err == nil && int64(len(b)) < n {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return err
+	}
+	return receive(b)
+}
+
+// write writes what waits, or a beat, until the end.
+func (l *Line) write() {
+	defer l.conn.Close()
+	beat := time.NewTimer(l.o.Beat)
+	defer beat.Stop()
+	var spare []byte
+	for {
+		select {
+		case <-l.wake:
+		case <-beat.C:
+		}
+		l.mu.Lock()
+		b, closing := l.forming, l.closing
+		l.forming = spare[:0]
+		l.mu.Unlock()
+		if len(b) == 0 {
+			if closing {
+				return
+			}
+			b = append(b, make([]byte, headBytes)...)
+		}
+		err := l.conn.SetWriteDeadline(time.Now().Add(l.o.Silence))
+		if err == nil {
+			_, err = l.conn.Write(b)
+		}
+		if err != nil {
+			l.Close()
+			return
+		}
+		if spare = b; cap(spare) > keptBytes {
+			spare = nil
+		}
+		beat.Reset(l.o.Beat)
+	}
+}

@@ -1,0 +1,520 @@
+package actors
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// What a node that follows and the node that leads say to each other. Numbers are varints, texts
+// have their length before them. The node that follows begins:
+//
+//	hello    version, digest of the market part         -> welcome
+//	commands number, key, nonce, gated, commands        -> outcomes
+//	take     number, key, nonce, client order id or ""  -> taken
+//	lost     key, session
+//
+// The commands of one message travel together, as those of Engine.DoAll. gated commands came
+// through a gate, so they have no nonce, and those of one account go to its wallet in the order in
+// which they come.
+const (
+	forwardVersion = 1
+
+	forwardHello    = 1
+	forwardCommands = 2
+	forwardTake     = 3
+	forwardLost     = 4
+
+	forwardWelcome  = 101
+	forwardOutcomes = 102
+	forwardTaken    = 103
+)
+
+// errForward refuses a message that the other node cannot have meant.
+var errForward = errors.New("a message between nodes makes no sense")
+
+// forwardable are the errors of commands and reads that travel as their place; 0: there is none.
+var forwardable = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
+	ErrPaused, ErrMaintenance, ErrNoMail, ErrNotConfirmed, committed.ErrTimeout,
+	committed.ErrKeyRevoked, committed.ErrNonce}
+
+const (
+	forwardNonce = 12  // place of ErrNonce; the last nonce of the key follows
+	forwardOther = 255 // of a history that did not answer; its text follows
+)
+
+func appendNumbers(b []byte, list ...uint64) []byte {
+	for _, x := range list {
+		b = binary.AppendUvarint(b, x)
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendClientID(b []byte, id event.ClientID) []byte {
+	at := len(b)
+	b = id.Append(append(b, 0))
+	b[at] = byte(len(b) - at - 1)
+	return b
+}
+
+func appendFlag(b []byte, flag bool) []byte {
+	if flag {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendBits(b []byte, x money.Balance) []byte {
+	hi, lo := x.Bits()
+	return binary.AppendUvarint(binary.AppendUvarint(b, hi), lo)
+}
+
+// appendError writes why a request has no answer; nil: it has one.
+func appendError(b []byte, err error) []byte {
+	var nonce *committed.NonceError
+	if errors.As(err, &nonce) {
+		return binary.AppendUvarint(append(b, forwardNonce), nonce.Last)
+	}
+	for place, known := range forwardable {
+		if err == known { //nolint:errorlint // a wrapped one has more to say
+			return append(b, byte(place))
+		}
+	}
+	return appendText(append(b, forwardOther), err.Error())
+}
+
+// A forwardParser reads a message. After the first thing that makes no sense it reads zeros, and
+// err is set.
+type forwardParser struct {
+	b   []byte
+	err error
+}
+
+func (p *forwardParser) fail() {
+	p.b, p.err = nil, errForward
+}
+
+// done returns an error unless all of the message has been read, and makes sense.
+func (p *forwardParser) done() error {
+	if len(p.b) > 0 {
+		p.fail()
+	}
+	return p.err
+}
+
+func (p *forwardParser) byte() byte {
+	if len(p.b) == 0 {
+		p.fail()
+		return 0
+	}
+	x := p.b[0]
+	p.b = p.b[1:]
+	return x
+}
+
+func (p *forwardParser) flag() bool {
+	x := p.byte()
+	if x > 1 {
+		p.fail()
+	}
+	return x == 1
+}
+
+func (p *forwardParser) number() uint64 {
+	x, n := binary.Uvarint(p.b)
+	if n <= 0 {
+		p.fail()
+		return 0
+	}
+	p.b = p.b[n:]
+	return x
+}
+
+// upTo reads a number that is not above a bound.
+func (p *forwardParser) upTo(most uint64) uint64 {
+	x := p.number()
+	if x > most {
+		p.fail()
+		return 0
+	}
+	return x
+}
+
+func (p *forwardParser) price() money.Price {
+	return money.Price(p.upTo(uint64(money.MaxPrice)))
+}
+
+func (p *forwardParser) amount() money.Amount {
+	return money.Amount(p.upTo(uint64(money.MaxAmount)))
+}
+
+func (p *forwardParser) us() int64 { return int64(p.upTo(math.MaxInt64)) }
+
+func (p *forwardParser) balance() money.Balance {
+	hi := p.number()
+	return money.BalanceFromBits(hi, p.number())
+}
+
+// bytes reads a text, which is valid as long as the message.
+func (p *forwardParser) bytes(most int) []byte {
+	n := p.upTo(uint64(most))
+	if n > uint64(len(p.b)) {
+		p.fail()
+		return nil
+	}
+	x := p.b[:n]
+	p.b = p.b[n:]
+	return x
+}
+
+func (p *forwardParser) text(most int) string { return string(p.bytes(most)) }
+
+func (p *forwardParser) clientID() (id event.ClientID) {
+	b := p.bytes(event.MaxClientID)
+	if len(b) == 0 {
+		return id
+	}
+	id, err := event.NewClientID(b)
+	if err != nil {
+		p.fail()
+	}
+	return id
+}
+
+// side reads a side, or with none allowed also 0.
+func (p *forwardParser) side(none bool) trading.Side {
+	s := trading.Side(p.byte())
+	if s != trading.Buy && s != trading.Sell && (s != 0 || !none) {
+		p.fail()
+		return trading.Buy
+	}
+	return s
+}
+
+// error reads what appendError has written.
+func (p *forwardParser) error() error {
+	switch place := p.byte(); {
+	case place == forwardNonce:
+		return &committed.NonceError{Last: p.number()}
+	case int(place) < len(forwardable):
+		return forwardable[place]
+	case place == forwardOther:
+		return committed.NoHistory(errors.New(p.text(forwardText)))
+	}
+	p.fail()
+	return nil
+}
+
+// forwardText bounds a text in bytes: an address, the reason of a refusal, an error.
+const forwardText = 1 << 12
+
+// appendCommand writes a client's command, but for its key and nonce.
+func appendCommand(b []byte, c *Command) []byte {
+	o := &c.order
+	b = append(b, byte(c.kind))
+	switch c.kind {
+	case event.KindOrder:
+		b = appendPair(b, c.pair)
+		b = append(b, byte(o.side))
+		b = binary.AppendUvarint(b, uint64(o.price))
+		b = binary.AppendUvarint(b, uint64(o.amount))
+		b = appendClientID(b, o.clientID)
+		b = appendSpecial(b, c.special)
+	case event.KindCancel:
+		b = appendClientID(binary.AppendUvarint(b, o.id), o.clientID)
+	case kindCancelAll:
+		b = appendFilter(b, c)
+	case event.KindAmended:
+		a := &c.amend.AmendRequest
+		b = appendClientID(binary.AppendUvarint(b, o.id), o.clientID)
+		b = binary.AppendUvarint(b, uint64(a.Amount))
+		b = binary.AppendUvarint(b, uint64(a.Price))
+		b = binary.AppendUvarint(b, uint64(a.Display))
+		b = binary.AppendUvarint(b, uint64(a.Trigger))
+		b = binary.AppendUvarint(b, uint64(a.ExpireUs))
+		b = appendFlag(appendFlag(b, a.PostOnly), a.Slide)
+	case event.KindSettings:
+		b = binary.AppendUvarint(b, uint64(c.setting))
+	case event.KindSwitch:
+		s := &c.switching
+		b = binary.AppendUvarint(appendFilter(b, c), uint64(s.seconds))
+		b = binary.AppendUvarint(binary.AppendUvarint(b, s.session), uint64(s.change))
+		b = binary.AppendUvarint(b, s.instead)
+	case event.KindWithdrawal:
+		w := &c.withdrawal
+		b = binary.AppendUvarint(b, uint64(w.currency))
+		b = appendText(binary.AppendUvarint(b, uint64(w.amount)), w.address)
+	case event.KindWithdrawalMoved:
+		w := &c.withdrawal
+		b = appendText(append(binary.AppendUvarint(b, w.id), w.to), w.code)
+	default:
+		panic(fmt.Sprintf("BUG: a command of kind %d is no client's", c.kind))
+	}
+	return b
+}
+
+// appendPair writes the number of a pair; nil: 0.
+func appendPair(b []byte, p *directory.Pair) []byte {
+	if p == nil {
+		return append(b, 0)
+	}
+	return binary.AppendUvarint(b, uint64(p.Number))
+}
+
+// appendFilter writes which orders a command is about.
+func appendFilter(b []byte, c *Command) []byte {
+	return appendClientID(append(appendPair(b, c.pair), byte(c.order.side)), c.order.clientID)
+}
+
+func appendSpecial(b []byte, s *SpecialRequest) []byte {
+	if s == nil {
+		return append(b, 0)
+	}
+	var flags byte
+	for i, flag := range [...]bool{true, s.Market, s.IOC, s.FOK, s.PostOnly, s.SelfTradeGiven} {
+		if flag {
+			flags |= 1 << i
+		}
+	}
+	b = append(b, flags)
+	b = binary.AppendUvarint(b, uint64(s.ExpireUs))
+	b = binary.AppendUvarint(b, uint64(s.Asked))
+	b = binary.AppendUvarint(b, uint64(s.Display))
+	b = binary.AppendUvarint(b, uint64(s.Quote))
+	b = binary.AppendUvarint(b, uint64(s.SelfTrade))
+	b = binary.AppendUvarint(b, uint64(s.OCO.Trigger))
+	b = binary.AppendUvarint(b, uint64(s.OCO.Price))
+	b = binary.AppendUvarint(b, uint64(s.Trigger.Price))
+	return binary.AppendUvarint(b, uint64(s.Trigger.When))
+}
+
+// command reads what appendCommand has written. An error is in the parser; then there may be no
+// command.
+func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
+	nonce uint64) *Command {
+	switch kind := event.Kind(p.byte()); kind {
+	case event.KindOrder:
+		w := OrderRequest{Pair: p.pair(of, false), Side: p.side(false), Price: p.price(),
+			Amount: p.amount(), ClientID: p.clientID(), Special: p.special()}
+		if w.Special == nil && (w.Price == 0 || w.Amount == 0) {
+			p.fail()
+		}
+		if p.err == nil {
+			return NewOrder(key, nonce, &w)
+		}
+	case event.KindCancel:
+		id := p.number()
+		return NewCancel(key, nonce, id, p.clientID())
+	case kindCancelAll:
+		return NewCancelAll(key, nonce, p.filter(of))
+	case event.KindAmended:
+		return NewAmend(key, nonce, &AmendRequest{Order: p.number(), ClientID: p.clientID(),
+			Amount: p.amount(), Price: p.price(), Display: p.amount(), Trigger: p.price(),
+			ExpireUs: p.us(), PostOnly: p.flag(), Slide: p.flag()})
+	case event.KindSettings:
+		return NewSettings(key, nonce, p.selfTrade())
+	case event.KindSwitch:
+		c := NewSwitch(key, nonce, 0, p.filter(of))
+		c.switching.seconds = uint32(p.upTo(event.MaxSwitchSeconds))
+		c.switching.session = p.number()
+		c.switching.change = sessionChange(p.upTo(uint64(sessionLeaves)))
+		c.switching.instead = p.number()
+		return c
+	case event.KindWithdrawal:
+		currency := p.currency(of)
+		amount := p.amount()
+		if amount == 0 {
+			p.fail()
+		}
+		return NewWithdrawal(key, nonce, currency, amount, p.text(forwardText))
+	case event.KindWithdrawalMoved:
+		id, to := p.number(), p.byte()
+		switch code := p.text(forwardText); to {
+		case event.WithdrawalVerified:
+			return NewConfirmation(key, nonce, id, code)
+		case event.WithdrawalCancelled:
+			return NewWithdrawalCancel(key, nonce, id)
+		}
+	}
+	p.fail()
+	return nil
+}
+
+// pair reads the number of a configured pair, or with none allowed also 0.
+func (p *forwardParser) pair(of *directory.Catalogue, none bool) *directory.Pair {
+	n := p.upTo(math.MaxUint16)
+	if n == 0 && none {
+		return nil
+	}
+	pair := of.Known(uint16(n))
+	if pair == nil {
+		p.fail()
+	}
+	return pair
+}
+
+// currency reads the number of a configured currency.
+func (p *forwardParser) currency(of *directory.Catalogue) uint16 {
+	n := uint16(p.upTo(math.MaxUint16))
+	if of.Currency([]byte(of.CurrencyCode(n))) == nil {
+		p.fail()
+	}
+	return n
+}
+
+func (p *forwardParser) filter(of *directory.Catalogue) CancelFilter {
+	return CancelFilter{Pair: p.pair(of, true), Side: p.side(true), Prefix: p.clientID()}
+}
+
+func (p *forwardParser) selfTrade() trading.SelfTrade {
+	return trading.SelfTrade(p.upTo(uint64(trading.SelfTradeCancelBoth)))
+}
+
+func (p *forwardParser) special() *SpecialRequest {
+	flags := p.byte()
+	if flags == 0 {
+		return nil
+	}
+	if flags&1 == 0 || flags >= 1<<6 {
+		p.fail()
+	}
+	s := new(SpecialRequest)
+	s.Market, s.IOC, s.FOK = flags&2 != 0, flags&4 != 0, flags&8 != 0
+	s.PostOnly, s.SelfTradeGiven = flags&16 != 0, flags&32 != 0
+	s.ExpireUs, s.Asked, s.Display, s.Quote = p.us(), p.price(), p.amount(), p.amount()
+	s.SelfTrade = p.selfTrade()
+	s.OCO = trading.OCO{Trigger: p.price(), Price: p.price()}
+	s.Trigger = trading.Trigger{Price: p.price(),
+		When: trading.Direction(p.upTo(uint64(trading.Fall)))}
+	return s
+}
+
+// What an outcome has beside its record. Its bits say which of these follow.
+const (
+	outcomeShortfall = 1 << iota
+	outcomeBound
+	outcomeLastNonce
+	outcomeTakenBy
+	outcomeFaults
+	outcomeCancelled
+	outcomeMoved
+)
+
+// appendOutcome writes how a command has ended.
+func appendOutcome(b []byte, c *Command) []byte {
+	b = append(b, byte(c.outcome))
+	b = appendText(b, string(c.encoded))
+	var bits byte
+	for i, there := range [...]bool{c.shortfall != reservation{}, c.bound != 0, c.lastNonce != 0,
+		c.takenBy != 0, len(c.faults) > 0, len(c.cancelled) > 0, c.moved.ID != 0} {
+		if there {
+			bits |= 1 << i
+		}
+	}
+	b = append(b, bits)
+	if bits&outcomeShortfall != 0 {
+		b = appendBits(binary.AppendUvarint(b, uint64(c.shortfall.currency)), c.shortfall.amount)
+	}
+	if bits&outcomeBound != 0 {
+		b = binary.AppendUvarint(b, uint64(c.bound))
+	}
+	if bits&outcomeLastNonce != 0 {
+		b = binary.AppendUvarint(b, c.lastNonce)
+	}
+	if bits&outcomeTakenBy != 0 {
+		b = binary.AppendUvarint(b, c.takenBy)
+	}
+	if bits&outcomeFaults != 0 {
+		b = binary.AppendUvarint(b, uint64(len(c.faults)))
+		for _, f := range c.faults {
+			b = appendText(appendText(b, f.Field), f.Text)
+		}
+	}
+	if bits&outcomeCancelled != 0 {
+		b = binary.AppendUvarint(b, uint64(len(c.cancelled)))
+		for _, id := range c.cancelled {
+			b = binary.AppendUvarint(b, id)
+		}
+	}
+	if bits&outcomeMoved != 0 {
+		b = appendMoved(b, c)
+	}
+	return b
+}
+
+func appendMoved(b []byte, c *Command) []byte {
+	w := &c.moved
+	b = binary.AppendUvarint(b, w.ID)
+	b = binary.AppendUvarint(b, uint64(w.Account))
+	b = binary.AppendUvarint(b, uint64(w.Currency))
+	b = append(binary.AppendUvarint(b, uint64(w.Amount)), w.Status)
+	b = binary.AppendUvarint(b, uint64(w.TimeUs))
+	b = appendText(appendText(b, w.Address), w.Details)
+	b = binary.AppendUvarint(b, uint64(w.Issue))
+	b = binary.AppendUvarint(b, uint64(w.IssuedUs))
+	b = binary.AppendUvarint(b, uint64(w.Tries))
+	return appendFlag(appendFlag(b, w.Stale), w.Renewed)
+}
+
+// outcome reads what appendOutcome has written into the command.
+func (p *forwardParser) outcome(c *Command) {
+	outcome := Outcome(p.byte())
+	record := p.bytes(math.MaxInt32)
+	if outcome != Accepted && outcome != Refused {
+		p.fail()
+	}
+	if len(record) > 0 {
+		if rest, err := c.record.Decode(record); err != nil || len(rest) > 0 {
+			p.fail()
+		}
+	}
+	bits := p.byte()
+	if bits&outcomeShortfall != 0 {
+		c.shortfall = reservation{uint16(p.upTo(math.MaxUint16)), p.balance()}
+	}
+	if bits&outcomeBound != 0 {
+		c.bound = p.price()
+	}
+	if bits&outcomeLastNonce != 0 {
+		c.lastNonce = p.number()
+	}
+	if bits&outcomeTakenBy != 0 {
+		c.takenBy = p.number()
+	}
+	if bits&outcomeFaults != 0 {
+		for range p.upTo(uint64(len(p.b))) {
+			c.faults = append(c.faults, Fault{p.text(forwardText), p.text(forwardText)})
+		}
+	}
+	if bits&outcomeCancelled != 0 {
+		for range p.upTo(uint64(len(p.b))) {
+			c.cancelled = append(c.cancelled, p.number())
+		}
+	}
+	if bits&outcomeMoved != 0 {
+		p.moved(c)
+	}
+	c.outcome = outcome
+}
+
+func (p *forwardParser) moved(c *Command) {
+	w := &c.moved
+	w.ID, w.Account = p.number(), uint32(p.upTo(math.MaxUint32))
+	w.Currency = uint16(p.upTo(math.MaxUint16))
+	w.Amount, w.Status, w.TimeUs = p.amount(), p.byte(), p.us()
+	w.Address, w.Details = p.text(forwardText), p.text(forwardText)
+	w.Issue, w.IssuedUs = uint32(p.upTo(math.MaxUint32)), p.us()
+	w.Tries = uint32(p.upTo(math.MaxUint32))
+	w.Stale, w.Renewed = p.flag(), p.flag()
+}

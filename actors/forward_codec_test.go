@@ -1,0 +1,227 @@
+package actors
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/core/trading"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// forwardCatalogue has two pairs and three currencies.
+func forwardCatalogue(t testing.TB) *directory.Catalogue {
+	t.Helper()
+	e := start(t, testOptions(memory.Open(memory.NewDisk(), persistence.Retention{})))
+	stop(t, e)
+	return e.Catalogue
+}
+
+func drawClient(t *rapid.T) (id event.ClientID) {
+	if s := rapid.StringMatching(`[A-Za-z0-9_-]{0,36}`).Draw(t, "client order id"); s != "" {
+		id, _ = event.NewClientID(s)
+	}
+	return id
+}
+
+func drawPrice(t *rapid.T, least money.Price) money.Price {
+	return money.Price(rapid.Int64Range(int64(least), int64(money.MaxPrice)).Draw(t, "price"))
+}
+
+func drawAmount(t *rapid.T, least money.Amount) money.Amount {
+	return money.Amount(rapid.Int64Range(int64(least), int64(money.MaxAmount)).Draw(t, "amount"))
+}
+
+// drawForwarded draws a command of a client.
+func drawForwarded(t *rapid.T, of *directory.Catalogue, key *directory.Key) *Command {
+	number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
+	flag := func() bool { return rapid.Bool().Draw(t, "flag") }
+	pair := of.Pairs()[rapid.IntRange(0, len(of.Pairs())-1).Draw(t, "pair")]
+	side := trading.Side(rapid.Uint8Range(1, 2).Draw(t, "side"))
+	us := func() int64 { return rapid.Int64Min(0).Draw(t, "time") }
+	filter := CancelFilter{Prefix: drawClient(t)}
+	if flag() {
+		filter.Pair, filter.Side = pair, side
+	}
+	nonce := number("nonce")
+	mode := trading.SelfTrade(rapid.Uint8Range(0, 3).Draw(t, "self-trade"))
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		return NewOrder(key, nonce, &OrderRequest{Pair: pair, Side: side, Price: drawPrice(t, 1),
+			Amount: drawAmount(t, 1), ClientID: drawClient(t)})
+	case 1:
+		s := &SpecialRequest{SelfTradeGiven: flag()}
+		s.Market, s.IOC, s.FOK, s.PostOnly = flag(), flag(), flag(), flag()
+		s.ExpireUs, s.Asked, s.Display, s.Quote = us(), drawPrice(t, 0), drawAmount(t, 0),
+			drawAmount(t, 0)
+		s.SelfTrade = mode
+		s.OCO = trading.OCO{Trigger: drawPrice(t, 0), Price: drawPrice(t, 0)}
+		s.Trigger = trading.Trigger{Price: drawPrice(t, 0),
+			When: trading.Direction(rapid.Uint8Range(0, 2).Draw(t, "when"))}
+		return NewOrder(key, nonce, &OrderRequest{Pair: pair, Side: side, Price: drawPrice(t, 0),
+			Amount: drawAmount(t, 0), ClientID: drawClient(t), Special: s})
+	case 2:
+		return NewCancel(key, nonce, number("order"), drawClient(t))
+	case 3:
+		return NewCancelAll(key, nonce, filter)
+	case 4:
+		a := &AmendRequest{Amount: drawAmount(t, 0), Price: drawPrice(t, 0),
+			Display: drawAmount(t, 0), Trigger: drawPrice(t, 0), ExpireUs: us(),
+			PostOnly: flag(), Slide: flag()}
+		if a.ClientID = drawClient(t); a.ClientID.IsZero() {
+			a.Order = number("order")
+		}
+		return NewAmend(key, nonce, a)
+	case 5:
+		return NewSettings(key, nonce, mode)
+	case 6:
+		seconds := rapid.Uint32Range(0, event.MaxSwitchSeconds).Draw(t, "seconds")
+		c := NewSwitch(key, nonce, seconds, filter)
+		c.switching.session, c.switching.instead = number("session"), number("instead")
+		c.switching.change = sessionChange(rapid.Uint8Range(0, 2).Draw(t, "change"))
+		return c
+	case 7:
+		return NewWithdrawal(key, nonce, of.Currencies()[0].Number, drawAmount(t, 1),
+			rapid.StringN(0, 100, 400).Draw(t, "address"))
+	case 8:
+		return NewConfirmation(key, nonce, number("withdrawal"), rapid.String().Draw(t, "code"))
+	}
+	return NewWithdrawalCancel(key, nonce, number("withdrawal"))
+}
+
+// A command arrives as it was sent.
+func TestACommandTravelsWhole(t *testing.T) {
+	of := forwardCatalogue(t)
+	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawForwarded(t, of, key)
+		p := &forwardParser{b: appendCommand(nil, c)}
+		got := p.command(of, key, c.order.nonce)
+		if err := p.done(); err != nil {
+			t.Fatal(err)
+		}
+		got.timeUs, got.made = c.timeUs, c.made
+		if !reflect.DeepEqual(got.request, c.request) || got.record.Pair != c.record.Pair {
+			t.Errorf("sent %+v\ncame %+v", c.request, got.request)
+		}
+	})
+}
+
+// An outcome arrives as it was sent.
+func TestAnOutcomeTravelsWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
+		text := func() string { return rapid.StringN(0, 30, 100).Draw(t, "text") }
+		c := newCommand(event.KindOrder)
+		c.outcome = Outcome(rapid.Uint8Range(uint8(Accepted), uint8(Refused)).Draw(t, "outcome"))
+		if rapid.Bool().Draw(t, "record") {
+			r := c.begin(event.KindRefusal, 0)
+			r.Refusal = event.Refusal{Account: 7, Key: 3, Nonce: number("nonce") | 1,
+				Reason: event.RefusedFunds}
+			c.encode()
+		}
+		if rapid.Bool().Draw(t, "more") {
+			c.shortfall = reservation{3, money.BalanceFromBits(number("hi"), number("lo"))}
+			c.bound, c.lastNonce, c.takenBy = drawPrice(t, 0), number("last"), number("by")
+			c.faults = []Fault{{text(), text()}, {text(), text()}}
+			c.cancelled = []uint64{number("order"), number("order"), number("order")}
+			c.moved = state.Withdrawal{ID: number("withdrawal"), Account: 7, Currency: 3,
+				Amount: drawAmount(t, 0), Status: event.WithdrawalVerified, TimeUs: 5,
+				Address: text(), Details: text(), Issue: 2, IssuedUs: 9, Tries: 4,
+				Stale: rapid.Bool().Draw(t, "stale"), Renewed: rapid.Bool().Draw(t, "renewed")}
+			if c.moved.ID == 0 {
+				c.moved = state.Withdrawal{}
+			}
+		}
+		got := newCommand(event.KindOrder)
+		p := &forwardParser{b: appendOutcome(nil, c)}
+		p.outcome(got)
+		if err := p.done(); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got.decision, c.decision) {
+			t.Errorf("sent %+v\ncame %+v", c.decision, got.decision)
+		}
+		if len(c.encoded) > 0 && got.record.Refusal != c.record.Refusal {
+			t.Errorf("sent %+v\ncame %+v", c.record.Refusal, got.record.Refusal)
+		}
+	})
+}
+
+// The reason why a command has no outcome arrives as it was sent.
+func TestAnErrorTravels(t *testing.T) {
+	for _, want := range append(forwardable[:forwardNonce:forwardNonce],
+		&committed.NonceError{Last: 77}, committed.NoHistory(errors.New("the disk is gone"))) {
+		p := &forwardParser{b: appendError(nil, want)}
+		got := p.error()
+		if err := p.done(); err != nil {
+			t.Fatal(want, err)
+		}
+		var nonce *committed.NonceError
+		var history *committed.HistoryError
+		switch {
+		case errors.As(want, &nonce):
+			var came *committed.NonceError
+			if !errors.As(got, &came) || *came != *nonce {
+				t.Errorf("%v came as %v", want, got)
+			}
+		case errors.As(want, &history):
+			if !errors.As(got, &history) || got.Error() != want.Error() {
+				t.Errorf("%v came as %v", want, got)
+			}
+		case got != want:
+			t.Errorf("%v came as %v", want, got)
+		}
+	}
+}
+
+// Whatever another node sends, it is a command that a client could have sent, or it is refused.
+func FuzzForwardedCommand(f *testing.F) {
+	of := forwardCatalogue(f)
+	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
+	special := &SpecialRequest{Trigger: trading.Trigger{Price: 5, When: trading.Fall}}
+	for _, c := range []*Command{
+		NewOrder(key, 1, &OrderRequest{Pair: of.Pairs()[0], Side: trading.Buy, Price: 1,
+			Amount: 1}),
+		NewOrder(key, 1, &OrderRequest{Pair: of.Pairs()[0], Side: trading.Sell, Price: 1, Amount: 1,
+			Special: special}),
+		NewCancel(key, 1, 5, event.ClientID{}), NewCancelAll(key, 1, CancelFilter{}),
+		NewAmend(key, 1, &AmendRequest{Order: 5, Price: 7}), NewSettings(key, 1, 2),
+		NewSwitch(key, 1, 60, CancelFilter{}), NewWithdrawal(key, 1, 1, 5, "address"),
+		NewConfirmation(key, 1, 5, "code"), NewWithdrawalCancel(key, 1, 5)} {
+		f.Add(appendCommand(nil, c))
+		f.Add(appendOutcome(nil, c))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p := &forwardParser{b: b}
+		c := p.command(of, key, 1)
+		if p.done() == nil {
+			switch {
+			case c == nil:
+				t.Fatal("no command, and no error")
+			case c.operator != "", c.key != key:
+				t.Errorf("a client's command of another: %+v", c.request)
+			case c.kind == event.KindWithdrawalMoved &&
+				c.withdrawal.to != event.WithdrawalVerified &&
+				c.withdrawal.to != event.WithdrawalCancelled:
+				t.Errorf("a client moves a withdrawal to %d", c.withdrawal.to)
+			case c.order.price < 0, c.order.amount < 0, c.withdrawal.amount < 0:
+				t.Errorf("a negative number: %+v", c.request)
+			}
+			p = &forwardParser{b: appendCommand(nil, c)}
+			if again := p.command(of, key, 1); p.done() != nil || again.kind != c.kind {
+				t.Errorf("it does not travel on: %+v", c.request)
+			}
+		}
+		p = &forwardParser{b: b}
+		p.outcome(newCommand(event.KindOrder))
+	})
+}

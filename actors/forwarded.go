@@ -1,0 +1,477 @@
+package actors
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/duplex"
+	"exchange/actors/mailbox"
+	"exchange/core/event"
+)
+
+// A forwarded is what a node that leads does for one node that follows: it carries out what the
+// other's clients have sent. It lasts as long as the connection, and no longer than the reign.
+type forwarded struct {
+	*Engine
+	from string // name of the node
+	line *duplex.Line
+	base uint64 // added to the numbers of its sessions, so that no other node has them
+
+	open atomic.Int64 // commands without an outcome
+
+	mu    sync.Mutex
+	ended []*errand             // that are to be answered; guarded by mu
+	lanes map[uint32]*errandRow // by account, while an errand is on its way; guarded by mu
+	// sessions by their number here; nil: the connection is over; guarded by mu
+	lives   map[uint64]*directory.Key
+	answers chan struct{} // capacity 1: there is something in ended
+}
+
+// An errandRow are errands of one account, which go to its wallet one after the other.
+type errandRow = mailbox.FIFO[*errand]
+
+// An errand is what one message asks for: commands that travel together, or the end of a session.
+type errand struct {
+	by     *forwarded
+	number uint64
+	list   []*Command
+	errs   []error
+	err    error        // why none of the commands was sent
+	left   atomic.Int64 // commands without an outcome, and one until all are sent
+
+	// of an errand without commands: the session that has ended
+	lost uint64
+	of   *directory.Key
+}
+
+// forwardSlots is the part of the slots of commands, in quarters, that one node's clients may have
+// at a time: the rest is a floor for those of the others.
+const forwardSlots = 3
+
+// lineOptions are those of connections that forward.
+func lineOptions(t *Timing) duplex.Options {
+	return duplex.Options{Longest: 32 << 20, Waiting: 64 << 20, Beat: t.OwnerCheck / 2,
+		Silence: t.OwnerStale / 2}
+}
+
+// forwards takes a connection of a node that follows. It returns when the connection is over.
+func (n *Node) forwards(from string, conn net.Conn) {
+	e := n.reign.Load()
+	if e == nil || e.stopping.Load() || e.Err() != nil {
+		conn.Close()
+		return
+	}
+	f := &forwarded{Engine: e, from: from, line: duplex.New(conn, lineOptions(&e.opts.Timing)),
+		base: n.links.Add(1) << sessionBits, lanes: map[uint32]*errandRow{},
+		lives: map[uint64]*directory.Key{}, answers: make(chan struct{}, 1)}
+	f.run(n)
+}
+
+// sessionBits are those of a session's number at its node. The bits above say which connection of
+// which node it came through; 0: it is the leading node's own.
+const sessionBits = 40
+
+// run serves the node until the connection or the reign ends.
+func (f *forwarded) run(n *Node) {
+	gone, answered := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(answered)
+		f.answer(gone)
+	}()
+	welcome := false
+	err := f.line.Run(func(message []byte) error {
+		p := &forwardParser{b: message}
+		kind := p.byte()
+		if !welcome {
+			welcome = true
+			return f.welcome(n, kind, p)
+		}
+		return f.receive(kind, p)
+	})
+	close(gone)
+	<-answered
+	f.loseSessions()
+	f.log.Debug("a node forwards no more", "node", f.from, "error", err)
+}
+
+// welcome answers a hello. Both sides must hold orders against the same rules.
+func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
+	version, digest := p.number(), p.bytes(sha256.Size)
+	if kind != forwardHello || p.done() != nil {
+		return errForward
+	}
+	_, market := n.replica.Market()
+	own := sha256.Sum256(market)
+	switch {
+	case version != forwardVersion:
+		return fmt.Errorf("node %s forwards by version %d, this one takes %d", f.from, version,
+			forwardVersion)
+	case !bytes.Equal(digest, own[:]):
+		return fmt.Errorf("node %s has another market part", f.from)
+	}
+	return f.line.Send(func(b []byte) []byte { return append(b, forwardWelcome) })
+}
+
+// receive begins what a message asks for. It does not wait.
+func (f *forwarded) receive(kind byte, p *forwardParser) error {
+	switch kind {
+	case forwardCommands:
+		x, gated, err := f.parse(p)
+		if err != nil {
+			return err
+		}
+		if gated {
+			f.begin(x, x.list[0].account)
+		} else {
+			f.begin(x, nil)
+		}
+	case forwardTake:
+		number, key, nonce := p.number(), p.bytes(forwardText), p.number()
+		k, id := f.Key(key), p.clientID()
+		if err := p.done(); err != nil {
+			return err
+		}
+		go f.take(number, k, nonce, id)
+	case forwardLost:
+		key, session := f.Key(p.bytes(forwardText)), p.upTo(1<<sessionBits-1)
+		if err := p.done(); err != nil {
+			return err
+		}
+		if key != nil { // otherwise its sessions have ended with it
+			f.begin(&errand{by: f, lost: f.base + session, of: key}, key.Account)
+		}
+	default:
+		return errForward
+	}
+	return nil
+}
+
+// parse reads the commands of a message.
+func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
+	x = &errand{by: f, number: p.number()}
+	key, nonce := f.Key(p.bytes(forwardText)), p.number()
+	gated = p.flag()
+	if gated != (nonce == 0) {
+		p.fail()
+	}
+	n := p.upTo(uint64(f.opts.Limits.InFlight))
+	if n == 0 {
+		p.fail()
+	}
+	of := key
+	if of == nil { // it has ended by now; the rest must make sense all the same
+		of = &directory.Key{Account: new(directory.Account)}
+		x.err = committed.ErrKeyRevoked
+	}
+	for range n {
+		c := p.command(f.Catalogue, of, nonce)
+		if p.err != nil {
+			return nil, false, p.err
+		}
+		f.own(c)
+		c.errand = x
+		if gated {
+			c.gate = passed{}
+		}
+		x.list = append(x.list, c)
+	}
+	x.errs = make([]error, len(x.list))
+	return x, gated, p.done()
+}
+
+// passed is the gate of a command that has passed its client's gate at another node.
+type passed struct{}
+
+// Pass implements Gate.
+func (passed) Pass(give func()) bool {
+	give()
+	return true
+}
+
+// own makes the numbers of a session those that it has here.
+func (f *forwarded) own(c *Command) {
+	s := &c.switching
+	if c.kind != event.KindSwitch || s.session == 0 {
+		return
+	}
+	s.session = f.base + s.session&(1<<sessionBits-1)
+	if s.instead != 0 {
+		s.instead = f.base + s.instead&(1<<sessionBits-1)
+	}
+}
+
+// begin carries out an errand. One that came through a gate takes turns with the others of its
+// account; nil: it did not.
+func (f *forwarded) begin(x *errand, account *directory.Account) {
+	if account == nil {
+		if f.quick(x) {
+			f.send(x)
+		} else {
+			go f.send(x)
+		}
+		return
+	}
+	f.mu.Lock()
+	row := f.lanes[account.ID]
+	switch {
+	case row != nil:
+		row.Push(x)
+	case !f.quick(x):
+		f.lanes[account.ID] = new(errandRow)
+		go f.sendRow(x, account.ID)
+	default:
+		f.mu.Unlock()
+		f.send(x)
+		return
+	}
+	f.mu.Unlock()
+}
+
+// sendRow sends an errand, and those of its account that have come meanwhile.
+func (f *forwarded) sendRow(x *errand, account uint32) {
+	for x != nil {
+		f.send(x)
+		f.mu.Lock()
+		if row := f.lanes[account]; row.Len() > 0 {
+			x = row.Pop()
+		} else {
+			x = nil
+			delete(f.lanes, account)
+		}
+		f.mu.Unlock()
+	}
+}
+
+// quick reports whether send waits for nothing.
+func (f *forwarded) quick(x *errand) bool {
+	if !f.hasReleased() {
+		return false
+	}
+	for _, c := range x.list {
+		if c.isNamedOrder() || c.kind == event.KindAmended {
+			return false
+		}
+	}
+	return true
+}
+
+// send admits the commands of an errand, and sends them to their wallet.
+func (f *forwarded) send(x *errand) {
+	n := int64(len(x.list))
+	if n == 0 {
+		f.endSession(x.of, x.lost)
+		return
+	}
+	x.left.Store(n + 1)
+	err := x.err
+	if err == nil {
+		err = f.mayBegin(x, n)
+	}
+	if err != nil {
+		for i, c := range x.list {
+			c.Free()
+			x.list[i] = nil
+		}
+		x.err = err
+		x.left.Store(1)
+		x.answered()
+		return
+	}
+	key, session := x.begins()
+	x.sendAll()
+	if session != 0 {
+		f.sessionBegan(key, session)
+	}
+	for _, err := range x.errs { // of those that were dropped
+		if err != nil {
+			x.answered()
+		}
+	}
+	x.answered()
+}
+
+// mayBegin admits the commands of an errand.
+func (f *forwarded) mayBegin(x *errand, n int64) error {
+	if f.open.Add(n) > int64(f.opts.Limits.InFlight)*forwardSlots/4 {
+		f.open.Add(-n)
+		return f.turnAway(ErrBusy)
+	}
+	for _, c := range x.list {
+		f.stamp(c)
+	}
+	err := f.admit(x.list)
+	if err != nil {
+		f.open.Add(-n)
+		return f.turnAway(err)
+	}
+	return nil
+}
+
+// sendAll sends admitted commands.
+func (x *errand) sendAll() {
+	f := x.by
+	if len(x.list) > 1 {
+		f.journal.lists.Add(1)
+	}
+	if c := x.list[0]; len(x.list) == 1 && !c.isNamedOrder() {
+		f.toWallet(c.account, c)
+		return
+	}
+	// What has an outcome is not touched any more, and sendAll looks at all of its list.
+	f.Engine.sendAll(x.list, x.errs)
+}
+
+// answered counts an outcome, and has the errand answered behind the last one.
+func (x *errand) answered() {
+	if x.left.Add(-1) > 0 {
+		return
+	}
+	f := x.by
+	if x.err == nil {
+		f.open.Add(int64(-len(x.list)))
+		if len(x.list) > 1 {
+			f.journal.lists.Add(-1)
+		}
+	}
+	f.mu.Lock()
+	f.ended = append(f.ended, x)
+	f.mu.Unlock()
+	select {
+	case f.answers <- struct{}{}:
+	default:
+	}
+}
+
+// answer sends the answers, until the connection is gone or the reign is dead. What has an outcome
+// by then is still sent.
+func (f *forwarded) answer(gone <-chan struct{}) {
+	for {
+		over := false
+		select {
+		case <-f.answers:
+		case <-f.dead:
+			over = true
+		case <-gone:
+			return
+		}
+		f.mu.Lock()
+		list := f.ended
+		f.ended = nil
+		f.mu.Unlock()
+		released := f.committed.Released()
+		for _, x := range list {
+			if f.line.Send(func(b []byte) []byte { return x.append(b, released) }) != nil {
+				over = true // the other side learns of no outcome any more
+				break
+			}
+			x.free()
+		}
+		if over {
+			f.line.Close()
+			return
+		}
+	}
+}
+
+// append writes the answer to an errand.
+func (x *errand) append(b []byte, released uint64) []byte {
+	b = append(b, forwardOutcomes)
+	b = appendNumbers(b, x.number, released)
+	b = appendError(b, x.err)
+	if x.err != nil {
+		return b
+	}
+	for i, c := range x.list {
+		b = appendError(b, x.errs[i])
+		if x.errs[i] == nil {
+			b = appendOutcome(b, c)
+		}
+	}
+	return b
+}
+
+// free gives the commands of an answered errand back.
+func (x *errand) free() {
+	for _, c := range x.list {
+		if c != nil {
+			c.Free()
+		}
+	}
+}
+
+// take takes the nonce of a read in its account's wallet, and answers with a sequence at which, or
+// above it, the read is to be answered: behind all that the wallet had in flight, if the read names
+// an order by its client order id.
+func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID) {
+	seq, err := uint64(0), error(committed.ErrKeyRevoked)
+	if key != nil && !id.IsZero() {
+		q := &committed.NamedOrder{Account: key.Account.ID, ClientID: id}
+		err = f.Ask(q, key, nonce)
+		if err == nil {
+			seq = q.Seq
+		}
+	} else if key != nil {
+		var q committed.Position
+		err = f.Ask(&q, key, nonce)
+		if err == nil {
+			seq = q.Seq
+		}
+	}
+	if f.line.Send(func(b []byte) []byte {
+		b = appendNumbers(append(b, forwardTaken), number, seq)
+		return appendError(b, err)
+	}) != nil {
+		f.line.Close()
+	}
+}
+
+// begins returns the session that an errand begins; 0: none.
+func (x *errand) begins() (*directory.Key, uint64) {
+	c := x.list[0]
+	if s := &c.switching; c.kind == event.KindSwitch && s.change == sessionBegins {
+		return c.key, s.session
+	}
+	return nil, 0
+}
+
+// sessionBegan notes a session of which the wallet knows, or will, so that it ends with the
+// connection.
+func (f *forwarded) sessionBegan(key *directory.Key, session uint64) {
+	f.mu.Lock()
+	over := f.lives == nil
+	if !over {
+		f.lives[session] = key
+	}
+	f.mu.Unlock()
+	if over {
+		f.SessionLost(key, session)
+	}
+}
+
+// endSession tells the wallet that a session has ended.
+func (f *forwarded) endSession(key *directory.Key, session uint64) {
+	f.mu.Lock()
+	_, lives := f.lives[session]
+	delete(f.lives, session)
+	f.mu.Unlock()
+	if lives {
+		f.SessionLost(key, session)
+	}
+}
+
+// loseSessions ends the sessions of a connection that is over.
+func (f *forwarded) loseSessions() {
+	f.mu.Lock()
+	lives := f.lives
+	f.lives = nil
+	f.mu.Unlock()
+	for session, key := range lives {
+		f.SessionLost(key, session)
+	}
+}

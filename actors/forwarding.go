@@ -1,0 +1,419 @@
+package actors
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/duplex"
+	"exchange/core/event"
+)
+
+// A forwarding takes what clients of a node that follows send to the node that leads, and brings
+// the outcomes back. It has one connection at a time. What was sent when that breaks has no known
+// outcome, and is never sent again. It implements Commands; any goroutine may use it.
+type forwarding struct {
+	a      *Attendance
+	newest atomic.Uint64 // sequence that the node that leads had released with an answer
+
+	mu       sync.Mutex
+	to       *duplex.Line        // nil: there is no connection; guarded by mu
+	asked    map[uint64]asking   // by number; guarded by mu
+	number   uint64              // of the newest; guarded by mu
+	sessions map[uint64]struct{} // that live, as far as is known here; guarded by mu
+	lost     bool                // a connection is over that had some; guarded by mu
+}
+
+// An asking waits for an answer: commands that travel together, or a read.
+type asking struct {
+	list []*Command
+	read *committed.Read
+}
+
+// newForwarding has no connection yet.
+func newForwarding(a *Attendance) *forwarding {
+	return &forwarding{a: a, asked: map[uint64]asking{}, sessions: map[uint64]struct{}{}}
+}
+
+// run keeps a connection to the node that leads, until ctx ends.
+func (f *forwarding) run(ctx context.Context) {
+	said := ""
+	for ctx.Err() == nil {
+		leader := f.a.node.replica.Standing().Leader
+		err := errNoLeader
+		if leader != "" {
+			err = f.connect(ctx, leader)
+		}
+		if text := err.Error(); text != said && ctx.Err() == nil {
+			said = text
+			f.a.opts.Log.Info("this node takes no commands and no private reads for now", "leader",
+				leader, "error", err)
+		}
+		pause(ctx, retryLeast) //nolint:errcheck // ctx is looked at next
+	}
+}
+
+var errNoLeader = errors.New("no node is known to lead")
+
+// connect sends to one node, until that ends, and returns why.
+func (f *forwarding) connect(ctx context.Context, leader string) error {
+	patience, cancel := context.WithTimeout(ctx, f.a.opts.Timing.OwnerStale)
+	conn, err := f.a.node.replica.Dial(patience, leader)
+	cancel()
+	if err != nil {
+		return err
+	}
+	return f.over(ctx, conn, leader)
+}
+
+// over sends over a connection.
+func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) error {
+	w := duplex.New(conn, lineOptions(&f.a.opts.Timing))
+	defer context.AfterFunc(ctx, w.Close)()
+	digest := sha256.Sum256(f.a.market)
+	err := w.Send(func(b []byte) []byte {
+		b = appendNumbers(append(b, forwardHello), forwardVersion)
+		return appendText(b, string(digest[:]))
+	})
+	if err != nil {
+		return err
+	}
+	welcome := false
+	err = w.Run(func(message []byte) error {
+		p := &forwardParser{b: message}
+		kind := p.byte()
+		if !welcome {
+			if kind != forwardWelcome || p.done() != nil {
+				return errForward
+			}
+			welcome = true
+			f.begin(w)
+			f.a.opts.Log.Debug("commands go to the node that leads", "leader", leader)
+			return nil
+		}
+		return f.receive(kind, p)
+	})
+	f.end()
+	if welcome {
+		return fmt.Errorf("the connection to the node that leads has ended: %w", err)
+	}
+	return fmt.Errorf("the node that leads takes no commands from this one: %w", err)
+}
+
+// begin lets commands go over a connection.
+func (f *forwarding) begin(w *duplex.Line) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.to = w
+}
+
+// end tells all that wait that their connection is over.
+func (f *forwarding) end() {
+	f.mu.Lock()
+	asked := f.asked
+	f.to, f.asked = nil, map[uint64]asking{}
+	f.lost = f.lost || len(f.sessions) > 0
+	f.mu.Unlock()
+	for _, x := range asked {
+		x.end(committed.ErrTimeout)
+	}
+}
+
+// end ends an asking without an answer.
+func (x *asking) end(err error) {
+	if x.read != nil {
+		x.read.Err = err
+		x.read.Answer()
+		return
+	}
+	for _, c := range x.list {
+		c.failed = err
+		c.answer(undecided)
+	}
+}
+
+// connected reports whether there is a connection.
+func (f *forwarding) connected() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.to != nil
+}
+
+// ask sends a message, which add appends behind its kind and number, and notes who waits. An error
+// means that nothing was sent.
+func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.to == nil:
+		return ErrNotConfirmed
+	case len(f.asked) >= f.a.opts.Limits.InFlight+f.a.opts.Limits.Reads:
+		return ErrBusy
+	}
+	f.number++
+	number := f.number
+	if err := f.to.Send(func(b []byte) []byte {
+		return add(appendNumbers(append(b, kind), number))
+	}); err != nil {
+		return ErrBusy
+	}
+	f.asked[number] = x
+	return nil
+}
+
+// receive takes an answer.
+func (f *forwarding) receive(kind byte, p *forwardParser) error {
+	number, seq := p.number(), p.number()
+	f.mu.Lock()
+	x, there := f.asked[number]
+	delete(f.asked, number)
+	f.mu.Unlock()
+	switch {
+	case !there, p.err != nil, (kind == forwardTaken) != (x.read != nil):
+	case kind == forwardTaken:
+		return f.taken(x.read, seq, p)
+	case kind == forwardOutcomes:
+		for now := f.newest.Load(); now < seq && !f.newest.CompareAndSwap(now, seq); {
+			now = f.newest.Load()
+		}
+		return f.outcomes(x.list, p)
+	}
+	if there {
+		x.end(committed.ErrTimeout)
+	}
+	return errForward
+}
+
+// toWallet has the nonce of a read taken by the wallet, which is at the node that leads. A read
+// that names an order by its client order id comes back behind all that the wallet has in flight.
+func (f *forwarding) toWallet(r *committed.Read) {
+	key, nonce := r.Key()
+	id := r.ClientID()
+	r.Park()
+	if err := f.ask(forwardTake, asking{read: r}, func(b []byte) []byte {
+		return appendClientID(appendNumbers(appendText(b, key.Public), nonce), id)
+	}); err != nil {
+		r.Err = turnAway(f.a.node.meter, err)
+		r.Answer()
+	}
+}
+
+// taken sends a read on whose nonce is taken.
+func (f *forwarding) taken(r *committed.Read, seq uint64, p *forwardParser) error {
+	err := p.error()
+	if bad := p.done(); bad != nil {
+		r.Err = committed.ErrTimeout
+		r.Answer()
+		return bad
+	}
+	if err != nil {
+		r.Err = err
+		r.Answer()
+		return nil
+	}
+	r.Unpark(seq)
+	f.a.side.Send(r)
+	return nil
+}
+
+// outcomes gives the outcomes of commands to those who wait.
+func (f *forwarding) outcomes(list []*Command, p *forwardParser) error {
+	if err := p.error(); err != nil || p.err != nil {
+		for _, c := range list {
+			c.failed, c.unsent = err, p.err == nil
+			if p.err != nil {
+				c.failed = committed.ErrTimeout
+			}
+			c.answer(undecided)
+		}
+		return p.done()
+	}
+	for _, c := range list {
+		c.failed = p.error()
+		if c.failed == nil {
+			p.outcome(c)
+		}
+		outcome := c.outcome
+		if p.err != nil {
+			c.failed, outcome = committed.ErrTimeout, undecided
+		}
+		c.answer(outcome)
+	}
+	return p.done()
+}
+
+// send sends commands that travel together, through the gate of the first. An error means that none
+// was sent.
+func (f *forwarding) send(list []*Command) error {
+	first := list[0]
+	var err error
+	give := func() {
+		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
+			b = appendText(b, first.key.Public)
+			b = appendFlag(appendNumbers(b, first.order.nonce), first.gate != nil)
+			b = appendNumbers(b, uint64(len(list)))
+			for _, c := range list {
+				b = appendCommand(b, c)
+			}
+			return b
+		})
+	}
+	switch {
+	case first.gate == nil:
+		give()
+	case !first.gate.Pass(give):
+		return ErrDropped
+	}
+	return err
+}
+
+// Do implements Commands.
+func (f *forwarding) Do(c *Command) (*Command, error) {
+	if s := &c.switching; c.kind == event.KindSwitch && s.session != 0 {
+		return f.changeSession(c, s.session, s.change)
+	}
+	return f.do(c)
+}
+
+func (f *forwarding) do(c *Command) (*Command, error) {
+	if err := f.send([]*Command{c}); err != nil {
+		c.Free()
+		return nil, turnAway(f.a.node.meter, err)
+	}
+	if !f.a.node.life.await(c.reply, c.timer) {
+		f.a.node.meter.UnknownOutcomes.Add(1)
+		return nil, committed.ErrTimeout
+	}
+	return f.came(c)
+}
+
+// changeSession is do for the begin or the end of a session. From before its begin on, the end of
+// the connection is the session's end.
+func (f *forwarding) changeSession(c *Command, session uint64, change sessionChange) (*Command,
+	error) {
+	if change == sessionBegins {
+		f.mu.Lock()
+		f.sessions[session] = struct{}{}
+		f.mu.Unlock()
+	}
+	c, err := f.do(c)
+	lives := err == committed.ErrTimeout || //nolint:errorlint // it is never wrapped here
+		err == nil && (change == sessionBegins) == (c.outcome == Accepted)
+	if !lives {
+		f.mu.Lock()
+		delete(f.sessions, session)
+		f.mu.Unlock()
+	}
+	return c, err
+}
+
+// lostSessions reports whether a connection is over that had sessions: their clients must learn of
+// it.
+func (f *forwarding) lostSessions() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost
+}
+
+// came returns a command that was answered, or why it has no outcome.
+func (f *forwarding) came(c *Command) (*Command, error) {
+	err := c.failed
+	if err == nil {
+		return c, nil
+	}
+	c.Free()
+	if err == committed.ErrTimeout { //nolint:errorlint // it is never wrapped here
+		f.a.node.meter.UnknownOutcomes.Add(1)
+		return nil, err
+	}
+	return nil, turnAway(f.a.node.meter, err)
+}
+
+// DoAll implements Commands.
+func (f *forwarding) DoAll(list []*Command, errs []error) error {
+	sent := append([]*Command(nil), list...)
+	if err := f.send(sent); err != nil {
+		for i, c := range list {
+			c.Free()
+			list[i] = nil
+		}
+		return turnAway(f.a.node.meter, err)
+	}
+	began, unsent := time.Now(), error(nil)
+	for i, c := range list {
+		if !f.a.node.life.awaitSince(began, c.reply, c.timer) {
+			f.a.node.meter.UnknownOutcomes.Add(1)
+			list[i], errs[i] = nil, committed.ErrTimeout
+			continue
+		}
+		if c.unsent {
+			unsent = c.failed
+		}
+		list[i], errs[i] = f.came(c)
+	}
+	return unsent
+}
+
+// SessionLost implements Commands.
+func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.sessions, session)
+	if f.to == nil {
+		return // the end of its connection was its end
+	}
+	// if it cannot be sent, the connection is over, or about to be
+	if f.to.Send(func(b []byte) []byte {
+		return appendNumbers(appendText(append(b, forwardLost), key.Public), session)
+	}) != nil {
+		f.to.Close()
+	}
+}
+
+// Key implements Commands.
+func (f *forwarding) Key(public []byte) *directory.Key { return f.a.dir.Key(public) }
+
+// Writable implements Commands.
+func (f *forwarding) Writable() error {
+	switch {
+	case f.Maintenance() != nil:
+		return turnAway(f.a.node.meter, ErrMaintenance)
+	case !f.connected():
+		return turnAway(f.a.node.meter, ErrNotConfirmed)
+	}
+	return nil
+}
+
+// Confirmed implements Commands.
+func (f *forwarding) Confirmed() error {
+	if !f.connected() {
+		return turnAway(f.a.node.meter, ErrNotConfirmed)
+	}
+	return nil
+}
+
+// Mails implements Commands.
+func (f *forwarding) Mails() error {
+	if f.a.opts.Mail == nil {
+		return turnAway(f.a.node.meter, ErrNoMail)
+	}
+	return nil
+}
+
+// Maintenance implements Commands.
+func (f *forwarding) Maintenance() *event.Maintenance { return f.a.maintenance.Load() }
+
+// SwitchFires implements Commands.
+func (f *forwarding) SwitchFires(c *Command) int64 {
+	a := f.a
+	a.graceMu.Lock()
+	defer a.graceMu.Unlock()
+	return max(c.record.Switch.DueUs, a.grace.overAt(time.Now().UnixMicro()))
+}

@@ -1,0 +1,580 @@
+package actors
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/duplex"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/persistence"
+)
+
+const steadyTick = 100 * time.Millisecond
+
+// A branch is a node that follows, and a client of it.
+type branch struct {
+	*testing.T
+	*Attendance
+	Commands
+	key   *directory.Key
+	nonce uint64
+}
+
+// branch has a node that follows serve ann, whose account there is.
+func (c *cluster) branch(i int) *branch {
+	c.Helper()
+	a := c.attend(i)
+	b := &branch{T: c.T, Attendance: a, Commands: a.Commands()}
+	b.connected()
+	b.key = b.Commands.Key([]byte("key-of-ann"))
+	if b.key == nil || b.key.Material != "secret" {
+		c.Fatalf("the node knows %+v of ann's key", b.key)
+	}
+	return b
+}
+
+func (b *branch) connected() {
+	b.Helper()
+	eventually(b.T, "commands go to the node that leads",
+		func() bool { return b.Commands.Writable() == nil })
+}
+
+func (b *branch) next() uint64 {
+	b.nonce++
+	return b.nonce
+}
+
+// does sends a command, and returns how it ended.
+func (b *branch) does(c *Command) *Command {
+	b.Helper()
+	return must[*Command](b.T)(b.Commands.Do(c))
+}
+
+// placed is an order at a price.
+func (b *branch) placed(side trading.Side, price money.Price, amount money.Amount,
+	id string) *Command {
+	b.Helper()
+	w := &OrderRequest{Pair: b.Pairs()[0], Side: side, Price: price, Amount: amount}
+	if id != "" {
+		w.ClientID = must[event.ClientID](b.T)(event.NewClientID(id))
+	}
+	return NewOrder(b.key, b.next(), w)
+}
+
+// Commands of each kind are carried out for a client of a node that follows, or refused for the
+// same reasons as at the node that leads, and its reads have all of that.
+func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin, "USD": 1_000_000 * coin})
+	b := c.branch((r.at + 1) % len(c.nodes))
+
+	sold := b.does(b.placed(trading.Sell, 100e8, coin, "first"))
+	if sold.Outcome() != Accepted || sold.Record().Order.ID == 0 {
+		t.Fatalf("an order is refused: %+v", sold.Record())
+	}
+	first := sold.Record().Order.ID
+	sold.Free()
+	b.buysFrom(first)
+}
+
+// buysFrom goes on: the resting order is bought, and commands are refused.
+func (b *branch) buysFrom(first uint64) {
+	t := b.T
+	bought := b.does(b.placed(trading.Buy, 101e8, 2*coin, ""))
+	if o := bought.Record().Order; len(o.Trades) != 1 || o.Trades[0].Maker != first ||
+		o.Trades[0].Price != 100e8 {
+		t.Fatalf("it has traded %+v", o)
+	}
+	second := bought.Record().Order.ID
+	bought.Free()
+
+	refused := func(what string, c *Command, reason uint8) *Command {
+		t.Helper()
+		if c.Outcome() != Refused || c.Record().Refusal.Reason != reason {
+			t.Errorf("%s: %v %+v", what, c.Outcome(), c.Record().Refusal)
+		}
+		return c
+	}
+	x := refused("too little money", b.does(b.placed(trading.Sell, 100e8, 1000*coin, "")),
+		event.RefusedFunds)
+	if _, missing := x.Shortfall(); missing != (900 * coin).Balance() {
+		t.Errorf("%v is missing", missing)
+	}
+	x = b.placed(trading.Sell, 100e8, coin, "")
+	x.order.nonce = 1
+	if x = refused("an old nonce", b.does(x), event.RefusedNonce); x.LastNonce() != b.nonce-1 {
+		t.Errorf("the last nonce is %d, and not %d", x.LastNonce(), b.nonce-1)
+	}
+	x = refused("a name that is taken", b.does(b.placed(trading.Sell, 100e8, coin, "first")),
+		event.RefusedClientID)
+	if x.TakenBy() != first {
+		t.Errorf("order %d has the name", x.TakenBy())
+	}
+	refused("nothing to cancel", b.does(NewCancel(b.key, b.next(), first, event.ClientID{})),
+		event.RefusedNotOpen)
+	if o, found, err := b.OrderOf(b.key.Account.ID, first); err != nil || !found ||
+		o.Status != trading.StatusDone {
+		t.Errorf("the order is %+v %v %v", o, found, err)
+	}
+	x = refused("a price of too many digits", b.does(NewAmend(b.key, b.next(),
+		&AmendRequest{Order: second, Price: 101e8 + 1})), event.RefusedRules)
+	if len(x.Faults()) != 1 || x.Faults()[0].Field != "price" {
+		t.Errorf("the faults are %v", x.Faults())
+	}
+	if x = b.does(NewAmend(b.key, b.next(), &AmendRequest{Order: second,
+		Price: 99e8})); x.Outcome() != Accepted || x.Record().Kind != event.KindAmended {
+		t.Errorf("an amend: %+v", x.Record())
+	}
+	if x = b.does(NewSettings(b.key, b.next(), trading.SelfTradeCancelBoth)); x.Outcome() !=
+		Accepted {
+		t.Errorf("settings: %+v", x.Record())
+	}
+	if x = b.does(NewSwitch(b.key, b.next(), 60, CancelFilter{})); x.Outcome() != Accepted ||
+		b.Commands.SwitchFires(x) != x.Record().Switch.DueUs {
+		t.Errorf("a switch: %+v", x.Record())
+	}
+	b.several(second)
+	b.reads()
+}
+
+// reads reads what is ann's own.
+func (b *branch) reads() {
+	t := b.T
+	wallet := must[*committed.Wallet](t)(b.Wallet(committed.Asker{Key: b.key, Nonce: b.next()}))
+	if len(wallet.Holdings) != 2 || wallet.Holdings[0].Balance != (100*coin).Balance() {
+		t.Errorf("ann has %+v", wallet.Holdings)
+	}
+	old := committed.Asker{Key: b.key, Nonce: b.nonce}
+	var nonce *committed.NonceError
+	if _, err := b.Wallet(old); !errors.As(err, &nonce) || nonce.Last != b.nonce {
+		t.Errorf("a nonce that a read has used: %v", err)
+	}
+	if c := b.does(NewCancelAll(b.key, b.nonce, CancelFilter{})); c.Outcome() != Refused ||
+		c.Record().Refusal.Reason != event.RefusedNonce {
+		t.Errorf("a nonce that a read has used: %+v", c.Record())
+	}
+	if _, err := b.Wallet(committed.Asker{Key: b.key, Nonce: 1}); !errors.Is(err,
+		committed.ErrNonce) {
+		t.Errorf("an old nonce: %v", err)
+	}
+}
+
+// several sends commands together.
+func (b *branch) several(order uint64) {
+	t, nonce := b.T, b.next()
+	list := []*Command{b.placed(trading.Sell, 200e8, coin, "one"),
+		b.placed(trading.Sell, 200e8, coin, "one"), b.placed(trading.Sell, 201e8, coin, ""),
+		NewCancel(b.key, nonce, order, event.ClientID{})}
+	for _, c := range list {
+		c.order.nonce = nonce
+	}
+	errs := make([]error, len(list))
+	if err := b.Commands.DoAll(list, errs); err != nil || errors.Join(errs...) != nil {
+		t.Fatal(err, errs)
+	}
+	for i, want := range []Outcome{Accepted, Refused, Accepted, Accepted} {
+		if list[i].Outcome() != want {
+			t.Errorf("item %d: %v %+v", i, list[i].Outcome(), list[i].Record())
+		}
+	}
+	all := b.does(NewCancelAll(b.key, b.next(), CancelFilter{}))
+	if n := len(all.Cancelled()); all.Outcome() != Accepted || n != 2 {
+		t.Errorf("%v, %d orders are cancelled", all.Outcome(), n)
+	}
+	if all = b.does(NewCancelAll(b.key, b.next(), CancelFilter{})); all.Outcome() != Refused ||
+		all.Record().Refusal.Reason != event.RefusedNoOrders {
+		t.Errorf("nothing is to be cancelled: %+v", all.Record())
+	}
+}
+
+// What a node has shown can be used at once at each other one: money that is seen at a node that
+// follows is spent through the one that leads and through the third, and the other way round.
+func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	ann := fund(t, r.Engine, "ann", nil)
+	var at []*branch
+	for i := range c.nodes {
+		if i != r.at {
+			at = append(at, c.branch(i))
+		}
+	}
+	has := func(b *branch) bool {
+		q := new(committed.Wallet)
+		q.Account = ann.Account.ID
+		if err := b.Ask(q, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		return len(q.Holdings) > 0 && !q.Holdings[0].Balance.Sub(q.Holdings[0].Reserve).IsZero()
+	}
+	const rounds = 60
+	nonce := uint64(0)
+	for i := range rounds {
+		sees, spends := at[i%2], at[(i+1)%2]
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.Deposit("test", "ann", "BTC", coin, fmt.Sprint("round ", i))
+			done <- err
+		}()
+		for !has(sees) {
+		}
+		nonce++
+		spends.nonce = nonce - 1
+		c := spends.does(spends.placed(trading.Sell, 100e8, coin, ""))
+		if c.Outcome() != Accepted {
+			t.Fatalf("round %d: money that was seen cannot be used: %+v", i, c.Record().Refusal)
+		}
+		c.Free()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What was sent to a node that is gone has an unknown outcome, and the node that leads next gets
+// the commands that follow. Each order that was acknowledged is there, and none is there twice.
+func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	b := c.branch((r.at + 1) % len(c.nodes))
+	var told, unknown []uint64
+	var some sync.WaitGroup
+	begun := make(chan struct{})
+	some.Go(func() {
+		for i := uint64(1); i <= 300; i++ {
+			if i == 100 {
+				close(begun)
+			}
+			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+				Amount: money.Amount(i)}
+			x, err := b.Commands.Do(NewOrder(b.key, i, w))
+			switch {
+			case err == nil:
+				told = append(told, i)
+				x.Free()
+			case errors.Is(err, committed.ErrTimeout):
+				unknown = append(unknown, i)
+			default: // refused before any actor saw it
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	<-begun
+	c.kill(r.at)
+	some.Wait()
+	for r = c.next(); r.Err() != nil; r = c.next() {
+	}
+	orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
+	eventually(t, "the majority confirms the reign",
+		func() bool { return r.Ask(orders, nil, 0) == nil })
+	open := map[money.Amount]int{}
+	for _, o := range orders.Orders {
+		open[o.Amount]++
+	}
+	for _, i := range told {
+		if open[money.Amount(i)] != 1 {
+			t.Errorf("order %d was acknowledged, and is there %d times", i, open[money.Amount(i)])
+		}
+		delete(open, money.Amount(i))
+	}
+	for _, i := range unknown {
+		delete(open, money.Amount(i))
+	}
+	if len(open) > 0 {
+		t.Errorf("orders are there that were refused: %v", open)
+	}
+}
+
+// The orders of a socket reach the wallet in the order in which they passed its gate, whichever of
+// them wait for a look on the way.
+func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	b := c.branch((r.at + 1) % len(c.nodes))
+	var all sync.WaitGroup
+	const n = 200
+	for i := range n {
+		w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin / 100}
+		if i%3 == 0 {
+			w.ClientID = must[event.ClientID](t)(event.NewClientID(fmt.Sprint("order-", i)))
+		}
+		x := NewOrder(b.key, 0, w).Through(openGate{})
+		if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			<-x.reply
+			if x.Outcome() != Accepted {
+				t.Errorf("order %d: %v %+v", i, x.failed, x.Record())
+			}
+		})
+	}
+	all.Wait()
+	orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
+	if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) != n {
+		t.Fatal(len(orders.Orders), err)
+	}
+	for i, o := range orders.Orders { // newest first
+		want := ""
+		if place := n - 1 - i; place%3 == 0 {
+			want = fmt.Sprint("order-", place)
+		}
+		if o.ClientID != want {
+			t.Fatalf("order %d is named %q, want %q", n-1-i, o.ClientID, want)
+		}
+	}
+}
+
+// A session at a node that follows ends with its client, or with the connection of its node; then
+// the node's clients must hear of it.
+func TestASessionEndsWithItsConnection(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	b := c.branch((r.at + 1) % len(c.nodes))
+	begins := func(number uint64) {
+		t.Helper()
+		x := b.does(NewSession(b.key, &Session{Number: number, Seconds: 60}).Through(openGate{}))
+		if x.Outcome() != Accepted {
+			t.Fatalf("a session is refused: %v", x.Faults())
+		}
+		x.Free()
+	}
+	armed := func(want bool) {
+		t.Helper()
+		eventually(t, fmt.Sprint("the switch has a time: ", want), func() bool {
+			var has bool
+			if err := c.nodes[r.at].onSide(func() {
+				for _, s := range r.committed.State().Account(b.key.Account.ID).Switches() {
+					has = has || s.Session && s.DueUs != 0
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return has == want
+		})
+	}
+	begins(1)
+	begins(2)
+	b.Commands.SessionLost(b.key, 1)
+	armed(false)
+	b.Commands.SessionLost(b.key, 2)
+	armed(true)
+	begins(3)
+	armed(false)
+	f := b.Commands.(*forwarding)
+	f.mu.Lock()
+	f.to.Close()
+	f.mu.Unlock()
+	armed(true)
+	eventually(t, "the node knows that sessions are over", f.lostSessions)
+	if err := b.Await(t.Context()); !errors.Is(err, errSessions) {
+		t.Errorf("the node goes on: %v", err)
+	}
+}
+
+// A node learns of accounts, keys, freezes, halts and maintenance while it follows.
+func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", nil)
+	b := c.branch((r.at + 1) % len(c.nodes))
+	fund(t, r.Engine, "bob", map[string]money.Amount{"BTC": coin})
+	knows := func(what string, is func() bool) {
+		t.Helper()
+		if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		if !is() {
+			t.Errorf("the node does not know of %s", what)
+		}
+	}
+	knows("bob", func() bool { return b.Commands.Key([]byte("key-of-bob")) != nil })
+	bob := b.Commands.Key([]byte("key-of-bob"))
+	must[Admin](t)(r.Freeze("test", "bob", true))
+	knows("a freeze", bob.Account.Frozen)
+	must[Admin](t)(r.Freeze("test", "bob", false))
+	knows("its end", func() bool { return !bob.Account.Frozen() })
+	must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, true))
+	knows("a halt", b.Pairs()[0].Halted)
+	must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, false))
+	knows("its end", func() bool { return !b.Pairs()[0].Halted() })
+	r.maintains(t, true)
+	knows("maintenance", func() bool {
+		return b.Commands.Maintenance() != nil && b.Commands.Writable() == ErrMaintenance
+	})
+	r.maintains(t, false)
+	knows("its end", func() bool { return b.Commands.Writable() == nil })
+	if _, err := r.RevokeKey("test", "key-of-bob"); err != nil {
+		t.Fatal(err)
+	}
+	knows("the end of a key", func() bool {
+		return bob.Revoked() && b.Commands.Key([]byte("key-of-bob")) == nil
+	})
+	x := NewCancelAll(bob, 1, CancelFilter{})
+	if _, err := b.Commands.Do(x); !errors.Is(err, committed.ErrKeyRevoked) {
+		t.Errorf("a command of a key that has ended: %v", err)
+	}
+}
+
+// maintains begins or ends a maintenance.
+func (r *reigning) maintains(t *testing.T, on bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.SetMaintenance(ctx, "test", on, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node of the cluster that says what makes no sense loses its connection, and changes nothing.
+func TestNonsenseFromANodeChangesNothing(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	_, market := c.nodes[r.at].store.Market()
+	digest := sha256.Sum256(market)
+	hello := appendText([]byte{forwardHello, forwardVersion}, string(digest[:]))
+	key := "key-of-ann"
+	order := func(nonce uint64, gated byte, n uint64, rest ...byte) []byte {
+		b := appendNumbers([]byte{forwardCommands}, 1)
+		b = append(appendNumbers(appendText(b, key), nonce), gated)
+		return append(appendNumbers(b, n), rest...)
+	}
+	for name, messages := range map[string][][]byte{
+		"no hello":                    {order(1, 0, 1)},
+		"an unknown version":          {appendText([]byte{forwardHello, 99}, string(digest[:]))},
+		"another market part":         {appendText([]byte{forwardHello, forwardVersion}, "other")},
+		"an unknown kind":             {hello, {77}},
+		"an answer":                   {hello, {forwardOutcomes, 1, 1, 0}},
+		"no commands":                 {hello, order(1, 0, 0)},
+		"very many commands":          {hello, order(1, 0, 1<<40)},
+		"commands that are not there": {hello, order(1, 0, 5)},
+		"a nonce and a gate": {hello, order(1, 1, 1, appendCommand(nil, NewCancel(keyOfNobody, 1, 1,
+			event.ClientID{}))...)},
+		"an operator's kind": {hello, order(1, 0, 1, byte(event.KindDeposit), 1, 1, 1)},
+		"a pair that is not there": {hello, order(1, 0, 1, byte(event.KindOrder), 99, 1, 1, 1, 0,
+			0)},
+		"a negative amount": {hello, order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1, 1},
+			appendNumbers(nil, 1<<63)...)...)},
+		"a withdrawal that is approved": {hello, order(1, 0, 1, byte(event.KindWithdrawalMoved), 1,
+			event.WithdrawalApproved, 0)},
+		"something behind the commands": {hello, order(1, 0, 1, append(appendCommand(nil,
+			NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := net.Pipe()
+			line := duplex.New(there, lineOptions(&DefaultTiming))
+			for _, m := range messages {
+				if err := line.Send(func(b []byte) []byte { return append(b, m...) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				c.nodes[r.at].forwards("stranger", here)
+			}()
+			err := line.Run(func(m []byte) error {
+				if len(m) != 1 || m[0] != forwardWelcome {
+					return fmt.Errorf("it is answered: %v", m)
+				}
+				return nil
+			})
+			<-over
+			if err == nil || err.Error() == "it is answered" {
+				t.Error(err)
+			}
+			if err := r.Err(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	orders := &committed.OpenOrders{Account: 1, Limit: 10}
+	if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) > 0 {
+		t.Error(orders.Orders, err)
+	}
+}
+
+// keyOfNobody is a key that no exchange has.
+var keyOfNobody = &directory.Key{Account: new(directory.Account)}
+
+// lingering is a store that keeps to itself for a while that an append is durable.
+type lingering struct {
+	persistence.Replica
+	until atomic.Pointer[chan struct{}] // nil: it says so at once
+}
+
+func (s *lingering) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
+	err := s.Replica.Append(ctx, tok, prev, next, batch)
+	if until := s.until.Load(); until != nil {
+		<-*until
+	}
+	return err
+}
+
+// A node that follows may show what the one that leads has yet to release. Commands wait for that,
+// whichever way they come: they are not decided on less than their client may have seen.
+func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
+	stores := make([]lingering, 3)
+	c := newClusterOf(t, steadyTick, func(i int, o *Options) {
+		stores[i].Replica = o.Store.(persistence.Replica)
+		o.Store = &stores[i]
+	})
+	r := c.next()
+	ann := fund(t, r.Engine, "ann", nil)
+	b := c.branch((r.at + 1) % len(c.nodes))
+	until := make(chan struct{})
+	stores[r.at].until.Store(&until)
+	deposited := make(chan error, 1)
+	go func() {
+		_, err := r.Deposit("test", "ann", "BTC", 100*coin, "late")
+		deposited <- err
+	}()
+	eventually(t, "the money is seen", func() bool {
+		q := committed.Wallet{Account: ann.Account.ID}
+		return b.Ask(&q, nil, 0) == nil && len(q.Holdings) > 0
+	})
+	sell := func(what string, to Commands, key *directory.Key, nonce uint64) error {
+		t.Helper()
+		w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin}
+		x, err := to.Do(NewOrder(key, nonce, w))
+		if err == nil && x.Outcome() != Accepted {
+			t.Errorf("%s: the money that was seen cannot be used: %+v", what, x.Record().Refusal)
+		}
+		return err
+	}
+	for what, to := range map[string]Commands{"at the node that leads": r,
+		"elsewhere": b.Commands} {
+		key := to.Key([]byte("key-of-ann"))
+		if err := sell(what, to, key, 1); err != ErrNotConfirmed {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	stores[r.at].until.Store(nil)
+	close(until)
+	for nonce, to := range []Commands{b.Commands, r} {
+		key := to.Key([]byte("key-of-ann"))
+		if err := sell("released", to, key, uint64(nonce)+1); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-deposited; err != nil {
+		t.Error(err)
+	}
+}
