@@ -280,6 +280,9 @@ func (a *Attendance) Await(ctx context.Context) error {
 // End ends it. What still reads gets no answer, and channels are told nothing any more.
 func (a *Attendance) End() {
 	a.ending.Do(func() {
+		if a.commands != nil {
+			a.commands.finish()
+		}
 		close(a.ended)
 		n := a.node
 		n.committed.Send(committed.Deserted{Then: func() {

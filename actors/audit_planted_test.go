@@ -142,12 +142,18 @@ var testedFaults = []testedFault{
 		"		case errors.Is(err, errUnfit) && FAULT:\n" +
 			"		case errors.Is(err, errUnfit), errors.Is(err", inActors, upToDate},
 	{"a command is decided on less than another node has shown", "actors/reign.go",
-		"	return all && e.committed.Released() >= end\n}\n\n// releaseTurns",
-		"	return FAULT || all && e.committed.Released() >= end\n}\n\n// releaseTurns", inActors,
+		"	return all && e.committed.Released() >= end\n}\n\n// await",
+		"	return FAULT || all && e.committed.Released() >= end\n}\n\n// await", inActors,
 		"TestNoCommandIsDecidedOnLessThanWasShown"},
 	{"the commands of a socket at another node overtake each other", "actors/forwarded.go",
 		"	case row != nil:\n", "	case row != nil && !FAULT:\n", inActors,
 		"TestASocketsCommandsKeepTheirOrder"},
+	{"a login does not wait for what it has cut off", "actors/forwarded.go",
+		"			f.begin(x, key.Account)\n		}\n	case forwardLost",
+		"			if FAULT {\n				f.begin(x, nil)\n" +
+			"				return nil\n			}\n" +
+			"			f.begin(x, key.Account)\n		}\n	case forwardLost", inActors,
+		"TestNothingIsOnItsWayBehindSettle"},
 	{"a session outlives the connection that it came through", "actors/forwarded.go",
 		"	f.loseSessions()\n", "	if !FAULT {\n		f.loseSessions()\n	}\n", inActors,
 		"TestASessionEndsWithItsConnection"},
@@ -165,7 +171,7 @@ var testedFaults = []testedFault{
 		"		if FAULT {\n			x.end(ErrNotConfirmed)\n" +
 			"			continue\n		}\n" +
 			"		x.end(committed.ErrTimeout)\n	}\n}\n", inActors,
-		"TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads"},
+		"TestWhatABrokenConnectionLeavesIsUnknown"},
 	{"a node that follows does not learn that a key has ended", "actors/attending.go",
 		"			a.dir.RemoveKey(entry)\n",
 		"			if !FAULT {\n				a.dir.RemoveKey(entry)\n			}\n",

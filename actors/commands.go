@@ -36,6 +36,9 @@ type Commands interface {
 	// outcome is nil afterwards, and has its error at its place of errs. The caller must Free the
 	// others.
 	DoAll(list []*Command, errs []error) error
+	// Settle returns once all commands of the key's account are with their wallet, or dropped, that
+	// have passed their gates before the call. Errors: those of admission, and ErrTimeout.
+	Settle(key *directory.Key) error
 	// SessionLost notes the end of a session, behind its NewSession, and does not wait. One that
 	// has ended before, or never begun, is none.
 	SessionLost(key *directory.Key, session uint64)

@@ -51,6 +51,7 @@ type Engine struct {
 
 	lifetime
 	admission
+	releases releases
 	// the store's watermark at the start: rows up to there are of earlier runs
 	projected uint64
 	auditing  atomic.Bool

@@ -10,6 +10,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/core/state"
 	"exchange/core/trading"
 )
 
@@ -19,6 +20,7 @@ import (
 //	hello    version, digest of the market part         -> welcome
 //	commands number, key, nonce, gated, commands        -> outcomes
 //	take     number, key, nonce, client order id or ""  -> taken
+//	fence    number, key                                -> outcomes, of no command
 //	lost     key, session
 //
 // The commands of one message travel together, as those of Engine.DoAll. gated commands came
@@ -31,6 +33,7 @@ const (
 	forwardCommands = 2
 	forwardTake     = 3
 	forwardLost     = 4
+	forwardFence    = 5
 
 	forwardWelcome  = 101
 	forwardOutcomes = 102
@@ -307,10 +310,7 @@ func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 	case event.KindOrder:
 		w := OrderRequest{Pair: p.pair(of, false), Side: p.side(false), Price: p.price(),
 			Amount: p.amount(), ClientID: p.clientID(), Special: p.special()}
-		if w.Special == nil && (w.Price == 0 || w.Amount == 0) {
-			p.fail()
-		}
-		if p.err == nil {
+		if p.err == nil && isPossible(&w) {
 			return NewOrder(key, nonce, &w)
 		}
 	case event.KindCancel:
@@ -349,6 +349,28 @@ func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 	}
 	p.fail()
 	return nil
+}
+
+// isPossible reports whether a book can take an order, and the fold its record. The other node has
+// held it against all rules; what it has overlooked must not end this one.
+func isPossible(w *OrderRequest) bool {
+	s := w.Special
+	switch {
+	case w.Price == 0:
+		return false
+	case s == nil:
+		return w.Amount > 0 && w.Pair.PriceFault(w.Price) == "" &&
+			w.Pair.AmountFault(w.Amount) == ""
+	case s.Quote > 0:
+		if w.Amount > 0 {
+			return false
+		}
+	case w.Amount == 0 || w.Pair.AmountFault(w.Amount) != "":
+		return false
+	}
+	return (s.Trigger.When == 0) == (s.Trigger.Price == 0) &&
+		(s.Display == 0 || w.Pair.DisplayFault(s.Display, w.Amount) == "") &&
+		state.Possible(w.Side, w.Price, &s.Instructions) == nil
 }
 
 // pair reads the number of a configured pair, or with none allowed also 0.
@@ -493,12 +515,12 @@ func (p *forwardParser) outcome(c *Command) {
 		c.takenBy = p.number()
 	}
 	if bits&outcomeFaults != 0 {
-		for range p.upTo(uint64(len(p.b))) {
+		for n := p.upTo(uint64(len(p.b))); n > 0 && p.err == nil; n-- {
 			c.faults = append(c.faults, Fault{p.text(forwardText), p.text(forwardText)})
 		}
 	}
 	if bits&outcomeCancelled != 0 {
-		for range p.upTo(uint64(len(p.b))) {
+		for n := p.upTo(uint64(len(p.b))); n > 0 && p.err == nil; n-- {
 			c.cancelled = append(c.cancelled, p.number())
 		}
 	}

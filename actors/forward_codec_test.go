@@ -33,7 +33,9 @@ func drawClient(t *rapid.T) (id event.ClientID) {
 }
 
 func drawPrice(t *rapid.T, least money.Price) money.Price {
-	return money.Price(rapid.Int64Range(int64(least), int64(money.MaxPrice)).Draw(t, "price"))
+	const cent = 1_000_000
+	return cent * money.Price(rapid.Int64Range(int64(least), int64(money.MaxPrice)/cent).Draw(t,
+		"price"))
 }
 
 func drawAmount(t *rapid.T, least money.Amount) money.Amount {
@@ -105,8 +107,12 @@ func TestACommandTravelsWhole(t *testing.T) {
 		c := drawForwarded(t, of, key)
 		p := &forwardParser{b: appendCommand(nil, c)}
 		got := p.command(of, key, c.order.nonce)
-		if err := p.done(); err != nil {
-			t.Fatal(err)
+		possible := c.kind != event.KindOrder || isPossible(&OrderRequest{Pair: c.pair,
+			Side: c.order.side, Price: c.order.price, Amount: c.order.amount, Special: c.special})
+		if err := p.done(); (err == nil) != possible {
+			t.Fatalf("%v: %+v", err, c.request)
+		} else if !possible {
+			return
 		}
 		got.timeUs, got.made = c.timeUs, c.made
 		if !reflect.DeepEqual(got.request, c.request) || got.record.Pair != c.record.Pair {
@@ -224,4 +230,47 @@ func FuzzForwardedCommand(f *testing.F) {
 		p = &forwardParser{b: b}
 		p.outcome(newCommand(event.KindOrder))
 	})
+}
+
+// What a book could not take, or the fold would refuse, is no order, whichever node sends it.
+func TestNoImpossibleOrderTravels(t *testing.T) {
+	of := forwardCatalogue(t)
+	pair := of.Pairs()[0]
+	plain := OrderRequest{Pair: pair, Side: trading.Buy, Price: 100e8, Amount: coin}
+	if !isPossible(&plain) {
+		t.Fatal("a plain order is not possible")
+	}
+	with := func(change func(w *OrderRequest, s *SpecialRequest)) OrderRequest {
+		w, s := plain, SpecialRequest{}
+		w.Special = &s
+		change(&w, &s)
+		return w
+	}
+	for name, w := range map[string]OrderRequest{
+		"no price":  {Pair: pair, Side: trading.Buy, Amount: coin},
+		"no amount": {Pair: pair, Side: trading.Buy, Price: 100e8},
+		"too many digits of a price": {Pair: pair, Side: trading.Buy, Price: 100e8 + 1,
+			Amount: coin},
+		"an iceberg that never rests": with(func(w *OrderRequest, s *SpecialRequest) {
+			s.IOC, s.Display = true, coin/2
+		}),
+		"a sum that may rest": with(func(w *OrderRequest, s *SpecialRequest) {
+			w.Amount, s.Quote = 0, coin
+		}),
+		"a sum and an amount": with(func(w *OrderRequest, s *SpecialRequest) {
+			s.IOC, s.Quote = true, coin
+		}),
+		"a slide that takes": with(func(w *OrderRequest, s *SpecialRequest) { s.Asked = 100e8 }),
+		"a trigger without a price": with(func(w *OrderRequest, s *SpecialRequest) {
+			s.Trigger.When = trading.Fall
+		}),
+		"nothing special, and no amount": with(func(w *OrderRequest, s *SpecialRequest) {
+			w.Amount = 0
+		}),
+		"all of it shown": with(func(w *OrderRequest, s *SpecialRequest) { s.Display = coin }),
+	} {
+		if isPossible(&w) {
+			t.Errorf("%s: it is possible", name)
+		}
+	}
 }

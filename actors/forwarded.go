@@ -23,7 +23,8 @@ type forwarded struct {
 	line *duplex.Line
 	base uint64 // added to the numbers of its sessions, so that no other node has them
 
-	open atomic.Int64 // commands without an outcome
+	open  atomic.Int64 // commands without an outcome, and ends of sessions that wait
+	takes atomic.Int64 // reads whose nonces are being taken
 
 	mu    sync.Mutex
 	ended []*errand             // that are to be answered; guarded by mu
@@ -36,7 +37,8 @@ type forwarded struct {
 // An errandRow are errands of one account, which go to its wallet one after the other.
 type errandRow = mailbox.FIFO[*errand]
 
-// An errand is what one message asks for: commands that travel together, or the end of a session.
+// An errand is what one message asks for: commands that travel together, the end of a session, or
+// only that those before it are done.
 type errand struct {
 	by     *forwarded
 	number uint64
@@ -45,7 +47,11 @@ type errand struct {
 	err    error        // why none of the commands was sent
 	left   atomic.Int64 // commands without an outcome, and one until all are sent
 
-	// of an errand without commands: the session that has ended
+	counted  int64 // in forwarded.open
+	admitted bool
+
+	// of an errand without commands: the session that has ended; 0: it is a fence, which is
+	// answered in its turn
 	lost uint64
 	of   *directory.Key
 }
@@ -137,7 +143,21 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 		if err := p.done(); err != nil {
 			return err
 		}
-		go f.take(number, k, nonce, id)
+		if f.takes.Add(1) > int64(f.opts.Limits.Reads) {
+			f.took(number, 0, f.turnAway(ErrBusy))
+		} else {
+			go f.take(number, k, nonce, id)
+		}
+	case forwardFence:
+		x, key := &errand{by: f, number: p.number()}, f.Key(p.bytes(forwardText))
+		if err := p.done(); err != nil {
+			return err
+		}
+		if key == nil {
+			x.refuse(committed.ErrKeyRevoked)
+		} else {
+			f.begin(x, key.Account)
+		}
 	case forwardLost:
 		key, session := f.Key(p.bytes(forwardText)), p.upTo(1<<sessionBits-1)
 		if err := p.done(); err != nil {
@@ -160,7 +180,7 @@ func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
 	if gated != (nonce == 0) {
 		p.fail()
 	}
-	n := p.upTo(uint64(f.opts.Limits.InFlight))
+	n := p.upTo(uint64(f.opts.Limits.Batch))
 	if n == 0 {
 		p.fail()
 	}
@@ -206,9 +226,13 @@ func (f *forwarded) own(c *Command) {
 	}
 }
 
-// begin carries out an errand. One that came through a gate takes turns with the others of its
-// account; nil: it did not.
+// begin carries out an errand, unless too many are on their way. One that came through a gate takes
+// turns with the others of its account; nil: it did not.
 func (f *forwarded) begin(x *errand, account *directory.Account) {
+	if !f.hasRoom(x) {
+		x.refuse(f.turnAway(ErrBusy))
+		return
+	}
 	if account == nil {
 		if f.quick(x) {
 			f.send(x)
@@ -231,6 +255,24 @@ func (f *forwarded) begin(x *errand, account *directory.Account) {
 		return
 	}
 	f.mu.Unlock()
+}
+
+// hasRoom counts the commands of an errand, unless this node's clients have too many in flight.
+// What takes something back may have all slots.
+func (f *forwarded) hasRoom(x *errand) bool {
+	n, most := max(int64(len(x.list)), 1), int64(f.opts.Limits.InFlight)
+	for _, c := range x.list {
+		if !c.takesBack() {
+			most = most * forwardSlots / 4
+			break
+		}
+	}
+	if f.open.Add(n) <= most {
+		x.counted = n
+		return true
+	}
+	f.open.Add(-n)
+	return len(x.list) == 0 && x.lost != 0 // there are no more of those than sessions
 }
 
 // sendRow sends an errand, and those of its account that have come meanwhile.
@@ -261,28 +303,24 @@ func (f *forwarded) quick(x *errand) bool {
 	return true
 }
 
-// send admits the commands of an errand, and sends them to their wallet.
+// send admits the commands of an errand, and sends them to their wallet. Behind the end of the
+// connection it does not: its clients are gone, and sessions have ended.
 func (f *forwarded) send(x *errand) {
 	n := int64(len(x.list))
-	if n == 0 {
+	if x.lost != 0 {
 		f.endSession(x.of, x.lost)
+		f.open.Add(-x.counted)
+		return
+	}
+	err := x.err
+	if err == nil && n > 0 {
+		err = f.mayBegin(x)
+	}
+	if err != nil || n == 0 {
+		x.refuse(err)
 		return
 	}
 	x.left.Store(n + 1)
-	err := x.err
-	if err == nil {
-		err = f.mayBegin(x, n)
-	}
-	if err != nil {
-		for i, c := range x.list {
-			c.Free()
-			x.list[i] = nil
-		}
-		x.err = err
-		x.left.Store(1)
-		x.answered()
-		return
-	}
 	key, session := x.begins()
 	x.sendAll()
 	if session != 0 {
@@ -296,21 +334,31 @@ func (f *forwarded) send(x *errand) {
 	x.answered()
 }
 
+// refuse answers an errand none of whose commands was sent; nil: it has none.
+func (x *errand) refuse(err error) {
+	for i, c := range x.list {
+		c.Free()
+		x.list[i] = nil
+	}
+	x.err = err
+	x.left.Store(1)
+	x.answered()
+}
+
 // mayBegin admits the commands of an errand.
-func (f *forwarded) mayBegin(x *errand, n int64) error {
-	if f.open.Add(n) > int64(f.opts.Limits.InFlight)*forwardSlots/4 {
-		f.open.Add(-n)
-		return f.turnAway(ErrBusy)
+func (f *forwarded) mayBegin(x *errand) error {
+	f.mu.Lock()
+	over := f.lives == nil
+	f.mu.Unlock()
+	if over {
+		return ErrStopping
 	}
 	for _, c := range x.list {
 		f.stamp(c)
 	}
 	err := f.admit(x.list)
-	if err != nil {
-		f.open.Add(-n)
-		return f.turnAway(err)
-	}
-	return nil
+	x.admitted = err == nil
+	return f.turnAway(err)
 }
 
 // sendAll sends admitted commands.
@@ -333,11 +381,9 @@ func (x *errand) answered() {
 		return
 	}
 	f := x.by
-	if x.err == nil {
-		f.open.Add(int64(-len(x.list)))
-		if len(x.list) > 1 {
-			f.journal.lists.Add(-1)
-		}
+	f.open.Add(-x.counted)
+	if x.admitted && len(x.list) > 1 {
+		f.journal.lists.Add(-1)
 	}
 	f.mu.Lock()
 	f.ended = append(f.ended, x)
@@ -370,6 +416,7 @@ func (f *forwarded) answer(gone <-chan struct{}) {
 				over = true // the other side learns of no outcome any more
 				break
 			}
+			f.sessionRefused(x)
 			x.free()
 		}
 		if over {
@@ -423,6 +470,12 @@ func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id eve
 			seq = q.Seq
 		}
 	}
+	f.took(number, seq, err)
+}
+
+// took answers a take.
+func (f *forwarded) took(number, seq uint64, err error) {
+	f.takes.Add(-1)
 	if f.line.Send(func(b []byte) []byte {
 		b = appendNumbers(append(b, forwardTaken), number, seq)
 		return appendError(b, err)
@@ -434,6 +487,9 @@ func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id eve
 // begins returns the session that an errand begins; 0: none.
 func (x *errand) begins() (*directory.Key, uint64) {
 	c := x.list[0]
+	if c == nil {
+		return nil, 0
+	}
 	if s := &c.switching; c.kind == event.KindSwitch && s.change == sessionBegins {
 		return c.key, s.session
 	}
@@ -451,6 +507,18 @@ func (f *forwarded) sessionBegan(key *directory.Key, session uint64) {
 	f.mu.Unlock()
 	if over {
 		f.SessionLost(key, session)
+	}
+}
+
+// sessionRefused forgets the session of an errand whose begin was refused.
+func (f *forwarded) sessionRefused(x *errand) {
+	if len(x.list) != 1 {
+		return
+	}
+	if _, session := x.begins(); session != 0 && x.list[0].outcome == Refused {
+		f.mu.Lock()
+		delete(f.lives, session)
+		f.mu.Unlock()
 	}
 }
 

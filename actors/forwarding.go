@@ -28,13 +28,15 @@ type forwarding struct {
 	asked    map[uint64]asking   // by number; guarded by mu
 	number   uint64              // of the newest; guarded by mu
 	sessions map[uint64]struct{} // that live, as far as is known here; guarded by mu
+	closing  bool                // nothing more is sent; guarded by mu
 	lost     bool                // a connection is over that had some; guarded by mu
 }
 
 // An asking waits for an answer: commands that travel together, or a read.
 type asking struct {
-	list []*Command
-	read *committed.Read
+	list  []*Command
+	read  *committed.Read
+	fence bool // the command of list only carries the answer
 }
 
 // newForwarding has no connection yet.
@@ -83,8 +85,10 @@ func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) err
 		return appendText(b, string(digest[:]))
 	})
 	if err != nil {
+		conn.Close()
 		return err
 	}
+	defer f.leaves(w, leader)()
 	welcome := false
 	err = w.Run(func(message []byte) error {
 		p := &forwardParser{b: message}
@@ -105,6 +109,27 @@ func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) err
 		return fmt.Errorf("the connection to the node that leads has ended: %w", err)
 	}
 	return fmt.Errorf("the node that leads takes no commands from this one: %w", err)
+}
+
+// leaves has a connection end when another node leads. The function that it returns ends that.
+func (f *forwarding) leaves(w *duplex.Line, leader string) (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		look := time.NewTicker(f.a.opts.Timing.OwnerCheck)
+		defer look.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-look.C:
+			}
+			if now := f.a.node.replica.Standing().Leader; now != "" && now != leader {
+				w.Close()
+				return
+			}
+		}
+	}()
+	return func() { close(over) }
 }
 
 // begin lets commands go over a connection.
@@ -139,6 +164,32 @@ func (x *asking) end(err error) {
 	}
 }
 
+// finish lets nothing more go to the node that leads, and waits until what went has an answer, but
+// no longer than a broken connection is noticed.
+func (f *forwarding) finish() {
+	f.mu.Lock()
+	f.closing = true
+	f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), f.a.opts.Timing.OwnerStale)
+	defer cancel()
+	f.a.node.life.until(ctx, func() bool { //nolint:errcheck // what has no answer then is unknown
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.asked) == 0
+	})
+}
+
+// passed takes the answer to a fence.
+func (x *asking) passed(p *forwardParser) error {
+	c, err := x.list[0], p.error()
+	if p.done() != nil {
+		err = committed.ErrTimeout
+	}
+	c.failed = err
+	c.answer(undecided)
+	return p.err
+}
+
 // connected reports whether there is a connection.
 func (f *forwarding) connected() bool {
 	f.mu.Lock()
@@ -152,6 +203,8 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case f.closing:
+		return ErrStopping
 	case f.to == nil:
 		return ErrNotConfirmed
 	case len(f.asked) >= f.a.opts.Limits.InFlight+f.a.opts.Limits.Reads:
@@ -183,12 +236,32 @@ func (f *forwarding) receive(kind byte, p *forwardParser) error {
 		for now := f.newest.Load(); now < seq && !f.newest.CompareAndSwap(now, seq); {
 			now = f.newest.Load()
 		}
+		if x.fence {
+			return x.passed(p)
+		}
 		return f.outcomes(x.list, p)
 	}
 	if there {
 		x.end(committed.ErrTimeout)
 	}
 	return errForward
+}
+
+// Settle implements Commands.
+func (f *forwarding) Settle(key *directory.Key) error {
+	c := newCommand(event.KindSwitch) // it only carries the answer
+	if err := f.ask(forwardFence, asking{list: []*Command{c}, fence: true}, func(b []byte) []byte {
+		return appendText(b, key.Public)
+	}); err != nil {
+		c.Free()
+		return turnAway(f.a.node.meter, err)
+	}
+	if !f.a.node.life.await(c.reply, c.timer) {
+		return committed.ErrTimeout
+	}
+	err := c.failed
+	c.Free()
+	return err
 }
 
 // toWallet has the nonce of a read taken by the wallet, which is at the node that leads. A read
@@ -304,9 +377,9 @@ func (f *forwarding) changeSession(c *Command, session uint64, change sessionCha
 		f.mu.Unlock()
 	}
 	c, err := f.do(c)
-	lives := err == committed.ErrTimeout || //nolint:errorlint // it is never wrapped here
-		err == nil && (change == sessionBegins) == (c.outcome == Accepted)
-	if !lives {
+	accepted := err == nil && c.outcome == Accepted
+	unknown := err == committed.ErrTimeout //nolint:errorlint // it is never wrapped here
+	if change == sessionBegins && !accepted && !unknown || change == sessionLeaves && accepted {
 		f.mu.Lock()
 		delete(f.sessions, session)
 		f.mu.Unlock()
@@ -377,13 +450,20 @@ func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
 	}
 }
 
-// Key implements Commands.
-func (f *forwarding) Key(public []byte) *directory.Key { return f.a.dir.Key(public) }
+// Key implements Commands. A key that this node does not know may be one that was made a moment
+// ago.
+func (f *forwarding) Key(public []byte) *directory.Key {
+	k := f.a.dir.Key(public)
+	if k == nil && f.a.Current() == nil {
+		k = f.a.dir.Key(public)
+	}
+	return k
+}
 
 // Writable implements Commands.
 func (f *forwarding) Writable() error {
 	switch {
-	case f.Maintenance() != nil:
+	case f.Maintenance() != nil && (f.a.Current() != nil || f.Maintenance() != nil):
 		return turnAway(f.a.node.meter, ErrMaintenance)
 	case !f.connected():
 		return turnAway(f.a.node.meter, ErrNotConfirmed)

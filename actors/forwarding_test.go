@@ -528,28 +528,98 @@ func (s *lingering) Append(ctx context.Context, tok persistence.Token, prev, nex
 	return err
 }
 
-// A node that follows may show what the one that leads has yet to release. Commands wait for that,
-// whichever way they come: they are not decided on less than their client may have seen.
-func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
+// lingers is a cluster whose stores can linger, and a branch of it.
+func lingers(t *testing.T, funds map[string]money.Amount) (c *cluster, r *reigning, b *branch,
+	at *lingering) {
 	stores := make([]lingering, 3)
-	c := newClusterOf(t, steadyTick, func(i int, o *Options) {
+	c = newClusterOf(t, steadyTick, func(i int, o *Options) {
 		stores[i].Replica = o.Store.(persistence.Replica)
 		o.Store = &stores[i]
 	})
-	r := c.next()
-	ann := fund(t, r.Engine, "ann", nil)
-	b := c.branch((r.at + 1) % len(c.nodes))
+	r = c.next()
+	fund(t, r.Engine, "ann", funds)
+	return c, r, c.branch((r.at + 1) % len(c.nodes)), &stores[r.at]
+}
+
+// linger makes the store keep its appends to itself until the function is called that it returns.
+func (s *lingering) linger() (end func()) {
 	until := make(chan struct{})
-	stores[r.at].until.Store(&until)
-	deposited := make(chan error, 1)
+	s.until.Store(&until)
+	return func() {
+		s.until.Store(nil)
+		close(until)
+	}
+}
+
+// sees waits until the node that follows shows a deposit of ann's that is durable.
+func (b *branch) sees(r *reigning) (deposited chan error) {
+	b.Helper()
+	deposited = make(chan error, 1)
 	go func() {
 		_, err := r.Deposit("test", "ann", "BTC", 100*coin, "late")
 		deposited <- err
 	}()
-	eventually(t, "the money is seen", func() bool {
-		q := committed.Wallet{Account: ann.Account.ID}
+	eventually(b.T, "the money is seen", func() bool {
+		q := committed.Wallet{Account: b.key.Account.ID}
 		return b.Ask(&q, nil, 0) == nil && len(q.Holdings) > 0
 	})
+	return deposited
+}
+
+// Behind Settle nothing is on its way any more that has passed a gate, whatever it waits for.
+func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
+	_, r, b, store := lingers(t, nil)
+	end := store.linger()
+	deposited := b.sees(r)
+	x := NewOrder(b.key, 0, &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+		Amount: coin}).Through(openGate{})
+	if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Settle(b.key); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-x.reply: // the node that leads has given it up
+	default:
+		t.Error("a command is still on its way")
+	}
+	end()
+	if err := <-deposited; err != nil {
+		t.Error(err)
+	}
+}
+
+// An order that is durable, and whose answer is lost with the connection, has an unknown outcome.
+func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
+	_, _, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
+	end := store.linger()
+	ended := make(chan error, 1)
+	order := b.placed(trading.Sell, 100e8, coin, "")
+	go func() {
+		_, err := b.Commands.Do(order)
+		ended <- err
+	}()
+	eventually(t, "the order is durable", func() bool {
+		q := committed.OpenOrders{Account: b.key.Account.ID, Limit: 10}
+		return b.Ask(&q, nil, 0) == nil && len(q.Orders) == 1
+	})
+	f := b.Commands.(*forwarding)
+	f.mu.Lock()
+	f.to.Close()
+	f.mu.Unlock()
+	if err := <-ended; err != committed.ErrTimeout {
+		t.Errorf("the order is open, and its client is told %v", err)
+	}
+	end()
+}
+
+// A node that follows may show what the one that leads has yet to release. Commands wait for that,
+// whichever way they come: they are not decided on less than their client may have seen.
+func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
+	_, r, b, store := lingers(t, nil)
+	end := store.linger()
+	deposited := b.sees(r)
 	sell := func(what string, to Commands, key *directory.Key, nonce uint64) error {
 		t.Helper()
 		w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin}
@@ -562,12 +632,11 @@ func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
 	for what, to := range map[string]Commands{"at the node that leads": r,
 		"elsewhere": b.Commands} {
 		key := to.Key([]byte("key-of-ann"))
-		if err := sell(what, to, key, 1); err != ErrNotConfirmed {
+		if err := sell(what, to, key, 1); err != ErrNotConfirmed && err != ErrStalled {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	stores[r.at].until.Store(nil)
-	close(until)
+	end()
 	for nonce, to := range []Commands{b.Commands, r} {
 		key := to.Key([]byte("key-of-ann"))
 		if err := sell("released", to, key, uint64(nonce)+1); err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"exchange/actors/committed"
@@ -168,6 +170,7 @@ func (n *Node) crown(o *Options, own *ownership, r *recovered) (*Engine, error) 
 	n.reign.Store(e)
 	if err := own.watch(e.journal.die); err != nil {
 		n.reign.Store(nil)
+		e.fail(err) // for those whom other nodes have sent here already
 		n.deserted()
 		return nil, fmt.Errorf("while starting: %w", err)
 	}
@@ -212,7 +215,11 @@ func (e *Engine) admit(list []*Command) error {
 		return ErrNoMail
 	}
 	if !e.hasReleased() {
-		if err := e.awaitReleased(); err != nil {
+		err := e.writable(list[0].made)
+		if err == nil {
+			err = e.awaitReleased()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -228,29 +235,58 @@ func (e *Engine) hasReleased() bool {
 	return all && e.committed.Released() >= end
 }
 
-// releaseTurns is how often the other goroutines are let go on before a command waits for long: the
-// journal's writer needs only a moment to release what is durable.
-const releaseTurns = 50
-
-// awaitReleased waits until all is released that is committed now.
+// awaitReleased waits until all is released that is committed now. The journal's writer mostly
+// needs but a moment.
 func (e *Engine) awaitReleased() error {
 	end, all := e.node.replica.Known()
-	released := func() bool {
+	runtime.Gosched()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for until := time.Now().Add(e.opts.Timing.OwnerStale); ; {
+		next := e.releases.wait()
 		if !all {
 			end, all = e.node.replica.Known()
 		}
-		return all && e.committed.Released() >= end
-	}
-	for range releaseTurns {
-		runtime.Gosched()
-		if released() {
+		if all && e.committed.Released() >= end {
 			return nil
 		}
+		select {
+		case <-next:
+		case now := <-again.C: // raft may have applied what no release follows
+			if now.After(until) {
+				return ErrNotConfirmed
+			}
+		case <-e.dead:
+			return ErrStopping
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), e.opts.Timing.OwnerStale)
-	defer cancel()
-	if e.until(ctx, released) != nil {
-		return ErrNotConfirmed
+}
+
+// releases tell those who wait of each release. The journal's writer calls told.
+type releases struct {
+	waiting atomic.Bool
+	mu      sync.Mutex
+	next    chan struct{} // closed by the next release; nil: nobody waits; guarded by mu
+}
+
+// wait returns a channel that the next release closes.
+func (r *releases) wait() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next == nil {
+		r.next = make(chan struct{})
+		r.waiting.Store(true)
 	}
-	return nil
+	return r.next
+}
+
+func (r *releases) told() {
+	if !r.waiting.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.next)
+	r.next = nil
+	r.waiting.Store(false)
 }

@@ -13,6 +13,7 @@ func (e *Engine) release(b *batch) {
 		e.settle(b.prev+1+uint64(i), n)
 	}
 	e.committed.Release(b.data, b.next)
+	e.releases.told()
 	e.count(b)
 	for _, n := range b.entries {
 		if n.trace.Sent != 0 {

@@ -106,15 +106,10 @@ func (l *Line) Run(receive func(message []byte) error) error {
 }
 
 func (l *Line) read(receive func(message []byte) error) error {
-	r := bufio.NewReaderSize(l.conn, 64<<10)
+	r := bufio.NewReaderSize(heard{l}, 64<<10)
 	var head [headBytes]byte
 	var message []byte
 	for {
-		if r.Buffered() == 0 {
-			if err := l.conn.SetReadDeadline(time.Now().Add(l.o.Silence)); err != nil {
-				return err
-			}
-		}
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return err
 		}
@@ -141,6 +136,17 @@ func (l *Line) read(receive func(message []byte) error) error {
 			}
 		}
 	}
+}
+
+// heard reads from the connection, and gives up when nothing comes for too long.
+type heard struct{ *Line }
+
+// Read implements io.Reader.
+func (h heard) Read(b []byte) (int, error) {
+	if err := h.conn.SetReadDeadline(time.Now().Add(h.o.Silence)); err != nil {
+		return 0, err
+	}
+	return h.conn.Read(b)
 }
 
 // readLong reads a message whose memory grows with what comes of it.

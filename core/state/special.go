@@ -248,6 +248,12 @@ func together(o *event.Order, i *trading.Instructions, triggered bool) error {
 	return nil
 }
 
+// Possible returns why no new order of a side and a price can have such instructions: its record
+// would be refused.
+func Possible(side trading.Side, price money.Price, i *trading.Instructions) error {
+	return together(&event.Order{Side: side, Price: price}, i, false)
+}
+
 // atOnce reports whether an order takes at once, and never rests.
 func atOnce(i *trading.Instructions) bool { return i.Market || i.IOC || i.FOK }
 

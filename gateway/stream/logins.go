@@ -217,6 +217,10 @@ func (c *client) begins(l *login, call *api.Call) bool {
 		begun := l.begins(call)
 		if earlier != nil && (begun || call.Failure == api.OutcomeUnknown) {
 			earlier.cut() // its session may be over
+			if err := h.commands.Settle(l.key); err != nil && begun {
+				call.FailWith(err) // its commands may still be on their way
+				begun = false
+			}
 		}
 		return begun
 	}

@@ -179,7 +179,7 @@ func (s *store) Reach(ctx context.Context) (uint64, error) { return s.question(c
 // as far as any node can know from this one.
 func (s *store) Known() (end uint64, all bool) {
 	v := s.seen.Load()
-	return v.beat.End.Seq, v.applied >= v.committed
+	return v.beat.End.Seq, v.leading && v.settled && v.applied >= v.committed
 }
 
 func (s *store) question(ctx context.Context, tok persistence.Token) (uint64, error) {

@@ -110,6 +110,7 @@ type view struct {
 	term     uint64
 	lead     uint64 // 0: none is known
 	leading  bool
+	settled  bool // an entry of the term is applied
 	members  []machine.Member
 
 	committed uint64
@@ -369,6 +370,7 @@ func (n *node) show() {
 		format: n.machine.Format(), unread: n.unread, market: market, reigning: reigning,
 		term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
+		settled:   n.appliedTerm == s.GetTerm(),
 		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
 		ahead: n.ahead, wrong: n.wrong,
 		members: n.machine.Members()})
