@@ -144,6 +144,9 @@ func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
 		for range 100 {
 			g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
 				committed.ErrTimeout.Error())
+			// one that its handler has left in a mailbox has its slot until its turn comes
+			eventually(t, "the slot is free",
+				func() bool { return committed.Reading(g.e.Door) == 0 })
 		}
 		var kept int
 		g.e.probe(g.e.fold, func() { kept = committed.Waiting(g.e.committed) })

@@ -34,21 +34,57 @@ type client struct {
 
 func (c *client) key() string { return "key-of-" + c.name }
 
-// act sends a request to a node, and then looks at all others that think that they reign.
-func (c *client) act() {
+// A desk is where a client asks: a reign, or a node that follows.
+type desk struct {
+	*nodeLife
+	actors.Commands
+	public *actors.Public
+	engine *actors.Engine // nil: the node follows
+}
+
+func deskOf(l *nodeLife, e *actors.Engine) *desk { return &desk{l, e, e.Public, e} }
+
+// desk returns one of them; nil: there is none.
+func (c *client) desk() *desk {
+	if c.rng.IntN(2) == 0 {
+		l := c.r.nodes[c.rng.IntN(len(c.r.nodes))].life.Load()
+		if l == nil {
+			return nil
+		}
+		if a := l.attends.Load(); a != nil && a.Commands() != nil {
+			return &desk{l, a.Commands(), a.Public, nil}
+		}
+	}
 	l, e := c.r.any(c.rng)
 	if e == nil {
+		return nil
+	}
+	return deskOf(l, e)
+}
+
+// knows returns the client's key at a desk; nil: that has none.
+func (c *client) knows(d *desk) *directory.Key {
+	key := d.Key([]byte(c.key()))
+	if key == nil && d.engine != nil {
+		c.r.Errorf("a node reigns without the key of account %s", c.name)
+	}
+	return key
+}
+
+// act sends a request to a node, and then looks at all others that think that they reign.
+func (c *client) act() {
+	d := c.desk()
+	if d == nil {
 		return
 	}
 	c.peek()
-	key := e.Key([]byte(c.key()))
+	key := c.knows(d)
 	if key == nil {
-		c.r.Errorf("a node reigns without the key of account %s", c.name)
 		return
 	}
-	if c.reign != e { // which must know what the one before has heard
-		c.reign = e
-		c.again(l, e, key)
+	if d.engine != nil && c.reign != d.engine { // which must know what the one before has heard
+		c.reign = d.engine
+		c.again(d, key)
 	}
 	action := c.rng.IntN(12)
 	if c.reader {
@@ -56,20 +92,23 @@ func (c *client) act() {
 	}
 	switch action {
 	case 0:
-		c.deposit(l, e)
+		c.deposit(d)
 	case 1, 2:
-		c.look(l, e, key)
+		c.look(d, key)
 	case 3, 4:
-		c.cancel(l, e, key)
+		c.cancel(d, key)
 	case 5:
-		c.again(l, e, key)
+		c.again(d, key)
 	default:
-		c.place(l, e, key)
+		c.place(d, key)
 	}
 	for _, n := range c.r.nodes { // what that node has told, no other one may not know
 		if l := n.life.Load(); l != nil {
-			if other := l.engine.Load(); other != nil && other != e {
-				c.look(l, other, other.Key([]byte(c.key())))
+			if other := l.engine.Load(); other != nil && other != d.engine {
+				other := deskOf(l, other)
+				if key := c.knows(other); key != nil {
+					c.look(other, key)
+				}
 			}
 		}
 	}
@@ -82,7 +121,7 @@ func (c *client) peek() {
 	if l == nil {
 		return
 	}
-	p := l.public.Load()
+	p := l.attends.Load()
 	if p == nil {
 		return
 	}
@@ -105,18 +144,19 @@ func (c *client) next() uint64 {
 	return c.nonce
 }
 
-func (c *client) place(l *nodeLife, e *actors.Engine, key *directory.Key) {
-	cmd, err := e.Place(key, c.next(), &actors.OrderRequest{Pair: e.Pair([]byte("BTC_USD")),
+func (c *client) place(d *desk, key *directory.Key) {
+	cmd, err := d.Do(actors.NewOrder(key, c.next(), &actors.OrderRequest{
+		Pair:   d.public.Pair([]byte("BTC_USD")),
 		Side:   []trading.Side{trading.Buy, trading.Sell}[c.rng.IntN(2)],
 		Price:  money.Price(98+c.rng.IntN(5)) * 1e8,
-		Amount: coin / 1000 * money.Amount(1+c.rng.IntN(5))})
-	if c.answered(l, cmd, err) && cmd.Outcome() != actors.Accepted {
+		Amount: coin / 1000 * money.Amount(1+c.rng.IntN(5))}))
+	if c.answered(d, cmd, err) && cmd.Outcome() != actors.Accepted {
 		c.r.Errorf("an order of %s is refused: %+v", c.name, cmd.Record())
 	}
 	c.free(cmd, err)
 }
 
-func (c *client) cancel(l *nodeLife, e *actors.Engine, key *directory.Key) {
+func (c *client) cancel(d *desk, key *directory.Key) {
 	j := c.r.judge
 	j.Lock()
 	open := slices.Sorted(maps.Keys(j.model.Account(c.name).OpenAt(j.model.Seq)))
@@ -124,23 +164,27 @@ func (c *client) cancel(l *nodeLife, e *actors.Engine, key *directory.Key) {
 	if len(open) == 0 {
 		return
 	}
-	cmd, err := e.Cancel(key, c.next(), open[c.rng.IntN(len(open))])
-	c.answered(l, cmd, err)
+	cmd, err := d.Do(actors.NewCancel(key, c.next(), open[c.rng.IntN(len(open))],
+		event.ClientID{}))
+	c.answered(d, cmd, err)
 	c.free(cmd, err)
 }
 
 // answered takes the answer to a command with the newest nonce. It reports false if there is none,
 // or none that reaches the client.
-func (c *client) answered(l *nodeLife, cmd *actors.Command, err error) bool {
+func (c *client) answered(d *desk, cmd *actors.Command, err error) bool {
 	switch {
-	case l.dead.Load(), errors.Is(err, committed.ErrTimeout):
+	case d.dead.Load(), errors.Is(err, committed.ErrTimeout):
 	case err != nil:
 		c.away = append(c.away, c.nonce)
 	default:
-		c.r.judge.tell(c.name, l.at, cmd.Record())
+		c.r.judge.tell(c.name, d.at, cmd.Record())
 		if cmd.Outcome() == actors.Accepted {
 			c.used = c.nonce
 			c.r.acks.Add(1)
+			if d.engine == nil {
+				c.r.forwarded.Add(1)
+			}
 		}
 		return true
 	}
@@ -153,10 +197,13 @@ func (c *client) free(cmd *actors.Command, err error) {
 	}
 }
 
-func (c *client) deposit(l *nodeLife, e *actors.Engine) {
+func (c *client) deposit(d *desk) {
+	if d.engine == nil {
+		return
+	}
 	reference := fmt.Sprint(c.name, len(c.told)+len(c.unsure))
-	_, err := e.Deposit("test", c.name, "BTC", coin, reference)
-	if err != nil || l.dead.Load() {
+	_, err := d.engine.Deposit("test", c.name, "BTC", coin, reference)
+	if err != nil || d.dead.Load() {
 		c.unsure = append(c.unsure, reference)
 		return
 	}
@@ -176,7 +223,7 @@ func (c *client) deposited(reference string) {
 }
 
 // again sends a nonce that is used: by a command, or by a read that all nodes know of.
-func (c *client) again(l *nodeLife, e *actors.Engine, key *directory.Key) {
+func (c *client) again(d *desk, key *directory.Key) {
 	j := c.r.judge
 	j.Lock()
 	used := max(c.used, j.reads[c.key()])
@@ -185,15 +232,16 @@ func (c *client) again(l *nodeLife, e *actors.Engine, key *directory.Key) {
 		return
 	}
 	if c.rng.IntN(2) == 0 {
-		if err := e.Ask(new(committed.Wallet), key, used); err == nil && !l.dead.Load() {
+		if err := d.public.Ask(new(committed.Wallet), key, used); err == nil && !d.dead.Load() {
 			c.r.Errorf("nonce %d of %s is taken again by a read", used, c.name)
 		}
 		return
 	}
-	cmd, err := e.Place(key, used, &actors.OrderRequest{Pair: e.Pair([]byte("BTC_USD")),
-		Side: trading.Sell, Price: 200e8, Amount: coin / 1000})
-	if err == nil && !l.dead.Load() {
-		c.r.judge.tell(c.name, l.at, cmd.Record())
+	cmd, err := d.Do(actors.NewOrder(key, used, &actors.OrderRequest{
+		Pair: d.public.Pair([]byte("BTC_USD")), Side: trading.Sell, Price: 200e8,
+		Amount: coin / 1000}))
+	if err == nil && !d.dead.Load() {
+		c.r.judge.tell(c.name, d.at, cmd.Record())
 		if r := cmd.Record(); r.Kind != event.KindRefusal ||
 			r.Refusal.Reason != event.RefusedNonce {
 			c.r.Errorf("nonce %d of %s is taken again: %+v", used, c.name, r)
@@ -204,13 +252,13 @@ func (c *client) again(l *nodeLife, e *actors.Engine, key *directory.Key) {
 
 // look reads the wallet or the open orders: as they are at the answer's sequence, which is not
 // below any that a client had seen when the read began.
-func (c *client) look(l *nodeLife, e *actors.Engine, key *directory.Key) {
-	if err := c.see(l, e, key); err == nil && !l.dead.Load() {
+func (c *client) look(d *desk, key *directory.Key) {
+	if err := c.see(d, key); err == nil && !d.dead.Load() {
 		c.r.acks.Add(1)
 	}
 }
 
-func (c *client) see(l *nodeLife, e *actors.Engine, key *directory.Key) (err error) {
+func (c *client) see(d *desk, key *directory.Key) (err error) {
 	j := c.r.judge
 	from, nonce := j.seen(), c.next()
 	j.Lock()
@@ -220,17 +268,17 @@ func (c *client) see(l *nodeLife, e *actors.Engine, key *directory.Key) (err err
 	var wallet committed.Wallet
 	orders := committed.OpenOrders{Limit: 1 << 20}
 	if c.rng.IntN(2) == 0 {
-		err = e.Ask(&wallet, key, nonce)
+		err = d.public.Ask(&wallet, key, nonce)
 	} else {
-		err = e.Ask(&orders, key, nonce)
+		err = d.public.Ask(&orders, key, nonce)
 	}
-	if err != nil || l.dead.Load() {
+	if err != nil || d.dead.Load() {
 		return err
 	}
 	j.Lock()
 	defer j.Unlock()
 	seq := max(wallet.Seq, orders.Seq)
-	a := j.show(c.name, l.at, seq, from)
+	a := j.show(c.name, d.at, seq, from)
 	if wallet.Seq > 0 {
 		err = sameFunds(wallet.Holdings, a.At(seq))
 	} else {

@@ -46,11 +46,12 @@ type nodeLife struct {
 	local   *memory.Store // guarded by the realm's mu
 	node    *actors.Node
 	engine  atomic.Pointer[actors.Engine] // nil: it does not reign
-	public  atomic.Pointer[actors.Public] // nil: it does not know what is acknowledged
-	reigned atomic.Bool                   // it has done so
-	dead    atomic.Bool                   // its power has failed
-	unfit   atomic.Bool                   // it must end by itself
-	older   bool                          // its program does not read the newest format
+	// attends is what it serves while it follows; nil: it does not know what is acknowledged
+	attends atomic.Pointer[actors.Attendance]
+	reigned atomic.Bool // it has done so
+	dead    atomic.Bool // its power has failed
+	unfit   atomic.Bool // it must end by itself
+	older   bool        // its program does not read the newest format
 	cancel  context.CancelFunc
 	ended   chan struct{}
 	failure error // why it has ended by itself; read after ended
@@ -259,9 +260,9 @@ func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 func (l *nodeLife) attend(ctx context.Context) {
 	for ctx.Err() == nil {
 		if a, err := l.node.Attend(ctx); err == nil {
-			l.public.Store(a.Public)
+			l.attends.Store(a)
 			a.Await(ctx) //nolint:errcheck // it tries again
-			l.public.Store(nil)
+			l.attends.Store(nil)
 			a.End()
 		}
 		time.Sleep(l.r.wait(5*time.Millisecond, 50*time.Millisecond))
