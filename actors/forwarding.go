@@ -197,8 +197,8 @@ func (f *forwarding) connected() bool {
 	return f.to != nil
 }
 
-// ask sends a message, which add appends behind its kind and number, and notes who waits. An error
-// means that nothing was sent.
+// ask sends a message, which add appends behind its kind and number, and notes what waits for the
+// answer. An error means that nothing was sent.
 func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,9 +233,7 @@ func (f *forwarding) receive(kind byte, p *forwardParser) error {
 	case kind == forwardTaken:
 		return f.taken(x.read, seq, p)
 	case kind == forwardOutcomes:
-		for now := f.newest.Load(); now < seq && !f.newest.CompareAndSwap(now, seq); {
-			now = f.newest.Load()
-		}
+		f.newest.Store(max(seq, f.newest.Load())) // nothing else writes it
 		if x.fence {
 			return x.passed(p)
 		}
@@ -296,7 +294,7 @@ func (f *forwarding) taken(r *committed.Read, seq uint64, p *forwardParser) erro
 	return nil
 }
 
-// outcomes gives the outcomes of commands to those who wait.
+// outcomes gives the outcomes of commands to the handlers that wait for them.
 func (f *forwarding) outcomes(list []*Command, p *forwardParser) error {
 	if err := p.error(); err != nil || p.err != nil {
 		for _, c := range list {

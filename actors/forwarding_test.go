@@ -31,7 +31,7 @@ type branch struct {
 	nonce uint64
 }
 
-// branch has a node that follows serve ann, whose account there is.
+// branch has a node that follows serve ann, who has an account.
 func (c *cluster) branch(i int) *branch {
 	c.Helper()
 	a := c.attend(i)
@@ -268,7 +268,8 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 			case errors.Is(err, committed.ErrTimeout):
 				unknown = append(unknown, i)
 			default: // refused before any actor saw it
-				time.Sleep(time.Millisecond)
+				b.node.life.until(t.Context(), //nolint:errcheck // the next one tells
+					func() bool { return b.Commands.Writable() == nil })
 			}
 		}
 	})

@@ -262,11 +262,11 @@ func (e *Engine) awaitReleased() error {
 	}
 }
 
-// releases tell those who wait of each release. The journal's writer calls told.
+// releases tell the commands that wait for a release of it. The journal's writer calls told.
 type releases struct {
 	waiting atomic.Bool
 	mu      sync.Mutex
-	next    chan struct{} // closed by the next release; nil: nobody waits; guarded by mu
+	next    chan struct{} // closed by the next release; nil: no command waits; guarded by mu
 }
 
 // wait returns a channel that the next release closes.

@@ -15,7 +15,7 @@ import (
 
 var usual = Options{Longest: 1 << 22, Waiting: 1 << 20, Beat: time.Second, Silence: 3 * time.Second}
 
-// pair returns both ends of a line, whose second end tells what it has got.
+// pair returns one end of a line, and what its other end gets.
 func pair(t *testing.T, o Options) (l *Line, got chan string, ended chan error) {
 	a, b := net.Pipe()
 	l, other := New(a, o), New(b, o)
@@ -75,7 +75,7 @@ func TestMessagesComeWholeAndInOrder(t *testing.T) {
 func TestAQuietWireLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, got, ended := pair(t, usual)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour) // of the bubble
 		if err := l.Send(text("still here")); err != nil {
 			t.Fatal(err)
 		}
