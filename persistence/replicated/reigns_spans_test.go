@@ -191,7 +191,16 @@ func TestConnectionsOfARealmEndWithTheWayBetweenItsNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRealm(t, 1)
 		r.settle()
-		a, b := r.voting[0], r.voting[1]
+		r.network(0, 2*time.Millisecond) // so that the lead stays where it is
+		var a *reigning                  // leads: engines dial only the node that leads
+		r.until("a node leads", func() bool {
+			at := slices.IndexFunc(r.voting, func(n *reigning) bool { return n.store().Leads() })
+			if at >= 0 {
+				a = r.voting[at]
+			}
+			return a != nil
+		})
+		b := r.other(a)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		dial := func() net.Conn {
