@@ -75,6 +75,9 @@ type Replica interface {
 	// takes the place of an earlier one for the connections that come from then on; nil: they are
 	// refused.
 	Accept(take func(from string, conn net.Conn))
+	// AcceptObservers is Accept for the connections of observers, which are no members: from is the
+	// name that the observer has proved.
+	AcceptObservers(take func(from string, conn net.Conn))
 	// Market returns the market part of the configuration that the nodes have agreed on for the
 	// next reign, as far as this node has applied, and the one that the newest reign was built
 	// with; nil: there is none. The caller does not change them.

@@ -60,6 +60,15 @@ func (s *store) Accept(take func(from string, conn net.Conn)) {
 	}
 }
 
+// AcceptObservers sets the function that takes the connections of observers.
+func (s *store) AcceptObservers(take func(from string, conn net.Conn)) {
+	t := taker(take)
+	s.takeObservers.Store(&t)
+	if take == nil {
+		s.takeObservers.Store(nil)
+	}
+}
+
 // admit returns why a peer's connection is not taken.
 func (w *opening) admit(from string) error {
 	s := w.store.Load()

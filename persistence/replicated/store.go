@@ -80,8 +80,10 @@ type store struct {
 	reach    func(name, address string) error
 	unfit    atomic.Pointer[error] // see Unfit; nil: the node could serve
 	dial     func(ctx context.Context, name string) (net.Conn, error)
-	take     atomic.Pointer[taker]    // see Accept; nil: connections are refused
-	joined   atomic.Pointer[[]string] // names of the members, but of those that are awaited
+	take     atomic.Pointer[taker] // see Accept; nil: connections are refused
+	// see AcceptObservers; nil: connections of observers are refused
+	takeObservers atomic.Pointer[taker]
+	joined        atomic.Pointer[[]string] // names of the members, but of those that are awaited
 
 	frames   chan received
 	proposed chan request
