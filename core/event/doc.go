@@ -21,4 +21,5 @@
 //	codec.go               batches and records as bytes
 //	instructions.go        records of orders with instructions, of switches and of settings
 //	instructions_codec.go  those as bytes
+//	withhold.go            what observers get of records
 package event

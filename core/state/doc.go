@@ -34,5 +34,6 @@
 //	image_encode.go a state as bytes
 //	image_decode.go a state from bytes
 //	image_pairs.go  its open orders, pair by pair
+//	withhold.go     what observers get of an image
 //	compare.go   two states, a part at a time
 package state

@@ -34,19 +34,49 @@ func Decode(image []byte) (*State, error) {
 // DecodeWith is Decode for a caller with processors to spare: each calls do with each number below
 // n, in any order or side by side, and returns one of the errors.
 func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*State, error) {
+	r, s, err := beginImage(image)
+	if err != nil {
+		return nil, err
+	}
+	var parts []*openPart
+	for range r.entries {
+		if part := r.pair(s); part != nil {
+			parts = append(parts, part)
+		}
+	}
+	r.checkFees(s)
+	r.checkSwitches(s)
+	if r.err == "" && len(r.b) != 0 {
+		r.fail("bytes are left over behind the state")
+	}
+	if r.err != "" {
+		return nil, fmt.Errorf("%w: %s", ErrImage, r.err)
+	}
+	err = each(len(parts), func(i int) error { return parts[i].open(s) })
+	if err == nil {
+		err = openAccounts(s, parts, each)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrImage, err)
+	}
+	return s, nil
+}
+
+// beginImage reads an image up to its pairs. What is wrong behind its version the reader notes.
+func beginImage(image []byte) (r *reader, s *State, err error) {
 	head := len(imageMagic) + 1
 	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) {
-		return nil, fmt.Errorf("%w: it does not begin with the mark of a snapshot", ErrImage)
+		return nil, nil, fmt.Errorf("%w: it does not begin with the mark of a snapshot", ErrImage)
 	}
 	v := image[head-1]
 	if v < plainVersion || v > imageVersion {
-		return nil,
+		return nil, nil,
 			fmt.Errorf(
 				"%w: %w: it is of version %d and this program reads versions %d to %d; run the "+
 					"program that wrote it",
 				ErrImage, ErrImageVersion, v, plainVersion, imageVersion)
 	}
-	r, s := reader{b: image[head:], version: v}, New()
+	r, s = &reader{b: image[head:], version: v}, New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	s.deposits = r.upTo(s.seq) // each is a record
 	s.lastWithdrawal, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
@@ -69,28 +99,7 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	if r.version > plainVersion {
 		s.maintainedUs = int64(r.uint())
 	}
-	var parts []*openPart
-	for range r.entries {
-		if part := r.pair(s); part != nil {
-			parts = append(parts, part)
-		}
-	}
-	r.checkFees(s)
-	r.checkSwitches(s)
-	if r.err == "" && len(r.b) != 0 {
-		r.fail("bytes are left over behind the state")
-	}
-	if r.err != "" {
-		return nil, fmt.Errorf("%w: %s", ErrImage, r.err)
-	}
-	err := each(len(parts), func(i int) error { return parts[i].open(s) })
-	if err == nil {
-		err = openAccounts(s, parts, each)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrImage, err)
-	}
-	return s, nil
+	return r, s, nil
 }
 
 // A reader reads an image. At the first fault it keeps the reason, and reads zeros from then on.

@@ -53,6 +53,23 @@ func (s *State) AppendTo(dst []byte) []byte {
 
 // write writes the image, until the receiver of its pieces has left.
 func (s *State) write(w *writer) {
+	if w.begin(s); w.left {
+		return
+	}
+	w.uint(uint64(len(s.pairs)))
+	for _, p := range s.pairs {
+		w.market(p)
+		if w.orders(p, s.accounts); w.left {
+			return
+		}
+		if w.stops(p, s.accounts); w.left {
+			return
+		}
+	}
+}
+
+// begin writes the image up to its pairs.
+func (w *writer) begin(s *State) {
 	w.buf = append(append(w.buf, imageMagic...), imageVersion)
 	w.counters(s)
 	w.uint(uint64(len(s.accounts)))
@@ -72,16 +89,6 @@ func (s *State) write(w *writer) {
 		return
 	}
 	w.maintenance(s)
-	w.uint(uint64(len(s.pairs)))
-	for _, p := range s.pairs {
-		w.market(p)
-		if w.orders(p, s.accounts); w.left {
-			return
-		}
-		if w.stops(p, s.accounts); w.left {
-			return
-		}
-	}
 }
 
 func (w *writer) counters(s *State) {

@@ -1,0 +1,195 @@
+package event
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// crossing says of each field of a record whether observers get it. A field of a record that is not
+// here has not been thought about: only the server may need it.
+var crossing = map[string]bool{
+	"Kind": true, "Pair": true, "TimeUs": true,
+	"Operator":            false, // that there was one decides what an order's end is called
+	"Currency.Number":     true,
+	"Currency.Code":       true,
+	"NewPair.Number":      true,
+	"NewPair.Name":        true,
+	"NewPair.Base":        true,
+	"NewPair.Quote":       true,
+	"Account.ID":          true,
+	"Account.Name":        true,
+	"Account.Email":       false, // that there is one decides whether a withdrawal is possible
+	"Key.Number":          true,
+	"Key.Account":         true,
+	"Key.Key":             true, // the public part
+	"Key.Permissions":     true,
+	"Key.Allow":           true, // an observer checks from where a key is used
+	"Key.SealedBy":        true, // tells that a secret is sealed anew
+	"Key.Sealed":          false,
+	"Key.Parallel":        true,
+	"KeyRevoked.Number":   true,
+	"Deposit.ID":          true,
+	"Deposit.Account":     true,
+	"Deposit.Currency":    true,
+	"Deposit.Amount":      true,
+	"Deposit.Reference":   false, // the operator's; no client is shown it
+	"Order":               true,
+	"Cancel":              true,
+	"Refusal":             true,
+	"Withdrawal":          true, // its owner is shown the address
+	"CodeRefused":         true, // counts; codes are in no record
+	"Mailed.ID":           true,
+	"Mailed.Error":        false, // a mail server's words, with the address
+	"Halt":                true,
+	"Freeze":              true,
+	"Maintenance.On":      true,
+	"Fees":                true,
+	"History":             true,
+	"Note":                false,
+	"Instructions":        true,
+	"Trigger":             true,
+	"Triggered":           true,
+	"Amended":             true,
+	"Expired":             true,
+	"Switch":              true,
+	"Settings":            true,
+	"WithdrawalMoved":     true, // its owner is shown the details
+	"Maintenance.Message": true, // it is for clients
+}
+
+// fields calls fn with each field that crossing decides about.
+func fields(v reflect.Value, path string, fn func(path string, v reflect.Value)) {
+	for i := range v.NumField() {
+		name := strings.TrimPrefix(path+"."+v.Type().Field(i).Name, ".")
+		if _, decided := crossing[name]; !decided && v.Field(i).Kind() == reflect.Struct {
+			fields(v.Field(i), name, fn)
+			continue
+		}
+		fn(name, v.Field(i))
+	}
+}
+
+func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
+	seen := map[string]bool{}
+	fields(reflect.ValueOf(Record{}), "", func(path string, _ reflect.Value) {
+		seen[path] = true
+		if _, decided := crossing[path]; !decided {
+			t.Errorf("nothing says whether observers get %s", path)
+		}
+	})
+	for path := range crossing {
+		if !seen[path] {
+			t.Errorf("records have no %s", path)
+		}
+	}
+	// those that are decided on as a whole
+	for _, v := range []any{Order{}, Cancel{}, Refusal{}, Withdrawal{}, CodeRefused{}, Halt{},
+		Freeze{}, Fees{}, Switch{}, Settings{}, WithdrawalMoved{}, Expired{}, Amended{},
+		Triggered{}, Trade{}, Was{}} {
+		want := map[string]string{"Withdrawal": "Address", "WithdrawalMoved": "Details"}
+		kind := reflect.TypeOf(v)
+		for i := range kind.NumField() {
+			if f := kind.Field(i); f.Type.Kind() == reflect.String &&
+				want[kind.Name()] != f.Name {
+				t.Errorf("nothing says whether observers get the text %s.%s", kind.Name(), f.Name)
+			}
+		}
+	}
+}
+
+// marked returns a record of the golden ones with texts that can be found again.
+func marked(r Record) Record {
+	if r.Operator == "" {
+		r.Operator = "x"
+	}
+	fields(reflect.ValueOf(&r).Elem(), "", func(path string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString("<" + path + ">")
+		case reflect.Slice:
+			if v.Type().Elem().Kind() == reflect.Uint8 {
+				v.SetBytes([]byte("<" + path + ">"))
+			}
+		}
+	})
+	return r
+}
+
+func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
+	batch, count := BeginBatch(nil), uint32(0)
+	for i := range golden {
+		r := marked(golden[i].record)
+		batch = r.Append(batch)
+		count++
+	}
+	batch = EndBatch(batch, 7, 8, count)
+	got, err := WithholdBatch(nil, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields(reflect.ValueOf(Record{}), "", func(path string, v reflect.Value) {
+		text := v.Kind() == reflect.String ||
+			v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
+		mark := []byte("<" + path + ">")
+		if text && !bytes.Contains(batch, mark) {
+			t.Errorf("%s is not in the batch", path)
+		}
+		if text && bytes.Contains(got, mark) != crossing[path] {
+			t.Errorf("%s: observers get it: %v", path, !crossing[path])
+		}
+	})
+	b, err := OpenBatch(got)
+	if err != nil || b.Epoch != 7 || b.Prev != 8 || b.Count != count {
+		t.Fatalf("the batch is %+v, %v", b, err)
+	}
+	var r Record
+	for i, rest := 0, b.Records; len(rest) > 0; i++ {
+		if rest, err = r.Decode(rest); err != nil {
+			t.Fatal(err)
+		}
+		want := marked(golden[i].record)
+		want.withhold()
+		if !reflect.DeepEqual(part(&r), part(&want)) {
+			t.Errorf("%+v came as %+v", part(&want), part(&r))
+		}
+		if r.withhold() {
+			t.Errorf("%v: something was left to withhold", r.Kind)
+		}
+	}
+}
+
+// What no client has caused to have an operator, an e-mail address and the like is the same bytes.
+func TestWhatHasNothingToWithholdIsCopied(t *testing.T) {
+	for i := range golden {
+		r := golden[i].record
+		changed := r.withhold()
+		batch, err := hex.DecodeString(golden[i].hex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = EndBatch(append(BeginBatch(nil), batch...), 1, 2, 1)
+		got, err := WithholdBatch(nil, batch)
+		if err != nil || bytes.Equal(got, batch) == changed {
+			t.Errorf("%v: changed: %v, %v", r.Kind, changed, err)
+		}
+	}
+}
+
+func FuzzWithholdBatch(f *testing.F) {
+	f.Add(goldenBatch())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := WithholdBatch(nil, data)
+		if err != nil {
+			return
+		}
+		again, err := WithholdBatch(nil, got)
+		if err != nil || !bytes.Equal(again, got) {
+			t.Fatal(fmt.Sprintf("%x is withheld as %x, and that as %x: %v", data, got, again, err))
+		}
+	})
+}
