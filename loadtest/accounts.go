@@ -43,6 +43,7 @@ func (a *account) keep(o sent) int {
 type user struct {
 	*account
 	number uint32 // among all users
+	at     int    // the number of its connection's address
 	key    []byte
 	secret secret
 	get    []byte // the signature of requests that read
@@ -74,6 +75,7 @@ type sent struct {
 	amount   money.Amount
 	filled   money.Amount // when it was placed
 	pair     uint16
+	at       uint8 // the number of the address that it was sent to
 	buy      bool
 	outcome  outcome
 	cut      bool    // the server cancelled the rest at once

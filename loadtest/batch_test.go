@@ -19,7 +19,8 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 	server := &strictServer{}
 	address := serve(t, func(*fasthttp.RequestCtx) {})
 	o := good()
-	o.Address, o.Connections, o.Accounts, o.Mix, o.Batch = address, 1, 1, Mix{60, 40, 0}, 10
+	o.Addresses, o.Mix, o.Batch = []string{address}, Mix{60, 40, 0}, 10
+	o.Connections, o.Accounts = 1, 1
 	x, l := newSender(t, &o, false)
 	var items []map[string]string
 	request := func() {

@@ -7,6 +7,7 @@
 //	accounts.go      the accounts and what each knows of its own orders
 //	prepare.go       makes and funds the accounts; rest.go asks the server outside of the load
 //	instructed.go    orders with instructions, and changes of orders
+//	addresses.go     several addresses, as of a cluster: connections, outages, what is read where
 //	sender.go, sender_answers.go  requests of one generator's connections, and their answers
 //	request.go, signer.go, scan.go, amounts.go  requests over HTTP and over sockets, alone and in
 //	                 batches; signatures, JSON, amounts
@@ -38,4 +39,10 @@
 // An answer says that the request was done or refused. A missing answer, a broken connection and
 // `outcome_unknown` say nothing. The test looks up such an order by its client_order_id at the end,
 // and the order counts as it is found then.
+//
+// # Several addresses
+//
+// Each connection goes to one of the addresses, and dials that one again when it breaks. Each
+// account is verified at an address that its orders were not sent to. If they were sent to all,
+// then the account is verified at two, so that each order is read elsewhere at least once.
 package loadtest

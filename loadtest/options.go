@@ -15,8 +15,9 @@ import (
 
 // Options are the parameters of a test.
 type Options struct {
-	Address  string // host:port of the API
-	Operator string // unix:PATH, or host:port, of the operator's listener
+	// host:port of the API, of one exchange or of the nodes of a cluster
+	Addresses []string
+	Operator  string // unix:PATH, or host:port, of the operator's listener
 	// OperatorTLS says which certificates to believe at the operator's listener; nil: plain HTTP.
 	OperatorTLS *tls.Config
 	// of the operator, for host:port; "" without a socket uses Keys and makes nothing
@@ -71,6 +72,7 @@ const (
 	maxConnections = 60_000
 	maxRate        = 10_000_000
 	maxSubscribers = 100_000
+	maxAddresses   = 64
 )
 
 // Validate checks the options and fills in those that depend on others.
@@ -135,7 +137,29 @@ func (o *Options) Validate() error {
 		return usagef("--subscribers asks for %d sockets: write at most %d in all", sum,
 			maxSubscribers)
 	}
-	return errors.Join(checkAddress("--address", o.Address), checkOperator(o))
+	return errors.Join(o.validateAddresses(), checkOperator(o))
+}
+
+// validateAddresses checks where the exchange is.
+func (o *Options) validateAddresses() error {
+	n := len(o.Addresses)
+	switch {
+	case n == 0 || n > maxAddresses:
+		return usagef("--address names %d: write 1 to %d, such as 10.0.0.1:8080,10.0.0.2:8080", n,
+			maxAddresses)
+	case o.Connections < n:
+		return usagef("--connections is %d, and --address names %d: write at least as many",
+			o.Connections, n)
+	}
+	for i, address := range o.Addresses {
+		if err := checkAddress("--address", address); err != nil {
+			return err
+		}
+		if slices.Contains(o.Addresses[:i], address) {
+			return usagef("--address names %s twice", address)
+		}
+	}
+	return nil
 }
 
 // fillIn fills in the options that depend on others.

@@ -8,7 +8,7 @@ import (
 )
 
 func good() Options {
-	return Options{Address: "127.0.0.1:8080", Operator: "127.0.0.1:8081", Token: "t",
+	return Options{Addresses: []string{"127.0.0.1:8080"}, Operator: "127.0.0.1:8081", Token: "t",
 		Name: "loadtest", Accounts: 8, Connections: 4, Threads: 1,
 		Duration: time.Second, Model: "random-walk", Timeout: time.Second,
 		Subscribers: map[string]int{"diff": 1}}
@@ -20,7 +20,12 @@ func TestWrongOptionsAreRefusedByTheirNames(t *testing.T) {
 		t.Error(err, o.Mix)
 	}
 	for name, change := range map[string]func(o *Options){
-		"--address":           func(o *Options) { o.Address = "http://127.0.0.1:8080" },
+		"--address": func(o *Options) { o.Addresses = []string{"http://127.0.0.1:8080"} },
+		"names 0":   func(o *Options) { o.Addresses = nil },
+		"twice":     func(o *Options) { o.Addresses = []string{"a:1", "a:1"} },
+		"names 5": func(o *Options) {
+			o.Addresses = []string{"a:1", "b:1", "c:1", "d:1", "e:1"}
+		},
 		"operator's address":  func(o *Options) { o.Operator = "nowhere" },
 		"--keys":              func(o *Options) { o.Token = "" },
 		"--model":             func(o *Options) { o.Model = "up" },

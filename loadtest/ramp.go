@@ -56,7 +56,7 @@ func (s *search) tried(holds bool) bool {
 // ramp finds the highest rate that holds the bound of p99. Its stats are of all steps.
 func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.Duration,
 	err error) {
-	sum = newStats(len(t.field.pairs))
+	sum = t.newStats()
 	r := &Ramp{Bound: float64(t.o.P99.Microseconds()) / 1000, Steps: []Step{}}
 	report.Ramp = r
 	s := search{rate: t.o.Rate}

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -25,6 +26,7 @@ type Report struct {
 	Errors        []Kind              `json:"errors"`
 	Timeline      []Second            `json:"timeline"`
 	Pairs         []PairReport        `json:"pairs"`
+	Addresses     []AddressReport     `json:"addresses"`
 	CPU           CPU                 `json:"cpu"`
 	Subscribers   []ChannelReport     `json:"subscribers"`
 	Ramp          *Ramp               `json:"ramp,omitempty"`
@@ -42,7 +44,7 @@ type Report struct {
 
 // A Summary has the options of the test.
 type Summary struct {
-	Address     string         `json:"address"`
+	Address     string         `json:"address"` // or several, with commas
 	Model       string         `json:"model"`
 	Mix         string         `json:"mix"`
 	Seed        uint64         `json:"seed"`
@@ -120,7 +122,8 @@ type points struct{ oneIn, ms float64 }
 func (t *test) newReport() *Report {
 	o := t.o
 	return &Report{Started: time.Now().UTC(),
-		Options: Summary{Address: o.Address, Model: o.Model, Mix: o.Mix.String(), Seed: o.Seed,
+		Options: Summary{Address: strings.Join(o.Addresses, ","), Model: o.Model,
+			Mix: o.Mix.String(), Seed: o.Seed,
 			Pairs:    len(t.field.pairs),
 			Accounts: o.Accounts, Connections: o.Connections, Sockets: o.Sockets, Batch: o.Batch,
 			Threads:  len(t.senders),
@@ -130,6 +133,7 @@ func (t *test) newReport() *Report {
 
 // fill takes the measurements.
 func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
+	r.Addresses = t.addresses(s, took)
 	r.Seconds = took.Seconds()
 	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
 		s.refused, s.unknown, s.unsent
@@ -168,6 +172,9 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 
 // subscribers takes the events of the subscribers, once all have come.
 func (r *Report) subscribers(s *subscribers) {
+	for _, x := range s.all {
+		r.Addresses[x.at].Subscribers++
+	}
 	for _, channel := range Channels {
 		c := ChannelReport{Channel: channel}
 		lags := newHistogram()

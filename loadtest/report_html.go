@@ -32,7 +32,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	rows := r.tableRows()
 	return page.Execute(w, map[string]any{"R": r, "Latency": r.latencyPlot(), "Rate": rate.svg(),
 		"Timeline": timeline.svg(), "ByPair": pairPlot(busiest), "Server": server,
-		"RowHead": rows[0], "Rows": rows[1:],
+		"Outages": r.outages(), "RowHead": rows[0], "Rows": rows[1:],
 		"Pairs": busiest[:min(len(busiest), shownPairs)], "More": max(len(busiest)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})
 }

@@ -14,12 +14,15 @@ import (
 // someReport has everything that a report can have, and texts of others that would break a page.
 func someReport() *Report {
 	o := good()
+	o.Addresses = []string{"a:1", "b:2"}
 	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), field: &field{
 		pairs: []*pair{{name: "BTC_USDT"}, {name: "ETH_BTC", index: 1}}}}
-	s := newStats(2)
+	x.reached = []*reached{{}, {down: 2500 * time.Millisecond, more: 3,
+		all: []outage{{x.base.Add(time.Second), x.base.Add(3 * time.Second)}}}}
+	s := newStats(2, 2)
 	for i := range 1000 {
-		s.note(operation(i%int(operations)), x.field.pairs[i%2], time.Duration(i)*time.Millisecond,
-			&s.done, &s.lately.done)
+		s.note(&item{op: operation(i % int(operations)), pair: x.field.pairs[i%2]}, i%2,
+			time.Duration(i)*time.Millisecond, isDone)
 	}
 	s.kind("400 <script>alert(1)</script>")
 	s.kind("429 Request was throttled. Expected available in N seconds.")
@@ -37,7 +40,8 @@ func someReport() *Report {
 	r.Subscribers = []ChannelReport{{Channel: "diff", Subscribers: 2, Events: 7}}
 	r.Verification = &Verification{Orders: 7, Found: 2,
 		Differences: []string{"<b>order 5</b> was acknowledged, and is missing"},
-		NotChecked:  []string{"1 times: sums"}, Audit: "differs"}
+		NotChecked:  []string{"1 times: sums"}, Audit: "differs",
+		Across: 6, Alike: 2, NotRead: []string{"b:2"}}
 	return r
 }
 
@@ -52,7 +56,9 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 		"start it with --no-rate-limits", "The highest rate that held a p99 of 10.0 ms: 1,000/s",
 		"1,500/s asked",
 		"2 differences:\n  <b>order 5</b>", "and 1 more", "the audit is NOT clean",
-		"not checked, 1 times: sums", "diff"} {
+		"not checked, 1 times: sums", "diff", "b:2 did not serve for 2.0 s: from 1.0 s to 3.0 s",
+		"b:2 did not serve 3 times more", "nothing was read at b:2",
+		"6 of these orders were read at another address"} {
 		if !strings.Contains(b.String(), say) {
 			t.Errorf("%q is not said in\n%s", say, &b)
 		}
@@ -75,7 +81,8 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	text := b.String()
 	for _, say := range []string{"longest stage", "1 of 2 seconds have", "BTC_USDT", "ETH_BTC",
 		"&lt;script&gt;", "&lt;b&gt;order 5",
-		"prefers-color-scheme: dark", "1,000/s</b>", "not checked", "p99.9"} {
+		"prefers-color-scheme: dark", "<td>b:2", "b:2 did not serve for 2.0 s",
+		"1,000/s</b>", "not checked", "p99.9"} {
 		if !strings.Contains(text, say) {
 			t.Errorf("%q is not there", say)
 		}
@@ -101,9 +108,9 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	}
 	// Without a single request there is a page too.
 	o := good()
-	x := &test{o: &o, field: &field{}}
+	x := &test{o: &o, field: &field{}, reached: []*reached{{}}}
 	r := x.newReport()
-	r.fill(x, newStats(0), 0, 0)
+	r.fill(x, newStats(0, 1), 0, 0)
 	b.Reset()
 	if err := r.WriteHTML(&b); err != nil || strings.Contains(b.String(), "NaN") ||
 		strings.Contains(b.String(), "Inf") {
@@ -112,19 +119,19 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 }
 
 func TestHistogramsKeepThreeDigitsAndAllMerge(t *testing.T) {
-	a, b := newStats(1), newStats(1)
+	a, b := newStats(1, 1), newStats(1, 1)
 	p := &pair{name: "BTC_USDT"}
 	for i := range 1000 {
 		of := a
 		if i%2 == 0 {
 			of = b
 		}
-		of.note(opPlace, p, time.Duration(i+1)*time.Millisecond, &of.done, &of.lately.done)
+		of.note(&item{op: opPlace, pair: p}, 0, time.Duration(i+1)*time.Millisecond, isDone)
 	}
 	a.kind("x")
 	b.kind("x")
-	b.note(opCancel, nil, 2*time.Hour, &b.unknown, &b.lately.unknown) // longer than it counts
-	b.note(opCancel, nil, 0, &b.refused, &b.lately.refused)
+	b.note(&item{op: opCancel}, 0, 2*time.Hour, isUnknown) // longer than it counts
+	b.note(&item{op: opCancel}, 0, 0, isRefused)
 	a.merge(b)
 	l := latency(a.byOperation[opPlace])
 	if l.Count != 1000 || l.P50 < 499 || l.P50 > 501 || l.P99 < 989 || l.P99 > 991 || l.Max < 999 ||

@@ -57,6 +57,7 @@ func (r *Report) WriteText(out io.Writer) error {
 			}
 		}
 	}
+	r.writeAddresses(b)
 	r.writeChannels(b)
 	r.writeMinutes(b)
 	r.writeRamp(b)
@@ -126,6 +127,14 @@ func (r *Report) writeVerification(b *strings.Builder) {
 			"wallets of %s accounts,\n%s events of the stream, %d local books",
 		v.Took, thousands(v.Orders), thousands(v.Cancels), thousands(v.Trades),
 		thousands(v.Accounts), thousands(v.Updates), v.Books)
+	if len(r.Addresses) > 1 {
+		fmt.Fprintf(b, "\n%s of these orders were read at another address than they were sent to, "+
+			"and the books of %d pairs\nare the same at all addresses that answer",
+			thousands(v.Across), v.Alike)
+	}
+	for _, address := range v.NotRead {
+		fmt.Fprintf(b, "\nnothing was read at %s, which does not answer any more", address)
+	}
 	if v.UnknownIn+v.UnknownOut > 0 {
 		fmt.Fprintf(b, "\norders without an outcome: %s are in, %s are not", thousands(v.UnknownIn),
 			thousands(v.UnknownOut))

@@ -30,7 +30,7 @@ var reads = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
 
 // A writer makes requests, in memory that it uses again.
 type writer struct {
-	host    string
+	host    string // of the address that the request goes to
 	run     []byte // the begin of the client ids of this run
 	batches bool   // orders, cancels and changes go in batches
 	sockets bool   // they are events of Socket.IO
@@ -43,8 +43,8 @@ type writer struct {
 }
 
 func newWriter(o *Options, run string) *writer {
-	return &writer{host: o.Address, run: []byte(run), batches: o.Batch > 0,
-		sockets: o.Sockets > 0, signer: *newSigner()}
+	return &writer{run: []byte(run), batches: o.Batch > 0, sockets: o.Sockets > 0,
+		signer: *newSigner()}
 }
 
 // appendClientID appends the client_order_id of an order.

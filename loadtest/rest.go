@@ -19,9 +19,12 @@ import (
 // answered with "come again later".
 type rest struct {
 	o    *Options
-	api  *fasthttp.HostClient
+	api  *fasthttp.HostClient   // of the address that is asked
+	apis []*fasthttp.HostClient // by the number of an address
 	ops  *fasthttp.HostClient
-	pool sync.Pool // of *signer
+	pool *sync.Pool // of *signer
+	// of all tries of a request to an API: shorter where there are other addresses to ask
+	patience time.Duration
 }
 
 // restTimeout bounds one request, and restPatience all tries of a request that the server is too
@@ -30,6 +33,7 @@ const (
 	restTimeout  = 30 * time.Second
 	auditTimeout = time.Hour
 	restPatience = 2 * time.Minute
+	onePatience  = 10 * time.Second // with one of several addresses
 	maxTestBody  = 1 << 30
 )
 
@@ -46,8 +50,23 @@ func newRest(o *Options) *rest {
 			return net.DialTimeout("unix", path, restTimeout)
 		}
 	}
-	return &rest{o: o, api: client(o.Address, nil, restTimeout), ops: ops,
-		pool: sync.Pool{New: func() any { return newSigner() }}}
+	r := &rest{o: o, ops: ops, pool: &sync.Pool{New: func() any { return newSigner() }},
+		patience: restPatience}
+	if len(o.Addresses) > 1 {
+		r.patience = onePatience
+	}
+	for _, address := range o.Addresses {
+		r.apis = append(r.apis, client(address, nil, restTimeout))
+	}
+	r.api = r.apis[0]
+	return r
+}
+
+// at returns a rest that asks the address of that number.
+func (r *rest) at(address int) *rest {
+	other := *r
+	other.api = r.apis[address]
+	return &other
 }
 
 // A statusError is an answer that is not a success.
@@ -61,12 +80,28 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s %s was answered with %d %.300s", e.method, e.path, e.status, e.body)
 }
 
+// A noAnswer is that of a server that is not there, or has not answered in time.
+type noAnswer struct{ error }
+
+func (e noAnswer) Unwrap() error { return e.error }
+
+// unavailable reports whether another address may answer instead.
+func unavailable(err error) bool {
+	var status *statusError
+	var none noAnswer
+	return errors.As(err, &none) || errors.As(err, &status) && status.status >= 500
+}
+
 // do sends a request until it is answered. fill makes it anew for each try.
 func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request),
 	repeat bool, read func(*fasthttp.Response) error) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
+	patience := restPatience
+	if client == r.api {
+		patience = r.patience
+	}
 	for began := time.Now(); ; {
 		req.Reset()
 		fill(req)
@@ -77,7 +112,8 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 		wait := time.Duration(0)
 		switch status := resp.StatusCode(); {
 		case err != nil:
-			err = fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(), client.Addr, err)
+			err = noAnswer{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(),
+				client.Addr, err)}
 			if repeat {
 				wait = 200 * time.Millisecond
 			}
@@ -96,7 +132,7 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 				wait = 100 * time.Millisecond
 			}
 		}
-		if wait == 0 || time.Since(began) > restPatience {
+		if wait == 0 || time.Since(began) > patience {
 			return err
 		}
 		select {

@@ -30,6 +30,7 @@ type test struct {
 	minutes []Minute
 	row     row // of the minutes, as far as it has come
 	pace    generator.Pace
+	reached []*reached // by the number of an address
 }
 
 // Run makes a test. Beside an error it may return a report of the part that was run. The end of ctx
@@ -94,10 +95,14 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	report.fill(t, sum, took, processTime()-own)
 	report.complete(t, watcher, deposits)
 	report.Interrupted = ctx.Err() != nil
+	alive := t.rest.answering(after)
 	if !t.o.NoVerify {
-		v := newVerifier(after, t.rest, t.field, t.name)
+		v := newVerifier(after, t.rest, t.field, t.name, alive)
 		report.Verification = v.verify(stream, t.prog.say)
-		err := t.field.tidy(after, t.rest, t.prog.say)
+		for i, n := range v.read {
+			report.Addresses[i].AccountsRead = n
+		}
+		err := t.field.tidy(after, t.rest.at(v.alive[0]), t.prog.say)
 		if err == nil && t.o.operated() {
 			t.prog.say("auditing")
 			v.audit()
@@ -106,7 +111,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 		return report, err
 	}
 	report.subscribers(stream)
-	return report, t.field.tidy(after, t.rest, t.prog.say)
+	return report, t.field.tidy(after, t.rest.at(alive[0]), t.prog.say)
 }
 
 // makeSenders shares connections and users among the generator's threads: an account is of one
@@ -116,48 +121,57 @@ func (t *test) makeSenders() error {
 	// of connections that share accounts, or accounts that share a connection
 	groups := min(o.Connections, n)
 	threads := min(o.Threads, groups)
+	for range o.Addresses {
+		t.reached = append(t.reached, &reached{})
+	}
 	for i := range threads {
 		t.senders = append(t.senders, &sender{o: o, writer: newWriter(o, t.name),
 			model: newModel(o.Model, t.field.pairs, o.Seed, uint64(i)),
-			stats: newStats(len(t.field.pairs))})
+			stats: t.newStats(), reached: t.reached})
 	}
 	for i := range o.Connections {
 		l := t.senders[i%groups%threads]
-		c := &conn{}
+		c := &conn{at: o.addressOf(i)}
 		for a := i; a < n; a += o.Connections {
 			c.users = append(c.users, t.field.accounts[a].users[0])
 		}
 		if i >= n {
 			c.users = append(c.users, t.field.accounts[i%n].users[i/n])
 		}
+		for _, u := range c.users {
+			u.at = c.at
+		}
 		l.conns = append(l.conns, c)
 	}
 	for _, l := range t.senders {
 		l.sockets, l.conns = l.conns, slices.Repeat(l.conns, max(1, o.depth()))
 		for i := len(l.sockets); i < len(l.conns); i++ {
-			l.conns[i] = &conn{users: l.conns[i].users}
+			l.conns[i] = &conn{users: l.conns[i].users, at: l.conns[i].at}
 		}
 		var err error
 		if l.generator, err = generator.New(l, t.generatorOptions(l)); err != nil {
 			return err
 		}
 		if err := l.generator.Connect(); err != nil {
-			return fmt.Errorf("connecting to %s: %w", o.Address, err)
+			return fmt.Errorf("connecting: %w", err)
 		}
 	}
 	return nil
 }
 
 func (t *test) generatorOptions(l *sender) generator.Options {
-	o := generator.Options{Address: t.o.Address, Connections: len(l.sockets), Timeout: t.o.Timeout,
-		Depth: t.o.depth()}
-	if o.Depth > 0 {
-		o.Dial = func(i int) (net.Conn, error) {
-			return dialOrders(t.o.Address, l.sockets[i].users[0])
-		}
-	}
-	return o
+	return generator.Options{Connections: len(l.sockets), Timeout: t.o.Timeout,
+		Depth: t.o.depth(), Dial: func(i int) (net.Conn, error) {
+			address := t.o.Addresses[l.sockets[i].at]
+			if t.o.Sockets > 0 {
+				return dialOrders(address, l.sockets[i].users[0])
+			}
+			return net.DialTimeout("tcp", address, dialTimeout)
+		}}
 }
+
+// newStats returns the measurements of a part that has not begun.
+func (t *test) newStats() *stats { return newStats(len(t.field.pairs), len(t.o.Addresses)) }
 
 // stop ends the load.
 func (t *test) stop() {
@@ -169,7 +183,7 @@ func (t *test) stop() {
 // phase sends at a rate, or as fast as answers come, and returns its measurements.
 func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.Duration, error) {
 	for _, l := range t.senders {
-		l.generator.Look(func(int, uint64) { l.stats = newStats(len(t.field.pairs)) })
+		l.generator.Look(func(int, uint64) { l.stats = t.newStats() })
 	}
 	begin := time.Now()
 	if len(t.seconds) == 0 {
@@ -205,7 +219,7 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 		}
 		last = now
 	}
-	sum := newStats(len(t.field.pairs))
+	sum := t.newStats()
 	for _, l := range t.senders {
 		sum.merge(l.stats)
 	}

@@ -14,11 +14,13 @@ type sender struct {
 	sockets   []*conn // the first connection of each socket
 	writer    *writer
 	stats     *stats
+	reached   []*reached // by the number of an address; of all senders
 }
 
 // A conn is a connection with its request in flight and the users that send on it in turn.
 type conn struct {
 	users []*user
+	at    int // the number of its address
 	turn  int
 	reads int
 
@@ -44,6 +46,7 @@ func (l *sender) run(p generator.Phase) error {
 // Request chooses the next request of a connection.
 func (l *sender) Request(number int) []byte {
 	c := l.conns[number]
+	l.writer.host = l.o.Addresses[c.at]
 	c.turn++
 	c.user, c.items = c.users[c.turn%len(c.users)], c.items[:0]
 	share := l.model.rand.IntN(100)
@@ -83,7 +86,7 @@ func (l *sender) choose(c *conn, share int) item {
 	instructed := l.model.chooseInstruction(l.o.Instructed, &w)
 	u.placed++
 	o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
-		user: u.number, serial: u.placed,
+		user: u.number, serial: u.placed, at: uint8(c.at),
 		instruction: instructed}
 	l.writer.place(&o, w.pair)
 	return item{op: opPlace, pair: w.pair, order: u.keep(o)}

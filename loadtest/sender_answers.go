@@ -31,11 +31,17 @@ var (
 func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
 	c := l.conns[number]
 	if l.o.Batch > 0 && a.Status == 200 && c.items[0].op <= opAmend {
+		l.reached[c.at].served()
 		l.results(c, a.Body, latency)
 		return false
 	}
+	if a.Status >= 500 {
+		l.reached[c.at].failed()
+	} else {
+		l.reached[c.at].served()
+	}
 	for i := range c.items {
-		rest = l.answered(c.user, &c.items[i], a, latency)
+		rest = l.answered(c, &c.items[i], a, latency)
 	}
 	return rest
 }
@@ -45,7 +51,7 @@ func (l *sender) results(c *conn, body []byte, latency time.Duration) {
 	n := 0
 	err := eachResult(body, func(a generator.Answer) {
 		if n < len(c.items) {
-			l.answered(c.user, &c.items[n], a, latency)
+			l.answered(c, &c.items[n], a, latency)
 		}
 		n++
 	})
@@ -54,39 +60,39 @@ func (l *sender) results(c *conn, body []byte, latency time.Duration) {
 	}
 	for ; n < len(c.items); n++ {
 		l.stats.kind(notUnderstood)
-		l.untold(c.user, &c.items[n], latency)
+		l.untold(c, &c.items[n], latency)
 	}
 }
 
 const notUnderstood = "answer not understood"
 
 // untold notes an item whose outcome is not known.
-func (l *sender) untold(u *user, x *item, latency time.Duration) {
-	l.stats.note(x.op, x.pair, latency, &l.stats.unknown, &l.stats.lately.unknown)
-	l.over(u, x)
+func (l *sender) untold(c *conn, x *item, latency time.Duration) {
+	l.stats.note(x, c.at, latency, isUnknown)
+	l.over(c.user, x)
 }
 
 // answered notes the answer to one item.
-func (l *sender) answered(u *user, x *item, a generator.Answer, latency time.Duration) (rest bool) {
-	s := l.stats
-	note := func(what, lately *uint64) { s.note(x.op, x.pair, latency, what, lately) }
+func (l *sender) answered(c *conn, x *item, a generator.Answer, latency time.Duration) (rest bool) {
+	s, u := l.stats, c.user
+	note := func(r result) { s.note(x, c.at, latency, r) }
 	defer l.over(u, x)
 	switch {
 	case a.Status == 503 && !a.Later || a.Status >= 500 && a.Status != 503,
 		bytes.Contains(a.Body, outcomeUnknown):
 		// An error of the server says as little of the outcome.
 		s.kind(kindOf(a))
-		note(&s.unknown, &s.lately.unknown)
+		note(isUnknown)
 	case a.Status/100 == 2:
 		if !l.accepted(u, x, a) {
 			s.kind(notUnderstood)
-			note(&s.unknown, &s.lately.unknown)
+			note(isUnknown)
 			return false
 		}
-		note(&s.done, &s.lately.done)
+		note(isDone)
 	case x.op == opCancel && bytes.Contains(a.Body, alreadyDone):
 		u.outcome(x, refused)
-		note(&s.late, &s.lately.late)
+		note(isLate)
 	default:
 		u.outcome(x, refused)
 		if x.order >= 0 && (x.op == opCancel && a.Later || x.op == opAmend) { // it may still rest
@@ -96,7 +102,7 @@ func (l *sender) answered(u *user, x *item, a generator.Answer, latency time.Dur
 			x.rests = true
 		}
 		s.kind(kindOf(a))
-		note(&s.refused, &s.lately.refused)
+		note(isRefused)
 		return a.Later
 	}
 	return false
@@ -106,11 +112,12 @@ func (l *sender) answered(u *user, x *item, a generator.Answer, latency time.Dur
 func (l *sender) Broken(number int, reason string, inFlight bool, latency time.Duration) error {
 	c, s := l.conns[number], l.stats
 	if inFlight || reason == generator.NotConnected {
+		l.reached[c.at].failed()
 		s.kind(reason)
 	}
 	for i := range c.items {
 		if inFlight {
-			l.untold(c.user, &c.items[i], latency)
+			l.untold(c, &c.items[i], latency)
 		}
 	}
 	return nil

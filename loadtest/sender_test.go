@@ -40,7 +40,7 @@ func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 				fmt.Fprintf(ctx, placedAnswer, ids.Add(1))
 			})
 			o := good()
-			o.Address, o.Mix, o.Connections, o.Accounts = address, Mix{Place: 100}, 4, 4
+			o.Addresses, o.Mix, o.Connections, o.Accounts = []string{address}, Mix{Place: 100}, 4, 4
 			o.Timeout = time.Minute
 			_, l := newSender(t, &o, portable)
 			const rate, behind = 2000, 300 // requests a second; how many wait before the stall ends
@@ -85,7 +85,8 @@ func TestRequestsThatCouldNotBeSentCount(t *testing.T) {
 	release := make(chan struct{})
 	address := serve(t, func(ctx *fasthttp.RequestCtx) { <-release })
 	o := good()
-	o.Address, o.Connections, o.Accounts, o.Timeout = address, 2, 2, 100*time.Millisecond
+	o.Addresses, o.Timeout = []string{address}, 100*time.Millisecond
+	o.Connections, o.Accounts = 2, 2
 	_, l := newSender(t, &o, false)
 	if err := l.run(generator.Phase{Rate: 1000, Length: 200 * time.Millisecond}); err != nil {
 		t.Fatal(err)
@@ -154,7 +155,8 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	server := &strictServer{keyed: sign.New([]byte("secret")), nonces: map[string]uint64{}}
 	address := serve(t, server.handle)
 	o := good()
-	o.Address, o.Connections, o.Accounts, o.Mix = address, 3, 7, Mix{Place: 60, Cancel: 40}
+	o.Addresses, o.Mix = []string{address}, Mix{Place: 60, Cancel: 40}
+	o.Connections, o.Accounts = 3, 7
 	x, l := newSender(t, &o, false)
 	go func() { // the end is when enough has happened
 		for {
@@ -225,7 +227,7 @@ func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
 				fmt.Fprintf(ctx, placedAnswer, requests.Load())
 			})
 			o := good()
-			o.Address, o.Mix, o.Connections, o.Accounts = address, Mix{Place: 100}, 1, 1
+			o.Addresses, o.Mix, o.Connections, o.Accounts = []string{address}, Mix{Place: 100}, 1, 1
 			x, l := newSender(t, &o, portable)
 			go func() {
 				for requests.Load() < 100 {
@@ -247,7 +249,7 @@ func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
 // cancelled.
 func TestACancelThatIsSentAgainMayHaveNoOutcome(t *testing.T) {
 	o := good()
-	o.Address, o.Mix, o.Connections, o.Accounts = serve(t, nil), Mix{Place: 100}, 1, 1
+	o.Addresses, o.Mix, o.Connections, o.Accounts = []string{serve(t, nil)}, Mix{Place: 100}, 1, 1
 	_, l := newSender(t, &o, false)
 	c := l.conns[0]
 	u := c.users[0]

@@ -86,8 +86,8 @@ func soak(t *testing.T, x *smallExchange, change func(o *Options)) *Report {
 	t.Helper()
 	x.open, x.stalled = map[string]bool{}, make(chan struct{})
 	o := good()
-	o.Address = serve(t, x.answer)
-	o.Operator, o.Token, o.Subscribers = o.Address, "token", nil
+	o.Addresses = []string{serve(t, x.answer)}
+	o.Operator, o.Token, o.Subscribers = o.Addresses[0], "token", nil
 	o.Rate, o.Mix, o.NoVerify, o.Every = 400, Mix{60, 40, 0}, true, time.Second
 	o.OpenOrders, o.Deposits, o.Timeout = 200, 20, time.Minute
 	change(&o)
@@ -163,7 +163,8 @@ func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
 		}
 	})
 	o := good()
-	o.Address, o.Connections, o.Accounts, o.NoVerify, o.Mix = address, 1, 1, true, Mix{50, 50, 0}
+	o.Addresses, o.NoVerify, o.Mix = []string{address}, true, Mix{50, 50, 0}
+	o.Connections, o.Accounts = 1, 1
 	o.OpenOrders = 10
 	x, l := newSender(t, &o, false)
 	requests := 0

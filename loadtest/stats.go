@@ -30,6 +30,31 @@ type counters struct {
 	unsent   uint64 // due before the end, and not sent
 }
 
+// A result is what the sender knows of a request.
+type result uint8
+
+const (
+	isDone result = iota
+	isLate
+	isRefused
+	isUnknown
+)
+
+// count counts one request.
+func (c *counters) count(r result) {
+	c.requests++
+	switch r {
+	case isDone:
+		c.done++
+	case isLate:
+		c.late++
+	case isRefused:
+		c.refused++
+	case isUnknown:
+		c.unknown++
+	}
+}
+
 func (c *counters) add(d counters) {
 	c.requests += d.requests
 	c.done += d.done
@@ -48,7 +73,14 @@ type stats struct {
 	lately      counters
 	kinds       map[string]uint64
 	byPair      []pairStats
+	byAddress   []addressStats
 	cpu         time.Duration
+}
+
+// addressStats are the requests that went to one address.
+type addressStats struct {
+	counters
+	latency *hdrhistogram.Histogram
 }
 
 type pairStats struct {
@@ -59,9 +91,12 @@ type pairStats struct {
 // maxPairHistograms bounds the memory for them.
 const maxPairHistograms = 500
 
-func newStats(pairs int) *stats {
+func newStats(pairs, addresses int) *stats {
 	s := &stats{all: newHistogram(), recent: newHistogram(), kinds: map[string]uint64{},
-		byPair: make([]pairStats, pairs)}
+		byPair: make([]pairStats, pairs), byAddress: make([]addressStats, addresses)}
+	for i := range s.byAddress {
+		s.byAddress[i].latency = newHistogram()
+	}
 	if pairs <= maxPairHistograms {
 		for i := range s.byPair {
 			s.byPair[i].latency = hdrhistogram.New(1, longest, 2)
@@ -70,27 +105,28 @@ func newStats(pairs int) *stats {
 	return s
 }
 
-// note counts one request.
-func (s *stats) note(op operation, p *pair, latency time.Duration, what *uint64, lately *uint64) {
-	h := s.byOperation[op]
+// note counts one request, which went to the address of that number.
+func (s *stats) note(x *item, address int, latency time.Duration, r result) {
+	h := s.byOperation[x.op]
 	if h == nil {
 		h = newHistogram()
-		s.byOperation[op] = h
+		s.byOperation[x.op] = h
 	}
 	record(h, latency)
 	record(s.all, latency)
 	record(s.recent, latency)
-	if p != nil {
-		of := &s.byPair[p.index]
+	if x.pair != nil {
+		of := &s.byPair[x.pair.index]
 		of.requests++
 		if of.latency != nil {
 			record(of.latency, latency)
 		}
 	}
-	s.requests++
-	s.lately.requests++
-	*what++
-	*lately++
+	at := &s.byAddress[address]
+	record(at.latency, latency)
+	at.count(r)
+	s.count(r)
+	s.lately.count(r)
 }
 
 // maxKinds bounds the list of errors.
@@ -124,6 +160,10 @@ func (s *stats) merge(t *stats) {
 		if s.byPair[i].latency != nil {
 			s.byPair[i].latency.Merge(t.byPair[i].latency)
 		}
+	}
+	for i := range t.byAddress {
+		s.byAddress[i].add(t.byAddress[i].counters)
+		s.byAddress[i].latency.Merge(t.byAddress[i].latency)
 	}
 	s.cpu += t.cpu
 }

@@ -21,6 +21,8 @@ var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book", ownC
 // A subscriber is a socket of the event stream. It connects again after a lost connection.
 type subscriber struct {
 	channel string
+	address string
+	at      int   // the address's number
 	keeps   bool  // local books, to compare
 	user    *user // of "own"
 	conn    *websocket.Conn
@@ -49,12 +51,15 @@ func subscribe(ctx context.Context, o *Options, accounts []*account,
 	s := &subscribers{}
 	for _, channel := range Channels {
 		for i := range o.Subscribers[channel] {
-			x := &subscriber{channel: channel, keeps: channel == "diff" && i == 0,
+			n := len(o.Addresses)
+			x := &subscriber{channel: channel, keeps: channel == "diff" && i < n, at: i % n,
 				books: map[string]*localBook{}, last: map[string]uint64{}}
-			if channel == ownChannel {
+			if channel == ownChannel { // not where the account's orders are sent to
 				x.user = accounts[i].users[0]
 				x.user.lag = newOwnLag()
+				x.at = (x.user.at + 1) % n
 			}
+			x.address = o.Addresses[x.at]
 			s.all = append(s.all, x)
 		}
 	}
@@ -63,14 +68,14 @@ func subscribe(ctx context.Context, o *Options, accounts []*account,
 	var n atomic.Int64
 	err := atOnce(ctx, len(s.all), workers, func(ctx context.Context, i int) error {
 		say("connecting subscriber %d of %d", n.Add(1), len(s.all))
-		return s.all[i].connect(ctx, o.Address)
+		return s.all[i].connect(ctx)
 	})
 	if err != nil {
 		s.end()
 		return nil, fmt.Errorf("connecting to the event stream: %w", err)
 	}
 	for _, x := range s.all {
-		s.wait.Go(func() { x.run(running, o.Address) })
+		s.wait.Go(func() { x.run(running) })
 	}
 	return s, nil
 }
@@ -89,12 +94,12 @@ func (s *subscribers) end() {
 }
 
 // connect joins and asks.
-func (s *subscriber) connect(ctx context.Context, address string) error {
+func (s *subscriber) connect(ctx context.Context) error {
 	path := streamPath
 	if s.channel == "book" {
 		path = "/socket.io/" // a client that subscribes to nothing there gets book_ of all pairs
 	}
-	conn, err := dialStream(ctx, address, path)
+	conn, err := dialStream(ctx, s.address, path)
 	if err != nil {
 		return err
 	}
@@ -137,7 +142,7 @@ func (s *subscriber) say(packet string) error {
 }
 
 // run reads until the test ends.
-func (s *subscriber) run(ctx context.Context, address string) {
+func (s *subscriber) run(ctx context.Context) {
 	for {
 		err := s.read()
 		if ctx.Err() != nil {
@@ -148,7 +153,7 @@ func (s *subscriber) run(ctx context.Context, address string) {
 			s.note("an event of %s cannot be understood", s.channel)
 		}
 		s.lost.Add(1)
-		for s.connect(ctx, address) != nil {
+		for s.connect(ctx) != nil {
 			select {
 			case <-ctx.Done():
 				return
@@ -161,6 +166,9 @@ func (s *subscriber) run(ctx context.Context, address string) {
 		}
 	}
 }
+
+// errLater is a subscription that the server does not take now, as in a fail-over.
+var errLater = errors.New("the events were refused for now")
 
 // read takes events until the connection ends.
 func (s *subscriber) read() error {
@@ -181,6 +189,8 @@ func (s *subscriber) read() error {
 			if err := s.event(b[3:]); err != nil {
 				return err
 			}
+		case bytes.HasPrefix(b, []byte(`431[{"status":503,`)):
+			return errLater
 		case bytes.HasPrefix(b, []byte("431[")) && !granted(b[len("431["):]):
 			s.note("the events of %s were refused: %.200s", s.user.title(), b)
 		}

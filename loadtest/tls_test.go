@@ -34,7 +34,7 @@ func TestTheOperatorIsAskedOverTLSIfItIsTrusted(t *testing.T) {
 	defer s.Close()
 	ask := func(trust *tls.Config) (string, error) {
 		var answer struct{ Key string }
-		r := newRest(&Options{Address: "127.0.0.1:1",
+		r := newRest(&Options{Addresses: []string{"127.0.0.1:1"},
 			Operator: strings.TrimPrefix(s.URL, "https://"), OperatorTLS: trust, Token: "token"})
 		return answer.Key, r.operate(context.Background(), "keys", map[string]string{}, &answer,
 			false)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,14 +13,20 @@ import (
 // A Verification is the result of comparing everything at the end.
 type Verification struct {
 	// acknowledged orders that were found as they must be
-	Orders      uint64   `json:"orders"`
-	Cancels     uint64   `json:"cancels"`      // acknowledged cancels
-	Trades      uint64   `json:"trades"`       // accounts whose wallets fit their trades
-	Accounts    uint64   `json:"accounts"`     // accounts with the wallets that their trades make
-	UnknownIn   uint64   `json:"unknown_in"`   // orders without an outcome that are in
-	UnknownOut  uint64   `json:"unknown_out"`  // and that are not
-	Updates     uint64   `json:"updates"`      // events of the stream
-	Books       uint64   `json:"books"`        // local books that are the REST books
+	Orders     uint64 `json:"orders"`
+	Cancels    uint64 `json:"cancels"`     // acknowledged cancels
+	Trades     uint64 `json:"trades"`      // accounts whose wallets fit their trades
+	Accounts   uint64 `json:"accounts"`    // accounts with the wallets that their trades make
+	UnknownIn  uint64 `json:"unknown_in"`  // orders without an outcome that are in
+	UnknownOut uint64 `json:"unknown_out"` // and that are not
+	Updates    uint64 `json:"updates"`     // events of the stream
+	Books      uint64 `json:"books"`       // local books that are the REST books
+	// with several addresses: of the orders, those that were read at another address than they
+	// were sent to; pairs whose public books are the same everywhere; and addresses that do not
+	// answer any more
+	Across      uint64   `json:"across"`
+	Alike       uint64   `json:"books_alike"`
+	NotRead     []string `json:"not_read"`
 	Audit       string   `json:"audit"`        // "", "clean" or "differs"
 	NotChecked  []string `json:"not_checked"`  // and why
 	Differences []string `json:"differences"`  // some of the differences
@@ -38,14 +45,19 @@ type verifier struct {
 	pause  time.Duration // before something that does not fit is looked at again
 
 	mu     sync.Mutex
+	alive  []int    // addresses that answer
+	read   []uint64 // accounts that were read, by address
 	result Verification
 	skips  map[string]int
 }
 
-func newVerifier(ctx context.Context, r *rest, f *field, run string) *verifier {
+// newVerifier returns a verifier that reads at the addresses of these numbers.
+func newVerifier(ctx context.Context, r *rest, f *field, run string, alive []int) *verifier {
 	v := &verifier{ctx: ctx, rest: r, field: f, run: run, byName: map[string]*pair{},
-		skips: map[string]int{}, pause: 300 * time.Millisecond}
+		skips: map[string]int{}, pause: 300 * time.Millisecond, alive: alive,
+		read: make([]uint64, len(r.apis))}
 	v.result.NotChecked, v.result.Differences = []string{}, []string{}
+	v.result.NotRead = []string{}
 	for _, p := range f.pairs {
 		v.byName[p.name] = p
 	}
@@ -78,9 +90,17 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 		say("verifying account %d of %d", n.Add(1), len(v.field.accounts))
 		return v.account(ctx, v.field.accounts[i])
 	})
+	if err == nil {
+		err = v.alike()
+	}
 	if err == nil && s != nil {
 		say("verifying the event stream")
 		err = v.stream(s)
+	}
+	for i, api := range v.rest.apis {
+		if !slices.Contains(v.alive, i) {
+			v.result.NotRead = append(v.result.NotRead, api.Addr)
+		}
 	}
 	if err != nil {
 		v.result.Incomplete = err.Error()

@@ -43,41 +43,68 @@ type findings struct {
 	wrong, skipped              []string
 	orders, cancels, trades     uint64
 	unknownIn, unknownOut, good uint64
+	at, first                   int    // the addresses that this was read at, and the first of them
+	across                      uint64 // orders that were sent elsewhere, and not counted at first
 }
 
 func (f *findings) differ(format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
 }
 
-// account compares, and compares again after a difference, because an order without an outcome may
-// still be carried out.
+// account compares an account at its places. One that fails meanwhile is left, if there are others.
 func (v *verifier) account(ctx context.Context, a *account) error {
-	var f *findings
-	for try := 0; ; try++ {
-		var err error
-		if f, err = v.compare(ctx, a); err != nil {
+	var all []*findings
+	places := v.placesOf(a)
+	for len(all) < len(places) {
+		at := places[len(all)]
+		f, err := v.compareAgain(ctx, a, at, places[0])
+		switch {
+		case err == nil:
+			all = append(all, f)
+		case ctx.Err() == nil && unavailable(err) && v.leave(at):
+			all, places = nil, v.placesOf(a)
+		default:
 			return fmt.Errorf("%s: %w", a.title(), err)
 		}
-		if len(f.wrong) == 0 || try == 2 || !pause(ctx, v.pause) {
-			break
+	}
+	v.found(a, all)
+	return nil
+}
+
+// compareAgain compares, and compares again after a difference, because an order without an outcome
+// may still be carried out.
+func (v *verifier) compareAgain(ctx context.Context, a *account, at, first int) (*findings, error) {
+	for try := 0; ; try++ {
+		f, err := v.compare(ctx, a, at, first)
+		if err != nil || len(f.wrong) == 0 || try == 2 || !pause(ctx, v.pause) {
+			return f, err
 		}
 	}
+}
+
+// found notes what was found of an account. Its orders count once, wherever they were read.
+func (v *verifier) found(a *account, all []*findings) {
 	v.mu.Lock()
-	r := &v.result
+	r, f := &v.result, all[0]
 	r.Orders += f.orders
 	r.Cancels += f.cancels
 	r.Trades += f.trades
 	r.UnknownIn += f.unknownIn
 	r.UnknownOut += f.unknownOut
 	r.Accounts += f.good
+	for _, f := range all {
+		r.Across += f.across
+		v.read[f.at]++
+	}
 	v.mu.Unlock()
-	for _, text := range f.wrong {
-		v.differ("%s: %s", a.title(), text)
+	for _, f := range all {
+		for _, text := range f.wrong {
+			v.differ("%s: %s%s", a.title(), text, v.where(f.at))
+		}
 	}
 	for _, why := range f.skipped {
 		v.skip(why)
 	}
-	return nil
 }
 
 // title names an account in messages.
@@ -88,17 +115,17 @@ func (a *account) title() string {
 	return "the account of key " + string(a.users[0].key)
 }
 
-func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
-	f := &findings{}
-	rows, err := v.orders(ctx, a)
+func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*findings, error) {
+	f, r := &findings{at: at, first: first}, v.rest.at(at)
+	rows, err := v.orders(ctx, r, a)
 	if err != nil {
 		return f, err
 	}
-	trades, err := v.trades(ctx, a)
+	trades, err := v.trades(ctx, r, a)
 	if err != nil {
 		return f, err
 	}
-	now, err := a.wallets(ctx, v.rest)
+	now, err := a.wallets(ctx, r)
 	if err != nil {
 		return f, err
 	}
@@ -114,7 +141,7 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 	for i := range a.orders {
 		o := &a.orders[i]
 		id := string(appendClientID(nil, []byte(v.run), o.user, o.serial))
-		row, err := v.find(ctx, a, o, id, rows, byClient)
+		row, err := v.find(ctx, r, a, o, id, rows, byClient)
 		if err != nil {
 			return f, err
 		}
@@ -128,7 +155,7 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 	if expected < len(rows) {
 		v.strangers(f, a, rows)
 	}
-	self, err := v.ownTrades(ctx, f, a, rows, trades)
+	self, err := v.ownTrades(ctx, r, f, a, rows, trades)
 	if err != nil {
 		return f, err
 	}
@@ -139,7 +166,7 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 	switch {
 	case rested:
 		f.skipped = append(f.skipped, "sums of an account that had orders or withdraws before")
-		v.balances(ctx, f, a, rows, trades, self, now, false)
+		v.balances(ctx, r, f, a, rows, trades, self, now, false)
 	case uncertain:
 		f.skipped = append(f.skipped,
 			"sums of an account of which an order without an outcome has traded")
@@ -148,13 +175,13 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 			"sums of an account of which a deposit has no outcome")
 	default:
 		v.fills(f, rows, trades, self)
-		v.balances(ctx, f, a, rows, trades, self, now, true)
+		v.balances(ctx, r, f, a, rows, trades, self, now, true)
 	}
 	return f, nil
 }
 
 // find returns the row of an order. An order without an outcome is asked for by its client id.
-func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID string,
+func (v *verifier) find(ctx context.Context, r *rest, a *account, o *sent, clientID string,
 	rows map[uint64]*orderRow, byClient map[string]*orderRow) (*orderRow, error) {
 	if o.outcome == done {
 		return rows[o.id], nil
@@ -163,7 +190,7 @@ func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID strin
 	if o.outcome == refused || row != nil {
 		return row, nil
 	}
-	err := v.rest.get(ctx, a.users[0],
+	err := r.get(ctx, a.users[0],
 		"/api/v1/orders/own/?client_order_id="+clientID, func(body []byte) error {
 			return eachItem(body, func(item []byte) (err error) {
 				row, err = v.readOrder(item)
@@ -221,6 +248,9 @@ func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow,
 			o.instruction, o.fault(row), row.status, row.filled)
 	default:
 		f.orders++
+		if at := int(o.at); at != f.at && (f.at == f.first || at == f.first) {
+			f.across++
+		}
 		if o.canceled && o.cancel == done {
 			f.cancels++
 		}
@@ -259,7 +289,7 @@ func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow)
 
 // ownTrades finds every trade that an answer told of. Those with an order of the same account are
 // returned by their ids.
-func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account,
+func (v *verifier) ownTrades(ctx context.Context, r *rest, f *findings, a *account,
 	rows map[uint64]*orderRow, trades map[uint64]*tradeRow) (self map[uint64]bool, err error) {
 	self = map[uint64]bool{}
 	older := map[uint64]bool{} // orders of before the test: whether they are the account's
@@ -282,7 +312,7 @@ func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account,
 		if rows[t.maker] != nil {
 			own = true
 		} else if t.maker <= a.newest.order && !known {
-			if own, err = v.owns(ctx, a, t.maker); err != nil {
+			if own, err = v.owns(ctx, r, a, t.maker); err != nil {
 				return nil, err
 			}
 			older[t.maker] = own
@@ -295,8 +325,8 @@ func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account,
 }
 
 // owns asks whether an order is the account's: another's is not found.
-func (v *verifier) owns(ctx context.Context, a *account, id uint64) (bool, error) {
-	err := v.rest.get(ctx, a.users[0],
+func (v *verifier) owns(ctx context.Context, r *rest, a *account, id uint64) (bool, error) {
+	err := r.get(ctx, a.users[0],
 		fmt.Sprintf("/api/v1/order/%d/", id), func([]byte) error { return nil })
 	var status *statusError
 	if errors.As(err, &status) && status.status == 404 {
@@ -338,8 +368,9 @@ func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint
 
 // balances compares the wallets with the earlier ones plus the trades, and the reserves with the
 // resting orders.
-func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows map[uint64]*orderRow,
-	trades map[uint64]*tradeRow, self map[uint64]bool, now holdings, reserves bool) {
+func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *account,
+	rows map[uint64]*orderRow, trades map[uint64]*tradeRow, self map[uint64]bool, now holdings,
+	reserves bool) {
 	in, out, rest := map[string]money.Balance{}, map[string]money.Balance{},
 		map[string]money.Balance{}
 	add := func(m map[string]money.Balance, currency string, b money.Balance) {
@@ -359,7 +390,7 @@ func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows m
 			if t.buy {
 				other, received = t.pair.quote, value
 			}
-			fee, err := v.makerFee(ctx, a, t.pair, received)
+			fee, err := v.makerFee(ctx, r, a, t.pair, received)
 			if err != nil {
 				f.skipped = append(f.skipped, "wallets of an account whose fees could not be read")
 				return
@@ -428,11 +459,11 @@ func union(all ...map[string]money.Balance) map[string]bool {
 }
 
 // makerFee returns the fee of an account as the maker.
-func (v *verifier) makerFee(ctx context.Context, a *account, p *pair,
+func (v *verifier) makerFee(ctx context.Context, r *rest, a *account, p *pair,
 	received money.Balance) (money.Balance, error) {
 	if a.fees == nil {
 		fees := map[string]money.Rate{}
-		err := v.rest.get(ctx, a.users[0], "/api/v1/fees/", func(body []byte) error {
+		err := r.get(ctx, a.users[0], "/api/v1/fees/", func(body []byte) error {
 			return eachItem(body, func(item []byte) error {
 				var name string
 				var rate money.Rate

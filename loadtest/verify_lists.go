@@ -16,9 +16,9 @@ const (
 )
 
 // orders returns all orders of the account that are newer than the test's beginning.
-func (v *verifier) orders(ctx context.Context, a *account) (map[uint64]*orderRow, error) {
+func (v *verifier) orders(ctx context.Context, r *rest, a *account) (map[uint64]*orderRow, error) {
 	rows := map[uint64]*orderRow{}
-	err := v.list(ctx, a, "/api/v1/orders/own/", orderPage,
+	err := v.list(ctx, r, a, "/api/v1/orders/own/", orderPage,
 		a.newest.order, func(item []byte) (uint64, error) {
 			row, err := v.readOrder(item)
 			if err != nil {
@@ -33,9 +33,9 @@ func (v *verifier) orders(ctx context.Context, a *account) (map[uint64]*orderRow
 }
 
 // trades returns all trades of the account that are newer than the test's beginning.
-func (v *verifier) trades(ctx context.Context, a *account) (map[uint64]*tradeRow, error) {
+func (v *verifier) trades(ctx context.Context, r *rest, a *account) (map[uint64]*tradeRow, error) {
 	rows := map[uint64]*tradeRow{}
-	err := v.list(ctx, a, "/api/v1/exchanges/own/", tradePage,
+	err := v.list(ctx, r, a, "/api/v1/exchanges/own/", tradePage,
 		a.newest.trade, func(item []byte) (uint64, error) {
 			row, err := v.readTrade(item)
 			if err != nil {
@@ -50,8 +50,8 @@ func (v *verifier) trades(ctx context.Context, a *account) (map[uint64]*tradeRow
 }
 
 // list reads a list, newest first, page by page below the last id seen, down to an id.
-func (v *verifier) list(ctx context.Context, a *account, path string, limit int, downTo uint64,
-	read func(item []byte) (uint64, error)) error {
+func (v *verifier) list(ctx context.Context, r *rest, a *account, path string, limit int,
+	downTo uint64, read func(item []byte) (uint64, error)) error {
 	before := uint64(0)
 	for {
 		page := fmt.Sprintf("%s?limit=%d", path, limit)
@@ -59,7 +59,7 @@ func (v *verifier) list(ctx context.Context, a *account, path string, limit int,
 			page = fmt.Sprintf("%s&before=%d", page, before)
 		}
 		n, last := 0, before
-		err := v.rest.get(ctx, a.users[0], page, func(body []byte) error {
+		err := r.get(ctx, a.users[0], page, func(body []byte) error {
 			return eachItem(body, func(item []byte) (err error) {
 				n++
 				last, err = read(item)

@@ -15,7 +15,9 @@ const streamPatience = 10 * time.Second
 // found.
 func (v *verifier) stream(s *subscribers) error {
 	for _, x := range s.all {
-		if x.keeps {
+		if x.keeps && !v.isAlive(x.at) {
+			v.skip("local books of a subscriber of an address that does not answer")
+		} else if x.keeps {
 			for _, p := range v.field.pairs {
 				if err := v.book(x, p); err != nil {
 					return err
@@ -36,24 +38,24 @@ func (v *verifier) stream(s *subscribers) error {
 }
 
 // book compares one pair's book. As long as others trade, the local book may be ahead of the
-// answer: it is asked again.
+// answer: it is asked again, at another address than the subscriber's, if there is one.
 func (v *verifier) book(x *subscriber, p *pair) error {
 	var update uint64
+	r := v.rest.at(v.behind(x.at)[0])
 	for end := time.Now().Add(streamPatience); ; {
 		sell, buy := map[money.Price]money.Amount{}, map[money.Price]money.Amount{}
-		err := v.rest.getWith(v.ctx, nil,
-			"/api/v1/orderbook/"+p.name+"/?group=1", func(resp *fasthttp.Response) error {
-				update = number(resp.Header.Peek("X-Update-Id"))
-				return eachField(resp.Body(), func(name, value []byte) bool {
-					switch string(name) {
-					case "sell":
-						_ = readLevels(value, sell) // an unreadable book differs
-					case "buy":
-						_ = readLevels(value, buy)
-					}
-					return true
-				})
+		err := r.getWith(v.ctx, nil, bookOf(p), func(resp *fasthttp.Response) error {
+			update = number(resp.Header.Peek("X-Update-Id"))
+			return eachField(resp.Body(), func(name, value []byte) bool {
+				switch string(name) {
+				case "sell":
+					_ = readLevels(value, sell) // an unreadable book differs
+				case "buy":
+					_ = readLevels(value, buy)
+				}
+				return true
 			})
+		})
 		if err != nil {
 			return err
 		}
@@ -75,7 +77,7 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 			}
 		}
 		if time.Now().After(end) {
-			at, known := x.at(p.name)
+			at, known := x.updateOf(p.name)
 			v.differ(
 				"the local book of %s is at update %d (known: %t), and does not come to %d, "+
 					"which the REST book has", p.name, at, known, update)
@@ -83,6 +85,9 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 		}
 	}
 }
+
+// bookOf returns the path of a pair's whole public book.
+func bookOf(p *pair) string { return "/api/v1/orderbook/" + p.name + "/?group=1" }
 
 // compare sets equal if the local book is at that update, with text for the differences. It sets
 // behind if the local book is at an earlier one.
@@ -103,7 +108,7 @@ func (s *subscriber) compare(pair string, update uint64,
 	return text, true, false
 }
 
-func (s *subscriber) at(pair string) (update uint64, known bool) {
+func (s *subscriber) updateOf(pair string) (update uint64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.books[pair]; b != nil {

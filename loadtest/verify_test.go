@@ -122,8 +122,9 @@ func check(t *testing.T, s *liar, a *account, x *subscriber) *Verification {
 	t.Helper()
 	address := serve(t, s.answer)
 	pairs := testPairs(t)[:1]
-	r := newRest(&Options{Address: address, Operator: address})
-	v := newVerifier(context.Background(), r, &field{pairs: pairs, accounts: []*account{a}}, "lt0")
+	r := newRest(&Options{Addresses: []string{address}, Operator: address})
+	v := newVerifier(context.Background(), r, &field{pairs: pairs, accounts: []*account{a}}, "lt0",
+		[]int{0})
 	v.pause = time.Millisecond
 	result := v.verify(&subscribers{all: []*subscriber{x}}, func(string, ...any) {})
 	v.audit()

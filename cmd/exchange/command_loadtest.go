@@ -26,6 +26,9 @@ at the end, and has the server audit itself; with --keys it trades on given acco
 
 The operator's listener may have TLS (--operator https://...); the public one may not: what is measured is the exchange.
 
+With the addresses of several nodes (--address a:8080,b:8090,c:8100) connections and subscribers are spread over them, and what
+one acknowledged is read at another. A node that ends meanwhile does not end the test: the report says how long it did not serve.
+
 Start the server with --no-rate-limits, and with --synthetic-pairs N for a test with many pairs.
 
 Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
@@ -60,7 +63,8 @@ func (p *program) loadtestCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&o.Address, "address", config.Default().Listen, "address of the public API")
+	flags.StringSliceVar(&o.Addresses, "address", []string{config.Default().Listen},
+		"address of the public API, or those of a cluster's nodes, with commas")
 	flags.StringVar(&f.keys, "keys", "",
 		"file of key,secret lines, each of an account of its own, in place of accounts that "+
 			"are made")
@@ -70,8 +74,7 @@ func (p *program) loadtestCommand() *cobra.Command {
 	flags.IntVar(&o.PairsPerAccount, "pairs-per-account", 0,
 		"pairs that an account trades (default 4, or as many as all pairs need)")
 	flags.IntVar(&o.Accounts, "accounts", 64, "accounts that are made")
-	flags.IntVar(&o.Connections, "connections", 64,
-		"connections, each with one request in flight at most")
+	flags.IntVar(&o.Connections, "connections", 64, "with one request in flight at most")
 	flags.IntVar(&o.Sockets, "sockets", 0,
 		"sockets of the stream that orders go over, 64 in flight on each, not connections")
 	flags.IntVar(&o.Batch, "batch", 0, "orders, cancels and changes of one request, up to 50")

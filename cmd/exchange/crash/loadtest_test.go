@@ -28,7 +28,7 @@ func startedForLoad(t *testing.T, more ...string) *exchangetest.Server {
 
 // testOf returns the options of a test of s for two seconds.
 func testOf(s *exchangetest.Server) loadtest.Options {
-	return loadtest.Options{Address: s.Listen, Operator: s.Operator, Token: s.Token(),
+	return loadtest.Options{Addresses: []string{s.Listen}, Operator: s.Operator, Token: s.Token(),
 		Name: "loadtest", Accounts: 8, Connections: 4, Threads: 1, Duration: 2 * time.Second,
 		Model: "random-walk", Timeout: 20 * time.Second,
 		Subscribers: map[string]int{"diff": 1}}
@@ -226,33 +226,14 @@ func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
 func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	s := startedForLoad(t)
 	o := testOf(s)
-	seen := make(chan struct{})
-	o.Duration, o.Progress, o.Mix = 4*time.Second,
-		&watched{text: "1s of 4s: ", seen: seen},
-		loadtest.Mix{Place: 70, Cancel: 30}
-	type result struct {
-		r   *loadtest.Report
-		err error
-	}
-	ended := make(chan result, 1)
-	go func() { r, err := loadtest.Run(context.Background(), o); ended <- result{r, err} }()
-	select {
-	case <-seen:
-	case x := <-ended:
-		t.Fatal(x.err)
-	}
-	s.Kill()
-	s.Start()
-	x := <-ended
-	if x.err != nil {
-		t.Fatal(x.err)
-	}
-	v := x.r.Verification
-	if x.r.Unknown == 0 || x.r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" ||
+	o.Duration, o.Mix = 4*time.Second, loadtest.Mix{Place: 70, Cancel: 30}
+	r := loaded(t, o, func() { s.Kill(); s.Start() })
+	v := r.Verification
+	if r.Unknown == 0 || r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" ||
 		v.Books != 1 {
-		t.Errorf("%+v %+v", x.r, v)
+		t.Errorf("%+v %+v", r, v)
 	}
-	if c := x.r.Subscribers; len(c) != 1 || c[0].Lost == 0 {
+	if c := r.Subscribers; len(c) != 1 || c[0].Lost == 0 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -1,0 +1,332 @@
+package loadtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A test of several addresses, such as the nodes of a cluster: which connection goes where, and
+// when an address does not serve.
+
+// dialTimeout bounds the making of a connection.
+const dialTimeout = 5 * time.Second
+
+// addressOf returns the number of a connection's address. Connections of one account go to
+// different ones.
+func (o *Options) addressOf(connection int) int {
+	if o.Accounts%len(o.Addresses) == 0 {
+		connection += connection / o.Accounts
+	}
+	return connection % len(o.Addresses)
+}
+
+// A reached tells when an address did not serve: from a request that it did not answer, or answered
+// with 5xx, until it answers one otherwise. Threads of senders share it.
+type reached struct {
+	failing atomic.Bool
+
+	mu    sync.Mutex // of the fields below
+	since time.Time  // of an outage that goes on
+	down  time.Duration
+	all   []outage // those of at least shortestOutage
+	more  int      // of these, that are not in all
+}
+
+type outage struct{ from, to time.Time }
+
+// Bounds of the outages that a report names.
+const (
+	shortestOutage = 100 * time.Millisecond
+	mostOutages    = 100
+)
+
+func (r *reached) failed() {
+	if r.failing.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.failing.Load() {
+		r.since = time.Now()
+		r.failing.Store(true)
+	}
+}
+
+func (r *reached) served() {
+	if !r.failing.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failing.Load() {
+		r.failing.Store(false)
+		r.endLocked(time.Now())
+	}
+}
+
+// end ends an outage that goes on, with the load, and reports whether there was one.
+func (r *reached) end(now time.Time) (open bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if open = r.failing.Load(); open {
+		r.endLocked(now)
+	}
+	return open
+}
+
+func (r *reached) endLocked(now time.Time) {
+	took := now.Sub(r.since)
+	r.down += took
+	switch {
+	case took < shortestOutage:
+	case len(r.all) >= mostOutages:
+		r.more++
+	default:
+		r.all = append(r.all, outage{r.since, now})
+	}
+}
+
+// An AddressReport is one address's share.
+type AddressReport struct {
+	Address     string  `json:"address"`
+	Connections int     `json:"connections"` // of the load
+	Subscribers int     `json:"subscribers"`
+	Requests    uint64  `json:"requests"`
+	Rate        float64 `json:"rate"`
+	Done        uint64  `json:"done"`
+	Late        uint64  `json:"late_cancels"`
+	Refused     uint64  `json:"refused"`
+	Unknown     uint64  `json:"outcome_unknown"`
+	P50         float64 `json:"p50_ms"`
+	P99         float64 `json:"p99_ms"`
+	// in which it answered with 5xx or not at all: in sum, and each time of 100 ms or more
+	Down        float64  `json:"not_served_seconds"`
+	Outages     []Outage `json:"outages"`
+	MoreOutages int      `json:"more_outages"` // that the list has no room for
+	// accounts that the verification has read here
+	AccountsRead uint64 `json:"accounts_read"`
+}
+
+// An Outage is a time in which an address did not serve, in seconds since the load began.
+type Outage struct {
+	From  float64 `json:"from"`
+	To    float64 `json:"to"`
+	AtEnd bool    `json:"at_end"` // it did not end before the load
+}
+
+// addresses returns what each address had of the load, which ends now.
+func (t *test) addresses(s *stats, took time.Duration) []AddressReport {
+	all := make([]AddressReport, len(t.o.Addresses))
+	now, began := time.Now(), t.base.Add(t.began)
+	for i, address := range t.o.Addresses {
+		a, from := &all[i], &s.byAddress[i]
+		*a = AddressReport{Address: address, Requests: from.requests,
+			Rate: float64(from.requests) / max(took.Seconds(), 1e-6), Done: from.done,
+			Late: from.late, Refused: from.refused, Unknown: from.unknown,
+			P50:     milliseconds(from.latency.ValueAtQuantile(50)),
+			P99:     milliseconds(from.latency.ValueAtQuantile(99)),
+			Outages: []Outage{}}
+		for _, l := range t.senders {
+			for _, c := range l.sockets {
+				if c.at == i {
+					a.Connections++
+				}
+			}
+		}
+		r := t.reached[i]
+		open := r.end(now)
+		for _, x := range r.all {
+			a.Outages = append(a.Outages, Outage{From: x.from.Sub(began).Seconds(),
+				To: x.to.Sub(began).Seconds()})
+		}
+		if n := len(a.Outages); open && n > 0 {
+			a.Outages[n-1].AtEnd = r.all[n-1].to.Equal(now)
+		}
+		a.Down, a.MoreOutages = r.down.Seconds(), r.more
+	}
+	return all
+}
+
+// answering returns the numbers of the addresses that answer, or of all if none does.
+func (r *rest) answering(ctx context.Context) (alive []int) {
+	n := len(r.apis)
+	answers := make([]bool, n)
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() {
+			answers[i] = n == 1 || r.at(i).get(ctx, nil, "/api/v1/pairs/",
+				func([]byte) error { return nil }) == nil
+		})
+	}
+	wait.Wait()
+	for i, ok := range answers {
+		if ok {
+			alive = append(alive, i)
+		}
+	}
+	if len(alive) == 0 {
+		for i := range n {
+			alive = append(alive, i)
+		}
+	}
+	return alive
+}
+
+// placesOf returns the addresses at which an account is read, so that each of its orders is read at
+// another address than it was sent to, if there is one.
+func (v *verifier) placesOf(a *account) []int {
+	used := map[int]bool{}
+	for _, u := range a.users {
+		used[u.at] = true
+	}
+	others := v.behind(a.users[0].at)
+	for _, at := range others {
+		if !used[at] {
+			return []int{at}
+		}
+	}
+	return others[:min(2, len(others))]
+}
+
+// behind returns the addresses that answer, those behind an address first, and it last.
+func (v *verifier) behind(at int) []int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var before, others []int
+	for _, x := range v.alive {
+		if x > at {
+			others = append(others, x)
+		} else {
+			before = append(before, x)
+		}
+	}
+	return append(others, before...)
+}
+
+// leave has nothing more read at an address that fails, and reports whether there are others.
+func (v *verifier) leave(at int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	others := slices.DeleteFunc(slices.Clone(v.alive), func(x int) bool { return x == at })
+	if len(others) == 0 {
+		return false
+	}
+	v.alive = others
+	return true
+}
+
+// isAlive reports whether an address answers.
+func (v *verifier) isAlive(at int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Contains(v.alive, at)
+}
+
+// where says which address it was read at, where there are several.
+func (v *verifier) where(at int) string {
+	if len(v.rest.apis) == 1 {
+		return ""
+	}
+	return " (read at " + v.rest.apis[at].Addr + ")"
+}
+
+// alike compares each pair's public book at all addresses that answer. While others trade, books
+// are compared that have the same update.
+func (v *verifier) alike() error {
+	alive := v.behind(0)
+	if len(alive) < 2 {
+		return nil
+	}
+	for _, p := range v.field.pairs {
+		same := true
+		for _, at := range alive[1:] {
+			ok, err := v.sameBook(p, alive[0], at)
+			if err != nil {
+				return err
+			}
+			same = same && ok
+		}
+		if same {
+			v.result.Alike++
+		}
+	}
+	return nil
+}
+
+// sameBook compares a pair's book at two addresses.
+func (v *verifier) sameBook(p *pair, one, other int) (bool, error) {
+	var books [2][]byte
+	var updates [2]uint64
+	for end := time.Now().Add(streamPatience); ; {
+		for i, at := range [...]int{one, other} {
+			err := v.rest.at(at).getWith(v.ctx, nil, bookOf(p),
+				func(resp *fasthttp.Response) error {
+					updates[i] = number(resp.Header.Peek("X-Update-Id"))
+					books[i] = bytes.Clone(resp.Body())
+					return nil
+				})
+			if err != nil {
+				return false, err
+			}
+		}
+		switch {
+		case updates[0] == updates[1] && bytes.Equal(books[0], books[1]):
+			return true, nil
+		case updates[0] == updates[1] || time.Now().After(end):
+			v.differ("the book of %s is at update %d %.300s%s, and at update %d %.300s%s", p.name,
+				updates[0], books[0], v.where(one), updates[1], books[1], v.where(other))
+			return false, nil
+		case !pause(v.ctx, 5*time.Millisecond):
+			return false, v.ctx.Err()
+		}
+	}
+}
+
+// writeAddresses writes a row for each of several addresses, and when each did not serve.
+func (r *Report) writeAddresses(b *strings.Builder) {
+	if len(r.Addresses) < 2 {
+		return
+	}
+	b.WriteByte('\n')
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "address\tconnections\trequests\trate/s\tdone\tlate\trefused\tunknown\tp50\t"+
+		"p99\tdown s\t")
+	for _, a := range r.Addresses {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t\n", a.Address,
+			a.Connections, thousands(a.Requests), thousands(uint64(a.Rate+0.5)), thousands(a.Done),
+			thousands(a.Late), thousands(a.Refused), thousands(a.Unknown), ms(a.P50), ms(a.P99),
+			a.Down)
+	}
+	w.Flush()
+	for _, text := range r.outages() {
+		fmt.Fprintln(b, text)
+	}
+}
+
+// outages says when each address did not serve.
+func (r *Report) outages() (all []string) {
+	for _, a := range r.Addresses {
+		for _, x := range a.Outages {
+			end := fmt.Sprintf("to %.1f s", x.To)
+			if x.AtEnd {
+				end = "to the end of the load"
+			}
+			all = append(all, fmt.Sprintf("%s did not serve for %.1f s: from %.1f s %s", a.Address,
+				x.To-x.From, x.From, end))
+		}
+		if a.MoreOutages > 0 {
+			all = append(all, fmt.Sprintf("%s did not serve %d times more", a.Address,
+				a.MoreOutages))
+		}
+	}
+	return all
+}

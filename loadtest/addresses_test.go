@@ -1,0 +1,199 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/loadtest/generator"
+)
+
+// nowhere returns an address that nothing listens at.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	return l.Addr().String()
+}
+
+func TestConnectionsAreSpreadEvenlyAndThoseOfAnAccountDiffer(t *testing.T) {
+	for _, x := range []struct{ addresses, accounts, connections int }{
+		{1, 4, 9}, {2, 4, 8}, {3, 3, 9}, {3, 8, 16}, {3, 100, 7}, {4, 8, 64}, {5, 1, 10},
+	} {
+		o := Options{Addresses: make([]string, x.addresses), Accounts: x.accounts}
+		at := make([]int, x.addresses)
+		for i := range x.connections {
+			at[o.addressOf(i)]++
+		}
+		if slices.Max(at)-slices.Min(at) > 1 {
+			t.Errorf("%+v: %v", x, at)
+		}
+		for a := range min(x.accounts, x.connections) {
+			if b := a + x.accounts; b < x.connections && x.addresses > 1 &&
+				o.addressOf(a) == o.addressOf(b) {
+				t.Errorf("%+v: connections %d and %d go to one address", x, a, b)
+			}
+		}
+	}
+}
+
+// at returns a verifier of an account whose orders went to the first of these addresses.
+func at(t *testing.T, a *account, addresses ...string) *verifier {
+	t.Helper()
+	r := newRest(&Options{Addresses: addresses, Operator: addresses[0]})
+	r.patience = time.Millisecond
+	f := &field{pairs: testPairs(t)[:1], accounts: []*account{a}}
+	v := newVerifier(context.Background(), r, f, "lt0", r.answering(context.Background()))
+	v.pause = time.Millisecond
+	return v
+}
+
+func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
+	one, a := honest()
+	other, _ := honest()
+	first, second := serve(t, one.answer), serve(t, other.answer)
+	say := func(string, ...any) {}
+	v := at(t, a, first, second)
+	r := v.verify(&subscribers{all: []*subscriber{stream(t)}}, say)
+	if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 3 || r.Alike != 1 ||
+		r.Books != 1 || r.Accounts != 1 || len(r.NotRead) > 0 ||
+		!slices.Equal(v.read, []uint64{0, 1}) {
+		t.Errorf("%+v, read %v", r, v.read)
+	}
+
+	// An account that was used at both is read at both, and counts once.
+	newUser(a, 1, Key{"other", "secret"}, 0).at = 1
+	a.orders[1].at = 1
+	v = at(t, a, first, second)
+	r = v.verify(nil, say)
+	if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 3 || r.Accounts != 1 ||
+		!slices.Equal(v.read, []uint64{1, 1}) {
+		t.Errorf("%+v, read %v", r, v.read)
+	}
+
+	// What the other one lacks is missing, although the first one has it.
+	a.users = a.users[:1]
+	other.orders = append(slices.Clone(other.orders[:2]), other.orders[3])
+	other.book = `{"sell":[{"price":600,"amount":1}],"buy":[]}`
+	r = at(t, a, first, second).verify(nil, say)
+	text := strings.Join(r.Differences, "\n")
+	for _, say := range []string{"order 10 (lt0-0-1) was acknowledged, and is missing (read at " +
+		second, "the book of BTC_USDT is at update 3 "} {
+		if !strings.Contains(text, say) {
+			t.Errorf("%q is not said in %q", say, text)
+		}
+	}
+	if r.Alike != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
+	s, a := honest()
+	x := stream(t)
+	x.at = 1
+	gone := nowhere(t)
+	for _, late := range []bool{false, true} {
+		v := at(t, a, serve(t, s.answer), gone)
+		if late { // it ends while all is verified
+			v.alive = []int{0, 1}
+		}
+		r := v.verify(&subscribers{all: []*subscriber{x}}, func(string, ...any) {})
+		if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 0 || r.Books != 0 ||
+			!slices.Equal(r.NotRead, []string{gone}) || len(r.NotChecked) != 1 {
+			t.Errorf("late %t: %+v", late, r)
+		}
+	}
+	v := at(t, a, gone, nowhere(t))
+	if r := v.verify(nil, func(string, ...any) {}); r.Incomplete == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The load goes on at one address while the other one turns requests away, or breaks connections.
+func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
+	const fine, refused, all = 20, 10, 60
+	accepts := func(ctx *fasthttp.RequestCtx) {
+		ctx.SetStatusCode(201)
+		fmt.Fprintf(ctx, placedAnswer, 7)
+	}
+	var requests atomic.Uint64
+	first, second := serve(t, accepts), serve(t, func(ctx *fasthttp.RequestCtx) {
+		switch n := requests.Add(1); {
+		case n <= fine || n > fine+refused+1:
+			accepts(ctx)
+		case n <= fine+refused:
+			ctx.SetStatusCode(503)
+			ctx.Response.Header.Set("Retry-After", "1")
+		default:
+			ctx.HijackSetNoResponse(true)
+			ctx.Hijack(nil)
+			ctx.Conn().Close()
+		}
+	})
+	o := good()
+	o.Addresses, o.Mix, o.Connections, o.Accounts = []string{first, second}, Mix{Place: 100}, 2, 2
+	x, l := newSender(t, &o, false)
+	go func() {
+		for requests.Load() < all {
+			<-time.After(time.Millisecond)
+		}
+		x.stop()
+	}()
+	if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	r := x.newReport()
+	r.fill(x, l.stats, time.Second, 0)
+	a, b := r.Addresses[0], r.Addresses[1]
+	if a.Address != first || a.Connections != 1 || a.Done == 0 || a.Done != a.Requests ||
+		a.Down != 0 || len(a.Outages) > 0 {
+		t.Errorf("%+v", a)
+	}
+	if b.Address != second || b.Refused != refused || b.Unknown != 1 ||
+		b.Done+refused+1 != b.Requests || b.Requests < all || b.Down == 0 {
+		t.Errorf("%+v", b)
+	}
+	if s := l.stats; s.requests != a.Requests+b.Requests || s.refused != refused || s.unknown != 1 {
+		t.Errorf("%+v", s.counters)
+	}
+}
+
+// Short outages count, and are not named one by one; one that has not ended is told as such.
+func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
+	o := good()
+	x := &test{o: &o, base: time.Now(), field: &field{}, reached: []*reached{{}}}
+	r := x.reached[0]
+	end := func(took time.Duration) {
+		r.failed()
+		r.since = x.base
+		r.endLocked(x.base.Add(took))
+		r.failing.Store(false)
+	}
+	end(shortestOutage / 2)
+	for range mostOutages + 2 {
+		end(shortestOutage)
+	}
+	a := x.addresses(x.newStats(), time.Second)[0]
+	if len(a.Outages) != mostOutages || a.MoreOutages != 2 || a.Outages[mostOutages-1].AtEnd ||
+		a.Outages[0] != (Outage{From: 0, To: 0.1}) || int(a.Down*1000+0.5) != 10_250 {
+		t.Errorf("%+v", a)
+	}
+	x.reached[0] = &reached{}
+	x.reached[0].failed()
+	x.reached[0].since = time.Now().Add(-time.Hour)
+	a = x.addresses(x.newStats(), time.Second)[0]
+	if len(a.Outages) != 1 || !a.Outages[0].AtEnd || a.Down < 3600 {
+		t.Errorf("%+v", a)
+	}
+}
