@@ -113,6 +113,7 @@ type recorded struct {
 	keys        map[int]*trader // by number
 	numbers     map[string]int  // of keys, by name
 	nonces      map[int]uint64
+	overtaken   []uint64   // of the key for parallel use, below the greatest and not sent
 	extra       []numbered // keys beside the clients' own
 	orders      []numbered // that were told
 	withdrawals []numbered
@@ -151,6 +152,11 @@ const (
 	operationsOfEach = 6 // of a client, in a burst
 	bursts           = 5 // each with a kill
 	mostUndecided    = 8 // histories, in one place
+	// parallelKey is the number of the key that both clients of the last account share, for
+	// parallel use. It keeps keptNonces nonces. Of overtaking ones any may be sent next.
+	parallelKey = recordedAccounts
+	keptNonces  = 8
+	overtaking  = 6
 )
 
 func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
@@ -170,6 +176,7 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 			account: i % recordedAccounts, key: i + 1,
 			rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
 	}
+	h.clients[2*recordedAccounts-1].key = parallelKey
 	for i := range lineartest.Accounts {
 		if i != lineartest.FeeAccount { // which is there from the start
 			w.must("/operator/v1/accounts",
@@ -177,9 +184,13 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 		}
 	}
 	first := h.clients[0]
-	for i := range recordedClients {
-		first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: i % recordedAccounts,
-			Key: i + 1, Permissions: lineartest.MayAll})
+	for i := range recordedClients - 1 {
+		o := lineartest.Operation{Kind: lineartest.CreateKey, Account: i % recordedAccounts,
+			Key: i + 1, Permissions: lineartest.MayAll}
+		if o.Key == parallelKey {
+			o.Parallel = keptNonces
+		}
+		first.do(o)
 	}
 	first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: lineartest.FeeAccount,
 		Key: feeKey, Permissions: lineartest.MayRead})
@@ -198,7 +209,7 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 }
 
 // feeKey is the number of the key that reads the income of fees.
-const feeKey = recordedClients + 1
+const feeKey = recordedClients
 
 func (h *recorded) name(account int) string {
 	if account == lineartest.FeeAccount {
@@ -325,10 +336,29 @@ func (c *recordedClient) sign(o *lineartest.Operation) {
 	if k, ok := c.newest(c.h.extra); ok && c.rand.IntN(5) == 0 {
 		o.Key = k
 	}
-	if c.rand.IntN(20) > 0 || c.h.nonces[o.Key] == 0 { // otherwise the same again
-		c.h.nonces[o.Key]++
+	o.Nonce = c.nonce(o.Key)
+}
+
+// nonce returns the next nonce of a key, and now and then one again. Those of the key for parallel
+// use come in any order, as those of several connections do. The history is locked.
+func (c *recordedClient) nonce(key int) uint64 {
+	h := c.h
+	switch again := c.rand.IntN(20) == 0 && h.nonces[key] > 0; {
+	case key == parallelKey && again:
+		return h.nonces[key] - c.rand.Uint64N(min(h.nonces[key], overtaking))
+	case key == parallelKey:
+		for len(h.overtaken) < overtaking {
+			h.nonces[key]++
+			h.overtaken = append(h.overtaken, h.nonces[key])
+		}
+		at := c.rand.IntN(overtaking)
+		nonce := h.overtaken[at]
+		h.overtaken = slices.Delete(h.overtaken, at, at+1)
+		return nonce
+	case !again:
+		h.nonces[key]++
 	}
-	o.Nonce = c.h.nonces[o.Key]
+	return h.nonces[key]
 }
 
 // newest returns one of the account's newest ids.
@@ -557,11 +587,14 @@ func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 			map[string]any{"account": name, "currency": recordedCurrencies[o.Currency],
 				"amount": strconv.FormatInt(o.Amount, 10), "reference": reference}, nil)
 	case lineartest.CreateKey:
+		asked := map[string]any{"account": name, "permissions": permissionNames(o.Permissions),
+			// the second tells the key, should its answer be lost
+			"allow": []string{"127.0.0.1/32", fmt.Sprintf("10.0.0.%d/32", o.Key)}}
+		if o.Parallel > 0 {
+			asked["parallel"] = o.Parallel
+		}
 		var made struct{ Key, Secret string }
-		status, body, err := c.operator("/operator/v1/keys",
-			map[string]any{"account": name, "permissions": permissionNames(o.Permissions),
-				// the second tells the key, should its answer be lost
-				"allow": []string{"127.0.0.1/32", fmt.Sprintf("10.0.0.%d/32", o.Key)}}, &made)
+		status, body, err := c.operator("/operator/v1/keys", asked, &made)
 		if status == 200 {
 			c.h.mu.Lock()
 			c.h.keys[o.Key] = &trader{s: c.s, name: name, key: made.Key,
