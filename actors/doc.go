@@ -70,6 +70,7 @@
 //	forwarding.go           its clients' commands, on their way to the node that leads
 //	forwarded.go            how that one carries them out
 //	forward_codec.go        what both say to each other
+//	calling.go              what connections between nodes are for; operators' requests
 //	market.go               the market part that all nodes have agreed on
 //	lifetime.go             how long an engine lasts, and all waits
 //	stop.go                 its orderly end, and its failure

@@ -67,7 +67,7 @@ var errNoLeader = errors.New("no node is known to lead")
 // connect sends to one node, until that ends, and returns why.
 func (f *forwarding) connect(ctx context.Context, leader string) error {
 	patience, cancel := context.WithTimeout(ctx, f.a.opts.Timing.OwnerStale)
-	conn, err := f.a.node.replica.Dial(patience, leader)
+	conn, err := openTo(patience, f.a.node.replica, leader, callCommands)
 	cancel()
 	if err != nil {
 		return err

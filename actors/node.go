@@ -45,14 +45,15 @@ type Node struct {
 	// of the reign. On the turn of the committed side.
 	attended, crowned *Public
 
-	links    atomic.Uint64 // connections that forwarded something to a reign of this node
-	lead     chan struct{} // follow gives the turn to a Reign
-	back     chan struct{} // and gets it back; capacity 1
-	halt     context.CancelFunc
-	followed chan struct{} // closed when follow has ended
-	stopping atomic.Bool
-	told     uint8      // format up to which complete has nothing to do; of following
-	agreeing sync.Mutex // held while the market part changes in a reign
+	links     atomic.Uint64 // connections that forwarded something to a reign of this node
+	operating operating
+	lead      chan struct{} // follow gives the turn to a Reign
+	back      chan struct{} // and gets it back; capacity 1
+	halt      context.CancelFunc
+	followed  chan struct{} // closed when follow has ended
+	stopping  atomic.Bool
+	told      uint8      // format up to which complete has nothing to do; of following
+	agreeing  sync.Mutex // held while the market part changes in a reign
 	// unfitAt is one more than the sequence at which this node was found not to be able to serve,
 	// as it was judged last; 0: it could
 	unfitAt atomic.Uint64
@@ -153,7 +154,7 @@ func (n *Node) run() error {
 	if err := n.folding.spawn(n.root, host, o.atOnce); err != nil {
 		return err
 	}
-	n.replica.Accept(n.forwards)
+	n.replica.Accept(n.accept)
 	ctx, halt := context.WithCancel(context.Background())
 	n.halt = halt
 	n.folding.run(o.Scheduler.Start)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"exchange/actors/committed"
@@ -60,7 +61,11 @@ type Options struct {
 	// archive, history is the id of the journal's history.
 	Archive func(ctx context.Context, store persistence.Store, by persistence.Authority,
 		history persistence.HistoryID, upTo uint64) (trim uint64, err error)
-	Log *slog.Logger
+	// Operators answers one operator's request that another node has passed on, whatever comes on
+	// the connection, and closes that. from is the node that has proved its name. nil: none is
+	// taken.
+	Operators func(from string, conn net.Conn)
+	Log       *slog.Logger
 	// Scheduler decides which actor goes on; nil: mailbox.Runners. Simulations have others.
 	Scheduler mailbox.Scheduler
 	// Exit ends the process when an invariant breaks. In production it must not return.

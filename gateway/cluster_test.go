@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ type fakeCluster struct {
 	knows operator.Standing
 	fails error    // of Transfer
 	asked []string // nodes that were to get the lead
+	dial  func(node string) (net.Conn, error)
 }
 
 func (c *fakeCluster) Standing() operator.Standing {
@@ -33,6 +36,13 @@ func (c *fakeCluster) Hash(context.Context) (seq uint64, hash [32]byte, err erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.knows.Folded, [32]byte{0xab, 31: 0xcd}, c.fails
+}
+
+func (c *fakeCluster) Dial(_ context.Context, node string) (net.Conn, error) {
+	if c.dial == nil {
+		return nil, fmt.Errorf("node %s cannot be reached", node)
+	}
+	return c.dial(node)
 }
 
 func (c *fakeCluster) Transfer(_ context.Context, to string, begins func()) error {
@@ -233,7 +243,8 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	status, body = ask("GET", "/operator/v1/accounts", "")
-	if status != 503 || !strings.Contains(body, "does not answer this. Node b leads.") {
+	if status != 503 || !strings.Contains(body, "does not answer this. Node b leads. node b "+
+		"cannot be reached") {
 		t.Errorf("%d %s", status, body)
 	}
 	transfer := func(to string, want int, text string) {
@@ -243,9 +254,9 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 			t.Errorf("to %q: %d %s", to, status, body)
 		}
 	}
-	transfer("c", 400, "this node does not lead: run it on node b")
+	transfer("c", 503, "Node b leads. node b cannot be reached")
 	c.set(func(s *operator.Standing) { s.Leader = "" })
-	transfer("c", 400, "knows of none that does")
+	transfer("c", 503, "No node is known to lead.")
 	c.set(func(s *operator.Standing) { s.Leader = "a" })
 	h.gateway.SetEngine(h.engine)
 	transfer("a", 400, "node a leads already")
@@ -319,7 +330,7 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{add, d, following, nil, "", 400, "run it on node b"},
+		{add, d, following, nil, "", 503, "has not confirmed lately"},
 		{add, `{}`, with(), nil, "", 400, "node: the name"},
 		{add, d, with(), nil, "add d h:1", 200, "node d is awaited: start it"},
 		{add, d, with(), refused, "add d h:1", 400, "it lags"},
@@ -438,7 +449,7 @@ func TestAMarketPartIsApplied(t *testing.T) {
 		status       int
 		says         string
 	}{
-		{"b", `{"market":"cGFpcnM="}`, nil, "", 400, "run it on node b"},
+		{"b", `{"market":"cGFpcnM="}`, nil, "", 503, "has not confirmed lately"},
 		{"a", `{"market":"cGFpcnM="}`, nil, "apply pairs", 200, `{"keys":["pairs"]}`},
 		{"a", `{"market":""}`, nil, "apply nothing", 200, `{"keys":[]}`},
 		{"a", `{"market":"cGFpcnM="}`, actors.Refuse("orders are open"), "apply pairs", 400,

@@ -88,6 +88,10 @@ func (g *Gateway) Serve(l net.Listener) error { return g.public.serveOn(l) }
 // could be read on the way. On a socket it asks the system for users, and takes no token.
 func (g *Gateway) ServeOperator(l net.Listener) error { return g.operators.serveOn(l) }
 
+// ServeNode answers one request of an operator that another node of the cluster has passed on, and
+// closes the connection. The other node has proved its name. The operator's token is checked here.
+func (g *Gateway) ServeNode(node string, conn net.Conn) { g.operators.serveNode(node, conn) }
+
 // ServeMetrics serves /metrics until Shutdown. It returns listen.ErrPlain if other machines can
 // reach a listener without a certificate.
 func (g *Gateway) ServeMetrics(l net.Listener) error { return g.watchers.serveOn(l) }

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -29,6 +31,7 @@ type operatorListener struct {
 	meter    *meter
 	paths    map[string]int          // number of each route in meter
 	scrape   fasthttp.RequestHandler // of /metrics
+	passed   *fasthttp.Server        // of requests that other nodes have passed on: see ServeNode
 }
 
 func newOperatorListener(e *edge, scrape fasthttp.RequestHandler) *operatorListener {
@@ -42,6 +45,8 @@ func newOperatorListener(e *edge, scrape fasthttp.RequestHandler) *operatorListe
 	l.meter, l.paths = newOperatorMeter()
 	l.server = e.server(l.handle, l.broken, l.body)
 	l.server.HeaderReceived = l.head
+	l.passed = e.server(l.handle, l.broken, l.bodyOfNode)
+	l.passed.HeaderReceived = l.headOfNode
 	return l
 }
 
@@ -84,8 +89,28 @@ func (l *operatorListener) serveOn(on net.Listener) error {
 // refuseOperator answers one connection too many.
 func refuseOperator(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, api.TooManyConnections, "") }
 
-// peerOf returns the client of a request to the operator's listener.
+// A nodeConn is a connection on which another node has passed a request on.
+type nodeConn struct {
+	net.Conn
+	node string // that has proved its name
+}
+
+// serveNode answers one request that another node has passed on, and closes the connection.
+func (l *operatorListener) serveNode(node string, conn net.Conn) {
+	if err := l.passed.ServeConn(&nodeConn{conn, node}); err != nil {
+		l.log.Debug("an operator's request through another node has ended", "node", node,
+			"error", err)
+	}
+}
+
+// peerOf returns the client of a request. Wrong tokens that another node passes on count against
+// that node.
 func (l *operatorListener) peerOf(ctx *fasthttp.RequestCtx) operator.Peer {
+	if c, ok := ctx.Conn().(*nodeConn); ok {
+		from, _ := netip.AddrFromSlice(ctx.RemoteIP())
+		return operator.Peer{Node: c.node, Origin: operator.OriginOf(&ctx.Request.Header),
+			Address: from.Unmap()}
+	}
 	if u, ok := listen.UserOf(ctx.Conn()); ok {
 		return operator.Peer{Origin: fmt.Sprintf("user id %d", u.ID), Socket: true, User: u.ID,
 			Allowed: u.MayOperate()}
@@ -94,6 +119,10 @@ func (l *operatorListener) peerOf(ctx *fasthttp.RequestCtx) operator.Peer {
 }
 
 func (l *operatorListener) handle(ctx *fasthttp.RequestCtx) {
+	from := l.peerOf(ctx)
+	if from.Node != "" {
+		ctx.SetConnectionClose()
+	}
 	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx)
@@ -113,13 +142,13 @@ func (l *operatorListener) handle(ctx *fasthttp.RequestCtx) {
 		}
 		l.meter.count(0, number, ctx.Response.StatusCode(), took)
 	}()
-	watch, from := watchRoute(ctx, l.scrape), l.peerOf(ctx)
+	watch := watchRoute(ctx, l.scrape)
 	if !l.operator.Admit(ctx, from) {
 		return
 	}
 	listen.Authenticated(ctx.Conn())
 	// even while the engine or the store stands still, because that is its subject
-	if watch != nil {
+	if watch != nil && from.Node == "" {
 		watch(ctx)
 		return
 	}
@@ -139,8 +168,17 @@ func (l *operatorListener) showsOperator(h *fasthttp.RequestHeader) bool {
 // Chunks are read either way, within the limits, because a body that breaks off leaves the server
 // without the head.
 func (l *operatorListener) head(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return l.headOf(h, l.showsOperator(h))
+}
+
+// headOfNode is head for a request that another node has passed on.
+func (l *operatorListener) headOfNode(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return l.headOf(h, l.operator.ShowsToken(h))
+}
+
+func (l *operatorListener) headOf(h *fasthttp.RequestHeader, shown bool) fasthttp.RequestConfig {
 	switch {
-	case l.showsOperator(h):
+	case shown:
 		path, _, _ := strings.Cut(string(h.RequestURI()), "?")
 		return fasthttp.RequestConfig{WriteTimeout: operator.StreamTimeout,
 			MaxRequestBodySize: max(l.opts.BodyBytes, operator.LongestBody(path))}
@@ -151,11 +189,15 @@ func (l *operatorListener) head(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 }
 
 // body returns the length of the longest body that is read after a head, in bytes.
-func (l *operatorListener) body(h *fasthttp.RequestHeader) int {
-	if most := l.head(h).MaxRequestBodySize; most > 0 {
-		return most
-	}
-	return l.opts.BodyBytes
+func (l *operatorListener) body(h *fasthttp.RequestHeader) int { return l.bodyOf(l.head(h)) }
+
+// bodyOfNode is body for a request that another node has passed on.
+func (l *operatorListener) bodyOfNode(h *fasthttp.RequestHeader) int {
+	return l.bodyOf(l.headOfNode(h))
+}
+
+func (l *operatorListener) bodyOf(c fasthttp.RequestConfig) int {
+	return cmp.Or(c.MaxRequestBodySize, l.opts.BodyBytes)
 }
 
 // broken answers a request that could not be read to its end.

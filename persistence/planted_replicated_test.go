@@ -439,7 +439,7 @@ var replicatedFaults = []plantedFault{
 		"TestWhatFollowsTheFirstFrameIsRead"},
 	{"a peer opens any number of connections", "persistence/internal/link/call.go",
 		"	if n > maxCalls {\n", "	if n > maxCalls && !FAULT {\n", inLink,
-		"TestAThirdConnectionEndsTheOldest"},
+		"TestOneConnectionTooManyEndsTheOldest"},
 	{"connections outlive their peer", "persistence/internal/link/send.go",
 		"	p.drop()\n", "	if !FAULT {\n		p.drop()\n	}\n", inLink,
 		"TestConnectionsEndWithTheirPeer"},

@@ -63,9 +63,9 @@ type Replica interface {
 	// applied, and returns once that node has taken it. What the two nodes say on it is their own;
 	// nothing of it is durable or repeated. The caller closes it. It fails when one of the nodes
 	// ends, or is a member no more, and some seconds after a machine or the network between them
-	// has gone. A process that stands still is not noticed: the caller sets deadlines. A third
-	// connection that a node opens to another ends its oldest. An error says that there is no
-	// connection, and why the other node has refused it. ctx bounds the wait, and not the
+	// has gone. A process that stands still is not noticed: the caller sets deadlines. A
+	// nineteenth connection that a node opens to another ends its oldest. An error says that there
+	// is no connection, and why the other node has refused it. ctx bounds the wait, and not the
 	// connection.
 	Dial(ctx context.Context, node string) (net.Conn, error)
 	// Accept sets the function that takes the connections that other members open with Dial. Until

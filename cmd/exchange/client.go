@@ -394,7 +394,7 @@ func (c *client) refused(response *http.Response, text []byte) error {
 		}
 	}
 	switch {
-	case response.StatusCode == http.StatusUnauthorized:
+	case response.StatusCode == http.StatusUnauthorized && c.socket == "":
 		return withExit(exitUsage, fmt.Errorf("%s (the token is from %s)",
 			strings.TrimSuffix(e.Error, "."), c.source))
 	case e.Damaged:

@@ -14,15 +14,16 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// The files that make nodes a cluster. The operator's folder has the first four and a folder of
+// The files that make nodes a cluster. The operator's folder has the first five and a folder of
 // each node, which has all but ca.key and is copied to that node's machine:
 //
-//	cluster.id    the id of the cluster
-//	ca.crt        the certificate of its authority
-//	exchange.key  the key that seals API secrets, the same on all nodes
-//	ca.key        the authority's key: a process that has it can be any node
-//	node.crt      the node's certificate
-//	node.key      its key
+//	cluster.id      the id of the cluster
+//	ca.crt          the certificate of its authority
+//	exchange.key    the key that seals API secrets, the same on all nodes
+//	operator.token  the token of operators' commands, the same on all nodes
+//	ca.key          the authority's key: a process that has it can be any node
+//	node.crt        the node's certificate
+//	node.key        its key
 const (
 	clusterIDName   = "cluster.id"
 	authorityName   = "ca.crt"
@@ -38,8 +39,8 @@ type clusterFolder struct {
 	authority *replicated.Authority
 }
 
-// newClusterFolder makes the folder, with a new authority and a new secret key. Nothing is
-// overwritten.
+// newClusterFolder makes the folder, with a new authority, a new secret key and a new operator's
+// token. Nothing is overwritten.
 func newClusterFolder(dir string) (*clusterFolder, error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return nil, withExit(exitUsage, fmt.Errorf("%s is not empty, and nothing is overwritten: "+
@@ -58,7 +59,8 @@ func newClusterFolder(dir string) (*clusterFolder, error) {
 		return nil, withExit(exitUsage, err)
 	}
 	return c, c.write("", map[string]string{clusterIDName: c.id + "\n",
-		authorityName: string(cert), authorityKey: string(key)})
+		authorityName: string(cert), authorityKey: string(key),
+		config.OperatorTokenName: newToken() + "\n"})
 }
 
 // openClusterFolder reads what newClusterFolder has made.
@@ -111,9 +113,17 @@ func (c *clusterFolder) certify(node string) (dir string, err error) {
 	} else if err != nil {
 		return "", withExit(exitUsage, err)
 	}
-	return dir, c.write(node, map[string]string{clusterIDName: c.id + "\n",
-		authorityName: string(ca), certificateName: string(cert), certificateKey: string(key),
-		config.SecretKeyName: string(secret)})
+	files := map[string]string{clusterIDName: c.id + "\n", authorityName: string(ca),
+		certificateName: string(cert), certificateKey: string(key),
+		config.SecretKeyName: string(secret)}
+	token, err := readSecret("the operator's token", c.file(config.OperatorTokenName))
+	switch {
+	case err == nil:
+		files[config.OperatorTokenName] = string(token)
+	case !errors.Is(err, fs.ErrNotExist): // an older program made none
+		return "", withExit(exitUsage, err)
+	}
+	return dir, c.write(node, files)
 }
 
 // plainCluster is the id of a cluster without certificates, on the loopback.

@@ -21,9 +21,11 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 		!strings.Contains(r.out, filepath.Join(dir, "b")) {
 		t.Fatal(r)
 	}
-	want := map[string][]string{"": {"ca.crt", "ca.key", "cluster.id", "exchange.key"}}
+	want := map[string][]string{"": {"ca.crt", "ca.key", "cluster.id", "exchange.key",
+		"operator.token"}}
 	for _, n := range []string{"a", "b", "c"} {
-		want[n] = []string{"ca.crt", "cluster.id", "exchange.key", "node.crt", "node.key"}
+		want[n] = []string{"ca.crt", "cluster.id", "exchange.key", "node.crt", "node.key",
+			"operator.token"}
 	}
 	read := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -50,7 +52,7 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 		if strings.Join(got, " ") != strings.Join(files, " ") {
 			t.Errorf("%q has %v", below, got)
 		}
-		for _, name := range []string{"ca.crt", "cluster.id", "exchange.key"} {
+		for _, name := range []string{"ca.crt", "cluster.id", "exchange.key", "operator.token"} {
 			if !bytes.Equal(read(filepath.Join(below, name)), read(name)) {
 				t.Errorf("%s of %q is not the cluster's", name, below)
 			}

@@ -150,7 +150,7 @@ func (p *program) clusterTransferCommand() *cobra.Command {
 		Use:   "transfer [NODE]",
 		Short: "Hand the lead over to another node",
 		Long: "Has the node that leads finish what is in flight and hand the lead over: to the " +
-			"named node, or to the one that has most of the log. It is run on the node that leads.",
+			"named node, or to the one that has most of the log.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil

@@ -25,7 +25,7 @@ func (p *program) configApplyCommand() *cobra.Command {
 			"cluster agree on its market part: currencies, pairs with their fees, and the limits " +
 			"that clients see. It counts from the next reign on, which " +
 			"`exchange cluster transfer` begins. It is refused if a pair is missing in which " +
-			"orders are open, or a currency that accounts hold. Run it on the node that leads.",
+			"orders are open, or a currency that accounts hold.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			cfg, err := p.load(&from)

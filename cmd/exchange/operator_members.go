@@ -41,8 +41,8 @@ func (p *program) clusterAddCommand() *cobra.Command {
 		Use:   "add NODE=HOST:PORT",
 		Short: "Have a further node join the cluster",
 		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
-			"learner, and becomes a voter. Run it on the node that leads, and start the node. " +
-			"The same command again goes on.",
+			"learner, and becomes a voter. Run it on any node of the cluster, and start the new " +
+			"one. The same command again goes on.",
 		Args: takes("NODE=HOST:PORT"),
 	}, "add", func(args []string) (memberWish, error) { return wishFor("", args[0]) })
 }
@@ -53,8 +53,8 @@ func (p *program) clusterReplaceCommand() *cobra.Command {
 		Short: "Have a node take the place of another one, or of its own lost disk",
 		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
 			"learner, and takes the place of OLD in one step. Both names are equal if OLD has " +
-			"lost its disk. Run it on the node that leads, and start the node. The same command " +
-			"again goes on.",
+			"lost its disk. Run it on any node of the cluster, and start the new one. The same " +
+			"command again goes on.",
 		Args: takes("OLD", "NODE=HOST:PORT"),
 	}, "replace", func(args []string) (memberWish, error) { return wishFor(args[0], args[1]) })
 }
@@ -64,8 +64,7 @@ func (p *program) clusterRemoveCommand() *cobra.Command {
 		Use:   "remove NODE",
 		Short: "Have a node take part no more",
 		Long: "The node ends with code 77, and its folder is not used any more. Removing a node " +
-			"that has not become a voter yet ends its `add` or `replace`. Run it on the node " +
-			"that leads.",
+			"that has not become a voter yet ends its `add` or `replace`. Run it on another node.",
 		Args: takes("NODE"),
 	}, "remove", func(args []string) (memberWish, error) { return memberWish{Node: args[0]}, nil })
 }

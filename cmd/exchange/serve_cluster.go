@@ -54,6 +54,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 	options := engineOptions(cfg, replica, n.log)
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
 	options.Market = p.market.options()
+	options.Operators = g.ServeNode
 	options.Sealer = func(bool) (*seal.Sealer, error) { return clusterKey(cfg) }
 	if err := withMail(cfg, n.log, &options); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -121,9 +122,10 @@ func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 // A tokenSet has the tokens that the listeners ask for; "" for a listener that asks for none.
 type tokenSet struct{ operator, metrics string }
 
-// tokens reads the tokens of the listeners. An operator's socket needs none, so none is made.
+// tokens reads the tokens of the listeners. An operator's socket needs none, so none is made. Where
+// there is one, the nodes of a cluster show it to each other for the users of their sockets.
 func tokens(cfg *config.Config) (s tokenSet, err error) {
-	if cfg.OperatorSocket() == "" {
+	if cfg.OperatorSocket() == "" || cfg.Cluster.On() {
 		if s.operator, err = operatorToken(cfg); err != nil {
 			return s, err
 		}
@@ -140,24 +142,47 @@ func tokens(cfg *config.Config) (s tokenSet, err error) {
 }
 
 // operatorToken takes the token from the environment or its file, which is made at the first start.
+// A node copies the token that came with its certificates, which is the same on all nodes. Beside a
+// socket no file is written, and "" is no token.
 func operatorToken(cfg *config.Config) (string, error) {
 	if t := os.Getenv(config.EnvOperatorToken); t != "" {
 		return checkedToken(t, config.EnvOperatorToken)
 	}
 	b, err := readSecret("the operator's token", cfg.OperatorTokenFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		raw := make([]byte, 32)
-		rand.Read(raw)
-		token := base64.RawURLEncoding.EncodeToString(raw)
-		if err := seal.WriteSecret(cfg.OperatorTokenFile, token+"\n"); err != nil {
-			return "", fmt.Errorf("the operator's token cannot be written: %w", err)
-		}
-		return token, nil
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return checkedToken(string(b), cfg.OperatorTokenFile)
+	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	return checkedToken(string(b), cfg.OperatorTokenFile)
+	token := ""
+	if folder := cfg.Cluster.Folder; folder != "" {
+		file := filepath.Join(folder, config.OperatorTokenName)
+		b, err := readSecret("the operator's token", file)
+		if err == nil {
+			token, err = checkedToken(string(b), file)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	switch {
+	case cfg.OperatorSocket() != "":
+		return token, nil
+	case token == "":
+		token = newToken()
+	}
+	if err := seal.WriteSecret(cfg.OperatorTokenFile, token+"\n"); err != nil {
+		return "", fmt.Errorf("the operator's token cannot be written: %w", err)
+	}
+	return token, nil
+}
+
+// newToken makes a random token.
+func newToken() string {
+	raw := make([]byte, 32)
+	rand.Read(raw)
+	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
 // readSecret reads a file that its owner alone may read.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -96,6 +97,15 @@ func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, e
 		return 0, hash, errors.New("it does not take part yet, or cannot fold")
 	}
 	return j.node.Hash(ctx)
+}
+
+// Dial implements operator.Cluster.
+func (p *place) Dial(ctx context.Context, node string) (net.Conn, error) {
+	j := p.joined.Load()
+	if j == nil {
+		return nil, errors.New("this node does not take part yet")
+	}
+	return actors.DialOperators(ctx, j.replica, node)
 }
 
 // Transfer implements operator.Cluster: the goroutine that serves carries it out.

@@ -7,8 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
+
+	"exchange/actors"
 )
 
 // A Cluster is this process as one of several nodes that share a journal.
@@ -24,6 +27,10 @@ type Cluster interface {
 	Apply(ctx context.Context, packed []byte) (keys []string, err error)
 	// Hash returns a digest of this node's state, and the sequence that the state is at.
 	Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error)
+	// Dial opens a connection for one request of an operator to the node with that name, where
+	// Gateway.ServeNode answers it. An error means that no part of the request was sent. ctx, which
+	// must have a deadline, bounds the wait, and not the connection.
+	Dial(ctx context.Context, node string) (net.Conn, error)
 	members
 }
 
@@ -117,17 +124,6 @@ type NodeStanding struct {
 
 // coming reports whether a node comes to take part, and has no vote yet.
 func (n *NodeStanding) coming() bool { return n.Role == Learner || n.Role == Awaited }
-
-// nodeRoutes are those that a node answers without an engine, too.
-var nodeRoutes = map[string]handler{
-	"GET /operator/v1/cluster":           showCluster,
-	"GET /operator/v1/cluster/hash":      showHash,
-	"POST /operator/v1/cluster/transfer": transfer,
-	"POST /operator/v1/cluster/apply":    applyMarket,
-	"POST /operator/v1/cluster/add":      wished(add),
-	"POST /operator/v1/cluster/replace":  wished(replace),
-	"POST /operator/v1/cluster/remove":   wished(remove),
-}
 
 // applyBytes bounds the body of a request that applies a market part: 4 MiB of text, which may not
 // become shorter when packed, as base64.
@@ -332,13 +328,10 @@ func (s *Server) leads() (*Standing, error) {
 		return nil, errNoCluster
 	}
 	standing := s.cluster.Standing()
-	switch {
-	case standing.Leads():
-		return &standing, nil
-	case standing.Leader == "":
-		return nil, &badRequest{"this node does not lead, and knows of none that does"}
+	if !standing.Leads() { // it did a moment ago
+		return nil, actors.ErrNotConfirmed
 	}
-	return nil, &badRequest{"this node does not lead: run it on node " + standing.Leader}
+	return &standing, nil
 }
 
 // A notHanded error is the reason why the lead was not handed over.

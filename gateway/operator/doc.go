@@ -5,6 +5,7 @@
 // operate, and finds the handler.
 //
 //	server.go      admission, routes, a handler's errors
+//	relay.go       a node that follows passes requests on to the node that leads
 //	token.go       bearer tokens, and the limit on wrong ones
 //	request.go     one request: its body, its query, its account
 //	answer.go      answers and failures

@@ -38,16 +38,19 @@ type Server struct {
 	token   Token
 	guesses *guesses
 	// owner of the store for which the start waits; nil: the process is no standby
-	standby atomic.Pointer[string]
-	follows atomic.Bool // this node follows another one
-	relays  atomic.Bool // while it follows it serves clients all the same
+	standby  atomic.Pointer[string]
+	follows  atomic.Bool // this node follows another one
+	relays   atomic.Bool // while it follows it serves clients all the same
+	relaying atomic.Int64
+	// own is the operator's token that this node shows for users of its socket; nil: it has none
+	own atomic.Pointer[string]
 }
 
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
 		guesses: newGuesses(o.Clock)}
-	s.token.Set(o.Token)
+	s.SetToken(o.Token)
 	return s
 }
 
@@ -81,41 +84,65 @@ func (s *Server) StandsBy() bool { return s.standby.Load() != nil || s.follows.L
 // A handler returns an answer that becomes JSON.
 type handler func(*call) (any, error)
 
-var routes = map[string]handler{
-	"GET /operator/v1/accounts":           listAccounts,
-	"POST /operator/v1/accounts":          createAccount,
-	"GET /operator/v1/account":            showAccount,
-	"POST /operator/v1/accounts/freeze":   freeze,
-	"GET /operator/v1/keys":               listKeys,
-	"POST /operator/v1/keys":              createKey,
-	"POST /operator/v1/keys/revoke":       revokeKey,
-	"POST /operator/v1/deposits":          deposit,
-	"GET /operator/v1/withdraws":          listWithdrawals,
-	"POST /operator/v1/withdraws/approve": approveWithdrawal,
-	"POST /operator/v1/withdraws/refuse":  refuseWithdrawal,
-	"GET /operator/v1/orders":             listOrders,
-	"GET /operator/v1/switches":           listSwitches,
-	"POST /operator/v1/orders/cancel":     cancelOrder,
-	"POST /operator/v1/orders/cancel-all": cancelAllOrders,
-	"POST /operator/v1/pairs/halt":        halt,
-	"POST /operator/v1/fees":              setFees,
-	"POST /operator/v1/maintenance":       maintenance,
-	"GET /operator/v1/actions":            listActions,
-	"POST /operator/v1/audit":             auditBooks,
-	"GET /operator/v1/statement":          statement,
-	"GET /operator/v1/trades":             exportTrades,
-	"GET /operator/v1/backup":             writeBackup,
+// A place says where a route is served.
+type place int
+
+const (
+	reigns place = iota // by the engine, which the node that leads has
+	leads               // by the node that leads, with an engine or without
+	asked               // by the node that is asked: what it tells is its own
+)
+
+// A route is one of the operator's API. A node that follows passes a request on to the node that
+// leads, unless the node that is asked serves the route itself. What the listener serves besides is
+// each node's own: /metrics and /debug/pprof.
+type route struct {
+	handle handler
+	at     place
+}
+
+var routes = map[string]route{
+	"GET /operator/v1/accounts":           {listAccounts, reigns},
+	"POST /operator/v1/accounts":          {createAccount, reigns},
+	"GET /operator/v1/account":            {showAccount, reigns},
+	"POST /operator/v1/accounts/freeze":   {freeze, reigns},
+	"GET /operator/v1/keys":               {listKeys, reigns},
+	"POST /operator/v1/keys":              {createKey, reigns},
+	"POST /operator/v1/keys/revoke":       {revokeKey, reigns},
+	"POST /operator/v1/deposits":          {deposit, reigns},
+	"GET /operator/v1/withdraws":          {listWithdrawals, reigns},
+	"POST /operator/v1/withdraws/approve": {approveWithdrawal, reigns},
+	"POST /operator/v1/withdraws/refuse":  {refuseWithdrawal, reigns},
+	"GET /operator/v1/orders":             {listOrders, reigns},
+	"GET /operator/v1/switches":           {listSwitches, reigns},
+	"POST /operator/v1/orders/cancel":     {cancelOrder, reigns},
+	"POST /operator/v1/orders/cancel-all": {cancelAllOrders, reigns},
+	"POST /operator/v1/pairs/halt":        {halt, reigns},
+	"POST /operator/v1/fees":              {setFees, reigns},
+	"POST /operator/v1/maintenance":       {maintenance, reigns},
+	"GET /operator/v1/actions":            {listActions, reigns},
+	"POST /operator/v1/audit":             {auditBooks, reigns},
+	"GET /operator/v1/statement":          {statement, reigns},
+	"GET /operator/v1/trades":             {exportTrades, reigns},
+	"GET /operator/v1/backup":             {writeBackup, reigns},
+
+	"GET /operator/v1/cluster":           {showCluster, asked},
+	"GET /operator/v1/cluster/hash":      {showHash, asked},
+	"POST /operator/v1/cluster/transfer": {transfer, leads},
+	"POST /operator/v1/cluster/apply":    {applyMarket, leads},
+	"POST /operator/v1/cluster/add":      {wished(add), leads},
+	"POST /operator/v1/cluster/replace":  {wished(replace), leads},
+	"POST /operator/v1/cluster/remove":   {wished(remove), leads},
 }
 
 // Routes returns all routes, each as "METHOD path".
-func Routes() []string {
-	return slices.Concat(slices.Sorted(maps.Keys(routes)), slices.Sorted(maps.Keys(nodeRoutes)))
-}
+func Routes() []string { return slices.Sorted(maps.Keys(routes)) }
 
 // A Peer is the client of a request, as the listener knows it.
 type Peer struct {
 	Origin  string     // connection's address or user, for the log of actions
 	Address netip.Addr // of the client, or of the one for which a trusted proxy speaks
+	Node    string     // that has passed the request on; "": the client is here
 	Socket  bool       // the request came over the operator's socket
 	User    int        // id of the user at the other end of the socket
 	Allowed bool       // the user of the socket may operate the exchange
@@ -134,6 +161,9 @@ func (s *Server) Admit(ctx *fasthttp.RequestCtx, from Peer) bool {
 			"user id %d may not operate this exchange: its own user (id %d) and root may",
 			from.User, os.Geteuid()))
 		return false
+	case from.Node != "":
+		s.RefuseToken(ctx, from.Address, s.differs(from.Node))
+		return false
 	}
 	s.RefuseToken(ctx, from.Address, "the bearer token is missing or wrong")
 	return false
@@ -142,28 +172,28 @@ func (s *Server) Admit(ctx *fasthttp.RequestCtx, from Peer) bool {
 // Serve answers a request that Admit has let in. engine is nil until the exchange has started. The
 // returned error is a failure of this process, which the caller logs; it is nil otherwise.
 func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Peer) error {
-	route := string(ctx.Method()) + " " + strings.TrimSuffix(string(ctx.Path()), "/")
-	handle, ofNode := nodeRoutes[route]
-	if !ofNode {
-		handle = routes[route]
-	}
+	name := string(ctx.Method()) + " " + strings.TrimSuffix(string(ctx.Path()), "/")
+	route, there := routes[name]
 	switch {
-	case handle == nil:
+	case !there:
 		refuse(ctx, fasthttp.StatusNotFound,
 			"there is no "+string(ctx.Method())+" "+string(ctx.Path()))
 		return nil
-	case engine == nil && !ofNode:
-		s.refuseStarting(ctx)
+	case route.at == asked:
+	case s.elsewhere(ctx, from):
+		return nil
+	case engine == nil && route.at == reigns:
+		s.refuseStarting(ctx, "")
 		return nil
 	}
 	var err error
-	if !ofNode {
+	if route.at == reigns {
 		err = engine.Confirmed() // another process may own the store by now, and know more
 	}
 	if err == nil {
 		var answer any
 		c := &call{server: s, engine: engine, ctx: ctx, operator: nameOf(ctx, from)}
-		if answer, err = handle(c); err == nil {
+		if answer, err = route.handle(c); err == nil {
 			Answer(ctx, fasthttp.StatusOK, answer)
 			return nil
 		}
@@ -178,12 +208,15 @@ func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Pee
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,64}$`)
 
 // nameOf returns the operator's name for the log of actions: the client's own name, and its address
-// or its user of this machine. The token or the user permits the action; the name is the client's
-// own word.
+// or its user of that machine, and the node that has passed the request on. The token or the user
+// permits the action; the name is the client's own word.
 func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 	name := ctx.Request.Header.Peek("X-Operator")
 	if !operatorName.Match(name) {
 		name = []byte("operator")
+	}
+	if from.Node != "" {
+		return string(name) + " from " + from.Origin + " through node " + from.Node
 	}
 	return string(name) + " from " + from.Origin
 }
@@ -200,7 +233,7 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	case errors.As(err, &handed):
 		f = api.Starting // nothing was done
 	case errors.Is(err, committed.ErrTimeout) && ctx.IsPost():
-		text = "outcome unknown: it may or may not have been done"
+		text = outcomeUnknown
 	case errors.Is(err, committed.ErrTimeout):
 		f = api.StoreUnavailable
 	}
@@ -224,15 +257,17 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	return ours
 }
 
+const outcomeUnknown = "outcome unknown: it may or may not have been done"
+
 // refuseStarting answers that the exchange is starting, for which owner a standby waits, or which
-// node leads.
-func (s *Server) refuseStarting(ctx *fasthttp.RequestCtx) {
+// node leads. more is put behind the latter.
+func (s *Server) refuseStarting(ctx *fasthttp.RequestCtx, more string) {
 	f := *api.Starting
 	if standing, follows := s.Follows(); follows {
 		if leader := standing.Elsewhere(); leader != "" {
 			ctx.Response.Header.Set("X-Leader", leader)
 		}
-		Fail(ctx, api.Following, standing.About())
+		Fail(ctx, api.Following, standing.About()+more)
 		return
 	}
 	if owner := s.standby.Load(); owner != nil {

@@ -42,7 +42,10 @@ func (t *Token) Shown(h *fasthttp.RequestHeader) bool {
 
 // SetToken changes the operator's bearer token: the token before ends with this call. With "" no
 // client is the operator.
-func (s *Server) SetToken(token string) { s.token.Set(token) }
+func (s *Server) SetToken(token string) {
+	s.token.Set(token)
+	s.own.Store(&token)
+}
 
 // ShowsToken reports whether a request carries the operator's token.
 func (s *Server) ShowsToken(h *fasthttp.RequestHeader) bool { return s.token.Shown(h) }

@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxSpans is how many connections a node has opened to another: a link has as many.
-	maxSpans = 2
+	maxSpans = 2 * (1 + 8)
 	// spanChunks of spanChunk bytes are on their way in one direction, and more wait.
 	spanChunks, spanChunk = 64, 4 << 10
 )
@@ -222,14 +222,16 @@ func TestConnectionsOfARealmEndWithTheWayBetweenItsNodes(t *testing.T) {
 		}
 
 		oldest := dial()
-		conn := dial()
-		third := dial()
-		ended("a third connection", oldest)
+		conn, more := dial(), net.Conn(nil)
+		for range 17 {
+			more = dial()
+		}
+		ended("one connection too many", oldest)
 		must(t, echoes(conn))
 
 		r.cutOffWay(b, 1)
 		ended("a cut", conn)
-		ended("a cut", third)
+		ended("a cut", more)
 		if _, err := a.store().Dial(ctx, b.name()); err == nil {
 			t.Error("a node is reached that is cut off")
 		}

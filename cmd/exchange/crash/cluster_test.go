@@ -3,7 +3,6 @@ package crash
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -210,7 +209,7 @@ func (c *cluster) follows(s, led *exchangetest.Server) {
 		}
 	}
 	out, text, code := s.Command("account", "list")
-	if code != 75 || !strings.Contains(text, fmt.Sprintf("Node %s leads.", c.name(led))) {
+	if code != 0 {
 		c.t.Errorf("a command at a node that follows ends with %d: %s%s", code, out, text)
 	}
 }

@@ -20,8 +20,9 @@ const (
 	callRefused = 'r'
 
 	// maxCalls is how many connections a peer has opened with Dial at a time. One more ends the
-	// oldest, because a peer that has lost a connection dials again before this node notices.
-	maxCalls = 2
+	// oldest, because a peer that has lost connections dials again before this node notices. So it
+	// is twice what a peer needs: one for its clients' commands, and eight for its operators.
+	maxCalls = 2 * (1 + 8)
 
 	// aliveWithin is the time after which a connection fails whose other end does not acknowledge
 	// what is sent, or does not answer on an idle connection.

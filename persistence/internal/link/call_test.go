@@ -274,8 +274,9 @@ func TestASilentOrLongGreetingEndsTheConnection(t *testing.T) {
 	}
 }
 
-// A peer's third connection ends its oldest. Those that the other node has opened do not count.
-func TestAThirdConnectionEndsTheOldest(t *testing.T) {
+// One connection too many of a peer ends its oldest. Those that the other node has opened do not
+// count.
+func TestOneConnectionTooManyEndsTheOldest(t *testing.T) {
 	both(t, func(t *testing.T, a, b *node) {
 		back, backTaken := open2(t, b, a)
 		var dialed, taken [maxCalls + 1]net.Conn

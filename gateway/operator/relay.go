@@ -1,0 +1,213 @@
+package operator
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/gateway/api"
+)
+
+// A node that follows passes operators' requests on to the node that leads, each on a connection of
+// its own between the two nodes: an HTTP request with the operator's own token, which the node that
+// leads checks as it checks all others. Long answers pass through as they come. A request that was
+// passed on is never passed on again, and none is sent twice.
+
+const (
+	// dialPatience bounds the wait until the node that leads has taken a connection.
+	dialPatience = 5 * time.Second
+	// leftAfter is for how long a node that leads no more may still answer what it has begun.
+	leftAfter = 10 * time.Second
+	// answerHead bounds the head of an answer, in bytes, and what is read with it.
+	answerHead = 16 << 10
+	// wholeAnswer is the length of an answer, in bytes, up to which the client gets all of it or an
+	// error. Longer ones, and those whose length is not told, break off with the connection.
+	wholeAnswer = 1 << 20
+	// originHeader has the address or the user of the client at the node that passes a request on.
+	originHeader = "X-Operator-Origin"
+)
+
+// passedHeaders are those of an answer that the client gets.
+var passedHeaders = []string{"Retry-After", "X-Leader", "X-Request-Id"}
+
+// origin is the form of a client's address or user.
+var origin = regexp.MustCompile(`^[A-Za-z0-9.:% ]{1,64}$`)
+
+// OriginOf returns the address or the user of the client of a request that another node has passed
+// on, in the words of that node.
+func OriginOf(h *fasthttp.RequestHeader) string {
+	if text := h.Peek(originHeader); origin.Match(text) {
+		return string(text)
+	}
+	return "elsewhere"
+}
+
+// differs says that this node does not know the token of a request that another node has passed on.
+func (s *Server) differs(node string) string {
+	return fmt.Sprintf("node %s does not take the operator's token that node %s has passed on: "+
+		"give all nodes the same token", s.cluster.Standing().Node, node)
+}
+
+// elsewhere answers a request that is not this node's to serve, because another one leads, and
+// reports whether it was one.
+func (s *Server) elsewhere(ctx *fasthttp.RequestCtx, from Peer) bool {
+	standing, follows := s.Follows()
+	switch {
+	case !follows || standing.Leads():
+		return false
+	case standing.Leader == "" || from.Node != "":
+		s.refuseStarting(ctx, "")
+	default:
+		s.relay(ctx, from, standing.Leader)
+	}
+	return true
+}
+
+// relay has the node that leads answer a request.
+func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
+	token := string(ctx.Request.Header.Peek("Authorization"))
+	if from.Socket {
+		own := s.own.Load()
+		if *own == "" {
+			s.refuseStarting(ctx, " This node has no operator's token to show there: give all "+
+				"nodes the same one, or ask the node that leads.")
+			return
+		}
+		token = "Bearer " + *own
+	}
+	if s.relaying.Add(1) > actors.OperatorsAtOnce {
+		s.relaying.Add(-1)
+		Fail(ctx, api.Overloaded, "")
+		return
+	}
+	patience, cancel := within(dialPatience)
+	conn, err := s.cluster.Dial(patience, leader)
+	cancel()
+	if err != nil {
+		s.relaying.Add(-1)
+		s.refuseStarting(ctx, " "+err.Error())
+		return
+	}
+	r := &relayed{server: s, conn: conn, over: make(chan struct{})}
+	go r.watch(leader)
+	if err = r.ask(ctx, from, token); err == nil {
+		err = r.answer(ctx)
+	}
+	if err != nil {
+		r.Close()
+		refuseUnanswered(ctx, leader)
+	}
+}
+
+// refuseUnanswered answers a request that was passed on and got no answer.
+func refuseUnanswered(ctx *fasthttp.RequestCtx, leader string) {
+	text := fmt.Sprintf("the connection to node %s, which led, has broken off", leader)
+	if ctx.IsPost() {
+		refuse(ctx, fasthttp.StatusServiceUnavailable, outcomeUnknown+": "+text)
+		return
+	}
+	ctx.Response.Header.Set("Retry-After", "1")
+	refuse(ctx, fasthttp.StatusServiceUnavailable, text)
+}
+
+// A relayed is a request that was passed on. It is the body of its answer, if that is a long one.
+type relayed struct {
+	server *Server
+	conn   net.Conn
+	body   io.Reader // of the answer
+	once   sync.Once
+	over   chan struct{} // closed by Close
+}
+
+// Read reads the answer's body.
+func (r *relayed) Read(b []byte) (int, error) { return r.body.Read(b) }
+
+// Close ends the connection, and so what the node that leads still does for the answer.
+func (r *relayed) Close() error {
+	r.once.Do(func() {
+		close(r.over)
+		r.conn.Close()
+		r.server.relaying.Add(-1)
+	})
+	return nil
+}
+
+// watch ends the connection when the node at its other end has led no more for a while. That
+// process may stand still, or be cut off.
+func (r *relayed) watch(leader string) {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for led := time.Now(); time.Since(led) < leftAfter; {
+		select {
+		case <-r.over:
+			return
+		case <-look.C:
+		}
+		if r.server.cluster.Standing().Leader == leader {
+			led = time.Now()
+		}
+	}
+	r.conn.Close()
+}
+
+// ask sends the request, as far as its handler reads it.
+func (r *relayed) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
+	var q fasthttp.Request
+	q.Header.SetMethodBytes(ctx.Method())
+	q.SetRequestURIBytes(ctx.URI().RequestURI())
+	q.Header.SetHost("operator")
+	q.Header.Set("Authorization", token)
+	q.Header.SetBytesV("X-Operator", ctx.Request.Header.Peek("X-Operator"))
+	q.Header.Set(originHeader, from.Origin)
+	q.SetBodyRaw(ctx.PostBody())
+	if err := r.conn.SetDeadline(time.Now().Add(StreamTimeout)); err != nil {
+		return err
+	}
+	w := bufio.NewWriter(r.conn)
+	return errors.Join(q.Write(w), w.Flush())
+}
+
+// answer gives the client the answer. An error means that it has not got any of it.
+func (r *relayed) answer(ctx *fasthttp.RequestCtx) error {
+	head := &io.LimitedReader{R: r.conn, N: answerHead}
+	got, err := http.ReadResponse(bufio.NewReader(head), nil)
+	if err != nil {
+		return err
+	}
+	head.N = math.MaxInt64
+	r.body = got.Body
+	var whole []byte
+	switch n := got.ContentLength; {
+	case got.StatusCode < 200, n < 0 && len(got.TransferEncoding) == 0:
+		return errors.New("the answer does not say where it ends")
+	case n >= 0 && n <= wholeAnswer:
+		whole = make([]byte, n)
+		if _, err := io.ReadFull(r, whole); err != nil {
+			return err
+		}
+	}
+	ctx.SetStatusCode(got.StatusCode)
+	ctx.SetContentType(got.Header.Get("Content-Type"))
+	for _, name := range passedHeaders {
+		if value := got.Header.Get(name); value != "" {
+			ctx.Response.Header.Set(name, value)
+		}
+	}
+	if whole != nil {
+		r.Close()
+		ctx.SetBody(whole)
+		return nil
+	}
+	ctx.SetBodyStream(r, int(got.ContentLength))
+	return nil
+}

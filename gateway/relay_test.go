@@ -1,0 +1,358 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors"
+	"exchange/gateway/operator"
+)
+
+// passing is the node a, which leads, and b, which follows it and passes operators' requests on.
+type passing struct {
+	*harness
+	follower *Gateway
+	b        *fakeCluster
+	leads    *fakeCluster
+	dialed   atomic.Int64
+}
+
+func newPassing(t *testing.T) *passing {
+	t.Helper()
+	h, c := node(t)
+	c.set(func(s *operator.Standing) { s.Leader = "a" })
+	p := &passing{harness: h, leads: c, b: newFakeCluster()}
+	p.b.knows.Node, p.b.knows.Leader, p.b.knows.LeaderURL = "b", "a", "https://a.example.org"
+	p.b.dial = func(node string) (net.Conn, error) {
+		if node != "a" {
+			t.Errorf("node %s is dialed", node)
+		}
+		p.dialed.Add(1)
+		here, there := net.Pipe()
+		go h.gateway.ServeNode("b", there)
+		return here, nil
+	}
+	p.follower = p.node(operatorToken)
+	return p
+}
+
+// node makes the gateway of b, with a token of its own.
+func (p *passing) node(token string) *Gateway {
+	g := New(Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 100,
+		ReadTimeout: time.Minute, WriteTimeout: time.Minute, OperatorToken: token, Cluster: p.b})
+	g.SetFollower(nil, nil)
+	return g
+}
+
+// Each route answers the same at both nodes, but for those that tell of the node that is asked.
+func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {
+	p := newPassing(t)
+	there, here := asOperator(t, p.gateway), asOperator(t, p.follower)
+	a := here("POST", "/operator/v1/deposits",
+		`{"account":"alice","currency":"USDT","amount":"5","reference":"x"}`,
+		"Authorization: Bearer "+operatorToken, "X-Operator: carol", "X-Operator-Origin: nowhere")
+	if a.status != 200 || !strings.Contains(a.body, `"balance":5`) {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	a = there("GET", "/operator/v1/actions", "")
+	if !strings.Contains(a.body, `"who":"carol from 127.0.0.1 through node b"`) {
+		t.Error(a.body)
+	}
+	queries := map[string]string{"/operator/v1/account": "?name=alice",
+		"/operator/v1/keys": "?account=alice", "/operator/v1/orders": "?account=alice&limit=7",
+		"/operator/v1/statement": "?account=alice", "/operator/v1/trades": "?pair=BTC_USDT"}
+	changing := regexp.MustCompile(`"paused_ms":\d+|"sequence":\d+|"projections[a-z_]*":\d+`)
+	for _, route := range operator.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		before, body := p.dialed.Load(), ""
+		if method == "POST" {
+			body = "{" // refused by its handler, which changes nothing
+		}
+		if path == "/operator/v1/audit" {
+			body = "{}"
+		}
+		got := here(method, path+queries[path], body)
+		if own := path == "/operator/v1/cluster" || path == "/operator/v1/cluster/hash"; own {
+			if p.dialed.Load() != before || !strings.Contains(got.body, `"node":"b"`) {
+				t.Errorf("%s is passed on: %s", route, got.body)
+			}
+			continue
+		}
+		if p.dialed.Load() != before+1 {
+			t.Errorf("%s is not passed on", route)
+		}
+		want := there(method, path+queries[path], body)
+		same := changing.ReplaceAllString(got.body, "") == changing.ReplaceAllString(want.body, "")
+		if path == "/operator/v1/backup" { // is sealed anew each time
+			same = len(got.body) > 100 && got.body[:4] == want.body[:4]
+		}
+		if got.status != want.status || !same || string(got.header.ContentType()) !=
+			string(want.header.ContentType()) {
+			t.Errorf("%s:\n%d %s %.300s, and at the node that leads\n%d %s %.300s", route,
+				got.status, got.header.ContentType(), got.body, want.status,
+				want.header.ContentType(), want.body)
+		}
+	}
+	a = here("GET", "/metrics", "")
+	if a.status != 200 || !strings.Contains(a.body, "exchange_cluster_leads 0") {
+		t.Errorf("the metrics of another node are shown: %d", a.status)
+	}
+	if a := here("GET", "/operator/v1/none", ""); a.status != 404 {
+		t.Error(a.status, a.body)
+	}
+}
+
+// Words of the API: nothing was sent, and try again; or it may have been done.
+func TestWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
+	p := newPassing(t)
+	ask := asOperator(t, p.follower)
+	answers := func(text string) func(string) (net.Conn, error) {
+		return func(string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() {
+				defer there.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(there)); err == nil {
+					io.WriteString(there, text) //nolint:errcheck // the other end looks
+				}
+			}()
+			return here, nil
+		}
+	}
+	for what, x := range map[string]struct {
+		dial  func(string) (net.Conn, error)
+		known bool // nothing was done, which POST is told, too
+		says  string
+	}{
+		"cannot be reached": {func(string) (net.Conn, error) {
+			return nil, errors.New("node a cannot be reached")
+		}, true, "Node a leads. node a cannot be reached"},
+		"no answer":   {answers(""), false, "has broken off"},
+		"half a head": {answers("HTTP/1.1 200 OK\r\nContent-"), false, "has broken off"},
+		"half a body": {answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), false, "off"},
+		"a head without an end": {answers("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)),
+			false, "off"},
+		"a body without an end": {answers("HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n{}"), false,
+			"off"},
+		"no HTTP": {answers("what?\r\n\r\n"), false, "off"},
+	} {
+		p.b.dial = x.dial
+		for _, method := range []string{"GET", "POST"} {
+			a := ask(method, "/operator/v1/accounts", "")
+			unknown := method == "POST" && !x.known
+			if a.status != 503 || !strings.Contains(a.body, x.says) ||
+				unknown != strings.Contains(a.body, "outcome unknown: it may or may not") ||
+				unknown == (len(a.header.Peek("Retry-After")) > 0) ||
+				x.known != (string(a.header.Peek("X-Leader")) == "https://a.example.org") {
+				t.Errorf("%s: %s %d %s\n%s", what, method, a.status, a.header, a.body)
+			}
+		}
+	}
+	// a long answer that breaks off does so at the client, too
+	p.b.dial = answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n")
+	l := p.serves(p.follower)
+	c, err := net.Dial("tcp", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+ //nolint:errcheck // read
+		"Authorization: Bearer "+operatorToken+"\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(resp.Body); err == nil || string(b) != `{"a":` {
+		t.Errorf("it looks whole: %q", b)
+	}
+}
+
+// serves has operators reach a gateway at an address of this machine.
+func (p *passing) serves(g *Gateway) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { l.Close() })
+	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+	return l.Addr().String()
+}
+
+// Both nodes check the token, and the one that leads counts what it refuses.
+func TestTheNodeThatLeadsChecksTheTokenAgain(t *testing.T) {
+	p := newPassing(t)
+	const other = "another-token-of-the-tests"
+	here := asOperator(t, p.node(other))
+	says := refusal("node a does not take the operator's token that node b has passed on: give " +
+		"all nodes the same token")
+	if a := here("GET", "/operator/v1/accounts", ""); a.status != 401 || p.dialed.Load() > 0 {
+		t.Errorf("a token that the node does not know is passed on: %d", a.status)
+	}
+	for range operator.GuessesAtOnce {
+		a := here("POST", "/operator/v1/accounts", `{"name":"mallory"}`,
+			"Authorization: Bearer "+other)
+		if a.status != 401 || a.body != says+"\n" {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	a := here("POST", "/operator/v1/accounts", `{"name":"mallory"}`, "Authorization: Bearer "+other)
+	if a.status != 429 || string(a.header.Peek("Retry-After")) == "" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if n := p.gateway.operators.operator.Refused(); n != 1 {
+		t.Errorf("%d refusals are counted", n)
+	}
+	a = asOperator(t, p.follower)("GET", "/operator/v1/accounts", "")
+	if a.status != 200 || strings.Contains(a.body, "mallory") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A user of a node's socket has no token. The node shows its own.
+func TestANodeShowsItsTokenForUsersOfItsSocket(t *testing.T) {
+	p := newPassing(t)
+	for token, status := range map[string]int{operatorToken: 200, "": 503} {
+		g := p.node(token)
+		path := t.TempDir() + "/s"
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				return net.Dial("unix", path)
+			}}}
+		resp, err := c.Get("http://operator/operator/v1/accounts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		refused := resp.Header.Get("X-Leader") == "https://a.example.org" &&
+			strings.Contains(string(body), "no operator's token")
+		if err != nil || resp.StatusCode != status || refused != (status == 503) {
+			t.Errorf("%d %s %v", resp.StatusCode, body, err)
+		}
+	}
+}
+
+// A request is passed on once: a node that is taken for the one that leads refuses it.
+func TestNoRequestIsPassedOnTwice(t *testing.T) {
+	p := newPassing(t)
+	p.gateway.SetFollower(nil, nil)
+	p.leads.set(func(s *operator.Standing) { s.Leader, s.LeaderURL = "c", "https://c.example.org" })
+	p.leads.dial = func(node string) (net.Conn, error) {
+		t.Errorf("it is passed on to %s", node)
+		return nil, errors.New("no")
+	}
+	for _, path := range []string{"/operator/v1/accounts", "/operator/v1/cluster/transfer"} {
+		a := asOperator(t, p.follower)("POST", path, `{"name":"mallory","to":"b"}`)
+		if a.status != 503 || string(a.header.Peek("Retry-After")) == "" ||
+			string(a.header.Peek("X-Leader")) != "https://c.example.org" ||
+			!strings.Contains(a.body, "Node c leads.") {
+			t.Errorf("%d %s %s", a.status, a.header, a.body)
+		}
+	}
+	p.gateway.SetEngine(p.engine)
+	if a := asOperator(t, p.gateway)("GET", "/operator/v1/accounts", ""); strings.Contains(a.body,
+		"mallory") || len(p.leads.asked) > 0 {
+		t.Error(a.body, p.leads.asked)
+	}
+}
+
+// A node has few requests answered by another at a time. One more is refused, and is not sent.
+func TestFewRequestsAreOnTheirWay(t *testing.T) {
+	p := newPassing(t)
+	ask, dial := asOperator(t, p.follower), p.b.dial
+	came, release := make(chan struct{}, actors.OperatorsAtOnce), make(chan struct{})
+	p.b.dial = func(node string) (net.Conn, error) {
+		came <- struct{}{}
+		<-release
+		return dial(node)
+	}
+	var all sync.WaitGroup
+	for range actors.OperatorsAtOnce {
+		all.Go(func() {
+			if a := ask("GET", "/operator/v1/accounts", ""); a.status != 200 {
+				t.Error(a.status, a.body)
+			}
+		})
+	}
+	for range actors.OperatorsAtOnce {
+		<-came
+	}
+	a := ask("GET", "/operator/v1/accounts", "")
+	if a.status != 503 || string(a.header.Peek("Retry-After")) == "" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	close(release)
+	all.Wait()
+	if a := ask("GET", "/operator/v1/accounts", ""); a.status != 200 {
+		t.Error(a.status, a.body)
+	}
+}
+
+// What another node sends instead of an operator's request changes nothing, and ends its
+// connection.
+func TestNonsenseOfANodeChangesNothing(t *testing.T) {
+	p := newPassing(t)
+	const post = "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"
+	const body = "Content-Length: 18\r\n\r\n" + `{"name":"mallory"}`
+	const http1 = " HTTP/1.1\r\nHost: x\r\n"
+	right := "Authorization: Bearer " + operatorToken + "\r\n"
+	for what, x := range map[string]struct {
+		sent   string
+		status string // "": it is not answered
+	}{
+		"no token": {post + body, "401"},
+		"a token in the query": {"POST /operator/v1/accounts?token=" + operatorToken + http1 +
+			body, "401"},
+		"an endless body":  {post + "Content-Length: 9999999999\r\n\r\n{}", "401"},
+		"a long body":      {post + right + "Content-Length: 70000\r\n\r\n{}", "413"},
+		"an endless head":  {post + "X: " + strings.Repeat("x", 1<<20), "431"},
+		"no HTTP":          {"\x00\x01\x02\x03 and more\r\n\r\n", "400"},
+		"another version":  {"POST /operator/v1/accounts HTTP/3.0\r\n\r\n", "400"},
+		"another kind":     {"PATCH /operator/v1/accounts" + http1 + right + "\r\n", "404"},
+		"the metrics":      {"GET /metrics" + http1 + right + "\r\n", "404"},
+		"the memory":       {"GET /debug/pprof/heap" + http1 + right + "\r\n", "404"},
+		"a second request": {"GET /x" + http1 + right + "\r\n" + post + right + body, "404"},
+		"nothing":          {"", ""},
+	} {
+		here, there := net.Pipe()
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			p.gateway.ServeNode("b", there)
+		}()
+		go func() {
+			io.WriteString(here, x.sent) //nolint:errcheck // it may end in the midst of it
+			if x.status == "" {
+				here.Close()
+			}
+		}()
+		got, _ := io.ReadAll(here) //nolint:errcheck // a pipe's end
+		<-over
+		here.Close()
+		answered := string(got)
+		if x.status == "" && answered != "" || strings.Contains(answered, operatorToken) ||
+			x.status != "" && (!strings.HasPrefix(answered, "HTTP/1.1 "+x.status) ||
+				strings.Count(answered, "HTTP/1.1") != 1) {
+			t.Errorf("%s: %.300s", what, answered)
+		}
+	}
+	a := asOperator(t, p.gateway)("GET", "/operator/v1/accounts", "")
+	if a.status != 200 || strings.Contains(a.body, "mallory") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
