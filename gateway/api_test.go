@@ -685,7 +685,7 @@ func TestAMomentInMillisecondsIsNoBound(t *testing.T) {
 func TestUnknownPathsAreNotFoundEvenIfMoreIsWrong(t *testing.T) {
 	h := traded(t)
 	for _, path := range []string{
-		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/",
+		"/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/",
 		"/api/v1/pairs/BTC_USDT/", "/API/v1/pairs", "/api/v1/Pairs",
 		"/api/v1/pairs//", "//api/v1/pairs/", "/api//v1/pairs/", "/api/v1/./pairs/",
 		"/api/v1/x/../pairs/", "/api/v1/pairs%2F", "/api/v1%2Fpairs", "/api/v1/%2570airs",

@@ -27,6 +27,7 @@
 //	checks.go          the checks of a public request, in their order
 //	auth.go            keys, signatures, permissions
 //	pages.go           the OpenAPI document and the page at /docs
+//	site.go            the pages for people
 //	throttle.go        a request against the limits on requests a second
 //	server.go          a listener's server: times, sizes, and what cannot be read
 //	request.go         one request: its call, its answer, its memory

@@ -46,7 +46,7 @@ const (
 
 // meteredStatuses are the statuses that are counted one by one: of successes, and of the catalogue.
 var meteredStatuses = func() []int {
-	list := []int{200, 201, 204, 304}
+	list := []int{200, 201, 204, 302, 304}
 	for _, f := range api.Failures {
 		list = append(list, f.Status)
 	}

@@ -286,6 +286,7 @@ func TestRoutesArePatternsForAnyPath(t *testing.T) {
 		h.do("POST", "/api/v1/orderbook/PAIR_"+strconv.Itoa(i), "", "")
 		h.do("GET", "/api/v1/order/"+strconv.Itoa(i), "", "")
 		h.do("GET", "/docs/"+strconv.Itoa(i), "", "")
+		h.do("GET", "/web/"+strconv.Itoa(i), "", "")
 	}
 	ask := asOperator(t, h.gateway)
 	for i := range 20 {
@@ -301,6 +302,9 @@ func TestRoutesArePatternsForAnyPath(t *testing.T) {
 	routes := map[string]bool{"unmatched": true, "malformed": true, "/metrics": true,
 		"/debug/pprof/{profile}": true, "/operator/v1/audit": true}
 	for path := range h.gateway.public.endpoints {
+		routes[path] = true
+	}
+	for _, path := range siteRoutes() {
 		routes[path] = true
 	}
 	for _, route := range operator.Routes() {

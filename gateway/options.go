@@ -49,8 +49,8 @@ type Options struct {
 // Limits may change while the Gateway serves, because the nodes of a cluster agree on most of them.
 type Limits struct {
 	// Limits on requests a second, each of one kind: see rates.go. DocsRate is one on bytes of the
-	// API's pages.
-	PublicRate, ReadRate, CommandRate, CancelRate, FailureRate, ProbeRate, DocsRate Rate
+	// API's pages, WebRate one on bytes of the pages for people.
+	PublicRate, ReadRate, CommandRate, CancelRate, FailureRate, ProbeRate, DocsRate, WebRate Rate
 
 	Stream StreamOptions // of the engines that are set from then on
 }
@@ -81,10 +81,12 @@ type StreamOptions struct {
 }
 
 // DefaultProbeRate is the rate of probes, and DefaultDocsRate the rate of the API's pages in bytes.
-// The largest page fits into the burst of DefaultDocsRate.
+// The largest page fits into the burst of DefaultDocsRate. DefaultWebRate is that of the pages for
+// people, in bytes: hundreds of browsers behind one address may open them at once.
 var (
 	DefaultProbeRate = Rate{PerSecond: 100, Burst: 200}
 	DefaultDocsRate  = Rate{PerSecond: 4_000_000, Burst: 8_000_000}
+	DefaultWebRate   = Rate{PerSecond: 8_000_000, Burst: 32_000_000}
 )
 
 // Bounds of the operator's listener. The public listener's do not apply, because operators and

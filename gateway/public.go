@@ -22,6 +22,7 @@ type publicListener struct {
 	listener
 	endpoints map[string]*endpoint // by path
 	routes    *router.Router
+	site      map[string]int // numbers of the pages' routes in the meter
 	stream    *mount
 }
 
@@ -37,7 +38,12 @@ func newPublicListener(e *edge, stream *mount) *publicListener {
 	p.routes.HandleMethodNotAllowed, p.routes.HandleOPTIONS = false, false
 	p.endpoints = endpoints(!o.NoDocs)
 	paths := slices.Sorted(maps.Keys(p.endpoints))
-	e.meter = newMeter(public, paths)
+	site := siteRoutes()
+	e.meter = newMeter(public, append(slices.Clone(paths), site...))
+	p.site = map[string]int{}
+	for i, path := range site {
+		p.site[path] = firstRoute + len(paths) + i
+	}
 	for i, path := range paths {
 		to := p.endpoints[path]
 		to.route = firstRoute + i
@@ -78,7 +84,8 @@ func (p *publicListener) serveOn(l net.Listener) error {
 	})
 }
 
-// route finds a request's endpoint by its path without the last slash, for every method.
+// route finds a request's endpoint by its path without the last slash, for every method. A page is
+// looked for last, so that it costs commands no time.
 func (p *publicListener) route(ctx *fasthttp.RequestCtx) {
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx)
@@ -99,6 +106,11 @@ func (p *publicListener) route(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	r := newRequest(p.edge, ctx)
+	if to := siteRoute(string(path)); to != "" {
+		r.route = p.site[to]
+		r.site(to, string(path))
+		return
+	}
 	if r.takesPublic() {
 		r.Fail(api.NotFound, "")
 	}

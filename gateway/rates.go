@@ -20,11 +20,12 @@ import (
 //	failures  by client address: private requests that ended before their signature was right
 //	probes    by client address: /healthz, /readyz, /leaderz, except from this machine and proxies
 //	docs      by client address, in bytes: /docs and the OpenAPI document
+//	web       by client address, in bytes: the pages for people and their files
 //
 // A request with a right signature takes from the buckets of its key or account alone. So no
 // neighbour at its address, no reading key and no flood of orders keeps an owner from cancelling.
 type rateLimits struct {
-	public, reads, commands, cancels, failures, probes, docs rateLimit
+	public, reads, commands, cancels, failures, probes, docs, web rateLimit
 }
 
 // A rateLimit is one kind of bucket. The zero rateLimit limits nothing.
@@ -35,17 +36,18 @@ type rateLimit struct {
 }
 
 // rateNames are their labels in the metrics.
-var rateNames = [...]string{"public", "reads", "commands", "cancels", "failures", "probes", "docs"}
+var rateNames = [...]string{"public", "reads", "commands", "cancels", "failures", "probes", "docs",
+	"web"}
 
 func (l *rateLimits) all() []*rateLimit {
 	return []*rateLimit{&l.public, &l.reads, &l.commands, &l.cancels, &l.failures,
-		&l.probes, &l.docs}
+		&l.probes, &l.docs, &l.web}
 }
 
 // set makes buckets for other limits. Clients that a limit has counted begin anew if it changes.
 func (l *rateLimits) set(o *Limits, entries int) {
 	for i, rate := range []Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate,
-		o.FailureRate, o.ProbeRate, o.DocsRate} {
+		o.FailureRate, o.ProbeRate, o.DocsRate, o.WebRate} {
 		at := l.all()[i]
 		if at.buckets.Load() == nil || at.rate != rate {
 			at.rate = rate

@@ -28,11 +28,13 @@ type request struct {
 
 	verifier sign.Verifier
 
-	private bool     // caches must not keep the answer
-	route   int      // number of its route in the meter
-	shard   uint32   // of the meter; it stays with this memory
-	written bool     // the answer's type and body are where the server takes them from
-	digits  [20]byte // of a number in a header
+	private bool // caches must not keep the answer
+	// pages of no other origin may read the answer, which has its own Cache-Control
+	sameOrigin bool
+	route      int      // number of its route in the meter
+	shard      uint32   // of the meter; it stays with this memory
+	written    bool     // the answer's type and body are where the server takes them from
+	digits     [20]byte // of a number in a header
 
 	stack []byte // of a panic, for the log
 }
@@ -48,11 +50,11 @@ func newRequest(e *edge, ctx *fasthttp.RequestCtx) *request {
 	r.edge, r.ctx = e, ctx
 	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, e.now(),
 		ratelimit.Answer{}, unmatched, false
-	r.written, r.stack = false, nil
+	r.written, r.sameOrigin, r.stack = false, false, nil
 	return r
 }
 
-// Headers that every answer has.
+// Headers that every answer of the API has.
 var (
 	headerAllowOrigin = []byte("Access-Control-Allow-Origin")
 	anyOrigin         = []byte("*")
@@ -91,9 +93,12 @@ func (r *request) send() {
 	}
 	r.edge.meter.count(r.shard, r.route, r.Status, took)
 	resp.SetStatusCode(r.Status)
-	h.SetCanonical(headerAllowOrigin, anyOrigin)
-	h.SetCanonical(headerExpose, exposedHeaders)
+	if !r.sameOrigin {
+		h.SetCanonical(headerAllowOrigin, anyOrigin)
+		h.SetCanonical(headerExpose, exposedHeaders)
+	}
 	switch {
+	case r.sameOrigin:
 	case r.private || r.Status >= 400:
 		h.SetCanonical(headerCacheControl, noStore)
 	case r.Status != fasthttp.StatusNoContent:

@@ -118,7 +118,7 @@ func printDemo(w io.Writer, address string) {
 		return string(sign.New([]byte(demoSecret(name))).Sign(nil, []byte(demoKey(name)+message)))
 	}
 	fmt.Fprintf(w, `
-The demo exchange is open at http://%[1]s
+The demo exchange is open at http://%[1]s: open that address in a browser to see the market.
 
   pairs      BTC_USDT, ETH_USDT, ETH_BTC
   accounts   alice and bob, each with 100 BTC, 1000 ETH and 10,000,000 USDT

@@ -371,6 +371,7 @@ func gatewayLimits(cfg *config.Config) (o gateway.Limits) {
 		o.CancelRate = rate(l.CancelRate, l.CancelBurst)
 		o.FailureRate = rate(l.FailureRate, l.FailureBurst)
 		o.ProbeRate, o.DocsRate = gateway.DefaultProbeRate, gateway.DefaultDocsRate
+		o.WebRate = gateway.DefaultWebRate
 	}
 	return o
 }

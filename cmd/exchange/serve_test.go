@@ -34,8 +34,9 @@ func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.
 			t.Errorf("%+v, want %+v; %d entries", got, want, o.RateEntries)
 		}
 		if off := o.ProbeRate == (gateway.Rate{}) &&
-			o.DocsRate == (gateway.Rate{}); off != cfg.NoRateLimits {
-			t.Errorf("probes %+v, docs %+v", o.ProbeRate, o.DocsRate)
+			o.DocsRate == (gateway.Rate{}) && o.WebRate == (gateway.Rate{}); off !=
+			cfg.NoRateLimits {
+			t.Errorf("probes %+v, docs %+v, pages %+v", o.ProbeRate, o.DocsRate, o.WebRate)
 		}
 	}
 	unset := gateway.Rate{PerSecond: 100, Burst: 200}

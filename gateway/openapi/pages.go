@@ -63,11 +63,13 @@ var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(sw
 }))
 
 // DocsPolicy keeps browsers from loading anything from elsewhere, even if the scripts or the
-// document ask for it. The page has its own script and styles, and icons within the styles.
+// document ask for it. The page has its own script and styles, and icons within the styles. The
+// sandbox gives it an origin of its own, so that it cannot reach what the exchange's other pages
+// keep in a browser. It asks the API as a page from elsewhere does.
 const DocsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' " +
 	"'unsafe-inline'; img-src 'self' data:; " +
 	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
-	"frame-ancestors 'none'"
+	"frame-ancestors 'none'; sandbox allow-scripts allow-forms allow-popups"
 
 // HasDocs reports whether the page at /docs has a file with a name.
 func HasDocs(name string) bool { return slices.Contains(docsFiles, name) }

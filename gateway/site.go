@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/api"
+	"exchange/gateway/ratelimit"
+	"exchange/web"
+)
+
+// The pages for people, of package web. They are no part of the API: no other origin may read them,
+// they have limits of their own, and they are there before there is an engine.
+
+// siteRoot is the address that leads to the first page.
+const (
+	siteRoot  = "/"
+	firstPage = "/trade"
+)
+
+// siteRoutes are their routes in the meter. All files below web.Folder are one.
+func siteRoutes() []string { return append([]string{siteRoot, web.Folder}, web.Addresses()...) }
+
+// siteRoute returns the route of a path, "" if no page has it.
+func siteRoute(path string) string {
+	if strings.HasPrefix(path, web.Folder) {
+		return web.Folder
+	}
+	if path == siteRoot || web.Page(path, web.Look{}) != nil {
+		return path
+	}
+	return ""
+}
+
+// site answers a request for a page or a part of one.
+func (r *request) site(route, path string) {
+	defer r.recover()
+	switch {
+	case !r.ctx.IsGet() && !r.ctx.IsHead():
+		if r.mayVisit(0) {
+			r.ctx.Response.Header.Set("Allow", "GET, HEAD")
+			r.Fail(api.MethodNotAllowed, string(r.ctx.Method()))
+		}
+	case !r.sized():
+	case route == siteRoot:
+		if r.mayVisit(0) {
+			r.sameOrigin, r.written, r.Status = true, true, fasthttp.StatusFound
+			r.ctx.Response.Header.Set("Location", firstPage)
+		}
+	case route == web.Folder:
+		if f := web.Asset(path); f != nil {
+			r.sendFile(f, "Accept-Encoding", forEver)
+		} else if r.mayVisit(0) {
+			r.Fail(api.NotFound, "")
+		}
+	default:
+		h := &r.ctx.Request.Header
+		look := web.LookOf(h.Cookie(web.ThemeCookie), h.Cookie(web.PaletteCookie))
+		if r.sendFile(web.Page(path, look), "Accept-Encoding, Cookie", noCache) {
+			r.guardPage()
+		}
+	}
+	r.send()
+}
+
+// pagePolicy keeps a page from running, loading and asking for anything that is not the
+// exchange's own.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+	"img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
+	"trusted-types lit-html"
+
+// guardPage writes the headers of every page.
+func (r *request) guardPage() {
+	h := &r.ctx.Response.Header
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=()")
+	if r.edge.opts.Certificate != nil {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// forEver is the Cache-Control of a file whose address names its content.
+var forEver = []byte("public, max-age=31536000, immutable")
+
+// sendFile answers with a file, or with 304 if the client has it. False: the client asks too often.
+func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
+	body, tag := f.Plain, f.Tag
+	packed := f.Packed != nil &&
+		accepts(string(r.ctx.Request.Header.Peek("Accept-Encoding")), "gzip")
+	if packed {
+		body, tag = f.Packed, f.PackedTag
+	}
+	have := strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), tag)
+	bytes := len(body)
+	if have || r.ctx.IsHead() {
+		bytes = 0
+	}
+	if !r.mayVisit(bytes) {
+		return false
+	}
+	h := &r.ctx.Response.Header
+	h.Set("Vary", vary)
+	h.Set("ETag", tag)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.SetCanonical(headerCacheControl, keep)
+	r.sameOrigin, r.written = true, true
+	if have {
+		r.Status = fasthttp.StatusNotModified
+		return true
+	}
+	h.SetContentType(f.ContentType)
+	if packed {
+		h.Set("Content-Encoding", "gzip")
+	}
+	r.ctx.Response.SetBodyRaw(body)
+	return true
+}
+
+// leastVisit is what a request for a page counts at least, in bytes.
+const leastVisit = 1024
+
+// mayVisit takes a token for each byte of an answer, of a bucket that only the pages have. A whole
+// office behind one address opens them without taking from what its programs may ask.
+func (r *request) mayVisit(bytes int) bool {
+	a, ok := r.edge.limits.web.take(&r.Call, ratelimit.AddressKey(r.address()),
+		max(bytes, leastVisit), r.at)
+	if !ok {
+		r.rate = a
+	}
+	return ok
+}

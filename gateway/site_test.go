@@ -1,0 +1,237 @@
+package gateway
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/listen"
+	"exchange/gateway/openapi"
+	"exchange/web"
+)
+
+// assets returns the addresses of all files that a page names.
+func assets(page []byte) (list []string) {
+	for _, m := range regexp.MustCompile(`(?:href|src)="(/web/[^"]+)"`).FindAllSubmatch(page, -1) {
+		list = append(list, string(m[1]))
+	}
+	return list
+}
+
+func TestTheRootLeadsToTheTerminal(t *testing.T) {
+	do := bare(Options{})
+	for _, method := range []string{"GET", "HEAD"} {
+		a := do(method, "/")
+		if a.StatusCode() != 302 || string(a.Header.Peek("Location")) != "/trade" ||
+			len(a.Header.Peek("Access-Control-Allow-Origin")) > 0 {
+			t.Errorf("%s /: %d\n%s", method, a.StatusCode(), &a.Header)
+		}
+	}
+}
+
+func TestEachPageHasTheHeadersThatGuardIt(t *testing.T) {
+	plain := bare(Options{})
+	tls := bare(Options{Certificate: new(listen.Certificate)})
+	for _, address := range web.Addresses() {
+		for _, path := range []string{address, address + "/", address + "?pair=ETH_USDT"} {
+			for what, do := range map[string]func(string, string, ...string) *fasthttp.Response{
+				"plain": plain, "TLS": tls} {
+				a := do("GET", path, "Origin", "https://elsewhere.example")
+				want := map[string]string{
+					"Content-Type":  "text/html; charset=utf-8",
+					"Cache-Control": "no-cache",
+					"Vary":          "Accept-Encoding, Cookie",
+					"Content-Security-Policy": "default-src 'none'; script-src 'self'; " +
+						"style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+						"connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+						"frame-ancestors 'none'; require-trusted-types-for 'script'; " +
+						"trusted-types lit-html",
+					"X-Content-Type-Options":       "nosniff",
+					"Referrer-Policy":              "no-referrer",
+					"Cross-Origin-Opener-Policy":   "same-origin",
+					"Cross-Origin-Resource-Policy": "same-origin",
+					"Permissions-Policy": "camera=(), microphone=(), geolocation=(), " +
+						"payment=()",
+					"Strict-Transport-Security":     "",
+					"Access-Control-Allow-Origin":   "",
+					"Access-Control-Expose-Headers": "",
+					"X-RateLimit-Limit":             "",
+				}
+				if what == "TLS" {
+					want["Strict-Transport-Security"] = "max-age=31536000"
+				}
+				for name, value := range want {
+					if got := headerOf(a, name); got != value {
+						t.Errorf("%s over %s: %s is %q, want %q", path, what, name, got, value)
+					}
+				}
+				if a.StatusCode() != 200 || len(a.Header.Peek("ETag")) < 3 {
+					t.Errorf("%s: %d, ETag %s", path, a.StatusCode(), a.Header.Peek("ETag"))
+				}
+			}
+		}
+	}
+}
+
+func TestAPageComesInTheLookThatItsCookiesAskFor(t *testing.T) {
+	do := bare(Options{})
+	for cookie, look := range map[string]string{"": `data-theme="" data-palette=""`,
+		"theme=dark":                         `data-theme="dark" data-palette=""`,
+		"other=1; palette=blue; theme=light": `data-theme="light" data-palette="blue"`,
+		`theme=x"><script>`:                  `data-theme="" data-palette=""`} {
+		a := do("GET", "/trade", "Cookie", cookie)
+		if !bytes.Contains(a.Body(), []byte(look)) {
+			t.Errorf("with the cookie %q:\n%s", cookie, a.Body())
+		}
+		tag := string(a.Header.Peek("ETag"))
+		again := do("GET", "/trade", "Cookie", cookie, "If-None-Match", tag)
+		if again.StatusCode() != 304 || len(again.Body()) > 0 ||
+			len(again.Header.Peek("Content-Security-Policy")) == 0 {
+			t.Errorf("what the client has: %d", again.StatusCode())
+		}
+		other := do("GET", "/trade", "Cookie", "theme=dark; palette=blue", "If-None-Match", tag)
+		if other.StatusCode() != 200 {
+			t.Errorf("another look with the tag of %q: %d", cookie, other.StatusCode())
+		}
+	}
+}
+
+func TestAFileIsKeptForEverAndAnotherVersionIsNotFound(t *testing.T) {
+	do := bare(Options{})
+	list := assets(do("GET", "/trade").Body())
+	if len(list) < 10 {
+		t.Fatalf("the page names %q", list)
+	}
+	kinds := map[string]string{"js": "text/javascript; charset=utf-8", "svg": "image/svg+xml",
+		"mjs": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+	for _, path := range list {
+		plain, packed := do("GET", path), do("GET", path, "Accept-Encoding", "gzip, br")
+		for _, a := range []*fasthttp.Response{plain, packed} {
+			if a.StatusCode() != 200 ||
+				headerOf(a, "Cache-Control") != "public, max-age=31536000, immutable" ||
+				headerOf(a, "Content-Type") != kinds[path[strings.LastIndexByte(path, '.')+1:]] ||
+				headerOf(a, "X-Content-Type-Options") != "nosniff" ||
+				headerOf(a, "Cross-Origin-Resource-Policy") != "same-origin" ||
+				headerOf(a, "Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s: %d\n%s", path, a.StatusCode(), &a.Header)
+			}
+		}
+		body, err := packed.BodyUncompressed()
+		if err != nil || !bytes.Equal(body, plain.Body()) ||
+			headerOf(packed, "ETag") == headerOf(plain, "ETag") {
+			t.Errorf("%s: packed it is another file: %v", path, err)
+		}
+	}
+	old := regexp.MustCompile(`[0-9a-f]{16}`).ReplaceAllString(list[0], "0123456789abcdef")
+	for _, path := range []string{old, "/web", "/web/", list[0] + "x", "/web/../trade",
+		strings.Replace(list[0], "icon.svg", "trade.html", 1),
+		strings.Replace(list[0], "icon.svg", "vendor/lit-html/LICENSE", 1),
+		strings.Replace(list[0], "icon.svg", "web.go", 1), "/trade/x", "/Trade", "/trade.html"} {
+		if a := do("GET", path); a.StatusCode() != 404 {
+			t.Errorf("%s: %d", path, a.StatusCode())
+		}
+	}
+	for _, path := range []string{"/", "/trade", list[0]} {
+		for _, method := range []string{"POST", "DELETE", "OPTIONS"} {
+			if a := do(method, path); a.StatusCode() != 405 ||
+				headerOf(a, "Allow") != "GET, HEAD" {
+				t.Errorf("%s %s: %d", method, path, a.StatusCode())
+			}
+		}
+	}
+}
+
+// An office behind one address opens the pages, and its programs have all their requests still.
+func TestPagesCountForThemselvesAlone(t *testing.T) {
+	clock := new(testClock)
+	do := bare(Options{RateEntries: 10, clock: clock.ns.Load,
+		Limits: Limits{PublicRate: Rate{PerSecond: 1, Burst: 2},
+			WebRate: Rate{PerSecond: 1000, Burst: 10 * leastVisit}}})
+	for i := range 10 {
+		if a := do("HEAD", "/trade"); a.StatusCode() != 200 {
+			t.Fatalf("visit %d: %d", i, a.StatusCode())
+		}
+	}
+	for _, path := range []string{"/", "/trade", "/web/0/icon.svg"} {
+		a := do("GET", path)
+		if a.StatusCode() != 429 || headerOf(a, "Retry-After") == "" ||
+			headerOf(a, "Cache-Control") != "no-store" {
+			t.Errorf("%s: %d\n%s", path, a.StatusCode(), &a.Header)
+		}
+	}
+	for range 2 {
+		if a := do("GET", openapi.Path, "Accept-Encoding", "br"); a.StatusCode() != 200 {
+			t.Errorf("the API: %d", a.StatusCode())
+		}
+	}
+	if a := do("GET", openapi.Path); a.StatusCode() != 429 {
+		t.Errorf("the API, a third time: %d", a.StatusCode())
+	}
+	sum := 0
+	do = bare(Options{})
+	for _, path := range append(assets(do("GET", "/trade").Body()), "/trade") {
+		sum += len(do("GET", path, "Accept-Encoding", "gzip").Body())
+	}
+	if visits := DefaultWebRate.Burst / sum; visits < 200 {
+		t.Errorf("%d browsers may open the page at once; it has %d bytes", visits, sum)
+	}
+}
+
+// A page is there before there is an engine, on a node that follows, and while the exchange stops.
+func TestPagesNeedNoEngine(t *testing.T) {
+	h, _ := node(t)
+	pages := func(when string, status int) {
+		t.Helper()
+		a := h.do("GET", "/trade", "", "")
+		api := h.do("GET", "/api/v1/time/", "", "")
+		if a.status != 200 || api.status != status {
+			t.Errorf("%s: the page has %d, the API %d", when, a.status, api.status)
+		}
+		for _, path := range assets([]byte(a.body)) {
+			if a := h.do("GET", path, "", ""); a.status != 200 {
+				t.Errorf("%s: %s is answered with %d", when, path, a.status)
+			}
+		}
+	}
+	pages("leads", 200)
+	h.gateway.SetFollower(nil, nil)
+	pages("follows", 503)
+	h.gateway.SetEngine(h.engine)
+	if a := bare(Options{})("GET", "/trade"); a.StatusCode() != 200 {
+		t.Errorf("before there is an engine: %d", a.StatusCode())
+	}
+}
+
+// What runs in a page of the operator's address could ask for what only operators may.
+func TestTheOperatorsListenerServesNoPage(t *testing.T) {
+	h := newHarness(t, nil)
+	ask := asOperator(t, h.gateway)
+	for _, path := range append(web.Addresses(), "/", "/docs") {
+		if a := ask("GET", path, ""); a.status != 404 || strings.Contains(a.body, "<") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// A page in a sandbox has an origin of its own. So the page at /docs asks as a page from elsewhere
+// does, and what it asks for has to let it.
+func TestThePageOfTheAPIHasAnOriginOfItsOwn(t *testing.T) {
+	do := bare(Options{})
+	if got := headerOf(do("GET", "/docs"), "Content-Security-Policy"); !strings.HasSuffix(got,
+		"; sandbox allow-scripts allow-forms allow-popups") {
+		t.Errorf("its policy is %q", got)
+	}
+	for _, path := range append(openapi.Files(), "") {
+		if a := do("GET", "/docs/"+path, "Origin", "null"); a.StatusCode() != 200 ||
+			headerOf(a, "Access-Control-Allow-Origin") != "*" {
+			t.Errorf("/docs/%s: %d", path, a.StatusCode())
+		}
+	}
+	if a := do("GET", openapi.Path, "Origin", "null"); headerOf(a,
+		"Access-Control-Allow-Origin") != "*" {
+		t.Error("the page cannot read the document")
+	}
+}

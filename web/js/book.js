@@ -1,0 +1,119 @@
+// A local order book by the channel depth: docs/stream.md has its rules.
+import { parse } from "./decimal.js";
+
+/**
+ * @typedef {{price: bigint, amount: bigint, text: string}} Level
+ * @typedef {{price: string, amount: string}} Change
+ * @typedef {{pair: string, update_id: number, prev_update_id: number | null, snapshot?: boolean,
+ *   sell: Change[], buy: Change[], checksum?: number}} Event
+ * @typedef {{price: bigint, amount: bigint, total: bigint}} Row
+ */
+
+export class Book {
+	/** Levels of a side, best first. @type {Record<"sell" | "buy", Level[]>} */
+	sides = { sell: [], buy: [] };
+	/** The number of the last change; null: the whole book is on its way. @type {number | null} */
+	updateId = null;
+
+	/** forget begins anew: the next event that counts is a whole book. */
+	forget() {
+		this.updateId = null;
+	}
+
+	/**
+	 * apply applies an event. It returns false if the book is lost: subscribe again.
+	 * @param {Event} event
+	 */
+	apply(event) {
+		if (event.snapshot) this.sides = { sell: [], buy: [] };
+		else if (this.updateId === null) return true;
+		else if (event.prev_update_id !== this.updateId) {
+			this.forget();
+			return false;
+		}
+		for (const change of event.sell) put(this.sides.sell, change, 1n);
+		for (const change of event.buy) put(this.sides.buy, change, -1n);
+		this.updateId = event.update_id;
+		if (event.checksum === undefined || event.checksum === this.checksum()) return true;
+		this.forget();
+		return false;
+	}
+
+	/** checksum returns the CRC-32 of the best ten levels, as docs/stream.md defines it. */
+	checksum() {
+		const { sell, buy } = this.sides;
+		const parts = [];
+		for (let i = 0; i < 10; i++) {
+			if (i < buy.length) parts.push(buy[i].text);
+			if (i < sell.length) parts.push(sell[i].text);
+		}
+		return crc32(parts.join(":"));
+	}
+
+	/**
+	 * rows returns at most n rows of a side, best first, with cumulative totals. Prices are rounded
+	 * to multiples of step, asks up and bids down, so that no row looks better than its orders.
+	 * @param {"sell" | "buy"} side
+	 * @param {bigint} step
+	 * @param {number} n
+	 * @returns {Row[]}
+	 */
+	rows(side, step, n) {
+		/** @type {Row[]} */
+		const rows = [];
+		let total = 0n;
+		for (const level of this.sides[side]) {
+			let price = level.price - (level.price % step);
+			if (side === "sell" && price < level.price) price += step;
+			const last = rows[rows.length - 1];
+			if (last?.price !== price && rows.length === n) break;
+			total += level.amount;
+			if (last?.price === price) {
+				last.amount += level.amount;
+				last.total = total;
+			} else rows.push({ price, amount: level.amount, total });
+		}
+		return rows;
+	}
+
+	/** middle returns the price between the best of both sides; null: a side is empty. */
+	middle() {
+		const [ask] = this.sides.sell, [bid] = this.sides.buy;
+		return ask && bid ? (ask.price + bid.price) / 2n : null;
+	}
+}
+
+/**
+ * put sets the amount at a price. order is 1n if the lowest price is the best.
+ * @param {Level[]} levels
+ * @param {Change} change
+ * @param {bigint} order
+ */
+function put(levels, change, order) {
+	const price = parse(change.price), amount = parse(change.amount);
+	let from = 0, to = levels.length;
+	while (from < to) {
+		const middle = (from + to) >> 1;
+		if ((levels[middle].price - price) * order < 0n) from = middle + 1;
+		else to = middle;
+	}
+	const there = from < levels.length && levels[from].price === price;
+	if (amount === 0n) {
+		if (there) levels.splice(from, 1);
+		return;
+	}
+	const level = { price, amount, text: `${change.price}:${change.amount}` };
+	levels.splice(from, there ? 1 : 0, level);
+}
+
+const TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
+	for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
+	return n;
+});
+
+/** crc32 returns the checksum of zip and PNG of an ASCII text. @param {string} text */
+export function crc32(text) {
+	let c = -1;
+	for (let i = 0; i < text.length; i++) c = (c >>> 8) ^ TABLE[(c ^ text.charCodeAt(i)) & 255];
+	return ~c >>> 0;
+}

@@ -1,0 +1,52 @@
+// Exact decimals: integers of 1e-8, as the exchange counts.
+
+export const DIGITS = 8;
+const ONE = 10n ** BigInt(DIGITS);
+const FORM = /^(-?)(\d+)(?:\.(\d+))?$/;
+
+/**
+ * parse returns a decimal's text as units of 1e-8. It throws a RangeError for anything else, and
+ * for a text with more digits than a unit has.
+ * @param {string} text
+ * @returns {bigint}
+ */
+export function parse(text) {
+	const parts = FORM.exec(text);
+	if (!parts) throw new RangeError(`not a decimal: ${text}`);
+	const fraction = (parts[3] ?? "").replace(/0+$/, "");
+	if (fraction.length > DIGITS) throw new RangeError(`more than ${DIGITS} decimals: ${text}`);
+	const units = BigInt(parts[2]) * ONE + BigInt(fraction.padEnd(DIGITS, "0"));
+	return parts[1] ? -units : units;
+}
+
+/**
+ * fromNumber returns the units of a number of the stream. A number has 15 digits of its own, which
+ * the price and the amount of a trade do not exceed.
+ * @param {number} n
+ */
+export const fromNumber = (n) => parse(n.toFixed(DIGITS));
+
+/**
+ * split returns a decimal's whole part, and its fraction with so many digits, rounded down towards
+ * zero.
+ * @param {bigint} units
+ * @param {number} digits
+ * @returns {[bigint, string]}
+ */
+export function split(units, digits) {
+	const size = units < 0n ? -units : units;
+	return [size / ONE, (size % ONE).toString().padStart(DIGITS, "0").slice(0, digits)];
+}
+
+/**
+ * plain returns the shortest text of a decimal, as the exchange writes it.
+ * @param {bigint} units
+ */
+export function plain(units) {
+	const [whole, fraction] = split(units, DIGITS);
+	const rest = fraction.replace(/0+$/, "");
+	return `${units < 0n ? "-" : ""}${whole}${rest && "."}${rest}`;
+}
+
+/** number returns the nearest number, for pictures. @param {bigint} units */
+export const number = (units) => Number(units) / 1e8;

@@ -1,0 +1,55 @@
+// What a reader has chosen: colours, in cookies, so that a page comes in them; and keys.
+import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
+import { text } from "../text/en.js";
+
+const root = document.documentElement;
+const KEYS = "single-keys";
+
+export const chosen = {
+	singleKeys: localStorage.getItem(KEYS) !== "off",
+	/** Called when the colours have changed. */
+	onChange: () => {},
+};
+
+matchMedia("(prefers-color-scheme: light)").addEventListener("change", () => chosen.onChange());
+
+/** choose keeps a choice of colours for the next page, and shows it. @param {"theme" | "palette"} name @param {string} value */
+function choose(name, value) {
+	root.dataset[name] = value;
+	document.cookie = `${name}=${value}; Path=/; Max-Age=${value ? 31536000 : 0}; SameSite=Strict`;
+	chosen.onChange();
+}
+
+/** open shows a dialog until it is closed. @param {string} title @param {unknown} content */
+function open(title, content) {
+	const dialog = document.createElement("dialog");
+	dialog.setAttribute("aria-label", title);
+	render(html`<h2>${title}</h2>${content}<form method="dialog"><button class="done">${text.done}</button></form>`, dialog);
+	dialog.addEventListener("close", () => dialog.remove());
+	dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+	document.body.append(dialog);
+	dialog.showModal();
+}
+
+/** @param {"theme" | "palette"} name @param {string} label @param {Record<string, string>} values */
+const choice = (name, label, values) => html`<label class="choice"><span>${label}</span>
+	<select name=${name} @change=${(/** @type {Event} */ event) => choose(name, /** @type {HTMLSelectElement} */ (event.target).value)}>
+		${Object.entries(values).map(([value, words]) => html`<option value=${value} ?selected=${root.dataset[name] === value}>${words}</option>`)}
+	</select></label>`;
+
+export function openSettings() {
+	open(text.settings, html`
+		${choice("theme", text.theme, text.themes)}
+		${choice("palette", text.palette, text.palettes)}
+		<label class="choice"><span>${text.singleKeys}</span>
+			<input type="checkbox" ?checked=${chosen.singleKeys} @change=${(/** @type {Event} */ event) => {
+				chosen.singleKeys = /** @type {HTMLInputElement} */ (event.target).checked;
+				localStorage.setItem(KEYS, chosen.singleKeys ? "on" : "off");
+			}}></label>
+		<p><a href="/licenses">${text.licenses}</a></p>`);
+}
+
+export function openHelp() {
+	open(text.help, html`<dl class="keys">${text.keys.map(([key, words]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${words}</dd></div>`)}</dl>
+		${chosen.singleKeys ? nothing : html`<p>${text.keysOff}</p>`}`);
+}

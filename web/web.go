@@ -1,0 +1,231 @@
+// Package web has the pages for people: a terminal that shows the market, and the licences of what
+// the pages are made of. The files are embedded as they are; nothing is built.
+//
+// A page is HTML at an address of its own, in one form for each look that a cookie may ask for.
+// Everything else is below Prefix, which changes with each change of any file, so browsers may keep
+// it for ever. docs/web.md tells how to change a page.
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"html"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed *.html css/*.css js/*.js js/*/*.js vendor/*/*.js vendor/*/*.mjs
+//go:embed vendor/*/LICENSE vendor/*/NOTICE icon.svg
+var files embed.FS
+
+// A File is what the address of a page or of a part of one is answered with.
+type File struct {
+	ContentType string
+	Plain       []byte
+	Packed      []byte // by gzip; nil: that is not smaller
+	// for the header ETag
+	Tag, PackedTag string
+}
+
+// A Look is what a browser's cookies say about colours.
+type Look struct {
+	theme   string // dark or light; "": what the browser prefers
+	palette string // blue: blue and orange for up and down; "": green and red
+}
+
+// Names of the cookies, and the values that they may have.
+const (
+	ThemeCookie   = "theme"
+	PaletteCookie = "palette"
+)
+
+var (
+	themes   = []string{"", "dark", "light"}
+	palettes = []string{"", "blue"}
+)
+
+// LookOf returns the look that the values of the two cookies ask for. Any other value is "".
+func LookOf(theme, palette []byte) (l Look) {
+	if i := slices.Index(themes, string(theme)); i > 0 {
+		l.theme = themes[i]
+	}
+	if i := slices.Index(palettes, string(palette)); i > 0 {
+		l.palette = palettes[i]
+	}
+	return l
+}
+
+// Pages has the files of the pages by address.
+var pages = map[string]string{"/trade": "trade.html", "/licenses": "licenses.html"}
+
+// Addresses returns the addresses of all pages.
+func Addresses() (list []string) {
+	for address := range pages {
+		list = append(list, address)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Page returns the page at an address, nil if there is none.
+func Page(address string, l Look) *File { return made().pages[address][l] }
+
+// Asset returns the file at an address below Folder, nil if there is none.
+func Asset(address string) *File { return made().assets[address] }
+
+// Folder begins the addresses of all files but the pages. The hash of the tree follows.
+const Folder = "/web/"
+
+// A tree has every file in each form that it is sent in.
+type tree struct {
+	pages  map[string]map[Look]*File
+	assets map[string]*File // by address
+}
+
+// made makes the tree when a client first asks for a page.
+var made = sync.OnceValue(func() *tree {
+	all := contents()
+	prefix := Folder + hashOf(all)
+	t := &tree{pages: map[string]map[Look]*File{}, assets: map[string]*File{}}
+	for name, content := range all {
+		if kind := contentType(name); kind != "" {
+			t.assets[prefix+"/"+name] = newFile(kind, content)
+		}
+	}
+	for address, name := range pages {
+		t.pages[address] = map[Look]*File{}
+		for _, theme := range themes {
+			for _, palette := range palettes {
+				l := Look{theme, palette}
+				t.pages[address][l] = newFile("text/html; charset=utf-8",
+					render(all, name, prefix, l))
+			}
+		}
+	}
+	return t
+})
+
+// contents returns all embedded files by name.
+func contents() map[string][]byte {
+	all := map[string][]byte{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		all[name], err = files.ReadFile(name)
+		return err
+	})
+	if err != nil {
+		panic("BUG: an embedded file cannot be read: " + err.Error())
+	}
+	return all
+}
+
+// hashOf returns a hash of names and contents, in 16 hexadecimal digits.
+func hashOf(all map[string][]byte) string {
+	h := sha256.New()
+	for _, name := range sorted(all) {
+		fmt.Fprintf(h, "%s %d\n%s", name, len(all[name]), all[name])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+func sorted(all map[string][]byte) (names []string) {
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// contentType returns the media type of a part of a page. "" means that a file is none.
+func contentType(name string) string {
+	switch path.Ext(name) {
+	case ".js", ".mjs":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return ""
+}
+
+// newFile packs a file.
+func newFile(contentType string, plain []byte) *File {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	w.Write(plain) //nolint:errcheck // a buffer takes everything
+	w.Close()      //nolint:errcheck // likewise
+	f := &File{ContentType: contentType, Plain: plain, Tag: tag(plain)}
+	if b.Len() < len(plain) {
+		f.Packed, f.PackedTag = b.Bytes(), tag(b.Bytes())
+	}
+	return f
+}
+
+func tag(body []byte) string { return fmt.Sprintf(`"%x"`, sha256.Sum256(body)) }
+
+// render fills the places of a page's HTML, which are words in double braces.
+func render(all map[string][]byte, name, prefix string, l Look) []byte {
+	page := string(all[name])
+	var preload strings.Builder
+	for _, script := range scripts.FindAllStringSubmatch(page, -1) {
+		for _, module := range modulesOf(all, script[1]) {
+			fmt.Fprintf(&preload, "<link rel=\"modulepreload\" href=\"%s/%s\">\n", prefix, module)
+		}
+	}
+	return []byte(strings.NewReplacer("{{web}}", prefix, "{{theme}}", l.theme,
+		"{{palette}}", l.palette, "{{preload}}\n", preload.String(),
+		"{{licenses}}", licenses(all)).Replace(page))
+}
+
+var (
+	scripts = regexp.MustCompile(`<script type="module" src="\{\{web\}\}/([^"]+)">`)
+	imports = regexp.MustCompile(`(?m)^(?:import|export|\}) ?[^"\n]*"(\.[^"]+)";$`)
+)
+
+// modulesOf returns the names of a module and of all modules that it imports, each once. So a
+// browser asks for all of them at once, and not for one link of the chain after the other.
+func modulesOf(all map[string][]byte, name string) []string {
+	list := []string{name}
+	for i := 0; i < len(list); i++ {
+		if strings.HasPrefix(list[i], "vendor/") { // imports nothing
+			continue
+		}
+		for _, m := range imports.FindAllSubmatch(all[list[i]], -1) {
+			if to := path.Join(path.Dir(list[i]), string(m[1])); !slices.Contains(list, to) {
+				list = append(list, to)
+			}
+		}
+	}
+	return list
+}
+
+// licenses returns the licences of all vendored packages as HTML.
+func licenses(all map[string][]byte) string {
+	var b strings.Builder
+	last := ""
+	for _, name := range sorted(all) {
+		folder, file := path.Split(name)
+		if file != "LICENSE" && file != "NOTICE" {
+			continue
+		}
+		if folder != last {
+			fmt.Fprintf(&b, "<h2>%s</h2>\n", html.EscapeString(path.Base(folder)))
+			last = folder
+		}
+		fmt.Fprintf(&b, "<pre tabindex=\"0\">%s</pre>\n", html.EscapeString(string(all[name])))
+	}
+	return b.String()
+}

@@ -1,0 +1,211 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A file that is not embedded is missing in the program alone, so it works for its author.
+func TestEveryFileOfAPageIsEmbedded(t *testing.T) {
+	all := contents()
+	for _, folder := range []string{"css", "js", "vendor", "."} {
+		err := fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				if folder == "." && name != "." {
+					return fs.SkipDir
+				}
+				return err
+			}
+			at := path.Join(folder, name)
+			kind := path.Ext(name)
+			isTool := folder == "." && slices.Contains([]string{".go", ".json"}, kind)
+			isType := strings.HasSuffix(name, ".d.ts") || strings.HasSuffix(name, ".d.mts")
+			if _, there := all[at]; there == (isTool || isType) {
+				t.Errorf("%s: embedded is %v", at, there)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEveryModuleThatIsImportedIsThereAndEveryModuleIsImported(t *testing.T) {
+	all := contents()
+	used := modulesOf(all, "js/trade/main.js")
+	for _, name := range used {
+		if all[name] == nil {
+			t.Errorf("%s is imported, and is not there", name)
+		}
+	}
+	comments := regexp.MustCompile(`(?s)/\*.*?\*/`)
+	statement := regexp.MustCompile(`(?m)^(import|export .* from|\} from)\b`)
+	for name, content := range all {
+		isModule := contentType(name) == "text/javascript; charset=utf-8"
+		if isModule && !slices.Contains(used, name) {
+			t.Errorf("no module imports %s", name)
+		}
+		if !isModule || strings.HasPrefix(name, "vendor/") {
+			continue
+		}
+		// else an import of another form would be followed neither here nor by modulepreload
+		if a, b := len(statement.FindAll(content, -1)),
+			len(imports.FindAll(content, -1)); a != b {
+			t.Errorf("%s has %d imports, of which %d are followed", name, a, b)
+		}
+		if bytes.Contains(comments.ReplaceAll(content, nil), []byte("import(")) {
+			t.Errorf("%s imports while it runs", name)
+		}
+	}
+}
+
+// tradingView is the link that the licence of the charts asks for.
+const tradingView = "https://www.tradingview.com/"
+
+func TestThePagesNameNoForeignHost(t *testing.T) {
+	address := regexp.MustCompile(`(?:https?|wss?)://[^\s"'<>)]*|["'(]//[a-z]`)
+	for name, content := range contents() {
+		if strings.HasPrefix(name, "vendor/") { // which npm has, byte for byte
+			continue
+		}
+		for _, found := range address.FindAllString(string(content), -1) {
+			if found != tradingView && found != "http://www.w3.org/2000/svg" {
+				t.Errorf("%s names %s", name, found)
+			}
+		}
+	}
+	if !bytes.Contains(contents()["js/trade/chart.js"], []byte(tradingView)) {
+		t.Error("the chart does not name its makers")
+	}
+}
+
+// The policy of the pages would keep these from working.
+func TestThePagesHaveNoScriptAndNoStyleWithin(t *testing.T) {
+	within := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+="|<script[^>]*>[^<]|javascript:` +
+		`|innerHTML|eval\(`)
+	for name, content := range contents() {
+		if strings.HasPrefix(name, "vendor/") {
+			continue
+		}
+		if found := within.Find(content); found != nil {
+			t.Errorf("%s has %q", name, found)
+		}
+	}
+}
+
+func TestEachFileIsMadeInEachForm(t *testing.T) {
+	check := func(name string, f *File) {
+		t.Helper()
+		if len(f.Plain) == 0 || len(f.Tag) < 3 || f.Tag == f.PackedTag || f.ContentType == "" {
+			t.Errorf("%s: %d bytes, %s, %s", name, len(f.Plain), f.Tag, f.ContentType)
+		}
+		if f.Packed == nil {
+			return
+		}
+		r, err := gzip.NewReader(bytes.NewReader(f.Packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain, err := io.ReadAll(r); err != nil || !bytes.Equal(plain, f.Plain) {
+			t.Errorf("%s: packed it is another file: %v", name, err)
+		}
+	}
+	for address, f := range made().assets {
+		check(address, f)
+		if Asset(address) != f || !strings.HasPrefix(address, Folder+hashOf(contents())+"/") {
+			t.Errorf("%s is not found", address)
+		}
+	}
+	for _, address := range Addresses() {
+		tags := map[string]bool{}
+		for _, theme := range themes {
+			for _, palette := range palettes {
+				l := Look{theme, palette}
+				f := Page(address, l)
+				check(address, f)
+				tags[f.Tag] = true
+				if !bytes.Contains(f.Plain, []byte(`data-theme="`+theme+`" data-palette="`+
+					palette+`"`)) || bytes.Contains(f.Plain, []byte("{{")) {
+					t.Errorf("%s for %+v:\n%s", address, l, f.Plain)
+				}
+			}
+		}
+		if len(tags) != len(themes)*len(palettes) {
+			t.Errorf("%s has %d tags", address, len(tags))
+		}
+	}
+	if Page("/", Look{}) != nil || Asset("/web/0/icon.svg") != nil || Asset("") != nil {
+		t.Error("there is a file where there should be none")
+	}
+}
+
+// A cookie is a client's text: it chooses a look, and never becomes part of a page.
+func TestACookieChoosesALook(t *testing.T) {
+	for _, c := range []struct {
+		theme, palette string
+		want           Look
+	}{{"", "", Look{}}, {"dark", "blue", Look{"dark", "blue"}},
+		{"light", "x", Look{"light", ""}}, {`"><script>`, "blue ", Look{}}, {"Dark", "", Look{}}} {
+		if got := LookOf([]byte(c.theme), []byte(c.palette)); got != c.want {
+			t.Errorf("%q and %q: %+v", c.theme, c.palette, got)
+		}
+	}
+}
+
+// A browser keeps a file for ever, so each change of any file has to change all addresses.
+func TestAnyChangeChangesTheHash(t *testing.T) {
+	all := contents()
+	before := hashOf(all)
+	for _, name := range sorted(all) {
+		old := all[name]
+		all[name] = append(slices.Clone(old), ' ')
+		if hashOf(all) == before {
+			t.Errorf("%s does not count", name)
+		}
+		all[name] = old
+	}
+	delete(all, "icon.svg")
+	if hashOf(all) == before {
+		t.Error("a file that is gone does not count")
+	}
+}
+
+func TestAllModulesAreAskedForAtOnce(t *testing.T) {
+	page := string(Page("/trade", Look{}).Plain)
+	all := contents()
+	for _, name := range modulesOf(all, "js/trade/main.js") {
+		link := `<link rel="modulepreload" href="` + Folder + hashOf(all) + "/" + name + `">`
+		if strings.Count(page, link) != 1 {
+			t.Errorf("the page has not one %s", link)
+		}
+	}
+}
+
+func TestAllLicencesAreShown(t *testing.T) {
+	page := string(Page("/licenses", Look{}).Plain)
+	for _, words := range []string{"lightweight-charts", "lit-html", "socket.io-client",
+		"TradingView, Inc. " + tradingView, "Apache License", "BSD 3-Clause", "MIT License",
+		"Google LLC"} {
+		if !strings.Contains(page, words) {
+			t.Errorf("the page of licences lacks %q", words)
+		}
+	}
+	vendored, err := os.ReadDir("vendor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vendored {
+		if contents()["vendor/"+v.Name()+"/LICENSE"] == nil {
+			t.Errorf("%s has no licence", v.Name())
+		}
+	}
+}
