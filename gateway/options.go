@@ -36,6 +36,7 @@ type Options struct {
 	Archive operator.Archive // of the journal; nil: there is none
 	Cluster operator.Cluster // nil: the exchange runs on one machine
 	Build   Build            // source of the program, for monitoring
+	Node    string           // begins the ids of the stream's sessions; "": nothing does
 
 	Limits                        // until SetLimits
 	NoDocs         bool           // there is no page at /docs

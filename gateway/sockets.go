@@ -58,7 +58,7 @@ func (m *mount) newSockets(a *api.API) *sockets {
 	}
 	s := &sockets{hub: stream.New(a, options),
 		server: socketio.New(socketio.Options{
-			Log: m.log, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
+			Log: m.log, Node: m.opts.Node, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
 			MaxPayload:  m.opts.BodyBytes,
 			Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress,
 			MessagesPerSecond: o.MessagesPerSecond,

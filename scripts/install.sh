@@ -10,7 +10,7 @@ fail() {
 have() {
 	case $1 in
 	python3:*) /usr/bin/python3 -c "import ${1#python3:}" >/dev/null 2>&1 ;;
-	*) command -v "$1" >/dev/null 2>&1 ;;
+	*) command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] ;;
 	esac
 }
 

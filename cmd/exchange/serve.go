@@ -340,6 +340,7 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 		ConnectionsPerAddress: l.ConnectionsPerAddress,
 		IdleTimeout:           config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs),
 		WriteTimeout: config.Ms(t.WriteTimeoutMs),
+		Node:         cfg.Cluster.Node,
 		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies,
 		Limits: gatewayLimits(cfg)}
 	version := buildVersion()

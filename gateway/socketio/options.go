@@ -11,6 +11,9 @@ import (
 
 // Options are the bounds and timings of a Server. A zero field means its default.
 type Options struct {
+	// Node begins the id of each session, with a dot behind it, so that a proxy in front of several
+	// servers can tell which one has the session. "": ids have no such part.
+	Node string
 	// PingInterval is the time from the open, or from the last pong, to the next ping. Default 25
 	// s.
 	PingInterval time.Duration

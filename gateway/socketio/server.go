@@ -18,6 +18,7 @@ import (
 // ends them all.
 type Server struct {
 	opts       Options
+	node       string // begins the ids of sessions
 	namespaces map[string]*Namespace
 	started    time.Time
 	upgrader   websocket.Upgrader
@@ -41,6 +42,9 @@ func New(o Options) *Server {
 		stop:     make(chan struct{}), sessions: map[string]*session{},
 		addresses: map[netip.Addr]int{}}
 	s.wheel = newWheel(&s.opts)
+	if o.Node != "" {
+		s.node = o.Node + "."
+	}
 	return s
 }
 
@@ -52,7 +56,7 @@ func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
 
 // open makes a session, or returns the failure. A nil link is polling.
 func (s *Server) open(address netip.Addr, path string, l *link) (*session, failure) {
-	x := &session{server: s, id: newID(), address: address, path: path, opened: s.now()}
+	x := &session{server: s, id: s.node + newID(), address: address, path: path, opened: s.now()}
 	x.pingAt = x.opened + int64(s.opts.PingInterval)
 	x.connectBy = x.opened + int64(s.opts.ConnectTimeout)
 	s.mu.Lock()

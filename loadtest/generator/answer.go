@@ -14,11 +14,17 @@ type Answer struct {
 	last   bool // the server closes the connection
 }
 
+var headEnd = []byte("\r\n\r\n")
+
+// fields are what an answer's head is searched for.
+type fields struct{ length, close, later []byte }
+
+// An exchange writes the names of fields as usual. Some proxies write them in lower case.
 var (
-	headEnd     = []byte("\r\n\r\n")
-	lengthField = []byte("\r\nContent-Length: ")
-	closeField  = []byte("\r\nConnection: close")
-	laterField  = []byte("\r\nRetry-After: ")
+	usualFields = fields{[]byte("\r\nContent-Length: "), []byte("\r\nConnection: close"),
+		[]byte("\r\nRetry-After: ")}
+	lowerFields = fields{bytes.ToLower(usualFields.length), bytes.ToLower(usualFields.close),
+		bytes.ToLower(usualFields.later)}
 )
 
 var errNotAnAnswer = errors.New(notAnAnswer)
@@ -30,11 +36,16 @@ func readAnswer(b []byte) (a Answer, whole bool, err error) {
 		return a, false, nil
 	}
 	head, body := b[:end], b[end+len(headEnd):]
-	at := bytes.Index(head, lengthField)
+	in := &usualFields
+	at := bytes.Index(head, in.length)
+	if at < 0 {
+		in, head = &lowerFields, bytes.ToLower(head)
+		at = bytes.Index(head, in.length)
+	}
 	if at < 0 || len(head) < 12 {
 		return a, false, errNotAnAnswer
 	}
-	field, _, _ := bytes.Cut(head[at+len(lengthField):], headEnd[:2])
+	field, _, _ := bytes.Cut(head[at+len(in.length):], headEnd[:2])
 	length, err1 := strconv.Atoi(string(field))
 	status, err2 := strconv.Atoi(string(head[9:12]))
 	if err1 != nil || err2 != nil || length < 0 || status < 0 || len(body) > length {
@@ -43,6 +54,6 @@ func readAnswer(b []byte) (a Answer, whole bool, err error) {
 	if len(body) < length {
 		return a, false, nil
 	}
-	return Answer{Status: status, Body: body, last: bytes.Contains(head, closeField),
-		Later: status >= 400 && bytes.Contains(head, laterField)}, true, nil
+	return Answer{Status: status, Body: body, last: bytes.Contains(head, in.close),
+		Later: status >= 400 && bytes.Contains(head, in.later)}, true, nil
 }

@@ -1,6 +1,9 @@
 package generator
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestAnswersArriveInParts(t *testing.T) {
 	whole := "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 5\r\nRetry-After: " +
@@ -10,9 +13,12 @@ func TestAnswersArriveInParts(t *testing.T) {
 			t.Fatalf("%q: %v %v", whole[:i], ok, err)
 		}
 	}
-	a, ok, err := readAnswer([]byte(whole))
-	if !ok || err != nil || a.Status != 503 || string(a.Body) != "later" || !a.last || !a.Later {
-		t.Errorf("%+v %v %v", a, ok, err)
+	for _, text := range []string{whole, strings.ToLower(whole)} { // as from a proxy
+		a, ok, err := readAnswer([]byte(text))
+		if !ok || err != nil || a.Status != 503 || string(a.Body) != "later" || !a.last ||
+			!a.Later {
+			t.Errorf("%q: %+v %v %v", text, a, ok, err)
+		}
 	}
 	if _, _, err := readAnswer([]byte(whole + "x")); err == nil {
 		t.Error("more than an answer is taken for one")

@@ -19,5 +19,5 @@
 // linear_test.go records what clients are told through kills, and has it checked by
 // actors/lineartest; linear_batch_test.go has their batches, linear_cluster_test.go three nodes.
 // loadtest_test.go runs the load tester itself against the program, soak_test.go a short soak.
-// maker_test.go runs the market makers of docs/examples.
+// maker_test.go runs the market makers of docs/examples, balancer_test.go its load balancers.
 package crash
