@@ -37,6 +37,7 @@ type Attendance struct {
 	graceMu     sync.Mutex
 	grace       grace // behind the newest end of a maintenance; guarded by graceMu
 
+	lent      *lentKeys   // of an observer; nil: the directory has the material of all keys
 	commands  *forwarding // nil: the server's key does not open the keys, so there are no clients
 	halt      context.CancelFunc
 	forwarded chan struct{} // closed when commands runs no more
@@ -165,7 +166,15 @@ func (a *Attendance) know(s *state.State) {
 		a.maintenance.Store(&m)
 	}
 	a.grace.endUs, a.grace.lengthUs = s.Maintained(), a.opts.Timing.SwitchGrace.Microseconds()
-	if err := a.knowKeys(s.Keys(), accounts, n.keys.openAll(s)); err != nil {
+	var opened []openedKey
+	var failed error
+	if n.observer != nil {
+		a.lent = newLentKeys(n)
+		opened = make([]openedKey, len(s.Keys()))
+	} else if failed = n.keys.openAll(s); failed == nil {
+		opened = n.keys.all()
+	}
+	if err := a.knowKeys(s.Keys(), accounts, opened, failed); err != nil {
 		a.Log().Error("this node shows what is public, and takes no requests with keys", "error",
 			err)
 		return
@@ -176,11 +185,10 @@ func (a *Attendance) know(s *state.State) {
 
 // knowKeys fills in the live keys, if they could be opened.
 func (a *Attendance) knowKeys(keys []*state.Key, accounts []*directory.Account,
-	failed error) error {
+	opened []openedKey, failed error) error {
 	if failed != nil {
 		return failed
 	}
-	opened := a.node.keys.all()
 	for i, k := range keys {
 		if k.Revoked {
 			continue
@@ -207,8 +215,10 @@ func (a *Attendance) learn(r *event.Record) {
 		if entry := a.dir.Key([]byte(k.Key.Key)); entry != nil {
 			a.dir.RemoveKey(entry)
 		}
+		a.lent.drop(r.KeyRevoked.Number)
 	case event.KindFreeze:
 		a.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
+		a.lent.drop(a.node.committed.State().Account(r.Freeze.Account).Keys...)
 	case event.KindHalt:
 		if p := a.Known(r.Pair); p != nil {
 			p.Halt(r.Halt.Halted)
@@ -228,10 +238,17 @@ func (a *Attendance) learn(r *event.Record) {
 // learnKey takes in a key that was just made.
 func (a *Attendance) learnKey(k *event.Key) {
 	account := a.dir.Account(k.Account)
-	secret, err := openSecret(k, account.Name, a.node.sealer)
+	var secret []byte
+	var err error
+	var material any
+	if a.lent == nil {
+		if secret, err = openSecret(k, account.Name, a.node.sealer); err == nil {
+			material = a.opts.KeyMaterial(secret)
+		}
+	}
 	var entry *directory.Key
 	if err == nil {
-		entry, err = newKey(k, account, a.opts.KeyMaterial(secret))
+		entry, err = newKey(k, account, material)
 	}
 	if err != nil {
 		a.Log().Error("requests with a new key are refused at this node", "error", err)

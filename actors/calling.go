@@ -74,6 +74,20 @@ func DialOperators(ctx context.Context, r persistence.Replica, node string) (net
 
 // accept takes a connection of another member. It returns when the connection is over.
 func (n *Node) accept(from string, conn net.Conn) {
+	switch purpose := n.purpose(conn); {
+	case purpose == callCommands:
+		n.forwards(from, conn)
+	case purpose == callOperators && n.opts.Operators != nil:
+		n.operates(from, conn)
+	default:
+		n.opts.Log.Debug("a connection of another node is of no use", "node", from, "purpose",
+			purpose)
+		conn.Close()
+	}
+}
+
+// purpose returns what a connection is for; 0: the other side does not say.
+func (n *Node) purpose(conn net.Conn) byte {
 	var purpose [1]byte
 	err := conn.SetReadDeadline(time.Now().Add(n.opts.Timing.OwnerStale))
 	if err == nil {
@@ -82,15 +96,10 @@ func (n *Node) accept(from string, conn net.Conn) {
 	if err == nil {
 		err = conn.SetReadDeadline(time.Time{})
 	}
-	switch {
-	case err == nil && purpose[0] == callCommands:
-		n.forwards(from, conn)
-	case err == nil && purpose[0] == callOperators && n.opts.Operators != nil:
-		n.operates(from, conn)
-	default:
-		n.opts.Log.Debug("a connection of another node is of no use", "node", from, "error", err)
-		conn.Close()
+	if err != nil {
+		return 0
 	}
+	return purpose[0]
 }
 
 // operates has an operator's request answered that another node passes on.

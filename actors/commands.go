@@ -10,6 +10,10 @@ import (
 type Commands interface {
 	// Key returns the live API key with that public part, nil if there is none.
 	Key(public []byte) *directory.Key
+	// Material returns what verifies the signatures of a key. At an observer, a member is asked for
+	// it at first use. committed.ErrKeyRevoked: the key has ended. Other errors: it is not known
+	// now.
+	Material(key *directory.Key) (any, error)
 	// Writable is nil while clients' commands are taken at all. Handlers ask before they look at a
 	// request's fields; admission comes after the fields.
 	Writable() error

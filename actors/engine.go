@@ -130,6 +130,9 @@ func (e *Engine) codeFits(w *state.Withdrawal, code string) bool {
 // Key implements Commands.
 func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
+// Material implements Commands.
+func (e *Engine) Material(key *directory.Key) (any, error) { return key.Material, nil }
+
 // Authority authenticates backups and archives with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }
 

@@ -20,8 +20,8 @@ type folding struct {
 	filler    *committed.FilterFiller // nil: there is no filter to fill
 	at        *actor.RootContext      // of its actors
 	fold      *actor.PID
-	imager    *actor.PID
-	queues    []queue // for Stats; read only after the start
+	imager    *actor.PID // nil: no images are made
+	queues    []queue    // for Stats; read only after the start
 }
 
 // connect connects the committed side with the one that hears from it, and with its projector.
@@ -45,17 +45,20 @@ func (f *folding) spawn(root *actor.RootContext, host *mailbox.Host,
 	lanes.UrgentAtOnce = cmp.Or(atOnce, batchesAtOnce)
 	imagers := mailbox.NewSpawner(root, 1024, host)
 	committeds := mailbox.NewSpawner(root, 1024, &lanes)
-	imager := f.committed.Imager()
-	if f.imager, err = imagers.Spawn("imager", imager); err != nil {
-		return err
+	if imager := f.committed.Imager(); imager != nil {
+		if f.imager, err = imagers.Spawn("imager", imager); err != nil {
+			return err
+		}
+		imager.Spawned(f.imager)
 	}
-	imager.Spawned(f.imager)
 	if f.fold, err = committeds.Spawn("committed", f.committed); err != nil {
 		return err
 	}
 	f.committed.Spawned(f.fold)
-	f.queues = append(f.queues, queue{"committed", committeds.Newest()},
-		queue{"imager", imagers.Newest()})
+	f.queues = append(f.queues, queue{"committed", committeds.Newest()})
+	if f.imager != nil {
+		f.queues = append(f.queues, queue{"imager", imagers.Newest()})
+	}
 	return nil
 }
 

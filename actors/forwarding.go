@@ -458,6 +458,19 @@ func (f *forwarding) Key(public []byte) *directory.Key {
 	return k
 }
 
+// Material implements Commands.
+func (f *forwarding) Material(key *directory.Key) (any, error) {
+	if f.a.lent == nil {
+		return key.Material, nil
+	}
+	material, err := f.a.lent.material(key)
+	if err == nil || errors.Is(err, committed.ErrKeyRevoked) {
+		return material, err
+	}
+	f.a.opts.Log.Debug("the material of a key is not known", "key", key.Number, "error", err)
+	return nil, turnAway(f.a.node.meter, ErrNotConfirmed)
+}
+
 // Writable implements Commands.
 func (f *forwarding) Writable() error {
 	switch {

@@ -17,6 +17,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
+	"exchange/actors/observing"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/persistence"
@@ -35,12 +36,14 @@ type Node struct {
 	folding
 	opts    Options
 	replica persistence.Replica
-	sealer  *seal.Sealer
-	keys    *keyring           // read by the goroutine that calls Reign
-	root    *actor.RootContext // of the fold
-	meter   *metrics.Engine
-	life    lifetime
-	reign   atomic.Pointer[Engine] // nil: there is none
+	// observer is the replica of an observer, which has no server's key; nil: this is a member
+	observer *observing.Store
+	sealer   *seal.Sealer
+	keys     *keyring           // read by the goroutine that calls Reign
+	root     *actor.RootContext // of the fold
+	meter    *metrics.Engine
+	life     lifetime
+	reign    atomic.Pointer[Engine] // nil: there is none
 	// whose channels watch the fold: those of the attendance, if there is one, and otherwise those
 	// of the reign. On the turn of the committed side.
 	attended, crowned *Public
@@ -68,7 +71,9 @@ var errReignOver = errors.New("the reign has ended")
 // it fails because of what is stored, the node can still vote: see VoteOn.
 // Options.Store is a persistence.Replica; the node does not close it. All nodes of a cluster need
 // the same server's key, which must be there: Options.Sealer makes none. Options.Identity and
-// Options.TakeOver have no meaning, because the nodes agree on the owner.
+// Options.TakeOver have no meaning, because the nodes agree on the owner. On an observing.Store the
+// node is an observer: it needs no key, and gets no reign. When its fold ends with
+// observing.ErrStartOver, it is to be started anew, on a new store.
 func StartNode(ctx context.Context, o Options) (*Node, error) {
 	replica, ok := o.Store.(persistence.Replica)
 	if !ok {
@@ -77,12 +82,14 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if o.Scheduler == nil {
 		o.Scheduler = mailbox.Runners{}
 	}
-	sealer, err := o.Sealer(true)
-	if err != nil {
-		return nil, fmt.Errorf("a node needs the server's key that all nodes have: %w", err)
-	}
-	n := &Node{opts: o, replica: replica, sealer: sealer, meter: metrics.NewEngine(),
+	n := &Node{opts: o, replica: replica, meter: metrics.NewEngine(),
 		lead: make(chan struct{}), back: make(chan struct{}, 1), followed: make(chan struct{})}
+	if n.observer, _ = o.Store.(*observing.Store); n.observer == nil {
+		var err error
+		if n.sealer, err = o.Sealer(true); err != nil {
+			return nil, fmt.Errorf("a node needs the server's key that all nodes have: %w", err)
+		}
+	}
 	n.life.begin(o.Scheduler, &n.opts.Timing)
 	// What others trim counts here only behind a snapshot of this node: without one its fold needs
 	// all of the journal, and it may be far behind the node that leads.
@@ -92,18 +99,23 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.committed, err = committed.Recover(ctx,
-		&committed.RecoverOptions{Store: replica, Last: watermark, Grows: true, Log: o.Log,
-			Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
-			Candles: o.candles, ClientIDHold: n.holdsIDs(),
-			FilterBytes: o.Limits.ClientIDFilter, OwnBytes: o.Limits.OwnBytes})
+	recovers := &committed.RecoverOptions{Store: replica, Last: watermark, Grows: true, Log: o.Log,
+		Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
+		Candles: o.candles, ClientIDHold: n.holdsIDs(),
+		FilterBytes: o.Limits.ClientIDFilter, OwnBytes: o.Limits.OwnBytes}
+	if n.observer != nil {
+		recovers.Lent, recovers.FilterBytes = n.observer, 0 // looks are the node's that leads
+	}
+	n.committed, err = committed.Recover(ctx, recovers)
 	if err != nil {
 		return nil, err
 	}
-	n.keys = newKeyring(sealer, &n.opts) // a reign finds them open
-	if _, err := n.agreed(); err != nil {
-		o.Log.Warn("this node follows, and could not serve", "error", err)
-		n.judged(err)
+	n.keys = newKeyring(n.sealer, &n.opts) // a reign finds them open
+	if n.observer == nil {
+		if _, err := n.agreed(); err != nil {
+			o.Log.Warn("this node follows, and could not serve", "error", err)
+			n.judged(err)
+		}
 	}
 	n.meter.RecoveryNs, n.meter.RecoveryRecords = int64(time.Since(begin)), n.committed.Refolded()
 	o.Log.Info("recovered, and following the journal", "store", replica.String(),
@@ -155,6 +167,8 @@ func (n *Node) run() error {
 		return err
 	}
 	n.replica.Accept(n.accept)
+	n.replica.AcceptObservers(
+		observing.NewServer(n.replica, observed{n}, o.Log, o.Timing.OwnerStale).Serve)
 	ctx, halt := context.WithCancel(context.Background())
 	n.halt = halt
 	n.folding.run(o.Scheduler.Start)
@@ -192,7 +206,7 @@ func (n *Node) Judge() {
 
 // judge is Judge on the committed side's turn.
 func (n *Node) judge() {
-	if n.reign.Load() == nil {
+	if n.reign.Load() == nil && n.observer == nil {
 		_, err := n.agreed()
 		n.judged(err)
 	}
@@ -246,6 +260,9 @@ func (n *Node) Folded() uint64 { return n.committed.Folded() }
 // same sequence have the same digest. The state is the one that images are made of, so neither
 // reads nor the stream wait for it.
 func (n *Node) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
+	if n.imager == nil {
+		return 0, hash, errNoHash
+	}
 	p := &probe{func(a actor.Actor) {
 		s := a.(*committed.Imager).State()
 		seq, hash = s.Seq(), s.Hash()
@@ -260,6 +277,9 @@ func (n *Node) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, er
 		return 0, hash, ctx.Err()
 	}
 }
+
+// errNoHash: an observer's state lacks what only the server needs.
+var errNoHash = errors.New("an observer's state has no digest to compare")
 
 // onSide runs a function on the committed side's turn, behind all that was released before.
 func (n *Node) onSide(look func()) error {
@@ -498,7 +518,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	}
 	n.halt()
 	<-n.followed
-	if n.life.Err() == nil {
+	if n.life.Err() == nil && n.observer == nil { // an observer keeps nothing
 		err = errors.Join(err, n.folding.last(ctx, &n.life))
 	}
 	n.life.end()

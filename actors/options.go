@@ -54,7 +54,9 @@ type Options struct {
 	// before it takes the store over and before it writes. secret returns the secret of one of the
 	// state's API keys. nil: every state may be served.
 	Check func(s *state.State, secret func(*state.Key) ([]byte, error)) error
-	// KeyMaterial turns an API secret into the material that verifies requests: Key.Material.
+	// KeyMaterial turns an API secret into the material that verifies requests: Key.Material. That
+	// of a cluster with observers is an encoding.BinaryMarshaler, which does not write the secret,
+	// and an encoding.BinaryUnmarshaler, which becomes the material that was written.
 	KeyMaterial func(secret []byte) any
 	// Archive keeps the journal up to a sequence, durably, before it is trimmed, and returns up to
 	// which sequence it may be trimmed; nil: trimmed records are lost. by authenticates the

@@ -32,7 +32,12 @@ func (r *request) identify() bool {
 		r.Fail(api.AddressNotAllowed, "")
 		return false
 	}
-	material := key.Material.(*sign.Keyed)
+	known, err := r.Commands().Material(key)
+	if err != nil {
+		r.FailWith(err)
+		return false
+	}
+	material := known.(*sign.Keyed)
 	var valid bool
 	if r.ctx.IsPost() {
 		raw, ok := r.parseBody()

@@ -84,9 +84,13 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 	case p.Challenge == "":
 		return nil, api.NoChallenge
 	}
+	material, err := c.Commands().Material(key)
+	if err != nil {
+		return nil, api.FailureOf(err)
+	}
 	v := loginVerifiers.Get().(*sign.Verifier)
 	defer loginVerifiers.Put(v)
-	if !key.Material.(*sign.Keyed).VerifyLogin(v, p.Key, p.Challenge, []byte(p.Sign)) {
+	if !material.(*sign.Keyed).VerifyLogin(v, p.Key, p.Challenge, []byte(p.Sign)) {
 		return nil, api.WrongSignature
 	}
 	return key, nil

@@ -15,6 +15,7 @@
 //
 //	store.go      the interface, rows, queries and errors
 //	replica.go    one node's store of a journal on several nodes
+//	horizon.go    a history that is ahead of its reader
 //	read.go       reading a first batch, and a snapshot as a whole
 //	tenure.go     the claims that a host remembers
 //	vigil.go      watching another owner's beats

@@ -91,6 +91,9 @@ func (c *Side) loadCandles(ctx context.Context, history persistence.History) err
 	for i, k := range c.charts {
 		for f := range k {
 			l := &k[f]
+			if c.lent != nil && len(l.list) == 0 {
+				continue // the pair had not traded: all candles are from later
+			}
 			var stored []market.Candle // newest first
 			err := history.Candles(ctx, persistence.CandleQuery{Pair: uint16(i + 1),
 				Frame: uint8(f)}, func(x *persistence.Candle) bool {
@@ -114,6 +117,19 @@ func (c *Side) loadCandles(ctx context.Context, history persistence.History) err
 		}
 	}
 	return nil
+}
+
+// newestCandles takes the newest candle of each chart from the state: a history that is lent may
+// have a later form of it.
+func (c *Side) newestCandles() {
+	for i, p := range c.state.Pairs() {
+		for f := range c.charts[i] {
+			l := &c.charts[i][f]
+			if candle, ok := p.Market.Candle(market.Frame(f)); ok && len(l.list) == 0 {
+				l.put(candle, c.candles)
+			}
+		}
+	}
 }
 
 // A ChartQuery selects candles of a pair, newest first.
@@ -164,7 +180,7 @@ func (d *Door) olderCandles(by Asker, q persistence.CandleQuery,
 	ctx, done := v.patience()
 	defer done()
 	list := newList(&candleLists)
-	return finished(list, d.history.Candles(ctx, q, func(c *persistence.Candle) bool {
+	return finished(list, v.history().Candles(ctx, q, func(c *persistence.Candle) bool {
 		return list.add(&market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low,
 			Close: c.Close, Volume: c.Volume}, limit)
 	}))

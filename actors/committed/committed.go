@@ -29,9 +29,10 @@ type Side struct {
 	meter    *metrics.Engine
 	out      Outside // nil until Connect
 	root     *actor.RootContext
-	pid      *actor.PID // of its actor
-	imager   *Imager
-	released atomic.Uint64 // the newest durable sequence that was sent to it
+	pid      *actor.PID              // of its actor
+	imager   *Imager                 // nil: no images are made
+	lent     persistence.LentHistory // nil: the history has what this side has projected
+	released atomic.Uint64           // the newest durable sequence that was sent to it
 	folded   atomic.Uint64
 	unsaved  atomic.Int64 // rows that the store does not have yet
 
@@ -148,12 +149,14 @@ func (*lookBehind) Urgent() bool { return true }
 // Connect names the parts that the committed side tells of things, and the writer of projections.
 func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in
-	c.imager.out = out
+	if c.imager != nil {
+		c.imager.out = out
+	}
 	p.report = c.Send
 }
 
-// Imager returns the maker of images, which follows the same batches. It is to be spawned before
-// the actor of this side.
+// Imager returns the maker of images, which follows the same batches; nil: there is none. It is to
+// be spawned before the actor of this side.
 func (c *Side) Imager() *Imager { return c.imager }
 
 // Spawned names the side's actor. All that was folded until then counts as released.
@@ -196,8 +199,13 @@ func (c *Side) Released() uint64 { return c.released.Load() }
 // Folded returns the sequence up to which it has folded.
 func (c *Side) Folded() uint64 { return c.folded.Load() }
 
-// Imaged returns the sequence up to which the imager has folded.
-func (c *Side) Imaged() uint64 { return c.imager.folded.Load() }
+// Imaged returns the sequence up to which the imager has folded, if there is one.
+func (c *Side) Imaged() uint64 {
+	if c.imager == nil {
+		return c.Folded()
+	}
+	return c.imager.folded.Load()
+}
 
 // Unsaved returns how many rows the store does not have yet.
 func (c *Side) Unsaved() int64 { return c.unsaved.Load() }
@@ -261,7 +269,11 @@ func (c *Side) fold(m *Released) {
 	c.tellStatus()
 	c.tellOwn()
 	c.tellEnds()
-	c.root.Send(c.imager.pid, m)
+	if c.imager != nil {
+		c.root.Send(c.imager.pid, m)
+	} else {
+		c.out.Recycle(m.data)
+	}
 	if c.imageDue {
 		c.step()
 	}
@@ -433,7 +445,11 @@ func (c *Side) read(r *Read) {
 		c.early = append(c.early, r)
 		return
 	}
-	if r.needs = r.question.from(c); r.needs > c.watermark {
+	r.needs = r.question.from(c)
+	if c.lent != nil {
+		r.horizon = c.horizon()
+	}
+	if r.needs > c.watermark {
 		c.wait(r)
 		c.flush()
 		return
@@ -552,7 +568,8 @@ func (c *Side) step() {
 	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
 	p.rows = rows.Count(w)
 	c.stepCandles(w)
-	c.imageDue = c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
+	due := c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
+	c.imageDue = due && c.imager != nil
 	if c.imageDue && !c.folding {
 		c.meter.Snapshotting.Begin()
 		p.image = c.MakeImage()

@@ -29,6 +29,7 @@
 //	clientids.go    which closed order has a client order id
 //	filter.go       a quick answer that none has it
 //	history.go      the store's lists, with damage counted
+//	horizon.go      a history that another process keeps, and that may be ahead
 //	settings.go     what an account has set, and what it has for an order
 //	testing.go      what tests of other rooms need
 package committed

@@ -178,6 +178,9 @@ func (d *Door) Ask(q Question, key *directory.Key, nonce uint64) error {
 // Image returns an image of the whole state, for which the history is ready. The imager makes it.
 // Errors are those of Ask, and of ctx.
 func (d *Door) Image(ctx context.Context) ([]byte, error) {
+	if d.side.imager == nil {
+		return nil, errNoImages
+	}
 	q := new(wholeState)
 	if err := d.Ask(q, nil, 0); err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (d *Door) Deposits(by Asker, q DepositQuery) (*List[Deposit], error) {
 	ctx, done := v.patience()
 	defer done()
 	list := newList(&depositLists)
-	err = d.history.Deposits(ctx, persistence.DepositQuery{Account: by.Key.Account.ID,
+	err = v.history().Deposits(ctx, persistence.DepositQuery{Account: by.Key.Account.ID,
 		Currency: q.Currency, Before: q.Before, Offset: q.Offset},
 		func(row *Deposit) bool { return list.add(row, q.Limit) })
 	return finished(list, err)
@@ -107,7 +107,7 @@ func (d *Door) Actions(before uint64, limit int) (*List[Action], error) {
 	ctx, done := v.patience()
 	defer done()
 	list := newList(&actionLists)
-	err = d.history.Actions(ctx, persistence.ActionQuery{Before: before},
+	err = v.history().Actions(ctx, persistence.ActionQuery{Before: before},
 		func(row *Action) bool { return list.add(row, limit) })
 	return finished(list, err)
 }

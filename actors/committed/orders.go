@@ -172,7 +172,7 @@ func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
 	}
 	ctx, done := l.patience()
 	defer done()
-	err = l.door.history.Orders(ctx, l.query.closed(ids.account, ids.seq),
+	err = l.history().Orders(ctx, l.query.closed(ids.account, ids.seq),
 		func(o *Order) bool {
 			for len(open) > 0 && open[0] > o.ID {
 				id := open[0]
@@ -203,7 +203,7 @@ func (l *orderPage) named(q *NamedOrder) error {
 		ctx, done := l.patience()
 		defer done()
 		// A store that has lost projections does not count as one that has no such order.
-		_, err := l.door.history.ClientOrder(ctx, q.Stored, q.Account, q.ClientID.String())
+		_, err := l.history().ClientOrder(ctx, q.Stored, q.Account, q.ClientID.String())
 		switch {
 		case err == nil:
 			return l.merge(newest, q.Stored)
@@ -221,7 +221,7 @@ func (l *orderPage) merge(open []Order, seq uint64) error {
 	if l.query.Status != trading.StatusActive {
 		ctx, done := l.patience()
 		defer done()
-		err := l.door.history.Orders(ctx,
+		err := l.history().Orders(ctx,
 			l.query.closed(l.by.Key.Account.ID, seq), func(o *Order) bool {
 				for len(open) > 0 && open[0].ID > o.ID && len(l.list.Rows) < l.query.Limit {
 					l.add(&open[0])
@@ -298,7 +298,7 @@ func (d *Door) OrderNamed(account uint32, id event.ClientID) (o Order, found boo
 	}
 	ctx, done := v.patience()
 	defer done()
-	o, err = d.history.ClientOrder(ctx, q.Stored, account, id.String())
+	o, err = v.history().ClientOrder(ctx, q.Stored, account, id.String())
 	return storedOrder(o, err)
 }
 
@@ -321,7 +321,7 @@ func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error
 func (v *visit) closedOrder(account uint32, id uint64) (o Order, found bool, err error) {
 	ctx, done := v.patience()
 	defer done()
-	return storedOrder(v.door.history.Order(ctx, account, id))
+	return storedOrder(v.history().Order(ctx, account, id))
 }
 
 // storedOrder returns the store's answer for one order.

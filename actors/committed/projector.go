@@ -116,6 +116,8 @@ func (p *Projector) write(w *projection) bool {
 var (
 	// errNoImage: the engine ended before the imager had made an image.
 	errNoImage = errors.New("no image was made before the end")
+	// errNoImages: an observer makes no images.
+	errNoImages = errors.New("no images are made here")
 	// errOutdated: the last snapshot follows an upload at once, of a later state. An end has little
 	// time, so it uploads one image and no more.
 	errOutdated = errors.New("the last snapshot follows at once")
@@ -172,8 +174,8 @@ const (
 // save publishes an image as soon as it is made, and trims the journal below the one before.
 func (p *Projector) save(to uint64, made <-chan *Image) error {
 	defer p.o.Meter.Snapshotting.End()
-	if to == p.newest {
-		return nil // nothing has happened since
+	if to == p.newest || made == nil {
+		return nil // nothing has happened since, or no images are made
 	}
 	var image *Image
 	select {

@@ -8,6 +8,7 @@ import (
 
 	"exchange/actors/directory"
 	"exchange/core/event"
+	"exchange/persistence"
 )
 
 // A Question is one typed read of the committed state: its fields say what is asked for, and the
@@ -44,6 +45,8 @@ type trip struct {
 	door     *Door  // that was asked
 	followUp bool   // it completes the answer to a command
 	slot     bool   // it holds one of its account's slots
+	// state that it was answered from, if the history is lent; otherwise nil
+	horizon *persistence.Horizon
 }
 
 // Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that

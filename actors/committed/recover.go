@@ -34,6 +34,9 @@ type RecoverOptions struct {
 	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover
 	// takes it.
 	Seen *Seen
+	// Lent is the history, if another process keeps it; nil: the store does. Then no images are
+	// made, and what only that process needs is not checked.
+	Lent persistence.LentHistory
 }
 
 // Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that
@@ -65,6 +68,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 		case seen.of(image):
 			imager = newImager(seen.state)
 			return nil
+		case o.Lent != nil:
 		case image == nil:
 			imager = newImager(state.New())
 		default:
@@ -100,7 +104,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
 			persistence.ErrCorrupt, s.Seq(), o.Last)
 	}
-	if imager.folded.Load() != s.Seq() {
+	if imager != nil && imager.folded.Load() != s.Seq() {
 		return nil, errUnseen
 	}
 	checked := make(chan error, 1)
@@ -120,6 +124,14 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 
 // load takes from the store what it keeps beside the state. It does not change the state.
 func (c *Side) load(ctx context.Context, store persistence.Store) error {
+	if c.lent != nil {
+		lent := c.lent.At(c.horizon())
+		if err := c.loadTrades(ctx, lent); err != nil {
+			return err
+		}
+		c.newestCandles()
+		return c.loadCandles(ctx, lent)
+	}
 	if err := c.checkReferences(ctx, store); err != nil {
 		return err
 	}
@@ -155,7 +167,7 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
 		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
 		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
-		imagedAt: time.Now()}
+		imagedAt: time.Now(), lent: o.Lent}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	c.named = namedOrders{orders: map[ownName]namedClosed{}, watermark: watermark}
 	c.own.most = o.OwnBytes
@@ -181,7 +193,9 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 func (c *Side) refold(prev, next uint64, data []byte, seen *Seen) error {
 	before := c.state.Seq()
 	twin := make(chan error, 1)
-	if next <= c.imager.folded.Load() {
+	if c.imager == nil {
+		twin <- nil
+	} else if next <= c.imager.folded.Load() {
 		twin <- seen.again(next, data)
 	} else {
 		go func() { twin <- c.imager.follow(prev, next, data) }()

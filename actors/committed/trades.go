@@ -79,7 +79,7 @@ func (d *Door) OwnTrades(by Asker, takerSide, own trading.Side, q TradeQuery) (*
 	ctx, done := v.patience()
 	defer done()
 	list := newList(&ownTradeLists)
-	err = d.history.Trades(ctx, stored, func(t *Trade) bool {
+	err = v.history().Trades(ctx, stored, func(t *Trade) bool {
 		x := OwnTrade{Trade: *t, Order: t.TakerOrder}
 		if t.Taker != account {
 			x.Order, x.Maker = t.MakerOrder, true
@@ -122,7 +122,7 @@ func (v *visit) nameClosed(q *orderNames) error {
 	}
 	ctx, done := v.patience()
 	defer done()
-	if err := v.door.history.OrdersByID(ctx, q.account, q.closed, func(o *Order) bool {
+	if err := v.history().OrdersByID(ctx, q.account, q.closed, func(o *Order) bool {
 		q.names[o.ID] = o.ClientID
 		return true
 	}); err != nil {
@@ -163,7 +163,7 @@ func (v *visit) trades(list *List[Trade], q persistence.TradeQuery, limit int) (
 	error) {
 	ctx, done := v.patience()
 	defer done()
-	err := v.door.history.Trades(ctx, q, func(t *Trade) bool { return list.add(t, limit) })
+	err := v.history().Trades(ctx, q, func(t *Trade) bool { return list.add(t, limit) })
 	return finished(list, err)
 }
 

@@ -34,6 +34,8 @@ type visit struct {
 	signed   bool   // the nonce is taken, and the account's slot
 	slot     bool   // the account's slot is held
 	after    uint64 // the sequence from which on its questions may be answered
+	// state that the newest question was answered from, if the history is lent
+	horizon *persistence.Horizon
 }
 
 // enter begins the visit of a client.
@@ -101,8 +103,19 @@ func (v *visit) ask(q Question) error {
 	}
 	v.slot = v.slot || r.slot
 	err := r.Err
+	v.horizon = r.horizon
 	r.free()
 	return err
+}
+
+// history returns the history as it was when the newest question was answered, or later. One that
+// is lent is not ahead of that answer.
+func (v *visit) history() persistence.History {
+	d := v.door
+	if v.horizon == nil {
+		return d.history
+	}
+	return watched{d.side.lent.At(v.horizon), d.meter}
 }
 
 // sign makes a read the visit's signed one, which goes through its account's wallet.

@@ -72,7 +72,7 @@ func (v *visit) mergeWithdrawals(pending []state.Withdrawal, ended persistence.W
 	if ended.Status == 0 || ended.Status > event.WithdrawalVerified {
 		ctx, done := v.patience()
 		defer done()
-		err := v.door.history.Withdrawals(ctx, ended, func(w *Withdrawal) bool {
+		err := v.history().Withdrawals(ctx, ended, func(w *Withdrawal) bool {
 			for more && len(pending) > 0 && pending[0].ID > w.ID {
 				next()
 			}
@@ -115,7 +115,7 @@ func (d *Door) WithdrawalsOf(account uint32, limit int) (*List[Withdrawal], erro
 	}
 	ctx, done := v.patience()
 	defer done()
-	return finished(list, d.history.Withdrawals(ctx,
+	return finished(list, v.history().Withdrawals(ctx,
 		persistence.WithdrawalQuery{Account: account, MaxSeq: seq},
 		func(w *Withdrawal) bool { return list.add(w, limit) }))
 }
@@ -149,7 +149,7 @@ func (d *Door) WithdrawalOf(id uint64) (w Withdrawal, found bool, err error) {
 	}
 	ctx, done := v.patience()
 	defer done()
-	w, err = d.history.Withdrawal(ctx, id)
+	w, err = v.history().Withdrawal(ctx, id)
 	switch {
 	case errors.Is(err, persistence.ErrNotFound):
 		return w, false, nil

@@ -1,0 +1,313 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/actors/duplex"
+	"exchange/actors/observing"
+	"exchange/actors/seal"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/core/trading"
+	"exchange/persistence"
+)
+
+// portable is material that observers may have: it is not the secret.
+type portable struct{ sum [sha256.Size]byte }
+
+func (p *portable) MarshalBinary() ([]byte, error) { return p.sum[:], nil }
+
+func (p *portable) UnmarshalBinary(b []byte) error {
+	if copy(p.sum[:], b) != len(p.sum) {
+		return errors.New("no sum")
+	}
+	return nil
+}
+
+func portableOf(secret []byte) any { return &portable{sha256.Sum256(secret)} }
+
+// observable is a member's store, which the test connects observers with.
+type observable struct {
+	persistence.Replica
+	take atomic.Pointer[func(from string, conn net.Conn)]
+}
+
+func (o *observable) AcceptObservers(take func(from string, conn net.Conn)) { o.take.Store(&take) }
+
+// An observatory is a cluster with observers.
+type observatory struct {
+	*cluster
+	stores []*observable
+	cables *cables
+}
+
+// cables are all connections of observers.
+type cables struct {
+	mu    sync.Mutex
+	seen  bytes.Buffer // that came through, either way; guarded by mu
+	conns []net.Conn   // members' ends; guarded by mu
+	ofs   []int        // whose; guarded by mu
+	dials int          // guarded by mu
+}
+
+// tapped is a connection whose bytes are kept.
+type tapped struct {
+	net.Conn
+	cables *cables
+}
+
+func (c tapped) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.cables.keep(b[:n])
+	return n, err
+}
+
+func (c tapped) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.cables.keep(b[:n])
+	return n, err
+}
+
+func (w *cables) keep(b []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.Write(b)
+}
+
+// has reports whether a text came through.
+func (w *cables) has(text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Contains(w.seen.Bytes(), []byte(text))
+}
+
+// cut cuts the connections to a member; -1: all.
+func (w *cables) cut(i int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k, c := range w.conns {
+		if i < 0 || w.ofs[k] == i {
+			c.Close()
+		}
+	}
+}
+
+func newObservatory(t *testing.T, change func(i int, o *Options)) *observatory {
+	t.Helper()
+	v := &observatory{cables: new(cables), stores: make([]*observable, 3)}
+	v.cluster = newClusterOf(t, steadyTick, func(i int, o *Options) {
+		v.stores[i] = &observable{Replica: o.Store.(persistence.Replica)}
+		o.Store, o.KeyMaterial = v.stores[i], portableOf
+		if change != nil {
+			change(i, o)
+		}
+	})
+	return v
+}
+
+// dial connects an observer with a member, as the link between them does.
+func (v *observatory) dial(from string) func(ctx context.Context, node string) (net.Conn, error) {
+	return func(ctx context.Context, node string) (net.Conn, error) {
+		for i := range v.list {
+			if v.list[i].Name != node || v.nodes[i] == nil {
+				continue
+			}
+			take := v.stores[i].take.Load()
+			if take == nil {
+				break
+			}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return nil, err
+			}
+			defer l.Close()
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				return nil, err
+			}
+			other, err := l.Accept()
+			if err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+			v.cables.mu.Lock()
+			v.cables.conns, v.cables.ofs = append(v.cables.conns, other), append(v.cables.ofs, i)
+			v.cables.dials++
+			v.cables.mu.Unlock()
+			go (*take)(from, other)
+			return tapped{conn, v.cables}, nil
+		}
+		return nil, fmt.Errorf("%s takes no observers", node)
+	}
+}
+
+// An observer is a node that is no member, and a client of it.
+type observer struct {
+	*branch
+	node  *Node
+	store *observing.Store
+}
+
+// observe starts an observer.
+func (v *observatory) observe(name string, change func(o *Options)) *observer {
+	v.Helper()
+	ctx, cancel := context.WithTimeout(v.Context(), time.Minute)
+	defer cancel()
+	var names []string
+	for _, n := range v.list {
+		names = append(names, n.Name)
+	}
+	o := testOptions(nil)
+	store := must[*observing.Store](v.T)(observing.Open(ctx, observing.Options{Name: name,
+		Nodes: names, Dial: v.dial(name), Log: o.Log, Silence: o.Timing.OwnerStale}))
+	o.Store, o.KeyMaterial = store, portableOf
+	o.Sealer = func(bool) (*seal.Sealer, error) { return nil, errors.New("an observer has no key") }
+	if change != nil {
+		change(&o)
+	}
+	x := &observer{node: must[*Node](v.T)(StartNode(ctx, o)), store: store}
+	v.Cleanup(func() {
+		x.node.halt()
+		store.Close()
+		<-x.node.followed
+		x.node.life.end()
+		<-x.node.projector.Finished()
+	})
+	return x
+}
+
+// serves has the observer serve ann.
+func (x *observer) serves(t *testing.T) *observer {
+	t.Helper()
+	var a *Attendance
+	eventually(t, "the observer shows what is public", func() (ok bool) {
+		var err error
+		a, err = x.node.Attend(t.Context())
+		return err == nil
+	})
+	t.Cleanup(a.End)
+	nonce := uint64(0)
+	if x.branch != nil {
+		nonce = x.branch.nonce
+	}
+	x.branch = &branch{T: t, Attendance: a, Commands: a.Commands(), nonce: nonce}
+	x.connected()
+	if x.key = x.Commands.Key([]byte("key-of-ann")); x.key == nil || x.key.Material != nil {
+		t.Fatalf("the observer knows %+v of ann's key", x.key)
+	}
+	return x
+}
+
+// verifies wants the observer to have what verifies ann's signatures.
+func (x *observer) verifies() {
+	x.Helper()
+	var material any
+	eventually(x.T, "the material is there", func() bool {
+		var err error
+		material, err = x.Commands.Material(x.key)
+		return err == nil
+	})
+	if m := material.(*portable); m.sum != sha256.Sum256([]byte("secret")) {
+		x.Error("it is other material")
+	}
+}
+
+// stateOf returns a state as observers have it.
+func (n *Node) stateOf(t *testing.T) (seq uint64, image []byte) {
+	t.Helper()
+	if err := n.onSide(func() {
+		s := n.committed.State()
+		seq = s.Seq()
+		if err := state.WithholdImage(s.AppendTo(nil), func(piece []byte) bool {
+			image = append(image, piece...)
+			return true
+		}); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return seq, image
+}
+
+// sameAs wants the observer to come to the state that the leading node has at rest.
+func (x *observer) sameAs(r *reigning, c *cluster) {
+	x.Helper()
+	eventually(x.T, "the observer has folded all",
+		func() bool { return x.node.Folded() == r.committed.Released() })
+	seq, image := c.nodes[r.at].stateOf(x.T)
+	if at, own := x.node.stateOf(x.T); at != seq || !bytes.Equal(own, image) {
+		x.Errorf("the observer has another state at %d than the node that leads at %d", at, seq)
+	}
+}
+
+// An observer shows all that was acknowledged, takes its clients' commands, and has the state of
+// the node that leads, while that node is killed, and connections are cut.
+func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
+	v := newObservatory(t, nil)
+	r := v.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin, "USD": 1_000_000 * coin})
+	x := v.observe("o1", nil).serves(t)
+	x.verifies()
+	placed := 0
+	place := func() {
+		t.Helper()
+		done := x.does(x.placed(trading.Sell, 100e8, coin, ""))
+		if done.Outcome() != Accepted {
+			t.Fatalf("an order is refused: %+v", done.Record())
+		}
+		done.Free()
+		placed++
+		q := committed.OpenOrders{Limit: 100}
+		if err := x.Ask(&q, x.key, x.branch.next()); err != nil || len(q.Orders) != placed {
+			t.Fatalf("%d of %d orders are open: %v", len(q.Orders), placed, err)
+		}
+	}
+	for range 5 {
+		place()
+	}
+	x.sameAs(r, v.cluster)
+	x.reconnects(func() { v.cables.cut(-1) })
+	place()
+	x.reconnects(func() {
+		killed := r.at
+		v.kill(killed)
+		v.cables.cut(killed)
+		r = v.next()
+	})
+	place()
+	x.verifies()
+	x.sameAs(r, v.cluster)
+}
+
+// line is the connection that commands take; nil: there is none.
+func (x *observer) line() *duplex.Line {
+	f := x.Commands.(*forwarding)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.to
+}
+
+// reconnects does what breaks connections, and waits for the next ones.
+func (x *observer) reconnects(what func()) {
+	x.Helper()
+	before, link := x.line(), x.store.Link()
+	what()
+	eventually(x.T, "there is another way to the node that leads", func() bool {
+		now := x.line()
+		return now != nil && now != before
+	})
+	eventually(x.T, "the observer follows a member", func() bool {
+		now := x.store.Link()
+		return now != 0 && (now != link || x.Attendance.Current() == nil)
+	})
+}

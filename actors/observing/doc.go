@@ -1,0 +1,33 @@
+// Package observing lets a process serve clients as a node that follows does, without a log, a
+// store, a vote, and the server's key: an observer. Any number of observers follow the members of a
+// cluster.
+//
+// An observer's Store is a persistence.Replica. It follows one member at a time: another one when
+// that ends, falls silent or refuses. Both sides open what they say with the name of a lane; each
+// lane is a connection of its own, so that none holds up another:
+//
+//	feed      the newest image of the member's state, and each batch behind it, as applied there;
+//	          without what only the server needs (core/event/withhold.go)
+//	talk      what the member knows of the cluster, and how far its rows are; it is asked for the
+//	          sequence that a read needs (Reach), and for what verifies the signatures of a key
+//	rows      queries of the history, with the reader's horizon; rows come a page at a time
+//	commands  what clients send, to the node that leads: forwarding of package actors
+//
+// The rows are the member's, and what the observer's fold makes of rows is dropped as soon as the
+// member has them. The member may be ahead: it leaves out rows from behind the reader's horizon. It
+// may also be behind what was dropped, when it is another one than before: then it is not asked
+// until it has come that far.
+//
+// A member never waits for an observer, and never grows with it: an observer that takes nothing for
+// some seconds, asks too much at once, or says what makes no sense, is disconnected. An observer
+// that the journal of no member reaches any more has to begin anew: see ErrStartOver.
+//
+//	lanes.go    what both sides say first, bounds
+//	codec.go    messages as bytes
+//	store.go    the observer's store
+//	follow.go   how it follows a member
+//	history.go  how it asks for rows
+//	serve.go    a member's side: talk
+//	feed.go     a member's feed
+//	rows.go     a member's rows
+package observing

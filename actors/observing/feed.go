@@ -1,0 +1,220 @@
+package observing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A feed is sent to one observer.
+type feed struct {
+	*Server
+	from string
+	conn patient
+	ctx  context.Context // until the connection is over
+	at   uint64          // sequence up to which batches were sent
+	out  []byte          // frames that gather
+	kept []byte          // memory of batches
+}
+
+// feed sends an observer an image, unless it has one, and each batch behind what it has.
+func (s *Server) feed(from string, conn net.Conn) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f := &feed{Server: s, from: from, conn: patient{conn, s.silence}, ctx: ctx}
+	var head [17]byte
+	if _, err := io.ReadFull(f.conn, head[:]); err != nil {
+		return err
+	}
+	p := fixed{b: head[:]}
+	seq, digest := p.uint(), p.uint()
+	resumes := p.byte()
+	if resumes > 1 {
+		return fmt.Errorf("%w: a feed begins with %d", errSense, resumes)
+	}
+	go func() { // an observer has nothing more to say here
+		defer cancel()
+		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // then the read fails
+		_, _ = conn.Read(make([]byte, 1)) // it ends with the connection
+		conn.Close()
+	}()
+	err := error(nil)
+	if resumes == 1 {
+		err = f.resume(seq, digest)
+	} else {
+		err = f.image()
+	}
+	for err == nil {
+		err = f.next()
+	}
+	return err
+}
+
+// refuse tells the observer why there is no feed.
+func (f *feed) refuse(why byte, text string) error {
+	f.out = append(append(appendFrame(f.out, feedRefused, 1+len(text)), why), text...)
+	return errors.Join(f.flush(), errors.New(text))
+}
+
+// flush sends what has gathered.
+func (f *feed) flush() error {
+	_, err := f.conn.Write(f.out)
+	if f.out = f.out[:0]; cap(f.out) > 4*chunkBytes {
+		f.out = nil
+	}
+	return err
+}
+
+// begin tells behind what batches follow.
+func (f *feed) begin(resumed byte, seq, digest uint64) {
+	f.at = seq
+	f.out = append(appendFrame(f.out, feedBegin, 17), resumed)
+	f.out = binary.BigEndian.AppendUint64(f.out, seq)
+	f.out = binary.BigEndian.AppendUint64(f.out, digest)
+}
+
+// digestOf tells a batch from each other one.
+func digestOf(batch []byte) uint64 {
+	sum := sha256.Sum256(batch)
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// resume goes on behind a batch that the observer has.
+func (f *feed) resume(seq, digest uint64) error {
+	if end, _ := f.store.Known(); seq > end {
+		return f.refuse(refusedFuture, fmt.Sprintf("its journal ends at sequence %d", end))
+	}
+	has, err := f.digest(seq)
+	switch {
+	case err != nil || has == 0:
+		return f.refuse(refusedGone, fmt.Sprintf("its journal has no batch to sequence %d", seq))
+	case has != digest:
+		return f.refuse(refusedGone,
+			fmt.Sprintf("its journal has another batch to sequence %d", seq))
+	}
+	f.begin(1, seq, digest)
+	return f.flush()
+}
+
+// digest returns the digest of the batch that ends at a sequence; 0: the journal has none.
+func (f *feed) digest(seq uint64) (uint64, error) {
+	if seq == 0 {
+		return 1, nil // of the beginning
+	}
+	_, next, batch, err := persistence.First(f.ctx, f.store, seq-1)
+	if err != nil || next != seq {
+		return 0, err
+	}
+	return max(1, digestOf(batch)), nil
+}
+
+// image sends the newest image.
+func (f *feed) image() error {
+	select {
+	case f.images <- struct{}{}:
+	default:
+		return f.refuse(refusedBusy, "it sends another observer its image")
+	}
+	defer func() { <-f.images }()
+	image, seq, err := persistence.ReadSnapshot(f.ctx, f.store, 0)
+	if errors.Is(err, persistence.ErrNoSnapshot) {
+		image, seq, err = nil, 0, nil
+	}
+	if err != nil {
+		return err
+	}
+	digest, err := f.digest(seq)
+	if err != nil {
+		digest = 0
+	}
+	f.begin(0, seq, digest)
+	if image != nil {
+		var failed error
+		err := state.WithholdImage(image, func(piece []byte) bool {
+			f.out = append(appendFrame(f.out, feedPiece, len(piece)), piece...)
+			failed = f.flush()
+			return failed == nil
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+	}
+	f.out = appendFrame(f.out, feedImage, 0)
+	return f.flush()
+}
+
+// chunkBytes is how much of the journal is read at once. What is read is sent when the read is
+// over, so that no observer holds the journal up.
+const chunkBytes = 256 << 10
+
+var errChunk = errors.New("enough for now")
+
+// next sends the batches that are there, or a beat when none comes for a while.
+func (f *feed) next() error {
+	ctx, cancel := context.WithTimeout(f.ctx, f.silence/4)
+	defer cancel()
+	if end, _ := f.store.Known(); end <= f.at {
+		leads, err := f.store.Follow(ctx, f.at)
+		switch {
+		case f.ctx.Err() != nil:
+			return f.ctx.Err()
+		case ctx.Err() != nil:
+			f.out = appendFrame(f.out, feedBeat, 0)
+			return f.flush()
+		case err != nil:
+			return err
+		case leads:
+			f.await(ctx)
+		}
+	}
+	err := f.store.Read(f.ctx, f.at, func(prev, next uint64, data []byte) error {
+		if prev != f.at {
+			return fmt.Errorf("BUG: a batch (%d, %d] follows %d", prev, next, f.at)
+		}
+		var err error
+		if f.kept, err = event.WithholdBatch(f.kept, data); err != nil {
+			return err
+		}
+		f.out = appendFrame(f.out, feedBatch, 24+len(f.kept))
+		for _, n := range []uint64{prev, next, max(1, digestOf(data))} {
+			f.out = binary.BigEndian.AppendUint64(f.out, n)
+		}
+		f.out, f.at = append(f.out, f.kept...), next
+		if len(f.out) >= chunkBytes {
+			return errChunk
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errChunk) {
+		return err
+	}
+	return f.flush()
+}
+
+// leaderLook is how often a member that leads looks for batches: its Follow does not wait.
+const leaderLook = 3 * time.Millisecond
+
+// await waits for a batch at a member that leads.
+func (f *feed) await(ctx context.Context) {
+	look := time.NewTicker(leaderLook)
+	defer look.Stop()
+	for {
+		if end, _ := f.store.Known(); end > f.at || !f.store.Leads() {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

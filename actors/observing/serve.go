@@ -1,0 +1,289 @@
+package observing
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"exchange/actors/duplex"
+	"exchange/persistence"
+)
+
+// A Host is the member, as its observers need it. Its methods may be called from any goroutine.
+type Host interface {
+	// Watermark returns the sequence up to which the member's store has the rows.
+	Watermark() uint64
+	// Material returns what verifies the signatures of a key, once the member has folded a
+	// sequence. It must be no secret that a person would recognize. ErrNotFound: there is no such
+	// live key.
+	Material(ctx context.Context, key uint32, after uint64) ([]byte, error)
+	// Forward takes a connection for commands, and returns when that is over.
+	Forward(from string, conn net.Conn)
+	// Dead is closed when the member shows nothing any more.
+	Dead() <-chan struct{}
+}
+
+// A Server is a member's side of all its observers.
+type Server struct {
+	store   persistence.Replica
+	host    Host
+	log     *slog.Logger
+	silence time.Duration
+	images  chan struct{} // capacity 1: held while an image is sent
+
+	mu    sync.Mutex
+	lanes map[laneOf]net.Conn // the newest of each observer and lane; guarded by mu
+}
+
+type laneOf struct {
+	observer string
+	lane     byte
+}
+
+// NewServer makes the server of a member. silence is after how long an observer that says or takes
+// nothing is disconnected; 0: as usual.
+func NewServer(store persistence.Replica, host Host, log *slog.Logger,
+	silence time.Duration) *Server {
+	if silence == 0 {
+		silence = usualSilence
+	}
+	return &Server{store: store, host: host, log: log, silence: silence,
+		images: make(chan struct{}, 1), lanes: map[laneOf]net.Conn{}}
+}
+
+// Serve takes a connection of an observer, and returns when that is over. from is the name that the
+// observer has proved. A lane that an observer opens anew ends the one before.
+func (s *Server) Serve(from string, conn net.Conn) {
+	defer conn.Close()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-s.host.Dead():
+			conn.Close()
+		case <-over:
+		}
+	}()
+	var head [helloBytes]byte
+	if _, err := io.ReadFull(patient{conn, s.silence}, head[:]); err != nil {
+		return
+	}
+	lane := laneOf{from, head[0]}
+	if head[1] != version || lane.lane < laneFeed || lane.lane > laneCommands {
+		s.log.Warn("an observer was disconnected", "observer", from, "error",
+			fmt.Errorf("%w: lane %d of version %d", errSense, head[0], head[1]))
+		return
+	}
+	s.begin(lane, conn)
+	defer s.end(lane, conn)
+	var err error
+	switch lane.lane {
+	case laneFeed:
+		err = s.feed(from, conn)
+	case laneTalk:
+		err = s.talk(from, conn)
+	case laneRows:
+		err = s.rows(conn)
+	case laneCommands:
+		s.host.Forward(from, conn)
+		return
+	}
+	if errors.Is(err, errSense) {
+		s.log.Warn("an observer was disconnected", "observer", from, "error", err)
+		return
+	}
+	s.log.Debug("a connection of an observer is over", "observer", from, "lane", lane.lane,
+		"error", err)
+}
+
+// begin notes the newest connection of a lane, and ends the one before.
+func (s *Server) begin(lane laneOf, conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.lanes[lane]; before != nil {
+		before.Close()
+	}
+	s.lanes[lane] = conn
+}
+
+func (s *Server) end(lane laneOf, conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lanes[lane] == conn {
+		delete(s.lanes, lane)
+	}
+}
+
+// tellEach is how often a member looks whether there is something to tell.
+const tellEach = 20 * time.Millisecond
+
+// A talker talks with one observer.
+type talker struct {
+	*Server
+	from string
+	line *duplex.Line
+	ctx  context.Context // until the connection is over
+
+	mu      sync.Mutex
+	reaches bool // a question is under way; guarded by mu
+	keys    int  // questions under way; guarded by mu
+	given   int  // keys whose material was given; guarded by mu
+}
+
+// talk tells an observer what there is to know, and answers its questions.
+func (s *Server) talk(from string, conn net.Conn) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	t := &talker{Server: s, from: from, ctx: ctx,
+		line: duplex.New(conn, lineOptions(longestTalk, s.silence))}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		t.tell()
+	}()
+	err := t.line.Run(t.receive)
+	cancel()
+	<-told
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.given > 0 {
+		s.log.Info("an observer has left that was given what verifies the signatures of keys",
+			"observer", from, "keys", t.given)
+	}
+	return err
+}
+
+// tell tells what has changed, until the connection is over.
+func (t *talker) tell() {
+	look := time.NewTicker(tellEach)
+	defer look.Stop()
+	var last []byte
+	var shown *market
+	for {
+		now := t.status()
+		if b := appendValue(nil, &now); !bytes.Equal(b, last) {
+			last = b
+			if t.send(talkStatus, b) != nil {
+				return
+			}
+		}
+		next, reigning := t.store.Market()
+		if shown == nil || !bytes.Equal(next, shown.next) ||
+			!bytes.Equal(reigning, shown.reigning) {
+			shown = &market{next, reigning}
+			if t.send(talkMarket, appendOptional(appendOptional(nil, next), reigning)) != nil {
+				return
+			}
+		}
+		select {
+		case <-look.C:
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
+// send sends a message. If it cannot, the connection ends.
+func (t *talker) send(kind byte, message []byte) error {
+	err := t.line.Send(func(b []byte) []byte { return append(append(b, kind), message...) })
+	if err != nil {
+		t.line.Close()
+	}
+	return err
+}
+
+// status is what the member tells of itself.
+func (t *talker) status() status {
+	at := t.store.Standing()
+	s := status{Watermark: t.host.Watermark(), Leader: at.Leader, Term: at.Term, Format: at.Format}
+	for _, p := range at.Peers {
+		s.Peers = append(s.Peers, peer{p.Name, p.Address, string(p.Role)})
+	}
+	return s
+}
+
+// receive begins what an observer asks for. It does not wait.
+func (t *talker) receive(message []byte) error {
+	p := &parser{b: message}
+	switch p.byte() {
+	case talkReach:
+		if p.done() != nil || !t.begins(func() bool {
+			first := !t.reaches
+			t.reaches = true
+			return first
+		}) {
+			return errSense
+		}
+		go t.reach()
+	case talkMaterial:
+		number, key, after := p.uint(), p.uint(), p.uint()
+		if p.done() != nil || key > 1<<32-1 || !t.begins(func() bool {
+			t.keys++
+			return t.keys <= maxKeys
+		}) {
+			return errSense
+		}
+		go t.material(number, uint32(key), after)
+	default:
+		return errSense
+	}
+	return nil
+}
+
+func (t *talker) begins(is func() bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return is()
+}
+
+// reach answers the question for the sequence that is reached.
+func (t *talker) reach() {
+	ctx, cancel := context.WithTimeout(t.ctx, t.silence)
+	defer cancel()
+	seq, err := t.store.Reach(ctx)
+	outcome, why := byte(answerGood), ""
+	if err != nil {
+		outcome, why = answerFailed, err.Error()
+	}
+	t.begins(func() bool { t.reaches = false; return true })
+	b := binary.AppendUvarint([]byte{outcome}, seq)
+	t.send(talkReach, appendText(b, why)) //nolint:errcheck // then the connection ends
+}
+
+func appendText(dst []byte, text string) []byte {
+	text = text[:min(len(text), 1024)]
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+}
+
+// material answers the question for a key.
+func (t *talker) material(number uint64, key uint32, after uint64) {
+	ctx, cancel := context.WithTimeout(t.ctx, t.silence)
+	defer cancel()
+	material, err := t.host.Material(ctx, key, after)
+	outcome, why := byte(answerGood), material
+	switch {
+	case errors.Is(err, persistence.ErrNotFound):
+		outcome, why = answerUnknown, nil
+	case err != nil:
+		outcome, why = answerFailed, []byte(err.Error())
+		why = why[:min(len(why), 1024)]
+	}
+	t.mu.Lock()
+	t.keys--
+	if err == nil {
+		t.given++
+		t.log.Debug("an observer is given what verifies the signatures of a key", "observer",
+			t.from, "key", key, "given", t.given)
+	}
+	t.mu.Unlock()
+	b := append(binary.AppendUvarint(nil, number), outcome)
+	b = append(binary.AppendUvarint(b, uint64(len(why))), why...)
+	t.send(talkMaterial, b) //nolint:errcheck // then the connection ends
+}
