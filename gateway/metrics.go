@@ -49,8 +49,8 @@ var (
 			"Any is a client that leaks connections, an attack, or a limit that is too low.",
 		"listener")
 	httpThrottled = describe("http_throttled_requests_total",
-		"Requests answered with 429, by the limit that they met: public, failures, probes and "+
-			"docs of one client address, web pages of one client address, reads of one key, "+
+		"Requests answered with 429, by the limit that they met: public, failures, probes, "+
+			"docs and web of one client address, reads of one key, "+
 			"commands and cancels of one account, guesses of the operator's token. Much of "+
 			"public or failures is an attack, or a proxy that is not in trusted_proxies.", "limit")
 	certificateEnds = describe("tls_certificate_expiry_timestamp_seconds",

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"os"
@@ -206,6 +207,36 @@ func TestAllLicencesAreShown(t *testing.T) {
 	for _, v := range vendored {
 		if contents()["vendor/"+v.Name()+"/LICENSE"] == nil {
 			t.Errorf("%s has no licence", v.Name())
+		}
+	}
+}
+
+// The lock file has the hash of each package. npm installs nothing else, and scripts/vendor compares
+// the files here with it.
+func TestWhatIsVendoredIsPinned(t *testing.T) {
+	var lock struct {
+		Packages map[string]struct {
+			Version, Integrity string
+			Dependencies       map[string]string
+		}
+	}
+	text, err := os.ReadFile("package-lock.json")
+	if err == nil {
+		err = json.Unmarshal(text, &lock)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := lock.Packages[""].Dependencies
+	vendored, err := os.ReadDir("vendor")
+	if err != nil || len(vendored) != len(wanted) {
+		t.Fatalf("%d packages are vendored, %d wanted: %v", len(vendored), len(wanted), err)
+	}
+	for _, v := range vendored {
+		p := lock.Packages["node_modules/"+v.Name()]
+		if p.Version == "" || p.Version != wanted[v.Name()] ||
+			!strings.HasPrefix(p.Integrity, "sha512-") {
+			t.Errorf("%s: wanted is %q, locked %+v", v.Name(), wanted[v.Name()], p)
 		}
 	}
 }

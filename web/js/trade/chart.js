@@ -6,7 +6,7 @@ import { append, filled } from "../candles.js";
 import { number } from "../decimal.js";
 import { fixed, moment, tick, zone } from "../format.js";
 import { text } from "../text/en.js";
-import { colour } from "./colour.js";
+import { colour } from "./settings.js";
 
 /** @typedef {import("./main.js").Pair} Pair */
 /** @typedef {import("../stream.js").Stream} Stream */
@@ -23,7 +23,7 @@ export class Chart {
 	/** @type {Pair | undefined} */
 	#pair;
 	#frame = FRAMES[2];
-	#isAll = false; // there are no older ones
+	#isAll = true; // there are no older ones
 	#isAsking = false;
 	/** @type {Candle | undefined} the one below the crosshair */
 	#marked;
@@ -84,7 +84,7 @@ export class Chart {
 
 	#begin() {
 		this.#candles = [];
-		this.#isAll = false;
+		this.#isAll = true; // until the newest are there
 		this.#marked = undefined;
 		this.#set();
 		this.stream.subscribe(this.#channel());

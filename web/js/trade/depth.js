@@ -3,7 +3,7 @@ import { html, render } from "../../vendor/lit-html/lit-html.js";
 import { number } from "../decimal.js";
 import { decimal, fixed } from "../format.js";
 import { text } from "../text/en.js";
-import { colour } from "./colour.js";
+import { colour } from "./settings.js";
 
 /** @typedef {import("./main.js").Pair} Pair */
 /** @typedef {import("../book.js").Book} Book */

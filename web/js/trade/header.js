@@ -116,12 +116,12 @@ export class Header {
 	#move(event) {
 		const found = this.#found();
 		const last = found.length - 1;
-		if (event.key === "ArrowDown") this.#at = Math.min(last, this.#at + 1);
-		else if (event.key === "ArrowUp") this.#at = Math.max(0, this.#at - 1);
-		else if (event.key === "Enter") return this.#take(found[this.#at]);
-		else if (event.key === "Escape" || event.key === "Tab") return this.#close();
-		else return;
+		if (event.key === "Tab") return this.#close();
+		if (!["ArrowDown", "ArrowUp", "Enter", "Escape"].includes(event.key)) return;
 		event.preventDefault();
+		if (event.key === "Enter") return this.#take(found[this.#at]);
+		if (event.key === "Escape") return this.#close();
+		this.#at = event.key === "ArrowDown" ? Math.min(last, this.#at + 1) : Math.max(0, this.#at - 1);
 		this.#paint();
 	}
 

@@ -137,8 +137,8 @@ class RowView {
 	show(level, pair, most) {
 		const [price, amount, total] = this.#cells;
 		write(/** @type {Node} */ (price.lastChild), level ? decimal(level.price, pair.priceDigits) : "");
-		write(amount, level ? decimal(level.amount, shownDigits(pair)) : "");
-		write(total, level ? decimal(level.total, shownDigits(pair)) : "");
+		write(amount, level ? size(level.amount, pair) : "");
+		write(total, level ? size(level.total, pair) : "");
 		const width = level && most > 0 ? Math.round((number(level.total) / most) * 1000) / 1000 : 0;
 		if (width === this.#width) return;
 		this.#width = width;
@@ -146,5 +146,8 @@ class RowView {
 	}
 }
 
-/** shownDigits are those of amounts in narrow columns. @param {Pair} pair */
-export const shownDigits = (pair) => Math.min(pair.amountDigits, 5);
+/** size writes an amount for a narrow column: what is too small for its digits is told as such. @param {bigint} amount @param {Pair} pair */
+export function size(amount, pair) {
+	const digits = Math.min(pair.amountDigits, 5), least = 10n ** BigInt(8 - digits);
+	return amount > 0n && amount < least ? `<${decimal(least, digits)}` : decimal(amount, digits);
+}

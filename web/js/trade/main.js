@@ -24,9 +24,9 @@ const tabs = /** @type {const} */ (["chart", "book", "trades"]);
 render(html`
 	<header id="header"></header>
 	<p id="notice" role="status" hidden></p>
-	<nav id="tabs" role="tablist" aria-label=${text.panels} @click=${pickTab} @keydown=${moveTab}>
+	<nav aria-label=${text.panels}><div id="tabs" role="tablist" @click=${pickTab} @keydown=${moveTab}>
 		${tabs.map((name) => html`<button role="tab" id="tab-${name}" aria-controls="panel-${name}">${text[name]}</button>`)}
-	</nav>
+	</div></nav>
 	<main>
 		<h1 class="unseen">${text.market}</h1>
 		<div class="left" id="panel-chart">
@@ -48,6 +48,7 @@ const halted = new Set();
 let maintenance = null;
 /** @type {Pair | undefined} */
 let pair;
+let wasLive = false;
 let isOld = false; // the exchange has newer pages
 let away = 0; // seconds by which this device's clock is ahead
 
@@ -78,10 +79,11 @@ stream.onState = () => {
 	else if (pair) {
 		trades.load();
 		chart.load();
-		isCurrent().then((current) => {
+		if (wasLive) isCurrent().then((current) => {
 			isOld = !current;
 			tell();
 		}, () => {});
+		wasLive = true;
 	}
 };
 
@@ -176,3 +178,5 @@ function moveTab(event) {
 showTab("chart");
 tell();
 start();
+
+export { ladder }; // a test compares its book with the exchange's

@@ -53,3 +53,13 @@ export function openHelp() {
 	open(text.help, html`<dl class="keys">${text.keys.map(([key, words]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${words}</dd></div>`)}</dl>
 		${chosen.singleKeys ? nothing : html`<p>${text.keysOff}</p>`}`);
 }
+
+const probe = document.createElement("span");
+probe.hidden = true;
+document.body.append(probe);
+
+/** colour returns what the name of a colour means in the theme that is shown, for canvases. @param {string} name */
+export function colour(name) {
+	probe.style.color = `var(${name})`;
+	return getComputedStyle(probe).color;
+}

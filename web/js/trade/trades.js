@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { fromNumber, parse } from "../decimal.js";
 import { decimal, time } from "../format.js";
 import { text } from "../text/en.js";
-import { shownDigits } from "./ladder.js";
+import { size } from "./ladder.js";
 
 /** @typedef {import("./main.js").Pair} Pair */
 /** @typedef {import("../stream.js").Stream} Stream */
@@ -81,7 +81,7 @@ export class Trades {
 			<table><thead><tr><th>${text.price}</th><th>${text.amount}</th><th>${text.time}</th></tr></thead><tbody>
 			${this.#trades.map((t) => html`<tr class=${t.buys ? "buy" : "sell"}>
 				<td><span aria-hidden="true">${t.buys ? "▲" : "▼"}</span><span class="unseen">${t.buys ? text.buy : text.sell}</span> ${decimal(t.price, pair.priceDigits)}</td>
-				<td>${decimal(t.amount, shownDigits(pair))}</td><td>${time(t.at)}</td></tr>`)}
+				<td>${size(t.amount, pair)}</td><td>${time(t.at)}</td></tr>`)}
 			</tbody></table>`, this.table);
 	}
 }

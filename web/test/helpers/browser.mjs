@@ -1,0 +1,51 @@
+// Pages of a real browser. Whatever one of them writes to its console is a failure.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import axe from "axe-core";
+import { chromium } from "playwright-core";
+
+const failures = fileURLToPath(new URL("../failures/", import.meta.url));
+
+export const launch = () =>
+	chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+
+/**
+ * visit opens a page of its own, and gives it to a test. allowed are messages of the console that
+ * belong to the test. If the test fails there is a screenshot in test/failures.
+ */
+export async function visit(browser, address, options, test) {
+	const { name, cookies = {}, allowed = [], init, ...context } = options;
+	const own = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...context });
+	await own.addCookies(Object.entries(cookies).map(([name, value]) => ({ name, value, url: address })));
+	const page = await own.newPage();
+	page.setDefaultTimeout(20_000);
+	const said = [];
+	page.on("console", (message) => said.push(message.text()));
+	page.on("pageerror", (error) => said.push(`uncaught: ${error.stack}`));
+	page.on("dialog", (dialog) => said.push(`a dialog: ${dialog.message()}`));
+	try {
+		if (init) await init(page);
+		await page.goto(address);
+		await test(page);
+		assert.deepEqual(said.filter((text) => !allowed.some((form) => form.test(text))), []);
+	} catch (error) {
+		mkdirSync(failures, { recursive: true });
+		const path = `${failures}${name.replace(/\W+/g, "-")}.png`;
+		await page.screenshot({ path }).catch(() => {});
+		error.message += `\nthe page is in ${path}; its console: ${JSON.stringify(said)}`;
+		throw error;
+	} finally {
+		await own.close();
+	}
+}
+
+/** shows waits until the terminal is in a state. */
+export const shows = (page, state) => page.waitForSelector(`body[data-state="${state}"]`);
+
+/** accessible fails for anything that axe finds. */
+export async function accessible(page, what) {
+	await page.evaluate(axe.source);
+	const { violations } = await page.evaluate(() => window.axe.run());
+	assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes.map((n) => `${n.target} ${n.any[0]?.message ?? ""}`).join("; ")}`), []);
+}

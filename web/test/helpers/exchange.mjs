@@ -1,0 +1,102 @@
+// The real program as the demo, on a port of its own.
+import { execFile, spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const program = process.env.EXCHANGE_PROGRAM ?? fileURLToPath(new URL("../../../bin/exchange", import.meta.url));
+
+/** until waits for a condition. */
+export async function until(what, condition, seconds = 30) {
+	const end = Date.now() + seconds * 1000;
+	for (;;) {
+		const got = await condition();
+		if (got) return got;
+		if (Date.now() > end) throw new Error(`not within ${seconds} s: ${what}`);
+		await new Promise((done) => setTimeout(done, 20));
+	}
+}
+
+async function freePort() {
+	const server = createServer();
+	await new Promise((done) => server.listen(0, "127.0.0.1", done));
+	const { port } = server.address();
+	await new Promise((done) => server.close(done));
+	return port;
+}
+
+/** owns reports whether a process listens on a port: another one's answers would prove nothing. */
+function owns(pid, port) {
+	const line = readFileSync("/proc/net/tcp", "utf8").split("\n").map((l) => l.trim().split(/\s+/))
+		.find((f) => f[3] === "0A" && parseInt(f[1]?.split(":")[1], 16) === port);
+	if (!line) return false;
+	return readdirSync(`/proc/${pid}/fd`).some((fd) => {
+		try {
+			return readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${line[9]}]`;
+		} catch {
+			return false; // it was closed just now
+		}
+	});
+}
+
+export class Exchange {
+	#folder = mkdtempSync(join(tmpdir(), "exchange-web-"));
+	#nonce = 0n;
+	#process;
+
+	constructor() {
+		statSync(program); // make build
+	}
+
+	async start() {
+		this.port ??= await freePort();
+		this.base = `http://127.0.0.1:${this.port}`;
+		let log = "";
+		const started = spawn(program, ["serve", "--demo", "--listen", `127.0.0.1:${this.port}`], { cwd: this.#folder, stdio: ["ignore", "pipe", "pipe"] });
+		for (const stream of [started.stdout, started.stderr]) stream.on("data", (text) => (log += text));
+		this.#process = started;
+		await until("the exchange is ready", async () => {
+			if (started.exitCode !== null) throw new Error(`the exchange has ended:\n${log}`);
+			return fetch(`${this.base}/readyz`).then((answer) => answer.ok, () => false);
+		});
+		if (!owns(started.pid, this.port)) throw new Error(`another process has port ${this.port}`);
+	}
+
+	/** kill ends the process as a power failure would. */
+	async kill() {
+		const ended = new Promise((done) => this.#process.once("exit", done));
+		this.#process.kill("SIGKILL");
+		await ended;
+	}
+
+	async end() {
+		await this.kill();
+		rmSync(this.#folder, { recursive: true });
+	}
+
+	/** operator runs a command of the operator's. */
+	operator(...args) {
+		return promisify(execFile)(program, args, { cwd: this.#folder });
+	}
+
+	/** post sends a signed request of alice or bob, and returns its answer. */
+	async post(account, path, form) {
+		const key = `demo-${account}`, body = new URLSearchParams(Object.entries(form).sort()).toString();
+		const now = BigInt(Date.now()) * 1_000_000n;
+		this.#nonce = now > this.#nonce ? now : this.#nonce + 1n;
+		const answer = await fetch(this.base + path, { method: "POST", body, headers: {
+			"Content-Type": "application/x-www-form-urlencoded", "X-KEY": key, "X-NONCE": String(this.#nonce),
+			"X-SIGN": createHmac("sha256", `${key}-secret`).update(key + body).digest("hex") } });
+		const result = await answer.json();
+		if (!answer.ok) throw new Error(`${path} ${body}: ${answer.status} ${JSON.stringify(result)}`);
+		return result;
+	}
+
+	order(account, pair, type, amount, price) {
+		return this.post(account, "/api/v1/order/", { pair, type, amount: String(amount), price: String(price) });
+	}
+}

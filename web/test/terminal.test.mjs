@@ -1,0 +1,276 @@
+// The terminal in a browser, against the real program.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
+import { Exchange, until } from "./helpers/exchange.mjs";
+import { random } from "./helpers/random.mjs";
+
+const exchange = new Exchange();
+let browser;
+
+before(async () => {
+	await exchange.start();
+	for (let i = 0; i < 30; i++) {
+		await exchange.order("alice", "BTC_USDT", "sell", (0.01 + i / 200).toFixed(5), 64010 + i * 7.5);
+		await exchange.order("alice", "BTC_USDT", "buy", (0.01 + i / 300).toFixed(5), 63990 - i * 7.5);
+	}
+	await exchange.order("bob", "BTC_USDT", "buy", 0.02, 64020);
+	await exchange.order("bob", "BTC_USDT", "sell", 0.005, 63980);
+	browser = await launch();
+});
+after(async () => {
+	await browser?.close();
+	await exchange.end();
+});
+
+/** terminal gives a live terminal to a test. */
+const terminal = (name, options, body) =>
+	test(name, () => visit(browser, `${exchange.base}${options.path ?? "/"}`, { name, ...options, path: undefined }, async (page) => {
+		if (options.state !== null) await shows(page, options.state ?? "live");
+		await body(page);
+	}));
+
+const texts = (page, selector) => page.$$eval(selector, (list) => list.map((e) => e.innerText.trim()));
+
+// What a browser writes when a server is not there, or answers with a failure.
+const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
+
+terminal("a visitor sees the market without a key", {}, async (page) => {
+	assert.equal(new URL(page.url()).pathname, "/trade");
+	await page.waitForFunction(() => document.querySelectorAll("#panel-trades tbody tr").length === 3);
+	assert.match((await texts(page, "#panel-trades tbody tr"))[0], /^▼\s*Sell\s+63,990\.00\s+0\.00500\s+\d\d:\d\d:\d\d$/);
+	await page.waitForFunction(() => document.querySelector(".day .last dd").textContent === "63,990.00");
+	assert.equal(await page.title(), "63,990.00 BTC_USDT");
+	const rows = await texts(page, "#panel-book .buy [role=row]");
+	assert.equal(rows[0].replace(/\s+/g, " "), "63,990.00 0.00500 0.00500");
+	const asks = (await texts(page, "#panel-book .sell [role=row]")).filter(Boolean);
+	assert.equal(asks.at(-1).replace(/\s+/g, " "), "64,017.50 0.00500 0.00500");
+	await page.waitForFunction(() => /O.*63,990\.00.*V.*0\.0250/s.test(document.querySelector(".legend").innerText));
+	assert.match(await page.textContent("#depth .words"), /^Within 1%: .* BTC to buy, .* BTC to sell$/);
+	assert.equal(await page.getAttribute('a[target="_blank"]', "href"), "https://www.tradingview.com/");
+});
+
+test("the terminal keeps its budget of bytes and requests", () => {
+	const asked = [], sizes = {};
+	return visit(browser, `${exchange.base}/trade`, { name: "budget", init: (page) => {
+		page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+		page.on("websocket", () => asked.push("websocket"));
+	} }, async (page) => {
+		await shows(page, "live");
+		await page.waitForSelector("#panel-trades tbody tr");
+		assert(asked.length <= 25, `${asked.length} requests: ${asked}`);
+		for (const path of new Set(asked.filter((p) => p.startsWith("/web/")))) {
+			const answer = await fetch(exchange.base + path, { headers: { "Accept-Encoding": "gzip" } });
+			sizes[path] = Number(answer.headers.get("content-length"));
+			await answer.arrayBuffer();
+		}
+		const sum = (paths) => paths.reduce((n, path) => n + sizes[path], 0);
+		const all = sum(Object.keys(sizes)), own = sum(Object.keys(sizes).filter((p) => !p.includes("/vendor/")));
+		assert(all > 50_000 && all <= 130_000, `${all} bytes`);
+		assert(own > 5_000 && own <= 45_000, `${own} bytes of its own`);
+	});
+});
+
+terminal("the local book is the exchange's under the same update id", {}, async (page) => {
+	await page.evaluate(async () => {
+		const { ladder } = await import(document.querySelector('script[type="module"]').src);
+		const told = ladder.onChange;
+		window.books = new Map();
+		const keep = () => window.books.set(ladder.book.updateId, ["sell", "buy"].map((side) => ladder.book.sides[side].map((l) => l.text)));
+		ladder.onChange = () => (told(), keep());
+		keep();
+	});
+	const next = random(11), same = new Set();
+	for (let round = 0; same.size < 25; round++) {
+		assert(round < 400, `${same.size} books were compared`);
+		const type = next(2) ? "buy" : "sell";
+		await exchange.order(next(2) ? "alice" : "bob", "BTC_USDT", type, ((1 + next(500)) / 1e5).toFixed(5), (64000 + (type === "buy" ? -1 : 1) * (next(9000) / 100 - 10)).toFixed(2));
+		const answer = await fetch(`${exchange.base}/api/v1/orderbook/BTC_USDT/?group=1`);
+		const id = Number(answer.headers.get("x-update-id")), body = await answer.text();
+		const levels = (side) => [...body.match(new RegExp(`"${side}":\\[(.*?)\\]`))[1].matchAll(/"price":([\d.]+),"amount":([\d.]+)/g)].map((m) => `${m[1]}:${m[2]}`);
+		await page.waitForFunction((id) => Math.max(...window.books.keys()) >= id, id);
+		const local = await page.evaluate((id) => window.books.get(id), id);
+		if (!local) continue; // several changes came as one
+		assert.deepEqual(local, [levels("sell"), levels("buy")], `update id ${id}`);
+		same.add(id);
+	}
+});
+
+terminal("halts and maintenance are seen live, and a message is text", {}, async (page) => {
+	await exchange.operator("pair", "halt", "BTC_USDT");
+	await shows(page, "halted");
+	assert.match(await page.textContent("#notice"), /BTC_USDT is halted/);
+	await accessible(page, "halted");
+	await exchange.operator("pair", "resume", "BTC_USDT");
+	await shows(page, "live");
+	const script = "<img src=x onerror=alert(1)><script>alert(2)</script>";
+	await exchange.operator("maintenance", "on", "--message", script);
+	await shows(page, "maintenance");
+	assert.equal((await page.textContent("#notice")).trim(), `Maintenance: ${script}`);
+	assert.equal(await page.$("#notice img, #notice script"), null);
+	await accessible(page, "maintenance");
+	await exchange.operator("maintenance", "off");
+	await shows(page, "live");
+	assert(!await page.isVisible("#notice"));
+});
+
+terminal("a script in the address does not run, and an unknown pair leads to the first", {
+	path: `/trade?pair=${encodeURIComponent("<img src=x onerror=alert(1)>")}` }, async (page) => {
+	assert.equal((await page.innerText(".pair b")), "BTC");
+});
+
+terminal("an exchange that starts says so", { state: "starting", allowed: unreachable, path: "/trade", init: async (page) => {
+	let refused = 0;
+	await page.route("**/api/v1/exchange-info/", (route) => (refused++ < 3
+		? route.fulfill({ status: 503, json: { detail: "The exchange is starting." } }) : route.continue()));
+} }, async (page) => {
+	await shows(page, "live");
+});
+
+terminal("a page of an older version offers to reload", { allowed: unreachable, init: async (page) => {
+	await page.route("**/js/api.js", (route) => (route.request().method() === "HEAD" ? route.fulfill({ status: 404 }) : route.continue()));
+} }, async (page) => {
+	await exchange.kill();
+	await shows(page, "reconnecting");
+	await exchange.start();
+	await page.click("#notice button");
+	await shows(page, "live");
+});
+
+terminal("a pair is chosen by keyboard alone", {}, async (page) => {
+	await page.keyboard.press("/");
+	await accessible(page, "the list of pairs");
+	await page.keyboard.type("ethb");
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => document.querySelector(".pair b").textContent === "ETH");
+	assert.equal(new URL(page.url()).search, "?pair=ETH_BTC");
+	await page.waitForFunction(() => document.querySelector("#panel-book .middle").textContent === "No orders");
+	assert.equal(await page.textContent("#panel-trades .table"), "No trades yet");
+	assert.equal(await page.evaluate(() => document.activeElement.className), "pair");
+	await page.goBack();
+	await page.waitForFunction(() => document.querySelector(".pair b").textContent === "BTC");
+	await page.keyboard.press("/");
+	await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("Escape");
+	assert.equal(await page.$(".pairs"), null);
+	await page.keyboard.press("?");
+	await page.waitForSelector("dialog[open]");
+	await accessible(page, "the list of keys");
+	await page.keyboard.press("Escape");
+	await page.click(".settings");
+	await accessible(page, "the settings");
+	await page.uncheck("dialog input[type=checkbox]");
+	await page.click(".done");
+	await page.keyboard.press("/");
+	await page.keyboard.press("?");
+	assert.equal(await page.$(".pairs, dialog"), null);
+});
+
+terminal("colours are kept, and stand in the page from its first byte", {}, async (page) => {
+	await page.click(".settings");
+	await page.selectOption("select[name=theme]", "light");
+	await page.selectOption("select[name=palette]", "blue");
+	await page.click(".done");
+	assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(238, 241, 245)");
+	const html = await (await page.reload()).text();
+	assert.match(html, /data-theme="light" data-palette="blue"/);
+	await page.click(".settings");
+	await page.selectOption("select[name=theme]", "");
+	await page.selectOption("select[name=palette]", "");
+	assert.match(await (await page.reload()).text(), /data-theme="" data-palette=""/);
+});
+
+terminal("the book is grouped, asks up and bids down", {}, async (page) => {
+	await page.selectOption(".group", "1000");
+	await page.waitForFunction(() => [...document.querySelectorAll("#panel-book .side [role=cell]:first-child")]
+		.every((cell) => /^$|0\.00$/.test(cell.innerText)));
+	const number = (text) => Number(text.split(/\s+/)[0].replace(/,/g, ""));
+	const asks = (await texts(page, "#panel-book .sell [role=row]")).filter(Boolean).map(number);
+	const bids = (await texts(page, "#panel-book .buy [role=row]")).filter(Boolean).map(number);
+	const book = await (await fetch(`${exchange.base}/api/v1/orderbook/BTC_USDT/?group=1`)).json();
+	assert.equal(asks.at(-1), Math.ceil(book.sell[0].price / 10) * 10);
+	assert.equal(bids[0], Math.floor(book.buy[0].price / 10) * 10);
+});
+
+terminal("the candles that are shown are also a table", {}, async (page) => {
+	await page.click(".frames button:first-child");
+	await page.click(".as-table");
+	await page.waitForSelector(".candles tbody tr");
+	const [newest] = await texts(page, ".candles tbody tr:first-child td:nth-child(5)");
+	await page.waitForFunction((close) => document.querySelector(".legend").innerText.includes(close), newest);
+	await accessible(page, "the table of candles");
+});
+
+for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
+	for (const theme of ["dark", "light"]) {
+		for (const palette of width === 1440 ? ["", "blue"] : [""]) {
+			terminal(`the page is accessible and no wider than ${width} px, ${theme} ${palette}`, { viewport: { width, height }, cookies: { theme, ...(palette && { palette }) } }, async (page) => {
+				const shown = width < 720 ? ["chart", "book", "trades"] : [""];
+				for (const tab of shown) {
+					if (tab) await page.click(`#tab-${tab}`);
+					await accessible(page, `${width} ${theme} ${tab}`);
+					const [is, may] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+					assert(is <= may, `${is} px`);
+				}
+			});
+		}
+	}
+}
+
+terminal("a silent market fills a window that grows", { path: "/trade?pair=BTC_USDT", viewport: { width: 1440, height: 400 } }, async (page) => {
+	const count = () => page.$$eval("#panel-book .buy [role=row]", (rows) => rows.filter((r) => r.innerText.trim()).length);
+	await page.waitForFunction(() => document.querySelector("#panel-book .buy [role=row]").innerText.trim());
+	const few = await count();
+	await page.setViewportSize({ width: 1440, height: 900 });
+	await until("more rows", async () => await count() > few);
+});
+
+terminal("colours may be forced, and motion unwanted", { forcedColors: "active", reducedMotion: "reduce" }, async (page) => {
+	await accessible(page, "forced colours");
+});
+
+test("the licences are shown", () => visit(browser, `${exchange.base}/licenses`, { name: "licences" }, async (page) => {
+	assert.match(await page.innerText("body"), /TradingView, Inc\./);
+	await accessible(page, "licences");
+}));
+
+test("the page of the API works in its sandbox, and reaches nothing of the other pages", () =>
+	visit(browser, `${exchange.base}/trade`, { name: "docs", allowed: [/blocked by CORS policy/, /^Failed to load resource: net::ERR_FAILED$/] }, async (page) => {
+		await shows(page, "live");
+		await page.evaluate(() => localStorage.setItem("secret", "of the terminal"));
+		await page.goto(`${exchange.base}/docs`);
+		await page.waitForSelector(".opblock");
+		assert.equal(await page.evaluate(() => self.origin), "null");
+		assert.equal(await page.evaluate(() => fetch("/api/v1/time/").then((answer) => answer.status)), 200);
+		assert.equal(await page.evaluate(() => {
+			try {
+				return localStorage.getItem("secret");
+			} catch (refused) {
+				return refused.name;
+			}
+		}), "SecurityError");
+		assert.equal(await page.evaluate(() => fetch("/trade").then(() => "read", () => "refused")), "refused");
+	}));
+
+terminal("an exchange that is killed and starts again is told, and the page goes on without a reload", { allowed: unreachable }, async (page) => {
+	await page.evaluate(() => (window.same = true));
+	await exchange.kill();
+	await shows(page, "reconnecting");
+	assert(await page.isVisible(".not-live"));
+	assert.match(await page.textContent("#notice"), /not live/);
+	assert.equal(await page.textContent(".state"), "Reconnecting");
+	await accessible(page, "reconnecting");
+	await exchange.start();
+	await exchange.order("bob", "BTC_USDT", "buy", 0.001, 65000);
+	await shows(page, "live");
+	assert(!await page.isVisible(".not-live"));
+	const [newest] = await (await fetch(`${exchange.base}/api/v1/exchanges/?pair=BTC_USDT&limit=1`)).json();
+	const price = newest.price.toLocaleString("en-US", { minimumFractionDigits: 2 });
+	await page.waitForFunction((price) => document.querySelector("#panel-trades tbody tr").innerText.includes(price), price);
+	await page.waitForFunction(async () => {
+		const { ladder } = await import(document.querySelector('script[type="module"]').src);
+		return ladder.book.updateId !== null;
+	});
+	assert.equal(await page.evaluate(() => window.same), true);
+});
