@@ -4,13 +4,15 @@
 //	EXCHANGE_KEY=demo-alice EXCHANGE_SECRET=demo-alice-secret \
 //	  node market_maker.mjs http://127.0.0.1:8080 BTC_USDT 50000 0.01
 //
-// The arguments are the address, the pair, the first price, and the amount of a quote. The account is the maker's alone.
+// The arguments are the address, the pair, the first price, and the amount of a quote. The address may be several, with
+// commas: of nodes, of which each new connection takes the next. The account is the maker's alone.
 // Ctrl-C ends it: it cancels its orders, and sells what it has bought.
 import { createHmac } from "node:crypto";
 import { io } from "socket.io-client";
 import { DepthBook } from "./depth_book.mjs";
 
-const [address, pair, price, size] = process.argv.slice(2).map((x) => (isNaN(x) ? x : Number(x)));
+const [list, pair, price, size] = process.argv.slice(2).map((x) => (isNaN(x) ? x : Number(x)));
+const addresses = list.split(",");
 const { EXCHANGE_KEY: key, EXCHANGE_SECRET: secret } = process.env;
 const [coin, money] = pair.split("_");
 const sign = (text) => createHmac("sha256", secret).update(text).digest("hex");
@@ -74,11 +76,16 @@ let ending = false;
 let earlier; // id of the last socket that was logged in
 let changed = () => {};
 const change = () => new Promise((resolve) => ((changed = resolve), setTimeout(resolve, 1000)));
-const socket = io(address, { path: "/socket.v2/", transports: ["websocket"], reconnectionDelay: 50, reconnectionDelayMax: 500 });
+const socket = io(addresses[0], { path: "/socket.v2/", transports: ["websocket"], reconnectionDelay: 50, reconnectionDelayMax: 500 });
 const book = new DepthBook(socket, pair);
 book.onChange = () => changed();
 process.on("SIGINT", () => ((ending = true), changed()));
 socket.on("connect_error", (error) => console.error(`connecting again: ${error.message}`));
+for (const event of ["disconnect", "connect_error"])
+	socket.on(event, () => {
+		addresses.push(addresses.shift());
+		socket.io.uri = addresses[0]; // of the next connection
+	});
 socket.on("login.end", (end) => again(end.detail));
 socket.on("own", (event) => (account.apply(event) ? changed() : again("an event is missing")));
 socket.on("connect", live);
@@ -146,7 +153,7 @@ async function follow() {
 }
 
 async function get(path, headers = {}) {
-	const response = await fetch(address + path, { headers });
+	const response = await fetch(addresses[0] + path, { headers });
 	if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
 	return response.json();
 }
@@ -212,6 +219,7 @@ function show() {
 	for (const trade of account.trades.values()) traded[trade.my_side] = exact(traded[trade.my_side] + trade.amount);
 	console.log(
 		JSON.stringify({
+			address: addresses[0],
 			sequence: account.sequence,
 			update_id: book.updateId,
 			checksum: book.updateId === null ? null : book.checksum(),

@@ -3,15 +3,16 @@
     EXCHANGE_KEY=demo-alice EXCHANGE_SECRET=demo-alice-secret \
         python3 market_maker.py http://127.0.0.1:8080 BTC_USDT 50000 0.01
 
-The arguments are the address, the pair, the first price, and the amount of a quote. The account is
-the maker's alone. Ctrl-C ends it: it cancels its orders, and sells what it has bought. It needs
+The arguments are the address, the pair, the first price, and the amount of a quote. The address may
+be several, with commas: of nodes, of which each new connection takes the next. The account is the
+maker's alone. Ctrl-C ends it: it cancels its orders, and sells what it has bought. It needs
 python-socketio and aiohttp (Debian: python3-socketio, python3-aiohttp).
 """
 import asyncio, contextlib, hashlib, hmac, itertools, json, os, signal, sys, time, types, zlib
 from decimal import Decimal as D
 import aiohttp, socketio
 
-ADDRESS, PAIR, PRICE, SIZE = sys.argv[1], sys.argv[2], D(sys.argv[3]), D(sys.argv[4])
+ADDRESSES, PAIR, PRICE, SIZE = sys.argv[1].split(","), sys.argv[2], *map(D, sys.argv[3:5])
 KEY, SECRET = os.environ["EXCHANGE_KEY"], os.environ["EXCHANGE_SECRET"]
 COIN, MONEY = PAIR.split("_")
 exact = types.SimpleNamespace(dumps=lambda v, **k: json.dumps(v, default=str, **k),  # decimals stay
@@ -98,14 +99,17 @@ class Maker:
     earlier, connects, resumed, done, ending = None, 0, 0, False, False
 
     async def run(self):
-        while not self.done:
+        for self.address in itertools.cycle(ADDRESSES):
+            if self.done:
+                break
             self.lost, self.changed = asyncio.Event(), asyncio.Event()
             self.http = aiohttp.ClientSession()
             self.sio = socketio.AsyncClient(reconnection=False, json=exact, http_session=self.http)
             self.sio.on("disconnect", self.lost.set)
             self.sio.on("login.end", lambda end: note(end["detail"]) or self.lost.set())
             try:
-                await self.sio.connect(ADDRESS, transports=["websocket"], socketio_path="socket.v2")
+                await self.sio.connect(self.address, transports=["websocket"],
+                                       socketio_path="socket.v2")
                 asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.end)
                 await self.live()
             except (socketio.exceptions.SocketIOError, aiohttp.ClientError, OSError) as e:
@@ -200,7 +204,7 @@ class Maker:
         return rows
 
     async def get(self, path, headers=None):
-        async with self.http.get(ADDRESS + path, headers=headers) as r:
+        async with self.http.get(self.address + path, headers=headers) as r:
             if r.status != 200:
                 raise ConnectionError(f"{path}: {r.status} {await r.text()}")
             return exact.loads(await r.text())
@@ -280,7 +284,7 @@ class Maker:
         for t in a.trades.values():
             traded[t["my_side"]] += t["amount"]
         print(exact.dumps({
-            "sequence": a.sequence, "update_id": self.book.update_id,
+            "address": self.address, "sequence": a.sequence, "update_id": self.book.update_id,
             "checksum": self.book.update_id and self.book.checksum(), "trades": len(a.trades),
             "bought": traded["buy"], "sold": traded["sell"], "connects": self.connects,
             "resumed": self.resumed, "done": self.done,

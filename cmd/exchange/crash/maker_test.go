@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := exchangetest.New(t, "pebble:"+t.TempDir())
 			s.Start()
-			m := newMaker(t, &world{t: t, s: s})
+			m := newMaker(t, &world{t: t, s: s}, "maker")
 			m.start(command...)
 			m.trades(8, func() {})
 			m.compare()
@@ -68,8 +69,47 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 				m.trades(4, m.relay.cut)
 				m.compare()
 			}
-			m.ends()
+			m.ends(5, 2)
 		})
+	}
+}
+
+// The node that a market maker is connected to is killed under it. It goes on at another one, and
+// what it knows is what REST answers there.
+func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
+	c := newCluster(t)
+	w := &world{t: t, s: c.leader(nil)}
+	var addresses []string
+	for _, s := range c.nodes {
+		addresses = append(addresses, "http://"+s.Listen)
+	}
+	for _, s := range c.others(w.s) {
+		c.follows(s, w.s)
+	}
+	for name, command := range makers(t) {
+		t.Run(name, func(t *testing.T) {
+			w.s = c.leader(nil)
+			m := newMaker(t, w, strings.ToLower(name))
+			m.addresses = strings.Join(addresses, ",")
+			m.start(command...)
+			m.trades(4, func() {})
+			for range 2 {
+				used := c.nodes[slices.Index(addresses, m.line().Address)]
+				other := c.others(used)[0]
+				w.s, m.taker.s, m.watcher.s = other, other, other
+				m.trades(4, used.Kill)
+				m.compare()
+				if now := m.line().Address; now == "http://"+used.Listen {
+					t.Errorf("it is at %s, which was killed", now)
+				}
+				used.Run()
+				c.follows(used, c.leader(used))
+			}
+			m.ends(3, 0)
+		})
+	}
+	if err := c.leader(nil).Audit(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -80,7 +120,7 @@ func TestMarketMakersLiveThroughKillsOfRedis(t *testing.T) {
 			r := redistest.Start(t)
 			s := exchangetest.New(t, r.URL())
 			s.Start()
-			m := newMaker(t, &world{t: t, s: s})
+			m := newMaker(t, &world{t: t, s: s}, "maker")
 			m.start(command...)
 			for _, happens := range []func(){
 				func() { r.Kill(); r.Restart() },
@@ -91,7 +131,7 @@ func TestMarketMakersLiveThroughKillsOfRedis(t *testing.T) {
 				m.trades(4, happens)
 				m.compare()
 			}
-			m.ends()
+			m.ends(5, 2)
 		})
 	}
 }
@@ -124,7 +164,8 @@ type maker struct {
 	w              *world
 	key            struct{ Key, Secret string }
 	watcher, taker *trader
-	relay          *relay // between the maker and the exchange
+	addresses      string // that the maker gets
+	relay          *relay // between the maker and the exchange, if there is but one
 	process        *exec.Cmd
 	ended          chan struct{} // closed behind its last line
 
@@ -138,6 +179,7 @@ type maker struct {
 
 // A makerLine is what a maker prints of itself.
 type makerLine struct {
+	Address  string                        `json:"address"`
 	Sequence uint64                        `json:"sequence"`
 	UpdateID *uint64                       `json:"update_id"`
 	Checksum *uint32                       `json:"checksum"`
@@ -156,16 +198,19 @@ type makerOrder [3]string // side, price, rest
 const makerBegin = "10" // its coins
 
 // newMaker opens the accounts, and has something to trade with at prices far away.
-func newMaker(t *testing.T, w *world) *maker {
+// Their names are that of the maker, and what is behind it.
+func newMaker(t *testing.T, w *world, name string) *maker {
 	t.Helper()
 	m := &maker{w: w, relay: newRelay(t, w.s.Listen), bySequence: map[uint64]makerLine{},
 		byUpdate: map[uint64]uint32{}, ended: make(chan struct{})}
+	m.addresses = "http://" + m.relay.listener.Addr().String()
 	random := newRandom(t)
-	m.taker = w.account("taker", random)
-	m.watcher = w.accountWith("maker", "", []string{"read"}, random)
-	w.must("/operator/v1/keys", map[string]any{"account": "maker",
+	taker := name + "-taker"
+	m.taker = w.account(taker, random)
+	m.watcher = w.accountWith(name, "", []string{"read"}, random)
+	w.must("/operator/v1/keys", map[string]any{"account": name,
 		"permissions": []string{"read", "trade"}}, &m.key)
-	for _, name := range []string{"maker", "taker"} {
+	for _, name := range []string{name, taker} {
 		for currency, amount := range map[string]string{"BTC": makerBegin, "USDT": "1000000"} {
 			w.must("/operator/v1/deposits", map[string]string{"account": name, "currency": currency,
 				"amount": amount, "reference": name + currency}, nil)
@@ -194,12 +239,11 @@ func (m *maker) take(form string) (decimal.Decimal, error) {
 	return p.Filled, err
 }
 
-// start runs the maker, which comes to the exchange through the relay.
+// start runs the maker.
 func (m *maker) start(command ...string) {
 	t := m.w.t
 	t.Helper()
-	address := "http://" + m.relay.listener.Addr().String()
-	m.process = exec.Command(command[0], append(command[1:], address, "BTC_USDT", "50000",
+	m.process = exec.Command(command[0], append(command[1:], m.addresses, "BTC_USDT", "50000",
 		"0.01")...)
 	m.process.Env = append(os.Environ(), "EXCHANGE_KEY="+m.key.Key,
 		"EXCHANGE_SECRET="+m.key.Secret)
@@ -220,6 +264,13 @@ func (m *maker) start(command ...string) {
 		}
 	})
 	go m.read(bufio.NewScanner(out))
+}
+
+// line returns the newest line.
+func (m *maker) line() makerLine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
 }
 
 func (m *maker) read(lines *bufio.Scanner) {
@@ -434,8 +485,9 @@ func (m *maker) sequence() uint64 {
 	return snapshot.Sequence
 }
 
-// ends has the maker end. It leaves no order, and the coins that it began with.
-func (m *maker) ends() {
+// ends has the maker end. It leaves no order, and the coins that it began with. By then it has
+// connected at least so often, and gone on without a snapshot.
+func (m *maker) ends(connects, resumed int) {
 	t := m.w.t
 	t.Helper()
 	if err := m.process.Process.Signal(os.Interrupt); err != nil {
@@ -457,7 +509,8 @@ func (m *maker) ends() {
 			t.Errorf("at its end the maker has %+v", h)
 		}
 	}
-	if !l.Done || len(orders) > 0 || l.Connects < 5 || l.Resumed < 2 || l.Trades < 8 {
+	if !l.Done || len(orders) > 0 || l.Connects < connects || l.Resumed < resumed ||
+		l.Trades < 8 {
 		t.Errorf("it ends with %+v, REST has the orders %v", l, orders)
 	}
 	t.Logf("%d lines, %d trades, %d connections, %d resumed\n%s", m.lines, l.Trades, l.Connects,

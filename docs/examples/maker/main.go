@@ -20,6 +20,7 @@ import (
 )
 
 type maker struct {
+	addresses                  []string // the next one is first
 	address, pair, coin, money string
 	key, secret                string
 	price, size, tick, step    decimal.Decimal
@@ -46,9 +47,10 @@ type answer struct {
 
 func main() {
 	if len(os.Args) != 5 {
-		log.Fatal("the arguments are the address, the pair, a price, and an amount")
+		log.Fatal("the arguments are the address, or those of nodes with commas, the pair, " +
+			"a price, and an amount")
 	}
-	m := &maker{address: strings.TrimPrefix(os.Args[1], "http://"), pair: os.Args[2],
+	m := &maker{addresses: strings.Split(os.Args[1], ","), pair: os.Args[2],
 		price: decimal.RequireFromString(os.Args[3]), size: decimal.RequireFromString(os.Args[4]),
 		key: os.Getenv("EXCHANGE_KEY"), secret: os.Getenv("EXCHANGE_SECRET"),
 		unknown: map[string]bool{}, names: time.Now().UnixMilli(), ending: make(chan struct{})}
@@ -72,7 +74,9 @@ func (m *maker) sign(text string) string {
 
 // connect makes a connection and quotes until it is lost.
 func (m *maker) connect() (err error) {
-	if m.socket, err = dial(m.address, m.event); err != nil {
+	m.address = m.addresses[0]
+	m.addresses = append(m.addresses[1:], m.address)
+	if m.socket, err = dial(strings.TrimPrefix(m.address, "http://"), m.event); err != nil {
 		return err
 	}
 	defer m.socket.close()
@@ -222,7 +226,7 @@ func (m *maker) catchUp() error {
 
 // get reads by REST, with a signature of the key alone.
 func (m *maker) get(path string, to any) error {
-	req, err := http.NewRequest("GET", "http://"+m.address+"/api/v1/"+path, nil)
+	req, err := http.NewRequest("GET", m.address+"/api/v1/"+path, nil)
 	if err != nil {
 		return err
 	}
@@ -262,9 +266,9 @@ func (m *maker) show() {
 	for _, t := range m.account.Trades {
 		traded[t.Side] = traded[t.Side].Add(t.Amount)
 	}
-	line := fields{"sequence": m.account.Sequence, "trades": len(m.account.Trades),
-		"bought": traded["buy"], "sold": traded["sell"], "connects": m.connects,
-		"resumed": m.resumed, "done": m.done}
+	line := fields{"address": m.address, "sequence": m.account.Sequence,
+		"trades": len(m.account.Trades), "bought": traded["buy"], "sold": traded["sell"],
+		"connects": m.connects, "resumed": m.resumed, "done": m.done}
 	if m.book.Known {
 		line["update_id"], line["checksum"] = m.book.UpdateID, m.book.Checksum()
 	}
