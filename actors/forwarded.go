@@ -12,6 +12,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/duplex"
 	"exchange/actors/mailbox"
+	"exchange/actors/metrics"
 	"exchange/core/event"
 )
 
@@ -21,7 +22,8 @@ type forwarded struct {
 	*Engine
 	from string // name of the node
 	line *duplex.Line
-	base uint64 // added to the numbers of its sessions, so that no other node has them
+	does *metrics.Link // counts what it does
+	base uint64        // added to the numbers of its sessions, so that no other node has them
 
 	open  atomic.Int64 // commands without an outcome, and ends of sessions that wait
 	takes atomic.Int64 // reads whose nonces are being taken
@@ -49,6 +51,7 @@ type errand struct {
 
 	counted  int64 // in forwarded.open
 	admitted bool
+	meters   bool // it counts in forwarded.does
 
 	// of an errand without commands: the session that has ended; 0: it is a fence, which is
 	// answered in its turn
@@ -73,7 +76,8 @@ func (n *Node) forwards(from string, conn net.Conn) {
 		conn.Close()
 		return
 	}
-	f := &forwarded{Engine: e, from: from, line: duplex.New(conn, lineOptions(&e.opts.Timing)),
+	f := &forwarded{Engine: e, from: from, does: &n.traffic.From,
+		line: duplex.New(conn, lineOptions(&e.opts.Timing)),
 		base: n.links.Add(1) << sessionBits, lanes: map[uint32]*errandRow{},
 		lives: map[uint64]*directory.Key{}, answers: make(chan struct{}, 1)}
 	f.run(n)
@@ -95,14 +99,20 @@ func (f *forwarded) run(n *Node) {
 		p := &forwardParser{b: message}
 		kind := p.byte()
 		if !welcome {
-			welcome = true
-			return f.welcome(n, kind, p)
+			err := f.welcome(n, kind, p)
+			if welcome = err == nil; welcome {
+				f.does.Up.Add(1)
+			}
+			return err
 		}
 		return f.receive(kind, p)
 	})
 	close(gone)
 	<-answered
 	f.loseSessions()
+	if welcome {
+		f.does.Up.Add(-1)
+	}
 	f.log.Debug("a node forwards no more", "node", f.from, "error", err)
 }
 
@@ -144,8 +154,10 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			return err
 		}
 		if f.takes.Add(1) > int64(f.opts.Limits.Reads) {
+			f.does.Full.Add(1)
 			f.took(number, 0, f.turnAway(ErrBusy))
 		} else {
+			f.does.InFlight.Add(1)
 			go f.take(number, k, nonce, id)
 		}
 	case forwardFence:
@@ -230,8 +242,12 @@ func (f *forwarded) own(c *Command) {
 // turns with the others of its account; nil: it did not.
 func (f *forwarded) begin(x *errand, account *directory.Account) {
 	if !f.hasRoom(x) {
+		f.does.Full.Add(1)
 		x.refuse(f.turnAway(ErrBusy))
 		return
+	}
+	if x.meters = x.lost == 0; x.meters {
+		f.does.InFlight.Add(1)
 	}
 	if account == nil {
 		if f.quick(x) {
@@ -387,10 +403,24 @@ func (x *errand) answered() {
 	}
 	f.mu.Lock()
 	f.ended = append(f.ended, x)
+	over := f.lives == nil
 	f.mu.Unlock()
+	if x.meters {
+		f.meter(!over)
+	}
 	select {
 	case f.answers <- struct{}{}:
 	default:
+	}
+}
+
+// meter counts a request that was carried out, and whether its answer is sent.
+func (f *forwarded) meter(sent bool) {
+	f.does.InFlight.Add(-1)
+	if sent {
+		f.does.Answered.Add(1)
+	} else {
+		f.does.Unknown.Add(1)
 	}
 }
 
@@ -470,18 +500,20 @@ func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id eve
 			seq = q.Seq
 		}
 	}
-	f.took(number, seq, err)
+	f.meter(f.took(number, seq, err))
 }
 
-// took answers a take.
-func (f *forwarded) took(number, seq uint64, err error) {
+// took answers a take, and reports whether the answer is sent.
+func (f *forwarded) took(number, seq uint64, err error) bool {
 	f.takes.Add(-1)
-	if f.line.Send(func(b []byte) []byte {
+	sent := f.line.Send(func(b []byte) []byte {
 		b = appendNumbers(append(b, forwardTaken), number, seq)
 		return appendError(b, err)
-	}) != nil {
+	}) == nil
+	if !sent {
 		f.line.Close()
 	}
+	return sent
 }
 
 // begins returns the session that an errand begins; 0: none.

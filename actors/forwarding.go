@@ -13,6 +13,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/duplex"
+	"exchange/actors/metrics"
 	"exchange/core/event"
 )
 
@@ -137,12 +138,21 @@ func (f *forwarding) begin(w *duplex.Line) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.to = w
+	f.traffic().Up.Add(1)
 }
+
+// traffic counts what is sent.
+func (f *forwarding) traffic() *metrics.Link { return &f.a.node.traffic.To }
 
 // end tells all that wait that their connection is over.
 func (f *forwarding) end() {
 	f.mu.Lock()
-	asked := f.asked
+	asked, m := f.asked, f.traffic()
+	if f.to != nil {
+		m.Up.Add(-1)
+	}
+	m.Unknown.Add(uint64(len(asked)))
+	m.InFlight.Store(0)
 	f.to, f.asked = nil, map[uint64]asking{}
 	f.lost = f.lost || len(f.sessions) > 0
 	f.mu.Unlock()
@@ -208,6 +218,7 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 	case f.to == nil:
 		return ErrNotConfirmed
 	case len(f.asked) >= f.a.opts.Limits.InFlight+f.a.opts.Limits.Reads:
+		f.traffic().Full.Add(1)
 		return ErrBusy
 	}
 	f.number++
@@ -215,9 +226,11 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 	if err := f.to.Send(func(b []byte) []byte {
 		return add(appendNumbers(append(b, kind), number))
 	}); err != nil {
+		f.traffic().Full.Add(1)
 		return ErrBusy
 	}
 	f.asked[number] = x
+	f.traffic().InFlight.Store(int64(len(f.asked)))
 	return nil
 }
 
@@ -227,7 +240,12 @@ func (f *forwarding) receive(kind byte, p *forwardParser) error {
 	f.mu.Lock()
 	x, there := f.asked[number]
 	delete(f.asked, number)
+	m := f.traffic()
+	m.InFlight.Store(int64(len(f.asked)))
 	f.mu.Unlock()
+	if there {
+		m.Answered.Add(1)
+	}
 	switch {
 	case !there, p.err != nil, (kind == forwardTaken) != (x.read != nil):
 	case kind == forwardTaken:

@@ -87,6 +87,14 @@ func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
 	first := sold.Record().Order.ID
 	sold.Free()
 	b.buysFrom(first)
+	l, m := &c.nodes[(r.at+1)%len(c.nodes)].Links().To, &c.nodes[r.at].Links().From
+	eventually(t, "all requests are counted on both sides", func() bool {
+		n := l.Answered.Load()
+		return n > 0 && n == m.Answered.Load() && l.InFlight.Load()+m.InFlight.Load() == 0
+	})
+	if n := l.Unknown.Load() + m.Unknown.Load() + l.Full.Load() + m.Full.Load(); n > 0 {
+		t.Errorf("%d requests are not answered", n)
+	}
 }
 
 // buysFrom goes on: the resting order is bought, and commands are refused.
@@ -593,7 +601,9 @@ func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
 
 // An order that is durable, and whose answer is lost with the connection, has an unknown outcome.
 func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
-	_, _, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
+	c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
+	to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
+	from := &c.nodes[r.at].Links().From
 	end := store.linger()
 	ended := make(chan error, 1)
 	order := b.placed(trading.Sell, 100e8, coin, "")
@@ -605,6 +615,10 @@ func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
 		q := committed.OpenOrders{Account: b.key.Account.ID, Limit: 10}
 		return b.Ask(&q, nil, 0) == nil && len(q.Orders) == 1
 	})
+	if up, n, there := to.Up.Load(), to.InFlight.Load(), from.InFlight.Load(); up != 1 ||
+		n != 1 || there != 1 {
+		t.Errorf("%d connections, %d requests in flight, and %d there", up, n, there)
+	}
 	f := b.Commands.(*forwarding)
 	f.mu.Lock()
 	f.to.Close()
@@ -612,7 +626,14 @@ func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
 	if err := <-ended; err != committed.ErrTimeout {
 		t.Errorf("the order is open, and its client is told %v", err)
 	}
+	if n, unknown := to.Answered.Load(), to.Unknown.Load(); n != 0 || unknown != 1 {
+		t.Errorf("%d requests are answered, and %d have an unknown outcome", n, unknown)
+	}
 	end()
+	eventually(t, "it is released", func() bool { return from.InFlight.Load() == 0 })
+	if n, unknown := from.Answered.Load(), from.Unknown.Load(); n+unknown != 1 {
+		t.Errorf("%d requests are answered there, and %d have an unknown outcome", n, unknown)
+	}
 }
 
 // A node that follows may show what the one that leads has yet to release. Commands wait for that,

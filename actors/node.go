@@ -50,6 +50,7 @@ type Node struct {
 
 	links     atomic.Uint64 // connections that forwarded something to a reign of this node
 	operating operating
+	traffic   metrics.Links
 	lead      chan struct{} // follow gives the turn to a Reign
 	back      chan struct{} // and gets it back; capacity 1
 	halt      context.CancelFunc
@@ -280,6 +281,9 @@ func (n *Node) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, er
 
 // errNoHash: an observer's state lacks what only the server needs.
 var errNoHash = errors.New("an observer's state has no digest to compare")
+
+// Links counts what this node's clients have others do, and others' clients this one.
+func (n *Node) Links() *metrics.Links { return &n.traffic }
 
 // onSide runs a function on the committed side's turn, behind all that was released before.
 func (n *Node) onSide(look func()) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/metrics"
 	"exchange/gateway/api"
 	"exchange/gateway/operator"
 )
@@ -100,7 +101,7 @@ func newFakeCluster() *fakeCluster {
 	return &fakeCluster{knows: operator.Standing{Node: "a", Leader: "b",
 		LeaderURL: "https://b.example.org", Term: 7, Elections: 2, Applied: 40, Committed: 50,
 		Folded: 30, LogBytes: 4096, Format: 2, Differs: []string{"pairs"},
-		Tick: 50 * time.Millisecond,
+		Tick: 50 * time.Millisecond, Links: new(metrics.Links),
 		Nodes: []operator.NodeStanding{
 			{Name: "a", Role: operator.Voter, Match: 45, Reads: 3,
 				OwnMarket: true, Differs: true},
@@ -493,6 +494,24 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 	}
 	if s["exchange_cluster_peer_lag_entries"] != nil {
 		t.Error("a node that follows shows how far the others are")
+	}
+	links := c.knows.Links
+	links.To.Up.Add(1)
+	links.To.InFlight.Add(2)
+	links.To.Answered.Add(3)
+	links.To.Full.Add(4)
+	links.To.Unknown.Add(5)
+	links.From.Answered.Add(6)
+	s = scrape()
+	const requests = "exchange_cluster_link_requests_total"
+	if s.value("exchange_cluster_links", "direction", "to") != 1 ||
+		s.value("exchange_cluster_links", "direction", "from") != 0 ||
+		s.value("exchange_cluster_link_requests_in_flight", "direction", "to") != 2 ||
+		s.value(requests, "direction", "to", "outcome", "answered") != 3 ||
+		s.value(requests, "direction", "to", "outcome", "full") != 4 ||
+		s.value(requests, "direction", "to", "outcome", "unknown") != 5 ||
+		s.value(requests, "direction", "from", "outcome", "answered") != 6 {
+		t.Error("what is counted is not shown")
 	}
 	c.set(func(s *operator.Standing) { s.Leader, s.Fault = "a", "a record of a kind" })
 	h.gateway.SetEngine(h.engine)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"exchange/actors/metrics"
 	"exchange/gateway/operator"
 )
 
@@ -39,11 +40,21 @@ var (
 	clusterSilent = describe("cluster_peer_silent_seconds",
 		"For how long nothing has come from another node: at the node that leads of all, "+
 			"elsewhere of the node that leads.", "node")
+	clusterLinks = describe("cluster_links",
+		"Connections for clients' commands and reads, by direction: to the node that leads, from "+
+			"those that follow. A node that follows and has none refuses both.", "direction")
+	clusterFlying = describe("cluster_link_requests_in_flight",
+		"Requests on these connections without an answer, by direction. Commands that a client "+
+			"sent together are one.", "direction")
+	clusterRequests = describe("cluster_link_requests_total",
+		"Requests on these connections, by direction and outcome: answered, full if too many were "+
+			"in flight, and unknown if the connection broke before the answer.", "direction",
+		"outcome")
 )
 
 var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
 	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
-	clusterSilent}
+	clusterSilent, clusterLinks, clusterFlying, clusterRequests}
 
 // cluster gives what a node knows of the cluster.
 func (s sink) cluster(c *operator.Standing) {
@@ -56,6 +67,10 @@ func (s sink) cluster(c *operator.Standing) {
 	s.gauge(clusterLog, float64(c.LogBytes))
 	s.yes(clusterFault, c.Fault != "")
 	s.gauge(clusterClock, c.ClockAhead.Seconds())
+	if c.Links != nil {
+		s.link("to", &c.Links.To)
+		s.link("from", &c.Links.From)
+	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		// a voter that is replaced by itself has its name twice
@@ -69,4 +84,13 @@ func (s sink) cluster(c *operator.Standing) {
 			s.gauge(clusterSilent, float64(n.Silent)*c.Tick.Seconds(), n.Name)
 		}
 	}
+}
+
+// link gives what goes over the connections of one direction.
+func (s sink) link(direction string, l *metrics.Link) {
+	s.gauge(clusterLinks, float64(l.Up.Load()), direction)
+	s.gauge(clusterFlying, float64(l.InFlight.Load()), direction)
+	s.counter(clusterRequests, l.Answered.Load(), direction, "answered")
+	s.counter(clusterRequests, l.Full.Load(), direction, "full")
+	s.counter(clusterRequests, l.Unknown.Load(), direction, "unknown")
 }

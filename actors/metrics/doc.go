@@ -14,5 +14,6 @@
 //	d := m.Apply.Read()                    // d.Counts, d.Sum
 //
 //	engine.go     the numbers of an engine, the stages of a command, calls of the store
+//	links.go      what one node of a cluster does for another
 //	histogram.go  histograms, their bounds, and the clock of durations
 package metrics

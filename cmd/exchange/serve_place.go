@@ -70,7 +70,7 @@ func (p *place) Standing() operator.Standing {
 	s.ClockAhead, s.ClockWrong = r.ClockAhead, r.ClockWrong
 	fault := j.fault
 	if j.node != nil {
-		s.Folded, fault = j.node.Folded(), j.node.Err()
+		s.Folded, fault, s.Links = j.node.Folded(), j.node.Err(), j.node.Links()
 	}
 	if fault != nil {
 		s.Fault = fault.Error()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/metrics"
 )
 
 // A Cluster is this process as one of several nodes that share a journal.
@@ -54,6 +55,7 @@ type Standing struct {
 	ClockAhead time.Duration
 	ClockWrong bool // it is so much that the node may not lead
 	Tick       time.Duration
+	Links      *metrics.Links // what one node does for another; nil: this one only votes
 	Nodes      []NodeStanding // all of them, in the order of their names
 }
 
