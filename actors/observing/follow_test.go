@@ -1,0 +1,430 @@
+package observing
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// currencyBatch is a batch with one record.
+func currencyBatch(prev uint64, code string) batch {
+	r := event.Record{Kind: event.KindCurrency,
+		Currency: event.Currency{Number: uint16(prev + 1), Code: code}}
+	b := r.Append(event.BeginBatch(nil))
+	return batch{prev, prev + 1, event.EndBatch(b, 1, prev, 1)}
+}
+
+// read takes batches until a sequence at least, and checks that none is missing. It returns the
+// newest.
+func read(t *testing.T, s *Store, after, upTo uint64) uint64 {
+	t.Helper()
+	for after < upTo {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, err := s.Follow(ctx, after)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Read(t.Context(), after, func(prev, next uint64, data []byte) error {
+			b, err := event.OpenBatch(data)
+			if err != nil || prev != after || b.Prev != prev || next != prev+1 {
+				t.Fatalf("(%d, %d] comes behind %d: %v", prev, next, after, err)
+			}
+			after = next
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return after
+}
+
+// An observer that has batches goes on behind them at another member: none is left out, and none
+// comes twice. It waits for a member that has not come so far.
+func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
+	v := newRealm(t)
+	a, _ := v.add("a", nil)
+	for seq := range uint64(10) {
+		a.append(currencyBatch(seq, "C"))
+	}
+	s := v.open("a", "b", "c")
+	at := read(t, s, 0, 5)
+	c, _ := v.add("c", nil)
+	for seq := range uint64(20) {
+		if seq == 10 {
+			at = read(t, s, at, 10)
+			v.remove("a")
+		}
+		c.append(currencyBatch(seq, "C"))
+	}
+	read(t, s, at, 20)
+}
+
+// What the fold has not taken is not thrown away when the member changes, and what waits for it is
+// bounded: then the feed waits.
+func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
+	v := newRealm(t)
+	a, _ := v.add("a", nil)
+	s := v.open("a", "b")
+	s.change(func() { s.o.buffer = 200 })
+	for seq := range uint64(50) {
+		a.append(currencyBatch(seq, "C"))
+	}
+	if err := s.until(t.Context(), func() (bool, error) { return s.end >= 3, nil }); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	bytes := s.bytes
+	s.mu.Unlock()
+	if bytes > 200 {
+		t.Errorf("%d bytes wait", bytes)
+	}
+	b, _ := v.add("b", nil)
+	for seq := range uint64(60) {
+		b.append(currencyBatch(seq, "C"))
+	}
+	v.remove("a")
+	read(t, s, 0, 60)
+}
+
+// An observer that no member's journal continues says so, and goes on with nothing.
+func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
+	for name, other := range map[string]func(b *member){
+		"another batch": func(b *member) {
+			for seq := range uint64(7) {
+				b.append(currencyBatch(seq, "D"))
+			}
+		},
+		"a journal that begins later": func(b *member) {
+			for seq := range uint64(3) {
+				b.append(currencyBatch(5+seq, "C"))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newRealm(t)
+			a, _ := v.add("a", nil)
+			for seq := range uint64(5) {
+				a.append(currencyBatch(seq, "C"))
+			}
+			s := v.open("a", "b")
+			read(t, s, 0, 5)
+			b, _ := v.add("b", nil)
+			other(b)
+			v.remove("a")
+			_, err := s.Follow(t.Context(), 100)
+			if !errors.Is(err, ErrStartOver) {
+				t.Errorf("it goes on: %v", err)
+			}
+		})
+	}
+}
+
+// The first image comes withheld and whole, and the batches behind it follow.
+func TestAnObserverBeginsWithTheNewestImage(t *testing.T) {
+	v := newRealm(t)
+	a, h := v.add("a", nil)
+	rows := uint64(4)
+	h.watermark = &rows
+	fold := state.Fold{State: state.New()}
+	for seq := range uint64(4) {
+		b := currencyBatch(seq, string(rune('A'+seq)))
+		if err := fold.Batch(b.prev, b.next, b.data); err != nil {
+			t.Fatal(err)
+		}
+		if seq == 3 {
+			a.append(b)
+		}
+	}
+	a.image, a.imageAt = fold.State.AppendTo(nil), 4
+	a.append(currencyBatch(4, "E"))
+	s := v.open("a")
+	image, seq, err := persistence.ReadSnapshot(t.Context(), s, 0)
+	if err != nil || seq != 4 || !slices.Equal(image, a.image) { // it has nothing to withhold
+		t.Fatalf("the image is of %d: %v", seq, err)
+	}
+	if _, _, err := s.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+		t.Errorf("the image is kept: %v", err)
+	}
+	if w, err := s.Watermark(t.Context()); err != nil || w != 4 {
+		t.Errorf("the watermark is %d: %v", w, err)
+	}
+	read(t, s, 4, 5)
+}
+
+// Rows are dropped when the member that is followed has them, and not before.
+func TestRowsAreDroppedOnceTheMemberHasThem(t *testing.T) {
+	v := newRealm(t)
+	_, h := v.add("a", nil)
+	at := uint64(6)
+	h.watermark = &at
+	s := v.open("a")
+	told := func(seq uint64) {
+		h.mu.Lock()
+		at = seq
+		h.mu.Unlock()
+		if err := s.until(t.Context(), func() (bool, error) {
+			return s.link != nil && s.link.watermark >= seq, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told(6)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Apply(t.Context(), "", 0, 6, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(ended, "", 6, 7, nil); err == nil {
+		t.Error("rows are dropped that the member lacks")
+	}
+	if w, _ := s.Watermark(t.Context()); w != 6 {
+		t.Errorf("what was dropped ends at %d", w)
+	}
+	told(7)
+	if err := s.Apply(t.Context(), "", 6, 7, nil); err != nil {
+		t.Error(err)
+	}
+	if err := s.Apply(ended, "", 7, 7, nil); err != nil {
+		t.Errorf("nonces alone: %v", err)
+	}
+}
+
+// reaches has the test answer the questions of a member; 0: with an error.
+func (m *member) reaches() (asked chan struct{}, answer chan uint64) {
+	asked, answer = make(chan struct{}, 100), make(chan uint64)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reach = func(ctx context.Context) (uint64, error) {
+		asked <- struct{}{}
+		select {
+		case seq := <-answer:
+			if seq == 0 {
+				return 0, errors.New("no majority")
+			}
+			return seq, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return asked, answer
+}
+
+// Each question for the sequence that is reached is answered by one that the member was asked
+// after it came. Those that come meanwhile share the next.
+func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
+	v := newRealm(t)
+	m, _ := v.add("a", nil)
+	s := v.open("a")
+	if seq, err := s.Reach(t.Context()); err != nil || seq != 0 {
+		t.Fatal(seq, err)
+	}
+	asked, answer := m.reaches()
+	type got struct {
+		seq uint64
+		err error
+	}
+	ask := func() chan got {
+		c := make(chan got, 1)
+		go func() {
+			seq, err := s.Reach(t.Context())
+			c <- got{seq, err}
+		}()
+		return c
+	}
+	first := ask()
+	<-asked
+	var later []chan got
+	for range 5 {
+		later = append(later, ask())
+	}
+	m.append(currencyBatch(0, "A"))
+	answer <- 1
+	if g := <-first; g.err != nil || g.seq != 1 {
+		t.Errorf("the first: %+v", g)
+	}
+	<-asked
+	m.append(currencyBatch(1, "B"))
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		for _, c := range later {
+			if g := <-c; g.err != nil || g.seq != 2 {
+				t.Errorf("a later one: %+v", g)
+			}
+		}
+	}()
+	for done := false; !done; { // some may have come behind the begin of the second round
+		select {
+		case answer <- 2:
+		case <-answered:
+			done = true
+		}
+	}
+	failed := ask()
+	for {
+		select {
+		case answer <- 0:
+			continue
+		case g := <-failed:
+			if g.err == nil {
+				t.Errorf("the member did not know, and %d is told", g.seq)
+			}
+		}
+		break
+	}
+}
+
+// Questions for keys are bounded, and answered by the member alone.
+func TestQuestionsForKeysAreBounded(t *testing.T) {
+	v := newRealm(t)
+	_, h := v.add("a", nil)
+	hold := make(chan struct{})
+	h.keys = func(_ context.Context, key uint32, after uint64) ([]byte, error) {
+		switch {
+		case after != 7:
+			return nil, errors.New("another sequence")
+		case key == 1:
+			return []byte("material"), nil
+		case key == 2:
+			return nil, persistence.ErrNotFound
+		}
+		<-hold
+		return nil, errors.New("not now")
+	}
+	s := v.open("a")
+	if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := s.Material(t.Context(), 2, 7); !errors.Is(err, persistence.ErrNotFound) {
+		t.Error(err)
+	}
+	var all sync.WaitGroup
+	for range maxKeys {
+		all.Go(func() {
+			if _, err := s.Material(t.Context(), 3, 7); err == nil ||
+				errors.Is(err, persistence.ErrNotFound) {
+				t.Errorf("a key that is not known: %v", err)
+			}
+		})
+	}
+	for {
+		s.mu.Lock()
+		full := len(s.link.keys) == maxKeys
+		s.mu.Unlock()
+		if full {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
+	if _, err := s.Material(t.Context(), 3, 7); !errors.Is(err, errKeysBusy) {
+		t.Errorf("one more: %v", err)
+	}
+	close(hold)
+	all.Wait()
+}
+
+// hostile says something to a member as an observer, and wants to be disconnected.
+func hostile(t *testing.T, v *realm, what string, says []byte) {
+	t.Helper()
+	conn, err := v.dial(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(says); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for b := make([]byte, 4096); ; {
+		if _, err := conn.Read(b); err != nil {
+			var late net.Error
+			if errors.As(err, &late) && late.Timeout() {
+				t.Errorf("%s is taken", what)
+			}
+			return
+		}
+	}
+}
+
+func framed(message ...byte) []byte {
+	return append([]byte{0, 0, 0, byte(len(message))}, message...)
+}
+
+// What makes no sense, or asks for too much, ends the connection, and nothing else.
+func TestAHostileObserverIsDisconnected(t *testing.T) {
+	v := newRealm(t)
+	held := make(chan struct{})
+	defer close(held)
+	m, h := v.add("a", slow{memory.Open(memory.NewDisk(), persistence.Retention{}), held})
+	m.reach = func(ctx context.Context) (uint64, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	h.keys = func(ctx context.Context, _ uint32, _ uint64) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	talk, rows := []byte{laneTalk, version}, []byte{laneRows, version}
+	reach := framed(talkReach)
+	keys := slices.Clone(talk)
+	for i := range byte(maxKeys + 1) {
+		keys = append(keys, framed(talkMaterial, i, 1, 0)...)
+	}
+	queries := slices.Clone(rows)
+	orders := appendValue(appendValue([]byte{askOrder}, everything), &orderQuery{1, 1})
+	for range 2 {
+		queries = append(queries, framed(append([]byte{rowsQuery, 9}, orders...)...)...)
+	}
+	for what, says := range map[string][]byte{
+		"no lane":         {99, version},
+		"another version": {laneTalk, version + 1},
+		"a feed of the future": slices.Concat([]byte{laneFeed, version}, make([]byte, 7), []byte{9},
+			make([]byte, 8), []byte{1}),
+		"a feed that begins oddly": slices.Concat([]byte{laneFeed, version}, make([]byte, 16),
+			[]byte{2}),
+		"talk that is none":       slices.Concat(talk, framed(77)),
+		"a status":                slices.Concat(talk, framed(talkStatus)),
+		"two questions at a time": slices.Concat(talk, reach, reach),
+		"a question with more":    slices.Concat(talk, framed(talkReach, 0)),
+		"too many keys":           keys,
+		"a message of 1 GB":       slices.Concat(talk, []byte{64, 0, 0, 0}),
+		"a query that is none":    slices.Concat(rows, framed(rowsQuery, 1, 99, 0, 0, 0)),
+		"half a query":            slices.Concat(rows, framed(rowsQuery, 1, askOrders)),
+		"a page":                  slices.Concat(rows, framed(rowsPage, 1)),
+		"a number that is used":   queries,
+		"a list of many": slices.Concat(rows, framed(rowsQuery, 1, askOrdersByID, 0, 0, 0, 1, 255,
+			255, 3)),
+	} {
+		hostile(t, v, what, says)
+	}
+	s := v.open("a")
+	if s.Link() == 0 {
+		t.Error("it follows no member")
+	}
+}
+
+// slow is a store whose orders take their time.
+type slow struct {
+	persistence.Store
+	held chan struct{}
+}
+
+func (s slow) Order(ctx context.Context, _ uint32, _ uint64) (persistence.Order, error) {
+	select {
+	case <-s.held:
+	case <-ctx.Done():
+	}
+	return persistence.Order{}, persistence.ErrNotFound
+}

@@ -1,0 +1,279 @@
+package observing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// fill gives a store rows, with the sequences 1 to n.
+func fill(t *testing.T, s persistence.Store, r *rand.Rand, n int) {
+	t.Helper()
+	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := new(persistence.Writes)
+	side := func() trading.Side { return []trading.Side{trading.Buy, trading.Sell}[r.IntN(2)] }
+	amount := func() money.Amount { return money.Amount(1 + r.Int64N(1<<40)) }
+	for seq := uint64(1); seq <= uint64(n); seq++ {
+		w.Trades = append(w.Trades, persistence.Trade{ID: 8 + seq ^ 1, Pair: uint16(1 + seq%2),
+			TakerSide: side(), Price: money.Price(amount()), Amount: amount(),
+			TimeUs: int64(seq / 3), Taker: 1 + r.Uint32N(3), Maker: 1 + r.Uint32N(3),
+			TakerOrder: 1 + r.Uint64N(1<<40), MakerOrder: 1 + r.Uint64N(1<<40),
+			TakerFee: money.BalanceFromBits(r.Uint64N(9), r.Uint64())})
+		w.Orders = append(w.Orders, persistence.Order{ID: 8 + seq ^ 5, Account: 1 + r.Uint32N(3),
+			Pair: uint16(1 + r.UintN(2)), Side: side(),
+			Status: []uint8{trading.StatusDone, trading.StatusCancelled}[r.IntN(2)],
+			Price:  money.Price(amount()), Amount: amount(), TimeUs: int64(seq), ClosedUs: 9,
+			ClosedSeq: seq, ClientID: fmt.Sprint("c", r.IntN(5))})
+		w.Deposits = append(w.Deposits, persistence.Deposit{ID: seq, Account: 1 + r.Uint32N(3),
+			Currency: uint16(1 + r.UintN(2)), Amount: amount(), Reference: fmt.Sprint("wire", seq)})
+		w.Withdrawals = append(w.Withdrawals, persistence.Withdrawal{ID: 8 + seq ^ 3,
+			Account: 1 + r.Uint32N(3), Currency: uint16(1 + r.UintN(2)), Amount: amount(),
+			Status: persistence.WithdrawalApproved, ClosedSeq: seq, Address: "there",
+			Details: "why"})
+		w.Candles = append(w.Candles, persistence.Candle{Pair: 1, Frame: 2, Time: int64(60 * seq),
+			Open: 1, High: 2, Low: 1, Close: 1, Volume: amount().Total()})
+	}
+	if err := s.Apply(t.Context(), tok, 0, uint64(n), w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// collected returns the rows of a list, at most that many.
+func collected[Q, T any](t *testing.T, ask func(context.Context, Q, func(*T) bool) error, q Q,
+	most int) (rows []T) {
+	t.Helper()
+	err := ask(t.Context(), q, func(row *T) bool {
+		if len(rows) < most {
+			rows = append(rows, *row)
+		}
+		return len(rows) < most
+	})
+	if err != nil {
+		t.Fatalf("%+v: %v", q, err)
+	}
+	return rows
+}
+
+// same wants rows over the wire to be those of the store that a filter passes.
+func same[Q, T any](t *testing.T, got, stored func(context.Context, Q, func(*T) bool) error, q Q,
+	has func(*T) bool, most int) {
+	t.Helper()
+	rows := collected(t, got, q, most)
+	var want []T
+	for _, row := range collected(t, stored, q, 1<<30) {
+		if has(&row) && len(want) < most {
+			want = append(want, row)
+		}
+	}
+	if !reflect.DeepEqual(rows, want) {
+		t.Fatalf("%+v: %d rows came, %d are there\n%+v\n%+v", q, len(rows), len(want), rows, want)
+	}
+}
+
+// Each list that an observer asks for is the store's, up to the horizon of the reader: none of its
+// rows is missing, double, or from later, wherever the page begins.
+func TestListsOverTheWireAreThoseOfTheStore(t *testing.T) {
+	const n = 1000
+	r := rand.New(rand.NewPCG(1, 2))
+	v := newRealm(t)
+	m, _ := v.add("a", nil)
+	fill(t, m.Store, r, n)
+	s := v.open("a")
+	for i := range 300 {
+		h := everything
+		if i%3 > 0 {
+			at := r.Uint64N(n + 1)
+			h = &persistence.Horizon{Seq: at, Deposits: at,
+				Trades: []uint64{r.Uint64N(n), r.Uint64N(n)}}
+		}
+		whole := h == everything
+		got, stored, most := s.At(h), m.Store, 1+r.IntN(3*pageRows)
+		account, pair, before := r.Uint32N(4), uint16(r.UintN(3)), r.Uint64N(n+2)*r.Uint64N(2)
+		trades := persistence.TradeQuery{Account: account, Pair: pair, Before: before,
+			Offset: r.IntN(4) * 9, Ascending: r.IntN(2) == 0}
+		if pair != 0 {
+			trades.SinceUs = r.Int64N(n / 3)
+		}
+		sameTrades(t, got, stored, trades, h, most)
+		orders := persistence.OrderQuery{Account: 1 + account%3, Pair: pair, Before: before,
+			MaxSeq: r.Uint64N(n)}
+		same(t, got.Orders, stored.Orders, orders, func(o *persistence.Order) bool {
+			return whole || o.ClosedSeq <= h.Seq
+		}, most)
+		sameFunds(t, got, stored, h, 1+account%3, before, r.IntN(20), most)
+		candles := persistence.CandleQuery{Pair: 1, Frame: 2, Since: r.Int64N(60 * n)}
+		same(t, got.Candles, stored.Candles, candles,
+			func(*persistence.Candle) bool { return true }, most)
+	}
+}
+
+func sameTrades(t *testing.T, got, stored persistence.History, q persistence.TradeQuery,
+	h *persistence.Horizon, most int) {
+	t.Helper()
+	rows := collected(t, got.Trades, q, most)
+	skip := q.Offset
+	q.Offset = 0
+	var want []persistence.Trade
+	for _, row := range collected(t, stored.Trades, q, 1<<30) {
+		switch {
+		case h != everything && !h.HasTrade(&row):
+		case skip > 0:
+			skip--
+		case len(want) < most:
+			want = append(want, row)
+		}
+	}
+	if !reflect.DeepEqual(rows, want) {
+		t.Fatalf("%+v at %+v: %d rows came, %d are there", q, h, len(rows), len(want))
+	}
+}
+
+func sameFunds(t *testing.T, got, stored persistence.History, h *persistence.Horizon,
+	account uint32, before uint64, offset, most int) {
+	t.Helper()
+	whole := h == everything
+	dq := persistence.DepositQuery{Account: account, Before: before, Offset: offset}
+	deposits := collected(t, got.Deposits, dq, most)
+	var want []persistence.Deposit
+	dq.Offset = 0
+	for _, row := range collected(t, stored.Deposits, dq, 1<<30) {
+		if row.Reference = ""; whole || row.ID <= h.Deposits {
+			want = append(want, row)
+		}
+	}
+	want = want[min(offset, len(want)):]
+	if want = want[:min(most, len(want))]; len(want)+len(deposits) > 0 &&
+		!reflect.DeepEqual(deposits, want) {
+		t.Fatalf("%+v: %d deposits came, %d are there", dq, len(deposits), len(want))
+	}
+	wq := persistence.WithdrawalQuery{Account: account, Before: before}
+	same(t, got.Withdrawals, stored.Withdrawals, wq, func(w *persistence.Withdrawal) bool {
+		return whole || w.ClosedSeq <= h.Seq
+	}, most)
+}
+
+// What is asked for by its id is not found if it is from behind the reader's horizon, and of the
+// orders with a client order id the newest counts that is not.
+func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
+	const n = 200
+	v := newRealm(t)
+	m, _ := v.add("a", nil)
+	fill(t, m.Store, rand.New(rand.NewPCG(3, 4)), n)
+	s := v.open("a")
+	orders := collected(t, m.Store.Orders, persistence.OrderQuery{Account: 1}, n)
+	for _, o := range orders {
+		for _, at := range []uint64{o.ClosedSeq - 1, o.ClosedSeq, n} {
+			lent := s.At(&persistence.Horizon{Seq: at})
+			got, err := lent.Order(t.Context(), 1, o.ID)
+			if known := at >= o.ClosedSeq; known != (err == nil) || known && got != o ||
+				!known && !errors.Is(err, persistence.ErrNotFound) {
+				t.Fatalf("order %d of %d at %d: %+v, %v", o.ID, o.ClosedSeq, at, got, err)
+			}
+			if at == 0 {
+				continue
+			}
+			var newest persistence.Order
+			for _, x := range orders {
+				if x.ClientID == o.ClientID && x.ClosedSeq <= at && x.ID > newest.ID {
+					newest = x
+				}
+			}
+			got, err = lent.ClientOrder(t.Context(), 0, 1, o.ClientID)
+			if newest.ID == 0 != errors.Is(err, persistence.ErrNotFound) || got != newest {
+				t.Fatalf("%q at %d: %+v, %v, want %+v", o.ClientID, at, got, err, newest)
+			}
+		}
+	}
+	var ids []uint64
+	for i := range orders {
+		ids = append(ids, orders[i].ID)
+	}
+	i := 0
+	if err := s.OrdersByID(t.Context(), 1, ids, func(*persistence.Order) bool {
+		i++
+		return true
+	}); err != nil || i != len(ids) {
+		t.Errorf("%d of %d orders came: %v", i, len(ids), err)
+	}
+	for _, w := range collected(t, m.Store.Withdrawals, persistence.WithdrawalQuery{}, n) {
+		if _, err := s.At(&persistence.Horizon{Seq: w.ClosedSeq - 1}).Withdrawal(t.Context(),
+			w.ID); !errors.Is(err, persistence.ErrNotFound) {
+			t.Fatalf("a withdrawal from later: %v", err)
+		}
+		if got, err := s.Withdrawal(t.Context(), w.ID); err != nil || got != w {
+			t.Fatalf("withdrawal %d: %+v, %v", w.ID, got, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"actions":    s.Actions(t.Context(), persistence.ActionQuery{}, nil),
+		"references": s.References(t.Context(), nil)} {
+		if !errors.Is(err, persistence.ErrInvalid) {
+			t.Errorf("an observer may ask for %s: %v", what, err)
+		}
+	}
+}
+
+// A list that has had a row ends with an error when its member goes. A member that has not come as
+// far as what was dropped is not asked.
+func TestAListOutlivesItsMember(t *testing.T) {
+	const n = 1000
+	v := newRealm(t)
+	rows := func() persistence.Store {
+		s := memory.Open(memory.NewDisk(), persistence.Retention{})
+		t.Cleanup(func() { s.Close() })
+		fill(t, s, rand.New(rand.NewPCG(5, 6)), n)
+		return s
+	}
+	v.add("a", rows())
+	s := v.open("a", "b")
+	err := s.Orders(t.Context(), persistence.OrderQuery{Account: 1},
+		func(*persistence.Order) bool {
+			v.remove("a")
+			return true
+		})
+	if !errors.Is(err, errLost) {
+		t.Errorf("a list that was cut in its middle ends with %v", err)
+	}
+	s.dropped.Store(n) // as after Apply
+	_, h := v.add("b", rows())
+	behind := uint64(n - 1)
+	h.mu.Lock()
+	h.watermark = &behind
+	h.mu.Unlock()
+	if err := s.until(t.Context(), func() (bool, error) { return s.link != nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		_, err := s.Order(t.Context(), 1, 1<<40)
+		got <- err
+	}()
+	if err := s.until(t.Context(), func() (bool, error) { // it has told where it is
+		return s.link != nil && s.link.watermark == behind, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	asked := len(s.link.queries)
+	s.mu.Unlock()
+	if asked != 0 || len(got) != 0 {
+		t.Error("a member is asked that lacks rows that were dropped")
+	}
+	h.mu.Lock()
+	h.watermark = nil
+	h.mu.Unlock()
+	if err := <-got; !errors.Is(err, persistence.ErrNotFound) {
+		t.Error(err)
+	}
+}

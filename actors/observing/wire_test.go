@@ -1,0 +1,239 @@
+package observing
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// A member is a store that observers follow.
+type member struct {
+	persistence.Store
+	persistence.Membership
+	journal // what the feed has; the store's is the suite's
+
+	mu     sync.Mutex
+	reach  func(ctx context.Context) (uint64, error)
+	leader string
+}
+
+// A journal is what a member has applied.
+type journal struct {
+	lock    sync.Mutex
+	image   []byte // nil: there is none
+	imageAt uint64
+	batches []batch
+	grown   chan struct{} // closed at the next batch
+}
+
+func (j *journal) Known() (uint64, bool) {
+	j.lock.Lock()
+	defer j.lock.Unlock()
+	if n := len(j.batches); n > 0 {
+		return j.batches[n-1].next, true
+	}
+	return j.imageAt, true
+}
+
+// append adds a batch.
+func (j *journal) append(b batch) {
+	j.lock.Lock()
+	defer j.lock.Unlock()
+	j.batches = append(j.batches, b)
+	if j.grown != nil {
+		close(j.grown)
+		j.grown = nil
+	}
+}
+
+func (m *member) Read(_ context.Context, after uint64,
+	fn func(prev, next uint64, batch []byte) error) error {
+	m.lock.Lock()
+	list := m.batches
+	m.lock.Unlock()
+	if len(list) > 0 && list[0].prev > after {
+		return persistence.ErrCorrupt
+	}
+	for _, b := range list {
+		if b.next > after {
+			if err := fn(b.prev, b.next, b.data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *member) Follow(ctx context.Context, after uint64) (bool, error) {
+	for {
+		if end, _ := m.Known(); end > after {
+			return false, nil
+		}
+		m.lock.Lock()
+		if m.grown == nil {
+			m.grown = make(chan struct{})
+		}
+		grown := m.grown
+		m.lock.Unlock()
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+func (m *member) Reach(ctx context.Context) (uint64, error) {
+	m.mu.Lock()
+	reach := m.reach
+	m.mu.Unlock()
+	if reach != nil {
+		return reach(ctx)
+	}
+	end, _ := m.Known()
+	return end, nil
+}
+
+func (m *member) Standing() persistence.Standing {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return persistence.Standing{Leader: m.leader}
+}
+
+func (m *member) Own() persistence.Token                        { return "" }
+func (m *member) Hold(uint64)                                   {}
+func (m *member) Unfit(error)                                   {}
+func (m *member) Leads() bool                                   { return false }
+func (m *member) Transfer(context.Context, string) error        { return nil }
+func (m *member) Accept(func(string, net.Conn))                 {}
+func (m *member) AcceptObservers(func(string, net.Conn))        {}
+func (m *member) Market() ([]byte, []byte)                      { return []byte("next"), nil }
+func (m *member) SetMarket(context.Context, []byte, bool) error { return nil }
+func (m *member) Dial(context.Context, string) (net.Conn, error) {
+	return nil, errors.New("unused")
+}
+func (m *member) Confirm(context.Context, persistence.Token) (uint64, error) { return 0, nil }
+
+// host has the rest of a member.
+type host struct {
+	m    *member
+	dead chan struct{}
+	keys func(ctx context.Context, key uint32, after uint64) ([]byte, error)
+
+	mu        sync.Mutex
+	watermark *uint64 // nil: the store's
+}
+
+func (h *host) Watermark() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watermark != nil {
+		return *h.watermark
+	}
+	n, _ := h.m.Watermark(context.Background()) //nolint:errcheck // then it is 0
+	return n
+}
+
+func (h *host) Material(ctx context.Context, key uint32, after uint64) ([]byte, error) {
+	return h.keys(ctx, key, after)
+}
+func (h *host) Forward(_ string, conn net.Conn) { conn.Close() }
+func (h *host) Dead() <-chan struct{}           { return h.dead }
+
+// A realm is members by name, and the way to them.
+type realm struct {
+	t       *testing.T
+	mu      sync.Mutex
+	members map[string]*Server // guarded by mu
+	conns   []net.Conn         // members' ends; guarded by mu
+}
+
+func newRealm(t *testing.T) *realm { return &realm{t: t, members: map[string]*Server{}} }
+
+// add adds a member on an empty store, which is not that of the feed.
+func (r *realm) add(name string, store persistence.Store) (*member, *host) {
+	if store == nil {
+		store = memory.Open(memory.NewDisk(), persistence.Retention{})
+		r.t.Cleanup(func() { store.Close() })
+	}
+	m := &member{Store: store}
+	h := &host{m: m, dead: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members[name] = NewServer(feedOf{m}, h, slog.New(slog.DiscardHandler), time.Second)
+	return m, h
+}
+
+// feedOf is a member whose image is that of its feed.
+type feedOf struct{ *member }
+
+func (f feedOf) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, error) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.image == nil {
+		return 0, nil, persistence.ErrNoSnapshot
+	}
+	return f.imageAt, io.NopCloser(bytes.NewReader(f.image)), nil
+}
+
+// remove ends a member.
+func (r *realm) remove(name string) {
+	r.mu.Lock()
+	delete(r.members, name)
+	conns := r.conns
+	r.conns = nil
+	r.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
+}
+
+func (r *realm) dial(_ context.Context, node string) (net.Conn, error) {
+	r.mu.Lock()
+	s := r.members[node]
+	r.mu.Unlock()
+	if s == nil {
+		return nil, errors.New("it is down")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	other, err := l.Accept()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	r.mu.Lock()
+	r.conns = append(r.conns, other)
+	r.mu.Unlock()
+	go s.Serve("o1", other)
+	return conn, nil
+}
+
+// open has an observer follow the members.
+func (r *realm) open(names ...string) *Store {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := Open(ctx, Options{Name: "o1", Nodes: names, Dial: r.dial,
+		Log: slog.New(slog.DiscardHandler), Silence: time.Second})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { s.Close() })
+	return s
+}
