@@ -211,8 +211,8 @@ func TestAllLicencesAreShown(t *testing.T) {
 	}
 }
 
-// The lock file has the hash of each package. npm installs nothing else, and scripts/vendor compares
-// the files here with it.
+// The lock file has the hash of each package. npm installs nothing else, and scripts/vendor
+// compares the files here with it.
 func TestWhatIsVendoredIsPinned(t *testing.T) {
 	var lock struct {
 		Packages map[string]struct {

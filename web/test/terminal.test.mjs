@@ -209,6 +209,9 @@ for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 				const shown = width < 720 ? ["chart", "book", "trades"] : [""];
 				for (const tab of shown) {
 					if (tab) await page.click(`#tab-${tab}`);
+					for (const panel of ["chart", "book", "trades"]) {
+						assert.equal(await page.isVisible(`#panel-${panel}`), !tab || tab === panel, `${panel} beside ${tab}`);
+					}
 					await accessible(page, `${width} ${theme} ${tab}`);
 					const [is, may] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
 					assert(is <= may, `${is} px`);

@@ -20,14 +20,12 @@ export const text = {
 		live: "Live",
 		reconnecting: "Reconnecting",
 		starting: "Starting",
-		slow: "Too slow",
 		halted: "Halted",
 		maintenance: "Maintenance",
 	},
 	notLive: "Not live",
 	reconnecting: "The connection is lost. What is shown is not live; the page connects again by itself.",
 	starting: "The exchange is starting. The page goes on by itself.",
-	slow: "This connection is too slow for the whole book: the best 20 prices are shown.",
 	/** @param {string} pair */
 	halted: (pair) => `${pair} is halted: it takes no orders now.`,
 	/** @param {string} message */

@@ -127,7 +127,7 @@ export class Chart {
 	/** window shows the newest candles, as many as can be told apart. */
 	#window() {
 		const n = this.#candles.length;
-		const shown = Math.max(30, Math.min(120, Math.floor(this.canvas.clientWidth / 7)));
+		const shown = Math.max(30, Math.min(120, n + 5, Math.floor(this.canvas.clientWidth / 7)));
 		this.chart.timeScale().setVisibleLogicalRange({ from: n - shown, to: n + 3 });
 	}
 
@@ -164,6 +164,7 @@ export class Chart {
 			this.candles.update(/** @type {any} */ (c));
 			this.volume.update(/** @type {any} */ (this.#bar(c)));
 		}
+		this.#mark();
 		this.#paint();
 	}
 
@@ -172,18 +173,25 @@ export class Chart {
 		return { time: c.time, value: c.volume, color: c.close >= c.open ? this.colours.up : this.colours.down };
 	}
 
+	/** mark gives the line of the last price the colour of its candle, which may be hollow. */
+	#mark() {
+		const c = this.#candles.at(-1);
+		if (c) this.candles.applyOptions({ priceLineColor: c.close >= c.open ? this.colours.rises : this.colours.falls });
+	}
+
 	#set() {
 		this.candles.setData(/** @type {any} */ (this.#candles));
+		this.#mark();
 		this.volume.setData(/** @type {any} */ (this.#candles.map((c) => this.#bar(c))));
 	}
 
-	/** The colours of volume. */
-	colours = { up: "", down: "" };
+	/** The colours of volume, and of the last price. */
+	colours = { up: "", down: "", rises: "", falls: "" };
 
 	/** recolour takes over the colours of the page. */
 	recolour() {
 		const up = colour("--up"), down = colour("--down"), line = colour("--line");
-		this.colours = { up: colour("--up-volume"), down: colour("--down-volume") };
+		this.colours = { up: colour("--up-volume"), down: colour("--down-volume"), rises: up, falls: down };
 		this.chart.applyOptions({
 			layout: { background: { color: colour("--panel") }, textColor: colour("--muted"), fontFamily: getComputedStyle(document.body).fontFamily },
 			grid: { vertLines: { color: line }, horzLines: { color: line } },

@@ -12,6 +12,7 @@ const share = () => next(1e6) / 1e6;
 await exchange.start();
 
 const price = { BTC_USDT: 64000, ETH_USDT: 3400, ETH_BTC: 0.053 }, digits = { BTC_USDT: 2, ETH_USDT: 2, ETH_BTC: 6 };
+const first = { ...price };
 const place = (account, pair, type, away, amount) => exchange.order(account, pair, type, amount.toFixed(5),
 	(price[pair] * (1 + (type === "buy" ? -away : away))).toFixed(digits[pair]));
 for (const pair of Object.keys(price)) {
@@ -22,9 +23,10 @@ for (const pair of Object.keys(price)) {
 }
 for (const end = Date.now() + Number(minutes) * 60_000; Date.now() < end;) {
 	for (const pair of Object.keys(price)) {
-		price[pair] *= 1 + (share() - 0.49) * 0.0008;
-		const size = pair === "BTC_USDT" ? 1 : 15, type = next(2) ? "buy" : "sell";
-		await place(next(2) ? "alice" : "bob", pair, type, (share() - 0.3) * 0.0016, (0.001 + share() * 0.3) * size).catch(() => {});
+		price[pair] *= 1 + (share() - 0.5) * 0.0011 + (first[pair] / price[pair] - 1) * 0.004;
+		const size = pair === "BTC_USDT" ? 1 : 15;
+		for (const type of ["buy", "sell"]) await place("alice", pair, type, 0.0001 + share() * 0.0012, (0.01 + share() * 0.3) * size);
+		await place("bob", pair, next(2) ? "buy" : "sell", -0.0002 - share() * 0.0008, (0.001 + share() * share() * 0.6) * size);
 	}
 	await new Promise((done) => setTimeout(done, 700));
 }
