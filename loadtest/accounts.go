@@ -1,6 +1,8 @@
 package loadtest
 
 import (
+	"sync"
+
 	"exchange/core/money"
 )
 
@@ -9,6 +11,9 @@ type account struct {
 	name  string // "" of a key that was given
 	pairs []*pair
 	users []*user // the account's keys, one for each of its connections
+	// a key of the witness, which it holds reading for; nil: there is none
+	reader  *user
+	reading sync.Mutex
 
 	orders []sent
 	trades []taken

@@ -197,3 +197,44 @@ func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// What is not there at another address behind its acknowledgement is a difference; an address that
+// does not answer says nothing.
+func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
+	good := func(id, filled string) fasthttp.RequestHandler {
+		return func(ctx *fasthttp.RequestCtx) {
+			ctx.SetBodyString(`{"id":` + id + `,"amount_filled":` + filled + `}`)
+		}
+	}
+	a := &account{name: "loadtest-1", reader: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
+	order := seen{account: a, id: 7, filled: lot}
+	for say, handler := range map[string]fasthttp.RequestHandler{
+		"": good("7", "1"),
+		"order 7 was acknowledged at 127.0.0.1:1, and then it was not there": func(
+			ctx *fasthttp.RequestCtx) {
+			ctx.SetStatusCode(404)
+		},
+		"then order 8":    good("8", "1"),
+		"with 0.5 filled": good("7", "0.5"),
+		"no answer":       nil,
+	} {
+		o := &Options{Addresses: []string{"127.0.0.1:1", nowhere(t)}}
+		if handler != nil {
+			o.Addresses[1] = serve(t, handler)
+		}
+		r := newRest(o)
+		r.patience = 0
+		w := startWitness(context.Background(), &test{o: o, rest: r})
+		w.look(context.Background(), order, 1)
+		w.end()
+		v := newVerifier(context.Background(), r, &field{}, "lt0", []int{0, 1})
+		w.tell(v)
+		found := strings.Join(v.result.Differences, " ")
+		switch {
+		case handler == nil && (v.result.Witnessed != 0 || found != ""),
+			handler != nil && say == "" && (v.result.Witnessed != 1 || found != ""),
+			handler != nil && say != "" && !strings.Contains(found, say):
+			t.Errorf("%q: %d, %q", say, v.result.Witnessed, found)
+		}
+	}
+}

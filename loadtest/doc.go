@@ -7,6 +7,7 @@
 //	accounts.go      the accounts and what each knows of its own orders
 //	prepare.go       makes and funds the accounts; rest.go asks the server outside of the load
 //	instructed.go    orders with instructions, and changes of orders
+//	witness.go       acknowledged orders, read at another address while the load runs
 //	addresses.go     several addresses, as of a cluster: connections, outages, what is read where
 //	sender.go, sender_answers.go  requests of one generator's connections, and their answers
 //	request.go, signer.go, scan.go, amounts.go  requests over HTTP and over sockets, alone and in

@@ -94,6 +94,10 @@ func pairsOf(all []*pair, o *Options, i int) []*pair {
 func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string, ...any)) error {
 	o := r.o
 	keysEach := max(1, (o.Connections+o.Accounts-1)/o.Accounts)
+	witnessed := len(o.Addresses) > 1 && !o.NoVerify
+	if witnessed {
+		keysEach++
+	}
 	all := make([][]Key, o.Accounts)
 	var n atomic.Int64
 	err := atOnce(ctx, o.Accounts, workers, func(ctx context.Context, i int) error {
@@ -117,9 +121,13 @@ func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string
 		return nil
 	})
 	for i, keys := range all {
+		a := f.accounts[i]
 		for _, k := range keys {
 			f.made = append(f.made, k.Key)
-			f.users = append(f.users, newUser(f.accounts[i], len(f.users), k, nonce))
+			f.users = append(f.users, newUser(a, len(f.users), k, nonce))
+		}
+		if n := len(a.users) - 1; witnessed && n == keysEach-1 {
+			a.reader, a.users = a.users[n], a.users[:n]
 		}
 	}
 	if err != nil {

@@ -129,8 +129,8 @@ func (r *Report) writeVerification(b *strings.Builder) {
 		thousands(v.Accounts), thousands(v.Updates), v.Books)
 	if len(r.Addresses) > 1 {
 		fmt.Fprintf(b, "\n%s of these orders were read at another address than they were sent to, "+
-			"and the books of %d pairs\nare the same at all addresses that answer",
-			thousands(v.Across), v.Alike)
+			"%s orders at once,\nand the books of %d pairs are the same at all addresses that "+
+			"answer", thousands(v.Across), thousands(v.Witnessed), v.Alike)
 	}
 	for _, address := range v.NotRead {
 		fmt.Fprintf(b, "\nnothing was read at %s, which does not answer any more", address)

@@ -79,6 +79,10 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	report := t.newReport()
 	own := processTime()
 	watcher, banker := watch(after, t.rest), startBanker(after, t)
+	witness := startWitness(after, t)
+	for _, l := range t.senders {
+		l.witness = witness
+	}
 	var sum *stats
 	var took time.Duration
 	if t.o.Ramp {
@@ -87,6 +91,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 		sum, took, err = t.phase(t.o.Rate, t.o.Duration, "")
 	}
 	watcher.end()
+	witness.end()
 	deposits := banker.end()
 	if err != nil {
 		return nil, err
@@ -98,6 +103,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	alive := t.rest.answering(after)
 	if !t.o.NoVerify {
 		v := newVerifier(after, t.rest, t.field, t.name, alive)
+		witness.tell(v)
 		report.Verification = v.verify(stream, t.prog.say)
 		for i, n := range v.read {
 			report.Addresses[i].AccountsRead = n

@@ -15,6 +15,7 @@ type sender struct {
 	writer    *writer
 	stats     *stats
 	reached   []*reached // by the number of an address; of all senders
+	witness   *witness   // of all senders; nil: there is none
 }
 
 // A conn is a connection with its request in flight and the users that send on it in turn.

@@ -171,6 +171,7 @@ func (l *sender) accepted(u *user, x *item, a generator.Answer) bool {
 		u.lag.acknowledged(p.id, time.Now())
 	}
 	o.id, o.filled, o.cut, o.outcome = p.id, p.filled, p.cutOff > 0, done
+	l.witness.offer(seen{u.account, p.id, p.filled, int(o.at)})
 	if p.remaining > 0 {
 		u.open = append(u.open, openOrder{p.id, x.order})
 		x.rests = true

@@ -21,12 +21,12 @@ type Verification struct {
 	UnknownOut uint64 `json:"unknown_out"` // and that are not
 	Updates    uint64 `json:"updates"`     // events of the stream
 	Books      uint64 `json:"books"`       // local books that are the REST books
-	// with several addresses: of the orders, those that were read at another address than they
-	// were sent to; pairs whose public books are the same everywhere; and addresses that do not
-	// answer any more
-	Across      uint64   `json:"across"`
-	Alike       uint64   `json:"books_alike"`
-	NotRead     []string `json:"not_read"`
+	// with several addresses
+	Across    uint64   `json:"across"`      // of the orders, those read elsewhere than sent to
+	Witnessed uint64   `json:"witnessed"`   // orders read elsewhere while the load ran
+	Alike     uint64   `json:"books_alike"` // pairs whose public books are the same everywhere
+	NotRead   []string `json:"not_read"`    // addresses that do not answer any more
+
 	Audit       string   `json:"audit"`        // "", "clean" or "differs"
 	NotChecked  []string `json:"not_checked"`  // and why
 	Differences []string `json:"differences"`  // some of the differences

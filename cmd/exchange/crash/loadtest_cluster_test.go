@@ -35,7 +35,7 @@ func TestALoadOnThreeNodesIsVerifiedAcrossThem(t *testing.T) {
 	})
 	v := r.Verification
 	if r.Unknown == 0 || r.Differs() || v.Incomplete != "" || v.Audit != "clean" ||
-		v.Orders < 50 || v.Across != v.Orders || v.Alike != 1 || v.Books != 3 ||
+		v.Orders < 50 || v.Across != v.Orders || v.Witnessed < 20 || v.Alike != 1 || v.Books != 3 ||
 		len(v.NotRead) > 0 {
 		t.Errorf("%+v", v)
 	}
