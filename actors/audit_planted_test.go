@@ -21,6 +21,7 @@ const (
 
 	inActors    = "."
 	inCommitted = "committed"
+	inObserving = "observing"
 
 	differences = "TestAnAuditNamesEachPlaceThatDiffersInMemory"
 	inParts     = "TestAComparisonFindsWhatDiffersBehindTheFirstPart"
@@ -35,7 +36,7 @@ const (
 // testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
 // the pace of uploads, and where a random run hardly comes; and those that the histories of clients
 // are to find by themselves. The last ones are of a cluster with a node that cannot serve, or whose
-// file is another one.
+// file is another one, and of observers.
 var testedFaults = []testedFault{
 	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
 		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
@@ -132,8 +133,9 @@ var testedFaults = []testedFault{
 		"	if failed := n.life.Err(); failed != nil {\n",
 		"	if failed := n.life.Err(); failed != nil && !FAULT {\n", inActors, tells},
 	{"a node is not judged when another market part is applied", "actors/node.go",
-		"		n.judged(err)\n	}\n}\n",
-		"		if !FAULT {\n			n.judged(err)\n		}\n	}\n}\n", inActors, tells},
+		"		_, err := n.agreed()\n		n.judged(err)\n",
+		"		_, err := n.agreed()\n		if !FAULT {\n			n.judged(err)\n		}\n",
+		inActors, tells},
 	{"a node that could not serve is not judged again", "actors/node.go",
 		"	if at == 0 || n.committed", "	if FAULT || at == 0 || n.committed", inActors,
 		"TestANodeThatCouldNotServeIsJudgedAgain"},
@@ -192,6 +194,48 @@ var testedFaults = []testedFault{
 	{"a note is written that a member does not read", "actors/operator.go",
 		"	if e.node != nil && ", "	if e.node != nil && !FAULT && ", inActors,
 		"TestANoteIsWrittenOnceAllMembersReadIt"},
+
+	// observers
+	{"an observer shows a row from later", "actors/observing/rows.go",
+		"			case !q.whole() && !has(&q.at, row):\n",
+		"			case !FAULT && !q.whole() && !has(&q.at, row):\n",
+		inObserving, "TestListsOverTheWireAreThoseOfTheStore"},
+	{"an observer drops rows that its member lacks", "actors/observing/store.go",
+		"		has := s.link != nil && s.link.watermark >= to\n",
+		"		has := s.link != nil && (s.link.watermark >= to || FAULT)\n",
+		inObserving, "TestRowsAreDroppedOnceTheMemberHasThem"},
+	{"an observer asks a member that lacks what was dropped", "actors/observing/history.go",
+		"		return l != nil && l.watermark >= s.dropped.Load(), nil\n",
+		"		return l != nil && (l.watermark >= s.dropped.Load() || FAULT), nil\n",
+		inObserving, "TestAListOutlivesItsMember"},
+	{"an observer leaves out batches when it follows another member", "actors/observing/follow.go",
+		"	l.over = true\n",
+		"	l.over = true\n" +
+			"	if FAULT {\n" +
+			"		l.s.waiting, l.s.bytes = nil, 0\n" +
+			"	}\n",
+		inObserving, "TestWhatWaitsForTheFoldIsBounded"},
+	{"an observer does not ask for the sequence of a read", "actors/observing/store.go",
+		"func (s *Store) Reach(ctx context.Context) (uint64, error) {\n",
+		"func (s *Store) Reach(ctx context.Context) (uint64, error) {\n" +
+			"	if FAULT {\n" +
+			"		end, _ := s.Known()\n" +
+			"		return end, nil\n" +
+			"	}\n",
+		inObserving, "TestEachQuestionIsAskedOfTheMember"},
+	{"an observer keeps the material of a key that was revoked", "actors/lent_keys.go",
+		"	for _, number := range numbers {\n",
+		"	for _, number := range numbers {\n" +
+			"		if FAULT {\n" +
+			"			break\n" +
+			"		}\n",
+		inActors, "TestTheMaterialOfAKeyIsForgottenInTime"},
+	{"an observer is told e-mail addresses", "core/event/withhold.go",
+		"		take(&r.Account.Email)\n",
+		"		if !FAULT {\n" +
+			"			take(&r.Account.Email)\n" +
+			"		}\n",
+		inActors, "TestAnObserverIsNotToldWhatOnlyTheServerNeeds"},
 }
 
 func tested(list []testedFault) (faults []plantedtest.Fault) {

@@ -242,7 +242,11 @@ func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
 		return c
 	}
 	first := ask()
-	<-asked
+	select {
+	case <-asked:
+	case g := <-first:
+		t.Fatalf("the member is not asked, and %+v is told", g)
+	}
 	var later []chan got
 	for range 5 {
 		later = append(later, ask())
