@@ -5,31 +5,51 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// Cluster makes the exchange one of several nodes that share a journal.
+// Cluster makes the exchange one of several nodes that share a journal, or an observer of them.
 type Cluster struct {
 	Node      string // this node's name; "": the exchange runs on this machine alone
-	nodes     string // all nodes, as ParseNodes reads them
+	nodes     string // all nodes, as ParseNodes reads them; "": this is an observer
+	Observer  bool   // this is no node of the cluster
+	follow    string // nodes that an observer calls
+	observers string // names of observers that this node takes
 	Folder    string // of this node's certificate; "": plain connections on loopback
 	TickMs    int
 	LogMax    int
 	PublicURL string // where clients reach this node; "": the others do not name it
 }
 
-// On reports whether the exchange is a node of a cluster.
+// On reports whether the exchange is a node of a cluster, or an observer.
 func (c *Cluster) On() bool { return c.Node != "" }
 
-// Nodes returns all nodes.
+// Nodes returns all nodes; of an observer, those that it calls.
 func (c *Cluster) Nodes() []Node {
-	list, err := ParseNodes(c.nodes)
+	if c.Observer {
+		return parsed(parseList(c.follow))
+	}
+	return parsed(ParseNodes(c.nodes))
+}
+
+func parsed(list []Node, err error) []Node {
 	if err != nil {
-		panic("BUG: cluster.nodes was not checked: " + err.Error())
+		panic("BUG: the nodes were not checked: " + err.Error())
 	}
 	return list
+}
+
+// Observers returns the names of the observers that this node takes.
+func (c *Cluster) Observers() (names []string) {
+	for name := range strings.SplitSeq(c.observers, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // A Node is a member of a cluster.
@@ -50,6 +70,16 @@ const (
 // ParseNodes reads a=HOST:PORT,b=HOST:PORT,c=HOST:PORT: three to nine nodes of which no two have a
 // name or an address in common.
 func ParseNodes(text string) (list []Node, err error) {
+	list, err = parseList(text)
+	if n := len(list); err == nil && n < leastNodes {
+		return nil, fmt.Errorf("%d nodes bear no fault, because more than half of them must be "+
+			"there: name three", n)
+	}
+	return list, err
+}
+
+// parseList is ParseNodes of one node or more.
+func parseList(text string) (list []Node, err error) {
 	seen := map[string]bool{}
 	for entry := range strings.SplitSeq(text, ",") {
 		node, err := ParseNode(strings.TrimSpace(entry))
@@ -65,11 +95,7 @@ func ParseNodes(text string) (list []Node, err error) {
 		}
 		list = append(list, node)
 	}
-	switch n := len(list); {
-	case n < leastNodes:
-		return nil, fmt.Errorf("%d nodes bear no fault, because more than half of them must be "+
-			"there: name three", n)
-	case n > maxNodes:
+	if n := len(list); n > maxNodes {
 		return nil, fmt.Errorf("%d nodes are too many: name at most %d", n, maxNodes)
 	}
 	return list, nil
@@ -105,10 +131,18 @@ func validLabel(s string) bool {
 // cluster checks the options of a node, if the exchange is one.
 func (v *validator) cluster(taken *ports) {
 	c := &v.c.Cluster
+	if c.Observer {
+		v.observer()
+		return
+	}
+	if c.follow != "" {
+		v.problem("cluster.follow", strconv.Quote(c.follow), "it is for an observer; set "+
+			"cluster.observer, or name all nodes in cluster.nodes")
+	}
 	switch {
 	case c.Node == "" && c.nodes == "":
 		for _, x := range []struct{ key, value string }{{"cluster.folder", c.Folder},
-			{"cluster.public_url", c.PublicURL}} {
+			{"cluster.public_url", c.PublicURL}, {"cluster.observers", c.observers}} {
 			if x.value != "" {
 				v.problem(x.key, strconv.Quote(x.value),
 					"it is for a node of a cluster; name cluster.node and cluster.nodes, too")
@@ -129,14 +163,71 @@ func (v *validator) cluster(taken *ports) {
 		return
 	}
 	v.nodes(list, taken)
-	if !validPublicURL(c.PublicURL) {
-		v.problem("cluster.public_url", strconv.Quote(RedactURL(c.PublicURL)),
-			"write http://HOST or https://HOST, with a port if it is not the usual one, and "+
-				"nothing behind that")
+	v.publicURL()
+	names := c.Observers()
+	for i, name := range names {
+		if !validLabel(name) || slices.Contains(names[:i], name) {
+			v.problem("cluster.observers", strconv.Quote(c.observers), "the name %q: write names "+
+				"of 1 to %d characters of a-z and 0-9, and '-' between them, each once, such as "+
+				"o1,o2", name, maxLabel)
+		}
 	}
 	if v.c.isRedis() {
 		v.problem("store", strconv.Quote(RedactURL(v.c.Store)),
 			"a node of a cluster keeps its part in an embedded store; write pebble:FOLDER")
+	}
+}
+
+func (v *validator) publicURL() {
+	if url := v.c.Cluster.PublicURL; !validPublicURL(url) {
+		v.problem("cluster.public_url", strconv.Quote(RedactURL(url)),
+			"write http://HOST or https://HOST, with a port if it is not the usual one, and "+
+				"nothing behind that")
+	}
+}
+
+// observer checks the options of an observer.
+func (v *validator) observer() {
+	c := &v.c.Cluster
+	if !validLabel(c.Node) {
+		v.problem("cluster.node", strconv.Quote(c.Node), "an observer has a name, too, which the "+
+			"nodes know it by: 1 to %d characters of a-z and 0-9, and '-' between them", maxLabel)
+	}
+	for _, x := range []struct{ key, value, why string }{
+		{"cluster.nodes", c.nodes, "an observer is no node; name those that it calls in " +
+			"cluster.follow"},
+		{"cluster.observers", c.observers, "an observer takes no observers; leave it out"},
+		{"archive", v.c.Archive, "an observer keeps no journal; leave it out"},
+	} {
+		if x.value != "" {
+			v.problem(x.key, strconv.Quote(x.value), "%s", x.why)
+		}
+	}
+	v.publicURL()
+	list, err := parseList(c.follow)
+	if err != nil {
+		v.problem("cluster.follow", strconv.Quote(c.follow), "%v; name all nodes of the cluster, "+
+			"as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT", err)
+		return
+	}
+	for _, n := range list {
+		v.private("cluster.follow", c.follow, n)
+		if n.Name == c.Node {
+			v.problem("cluster.node", strconv.Quote(c.Node),
+				"it is the name of a node in cluster.follow; an observer has a name of its own")
+		}
+	}
+}
+
+// private refuses a node that is reached without certificates, from another machine.
+func (v *validator) private(key, value string, n Node) {
+	host, _, _ := net.SplitHostPort(n.Address)
+	if ip, err := netip.ParseAddr(host); v.c.Cluster.Folder == "" &&
+		(err != nil || !ip.IsLoopback()) {
+		v.problem(key, strconv.Quote(value),
+			"node %s is at %s, and without certificates only loopback addresses such as "+
+				"127.0.0.1:7000 are possible, because any other machine could be a node; run "+
+				"`exchange cluster init` and set cluster.folder", n.Name, n.Address)
 	}
 }
 
@@ -146,13 +237,8 @@ func (v *validator) nodes(list []Node, taken *ports) {
 	names, there := make([]string, 0, len(list)), false
 	for _, n := range list {
 		names = append(names, n.Name)
+		v.private("cluster.nodes", c.nodes, n)
 		host, text, _ := net.SplitHostPort(n.Address)
-		if ip, err := netip.ParseAddr(host); c.Folder == "" && (err != nil || !ip.IsLoopback()) {
-			v.problem("cluster.nodes", strconv.Quote(c.nodes),
-				"node %s is at %s, and without certificates only loopback addresses such as "+
-					"127.0.0.1:7000 are possible, because any other machine could be a node; run "+
-					"`exchange cluster init` and set cluster.folder", n.Name, n.Address)
-		}
 		if n.Name != c.Node {
 			continue
 		}

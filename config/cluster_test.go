@@ -48,6 +48,11 @@ func TestNodes(t *testing.T) {
 		{"a", threeNodes, map[string]string{"ARCHIVE": "/archive"}, ""},
 		{"", "", map[string]string{"CLUSTER_PUBLIC_URL": "https://a"}, "name cluster.node and"},
 		{"", "", map[string]string{"CLUSTER_FOLDER": "/a"}, "name cluster.node and"},
+		{"", "", map[string]string{"CLUSTER_OBSERVERS": "o1"}, "name cluster.node and"},
+		{"a", threeNodes, map[string]string{"CLUSTER_OBSERVERS": " o1 ,o2"}, ""},
+		{"a", threeNodes, map[string]string{"CLUSTER_OBSERVERS": "o1,O2"}, `the name "O2"`},
+		{"a", threeNodes, map[string]string{"CLUSTER_OBSERVERS": "o1,o1"}, `the name "o1"`},
+		{"a", threeNodes, map[string]string{"CLUSTER_FOLLOW": threeNodes}, "set cluster.observer"},
 	} {
 		src := Sources{File: write(t, market), Flags: map[string]string{"cluster.node": x.node,
 			"cluster.nodes": x.nodes}}
@@ -89,5 +94,51 @@ func TestTheSecretKeyOfANodeComesWithItsCertificate(t *testing.T) {
 	if c.SecretKeyFile != "/etc/exchange/cluster/exchange.key" ||
 		strings.Contains(c.Summary(), "secret_key_file") {
 		t.Error(c.SecretKeyFile, c.Summary())
+	}
+}
+
+// An observer names the nodes that it calls, and is none of them.
+func TestAnObserverNamesTheNodesThatItCalls(t *testing.T) {
+	const far = "a=10.0.0.1:7000,b=10.0.0.2:7000"
+	for _, x := range []struct {
+		node, follow string
+		more         map[string]string
+		want         string // "": it is taken
+	}{
+		{"o1", threeNodes, nil, ""},
+		{"a", threeNodes, nil, "it is the name of a node"},
+		{"o1", "a=127.0.0.1:7001", nil, ""},
+		{"o1", far, map[string]string{"CLUSTER_FOLDER": "/etc/exchange/cluster"}, ""},
+		{"o1", far, nil, "without certificates only loopback"},
+		{"", threeNodes, nil, `cluster.node is "" (--node): an observer has a name`},
+		{"O", threeNodes, nil, `cluster.node is "O" (--node): an observer has a name`},
+		{"o1", "", nil, "cluster.follow is"},
+		{"o1", "a", nil, `"a" is no node such as`},
+		{"o1", "a=127.0.0.1:1,a=127.0.0.1:2", nil, `"a" is there twice`},
+		{"o1", threeNodes, map[string]string{"CLUSTER_NODES": threeNodes},
+			"an observer is no node"},
+		{"o1", threeNodes, map[string]string{"CLUSTER_OBSERVERS": "o2"}, "takes no observers"},
+		{"o1", threeNodes, map[string]string{"ARCHIVE": "/archive"}, "keeps no journal"},
+		{"o1", threeNodes, map[string]string{"CLUSTER_PUBLIC_URL": "ftp://a"}, "write http://HOST"},
+	} {
+		src := Sources{File: write(t, market), Flags: map[string]string{"cluster.node": x.node,
+			"cluster.observer": "true", "cluster.follow": x.follow}}
+		for name, value := range x.more {
+			src.Environ = append(src.Environ, "EXCHANGE_"+name+"="+value)
+		}
+		c, err := Load(src)
+		switch {
+		case err == nil && x.want != "":
+			t.Errorf("%+v is taken", x)
+		case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
+			t.Errorf("%+v: %v", x, err)
+		case err == nil && (!c.Cluster.On() ||
+			len(c.Cluster.Nodes()) != strings.Count(x.follow, "=")):
+			t.Errorf("%+v: %v", x, c.Cluster.Nodes())
+		}
+	}
+	c := Cluster{observers: " o1 ,o2"}
+	if names := c.Observers(); len(names) != 2 || names[0] != "o1" || names[1] != "o2" {
+		t.Error(names)
 	}
 }

@@ -34,10 +34,11 @@ var other = map[string]string{
 	"pairs": `[{name: XAU_EUR, price_precision: 3, amount_precision: 4, minimum_order_size: 0.0001, ` +
 		`maximum_order_size: 1e3, minimum_order_value: 0.0000000000000005, price_tick: 0.005, amount_step: 0.0001, ` +
 		`price_band: 0.05, market_collar: 0.1, stop_collar: 0.2, maker_fee: 0.001, taker_fee: 0.0015}]`,
-	"trusted_proxies": `[10.0.0.0/8, "2001:db8::1"]`,
-	"mail.host":       "mail.example.org",
-	"mail.tls":        "implicit",
-	"mail.from":       "Example Exchange <exchange@example.org>",
+	"trusted_proxies":  `[10.0.0.0/8, "2001:db8::1"]`,
+	"mail.host":        "mail.example.org",
+	"mail.tls":         "implicit",
+	"cluster.observer": "true",
+	"mail.from":        "Example Exchange <exchange@example.org>",
 }
 
 func valueOf(o *Option) string {

@@ -20,6 +20,29 @@ var clusterOptions = []Option{
 		at: func(c *Config) any { return &c.Cluster.nodes },
 	},
 	{
+		Key: "cluster.observer", Flag: true, flag: "observer",
+		Brief: "follow the nodes in --follow and serve, without a store and without a vote",
+		Help: `This process is an observer of a cluster: it serves clients and the stream as a node does, and is none. It has no vote,
+			no store and no secret key, so any number of them can be added for clients to share. cluster.node is its name, which
+			the nodes must have in their cluster.observers.`,
+		at: func(c *Config) any { return &c.Cluster.Observer },
+	},
+	{
+		Key: "cluster.follow", Flag: true, flag: "follow",
+		Brief: "nodes that an observer follows, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT",
+		Help: `The nodes that an observer calls, as in their cluster.nodes: name all of them. It follows one that does not lead, and
+			another one when that is gone. What its clients command goes to the node that leads.`,
+		at: func(c *Config) any { return &c.Cluster.follow },
+	},
+	{
+		Key:   "cluster.observers",
+		Brief: "names of the observers that this node takes, as o1,o2",
+		Help: `The names of the observers that may follow this node, separated by commas; the same on all nodes. Who holds an
+			observer's key sees what all accounts have and do, and can act as each API key that is used there. Take a name out and
+			restart the nodes, one after the other, to be rid of an observer. Empty: none.`,
+		at: func(c *Config) any { return &c.Cluster.observers },
+	},
+	{
 		Key:   "cluster.folder",
 		Brief: "folder of this node's certificate, as `exchange cluster init` has made it",
 		Help: `The folder with this node's part of what "exchange cluster init" has written: cluster.id, ca.crt, node.crt,

@@ -124,11 +124,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	out.counter(httpThrottled, c.operator.Refused(), "guesses")
 	out.gauge(limits, float64(c.opts.Connections), "connections")
-	out.yes(standsBy, c.operator.StandsBy())
+	observes := false
 	if c.opts.Cluster != nil {
 		s := c.opts.Cluster.Standing()
 		out.cluster(&s)
+		observes = s.Observer
 	}
+	out.yes(standsBy, c.operator.StandsBy() && !observes)
 	if k := c.stream.sockets.Load(); k != nil {
 		out.gauge(limits, float64(c.opts.Stream.Connections), "stream_connections")
 		out.stream(k.server.Stats(), k.hub.Stats())

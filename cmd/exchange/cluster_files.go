@@ -24,6 +24,8 @@ import (
 //	ca.key          the authority's key: a process that has it can be any node
 //	node.crt        the node's certificate
 //	node.key        its key
+//
+// The folder of an observer has neither exchange.key nor operator.token.
 const (
 	clusterIDName   = "cluster.id"
 	authorityName   = "ca.crt"
@@ -98,23 +100,11 @@ func (c *clusterFolder) certify(node string) (dir string, err error) {
 	if err != nil {
 		return "", withExit(exitUsage, err)
 	}
-	ca, err := os.ReadFile(c.file(authorityName))
-	if err != nil {
-		return "", withExit(exitUsage, err)
-	}
 	secret, err := readSecret("the secret key", c.file(config.SecretKeyName))
 	if err != nil {
 		return "", withExit(exitUsage, err)
 	}
-	dir = c.file(node)
-	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
-		return "", withExit(exitUsage, fmt.Errorf(
-			"%s is there, and nothing is overwritten: move it away for a new certificate", dir))
-	} else if err != nil {
-		return "", withExit(exitUsage, err)
-	}
-	files := map[string]string{clusterIDName: c.id + "\n", authorityName: string(ca),
-		certificateName: string(cert), certificateKey: string(key),
+	files := map[string]string{certificateName: string(cert), certificateKey: string(key),
 		config.SecretKeyName: string(secret)}
 	token, err := readSecret("the operator's token", c.file(config.OperatorTokenName))
 	switch {
@@ -123,7 +113,36 @@ func (c *clusterFolder) certify(node string) (dir string, err error) {
 	case !errors.Is(err, fs.ErrNotExist): // an older program made none
 		return "", withExit(exitUsage, err)
 	}
-	return dir, c.write(node, files)
+	return c.folder(node, files)
+}
+
+// certifyObserver makes the folder of an observer, which must not be there. It has neither
+// the secret key nor the operator's token.
+func (c *clusterFolder) certifyObserver(name string) (dir string, err error) {
+	cert, key, err := c.authority.IssueObserver(name)
+	if err != nil {
+		return "", withExit(exitUsage, err)
+	}
+	return c.folder(name, map[string]string{certificateName: string(cert),
+		certificateKey: string(key)})
+}
+
+// folder makes the folder of a node or an observer, which has the cluster's id and the authority's
+// certificate besides.
+func (c *clusterFolder) folder(name string, files map[string]string) (dir string, err error) {
+	ca, err := os.ReadFile(c.file(authorityName))
+	if err != nil {
+		return "", withExit(exitUsage, err)
+	}
+	files[clusterIDName], files[authorityName] = c.id+"\n", string(ca)
+	dir = c.file(name)
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return "", withExit(exitUsage, fmt.Errorf(
+			"%s is there, and nothing is overwritten: move it away for a new certificate", dir))
+	} else if err != nil {
+		return "", withExit(exitUsage, err)
+	}
+	return dir, c.write(name, files)
 }
 
 // plainCluster is the id of a cluster without certificates, on the loopback.

@@ -79,6 +79,28 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	}
 }
 
+// An observer gets what proves its name, and no secret of the cluster.
+func TestTheFolderOfAnObserverHasNoSecretOfTheCluster(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	if r := runLine(nil, "cluster", "init", dir, "a=10.0.0.1:7000", "b=10.0.0.2:7000",
+		"c=10.0.0.3:7000"); r.code != exitDone {
+		t.Fatal(r)
+	}
+	if r := runLine(nil, "cluster", "certify", dir, "o1", "--observer"); r.code != exitDone ||
+		!strings.Contains(r.out, "observer o1") {
+		t.Error(r)
+	}
+	if _, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "o1")}); err != nil {
+		t.Error(err)
+	}
+	for _, secret := range []string{config.SecretKeyName, config.OperatorTokenName, authorityKey} {
+		if _, err := os.Stat(filepath.Join(dir, "o1", secret)); !os.IsNotExist(err) {
+			t.Error("an observer has", secret, err)
+		}
+	}
+	runLine(nil, "cluster", "certify", dir, "o1").wantError(t, exitUsage, "nothing is overwritten")
+}
+
 func TestAClusterIsMadeOfNodesThatBearAFault(t *testing.T) {
 	dir := t.TempDir()
 	for _, x := range []struct {
@@ -98,6 +120,7 @@ func TestAClusterIsMadeOfNodesThatBearAFault(t *testing.T) {
 		{[]string{"init", dir + "/x", "a", "b", "c"}, `"a" is no node such as`},
 		{[]string{"certify", dir, "a"}, "name the folder that `exchange cluster init` has made"},
 		{[]string{"certify", dir}, "needs NODE"},
+		{[]string{"certify", dir, "o1", "--observer"}, "name the folder that"},
 		{[]string{"inti"}, "cluster has no command"},
 	} {
 		runLine(nil, append([]string{"cluster"}, x.args...)...).wantError(t, exitUsage, x.want)

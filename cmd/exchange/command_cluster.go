@@ -18,6 +18,8 @@ one of them takes over when it dies.
   exchange cluster init FOLDER a=HOST:PORT b=HOST:PORT c=HOST:PORT
                                      makes the certificates and the secret key, once
   exchange cluster certify FOLDER d  makes those of a further node, or anew
+  exchange cluster certify FOLDER o1 --observer
+                                     makes that of an observer, which is no node
   exchange cluster status            asks a running node what it knows of the cluster
   exchange cluster hash              asks a running node for a hash of its state
   exchange cluster transfer [NODE]   has the node that leads hand the lead over
@@ -118,27 +120,35 @@ can be any node, and exchange.key opens all API secrets.
 }
 
 func (p *program) clusterCertifyCommand() *cobra.Command {
-	return &cobra.Command{
+	var observer bool
+	c := &cobra.Command{
 		Use:   "certify FOLDER NODE",
-		Short: "Make the certificate of a further node",
+		Short: "Make the certificate of a further node, or of an observer",
 		Long: "Makes the folder of a further node, or a new one of a node whose folder was moved " +
-			"away: certificates are valid for ten years.",
+			"away: certificates are valid for ten years. With --observer it is the folder of an " +
+			"observer, whose certificate makes it no node, and which has no secret key.",
 		Args: takes("FOLDER", "NODE"),
 		RunE: run(func(_ context.Context, args []string) error {
 			f, err := openClusterFolder(args[0])
 			if err != nil {
 				return err
 			}
-			dir, err := f.certify(args[1])
+			certify, what := f.certify, "node"
+			if observer {
+				certify, what = f.certifyObserver, "observer"
+			}
+			dir, err := certify(args[1])
 			if err != nil {
 				return err
 			}
 			a := &clusterAnswer{Cluster: f.id, Folder: f.dir,
 				Nodes: []clusterNode{{Name: args[1], Folder: dir}}}
 			return p.print(a, func(w *tabwriter.Writer) {
-				fmt.Fprintf(w, "Copy %s to the machine of node %s, as its cluster.folder.\n", dir,
-					args[1])
+				fmt.Fprintf(w, "Copy %s to the machine of %s %s, as its cluster.folder.\n", dir,
+					what, args[1])
 			})
 		}),
 	}
+	c.Flags().BoolVar(&observer, "observer", false, "it is an observer, and no node")
+	return c
 }

@@ -25,7 +25,8 @@ waits until the owner has stopped or shows no sign of life. With --take-over it 
 once, which ends the other one, and opens timing.owner_stale_ms later.
 
 With --node and --nodes it is one of several nodes that keep one journal together, see
-` + "`exchange cluster --help`" + `.`
+` + "`exchange cluster --help`" + `. With --node, --observer and --follow it serves from what such nodes
+have, without a store and without a vote.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var given sources

@@ -56,7 +56,7 @@ func (p *program) survive(given *sources, sure bool) error {
 	if err != nil {
 		return err
 	}
-	if !cfg.Cluster.On() {
+	if !cfg.Cluster.On() || cfg.Cluster.Observer {
 		return usage("cluster survive is for a node of a cluster: name cluster.node and " +
 			"cluster.nodes")
 	}

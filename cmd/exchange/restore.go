@@ -210,8 +210,11 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 
 // clusterOf returns the id of the cluster that a restore makes; "": none.
 func clusterOf(c *config.Cluster) (string, error) {
-	if !c.On() {
+	switch {
+	case !c.On():
 		return "", nil
+	case c.Observer:
+		return "", usage("an observer keeps nothing that could be restored: name a node")
 	}
 	id, _, err := loadNode(c)
 	return id, err

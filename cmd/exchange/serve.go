@@ -84,6 +84,9 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	renewing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go renewed.run(renewing, asked)
+	if cfg.Cluster.Observer {
+		return serveObserver(ctx, cfg, g, at, open, served)
+	}
 	if at != nil {
 		return serveNode(ctx, cfg, archived, g, at, open, served)
 	}

@@ -36,15 +36,8 @@ type nodeServer struct {
 func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archive,
 	g *gateway.Gateway, p *place, open *listeners, served <-chan error) error {
 	n := &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open}
-	ctx, end := context.WithCancelCause(ctx)
+	ctx, end := untilListenerEnds(ctx, served)
 	defer end(nil)
-	go func() {
-		select {
-		case err := <-served:
-			end(listenerEnded(err))
-		case <-ctx.Done():
-		}
-	}()
 	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
 	replica, err := n.join(ctx)
 	if err != nil {
@@ -80,6 +73,20 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 	n.follow()
 	n.log.Info("this node takes part", "node", p.name)
 	return n.run(ctx)
+}
+
+// untilListenerEnds returns a context that ends with a listener, for that reason.
+func untilListenerEnds(ctx context.Context,
+	served <-chan error) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case err := <-served:
+			end(listenerEnded(err))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, end
 }
 
 // archives returns an error if this node's archive, which may be nil, is not that of its journal. A
@@ -155,7 +162,7 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	o := replicated.Options{Cluster: id, Name: n.place.name, Folder: n.cfg.Data, Local: local,
 		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal,
 		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: n.place.market.own,
-		Agreed: n.place.market.agreed}
+		Agreed: n.place.market.agreed, Observers: n.cfg.Cluster.Observers()}
 	for _, x := range n.cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
 	}

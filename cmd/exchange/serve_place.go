@@ -22,6 +22,7 @@ import (
 // the operator's wish to hand the lead over. It is there before the node is.
 type place struct {
 	name, url string
+	observer  bool
 	tick      time.Duration
 	joined    atomic.Pointer[joined] // nil: the node has not joined yet
 	wishes    chan *wish
@@ -48,7 +49,7 @@ func newPlace(cfg *config.Config, log *slog.Logger) *place {
 	if !c.On() {
 		return nil
 	}
-	return &place{name: c.Node, url: c.PublicURL, tick: config.Ms(c.TickMs),
+	return &place{name: c.Node, url: c.PublicURL, observer: c.Observer, tick: config.Ms(c.TickMs),
 		wishes: make(chan *wish), market: newMarket(cfg, log)}
 }
 
@@ -58,7 +59,7 @@ func (p *place) owner() string { return strings.TrimSpace(p.name + " " + p.url) 
 
 // Standing implements operator.Cluster.
 func (p *place) Standing() operator.Standing {
-	s := operator.Standing{Node: p.name, Tick: p.tick}
+	s := operator.Standing{Node: p.name, Observer: p.observer, Tick: p.tick}
 	j := p.joined.Load()
 	if j == nil {
 		return s
@@ -104,6 +105,9 @@ func (p *place) Dial(ctx context.Context, node string) (net.Conn, error) {
 	j := p.joined.Load()
 	if j == nil {
 		return nil, errors.New("this node does not take part yet")
+	}
+	if p.observer {
+		return nil, errors.New("An observer passes no operators' commands on: ask a node.")
 	}
 	return actors.DialOperators(ctx, j.replica, node)
 }

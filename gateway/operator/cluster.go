@@ -38,6 +38,7 @@ type Cluster interface {
 // A Standing is what a node knows.
 type Standing struct {
 	Node      string // its name
+	Observer  bool   // it is no node: it observes them
 	Leader    string // the node that leads; "": none is known
 	LeaderURL string // where clients reach that one; "": not known
 	Term      uint64
@@ -60,7 +61,7 @@ type Standing struct {
 }
 
 // Leads reports whether the node itself leads.
-func (s *Standing) Leads() bool { return s.Node != "" && s.Node == s.Leader }
+func (s *Standing) Leads() bool { return !s.Observer && s.Node != "" && s.Node == s.Leader }
 
 // Elsewhere returns the URL where clients reach another node, which leads; "": none is known.
 func (s *Standing) Elsewhere() string {
@@ -194,7 +195,10 @@ func showCluster(c *call) (any, error) {
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
 		Differs: append([]string{}, s.Differs...), Nodes: []nodeAnswer{}}
-	if s.Leads() {
+	switch {
+	case s.Observer:
+		a.Role = "observer"
+	case s.Leads():
 		a.Role = "leader"
 	}
 	for _, n := range s.Nodes {

@@ -118,6 +118,7 @@
 //	confirming.go whether an owner is one still
 //	handing.go    handing the lead over
 //	connecting.go connections for what is above
+//	observing.go  and those of observers, which are no members
 //	local.go      images and projections: the local store
 //	node.go       raft's state machine between its inputs and outputs
 //	receive.go    frames of peers

@@ -57,6 +57,8 @@ type Options struct {
 	Agreed func(market []byte)
 	// Copies makes and takes copies of the local store; nil: this node does neither.
 	Copies Copies
+	// Observers are the names of the observers whose connections this node takes.
+	Observers []string
 	// Listener is where the other nodes reach this one; nil: Open listens at its address.
 	Listener net.Listener
 
@@ -119,7 +121,8 @@ func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 	}
 	w.link, err = link.Open(link.Options{Cluster: o.Cluster, Name: o.Name, Peers: peers,
 		Address: o.Nodes[w.place()].Address, Listener: o.Listener, Credentials: o.Credentials,
-		Receive: w.receive, Copy: w.serve, Admit: w.admit, Accept: w.accept, Logger: o.Logger})
+		Receive: w.receive, Copy: w.serve, Admit: w.admit, Accept: w.accept,
+		AdmitObserver: w.admitObserver, AcceptObserver: w.acceptObserver, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

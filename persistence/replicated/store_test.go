@@ -84,6 +84,12 @@ func credentials(t *testing.T, a *Authority, node string) *Credentials {
 	t.Helper()
 	cert, key, err := a.Issue(node)
 	must(t, err)
+	return proof(t, a, cert, key)
+}
+
+// proof returns credentials with a certificate of the authority.
+func proof(t *testing.T, a *Authority, cert, key []byte) *Credentials {
+	t.Helper()
 	certificate, err := tls.X509KeyPair(cert, key)
 	must(t, err)
 	roots := x509.NewCertPool()

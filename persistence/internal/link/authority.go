@@ -90,10 +90,19 @@ func (a *Authority) PEM() (cert, key []byte) {
 
 // Issue makes the certificate and the key of a voter.
 func (a *Authority) Issue(node string) (cert, key []byte, err error) {
-	if err := checkLabel(node); err != nil {
+	return a.issueAs(roleVoter, node)
+}
+
+// IssueObserver makes the certificate and the key of an observer, which prove no voter.
+func (a *Authority) IssueObserver(name string) (cert, key []byte, err error) {
+	return a.issueAs(roleObserver, name)
+}
+
+func (a *Authority) issueAs(role, name string) (cert, key []byte, err error) {
+	if err := checkLabel(name); err != nil {
 		return nil, nil, err
 	}
-	raw, own, err := a.issue(identity(a.cluster, node))
+	raw, own, err := a.issue(identityOf(role, a.cluster, name))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -38,6 +39,7 @@ type call struct {
 	r      io.Reader // Conn, behind its first frame
 	peer   *peer
 	dialed bool // by this node
+	closed sync.Once
 }
 
 func (c *call) Read(b []byte) (int, error) { return c.r.Read(b) }
@@ -45,8 +47,11 @@ func (c *call) Read(b []byte) (int, error) { return c.r.Read(b) }
 // Close implements net.Conn.
 func (c *call) Close() error {
 	err := c.Conn.Close() // with TLS this says that it was all
-	c.peer.forget(c)
-	c.peer.link.free(c.Conn)
+	c.closed.Do(func() {
+		c.peer.forget(c)
+		c.peer.link.free(c.Conn)
+		c.peer.link.left(c.peer)
+	})
 	return err
 }
 
@@ -89,7 +94,7 @@ func (p *peer) keep(c *call) {
 			n, oldest = n+1, i
 		}
 	}
-	if n > maxCalls {
+	if n > p.mostCalls() {
 		p.calls[oldest].cut()
 		p.calls = slices.Delete(p.calls, oldest, oldest+1)
 	}
@@ -124,7 +129,8 @@ func (l *Link) take(c *call) {
 		c.Close() //nolint:errcheck // the other error counts
 		return
 	}
-	l.o.Accept(c.peer.Name, c)
+	accept, _ := l.callers(c.peer)
+	accept(c.peer.Name, c)
 }
 
 // answer tells the peer whether its connection is taken, and returns why not.
@@ -133,12 +139,13 @@ func (l *Link) answer(c *call) error {
 		return err
 	}
 	c.peer.keep(c)
+	accept, admit := l.callers(c.peer)
 	var reason error
 	switch {
-	case l.o.Accept == nil:
+	case accept == nil:
 		reason = errNoCalls
-	case l.o.Admit != nil:
-		reason = l.o.Admit(c.peer.Name)
+	case admit != nil:
+		reason = admit(c.peer.Name)
 	}
 	if reason != nil {
 		text := reason.Error()
@@ -193,7 +200,7 @@ func (l *Link) Dial(ctx context.Context, name string) (net.Conn, error) {
 // greet asks the peer to take the connection.
 func (c *call) greet(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, c.cut)
-	first := c.peer.link.identified(callHello)
+	first := c.peer.link.callsAs()
 	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)
 	err := c.guard()
 	if err == nil {

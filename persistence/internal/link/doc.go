@@ -14,10 +14,14 @@
 // it: at Close, with the peer, and when a peer opens too many. It fails within seconds when the
 // other machine is gone (on systems other than Linux later, while bytes are on their way).
 //
+// An observer is no node. Its certificate has another role, NAME.observer.CLUSTER.exchange, which
+// lets it open connections with Dial, and neither send frames nor have copies. It listens nowhere.
+//
 //	link.go       listening, and what comes in
 //	send.go       what goes out
 //	copy.go       copies of a store, on connections of their own
 //	call.go       connections for what is above, and their answers
+//	guest.go      observers, whose connections these may be
 //	alive_linux.go, alive_other.go  a bound for what is not acknowledged
 //	identity.go   names in certificates, and addresses
 //	authority.go  the cluster's authority, and certificates in files

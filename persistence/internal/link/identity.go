@@ -17,15 +17,23 @@ type Credentials struct {
 	Roots *x509.CertPool
 }
 
+// The roles that a certificate gives a name: the part behind the name.
 const (
-	role   = "voter"
+	roleVoter    = "voter"
+	roleObserver = "observer"
+)
+
+const (
 	domain = "exchange"
 	// maxLabel is how long a part of a DNS name may be.
 	maxLabel = 63
 )
 
 // identity returns the DNS name that a voter's certificate has.
-func identity(cluster, name string) string {
+func identity(cluster, name string) string { return identityOf(roleVoter, cluster, name) }
+
+// identityOf returns the DNS name that the certificate of a role has.
+func identityOf(role, cluster, name string) string {
 	return strings.Join([]string{name, role, cluster, domain}, ".")
 }
 

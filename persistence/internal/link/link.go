@@ -44,8 +44,16 @@ type Options struct {
 	Accept func(from string, conn net.Conn)
 	// Admit returns why a peer's connection is not to be taken, which the peer is told; nil: it is.
 	// It is called before Accept. nil: all are.
-	Admit  func(from string) error
-	Logger *slog.Logger
+	Admit func(from string) error
+	// AcceptObserver and AdmitObserver are Accept and Admit for observers. An observer is no peer,
+	// and may have the name of one.
+	AcceptObserver func(from string, conn net.Conn)
+	AdmitObserver  func(from string) error
+	// Observes: this process is an observer with that name. It does not listen, takes and sends no
+	// frames, and opens connections with Dial alone. Address, Listener, Receive, Copy and Accept
+	// have no meaning.
+	Observes bool
+	Logger   *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
 	Listener net.Listener
 
@@ -81,37 +89,50 @@ type Link struct {
 	stop     context.CancelFunc
 	all      sync.WaitGroup
 
-	mu    sync.Mutex
-	open  map[net.Conn]bool // below TLS; guarded by mu
-	peers map[string]*peer  // by name; guarded by mu
+	mu     sync.Mutex
+	open   map[net.Conn]bool // below TLS; guarded by mu
+	peers  map[string]*peer  // by name; guarded by mu
+	guests map[string]*peer  // observers that have connections, by name; guarded by mu
 }
 
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
 	o.within = cmp.Or(o.within, handshake)
-	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{},
+	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{}, guests: map[string]*peer{},
 		waiting: make(chan struct{}, maxWaiting), copying: make(chan struct{}, 1),
 		open: map[net.Conn]bool{}}
-	own := o.Address
-	if l.listener != nil {
-		own = l.listener.Addr().String()
-	}
-	if err := errors.Join(checkLabel(o.Cluster), l.check(Peer{o.Name, own}),
+	if err := errors.Join(checkLabel(o.Cluster), checkLabel(o.Name),
 		l.check(o.Peers...)); err != nil {
 		return nil, err
 	}
-	if l.listener == nil {
-		var err error
-		if l.listener, err = net.Listen("tcp", o.Address); err != nil {
-			return nil, err
-		}
-	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
+	if o.Observes {
+		l.listener = nil
+		return l, l.Set(o.Peers)
+	}
+	if err := l.listen(); err != nil {
+		return nil, err
+	}
 	if err := l.Set(o.Peers); err != nil {
 		return nil, errors.Join(err, l.listener.Close())
 	}
 	l.all.Go(l.accept)
 	return l, nil
+}
+
+// listen begins to listen, unless there is a listener.
+func (l *Link) listen() (err error) {
+	own := l.o.Address
+	if l.listener != nil {
+		own = l.listener.Addr().String()
+	}
+	if err := l.check(Peer{l.o.Name, own}); err != nil {
+		return err
+	}
+	if l.listener == nil {
+		l.listener, err = net.Listen("tcp", l.o.Address)
+	}
+	return err
 }
 
 // Check refuses a peer that Set would refuse.
@@ -154,7 +175,9 @@ func (l *Link) Set(peers []Peer) error {
 			q := &peer{Peer: p, link: l, frames: make(chan []byte, maxQueued)}
 			q.ctx, q.stop = context.WithCancel(l.ctx)
 			l.peers[p.Name] = q
-			l.all.Go(q.run)
+			if !l.o.Observes {
+				l.all.Go(q.run)
+			}
 		}
 	}
 	return nil
@@ -213,7 +236,7 @@ func (l *Link) serve(conn net.Conn) {
 	l.hold(conn)
 	p, k, err := l.know(conn)
 	<-l.waiting
-	if err == nil && k.kind == callHello {
+	if err == nil && (k.kind == callHello || k.kind == observeHello) {
 		l.take(&call{Conn: k.conn, r: k.r, peer: p})
 		return
 	}
@@ -243,7 +266,7 @@ func (l *Link) serve(conn net.Conn) {
 type known struct {
 	conn net.Conn
 	r    io.Reader // conn, behind its first frame
-	kind string    // hello, copyHello or callHello
+	kind string    // hello, copyHello, callHello or observeHello
 	want Want      // of copyHello
 }
 
@@ -269,23 +292,39 @@ func (l *Link) know(conn net.Conn) (*peer, *known, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if secure != nil && !named(secure, identity(l.o.Cluster, name)) {
-		return nil, nil, fmt.Errorf("it says that it is node %s, and its certificate does not",
+	role := k.role()
+	if secure != nil && !named(secure, identityOf(role, l.o.Cluster, name)) {
+		return nil, nil, fmt.Errorf("it says that it is %s %s, and its certificate does not", role,
 			name)
+	}
+	k.conn, k.r = conn, r
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, nil, err
+	}
+	if role == roleObserver {
+		p, err := l.guest(name)
+		return p, k, err
 	}
 	p := l.peer(name)
 	if p == nil {
 		return nil, nil, fmt.Errorf("node %s is not a node of this cluster", name)
 	}
-	k.conn, k.r = conn, r
-	return p, k, conn.SetDeadline(time.Time{})
+	return p, k, nil
+}
+
+// role returns what the other end has to prove.
+func (k *known) role() string {
+	if k.kind == observeHello {
+		return roleObserver
+	}
+	return roleVoter
 }
 
 // greeted returns the name in a first frame, and what else it says of its connection.
 func (l *Link) greeted(first string) (name string, k *known, err error) {
 	k = &known{}
 	var ok bool
-	for _, k.kind = range []string{hello, copyHello, callHello} {
+	for _, k.kind = range []string{hello, copyHello, callHello, observeHello} {
 		if name, ok = strings.CutPrefix(first, k.kind); ok {
 			break
 		}
@@ -294,7 +333,10 @@ func (l *Link) greeted(first string) (name string, k *known, err error) {
 		name, ok = k.want.cut(name)
 	}
 	if ok {
-		name, ok = strings.CutSuffix(name, identity(l.o.Cluster, ""))
+		name, ok = strings.CutSuffix(name, identityOf(k.role(), l.o.Cluster, ""))
+	}
+	if ok && k.kind == observeHello { // nobody has named it before
+		ok = checkLabel(name) == nil
 	}
 	if !ok {
 		return "", nil, fmt.Errorf("it is not a node of this cluster: %.64q", first)
@@ -304,6 +346,14 @@ func (l *Link) greeted(first string) (name string, k *known, err error) {
 
 // identified returns a first frame of this node.
 func (l *Link) identified(kind string) string { return kind + identity(l.o.Cluster, l.o.Name) }
+
+// callsAs returns the first frame of a connection that this process opens.
+func (l *Link) callsAs() string {
+	if l.o.Observes {
+		return observeHello + identityOf(roleObserver, l.o.Cluster, l.o.Name)
+	}
+	return l.identified(callHello)
+}
 
 // readFrame reads the length of a frame, and then the frame.
 func readFrame(r io.Reader, most uint32) ([]byte, error) {
@@ -331,7 +381,10 @@ func readFrame(r io.Reader, most uint32) ([]byte, error) {
 // Close ends all connections.
 func (l *Link) Close() error {
 	l.stop()
-	err := l.listener.Close()
+	var err error
+	if l.listener != nil {
+		err = l.listener.Close()
+	}
 	l.mu.Lock()
 	for conn := range l.open {
 		conn.Close()

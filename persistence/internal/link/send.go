@@ -32,6 +32,9 @@ type peer struct {
 	frames chan []byte
 	bytes  atomic.Int64 // of frames
 
+	guest  bool // it is an observer
+	visits int  // connections of a guest; guarded by the link's mu
+
 	mu      sync.Mutex
 	inbound net.Conn // guarded by mu
 	calls   []*call  // the oldest first; guarded by mu

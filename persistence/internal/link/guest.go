@@ -1,0 +1,65 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"net"
+)
+
+const (
+	// observeHello begins the first frame of a connection that an observer has opened with Dial. It
+	// is answered as one of a peer.
+	observeHello = "exOBSV1 "
+	// maxGuestCalls is how many connections an observer has at a time: twice what it needs, because
+	// it dials again before this node notices that it has lost one. One more ends the oldest.
+	maxGuestCalls = 2 * 5
+	// maxGuests is how many observers have connections to this node.
+	maxGuests = 64
+)
+
+// mostCalls is how many connections that the peer has opened it may have at a time.
+func (p *peer) mostCalls() int {
+	if p.guest {
+		return maxGuestCalls
+	}
+	return maxCalls
+}
+
+// guest returns an observer that has opened a connection, which left takes back.
+func (l *Link) guest(name string) (*peer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.guests[name]
+	if p == nil {
+		if len(l.guests) >= maxGuests {
+			return nil, fmt.Errorf("observer %s: %d others are connected to this node, and more "+
+				"are not taken", name, maxGuests)
+		}
+		p = &peer{Peer: Peer{Name: name}, link: l, guest: true}
+		p.ctx, p.stop = context.WithCancel(l.ctx)
+		l.guests[name] = p
+	}
+	p.visits++
+	return p, nil
+}
+
+// left says that a connection has ended.
+func (l *Link) left(p *peer) {
+	if !p.guest {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.visits--; p.visits == 0 {
+		delete(l.guests, p.Name)
+		p.stop()
+	}
+}
+
+// callers returns who takes a peer's connections, and who admits them.
+func (l *Link) callers(p *peer) (accept func(string, net.Conn), admit func(string) error) {
+	if p.guest {
+		return l.o.AcceptObserver, l.o.AdmitObserver
+	}
+	return l.o.Accept, l.o.Admit
+}
