@@ -49,9 +49,14 @@ func newForwarding(a *Attendance) *forwarding {
 func (f *forwarding) run(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
-		leader := f.a.node.replica.Standing().Leader
-		err := errNoLeader
-		if leader != "" {
+		standing := f.a.node.replica.Standing()
+		leader, err := standing.Leader, error(nil)
+		switch leader {
+		case "":
+			err = errNoLeader
+		case standing.Node:
+			err = errLeadsItself
+		default:
 			err = f.connect(ctx, leader)
 		}
 		if text := err.Error(); text != said && ctx.Err() == nil {
@@ -63,7 +68,10 @@ func (f *forwarding) run(ctx context.Context) {
 	}
 }
 
-var errNoLeader = errors.New("no node is known to lead")
+var (
+	errNoLeader    = errors.New("no node is known to lead")
+	errLeadsItself = errors.New("it comes to lead itself")
+)
 
 // connect sends to one node, until that ends, and returns why.
 func (f *forwarding) connect(ctx context.Context, leader string) error {

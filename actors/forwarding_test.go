@@ -276,8 +276,12 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 			case errors.Is(err, committed.ErrTimeout):
 				unknown = append(unknown, i)
 			default: // refused before any actor saw it
+				leads := b.node.replica.Leads
 				b.node.life.until(t.Context(), //nolint:errcheck // the next one tells
-					func() bool { return b.Commands.Writable() == nil })
+					func() bool { return b.Commands.Writable() == nil || leads() })
+				if leads() { // it is no node that follows any more
+					return
+				}
 			}
 		}
 	})

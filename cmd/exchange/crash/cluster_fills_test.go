@@ -52,10 +52,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 		t.Fatal("the maker's order is not placed")
 	}
 	undecided := 0
-	for i := range rounds {
-		if t.Failed() {
-			break
-		}
+	for i := 0; i < rounds && !t.Failed(); i++ {
 		at, amount := random.Perm(len(c.nodes)), decimal.New(int64(1000+random.IntN(1e6)), -8)
 		fills := order(client, at[0], "buy", amount.String(), 100)
 		filled := make(chan bool, 1)
