@@ -30,6 +30,7 @@
 //	tester.go     `exchange loadtest` beside the bare generator
 //	ways.go       orders of `exchange loadtest`: one by one, in batches, and over sockets
 //	cluster.go    three nodes: orders at the one that leads, and fail-overs
+//	entering.go   orders at a node that follows
 //	asking.go     clients that look for the node that leads
 //	start.go      the start of a large exchange, which large.go makes
 //	open.go       orders in an open loop

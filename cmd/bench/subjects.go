@@ -81,7 +81,8 @@ func allServers(o options) []subject {
 		newTaking(o, pebbleStore), newResting(o, pebbleStore), newStops(o, pebble), newCascade(o),
 		newWays(o), newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
 		newFairness(o), crowded, newClusterLoad(o, o.connections, pebble, 1.5),
-		newClusterLoad(o, crowd.connections, crowded, 1.25), newFailover(o, 1_000, 1.5),
+		newClusterLoad(o, crowd.connections, crowded, 1.25), newEntering(o),
+		newFailover(o, 1_000, 1.5),
 		newFailover(o, 100_000, 2))
 }
 

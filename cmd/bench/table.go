@@ -192,6 +192,7 @@ half, and nobody is disconnected. Commit: the return of the journal's append. Wa
 own: 1,000 accounts take turns on the same connections; their subscribers hear each change of each account.
 three nodes: they share this machine's processors and its disk; a tick is 30 ms. Silence: the longest time without an
 acknowledgement for any of 16 clients, each of which asks another node when it is refused or has waited for 0.2 s.
+load at another: 512 connections to a node that follows. One machine and three nodes are loaded in turns, twice.
 `
 
 // printTable writes the table with its columns aligned.
