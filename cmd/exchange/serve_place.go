@@ -107,7 +107,8 @@ func (p *place) Dial(ctx context.Context, node string) (net.Conn, error) {
 		return nil, errors.New("this node does not take part yet")
 	}
 	if p.observer {
-		return nil, errors.New("An observer passes no operators' commands on: ask a node.")
+		return nil, errors.New("this is an observer, which passes no operators' commands " +
+			"on: ask a node")
 	}
 	return actors.DialOperators(ctx, j.replica, node)
 }

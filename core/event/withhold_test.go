@@ -3,7 +3,6 @@ package event
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -189,7 +188,7 @@ func FuzzWithholdBatch(f *testing.F) {
 		}
 		again, err := WithholdBatch(nil, got)
 		if err != nil || !bytes.Equal(again, got) {
-			t.Fatal(fmt.Sprintf("%x is withheld as %x, and that as %x: %v", data, got, again, err))
+			t.Fatalf("%x is withheld as %x, and that as %x: %v", data, got, again, err)
 		}
 	})
 }
