@@ -91,7 +91,7 @@ func digestOf(batch []byte) uint64 {
 // resume goes on behind a batch that the observer has.
 func (f *feed) resume(seq, digest uint64) error {
 	if end, _ := f.store.Known(); seq > end {
-		return f.refuse(refusedFuture, fmt.Sprintf("its journal ends at sequence %d", end))
+		return f.refuse(f.lacks(seq), fmt.Sprintf("its journal ends at sequence %d", end))
 	}
 	has, err := f.digest(seq)
 	switch {
@@ -103,6 +103,17 @@ func (f *feed) resume(seq, digest uint64) error {
 	}
 	f.begin(1, seq, digest)
 	return f.flush()
+}
+
+// lacks tells what it means that the journal does not have an observer's sequence: that this member
+// is behind, or that no member has it any more, because the cluster goes on without what was lost.
+func (f *feed) lacks(seq uint64) byte {
+	ctx, cancel := context.WithTimeout(f.ctx, f.silence/4)
+	defer cancel()
+	if reached, err := f.store.Reach(ctx); err == nil && reached < seq {
+		return refusedGone
+	}
+	return refusedFuture
 }
 
 // digest returns the digest of the batch that ends at a sequence; 0: the journal has none.
@@ -174,6 +185,9 @@ func (f *feed) next() error {
 			return err
 		case leads:
 			f.await(ctx)
+			if end, _ := f.store.Known(); end <= f.at && ctx.Err() != nil {
+				f.out = appendFrame(f.out, feedBeat, 0)
+			}
 		}
 	}
 	err := f.store.Read(f.ctx, f.at, func(prev, next uint64, data []byte) error {

@@ -60,6 +60,7 @@ type link struct {
 	number    uint64                // of the newest question
 	keys      map[uint64]chan keyed // questions for keys, by number
 	queries   map[uint64]*query     // by number
+	served    time.Time             // when the member could answer last, or was asked first
 	over      bool
 }
 
@@ -78,15 +79,15 @@ const retry = 200 * time.Millisecond
 // run follows one member after the other, until ctx ends or no member can be followed any more.
 func (s *Store) run(ctx context.Context) {
 	defer close(s.ended)
-	said, tries, gone := "", 0, false
+	said, tries, gone := map[string]string{}, 0, false
 	for turn := 0; ctx.Err() == nil; turn++ {
 		for i, node := range s.candidates(turn) {
 			followed, err := s.follow(ctx, node, i < len(s.o.Nodes)-1)
 			if ctx.Err() != nil {
 				return
 			}
-			if text := fmt.Sprint(node, err); text != said {
-				said = text
+			if text := err.Error(); text != said[node] {
+				said[node] = text
 				s.o.Log.Info("this observer does not follow a member", "member", node, "error", err)
 			}
 			if tries++; followed {
@@ -402,7 +403,7 @@ func (p *parser) optional() []byte {
 	if p.byte() == 0 {
 		return nil
 	}
-	return append([]byte{}, p.bytes(longestTalk)...)
+	return append([]byte{}, p.bytes(maxMarket)...)
 }
 
 func appendOptional(dst, b []byte) []byte {
@@ -427,16 +428,34 @@ func (l *link) reached(p *parser) error {
 	if outcome != answerGood {
 		err = fmt.Errorf("member %s: %s", l.node, why)
 	}
-	bad := false
+	bad, useless := false, false
 	l.s.change(func() {
 		if bad = l.over || l.s.reaching == nil; !bad {
 			l.s.reached(seq, err)
+			useless = l.isUseless(err == nil && l.watermark >= l.s.dropped.Load())
 		}
 	})
-	if bad {
+	switch {
+	case bad:
 		return errSense
+	case useless:
+		return errUseless
 	}
 	return nil
+}
+
+// errUseless: the member lives, and is of no use: it hears of no node that leads, or its rows are
+// behind those of the member before.
+var errUseless = errors.New("it has answered no question for long, and another one is tried")
+
+// isUseless notes whether the member could answer, and reports whether it could not for too long.
+// The caller holds mu.
+func (l *link) isUseless(answers bool) bool {
+	now := time.Now()
+	if answers || l.served.IsZero() {
+		l.served = now
+	}
+	return now.Sub(l.served) > 2*l.s.o.Silence
 }
 
 // Material asks the member that is followed for what verifies the signatures of a key. The member

@@ -69,6 +69,48 @@ func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
 	read(t, s, at, 20)
 }
 
+// A member that leads, and has nothing to tell, says so: the observer does not take it for dead.
+func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
+	v := newRealm(t)
+	a, _ := v.add("a", nil)
+	a.mu.Lock()
+	a.leads, a.leader = true, "a"
+	a.mu.Unlock()
+	s := v.open("a")
+	link := s.Link()
+	const long = 10 // each takes a quarter of the silence
+	for asked := 0; asked < long; {
+		a.mu.Lock()
+		asked = a.asked
+		a.mu.Unlock()
+		time.Sleep(time.Millisecond) // of a wait for a condition
+	}
+	if now := s.Link(); now != link {
+		t.Errorf("connection %d has become %d", link, now)
+	}
+}
+
+// A member that answers no question any more, though it lives, is left for another one.
+func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
+	v := newRealm(t)
+	a, _ := v.add("a", nil)
+	s := v.open("a", "b")
+	a.mu.Lock()
+	a.reach = func(context.Context) (uint64, error) { return 0, errors.New("no majority") }
+	a.mu.Unlock()
+	v.add("b", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		if _, err := s.Reach(ctx); err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal("it stays with a member that answers nothing")
+		}
+	}
+}
+
 // What the fold has not taken is not thrown away when the member changes, and what waits for it is
 // bounded: then the feed waits.
 func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
@@ -102,6 +144,11 @@ func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
 		"another batch": func(b *member) {
 			for seq := range uint64(7) {
 				b.append(currencyBatch(seq, "D"))
+			}
+		},
+		"a journal that ends earlier, and all that is acknowledged": func(b *member) {
+			for seq := range uint64(3) {
+				b.append(currencyBatch(seq, "C"))
 			}
 		},
 		"a journal that begins later": func(b *member) {

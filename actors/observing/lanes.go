@@ -27,7 +27,8 @@ const helloBytes = 2
 
 // Bounds of what is said.
 const (
-	longestTalk = 1 << 20  // a market part, at most
+	maxMarket   = 4 << 20 // a market part, as persistence/internal/machine bounds it
+	longestTalk = 2*maxMarket + 64<<10
 	longestRows = 1 << 20  // a page
 	longestFeed = 64 << 20 // a batch
 	pieceBytes  = 64 << 10 // of an image; about
@@ -39,8 +40,10 @@ const (
 // Bounds of what an observer asks for at a time.
 const (
 	maxQueries = 64 // that wait or are under way
-	atOnce     = 4  // queries that are under way
-	maxKeys    = 64 // questions for keys
+	// maxLeft are those that the observer has left, until the member has noticed.
+	maxLeft = 8 * maxQueries
+	atOnce  = 4  // queries that are under way
+	maxKeys = 64 // questions for keys
 )
 
 // usualSilence is after how long a side that hears nothing, or cannot write, gives up.

@@ -62,7 +62,7 @@ func (l *lender) receive(message []byte) error {
 	switch kind {
 	case rowsQuery:
 		q, run, err := l.parse(p, number)
-		if err != nil || l.open[number] != nil || len(l.open) >= maxQueries {
+		if err != nil || l.open[number] != nil || l.full() {
 			return fmt.Errorf("%w: query %d of %d", errSense, number, len(l.open)+1)
 		}
 		l.open[number] = q
@@ -86,6 +86,17 @@ func (l *lender) receive(message []byte) error {
 		}
 	}
 	return errSense
+}
+
+// full reports whether more queries are open than an observer may ask. The caller holds mu.
+func (l *lender) full() bool {
+	asked := 0
+	for _, q := range l.open {
+		if q.ctx.Err() == nil {
+			asked++
+		}
+	}
+	return asked >= maxQueries || len(l.open) >= maxLeft
 }
 
 // A running answers a query from the store.

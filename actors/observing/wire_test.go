@@ -24,6 +24,8 @@ type member struct {
 	mu     sync.Mutex
 	reach  func(ctx context.Context) (uint64, error)
 	leader string
+	leads  bool
+	asked  int // calls of Follow
 }
 
 // A journal is what a member has applied.
@@ -74,6 +76,13 @@ func (m *member) Read(_ context.Context, after uint64,
 }
 
 func (m *member) Follow(ctx context.Context, after uint64) (bool, error) {
+	m.mu.Lock()
+	leads := m.leads
+	m.asked++
+	m.mu.Unlock()
+	if leads {
+		return true, nil
+	}
 	for {
 		if end, _ := m.Known(); end > after {
 			return false, nil
@@ -103,6 +112,12 @@ func (m *member) Reach(ctx context.Context) (uint64, error) {
 	return end, nil
 }
 
+func (m *member) Leads() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leads
+}
+
 func (m *member) Standing() persistence.Standing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +127,6 @@ func (m *member) Standing() persistence.Standing {
 func (m *member) Own() persistence.Token                        { return "" }
 func (m *member) Hold(uint64)                                   {}
 func (m *member) Unfit(error)                                   {}
-func (m *member) Leads() bool                                   { return false }
 func (m *member) Transfer(context.Context, string) error        { return nil }
 func (m *member) Accept(func(string, net.Conn))                 {}
 func (m *member) AcceptObservers(func(string, net.Conn))        {}

@@ -9,7 +9,6 @@ import (
 	"exchange/actors/observing"
 	"exchange/config"
 	"exchange/gateway"
-	"exchange/persistence"
 	"exchange/persistence/replicated"
 )
 
@@ -36,20 +35,22 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 	}
 	defer caller.Close() //nolint:errcheck // the process's end ends its connections, too
 	n.gateway.SetFollower(nil, nil)
-	for said := ""; ctx.Err() == nil; {
+	for said, pause := "", attendAgain; ctx.Err() == nil; {
+		begin := time.Now()
 		err := n.observe(ctx, caller, &o)
 		if ctx.Err() != nil {
 			break
-		}
-		if broken(err) && !errors.Is(err, persistence.ErrGap) {
-			return engineFailed(err)
 		}
 		if text := err.Error(); text != said {
 			said = text
 			n.log.Warn("this observer has to begin anew", "observer", p.name, "error", err)
 		}
+		if pause = min(2*pause, observeAgain); time.Since(begin) > observeAgain {
+			pause = attendAgain
+		}
+		o.Nodes = append(o.Nodes[1:], o.Nodes[0]) // what is wrong may be wrong at one node
 		select {
-		case <-time.After(attendAgain):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
@@ -61,11 +62,15 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 	return nil
 }
 
+// observeAgain is the longest pause before an observer begins anew.
+const observeAgain = 5 * time.Second
+
 // observe serves from the image of one of the nodes, and from what has come since, until that
 // cannot go on. It returns why.
 func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	from *replicated.ObserverOptions) error {
-	options := observing.Options{Name: n.place.name, Dial: caller.Dial, Log: n.log}
+	options := observing.Options{Name: n.place.name, Dial: caller.Dial, Log: n.log,
+		Silence: config.Ms(n.cfg.Timing.OwnerStaleMs)}
 	for _, x := range from.Nodes {
 		options.Nodes = append(options.Nodes, x.Name)
 	}
@@ -90,8 +95,13 @@ func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	case <-node.Ended():
 	case <-ctx.Done():
 	}
-	err = node.Err()
+	if err = node.Err(); err == nil {
+		err = errors.New("it follows no more")
+	}
 	n.alone()
+	n.joined = nil // so that the state is not kept beside the next one
+	n.place.joined.Store(nil)
+	n.place.market.judge(func() {})
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))
 	defer cancel()
 	return errors.Join(err, node.Stop(stop))
