@@ -9,6 +9,9 @@ export class Refusal extends Error {
 	}
 }
 
+/** AGAIN is the pause before a read that failed is tried again, in milliseconds. */
+export const AGAIN = 1000;
+
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**

@@ -20,11 +20,14 @@ export function parse(text) {
 }
 
 /**
- * fromNumber returns the units of a number of the stream. A number has 15 digits of its own, which
- * the price and the amount of a trade do not exceed.
+ * fromNumber returns the units of a number of the stream. Its shortest text is that of the exchange,
+ * if it has 15 digits at most; with more of them it is the nearest that a number can be.
  * @param {number} n
  */
-export const fromNumber = (n) => parse(n.toFixed(DIGITS));
+export const fromNumber = (n) => {
+	const shortest = String(n); // such as 1e-8, and 0.30000000000000004 of a sum
+	return parse(/^-?\d+(\.\d{1,8})?$/.test(shortest) ? shortest : n.toFixed(DIGITS));
+};
 
 /**
  * split returns a decimal's whole part, and its fraction with so many digits, rounded down towards

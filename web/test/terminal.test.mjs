@@ -41,6 +41,7 @@ terminal("a visitor sees the market without a key", {}, async (page) => {
 	assert.match((await texts(page, "#panel-trades tbody tr"))[0], /^▼\s*Sell\s+63,990\.00\s+0\.00500\s+\d\d:\d\d:\d\d$/);
 	await page.waitForFunction(() => document.querySelector(".day .last dd").textContent === "63,990.00");
 	assert.equal(await page.title(), "63,990.00 BTC_USDT");
+	await page.waitForFunction(() => /\d/.test(document.querySelector("#panel-book .buy [role=row]")?.innerText) && /[1-9]/.test(document.querySelector("#depth .words")?.textContent.replace("1%", "")));
 	const rows = await texts(page, "#panel-book .buy [role=row]");
 	assert.equal(rows[0].replace(/\s+/g, " "), "63,990.00 0.00500 0.00500");
 	const asks = (await texts(page, "#panel-book .sell [role=row]")).filter(Boolean);
@@ -145,7 +146,7 @@ terminal("a pair is chosen by keyboard alone", {}, async (page) => {
 	await page.waitForFunction(() => document.querySelector(".pair b").textContent === "ETH");
 	assert.equal(new URL(page.url()).search, "?pair=ETH_BTC");
 	await page.waitForFunction(() => document.querySelector("#panel-book .middle").textContent === "No orders");
-	assert.equal(await page.textContent("#panel-trades .table"), "No trades yet");
+	await page.waitForFunction(() => document.querySelector("#panel-trades .table").textContent === "No trades yet");
 	assert.equal(await page.evaluate(() => document.activeElement.className), "pair");
 	await page.goBack();
 	await page.waitForFunction(() => document.querySelector(".pair b").textContent === "BTC");
@@ -183,8 +184,10 @@ terminal("colours are kept, and stand in the page from its first byte", {}, asyn
 
 terminal("the book is grouped, asks up and bids down", {}, async (page) => {
 	await page.selectOption(".group", "1000");
-	await page.waitForFunction(() => [...document.querySelectorAll("#panel-book .side [role=cell]:first-child")]
-		.every((cell) => /^$|0\.00$/.test(cell.innerText)));
+	await page.waitForFunction(() => {
+		const prices = [...document.querySelectorAll("#panel-book .side [role=cell]:first-child")].map((cell) => cell.innerText);
+		return prices.some(Boolean) && prices.every((price) => /^$|0\.00$/.test(price));
+	});
 	const number = (text) => Number(text.split(/\s+/)[0].replace(/,/g, ""));
 	const asks = (await texts(page, "#panel-book .sell [role=row]")).filter(Boolean).map(number);
 	const bids = (await texts(page, "#panel-book .buy [role=row]")).filter(Boolean).map(number);

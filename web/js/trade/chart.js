@@ -1,7 +1,7 @@
 // Candles and volume.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
-import { get } from "../api.js";
+import { AGAIN, get } from "../api.js";
 import { append, filled } from "../candles.js";
 import { number } from "../decimal.js";
 import { fixed, moment, tick, zone } from "../format.js";
@@ -83,6 +83,7 @@ export class Chart {
 	}
 
 	#begin() {
+		this.#turn++; // what is on its way is of another chart
 		this.#candles = [];
 		this.#isAll = true; // until the newest are there
 		this.#marked = undefined;
@@ -114,12 +115,14 @@ export class Chart {
 		const list = await this.#read("");
 		if (turn !== this.#turn) return;
 		this.#isFailed = list === null;
+		if (!list) setTimeout(() => turn === this.#turn && this.stream.state === "live" && this.load(), AGAIN);
 		if (list) {
 			const isFirst = this.#candles.length === 0;
 			this.#isAll = list.length < FIRST;
 			this.#candles = filled(list, this.#frame);
 			this.#set();
 			if (isFirst) this.#window();
+			this.stream.subscribe(this.#channel()); // its state may be newer than what was read
 		}
 		this.#paint();
 	}

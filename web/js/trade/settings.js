@@ -5,8 +5,17 @@ import { text } from "../text/en.js";
 const root = document.documentElement;
 const KEYS = "single-keys";
 
+/** kept returns what was kept: nothing where a browser lets pages keep nothing. */
+function kept() {
+	try {
+		return localStorage.getItem(KEYS);
+	} catch {
+		return null;
+	}
+}
+
 export const chosen = {
-	singleKeys: localStorage.getItem(KEYS) !== "off",
+	singleKeys: kept() !== "off",
 	/** Called when the colours have changed. */
 	onChange: () => {},
 };
@@ -44,7 +53,11 @@ export function openSettings() {
 		<label class="choice"><span>${text.singleKeys}</span>
 			<input type="checkbox" ?checked=${chosen.singleKeys} @change=${(/** @type {Event} */ event) => {
 				chosen.singleKeys = /** @type {HTMLInputElement} */ (event.target).checked;
-				localStorage.setItem(KEYS, chosen.singleKeys ? "on" : "off");
+				try {
+					localStorage.setItem(KEYS, chosen.singleKeys ? "on" : "off");
+				} catch {
+					// it counts for this page alone
+				}
 			}}></label>
 		<p><a href="/licenses">${text.licenses}</a></p>`);
 }

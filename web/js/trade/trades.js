@@ -1,6 +1,6 @@
 // The newest trades of the pair.
 import { html, render } from "../../vendor/lit-html/lit-html.js";
-import { get } from "../api.js";
+import { AGAIN, get } from "../api.js";
 import { fromNumber, parse } from "../decimal.js";
 import { decimal, time } from "../format.js";
 import { text } from "../text/en.js";
@@ -51,7 +51,8 @@ export class Trades {
 		try {
 			list = await get(`/api/v1/exchanges/?pair=${pair.name}&limit=${MOST}`);
 		} catch {
-			return; // a lost connection comes back, and loads again
+			setTimeout(() => pair === this.#pair && this.stream.state === "live" && this.load(), AGAIN);
+			return; // what is not live any more loads again when it is
 		}
 		if (pair !== this.#pair) return;
 		this.#isLoaded = true;

@@ -16,7 +16,7 @@ export const launch = () =>
  */
 export async function visit(browser, address, options, test) {
 	const { name, cookies = {}, allowed = [], init, ...context } = options;
-	const own = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...context });
+	const own = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US", ...context });
 	await own.addCookies(Object.entries(cookies).map(([name, value]) => ({ name, value, url: address })));
 	const page = await own.newPage();
 	page.setDefaultTimeout(20_000);

@@ -68,6 +68,7 @@ export class Exchange {
 
 	/** kill ends the process as a power failure would. */
 	async kill() {
+		if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
 		const ended = new Promise((done) => this.#process.once("exit", done));
 		this.#process.kill("SIGKILL");
 		await ended;
