@@ -893,7 +893,8 @@ func (c *chaos) twoStarts() {
 		return one.Ready() == nil
 	})
 	exchangetest.Eventually(c.t, "the other waits", func() bool {
-		return strings.Contains(other.Log()[strings.LastIndex(other.Log(), "exchange starts"):],
+		log := other.Log() // which is empty until it starts
+		return strings.Contains(log[max(0, strings.LastIndex(log, "exchange starts")):],
 			"standby: another exchange owns the store")
 	})
 	c.stillStandsBy(other)
