@@ -74,9 +74,9 @@ func (m *maker) sign(text string) string {
 
 // connect makes a connection and quotes until it is lost.
 func (m *maker) connect() (err error) {
-	m.address = m.addresses[0]
-	m.addresses = append(m.addresses[1:], m.address)
-	if m.socket, err = dial(strings.TrimPrefix(m.address, "http://"), m.event); err != nil {
+	host := strings.TrimPrefix(m.addresses[0], "http://")
+	m.address, m.addresses = "http://"+host, append(m.addresses[1:], m.addresses[0])
+	if m.socket, err = dial(host, m.event); err != nil {
 		return err
 	}
 	defer m.socket.close()
