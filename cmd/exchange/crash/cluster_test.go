@@ -203,10 +203,9 @@ func (c *cluster) follows(s, led *exchangetest.Server) {
 		return c.status(s, "/readyz") == 200
 	})
 	for path, want := range map[string]int{"/healthz": 200, "/leaderz": 503,
-		"/api/v1/ticker/": 200, "/api/v1/wallets/": 401} {
-		if got := c.status(s, path); got != want {
-			c.t.Errorf("%s of a node that follows: %d, want %d", path, got, want)
-		}
+		"/api/v1/ticker/": 200, "/api/v1/wallets/": 401} { // reads wait for a confirmation
+		exchangetest.Eventually(c.t, path+" of a node that follows is answered as it should",
+			func() bool { return c.status(s, path) == want })
 	}
 	out, text, code := s.Command("account", "list")
 	if code != 0 {
