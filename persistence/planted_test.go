@@ -601,7 +601,7 @@ func chosen(faults []plantedFault) (list []plantedFault) {
 // run runs the test of a fault, with that planted or with none.
 func (p *planting) run(f *plantedFault, planted string) (out []byte, failed bool) {
 	p.t.Helper()
-	args := []string{"-test.run", asked(f.test), "-test.v", "-test.timeout", "2m"}
+	args := []string{"-test.run", asked(f.test), "-test.v", "-test.timeout", "6m"}
 	if f.test == reigns && planted != "" {
 		args = append(args, "-reigns=200") // a seed finds about one in four mistakes
 	}
