@@ -8,6 +8,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/duplex"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -97,58 +98,25 @@ func appendError(b []byte, err error) []byte {
 	return appendText(append(b, forwardOther), err.Error())
 }
 
-// A forwardParser reads a message. After the first thing that makes no sense it reads zeros, and
-// err is set.
-type forwardParser struct {
-	b   []byte
-	err error
-}
+// A forwardParser reads a message.
+type forwardParser struct{ duplex.Parser }
 
-func (p *forwardParser) fail() {
-	p.b, p.err = nil, errForward
-}
+func parseForward(message []byte) *forwardParser { return &forwardParser{duplex.Parse(message)} }
 
 // done returns an error unless all of the message has been read, and makes sense.
 func (p *forwardParser) done() error {
-	if len(p.b) > 0 {
-		p.fail()
+	if !p.Whole() {
+		p.Fail()
+		return errForward
 	}
-	return p.err
-}
-
-func (p *forwardParser) byte() byte {
-	if len(p.b) == 0 {
-		p.fail()
-		return 0
-	}
-	x := p.b[0]
-	p.b = p.b[1:]
-	return x
-}
-
-func (p *forwardParser) flag() bool {
-	x := p.byte()
-	if x > 1 {
-		p.fail()
-	}
-	return x == 1
-}
-
-func (p *forwardParser) number() uint64 {
-	x, n := binary.Uvarint(p.b)
-	if n <= 0 {
-		p.fail()
-		return 0
-	}
-	p.b = p.b[n:]
-	return x
+	return nil
 }
 
 // upTo reads a number that is not above a bound.
 func (p *forwardParser) upTo(most uint64) uint64 {
-	x := p.number()
+	x := p.Number()
 	if x > most {
-		p.fail()
+		p.Fail()
 		return 0
 	}
 	return x
@@ -165,41 +133,29 @@ func (p *forwardParser) amount() money.Amount {
 func (p *forwardParser) us() int64 { return int64(p.upTo(math.MaxInt64)) }
 
 func (p *forwardParser) balance() money.Balance {
-	hi := p.number()
-	return money.BalanceFromBits(hi, p.number())
+	hi := p.Number()
+	return money.BalanceFromBits(hi, p.Number())
 }
 
-// bytes reads a text, which is valid as long as the message.
-func (p *forwardParser) bytes(most int) []byte {
-	n := p.upTo(uint64(most))
-	if n > uint64(len(p.b)) {
-		p.fail()
-		return nil
-	}
-	x := p.b[:n]
-	p.b = p.b[n:]
-	return x
-}
-
-func (p *forwardParser) text(most int) string { return string(p.bytes(most)) }
+func (p *forwardParser) text(most int) string { return string(p.Bytes(most)) }
 
 func (p *forwardParser) clientID() (id event.ClientID) {
-	b := p.bytes(event.MaxClientID)
+	b := p.Bytes(event.MaxClientID)
 	if len(b) == 0 {
 		return id
 	}
 	id, err := event.NewClientID(b)
 	if err != nil {
-		p.fail()
+		p.Fail()
 	}
 	return id
 }
 
 // side reads a side, or with none allowed also 0.
 func (p *forwardParser) side(none bool) trading.Side {
-	s := trading.Side(p.byte())
+	s := trading.Side(p.Byte())
 	if s != trading.Buy && s != trading.Sell && (s != 0 || !none) {
-		p.fail()
+		p.Fail()
 		return trading.Buy
 	}
 	return s
@@ -207,15 +163,15 @@ func (p *forwardParser) side(none bool) trading.Side {
 
 // error reads what appendError has written.
 func (p *forwardParser) error() error {
-	switch place := p.byte(); {
+	switch place := p.Byte(); {
 	case place == forwardNonce:
-		return &committed.NonceError{Last: p.number()}
+		return &committed.NonceError{Last: p.Number()}
 	case int(place) < len(forwardable):
 		return forwardable[place]
 	case place == forwardOther:
 		return committed.NoHistory(errors.New(p.text(forwardText)))
 	}
-	p.fail()
+	p.Fail()
 	return nil
 }
 
@@ -306,40 +262,40 @@ func appendSpecial(b []byte, s *SpecialRequest) []byte {
 // command.
 func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 	nonce uint64) *Command {
-	switch kind := event.Kind(p.byte()); kind {
+	switch kind := event.Kind(p.Byte()); kind {
 	case event.KindOrder:
 		w := OrderRequest{Pair: p.pair(of, false), Side: p.side(false), Price: p.price(),
 			Amount: p.amount(), ClientID: p.clientID(), Special: p.special()}
-		if p.err == nil && isPossible(&w) {
+		if !p.Bad() && isPossible(&w) {
 			return NewOrder(key, nonce, &w)
 		}
 	case event.KindCancel:
-		id := p.number()
+		id := p.Number()
 		return NewCancel(key, nonce, id, p.clientID())
 	case kindCancelAll:
 		return NewCancelAll(key, nonce, p.filter(of))
 	case event.KindAmended:
-		return NewAmend(key, nonce, &AmendRequest{Order: p.number(), ClientID: p.clientID(),
+		return NewAmend(key, nonce, &AmendRequest{Order: p.Number(), ClientID: p.clientID(),
 			Amount: p.amount(), Price: p.price(), Display: p.amount(), Trigger: p.price(),
-			ExpireUs: p.us(), PostOnly: p.flag(), Slide: p.flag()})
+			ExpireUs: p.us(), PostOnly: p.Flag(), Slide: p.Flag()})
 	case event.KindSettings:
 		return NewSettings(key, nonce, p.selfTrade())
 	case event.KindSwitch:
 		c := NewSwitch(key, nonce, 0, p.filter(of))
 		c.switching.seconds = uint32(p.upTo(event.MaxSwitchSeconds))
-		c.switching.session = p.number()
+		c.switching.session = p.Number()
 		c.switching.change = sessionChange(p.upTo(uint64(sessionLeaves)))
-		c.switching.instead = p.number()
+		c.switching.instead = p.Number()
 		return c
 	case event.KindWithdrawal:
 		currency := p.currency(of)
 		amount := p.amount()
 		if amount == 0 {
-			p.fail()
+			p.Fail()
 		}
 		return NewWithdrawal(key, nonce, currency, amount, p.text(forwardText))
 	case event.KindWithdrawalMoved:
-		id, to := p.number(), p.byte()
+		id, to := p.Number(), p.Byte()
 		switch code := p.text(forwardText); to {
 		case event.WithdrawalVerified:
 			return NewConfirmation(key, nonce, id, code)
@@ -347,7 +303,7 @@ func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 			return NewWithdrawalCancel(key, nonce, id)
 		}
 	}
-	p.fail()
+	p.Fail()
 	return nil
 }
 
@@ -381,7 +337,7 @@ func (p *forwardParser) pair(of *directory.Catalogue, none bool) *directory.Pair
 	}
 	pair := of.Known(uint16(n))
 	if pair == nil {
-		p.fail()
+		p.Fail()
 	}
 	return pair
 }
@@ -390,7 +346,7 @@ func (p *forwardParser) pair(of *directory.Catalogue, none bool) *directory.Pair
 func (p *forwardParser) currency(of *directory.Catalogue) uint16 {
 	n := uint16(p.upTo(math.MaxUint16))
 	if of.Currency([]byte(of.CurrencyCode(n))) == nil {
-		p.fail()
+		p.Fail()
 	}
 	return n
 }
@@ -404,12 +360,12 @@ func (p *forwardParser) selfTrade() trading.SelfTrade {
 }
 
 func (p *forwardParser) special() *SpecialRequest {
-	flags := p.byte()
+	flags := p.Byte()
 	if flags == 0 {
 		return nil
 	}
 	if flags&1 == 0 || flags >= 1<<6 {
-		p.fail()
+		p.Fail()
 	}
 	s := new(SpecialRequest)
 	s.Market, s.IOC, s.FOK = flags&2 != 0, flags&4 != 0, flags&8 != 0
@@ -491,17 +447,17 @@ func appendMoved(b []byte, c *Command) []byte {
 
 // outcome reads what appendOutcome has written into the command.
 func (p *forwardParser) outcome(c *Command) {
-	outcome := Outcome(p.byte())
-	record := p.bytes(math.MaxInt32)
+	outcome := Outcome(p.Byte())
+	record := p.Bytes(math.MaxInt32)
 	if outcome != Accepted && outcome != Refused {
-		p.fail()
+		p.Fail()
 	}
 	if len(record) > 0 {
 		if rest, err := c.record.Decode(record); err != nil || len(rest) > 0 {
-			p.fail()
+			p.Fail()
 		}
 	}
-	bits := p.byte()
+	bits := p.Byte()
 	if bits&outcomeShortfall != 0 {
 		c.shortfall = reservation{uint16(p.upTo(math.MaxUint16)), p.balance()}
 	}
@@ -509,19 +465,19 @@ func (p *forwardParser) outcome(c *Command) {
 		c.bound = p.price()
 	}
 	if bits&outcomeLastNonce != 0 {
-		c.lastNonce = p.number()
+		c.lastNonce = p.Number()
 	}
 	if bits&outcomeTakenBy != 0 {
-		c.takenBy = p.number()
+		c.takenBy = p.Number()
 	}
 	if bits&outcomeFaults != 0 {
-		for n := p.upTo(uint64(len(p.b))); n > 0 && p.err == nil; n-- {
+		for n := p.upTo(uint64(p.Left())); n > 0 && !p.Bad(); n-- {
 			c.faults = append(c.faults, Fault{p.text(forwardText), p.text(forwardText)})
 		}
 	}
 	if bits&outcomeCancelled != 0 {
-		for n := p.upTo(uint64(len(p.b))); n > 0 && p.err == nil; n-- {
-			c.cancelled = append(c.cancelled, p.number())
+		for n := p.upTo(uint64(p.Left())); n > 0 && !p.Bad(); n-- {
+			c.cancelled = append(c.cancelled, p.Number())
 		}
 	}
 	if bits&outcomeMoved != 0 {
@@ -532,11 +488,11 @@ func (p *forwardParser) outcome(c *Command) {
 
 func (p *forwardParser) moved(c *Command) {
 	w := &c.moved
-	w.ID, w.Account = p.number(), uint32(p.upTo(math.MaxUint32))
+	w.ID, w.Account = p.Number(), uint32(p.upTo(math.MaxUint32))
 	w.Currency = uint16(p.upTo(math.MaxUint16))
-	w.Amount, w.Status, w.TimeUs = p.amount(), p.byte(), p.us()
+	w.Amount, w.Status, w.TimeUs = p.amount(), p.Byte(), p.us()
 	w.Address, w.Details = p.text(forwardText), p.text(forwardText)
 	w.Issue, w.IssuedUs = uint32(p.upTo(math.MaxUint32)), p.us()
 	w.Tries = uint32(p.upTo(math.MaxUint32))
-	w.Stale, w.Renewed = p.flag(), p.flag()
+	w.Stale, w.Renewed = p.Flag(), p.Flag()
 }

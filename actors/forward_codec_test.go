@@ -105,7 +105,7 @@ func TestACommandTravelsWhole(t *testing.T) {
 	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawForwarded(t, of, key)
-		p := &forwardParser{b: appendCommand(nil, c)}
+		p := parseForward(appendCommand(nil, c))
 		got := p.command(of, key, c.order.nonce)
 		possible := c.kind != event.KindOrder || isPossible(&OrderRequest{Pair: c.pair,
 			Side: c.order.side, Price: c.order.price, Amount: c.order.amount, Special: c.special})
@@ -148,7 +148,7 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 			}
 		}
 		got := newCommand(event.KindOrder)
-		p := &forwardParser{b: appendOutcome(nil, c)}
+		p := parseForward(appendOutcome(nil, c))
 		p.outcome(got)
 		if err := p.done(); err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 func TestAnErrorTravels(t *testing.T) {
 	for _, want := range append(forwardable[:forwardNonce:forwardNonce],
 		&committed.NonceError{Last: 77}, committed.NoHistory(errors.New("the disk is gone"))) {
-		p := &forwardParser{b: appendError(nil, want)}
+		p := parseForward(appendError(nil, want))
 		got := p.error()
 		if err := p.done(); err != nil {
 			t.Fatal(want, err)
@@ -207,7 +207,7 @@ func FuzzForwardedCommand(f *testing.F) {
 		f.Add(appendOutcome(nil, c))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := &forwardParser{b: b}
+		p := parseForward(b)
 		c := p.command(of, key, 1)
 		if p.done() == nil {
 			switch {
@@ -222,12 +222,12 @@ func FuzzForwardedCommand(f *testing.F) {
 			case c.order.price < 0, c.order.amount < 0, c.withdrawal.amount < 0:
 				t.Errorf("a negative number: %+v", c.request)
 			}
-			p = &forwardParser{b: appendCommand(nil, c)}
+			p = parseForward(appendCommand(nil, c))
 			if again := p.command(of, key, 1); p.done() != nil || again.kind != c.kind {
 				t.Errorf("it does not travel on: %+v", c.request)
 			}
 		}
-		p = &forwardParser{b: b}
+		p = parseForward(b)
 		p.outcome(newCommand(event.KindOrder))
 	})
 }

@@ -96,8 +96,8 @@ func (f *forwarded) run(n *Node) {
 	}()
 	welcome := false
 	err := f.line.Run(func(message []byte) error {
-		p := &forwardParser{b: message}
-		kind := p.byte()
+		p := parseForward(message)
+		kind := p.Byte()
 		if !welcome {
 			err := f.welcome(n, kind, p)
 			if welcome = err == nil; welcome {
@@ -118,7 +118,7 @@ func (f *forwarded) run(n *Node) {
 
 // welcome answers a hello. Both sides must hold orders against the same rules.
 func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
-	version, digest := p.number(), p.bytes(sha256.Size)
+	version, digest := p.Number(), p.Bytes(sha256.Size)
 	if kind != forwardHello || p.done() != nil {
 		return errForward
 	}
@@ -148,7 +148,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			f.begin(x, nil)
 		}
 	case forwardTake:
-		number, key, nonce := p.number(), p.bytes(forwardText), p.number()
+		number, key, nonce := p.Number(), p.Bytes(forwardText), p.Number()
 		k, id := f.Key(key), p.clientID()
 		if err := p.done(); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			go f.take(number, k, nonce, id)
 		}
 	case forwardFence:
-		x, key := &errand{by: f, number: p.number()}, f.Key(p.bytes(forwardText))
+		x, key := &errand{by: f, number: p.Number()}, f.Key(p.Bytes(forwardText))
 		if err := p.done(); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			f.begin(x, key.Account)
 		}
 	case forwardLost:
-		key, session := f.Key(p.bytes(forwardText)), p.upTo(1<<sessionBits-1)
+		key, session := f.Key(p.Bytes(forwardText)), p.upTo(1<<sessionBits-1)
 		if err := p.done(); err != nil {
 			return err
 		}
@@ -186,15 +186,15 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 
 // parse reads the commands of a message.
 func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
-	x = &errand{by: f, number: p.number()}
-	key, nonce := f.Key(p.bytes(forwardText)), p.number()
-	gated = p.flag()
+	x = &errand{by: f, number: p.Number()}
+	key, nonce := f.Key(p.Bytes(forwardText)), p.Number()
+	gated = p.Flag()
 	if gated != (nonce == 0) {
-		p.fail()
+		p.Fail()
 	}
 	n := p.upTo(uint64(f.opts.Limits.Batch))
 	if n == 0 {
-		p.fail()
+		p.Fail()
 	}
 	of := key
 	if of == nil { // it has ended by now; the rest must make sense all the same
@@ -203,8 +203,8 @@ func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
 	}
 	for range n {
 		c := p.command(f.Catalogue, of, nonce)
-		if p.err != nil {
-			return nil, false, p.err
+		if p.Bad() {
+			return nil, false, errForward
 		}
 		f.own(c)
 		c.errand = x

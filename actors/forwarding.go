@@ -100,8 +100,8 @@ func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) err
 	defer f.leaves(w, leader)()
 	welcome := false
 	err = w.Run(func(message []byte) error {
-		p := &forwardParser{b: message}
-		kind := p.byte()
+		p := parseForward(message)
+		kind := p.Byte()
 		if !welcome {
 			if kind != forwardWelcome || p.done() != nil {
 				return errForward
@@ -200,12 +200,13 @@ func (f *forwarding) finish() {
 // passed takes the answer to a fence.
 func (x *asking) passed(p *forwardParser) error {
 	c, err := x.list[0], p.error()
-	if p.done() != nil {
+	senseless := p.done()
+	if senseless != nil {
 		err = committed.ErrTimeout
 	}
 	c.failed = err
 	c.answer(undecided)
-	return p.err
+	return senseless
 }
 
 // connected reports whether there is a connection.
@@ -244,7 +245,7 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 
 // receive takes an answer.
 func (f *forwarding) receive(kind byte, p *forwardParser) error {
-	number, seq := p.number(), p.number()
+	number, seq := p.Number(), p.Number()
 	f.mu.Lock()
 	x, there := f.asked[number]
 	delete(f.asked, number)
@@ -255,7 +256,7 @@ func (f *forwarding) receive(kind byte, p *forwardParser) error {
 		m.Answered.Add(1)
 	}
 	switch {
-	case !there, p.err != nil, (kind == forwardTaken) != (x.read != nil):
+	case !there, p.Bad(), (kind == forwardTaken) != (x.read != nil):
 	case kind == forwardTaken:
 		return f.taken(x.read, seq, p)
 	case kind == forwardOutcomes:
@@ -322,10 +323,10 @@ func (f *forwarding) taken(r *committed.Read, seq uint64, p *forwardParser) erro
 
 // outcomes gives the outcomes of commands to the handlers that wait for them.
 func (f *forwarding) outcomes(list []*Command, p *forwardParser) error {
-	if err := p.error(); err != nil || p.err != nil {
+	if err := p.error(); err != nil || p.Bad() {
 		for _, c := range list {
-			c.failed, c.unsent = err, p.err == nil
-			if p.err != nil {
+			c.failed, c.unsent = err, !p.Bad()
+			if p.Bad() {
 				c.failed = committed.ErrTimeout
 			}
 			c.answer(undecided)
@@ -338,7 +339,7 @@ func (f *forwarding) outcomes(list []*Command, p *forwardParser) error {
 			p.outcome(c)
 		}
 		outcome := c.outcome
-		if p.err != nil {
+		if p.Bad() {
 			c.failed, outcome = committed.ErrTimeout, undecided
 		}
 		c.answer(outcome)

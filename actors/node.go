@@ -73,8 +73,8 @@ var errReignOver = errors.New("the reign has ended")
 // Options.Store is a persistence.Replica; the node does not close it. All nodes of a cluster need
 // the same server's key, which must be there: Options.Sealer makes none. Options.Identity and
 // Options.TakeOver have no meaning, because the nodes agree on the owner. On an observing.Store the
-// node is an observer: it needs no key, and gets no reign. When its fold ends with
-// observing.ErrStartOver, it is to be started anew, on a new store.
+// node is an observer: it needs no key, and gets no reign. When its fold ends, it is to be started
+// anew, on a new store.
 func StartNode(ctx context.Context, o Options) (*Node, error) {
 	replica, ok := o.Store.(persistence.Replica)
 	if !ok {

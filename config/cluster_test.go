@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -9,11 +10,7 @@ const threeNodes = "a=127.0.0.1:7001,b=127.0.0.1:7002,c=127.0.0.1:7003"
 
 func TestNodes(t *testing.T) {
 	const far = "a=10.0.0.1:7000,b=10.0.0.2:7000,c=10.0.0.3:7000"
-	for _, x := range []struct {
-		node, nodes string
-		more        map[string]string
-		want        string // "": it is taken
-	}{
+	for _, x := range []clusterCase{
 		{"", "", nil, ""},
 		{"a", threeNodes, nil, ""},
 		{"c", " a=127.0.0.1:7001, b=127.0.0.1:7002, c=[::1]:7003 ", nil, ""},
@@ -54,21 +51,37 @@ func TestNodes(t *testing.T) {
 		{"a", threeNodes, map[string]string{"CLUSTER_OBSERVERS": "o1,o1"}, `the name "o1"`},
 		{"a", threeNodes, map[string]string{"CLUSTER_FOLLOW": threeNodes}, "set cluster.observer"},
 	} {
-		src := Sources{File: write(t, market), Flags: map[string]string{"cluster.node": x.node,
-			"cluster.nodes": x.nodes}}
-		for name, value := range x.more {
-			src.Environ = append(src.Environ, "EXCHANGE_"+name+"="+value)
-		}
-		c, err := Load(src)
-		switch {
-		case err == nil && x.want != "":
-			t.Errorf("%+v is taken", x)
-		case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
-			t.Errorf("%+v: %v", x, err)
-		case err == nil && c.Cluster.On() && len(c.Cluster.Nodes()) != strings.Count(x.nodes, "="):
+		c, err := x.load(t, "cluster.nodes")
+		if err == nil && c.Cluster.On() && len(c.Cluster.Nodes()) != strings.Count(x.nodes, "=") {
 			t.Errorf("%+v: %v", x, c.Cluster.Nodes())
 		}
 	}
+}
+
+// A clusterCase is options of a cluster's process, and what is wrong with them.
+type clusterCase struct {
+	node, nodes string
+	more        map[string]string // variables of the environment
+	want        string            // "": it is taken
+}
+
+// load loads a case, with the nodes under a key, and checks what is said of it. The error is nil if
+// it is taken.
+func (x *clusterCase) load(t *testing.T, key string) (*Config, error) {
+	t.Helper()
+	src := Sources{File: write(t, market), Flags: map[string]string{"cluster.node": x.node,
+		key: x.nodes}}
+	for name, value := range x.more {
+		src.Environ = append(src.Environ, "EXCHANGE_"+name+"="+value)
+	}
+	c, err := Load(src)
+	switch {
+	case err == nil && x.want != "":
+		t.Errorf("%+v is taken", x)
+	case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
+		t.Errorf("%+v: %v", x, err)
+	}
+	return c, err
 }
 
 func TestAPublicURLNamesAListenerAndNothingBelowIt(t *testing.T) {
@@ -100,11 +113,7 @@ func TestTheSecretKeyOfANodeComesWithItsCertificate(t *testing.T) {
 // An observer names the nodes that it calls, and is none of them.
 func TestAnObserverNamesTheNodesThatItCalls(t *testing.T) {
 	const far = "a=10.0.0.1:7000,b=10.0.0.2:7000"
-	for _, x := range []struct {
-		node, follow string
-		more         map[string]string
-		want         string // "": it is taken
-	}{
+	for _, x := range []clusterCase{
 		{"o1", threeNodes, nil, ""},
 		{"a", threeNodes, nil, "it is the name of a node"},
 		{"o1", "a=127.0.0.1:7001", nil, ""},
@@ -121,19 +130,12 @@ func TestAnObserverNamesTheNodesThatItCalls(t *testing.T) {
 		{"o1", threeNodes, map[string]string{"ARCHIVE": "/archive"}, "keeps no journal"},
 		{"o1", threeNodes, map[string]string{"CLUSTER_PUBLIC_URL": "ftp://a"}, "write http://HOST"},
 	} {
-		src := Sources{File: write(t, market), Flags: map[string]string{"cluster.node": x.node,
-			"cluster.observer": "true", "cluster.follow": x.follow}}
-		for name, value := range x.more {
-			src.Environ = append(src.Environ, "EXCHANGE_"+name+"="+value)
-		}
-		c, err := Load(src)
-		switch {
-		case err == nil && x.want != "":
-			t.Errorf("%+v is taken", x)
-		case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
-			t.Errorf("%+v: %v", x, err)
-		case err == nil && (!c.Cluster.On() ||
-			len(c.Cluster.Nodes()) != strings.Count(x.follow, "=")):
+		observes := map[string]string{"CLUSTER_OBSERVER": "true"}
+		maps.Copy(observes, x.more)
+		x.more = observes
+		c, err := x.load(t, "cluster.follow")
+		if err == nil && (!c.Cluster.On() ||
+			len(c.Cluster.Nodes()) != strings.Count(x.nodes, "=")) {
 			t.Errorf("%+v: %v", x, c.Cluster.Nodes())
 		}
 	}

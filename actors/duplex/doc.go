@@ -5,5 +5,6 @@
 //
 // It knows nothing of what the messages say.
 //
-//	duplex.go  all of it
+//	duplex.go  connections
+//	parser.go  numbers and texts in a message
 package duplex

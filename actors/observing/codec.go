@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"exchange/actors/duplex"
 	"exchange/core/money"
 )
 
@@ -62,66 +63,20 @@ func appendField(dst []byte, v reflect.Value) []byte {
 	panic(fmt.Sprintf("BUG: a %v cannot be sent", v.Type()))
 }
 
-// A parser reads a message. At the first byte that does not fit it notes so, and reads zeros from
-// then on.
-type parser struct {
-	b   []byte
-	bad bool
-}
+// A parser reads a message.
+type parser struct{ duplex.Parser }
 
-func (p *parser) fail() { p.bad, p.b = true, nil }
+func parse(message []byte) *parser { return &parser{duplex.Parse(message)} }
 
 // done returns an error unless all of the message was read, and made sense.
 func (p *parser) done() error {
-	if p.bad || len(p.b) > 0 {
+	if !p.Whole() {
 		return errSense
 	}
 	return nil
 }
 
-func (p *parser) byte() byte {
-	if len(p.b) == 0 {
-		p.fail()
-		return 0
-	}
-	c := p.b[0]
-	p.b = p.b[1:]
-	return c
-}
-
-func (p *parser) uint() uint64 {
-	n, k := binary.Uvarint(p.b)
-	if k <= 0 {
-		p.fail()
-		return 0
-	}
-	p.b = p.b[k:]
-	return n
-}
-
-func (p *parser) int() int64 {
-	n, k := binary.Varint(p.b)
-	if k <= 0 {
-		p.fail()
-		return 0
-	}
-	p.b = p.b[k:]
-	return n
-}
-
-// bytes reads at most that many bytes. They are the message's.
-func (p *parser) bytes(most int) []byte {
-	n := p.uint()
-	if n > uint64(most) || n > uint64(len(p.b)) {
-		p.fail()
-		return nil
-	}
-	b := p.b[:n]
-	p.b = p.b[n:]
-	return b
-}
-
-func (p *parser) text() string { return string(p.bytes(maxText)) }
+func (p *parser) text() string { return string(p.Bytes(maxText)) }
 
 // value reads what v points to.
 func (p *parser) value(v any) { p.field(reflect.ValueOf(v).Elem()) }
@@ -129,22 +84,18 @@ func (p *parser) value(v any) { p.field(reflect.ValueOf(v).Elem()) }
 func (p *parser) field(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
-		b := p.byte()
-		if b > 1 {
-			p.fail()
-		}
-		v.SetBool(b == 1)
+		v.SetBool(p.Flag())
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n := p.uint()
+		n := p.Number()
 		if v.OverflowUint(n) {
-			p.fail()
+			p.Fail()
 			n = 0
 		}
 		v.SetUint(n)
 	case reflect.Int, reflect.Int64:
-		n := p.int()
+		n := p.Signed()
 		if v.OverflowInt(n) {
-			p.fail()
+			p.Fail()
 			n = 0
 		}
 		v.SetInt(n)
@@ -162,10 +113,10 @@ func (p *parser) field(v reflect.Value) {
 func (p *parser) record(v reflect.Value) {
 	switch v.Type() {
 	case balanceType:
-		lo, hi := p.uint(), p.uint()
+		lo, hi := p.Number(), p.Number()
 		v.Set(reflect.ValueOf(money.BalanceFromBits(hi, lo)))
 	case totalType:
-		lo, hi := p.uint(), p.uint()
+		lo, hi := p.Number(), p.Number()
 		v.Set(reflect.ValueOf(money.TotalFromBits(hi, lo)))
 	default:
 		for i := range v.NumField() {
@@ -176,13 +127,13 @@ func (p *parser) record(v reflect.Value) {
 
 // list reads a list, whose memory grows with what is there of it.
 func (p *parser) list(v reflect.Value) {
-	n := p.uint()
-	if n > maxList || n > uint64(len(p.b)) { // each entry takes a byte
-		p.fail()
+	n := p.Number()
+	if n > maxList || n > uint64(p.Left()) { // each entry takes a byte
+		p.Fail()
 		n = 0
 	}
 	v.SetZero()
-	for ; n > 0 && !p.bad; n-- {
+	for ; n > 0 && !p.Bad(); n-- {
 		entry := reflect.New(v.Type().Elem()).Elem()
 		p.field(entry)
 		v.Set(reflect.Append(v, entry))

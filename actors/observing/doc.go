@@ -20,7 +20,7 @@
 //
 // A member never waits for an observer, and never grows with it: an observer that takes nothing for
 // some seconds, asks too much at once, or says what makes no sense, is disconnected. An observer
-// that the journal of no member reaches any more has to begin anew: see ErrStartOver.
+// that the journal of no member reaches any more has to begin anew: see errStartOver.
 //
 //	lanes.go    what both sides say first, bounds
 //	codec.go    messages as bytes

@@ -43,8 +43,9 @@ func (s *Server) feed(from string, conn net.Conn) error {
 	}
 	go func() { // an observer has nothing more to say here
 		defer cancel()
-		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // then the read fails
-		_, _ = conn.Read(make([]byte, 1)) // it ends with the connection
+		if err := conn.SetReadDeadline(time.Time{}); err == nil {
+			io.CopyN(io.Discard, conn, 1) //nolint:errcheck // it ends with the connection
+		}
 		conn.Close()
 	}()
 	err := error(nil)

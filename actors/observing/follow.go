@@ -93,10 +93,10 @@ func (s *Store) run(ctx context.Context) {
 			if tries++; followed {
 				tries, gone = 0, false
 			}
-			gone = gone || errors.Is(err, ErrStartOver)
+			gone = gone || errors.Is(err, errStartOver)
 		}
 		if gone && tries >= len(s.o.Nodes) {
-			s.fail(ErrStartOver)
+			s.fail(errStartOver)
 			return
 		}
 		select {
@@ -284,7 +284,7 @@ func refusal(payload []byte) error {
 	}
 	why := fmt.Errorf("the member refuses: %.200s", payload[1:])
 	if payload[0] == refusedGone {
-		return fmt.Errorf("%w: %w", ErrStartOver, why)
+		return fmt.Errorf("%w: %w", errStartOver, why)
 	}
 	return why
 }
@@ -363,8 +363,8 @@ func (s *Store) take(ctx context.Context, b batch, digest uint64) error {
 
 // receive takes what the member says on talk.
 func (l *link) receive(message []byte, picky bool) error {
-	p := &parser{b: message}
-	switch kind := p.byte(); kind {
+	p := parse(message)
+	switch kind := p.Byte(); kind {
 	case talkStatus:
 		var t status
 		p.value(&t)
@@ -400,10 +400,10 @@ func (l *link) takeStatus(t status) {
 
 // optional reads bytes that may be missing.
 func (p *parser) optional() []byte {
-	if p.byte() == 0 {
+	if p.Byte() == 0 {
 		return nil
 	}
-	return append([]byte{}, p.bytes(maxMarket)...)
+	return append([]byte{}, p.Bytes(maxMarket)...)
 }
 
 func appendOptional(dst, b []byte) []byte {
@@ -420,7 +420,7 @@ func (l *link) reach() error {
 
 // reached takes the answer.
 func (l *link) reached(p *parser) error {
-	outcome, seq, why := p.byte(), p.uint(), p.text()
+	outcome, seq, why := p.Byte(), p.Number(), p.text()
 	if err := p.done(); err != nil {
 		return err
 	}
@@ -494,8 +494,8 @@ var errKeysBusy = errors.New("too many keys are asked for")
 
 // keyed takes the answer to a question for a key.
 func (l *link) keyed(p *parser) error {
-	number, outcome := p.uint(), p.byte()
-	material := append([]byte(nil), p.bytes(maxMaterial)...)
+	number, outcome := p.Number(), p.Byte()
+	material := append([]byte(nil), p.Bytes(maxMaterial)...)
 	if err := p.done(); err != nil {
 		return err
 	}

@@ -74,16 +74,13 @@ func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
 	v := newRealm(t)
 	a, _ := v.add("a", nil)
 	a.mu.Lock()
-	a.leads, a.leader = true, "a"
+	const long = 10 // each takes a quarter of the silence
+	a.leads, a.leader, a.asks = true, "a", make(chan struct{}, 100)
 	a.mu.Unlock()
 	s := v.open("a")
 	link := s.Link()
-	const long = 10 // each takes a quarter of the silence
-	for asked := 0; asked < long; {
-		a.mu.Lock()
-		asked = a.asked
-		a.mu.Unlock()
-		time.Sleep(time.Millisecond) // of a wait for a condition
+	for range long {
+		<-a.asks
 	}
 	if now := s.Link(); now != link {
 		t.Errorf("connection %d has become %d", link, now)
@@ -169,7 +166,7 @@ func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
 			other(b)
 			v.remove("a")
 			_, err := s.Follow(t.Context(), 100)
-			if !errors.Is(err, ErrStartOver) {
+			if !errors.Is(err, errStartOver) {
 				t.Errorf("it goes on: %v", err)
 			}
 		})

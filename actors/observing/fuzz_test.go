@@ -25,12 +25,12 @@ func FuzzValue(f *testing.F) {
 			new(persistence.Horizon), new(persistence.TradeQuery), new(persistence.OrderQuery),
 			new(persistence.DepositQuery), new(persistence.WithdrawalQuery),
 			new(persistence.CandleQuery), new(status), new(ordersQuery), new(clientQuery)} {
-			p := &parser{b: b}
-			if p.value(v); p.bad {
+			p := parse(b)
+			if p.value(v); p.Bad() {
 				continue
 			}
 			again := reflect.New(reflect.TypeOf(v).Elem()).Interface()
-			q := &parser{b: appendValue(nil, v)}
+			q := parse(appendValue(nil, v))
 			if q.value(again); q.done() != nil || !reflect.DeepEqual(v, again) {
 				t.Fatalf("%+v came as %+v", v, again)
 			}
@@ -51,7 +51,7 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l := &lender{Server: &Server{store: &member{}}, ctx: context.Background()}
-		q, run, err := l.parse(&parser{b: b}, 1)
+		q, run, err := l.parse(parse(b), 1)
 		if q.stop(); err == nil && run == nil {
 			t.Fatal("a query that is taken has no answer")
 		}

@@ -132,11 +132,11 @@ func (l *link) stop(q *query) {
 
 // receiveRows takes what the member says on rows.
 func (l *link) receiveRows(message []byte) error {
-	p := &parser{b: message}
-	kind, number := p.byte(), p.uint()
-	answer := page{outcome: p.byte(), last: p.byte() == 1, why: p.text()}
-	answer.rows = append([]byte(nil), p.b...)
-	if p.bad || kind != rowsPage || answer.outcome != answerGood && !answer.last {
+	p := parse(message)
+	kind, number := p.Byte(), p.Number()
+	answer := page{outcome: p.Byte(), last: p.Byte() == 1, why: p.text()}
+	answer.rows = append([]byte(nil), p.Rest()...)
+	if p.Bad() || kind != rowsPage || answer.outcome != answerGood && !answer.last {
 		return errSense
 	}
 	l.s.mu.Lock()
@@ -215,9 +215,9 @@ func pages[T any](ctx context.Context, l *link, q *query, fn func(*T) bool) erro
 		if err := a.err(l.node); err != nil {
 			return err
 		}
-		for p := (&parser{b: a.rows}); len(p.b) > 0; {
+		for p := parse(a.rows); p.Left() > 0; {
 			var row T
-			if p.value(&row); p.bad {
+			if p.value(&row); p.Bad() {
 				l.rows.Close()
 				return errSense
 			}

@@ -54,8 +54,8 @@ func (s *Server) rows(conn net.Conn) error {
 
 // receive begins what an observer asks for. It does not wait.
 func (l *lender) receive(message []byte) error {
-	p := &parser{b: message}
-	kind, number := p.byte(), p.uint()
+	p := parse(message)
+	kind, number := p.Byte(), p.Number()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.open[number]
@@ -146,7 +146,7 @@ func candleHas(*persistence.Horizon, *persistence.Candle) bool { return true }
 // parse reads a query.
 func (l *lender) parse(p *parser, number uint64) (q *loan, run running, err error) {
 	q = &loan{l: l, number: number, more: make(chan struct{}, 1)}
-	kind := p.byte()
+	kind := p.Byte()
 	p.value(&q.at)
 	store := l.store
 	switch kind {
@@ -179,7 +179,7 @@ func (l *lender) parse(p *parser, number uint64) (q *loan, run running, err erro
 	case askCandles:
 		run = lend(p, store.Candles, candleHas, nil)
 	default:
-		p.fail()
+		p.Fail()
 	}
 	q.ctx, q.stop = context.WithCancel(l.ctx)
 	return q, run, p.done()

@@ -211,8 +211,8 @@ func (t *talker) status() status {
 
 // receive begins what an observer asks for. It does not wait.
 func (t *talker) receive(message []byte) error {
-	p := &parser{b: message}
-	switch p.byte() {
+	p := parse(message)
+	switch p.Byte() {
 	case talkReach:
 		if p.done() != nil || !t.begins(func() bool {
 			first := !t.reaches
@@ -223,7 +223,7 @@ func (t *talker) receive(message []byte) error {
 		}
 		go t.reach()
 	case talkMaterial:
-		number, key, after := p.uint(), p.uint(), p.uint()
+		number, key, after := p.Number(), p.Number(), p.Number()
 		if p.done() != nil || key > 1<<32-1 || !t.begins(func() bool {
 			t.keys++
 			return t.keys <= maxKeys

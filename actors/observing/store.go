@@ -16,12 +16,10 @@ import (
 	"exchange/persistence"
 )
 
-// ErrStartOver is wrapped by why an observer's store has ended whose journal no member continues:
-// it was away for too long, or the cluster has lost what it had. Its process goes on with a store
-// and a node that begin anew: Open, and actors.StartNode.
-//
-//tidy:keep the process of an observer looks for it
-var ErrStartOver = errors.New("no member's journal goes on where this observer is: it has to " +
+// errStartOver is why an observer's store has ended whose journal no member continues: it was away
+// for too long, or the cluster has lost what it had. Its process goes on with a store and a node
+// that begin anew, as after any end: Open, and actors.StartNode.
+var errStartOver = errors.New("no member's journal goes on where this observer is: it has to " +
 	"begin anew with an image")
 
 // errObserver refuses what only a member can do.

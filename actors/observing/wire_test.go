@@ -25,7 +25,7 @@ type member struct {
 	reach  func(ctx context.Context) (uint64, error)
 	leader string
 	leads  bool
-	asked  int // calls of Follow
+	asks   chan struct{} // gets one for each call of Follow; nil: none is told
 }
 
 // A journal is what a member has applied.
@@ -77,9 +77,11 @@ func (m *member) Read(_ context.Context, after uint64,
 
 func (m *member) Follow(ctx context.Context, after uint64) (bool, error) {
 	m.mu.Lock()
-	leads := m.leads
-	m.asked++
+	leads, asks := m.leads, m.asks
 	m.mu.Unlock()
+	if asks != nil {
+		asks <- struct{}{}
+	}
 	if leads {
 		return true, nil
 	}

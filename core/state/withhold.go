@@ -8,8 +8,6 @@ import (
 // without what only the server needs, as event.WithholdBatch takes it out of records. Its state
 // shows clients the same. It makes no books, so it takes little more memory than the accounts and
 // keys. Errors are those of Decode.
-//
-//tidy:keep voters send observers such images
 func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 	r, s, err := beginImage(image)
 	if err != nil {

@@ -56,7 +56,7 @@ func (l *Link) left(p *peer) {
 	}
 }
 
-// callers returns who takes a peer's connections, and who admits them.
+// callers returns the functions that take and that admit a peer's connections.
 func (l *Link) callers(p *peer) (accept func(string, net.Conn), admit func(string) error) {
 	if p.guest {
 		return l.o.AcceptObserver, l.o.AdmitObserver

@@ -335,7 +335,7 @@ func (l *Link) greeted(first string) (name string, k *known, err error) {
 	if ok {
 		name, ok = strings.CutSuffix(name, identityOf(k.role(), l.o.Cluster, ""))
 	}
-	if ok && k.kind == observeHello { // nobody has named it before
+	if ok && k.kind == observeHello { // no configuration has checked it
 		ok = checkLabel(name) == nil
 	}
 	if !ok {
