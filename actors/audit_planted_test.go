@@ -196,6 +196,9 @@ var testedFaults = []testedFault{
 		"TestANoteIsWrittenOnceAllMembersReadIt"},
 
 	// observers
+	{"two processes are one observer", "actors/observing/serve.go",
+		"	case at.process != process:\n", "	case at.process != process && !FAULT:\n",
+		inObserving, "TestOneProcessHasAName"},
 	{"an observer shows a row from later", "actors/observing/rows.go",
 		"			case !q.whole() && !has(&q.at, row):\n",
 		"			case !FAULT && !q.whole() && !has(&q.at, row):\n",

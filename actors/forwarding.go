@@ -47,7 +47,7 @@ func newForwarding(a *Attendance) *forwarding {
 
 // run keeps a connection to the node that leads, until ctx ends.
 func (f *forwarding) run(ctx context.Context) {
-	said := ""
+	said, last := "", time.Time{}
 	for ctx.Err() == nil {
 		standing := f.a.node.replica.Standing()
 		leader, err := standing.Leader, error(nil)
@@ -59,14 +59,17 @@ func (f *forwarding) run(ctx context.Context) {
 		default:
 			err = f.connect(ctx, leader)
 		}
-		if text := err.Error(); text != said && ctx.Err() == nil {
-			said = text
+		if text := err.Error(); text != said && ctx.Err() == nil && time.Since(last) >= sayAgain {
+			said, last = text, time.Now()
 			f.a.opts.Log.Info("this node takes no commands and no private reads for now", "leader",
 				leader, "error", err)
 		}
 		pause(ctx, retryLeast) //nolint:errcheck // ctx is looked at next
 	}
 }
+
+// sayAgain is how often run logs why commands have no way, at most.
+const sayAgain = time.Second
 
 var (
 	errNoLeader    = errors.New("no node is known to lead")

@@ -115,11 +115,19 @@ func newObservatory(t *testing.T, change func(i int, o *Options)) *observatory {
 	return v
 }
 
+// kill ends a node as a crash does, and its observers' connections with it.
+func (v *observatory) kill(i int) {
+	v.Helper()
+	v.stores[i].take.Store(nil)
+	v.cluster.kill(i)
+	v.cables.cut(i)
+}
+
 // dial connects an observer with a member, as the link between them does.
 func (v *observatory) dial(from string) func(ctx context.Context, node string) (net.Conn, error) {
 	return func(ctx context.Context, node string) (net.Conn, error) {
 		for i := range v.list {
-			if v.list[i].Name != node || v.nodes[i] == nil {
+			if v.list[i].Name != node {
 				continue
 			}
 			take := v.stores[i].take.Load()
@@ -279,9 +287,7 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 	x.reconnects(func() { v.cables.cut(-1) })
 	place()
 	x.reconnects(func() {
-		killed := r.at
-		v.kill(killed)
-		v.cables.cut(killed)
+		v.kill(r.at)
 		r = v.next()
 	})
 	place()

@@ -180,7 +180,7 @@ func (l *link) dial(ctx context.Context) (conns []net.Conn, err error) {
 			if lane == laneFeed {
 				more = resume
 			}
-			err = hello(patient{conn, s.o.Silence}, lane, more...)
+			err = hello(patient{conn, s.o.Silence}, lane, s.process, more...)
 		}
 		if err != nil {
 			for _, c := range conns {

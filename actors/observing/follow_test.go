@@ -3,8 +3,10 @@ package observing
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -108,6 +110,53 @@ func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
 	}
 }
 
+// Of two processes with one name one is served, without an end, and the other one is told why not.
+// When the one has ended, the other one is served.
+func TestOneProcessHasAName(t *testing.T) {
+	v := newRealm(t)
+	a, _ := v.add("a", nil)
+	a.append(currencyBatch(0, "C"))
+	first := v.open("a")
+	link := first.Link()
+	told := make(chan string, 100)
+	second := &Store{o: Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
+		Log: slog.New(slog.NewTextHandler(writes{told}, nil)), Silence: time.Second,
+		buffer: usualBuffer}, process: first.process + 1, changed: make(chan struct{}),
+		ended: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	go second.run(ctx)
+	defer func() { cancel(); <-second.ended }()
+	late := time.After(30 * time.Second)
+	for text := ""; !strings.Contains(text, "another process is observer o1"); {
+		select {
+		case text = <-told:
+		case <-late:
+			t.Fatal("the second process is not refused")
+		}
+	}
+	for range 3 {
+		if _, err := first.Reach(t.Context()); err != nil || first.Link() != link {
+			t.Errorf("the first process: %v, connection %d", err, first.Link())
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.until(t.Context(), func() (bool, error) {
+		return second.began, nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// writes gives what is written to a channel.
+type writes struct{ to chan<- string }
+
+func (w writes) Write(b []byte) (int, error) {
+	w.to <- string(b)
+	return len(b), nil
+}
+
 // What the fold has not taken is not thrown away when the member changes, and what waits for it is
 // bounded: then the feed waits.
 func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
@@ -132,6 +181,11 @@ func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
 		b.append(currencyBatch(seq, "C"))
 	}
 	v.remove("a")
+	if err := s.until(t.Context(), func() (bool, error) {
+		return s.link == nil || s.link.node == "b", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	read(t, s, 0, 60)
 }
 
@@ -424,7 +478,11 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	talk, rows := []byte{laneTalk, version}, []byte{laneRows, version}
+	begins := func(lane, version byte) []byte {
+		return append([]byte{lane, version}, make([]byte, helloBytes-2)...)
+	}
+	talk, rows, feed := begins(laneTalk, version), begins(laneRows, version),
+		begins(laneFeed, version)
 	reach := framed(talkReach)
 	keys := slices.Clone(talk)
 	for i := range byte(maxKeys + 1) {
@@ -436,11 +494,11 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 		queries = append(queries, framed(append([]byte{rowsQuery, 9}, orders...)...)...)
 	}
 	for what, says := range map[string][]byte{
-		"no lane":         {99, version},
-		"another version": {laneTalk, version + 1},
-		"a feed of the future": slices.Concat([]byte{laneFeed, version}, make([]byte, 7), []byte{9},
+		"no lane":         begins(99, version),
+		"another version": begins(laneTalk, version+1),
+		"a feed of the future": slices.Concat(feed, make([]byte, 7), []byte{9},
 			make([]byte, 8), []byte{1}),
-		"a feed that begins oddly": slices.Concat([]byte{laneFeed, version}, make([]byte, 16),
+		"a feed that begins oddly": slices.Concat(feed, make([]byte, 16),
 			[]byte{2}),
 		"talk that is none":       slices.Concat(talk, framed(77)),
 		"a status":                slices.Concat(talk, framed(talkStatus)),

@@ -22,8 +22,9 @@ const (
 // version is that of all that is said on the lanes, but for commands, which have their own.
 const version = 1
 
-// helloBytes are those with which an observer begins a lane: the lane and the version.
-const helloBytes = 2
+// helloBytes are those with which an observer begins a lane: the lane, the version, and eight bytes
+// that no other process with the observer's name has.
+const helloBytes = 2 + 8
 
 // Bounds of what is said.
 const (
@@ -59,8 +60,9 @@ func lineOptions(longest int, silence time.Duration) duplex.Options {
 }
 
 // hello begins a lane.
-func hello(conn net.Conn, lane byte, more ...byte) error {
-	_, err := conn.Write(append([]byte{lane, version}, more...))
+func hello(conn net.Conn, lane byte, process uint64, more ...byte) error {
+	b := binary.BigEndian.AppendUint64([]byte{lane, version}, process)
+	_, err := conn.Write(append(b, more...))
 	return err
 }
 
@@ -79,6 +81,7 @@ const (
 	refusedBusy   = iota + 1
 	refusedFuture // the member has not come so far
 	refusedGone   // the member's journal does not go on there
+	refusedTwice  // another process has the observer's name
 )
 
 const frameHead = 5

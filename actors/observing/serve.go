@@ -39,12 +39,14 @@ type Server struct {
 	images  chan struct{} // capacity 1: held while an image is sent
 
 	mu    sync.Mutex
-	lanes map[laneOf]net.Conn // the newest of each observer and lane; guarded by mu
+	seats map[string]*seat // by name; guarded by mu
 }
 
-type laneOf struct {
-	observer string
-	lane     byte
+// A seat is what an observer has here. While it has a lane, no other process gets one by its name.
+type seat struct {
+	process uint64
+	lanes   map[byte]net.Conn // the newest of each
+	told    bool              // that there is another process
 }
 
 // NewServer makes the server of a member. silence is after how long an observer that says or takes
@@ -55,11 +57,12 @@ func NewServer(store persistence.Replica, host Host, log *slog.Logger,
 		silence = usualSilence
 	}
 	return &Server{store: store, host: host, log: log, silence: silence,
-		images: make(chan struct{}, 1), lanes: map[laneOf]net.Conn{}}
+		images: make(chan struct{}, 1), seats: map[string]*seat{}}
 }
 
 // Serve takes a connection of an observer, and returns when that is over. from is the name that the
-// observer has proved. A lane that an observer opens anew ends the one before.
+// observer has proved. A lane that an observer opens anew ends the one before. A second process
+// with the same name is refused: the two would end each other's lanes for ever.
 func (s *Server) Serve(from string, conn net.Conn) {
 	defer conn.Close()
 	over := make(chan struct{})
@@ -75,16 +78,22 @@ func (s *Server) Serve(from string, conn net.Conn) {
 	if _, err := io.ReadFull(patient{conn, s.silence}, head[:]); err != nil {
 		return
 	}
-	lane := laneOf{from, head[0]}
-	if head[1] != version || lane.lane < laneFeed || lane.lane > laneCommands {
+	lane := head[0]
+	if head[1] != version || lane < laneFeed || lane > laneCommands {
 		s.log.Warn("an observer was disconnected", "observer", from, "error",
 			fmt.Errorf("%w: lane %d of version %d", errSense, head[0], head[1]))
 		return
 	}
-	s.begin(lane, conn)
-	defer s.end(lane, conn)
+	if !s.begin(from, binary.BigEndian.Uint64(head[2:]), lane, conn) {
+		if lane == laneFeed {
+			f := &feed{conn: patient{conn, s.silence}}
+			f.refuse(refusedTwice, sameName(from)) //nolint:errcheck // the connection ends
+		}
+		return
+	}
+	defer s.end(from, lane, conn)
 	var err error
-	switch lane.lane {
+	switch lane {
 	case laneFeed:
 		err = s.feed(from, conn)
 	case laneTalk:
@@ -99,25 +108,48 @@ func (s *Server) Serve(from string, conn net.Conn) {
 		s.log.Warn("an observer was disconnected", "observer", from, "error", err)
 		return
 	}
-	s.log.Debug("a connection of an observer is over", "observer", from, "lane", lane.lane,
+	s.log.Debug("a connection of an observer is over", "observer", from, "lane", lane,
 		"error", err)
 }
 
-// begin notes the newest connection of a lane, and ends the one before.
-func (s *Server) begin(lane laneOf, conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before := s.lanes[lane]; before != nil {
-		before.Close()
-	}
-	s.lanes[lane] = conn
+func sameName(observer string) string {
+	return fmt.Sprintf("another process is observer %s: give each a name and a certificate of "+
+		"its own", observer)
 }
 
-func (s *Server) end(lane laneOf, conn net.Conn) {
+// begin notes the newest connection of a lane, and ends the one before. It returns false if another
+// process has lanes of an observer with that name.
+func (s *Server) begin(from string, process uint64, lane byte, conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lanes[lane] == conn {
-		delete(s.lanes, lane)
+	at := s.seats[from]
+	switch {
+	case at == nil:
+		at = &seat{process: process, lanes: map[byte]net.Conn{}}
+		s.seats[from] = at
+	case at.process != process:
+		if !at.told {
+			at.told = true
+			s.log.Warn("an observer is refused: " + sameName(from))
+		}
+		return false
+	}
+	if before := at.lanes[lane]; before != nil {
+		before.Close()
+	}
+	at.lanes[lane] = conn
+	return true
+}
+
+func (s *Server) end(from string, lane byte, conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.seats[from]
+	if at == nil || at.lanes[lane] != conn {
+		return // a newer one has taken its place
+	}
+	if delete(at.lanes, lane); len(at.lanes) == 0 {
+		delete(s.seats, from)
 	}
 }
 

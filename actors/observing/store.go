@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,7 @@ const usualBuffer = 16 << 20
 type Store struct {
 	persistence.History // as it is at the member
 	o                   Options
+	process             uint64 // tells this store from another one with the same name
 	halt                context.CancelFunc
 	ended               chan struct{} // closed when run has ended
 
@@ -92,7 +94,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	o.Silence, o.buffer = cmp.Or(o.Silence, usualSilence), cmp.Or(o.buffer, usualBuffer)
 	ctxRun, halt := context.WithCancel(context.Background())
-	s := &Store{o: o, halt: halt, ended: make(chan struct{}), changed: make(chan struct{})}
+	s := &Store{o: o, process: rand.Uint64(), halt: halt, ended: make(chan struct{}),
+		changed: make(chan struct{})}
 	s.History = s.At(everything)
 	go s.run(ctxRun)
 	err := s.until(ctx, func() (bool, error) {
@@ -296,7 +299,7 @@ func (s *Store) reached(seq uint64, err error) {
 func (s *Store) Dial(ctx context.Context, node string) (net.Conn, error) {
 	conn, err := s.o.Dial(ctx, node)
 	if err == nil {
-		if err = hello(patient{conn, s.o.Silence}, laneCommands); err != nil {
+		if err = hello(patient{conn, s.o.Silence}, laneCommands, s.process); err != nil {
 			conn.Close()
 		}
 	}
