@@ -23,6 +23,7 @@ var other = map[string]string{
 	"operator_token_file":     "/tmp/token",
 	"secret_key_file":         "/tmp/key",
 	"demo":                    "true",
+	"no_demo_market":          "true",
 	"no_rate_limits":          "true",
 	"no_docs":                 "true",
 	"accept_redis_durability": "true",

@@ -79,6 +79,13 @@ var serverOptions = []Option{
 		at: func(c *Config) any { return &c.Demo },
 	},
 	{
+		Key: "no_demo_market", Flag: true,
+		Brief: "leave out the market maker of the demo",
+		Help: `Leaves out the market maker of the demo. Otherwise two accounts, market-1 and market-2, quote and trade on all pairs,
+			with at most two records a second, so that there is something to see and to trade with.`,
+		at: func(c *Config) any { return &c.NoDemoMarket },
+	},
+	{
 		Key: "no_rate_limits", Flag: true,
 		Brief: "switch off rate limits, for load tests",
 		Help: `Switches off every limit on requests per second, for load tests, as if limits.public_rate, read_rate, command_rate,

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"crypto/subtle"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"exchange/actors"
+	"exchange/cmd/exchange/demomarket"
 	"exchange/config"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -33,57 +33,51 @@ func demoKey(name string) string    { return "demo-" + name }
 func demoSecret(name string) string { return demoKey(name) + "-secret" }
 func demoEmail(name string) string  { return name + "@demo.example" }
 
-// demoCheck keeps the demo's store and others apart, for actors.Options.
+// demoCheck keeps the demo's store and others apart, for actors.Options. A store is the demo's if
+// its first account is the demo's first, and stays so for ever: visitors had the keys of its
+// accounts, and its trades were made by a machine.
 func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, error)) error {
-	store := config.RedactURL(cfg.Store)
-	if cfg.Demo {
-		return func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
-			return onlyDemo(s, store)
+	return func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
+		if len(s.Accounts()) == 0 {
+			return nil
 		}
-	}
-	return func(s *state.State, secret func(*state.Key) ([]byte, error)) error {
-		return withoutDemo(s, secret, store)
+		first, store := s.Accounts()[0], config.RedactURL(cfg.Store)
+		demo := first.Name == demoAccounts[0] && first.Email == demoEmail(demoAccounts[0])
+		switch {
+		case demo && !cfg.Demo:
+			return fmt.Errorf("%w: the store %s is the demo's, and everybody knows the secrets of "+
+				"its accounts %s: use a store of your own, or serve it with --demo",
+				actors.ErrConfig, store, strings.Join(demoAccounts, " and "))
+		case !demo && cfg.Demo:
+			return fmt.Errorf("%w: the store %s is not the demo's, for it has the account %q: the "+
+				"demo would give accounts away that everybody knows the keys of; give it a store "+
+				"of its own (--store pebble:FOLDER) or leave out --demo",
+				actors.ErrConfig, store, first.Name)
+		}
+		return nil
 	}
 }
 
-// onlyDemo returns an error for a store that is neither empty nor the demo's: of that the first
-// account is the demo's first.
-func onlyDemo(s *state.State, store string) error {
-	if len(s.Accounts()) == 0 {
-		return nil
+// startDemo makes what the demo has, and lets its market trade until stop is called, or ctx or the
+// engine ends. stop waits for that. Anything else than a demo stays as it is.
+func startDemo(ctx context.Context, cfg *config.Config, e *actors.Engine) (stop func(), err error) {
+	if !cfg.Demo {
+		return func() {}, nil
 	}
-	first := s.Accounts()[0]
-	if first.Name == demoAccounts[0] && first.Email == demoEmail(demoAccounts[0]) {
-		return nil
+	if err := fillDemo(e); err != nil || cfg.NoDemoMarket {
+		return func() {}, err
 	}
-	return fmt.Errorf(
-		"%w: the store %s is not the demo's, for it has the account %q: the demo would give "+
-			"accounts away that everybody knows the "+
-			"keys of; give it a store of its own (--store pebble:FOLDER) or leave out --demo",
-		actors.ErrConfig, store, first.Name)
-}
-
-// withoutDemo returns an error for a store that has one of the demo's keys: it is served to others.
-func withoutDemo(s *state.State, secret func(*state.Key) ([]byte, error), store string) error {
-	for _, k := range s.Keys() {
-		name, demo := strings.CutPrefix(k.Key.Key, demoKey(""))
-		if k.Revoked || !demo || !slices.Contains(demoAccounts, name) {
-			continue
-		}
-		text, err := secret(k)
-		if err != nil {
-			return err
-		}
-		if subtle.ConstantTimeCompare(text, []byte(demoSecret(name))) == 1 {
-			return fmt.Errorf(
-				"%w: the store %s is the demo's, and everybody knows the secret of its key %s: "+
-					"use a store of your own, "+
-					"or serve it with --demo once more and revoke the keys of its accounts "+
-					"(`exchange key revoke %s`)",
-				actors.ErrConfig, store, k.Key.Key, k.Key.Key)
-		}
+	market, err := demomarket.Open(e)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	trading, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		market.Run(trading)
+	}()
+	return func() { cancel(); <-ended }, nil
 }
 
 // fillDemo makes the demo's accounts, keys and deposits where they are not there yet.
@@ -113,26 +107,26 @@ func fillDemo(e *actors.Engine) error {
 
 // printDemo shows what there is and a first signed call to copy.
 func printDemo(w io.Writer, address string) {
-	const form = "amount=0.5&pair=BTC_USDT&price=50000&type=sell"
+	const form = "amount=0.5&pair=BTC_USDT&price=50000&type=buy"
 	signed := func(name, message string) string {
 		return string(sign.New([]byte(demoSecret(name))).Sign(nil, []byte(demoKey(name)+message)))
 	}
 	fmt.Fprintf(w, `
 The demo exchange is open at http://%[1]s: open that address in a browser to see the market.
 
-  pairs      BTC_USDT, ETH_USDT, ETH_BTC
+  pairs      BTC_USDT, ETH_USDT, ETH_BTC, on which a market maker trades, near 65,000 USDT for a BTC
   accounts   alice and bob, each with 100 BTC, 1000 ETH and 10,000,000 USDT
   keys       demo-alice, secret demo-alice-secret
              demo-bob,   secret demo-bob-secret
 
-A first order: alice sells 0.5 BTC at 50000 USDT. X-SIGN is the HMAC-SHA256, under the secret, of the key
+A first order: alice buys 0.5 BTC at 50000 USDT, which rests. X-SIGN is the HMAC-SHA256, under the secret, of the key
 followed by the sorted form; X-NONCE must grow with each call.
 
   curl -s http://%[1]s/api/v1/order/ -d '%[2]s' \
     -H 'X-KEY: demo-alice' -H "X-NONCE: $(date +%%s%%N)" \
     -H 'X-SIGN: %[3]s'
 
-Bob buys it, and both can look at their wallets:
+Bob sells at what others pay now, and both can look at their wallets:
 
   curl -s http://%[1]s/api/v1/order/ -d '%[4]s' \
     -H 'X-KEY: demo-bob' -H "X-NONCE: $(date +%%s%%N)" \
@@ -146,7 +140,7 @@ The book needs no key:  curl -s http://%[1]s/api/v1/orderbook/BTC_USDT/
 
 Ctrl-C stops the exchange; the next start finds everything as it was.
 
-`, address, form, signed("alice", form), buyForm, signed("bob", buyForm), signed("bob", ""))
+`, address, form, signed("alice", form), sellForm, signed("bob", sellForm), signed("bob", ""))
 }
 
-const buyForm = "amount=0.5&pair=BTC_USDT&price=50000&type=buy"
+const sellForm = "amount=0.01&pair=BTC_USDT&price=55000&type=sell"

@@ -20,7 +20,7 @@
 //	serve_observer.go  an observer of a cluster
 //	serve_market.go   and the market part of its configuration
 //	serve_copies.go            copies of a node's store, for one that joins
-//	demo.go             the demo's accounts
+//	demo.go             the demo's accounts; demomarket/ trades on it
 //	descriptors_unix.go, descriptors_other.go, memory.go, processors.go  the machine's limits
 //
 // The operator's commands, of which each file has the commands about one subject:

@@ -110,6 +110,12 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	if err != nil || engine == nil {
 		return err
 	}
+	stopDemo, err := startDemo(ctx, cfg, engine)
+	if err != nil {
+		return startFailed(ctx, fmt.Errorf("filling the demo: %w",
+			errors.Join(err, engine.Err())))
+	}
+	defer stopDemo()
 	g.SetEngine(engine)
 	open.sayReady(log)
 	if cfg.Demo {
@@ -130,7 +136,7 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 	return nil
 }
 
-// startEngine starts the engine on the store, and fills the demo. archived is nil if nothing is
+// startEngine starts the engine on the store. archived is nil if nothing is
 // archived. The engine is nil, without an error, of a standby that was told to stop.
 func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
 	archived *archive.Archive, g *gateway.Gateway) (*actors.Engine, error) {
@@ -151,12 +157,6 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 	engine, err := start(ctx, options)
 	if err != nil {
 		return nil, startFailed(ctx, err)
-	}
-	if cfg.Demo {
-		if err := fillDemo(engine); err != nil {
-			return nil, startFailed(ctx, fmt.Errorf("filling the demo: %w",
-				errors.Join(err, engine.Err())))
-		}
 	}
 	return engine, nil
 }

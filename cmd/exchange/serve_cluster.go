@@ -291,13 +291,13 @@ func (n *nodeServer) showDemo() {
 // serve serves one reign, and returns why it ended. One that cannot fill the demo's accounts hands
 // the lead over.
 func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
-	if n.cfg.Demo {
-		if err := fillDemo(engine); err != nil {
-			patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
-			defer cancel()
-			return errors.Join(err, n.handOver(engine, &wish{ctx: patience}))
-		}
+	stopDemo, err := startDemo(ctx, n.cfg, engine)
+	if err != nil {
+		patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
+		defer cancel()
+		return errors.Join(err, n.handOver(engine, &wish{ctx: patience}))
 	}
+	defer stopDemo()
 	n.place.market.serve(engine.Agreed())
 	n.gateway.SetEngine(engine)
 	n.open.sayReady(n.log)

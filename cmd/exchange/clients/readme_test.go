@@ -40,7 +40,7 @@ func example(t *testing.T, language, text string) string {
 func demo(t *testing.T, example string) (s *exchangetest.Server, changed string) {
 	t.Helper()
 	s = exchangetest.New(t, "pebble:"+t.TempDir())
-	s.Demo()
+	s.DemoWithMarket()
 	s.Start()
 	changed = strings.ReplaceAll(example, "http://127.0.0.1:8080", "http://"+s.Listen)
 	if changed == example {
@@ -103,7 +103,7 @@ func TestTheShellExampleTrades(t *testing.T) {
 	if strings.Contains(out, "detail") || strings.Contains(out, "rror") {
 		t.Error("a call was refused")
 	}
-	has(t, out, `"trades":[{`, `"amount":0.2,`, `"currency":"BTC"`, `"sell":[{`)
+	has(t, out, `"trades":[]`, `"trades":[{`, `"amount":0.01,`, `"currency":"BTC"`, `"sell":[{`)
 }
 
 // The README's Python example sends an order, lists it, and prints the body of a refusal.
@@ -120,7 +120,7 @@ func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
 		t.Fatalf("it printed %q", lines)
 	}
 	has(t, lines[0], "'oid':", "'success': True")
-	has(t, lines[1], "'price': 50500")
+	has(t, lines[1], "'price': 90500")
 	has(t, lines[2], "'status': 400", "Out of balance")
 }
 
@@ -131,7 +131,7 @@ func TestTheStreamExampleHearsOfOrders(t *testing.T) {
 		`let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` +
 		"\n"
 	heard := runInNode(t, text)
-	for until := range strings.SplitSeq("subscribed 50500", " ") {
+	for until := range strings.SplitSeq("subscribed 90500", " ") {
 		for {
 			if !heard.Scan() {
 				t.Fatalf("node ended before it printed %q: %v", until, heard.Err())
@@ -141,7 +141,7 @@ func TestTheStreamExampleHearsOfOrders(t *testing.T) {
 			}
 		}
 		if until == "subscribed" {
-			order(t, s, "amount=0.1&pair=BTC_USDT&price=50500&type=sell")
+			order(t, s, "amount=0.1&pair=BTC_USDT&price=90500&type=sell")
 		}
 	}
 }

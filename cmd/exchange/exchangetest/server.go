@@ -171,8 +171,13 @@ func New(t testing.TB, store string, more ...string) *Server {
 	return s
 }
 
-// Demo makes the next start serve the demo instead of the configuration file.
-func (s *Server) Demo() { s.Args = append([]string{"serve", "--demo"}, s.Args[3:]...) }
+// Demo makes the next start serve the demo, without its market, instead of the configuration file.
+func (s *Server) Demo() {
+	s.Args = append([]string{"serve", "--demo", "--no-demo-market"}, s.Args[3:]...)
+}
+
+// DemoWithMarket is Demo with its market.
+func (s *Server) DemoWithMarket() { s.Args = append([]string{"serve", "--demo"}, s.Args[3:]...) }
 
 // FreeAddress returns an address of this machine without a listener.
 func FreeAddress(t testing.TB) string {

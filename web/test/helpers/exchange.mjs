@@ -56,7 +56,8 @@ export class Exchange {
 		this.port ??= await freePort();
 		this.base = `http://127.0.0.1:${this.port}`;
 		let log = "";
-		const started = spawn(program, ["serve", "--demo", "--listen", `127.0.0.1:${this.port}`], { cwd: this.#folder, stdio: ["ignore", "pipe", "pipe"] });
+		const started = spawn(program, ["serve", "--demo", "--no-demo-market", "--listen",
+			`127.0.0.1:${this.port}`], { cwd: this.#folder, stdio: ["ignore", "pipe", "pipe"] });
 		for (const stream of [started.stdout, started.stderr]) stream.on("data", (text) => (log += text));
 		this.#process = started;
 		await until("the exchange is ready", async () => {

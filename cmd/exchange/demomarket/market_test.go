@@ -1,0 +1,200 @@
+package demomarket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/seal"
+	"exchange/config"
+	"exchange/core/trading"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// The market fills its books before anybody looks, trades as ordinary accounts do, and goes on
+// after a restart with what it left. The exchange's own audit finds nothing.
+func TestTheMarketTradesAndGoesOn(t *testing.T) {
+	x := newExchange(t)
+	e := x.start()
+	m, err := Open(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := open(t, m); got != len(m.pairs)*2*levels {
+		t.Errorf("%d quotes are open at first, want %d", got, len(m.pairs)*2*levels)
+	}
+	for range 400 {
+		if err := m.once(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := open(t, m)
+	if before == 0 || before > len(m.pairs)*2*levels {
+		t.Errorf("%d quotes are open", before)
+	}
+	fair := m.fair["BTC"]
+	for _, p := range m.pairs {
+		q := committed.NewestTrades{TradeQuery: committed.TradeQuery{
+			Pair: p.Number, Limit: 1}}
+		if err := e.Ask(&q, nil, 0); err != nil || len(q.Trades) == 0 {
+			t.Errorf("%s has no trades: %v", p.Name, err)
+		}
+	}
+	x.stop(e)
+
+	e = x.start()
+	if m, err = Open(e); err != nil {
+		t.Fatal(err)
+	}
+	if got := open(t, m); got != before {
+		t.Errorf("%d quotes are open after a restart, and %d were before", got, before)
+	}
+	if got := m.fair["BTC"]; got < fair*0.99 || got > fair*1.01 {
+		t.Errorf("it goes on at %v, and was at %v", got, fair)
+	}
+	if _, err := e.Halt("test", "BTC_USDT", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.RevokeKey("test", "demo-market-2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(e); err == nil {
+		t.Error("a market without a key opens")
+	}
+	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
+	if err != nil || len(report.Differences) > 0 {
+		t.Errorf("the audit: %+v, %v", report, err)
+	}
+	x.stop(e)
+}
+
+// Without money a trader gets a deposit of the next number, once.
+func TestATraderWithoutMoneyGetsADeposit(t *testing.T) {
+	x := newExchange(t)
+	e := x.start()
+	m, err := Open(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taker := m.trader(take)
+	for range 2 {
+		has, err := m.available(taker, "ETH")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.deposits["demo-market-2-ETH"] = 0             // as after a restart
+		if err := m.deposit(taker, "ETH"); err != nil { // it was made before
+			t.Fatal(err)
+		}
+		for {
+			if err := m.deposit(taker, "ETH"); err != nil {
+				t.Fatal(err)
+			}
+			now, err := m.available(taker, "ETH")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now != has {
+				if now != has+1000 {
+					t.Errorf("it has %v ETH after a deposit, and had %v", now, has)
+				}
+				break
+			}
+		}
+	}
+	x.stop(e)
+}
+
+// Run ends with its context, and with the engine.
+func TestTheMarketEnds(t *testing.T) {
+	x := newExchange(t)
+	e := x.start()
+	m, err := Open(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m.Run(ctx)
+	e.Abandon()
+	m.Run(t.Context())
+	if err := x.store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// open returns how many orders the market's accounts have open.
+func open(t *testing.T, m *Market) (n int) {
+	t.Helper()
+	for i := range m.traders {
+		q := committed.OpenOrders{Limit: 1000}
+		if err := m.engine.Ask(&q, m.traders[i].key, m.traders[i].next()); err != nil {
+			t.Fatal(err)
+		}
+		n += len(q.Orders)
+		for _, o := range q.Orders {
+			if o.Side != trading.Buy && o.Side != trading.Sell {
+				t.Errorf("order %d has the side %v", o.ID, o.Side)
+			}
+		}
+	}
+	return n
+}
+
+// An exchange is one with the demo's pairs, in memory.
+type exchange struct {
+	t     *testing.T
+	disk  *memory.Disk
+	store persistence.Store
+}
+
+func newExchange(t *testing.T) *exchange { return &exchange{t: t, disk: memory.NewDisk()} }
+
+func (x *exchange) start() *actors.Engine {
+	x.t.Helper()
+	x.store = memory.Open(x.disk, persistence.Retention{})
+	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	o := actors.Options{Store: x.store, Owner: "test", Limits: actors.DefaultLimits,
+		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+		Withdrawal:  actors.DefaultWithdrawal,
+		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
+		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
+	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
+	for _, c := range config.Demo().Currencies {
+		o.Currencies = append(o.Currencies, directory.Currency{Code: c.Code, Sign: c.Sign})
+	}
+	for _, p := range config.Demo().Pairs {
+		base, quoted, _ := strings.Cut(p.Name, "_")
+		o.Pairs = append(o.Pairs, directory.PairRules{Name: p.Name, Base: base, Quote: quoted,
+			PricePrecision: p.PricePrecision, AmountPrecision: p.AmountPrecision,
+			MinimumOrderSize: p.MinimumOrderSize, MaximumOrderSize: p.MaximumOrderSize,
+			MinimumOrderValue: p.MinimumOrderValue})
+	}
+	e, err := actors.Start(x.t.Context(), o)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return e
+}
+
+// stop ends the exchange in order, unless it has ended.
+func (x *exchange) stop(e *actors.Engine) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
+	defer cancel()
+	if err := errors.Join(e.Stop(ctx), x.store.Close()); err != nil {
+		x.t.Error(err)
+	}
+}
