@@ -66,6 +66,9 @@ func Open(e *actors.Engine) (*Market, error) {
 			return nil, fmt.Errorf("the demo's market needs its account %s: %w", name, err)
 		}
 		m.traders[i] = trader{name: name, key: key}
+		if err := m.catchUp(&m.traders[i]); err != nil {
+			return nil, err
+		}
 	}
 	for _, p := range e.Pairs() {
 		_, of := assets[p.Base]
@@ -87,6 +90,22 @@ func Open(e *actors.Engine) (*Market, error) {
 		}
 	}
 	return m, nil
+}
+
+// catchUp waits until a trader's nonces are greater than those before. They were another node's,
+// whose clock may be ahead.
+func (m *Market) catchUp(t *trader) error {
+	for {
+		_, err := m.available(t, "USDT")
+		if !errors.Is(err, committed.ErrNonce) {
+			return err
+		}
+		select {
+		case <-time.After(every / 10):
+		case <-m.engine.Dead():
+			return m.engine.Err()
+		}
+	}
 }
 
 // keyOf returns the key of an account. It makes what is missing.

@@ -51,8 +51,18 @@ func TestTheMarketTradesAndGoesOn(t *testing.T) {
 	x.stop(e)
 
 	e = x.start()
+	ahead := m.trader(take) // as if by another clock
+	ahead.nonce = uint64(time.Now().Add(200 * time.Millisecond).UnixMicro())
+	w, err := e.Wallet(committed.Asker{Key: e.Key([]byte("demo-market-2")), Nonce: ahead.nonce})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Free()
 	if m, err = Open(e); err != nil {
 		t.Fatal(err)
+	}
+	if m.trader(take).nonce <= ahead.nonce {
+		t.Error("the taker's nonces do not go on")
 	}
 	if got := open(t, m); got != before {
 		t.Errorf("%d quotes are open after a restart, and %d were before", got, before)
