@@ -5,10 +5,10 @@
 //	m.Run(ctx)                        // trades until ctx ends or the engine does
 //
 // The maker, market-1, quotes on both sides around a fair price, and the taker, market-2, takes
-// from it. The fair price wanders and reverts to a mean, within a band (assets). Whatever the two do
-// is an ordinary order, cancel or deposit: at most two records a second, and at most 24 open orders
-// on a pair, one for each level of a side. Their balances return by trades into the other direction,
-// otherwise by a deposit.
+// from it. The fair price wanders and reverts to a mean, within a band (assets). Whatever the two
+// do is an ordinary order, cancel or deposit: at most two records a second, and at most 24 open
+// orders on a pair, one for each level of a side. Their balances return by trades into the other
+// direction, otherwise by a deposit.
 //
 //	quotes.go  fair prices, and what is to be done next: pure, by a source of chance
 //	market.go  the accounts, and the loop that does it
