@@ -80,11 +80,14 @@ func (n *Node) accept(from string, conn net.Conn) {
 	case purpose == callOperators && n.opts.Operators != nil:
 		n.operates(from, conn)
 	default:
-		n.opts.Log.Debug("a connection of another node is of no use", "node", from, "purpose",
-			purpose)
+		n.useless.Warn(n.opts.Log, "a connection of another node is of no use", from, errPurpose,
+			"node", from, "purpose", purpose)
 		conn.Close()
 	}
 }
+
+// errPurpose: see callCommands and callOperators.
+var errPurpose = errors.New("it is not for anything that is done here for its other end")
 
 // purpose returns what a connection is for; 0: the other side does not say.
 func (n *Node) purpose(conn net.Conn) byte {

@@ -3,6 +3,7 @@ package actors
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -112,6 +113,11 @@ func (f *forwarded) run(n *Node) {
 	f.loseSessions()
 	if welcome {
 		f.does.Up.Add(-1)
+	}
+	if _, long := errors.AsType[duplex.LongMessage](err); long || errors.Is(err, errForward) {
+		n.useless.Warn(f.log, "what forwards commands was disconnected", f.from, err, "from",
+			f.from)
+		return
 	}
 	f.log.Debug("a node forwards no more", "node", f.from, "error", err)
 }

@@ -51,6 +51,7 @@ type Node struct {
 	links     atomic.Uint64 // connections that forwarded something to a reign of this node
 	operating operating
 	traffic   metrics.Links
+	useless   persistence.Seldom
 	lead      chan struct{} // follow gives the turn to a Reign
 	back      chan struct{} // and gets it back; capacity 1
 	halt      context.CancelFunc

@@ -21,4 +21,5 @@
 //	vigil.go      watching another owner's beats
 //	authority.go  the proof that an exchange wrote a file
 //	pace.go       turns of long queries
+//	seldom.go     lines of the log that others could repeat
 package persistence

@@ -16,7 +16,9 @@ type Options struct {
 	Longest int           // bytes of a message, either way
 	Waiting int           // bytes that may wait to be sent; a longer message may wait alone
 	Beat    time.Duration // after which a side that has sent nothing sends a beat
-	Silence time.Duration // after which a side that has heard nothing, or could not write, gives up
+	// Silence is the time after which a side that has heard nothing, or could not write, gives up.
+	// A message that has begun must have come within twice that: its sender has as long as that.
+	Silence time.Duration
 }
 
 // Errors of Send: nothing was sent.
@@ -26,6 +28,16 @@ var (
 	// errFull: too much waits to be sent. The message is not sent.
 	errFull = errors.New("the other side takes too little of what waits to be sent")
 )
+
+// LongMessage is the error of Run when a message comes that has too many bytes.
+type LongMessage struct {
+	bytes int64
+	most  int
+}
+
+func (m LongMessage) Error() string {
+	return fmt.Sprintf("a message of %d bytes: at most %d are possible", m.bytes, m.most)
+}
 
 // headBytes are those of a message's length, big endian. A length of 0 is a beat.
 const headBytes = 4
@@ -106,19 +118,22 @@ func (l *Line) Run(receive func(message []byte) error) error {
 }
 
 func (l *Line) read(receive func(message []byte) error) error {
-	r := bufio.NewReaderSize(heard{l}, 64<<10)
+	from := &heard{Line: l}
+	r := bufio.NewReaderSize(from, 64<<10)
 	var head [headBytes]byte
 	var message []byte
 	for {
+		from.due = time.Time{}
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return err
 		}
 		n := int64(binary.BigEndian.Uint32(head[:]))
+		from.due = time.Now().Add(2 * l.o.Silence)
 		switch {
 		case n == 0:
 			continue
 		case n > int64(l.o.Longest):
-			return fmt.Errorf("a message of %d bytes: at most %d are possible", n, l.o.Longest)
+			return LongMessage{n, l.o.Longest}
 		case n <= keptBytes:
 			if int64(cap(message)) < n {
 				message = make([]byte, n)
@@ -139,11 +154,18 @@ func (l *Line) read(receive func(message []byte) error) error {
 }
 
 // heard reads from the connection, and gives up when nothing comes for too long.
-type heard struct{ *Line }
+type heard struct {
+	*Line
+	due time.Time // when a message that has begun must be there; zero: none has
+}
 
 // Read implements io.Reader.
-func (h heard) Read(b []byte) (int, error) {
-	if err := h.conn.SetReadDeadline(time.Now().Add(h.o.Silence)); err != nil {
+func (h *heard) Read(b []byte) (int, error) {
+	until := time.Now().Add(h.o.Silence)
+	if !h.due.IsZero() && h.due.Before(until) {
+		until = h.due
+	}
+	if err := h.conn.SetReadDeadline(until); err != nil {
 		return 0, err
 	}
 	return h.conn.Read(b)

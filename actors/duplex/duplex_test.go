@@ -103,6 +103,34 @@ func TestASilentOtherSideEndsAWire(t *testing.T) {
 	})
 }
 
+// A message that comes byte by byte, without an end, ends a line.
+func TestAMessageThatDoesNotEndEndsAWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		go io.Copy(io.Discard, b) //nolint:errcheck // what the line says is of no interest
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			defer b.Close()
+			b.Write([]byte{0, 0, 255, 255}) //nolint:errcheck // it may be gone
+			for range 100 {
+				if _, err := b.Write([]byte{1}); err != nil {
+					return
+				}
+				<-time.After(usual.Silence / 4) // of the bubble
+			}
+		}()
+		begin := time.Now()
+		if err := New(a, usual).Run(func([]byte) error { return nil }); err == nil {
+			t.Error("a line ended for no reason")
+		}
+		if took := time.Since(begin); took != 2*usual.Silence {
+			t.Errorf("it ended after %v", took)
+		}
+		<-over
+	})
+}
+
 func TestAnOtherSideThatTakesNothingEndsAWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()

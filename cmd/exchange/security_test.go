@@ -91,3 +91,28 @@ func testsByName(t *testing.T) map[string][]string {
 	}
 	return defined
 }
+
+// The part of protoactor that sends messages to other processes, and takes those of others, is not
+// in the program.
+func TestNoActorIsReachedFromOutside(t *testing.T) {
+	imports := regexp.MustCompile(`"github\.com/asynkron/protoactor-go/([^"]+)"`)
+	found := 0
+	err := filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		for _, m := range imports.FindAllStringSubmatch(string(text), -1) {
+			if found++; m[1] != "actor" {
+				t.Errorf("%s imports %s", name, m[0])
+			}
+		}
+		return err
+	})
+	if err != nil || found == 0 {
+		t.Fatal(found, err)
+	}
+}

@@ -50,6 +50,7 @@ type node struct {
 	now     func() time.Time
 	publish func(view)
 	saw     func(index uint64, e *machine.Entry, a machine.Answer) // of simulations; nil: none
+	dropped persistence.Seldom                                     // logs what is dropped
 
 	machine *machine.State
 	reads   uint8             // newest format that this program reads

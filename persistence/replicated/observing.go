@@ -13,8 +13,10 @@ import (
 // admitObserver returns why the connection of an observer is not taken.
 func (w *opening) admitObserver(name string) error {
 	if !slices.Contains(w.Observers, name) {
-		return fmt.Errorf("node %s takes no observer %s: name it in its configuration", w.Name,
+		err := fmt.Errorf("node %s takes no observer %s: name it in its configuration", w.Name,
 			name)
+		w.refused.Warn(w.Logger, "an observer is refused", name, err, "observer", name)
+		return err
 	}
 	if s := w.store.Load(); s == nil || s.takeObservers.Load() == nil {
 		return fmt.Errorf("node %s takes no observers yet", w.Name)

@@ -75,13 +75,14 @@ const (
 // opening is a node on its way into its cluster.
 type opening struct {
 	Options
-	dir    string // of the log
-	former *former
-	frames chan received // that come until there is a store
-	store  atomic.Pointer[store]
-	link   transport
-	ticker *time.Ticker
-	adapt  func(*options) // of simulations: changes what the store is opened with; nil: nothing
+	dir     string // of the log
+	former  *former
+	frames  chan received // that come until there is a store
+	refused persistence.Seldom
+	store   atomic.Pointer[store]
+	link    transport
+	ticker  *time.Ticker
+	adapt   func(*options) // of simulations: changes what the store is opened with; nil: nothing
 }
 
 // A transport takes frames, copies and connections between the nodes: a link.Link, or what a

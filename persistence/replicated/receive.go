@@ -2,6 +2,7 @@ package replicated
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,6 +20,13 @@ var errOlder = errors.New("a peer has seen a start of this node that this folder
 var errShort = errors.New("this node has acknowledged entries that it has no more: the folder is " +
 	"an older copy, or was cut off; replace this node")
 
+// Why a frame or a message that can be read is dropped.
+var (
+	errOtherMember  = errors.New("it is not that of the member that has sent it")
+	errOtherMessage = errors.New("it is not from the member that has sent it to this one, or " +
+		"makes no sense")
+)
+
 // receive takes a frame from a peer, as its transport has proved. What is not in order is dropped:
 // a peer sends again.
 func (n *node) receive(from string, b []byte) error {
@@ -30,7 +38,8 @@ func (n *node) receive(from string, b []byte) error {
 		return n.asked(from, f)
 	}
 	if err != nil || !n.hears(from, f) {
-		n.logger.Warn("a frame is dropped", "node", from, "error", err)
+		n.dropped.Warn(n.logger, "a frame is dropped", from, cmp.Or(err, errOtherMember), "node",
+			from)
 		return nil
 	}
 	if newest, err := n.newest(from, f); err != nil || !newest {
@@ -101,8 +110,9 @@ func (n *node) message(from uint64, b []byte) error {
 	m := &pb.Message{}
 	if err := proto.Unmarshal(b, m); err != nil || m.GetFrom() != from || m.GetTo() != n.id ||
 		!sound(m) {
-		n.logger.Warn("a message is dropped", "node", from, "type", m.GetType().String(),
-			"error", err)
+		name, kind := n.nameOf(from), m.GetType().String()
+		n.dropped.Warn(n.logger, "a message is dropped", name+" "+kind,
+			cmp.Or(err, errOtherMessage), "node", name, "type", kind)
 		return nil
 	}
 	last, err := n.log.LastIndex()

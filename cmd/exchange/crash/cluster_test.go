@@ -176,6 +176,7 @@ func (c *cluster) others(s *exchangetest.Server) (list []*exchangetest.Server) {
 // knows is what a node tells operators.
 type knows struct {
 	Role, Leader string
+	Term         uint64
 	Folded       uint64
 	Fault        string
 	Format       int // the newest that may be written
@@ -210,6 +211,36 @@ func (c *cluster) follows(s, led *exchangetest.Server) {
 	out, text, code := s.Command("account", "list")
 	if code != 0 {
 		c.t.Errorf("a command at a node that follows ends with %d: %s%s", code, out, text)
+	}
+}
+
+// same waits until all nodes are at the same sequence, now that the load rests, and compares their
+// states.
+func (c *cluster) same() {
+	c.t.Helper()
+	type hash struct {
+		Node     string
+		Sequence uint64
+		Hash     string
+	}
+	var all []hash
+	exchangetest.Eventually(c.t, "all nodes are at the same sequence", func() bool {
+		all = all[:0]
+		for _, s := range c.nodes {
+			var h hash
+			if _, err := s.Call("GET", "/operator/v1/cluster/hash", nil, &h); err != nil {
+				return false
+			}
+			if all = append(all, h); h.Sequence != all[0].Sequence {
+				return false
+			}
+		}
+		return true
+	})
+	for _, h := range all {
+		if h.Hash != all[0].Hash || h.Hash == "" {
+			c.t.Fatalf("the nodes have other states at the same sequence: %+v", all)
+		}
 	}
 }
 

@@ -170,36 +170,6 @@ func (g *siege) everyNode() {
 	}
 }
 
-// same waits until all nodes are at the same sequence, now that the load rests, and compares their
-// states.
-func (g *siege) same() {
-	g.t.Helper()
-	type hash struct {
-		Node     string
-		Sequence uint64
-		Hash     string
-	}
-	var all []hash
-	exchangetest.Eventually(g.t, "all nodes are at the same sequence", func() bool {
-		all = all[:0]
-		for _, s := range g.nodes {
-			var h hash
-			if _, err := s.Call("GET", "/operator/v1/cluster/hash", nil, &h); err != nil {
-				return false
-			}
-			if all = append(all, h); h.Sequence != all[0].Sequence {
-				return false
-			}
-		}
-		return true
-	})
-	for _, h := range all {
-		if h.Hash != all[0].Hash || h.Hash == "" {
-			g.t.Fatalf("the nodes have other states at the same sequence: %+v", all)
-		}
-	}
-}
-
 // load lets every user act before, during and after a fault.
 func (g *siege) load(fault func()) {
 	g.t.Helper()

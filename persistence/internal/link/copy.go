@@ -88,7 +88,8 @@ func (l *Link) copy(p *peer, k *known) {
 		err = k.conn.Close() // with TLS this says that it was all
 	}
 	if err != nil {
-		l.o.Logger.Warn("a copy for another node has ended early", "node", p.Name, "error", err)
+		l.refused.Warn(l.o.Logger, "a copy for another node has ended early", p.Name, err, "node",
+			p.Name)
 	}
 }
 

@@ -18,6 +18,7 @@
 // lets it open connections with Dial, and neither send frames nor have copies. It listens nowhere.
 //
 //	link.go       listening, and what comes in
+//	arriving.go   connections that are not known yet, and their bound
 //	send.go       what goes out
 //	copy.go       copies of a store, on connections of their own
 //	call.go       connections for what is above, and their answers

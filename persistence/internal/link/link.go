@@ -12,10 +12,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"exchange/persistence"
 )
 
 // A Peer is another node.
@@ -59,15 +62,16 @@ type Options struct {
 
 	beat   time.Duration // between two copyComes; 0: copyBeat
 	within time.Duration // until a connection is known; 0: handshake
+	frame  time.Duration // until a frame that has begun is there; 0: frameWithin
 }
 
 const (
 	// maxFrame is how many bytes a frame may have: those of the largest batch, and room around it.
 	maxFrame = 66 << 20
-	// maxWaiting is how many connections may wait to be known.
-	maxWaiting = 32
 	// handshake is the longest time until a connection is known.
 	handshake = 5 * time.Second
+	// frameWithin is the longest time that a frame takes to come. Its sender has writeWithin.
+	frameWithin = 2 * writeWithin
 	// maxHello bounds the bytes of the first frame.
 	maxHello = 256
 	// growBytes is how much of a frame is believed to come at once: memory grows with what does.
@@ -83,7 +87,8 @@ const (
 type Link struct {
 	o        Options
 	listener net.Listener
-	waiting  chan struct{}
+	arriving arriving
+	refused  persistence.Seldom
 	copying  chan struct{}   // held by the one copy that is written
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
@@ -97,10 +102,9 @@ type Link struct {
 
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
-	o.within = cmp.Or(o.within, handshake)
+	o.within, o.frame = cmp.Or(o.within, handshake), cmp.Or(o.frame, frameWithin)
 	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{}, guests: map[string]*peer{},
-		waiting: make(chan struct{}, maxWaiting), copying: make(chan struct{}, 1),
-		open: map[net.Conn]bool{}}
+		copying: make(chan struct{}, 1), open: map[net.Conn]bool{}}
 	if err := errors.Join(checkLabel(o.Cluster), checkLabel(o.Name),
 		l.check(o.Peers...)); err != nil {
 		return nil, err
@@ -201,16 +205,12 @@ func (l *Link) accept() {
 			return
 		}
 		if err != nil {
-			l.o.Logger.Warn("a connection of a peer failed", "error", err)
+			l.refused.Warn(l.o.Logger, "a connection of a peer failed", "", err)
 			pause(l.ctx, leastPause)
 			continue
 		}
-		select {
-		case l.waiting <- struct{}{}:
-			l.all.Go(func() { l.serve(conn) })
-		default:
-			conn.Close()
-		}
+		l.arriving.enter(conn)
+		l.all.Go(func() { l.serve(conn) })
 	}
 }
 
@@ -235,14 +235,17 @@ func (l *Link) free(conn net.Conn) {
 func (l *Link) serve(conn net.Conn) {
 	l.hold(conn)
 	p, k, err := l.know(conn)
-	<-l.waiting
+	if !l.arriving.leave(conn) && err != nil {
+		err = errCrowd
+	}
 	if err == nil && (k.kind == callHello || k.kind == observeHello) {
 		l.take(&call{Conn: k.conn, r: k.r, peer: p})
 		return
 	}
 	defer l.free(conn)
 	if err != nil {
-		l.o.Logger.Warn("a connection is refused", "from", conn.RemoteAddr().String(), "error", err)
+		l.refused.Warn(l.o.Logger, "a connection is refused", hostOf(conn), err, "from",
+			conn.RemoteAddr().String())
 		return
 	}
 	if k.kind == copyHello {
@@ -251,23 +254,49 @@ func (l *Link) serve(conn net.Conn) {
 	}
 	p.replace(conn)
 	for {
-		frame, err := readFrame(k.r, maxFrame)
+		frame, err := l.next(k)
 		if err != nil {
-			if l.ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-				l.o.Logger.Debug("a connection has ended", "node", p.Name, "error", err)
-			}
+			l.endedBy(p, err)
 			return
 		}
 		l.o.Receive(p.Name, frame)
 	}
 }
 
+// next waits for a frame. Once it has begun, it must come.
+func (l *Link) next(k *known) ([]byte, error) {
+	if _, err := k.r.Peek(1); err != nil {
+		return nil, err
+	}
+	if err := k.conn.SetReadDeadline(time.Now().Add(l.o.frame)); err != nil {
+		return nil, err
+	}
+	frame, err := readFrame(k.r, maxFrame)
+	if err != nil {
+		return nil, err
+	}
+	return frame, k.conn.SetReadDeadline(time.Time{})
+}
+
+// endedBy logs why the frames of a peer have ended.
+func (l *Link) endedBy(p *peer, err error) {
+	_, long := errors.AsType[longFrame](err)
+	switch {
+	case l.ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
+	case long || errors.Is(err, os.ErrDeadlineExceeded):
+		l.refused.Warn(l.o.Logger, "the connection of a node was ended", p.Name, err, "node",
+			p.Name)
+	default:
+		l.o.Logger.Debug("a connection has ended", "node", p.Name, "error", err)
+	}
+}
+
 // known is a connection of a peer that is known.
 type known struct {
 	conn net.Conn
-	r    io.Reader // conn, behind its first frame
-	kind string    // hello, copyHello, callHello or observeHello
-	want Want      // of copyHello
+	r    *bufio.Reader // conn, behind its first frame
+	kind string        // hello, copyHello, callHello or observeHello
+	want Want          // of copyHello
 }
 
 // know finds out which peer has dialled.
@@ -294,8 +323,8 @@ func (l *Link) know(conn net.Conn) (*peer, *known, error) {
 	}
 	role := k.role()
 	if secure != nil && !named(secure, identityOf(role, l.o.Cluster, name)) {
-		return nil, nil, fmt.Errorf("it says that it is %s %s, and its certificate does not", role,
-			name)
+		return nil, nil, fmt.Errorf("its certificate is not that of %s %s, which it says it is",
+			role, name)
 	}
 	k.conn, k.r = conn, r
 	if err := conn.SetDeadline(time.Time{}); err != nil {
@@ -363,7 +392,7 @@ func readFrame(r io.Reader, most uint32) ([]byte, error) {
 	}
 	n := binary.BigEndian.Uint32(head[:])
 	if n > most {
-		return nil, fmt.Errorf("a frame of %d bytes: at most %d are possible", n, most)
+		return nil, longFrame{n, most}
 	}
 	if n <= growBytes {
 		b := make([]byte, n)
@@ -376,6 +405,13 @@ func readFrame(r io.Reader, most uint32) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// A longFrame is the error of a frame that has too many bytes.
+type longFrame struct{ bytes, most uint32 }
+
+func (f longFrame) Error() string {
+	return fmt.Sprintf("a frame of %d bytes: at most %d are possible", f.bytes, f.most)
 }
 
 // Close ends all connections.

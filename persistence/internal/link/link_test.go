@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -403,4 +404,127 @@ func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A frame that has begun and does not come ends its connection. One that has not begun may take its
+// time.
+func TestAFrameThatDoesNotComeEndsTheConnection(t *testing.T) {
+	var log said
+	l := listen(t)
+	b, err := Open(Options{Cluster: "c1", Name: "b", Listener: l, frame: 30 * time.Millisecond,
+		Peers: []Peer{{"a", listenNowhere(t)}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Receive: func(string, []byte) { t.Error("half a frame is heard") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for _, says := range []string{"\x00", "\x00\x00\x00\x09half"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		text := hello + identity("c1", "a")
+		first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+		if _, err := conn.Write(append(first, says...)); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, says, conn)
+	}
+	if text := log.String(); !strings.Contains(text, "the connection of a node was ended") ||
+		!strings.Contains(text, "node=a") {
+		t.Errorf("the log does not say so:\n%s", text)
+	}
+}
+
+// said is a log.
+type said struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Buffer.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Buffer.String()
+}
+
+// Connections that say nothing end for newer ones, those of the host that has most of them first.
+// So a node finds a place, from another host or from the same one.
+func TestACrowdKeepsNoNodeOut(t *testing.T) {
+	b, err := Open(Options{Cluster: "c1", Name: "b", Address: "127.0.0.1:0", Logger: quiet,
+		Peers: []Peer{{"a", listenNowhere(t)}}, Receive: func(string, []byte) {},
+		Accept: func(_ string, conn net.Conn) { conn.Close() }, within: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var crowd []net.Conn
+	for range maxArriving {
+		conn, err := net.Dial("tcp", b.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		crowd = append(crowd, conn)
+	}
+	a := joiner(t, b.listener.Addr().String())
+	for i := range 3 {
+		conn, err := a.Dial(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if i == 0 {
+			ended(t, "the oldest", crowd[0])
+		}
+	}
+	var all arriving
+	ends := func(conn net.Conn) bool {
+		_, err := conn.Write([]byte{1})
+		return err != nil
+	}
+	var others []net.Conn
+	for i := range maxArriving {
+		conn := new(hosted)
+		if conn.host = "crowd:1"; i < 2 {
+			conn.host = "other:1"
+		}
+		others = append(others, conn)
+		all.enter(conn)
+	}
+	for range 5 {
+		all.enter(&hosted{host: "other:2"})
+	}
+	for i, conn := range others {
+		if want := i >= 2 && i < 7; ends(conn) != want {
+			t.Errorf("connection %d has ended: %t", i, !want)
+		}
+		if all.leave(conn) == ends(conn) {
+			t.Errorf("connection %d is waiting and has ended, or neither", i)
+		}
+	}
+}
+
+// A hosted is a connection from a host.
+type hosted struct {
+	net.Conn
+	host  string
+	ended bool
+}
+
+func (h *hosted) RemoteAddr() net.Addr { return &net.UnixAddr{Name: h.host} }
+func (h *hosted) Close() error         { h.ended = true; return nil }
+func (h *hosted) Write(b []byte) (int, error) {
+	if h.ended {
+		return 0, net.ErrClosed
+	}
+	return len(b), nil
 }
