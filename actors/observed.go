@@ -10,6 +10,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/committed"
+	"exchange/actors/observing"
 	"exchange/core/event"
 	"exchange/persistence"
 )
@@ -26,11 +28,26 @@ func (h observed) Dead() <-chan struct{} { return h.life.dead }
 // Forward implements observing.Host: an observer passes on clients' commands, and no operator's
 // request.
 func (h observed) Forward(from string, conn net.Conn) {
-	if h.purpose(conn) == callCommands {
+	purpose := h.purpose(conn)
+	if purpose == callCommands {
 		h.forwards(from, conn)
 		return
 	}
 	conn.Close()
+	h.useless.Warn(h.opts.Log, "a connection of an observer is of no use", from, errPurpose,
+		"observer", from, "purpose", purpose)
+}
+
+// Scan implements observing.Host.
+func (h observed) Scan(ctx context.Context) observing.Scan { return committed.NewGuestScan(ctx) }
+
+// Lent implements observing.Host.
+func (h observed) Lent(given bool) {
+	if given {
+		h.traffic.Given.Add(1)
+	} else {
+		h.traffic.Refused.Add(1)
+	}
 }
 
 // errNotPortable: see Options.KeyMaterial.

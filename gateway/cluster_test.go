@@ -502,6 +502,8 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 	links.To.Full.Add(4)
 	links.To.Unknown.Add(5)
 	links.From.Answered.Add(6)
+	links.Given.Add(7)
+	links.Refused.Add(8)
 	s = scrape()
 	const requests = "exchange_cluster_link_requests_total"
 	if s.value("exchange_cluster_links", "direction", "to") != 1 ||
@@ -510,7 +512,9 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 		s.value(requests, "direction", "to", "outcome", "answered") != 3 ||
 		s.value(requests, "direction", "to", "outcome", "full") != 4 ||
 		s.value(requests, "direction", "to", "outcome", "unknown") != 5 ||
-		s.value(requests, "direction", "from", "outcome", "answered") != 6 {
+		s.value(requests, "direction", "from", "outcome", "answered") != 6 ||
+		s.value("exchange_cluster_observer_keys_total", "outcome", "given") != 7 ||
+		s.value("exchange_cluster_observer_keys_total", "outcome", "refused") != 8 {
 		t.Error("what is counted is not shown")
 	}
 	c.set(func(s *operator.Standing) { s.Leader, s.Fault = "a", "a record of a kind" })

@@ -50,11 +50,14 @@ var (
 		"Requests on these connections, by direction and outcome: answered, full if too many were "+
 			"in flight, and unknown if the connection broke before the answer.", "direction",
 		"outcome")
+	clusterLends = describe("cluster_observer_keys_total",
+		"Questions of observers for what verifies the signatures of a key, by outcome: given, and "+
+			"refused if there is no such live key, or this node could not tell.", "outcome")
 )
 
 var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
 	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
-	clusterSilent, clusterLinks, clusterFlying, clusterRequests}
+	clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterLends}
 
 // cluster gives what a node knows of the cluster.
 func (s sink) cluster(c *operator.Standing) {
@@ -70,6 +73,8 @@ func (s sink) cluster(c *operator.Standing) {
 	if c.Links != nil {
 		s.link("to", &c.Links.To)
 		s.link("from", &c.Links.From)
+		s.counter(clusterLends, c.Links.Given.Load(), "given")
+		s.counter(clusterLends, c.Links.Refused.Load(), "refused")
 	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]

@@ -92,13 +92,37 @@ func (s *scan) end() {
 	if s.working {
 		<-s.turns.slots
 	}
+	if s.own == nil {
+		return
+	}
 	if s.alone {
 		<-s.own.slot
 	}
-	if s.own != nil {
-		s.turns.leave(s.client)
+	s.turns.leave(s.client)
+}
+
+// A GuestScan is a query for the client of an observer, which takes turns with the long queries of
+// this process. The observer, which has its own turns, knows whose query it is.
+type GuestScan struct{ scan }
+
+// NewGuestScan begins a query, which ctx ends. End follows.
+func NewGuestScan(ctx context.Context) *GuestScan {
+	return &GuestScan{scan{turns: &longScans, ctx: ctx, alone: true}}
+}
+
+// GoOn waits for the query's next turn. It is for persistence.WithPace.
+func (g *GuestScan) GoOn() error { return g.goOn() }
+
+// Rest gives the turn back, if the query has one, until the next GoOn.
+func (g *GuestScan) Rest() {
+	if g.working {
+		g.working = false
+		<-g.turns.slots
 	}
 }
+
+// End ends the query.
+func (g *GuestScan) End() { g.end() }
 
 // A client is what long queries are counted for: an account, or the address of a public read.
 type client struct {

@@ -63,3 +63,41 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		t.Errorf("%d owners and %d slots are left", len(all.owners), len(all.slots))
 	}
 }
+
+// Queries of observers' clients take turns with those of the process's own, and have none while
+// they rest.
+func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
+	free := OccupyLongQueries()
+	ctx, cancel := context.WithCancel(t.Context())
+	g := NewGuestScan(ctx)
+	went := make(chan error, 1)
+	go func() { went <- g.GoOn() }()
+	select {
+	case err := <-went:
+		t.Fatalf("it works beside the others: %v", err)
+	default:
+	}
+	free()
+	if err := <-went; err != nil {
+		t.Fatal(err)
+	}
+	if len(longScans.slots) != 1 {
+		t.Errorf("%d queries work", len(longScans.slots))
+	}
+	g.Rest()
+	g.Rest()
+	if n := len(longScans.slots); n > 0 {
+		t.Fatalf("it has its turn while it rests: %d are taken", n)
+	}
+	if err := g.GoOn(); err != nil {
+		t.Fatal(err)
+	}
+	g.End()
+	free = OccupyLongQueries()
+	cancel()
+	if err := g.GoOn(); err == nil {
+		t.Error("it goes on behind its end")
+	}
+	g.End()
+	free()
+}

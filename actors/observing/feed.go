@@ -131,12 +131,11 @@ func (f *feed) digest(seq uint64) (uint64, error) {
 
 // image sends the newest image.
 func (f *feed) image() error {
-	select {
-	case f.images <- struct{}{}:
-	default:
-		return f.refuse(refusedBusy, "it sends another observer its image")
+	own, err := f.takesImage()
+	if err != nil {
+		return f.refuse(refusedBusy, err.Error())
 	}
-	defer func() { <-f.images }()
+	defer f.endImage(own)
 	image, seq, err := persistence.ReadSnapshot(f.ctx, f.store, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
 		image, seq, err = nil, 0, nil
@@ -154,6 +153,9 @@ func (f *feed) image() error {
 		err := state.WithholdImage(image, func(piece []byte) bool {
 			f.out = append(appendFrame(f.out, feedPiece, len(piece)), piece...)
 			failed = f.flush()
+			f.mu.Lock()
+			own.sent += len(piece)
+			f.mu.Unlock()
 			return failed == nil
 		})
 		if err = errors.Join(err, failed); err != nil {
@@ -162,6 +164,72 @@ func (f *feed) image() error {
 	}
 	f.out = appendFrame(f.out, feedImage, 0)
 	return f.flush()
+}
+
+// An imagePatience says when an image is sent too slowly to keep others waiting: when it has taken
+// that long, and an observer takes fewer bytes a second.
+type imagePatience struct {
+	grace time.Duration
+	pace  int
+}
+
+var usualPatience = imagePatience{grace: 10 * time.Second, pace: 1 << 20}
+
+// An imaging is an image on its way to an observer. One is at a time, because a member has all of
+// it in memory.
+type imaging struct {
+	to    *feed
+	began time.Time
+	sent  int           // bytes; guarded by Server.mu
+	over  chan struct{} // closed at its end
+}
+
+var errImaging = errors.New("it sends another observer its image")
+
+// takesImage has the feed be the one that gets an image. One that takes its image too slowly ends
+// for that.
+func (f *feed) takesImage() (*imaging, error) {
+	own := &imaging{to: f, began: time.Now(), over: make(chan struct{})}
+	late := time.NewTimer(f.silence)
+	defer late.Stop()
+	for {
+		f.mu.Lock()
+		at := f.imaging
+		if at == nil {
+			f.imaging = own
+		}
+		slow := at != nil && at.isSlow(f.patience)
+		f.mu.Unlock()
+		switch {
+		case at == nil:
+			return own, nil
+		case !slow:
+			return nil, errImaging
+		}
+		f.refused.Warn(f.log, "an observer takes its image too slowly, and another one waits",
+			at.to.from, nil, "observer", at.to.from)
+		at.to.conn.Close()
+		select {
+		case <-at.over:
+		case <-late.C:
+			return nil, errImaging
+		case <-f.ctx.Done():
+			return nil, f.ctx.Err()
+		}
+	}
+}
+
+// isSlow reports whether an image may end for another one. The caller holds Server.mu.
+func (i *imaging) isSlow(p imagePatience) bool {
+	took := time.Since(i.began)
+	return took >= p.grace && float64(i.sent) < took.Seconds()*float64(p.pace)
+}
+
+func (f *feed) endImage(own *imaging) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.imaging = nil
+	close(own.over)
 }
 
 // chunkBytes is how much of the journal is read at once. What is read is sent when the read is

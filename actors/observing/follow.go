@@ -459,25 +459,29 @@ func (l *link) isUseless(answers bool) bool {
 }
 
 // Material asks the member that is followed for what verifies the signatures of a key. The member
-// answers from a state at or above a sequence. ErrNotFound: there is no such live key.
+// answers from a state at or above a sequence. ErrNotFound: there is no such live key. Some
+// questions are on their way at a time, and the others wait for theirs. ctx bounds all of it.
 func (s *Store) Material(ctx context.Context, key uint32, after uint64) ([]byte, error) {
 	answer := make(chan keyed, 1)
-	s.mu.Lock()
-	l, number, err := s.link, uint64(0), error(errLost)
-	if l != nil && len(l.keys) < maxKeys {
+	err := s.until(ctx, func() (bool, error) {
+		l := s.link
+		switch {
+		case l == nil:
+			return false, errLost
+		case len(l.keys) >= maxKeys:
+			return false, nil
+		}
 		l.number++
-		number = l.number
-		err = l.talk.Send(func(b []byte) []byte {
+		number := l.number
+		err := l.talk.Send(func(b []byte) []byte {
 			b = binary.AppendUvarint(append(b, talkMaterial), number)
 			return binary.AppendUvarint(binary.AppendUvarint(b, uint64(key)), after)
 		})
 		if err == nil {
 			l.keys[number] = answer
 		}
-	} else if l != nil {
-		err = errKeysBusy
-	}
-	s.mu.Unlock()
+		return err == nil, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -489,9 +493,6 @@ func (s *Store) Material(ctx context.Context, key uint32, after uint64) ([]byte,
 	}
 }
 
-// errKeysBusy: too many questions for keys wait.
-var errKeysBusy = errors.New("too many keys are asked for")
-
 // keyed takes the answer to a question for a key.
 func (l *link) keyed(p *parser) error {
 	number, outcome := p.Number(), p.Byte()
@@ -499,16 +500,18 @@ func (l *link) keyed(p *parser) error {
 	if err := p.done(); err != nil {
 		return err
 	}
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
-	answer := l.keys[number]
-	if answer == nil {
-		if l.over {
-			return nil
-		}
+	var answer chan keyed
+	over := false
+	l.s.change(func() { // another question may have waited
+		answer, over = l.keys[number], l.over
+		delete(l.keys, number)
+	})
+	switch {
+	case answer == nil && over:
+		return nil
+	case answer == nil:
 		return errSense
 	}
-	delete(l.keys, number)
 	switch outcome {
 	case answerGood:
 		answer <- keyed{material: material}

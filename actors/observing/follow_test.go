@@ -428,11 +428,22 @@ func TestQuestionsForKeysAreBounded(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	if _, err := s.Material(t.Context(), 3, 7); !errors.Is(err, errKeysBusy) {
-		t.Errorf("one more: %v", err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Material(ended, 1, 7); !errors.Is(err, context.Canceled) {
+		t.Errorf("one more, behind its end: %v", err)
 	}
+	all.Go(func() { // one more waits until another one is answered
+		if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
+			t.Errorf("one more: %q, %v", b, err)
+		}
+	})
 	close(hold)
 	all.Wait()
+	if given, refused := h.given.Load(), h.refused.Load(); given != 2 ||
+		refused != 1+maxKeys {
+		t.Errorf("%d questions are answered, and %d refused", given, refused)
+	}
 }
 
 // hostile says something to a member as an observer, and wants to be disconnected.

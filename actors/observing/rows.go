@@ -33,6 +33,7 @@ type loan struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	at     persistence.Horizon
+	scan   Scan
 
 	page []byte
 	rows int
@@ -231,8 +232,9 @@ func (q *loan) run(run running) {
 	defer q.stop()
 	err := q.wait()
 	if err == nil {
-		ctx := persistence.WithPace(q.ctx, func() error { return q.ctx.Err() })
-		err = run(ctx, q)
+		q.scan = q.l.host.Scan(q.ctx)
+		err = run(persistence.WithPace(q.ctx, q.scan.GoOn), q)
+		q.scan.End()
 		<-q.l.slots
 	}
 	q.l.mu.Lock()
@@ -260,6 +262,7 @@ func (q *loan) add(row any) error {
 		return nil
 	}
 	q.send(nil, false)
+	q.scan.Rest()
 	late := time.NewTimer(pageWait)
 	defer late.Stop()
 	select {

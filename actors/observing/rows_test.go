@@ -286,3 +286,57 @@ func (w waited) Done() <-chan struct{} {
 	w.waits <- struct{}{}
 	return w.Context.Done()
 }
+
+// A counted scan notes what happens to its turns.
+type countedScan struct {
+	context.Context
+	went, rested, ended chan struct{} // capacity enough
+}
+
+func (c countedScan) GoOn() error {
+	c.went <- struct{}{}
+	return c.Err()
+}
+func (c countedScan) Rest() { c.rested <- struct{}{} }
+func (c countedScan) End()  { c.ended <- struct{}{} }
+
+// A paced store asks for a turn behind each trade.
+type paced struct{ persistence.Store }
+
+func (p paced) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
+	return errors.Join(p.Store.Trades(ctx, q, func(t *persistence.Trade) bool {
+		return fn(t) && persistence.GoOn(ctx) == nil
+	}), ctx.Err())
+}
+
+// A long query of an observer takes turns, and has none while the observer does not ask for the
+// next page.
+func TestALongQueryOfAnObserverTakesTurns(t *testing.T) {
+	v := newRealm(t)
+	store := memory.Open(memory.NewDisk(), persistence.Retention{})
+	t.Cleanup(func() { store.Close() })
+	const rows = 5000
+	fill(t, store, rand.New(rand.NewPCG(1, 2)), rows)
+	_, h := v.add("a", paced{store})
+	c := countedScan{t.Context(), make(chan struct{}, rows), make(chan struct{}, rows),
+		make(chan struct{}, rows)}
+	h.scan = func(context.Context) Scan { return c }
+	s := v.open("a")
+	pages := 0
+	err := s.Trades(t.Context(), persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool {
+		if pages++; pages == pageRows+1 {
+			if len(c.rested) == 0 {
+				t.Error("it keeps its turn while a page is read")
+			}
+		}
+		return true
+	})
+	if err != nil || pages != rows/2 {
+		t.Fatal(pages, err)
+	}
+	<-c.ended
+	if len(c.went) != pages || len(c.rested) != pages/pageRows || len(c.ended) > 0 {
+		t.Errorf("%d turns, and %d rests for %d rows", len(c.went), len(c.rested), pages)
+	}
+}

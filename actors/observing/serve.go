@@ -24,22 +24,36 @@ type Host interface {
 	// sequence. It must be no secret that a person would recognize. ErrNotFound: there is no such
 	// live key.
 	Material(ctx context.Context, key uint32, after uint64) ([]byte, error)
+	// Scan begins a query of the rows, which takes turns with the long ones of the member's own
+	// clients. ctx ends it.
+	Scan(ctx context.Context) Scan
+	// Lent counts an answer to a question for a key.
+	Lent(given bool)
 	// Forward takes a connection for commands, and returns when that is over.
 	Forward(from string, conn net.Conn)
 	// Dead is closed when the member shows nothing any more.
 	Dead() <-chan struct{}
 }
 
+// A Scan is a query that may become a long one. One goroutine uses it.
+type Scan interface {
+	GoOn() error // waits for the next turn: see persistence.WithPace
+	Rest()       // gives the turn back until the next GoOn
+	End()
+}
+
 // A Server is a member's side of all its observers.
 type Server struct {
-	store   persistence.Replica
-	host    Host
-	log     *slog.Logger
-	silence time.Duration
-	images  chan struct{} // capacity 1: held while an image is sent
+	store    persistence.Replica
+	host     Host
+	log      *slog.Logger
+	refused  persistence.Seldom
+	silence  time.Duration
+	patience imagePatience
 
-	mu    sync.Mutex
-	seats map[string]*seat // by name; guarded by mu
+	mu      sync.Mutex
+	seats   map[string]*seat // by name; guarded by mu
+	imaging *imaging         // the only one; nil: none; guarded by mu
 }
 
 // A seat is what an observer has here. While it has a lane, no other process gets one by its name.
@@ -56,8 +70,8 @@ func NewServer(store persistence.Replica, host Host, log *slog.Logger,
 	if silence == 0 {
 		silence = usualSilence
 	}
-	return &Server{store: store, host: host, log: log, silence: silence,
-		images: make(chan struct{}, 1), seats: map[string]*seat{}}
+	return &Server{store: store, host: host, log: log, silence: silence, patience: usualPatience,
+		seats: map[string]*seat{}}
 }
 
 // Serve takes a connection of an observer, and returns when that is over. from is the name that the
@@ -80,8 +94,7 @@ func (s *Server) Serve(from string, conn net.Conn) {
 	}
 	lane := head[0]
 	if head[1] != version || lane < laneFeed || lane > laneCommands {
-		s.log.Warn("an observer was disconnected", "observer", from, "error",
-			fmt.Errorf("%w: lane %d of version %d", errSense, head[0], head[1]))
+		s.disconnected(from, fmt.Errorf("%w: lane %d of version %d", errSense, head[0], head[1]))
 		return
 	}
 	if !s.begin(from, binary.BigEndian.Uint64(head[2:]), lane, conn) {
@@ -104,12 +117,18 @@ func (s *Server) Serve(from string, conn net.Conn) {
 		s.host.Forward(from, conn)
 		return
 	}
-	if errors.Is(err, errSense) {
-		s.log.Warn("an observer was disconnected", "observer", from, "error", err)
+	_, long := errors.AsType[duplex.LongMessage](err)
+	if long || errors.Is(err, errSense) {
+		s.disconnected(from, err)
 		return
 	}
 	s.log.Debug("a connection of an observer is over", "observer", from, "lane", lane,
 		"error", err)
+}
+
+// disconnected logs that an observer was disconnected for what it has said.
+func (s *Server) disconnected(observer string, err error) {
+	s.refused.Warn(s.log, "an observer was disconnected", observer, err, "observer", observer)
 }
 
 func sameName(observer string) string {
@@ -307,6 +326,7 @@ func (t *talker) material(number uint64, key uint32, after uint64) {
 		outcome, why = answerFailed, []byte(err.Error())
 		why = why[:min(len(why), 1024)]
 	}
+	t.host.Lent(err == nil)
 	t.mu.Lock()
 	t.keys--
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,9 +142,11 @@ func (m *member) Confirm(context.Context, persistence.Token) (uint64, error) { r
 
 // host has the rest of a member.
 type host struct {
-	m    *member
-	dead chan struct{}
-	keys func(ctx context.Context, key uint32, after uint64) ([]byte, error)
+	m              *member
+	dead           chan struct{}
+	keys           func(ctx context.Context, key uint32, after uint64) ([]byte, error)
+	scan           func(ctx context.Context) Scan // nil: all have turns
+	given, refused atomic.Int64
 
 	mu        sync.Mutex
 	watermark *uint64 // nil: the store's
@@ -162,6 +165,27 @@ func (h *host) Watermark() uint64 {
 func (h *host) Material(ctx context.Context, key uint32, after uint64) ([]byte, error) {
 	return h.keys(ctx, key, after)
 }
+func (h *host) Scan(ctx context.Context) Scan {
+	if h.scan != nil {
+		return h.scan(ctx)
+	}
+	return ofCtx{ctx}
+}
+func (h *host) Lent(given bool) {
+	if given {
+		h.given.Add(1)
+	} else {
+		h.refused.Add(1)
+	}
+}
+
+// ofCtx has all turns.
+type ofCtx struct{ context.Context }
+
+func (c ofCtx) GoOn() error { return c.Err() }
+func (ofCtx) Rest()         {}
+func (ofCtx) End()          {}
+
 func (h *host) Forward(_ string, conn net.Conn) { conn.Close() }
 func (h *host) Dead() <-chan struct{}           { return h.dead }
 
