@@ -22,6 +22,8 @@ const (
 	inActors    = "."
 	inCommitted = "committed"
 	inObserving = "observing"
+	inDuplex    = "duplex"
+	inGateway   = "../gateway"
 
 	differences = "TestAnAuditNamesEachPlaceThatDiffersInMemory"
 	inParts     = "TestAComparisonFindsWhatDiffersBehindTheFirstPart"
@@ -36,7 +38,7 @@ const (
 // testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
 // the pace of uploads, and where a random run hardly comes; and those that the histories of clients
 // are to find by themselves. The last ones are of a cluster with a node that cannot serve, or whose
-// file is another one, and of observers.
+// file is another one, of observers, and of hostile peers.
 var testedFaults = []testedFault{
 	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
 		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
@@ -239,6 +241,42 @@ var testedFaults = []testedFault{
 			"			take(&r.Account.Email)\n" +
 			"		}\n",
 		inActors, "TestAnObserverIsNotToldWhatOnlyTheServerNeeds"},
+
+	// hostile peers
+	{"an observer passes operators' requests on", "actors/observed.go",
+		"	conn.Close()\n	h.useless",
+		"	if FAULT && purpose == callOperators && h.opts.Operators != nil {\n" +
+			"		h.operates(from, conn)\n" +
+			"		return\n" +
+			"	}\n" +
+			"	conn.Close()\n	h.useless",
+		inActors, "TestAnObserverOperatesNothing"},
+	{"a command is told another one's outcome", "actors/forwarding.go",
+		"	f.asked[number] = x\n",
+		"	if other, there := f.asked[number-1]; FAULT && there {\n" +
+			"		f.asked[number-1], x = x, other\n" +
+			"	}\n" +
+			"	f.asked[number] = x\n",
+		inActors, "TestEachCommandHasItsOwnAnswer"},
+	{"the node that leads does not check an operator's token again", "gateway/operator/server.go",
+		"	case from.Socket && from.Allowed, !from.Socket && s.token.Shown(&ctx.Request.Header):\n",
+		"	case from.Socket && from.Allowed, !from.Socket && s.token.Shown(&ctx.Request.Header),\n" +
+			"		FAULT && from.Node != \"\":\n",
+		inGateway, "TestTheNodeThatLeadsChecksTheTokenAgain"},
+	{"an operator's request is passed on twice", "gateway/operator/relay.go",
+		"	case standing.Leader == \"\" || from.Node != \"\":\n",
+		"	case standing.Leader == \"\" || from.Node != \"\" && !FAULT:\n",
+		inGateway, "TestNoRequestIsPassedOnTwice"},
+	{"a slow observer keeps its image from all others", "actors/observing/feed.go",
+		"	return took >= p.grace && ", "	return !FAULT && took >= p.grace && ",
+		inObserving, "TestASlowObserverKeepsNoOtherFromItsImage"},
+	{"a long query of an observer keeps its turn while it rests", "actors/committed/turns.go",
+		"	if g.working {\n", "	if g.working && !FAULT {\n",
+		inCommitted, "TestQueriesOfObserversTakeTurnsWithTheOthers"},
+	{"a message that does not end keeps its connection", "actors/duplex/duplex.go",
+		"	if !h.due.IsZero() && h.due.Before(until) {\n",
+		"	if !h.due.IsZero() && h.due.Before(until) && !FAULT {\n",
+		inDuplex, "TestAMessageThatDoesNotEndEndsAWire"},
 }
 
 func tested(list []testedFault) (faults []plantedtest.Fault) {

@@ -84,3 +84,28 @@ func TestAConnectionForNothingEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An observer passes no operator's request on, however it asks: the node does not take it.
+func TestAnObserverOperatesNothing(t *testing.T) {
+	v := newObservatory(t, func(_ int, o *Options) {
+		o.Operators = func(from string, conn net.Conn) {
+			t.Errorf("a request of %s is taken", from)
+			conn.Close()
+		}
+	})
+	r := v.next()
+	for _, node := range v.list {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
+		cancel()
+		const commands = "\x04\x01"                                     // the lane, and its version
+		io.WriteString(conn, commands+"8 bytes."+string(callOperators)) //nolint:errcheck // read
+		if b, _ := io.ReadAll(conn); len(b) > 0 {
+			t.Errorf("node %s answers %q", node.Name, b)
+		}
+		conn.Close()
+	}
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+}

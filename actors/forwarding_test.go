@@ -640,6 +640,42 @@ func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
 	}
 }
 
+// Of two commands on their way at once each is told its own outcome.
+func TestEachCommandHasItsOwnAnswer(t *testing.T) {
+	c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
+	to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
+	end := store.linger()
+	do := func(x *Command) <-chan Outcome {
+		ended := make(chan Outcome, 1)
+		go func() {
+			x, err := b.Commands.Do(x)
+			if err != nil {
+				t.Error(err)
+				ended <- undecided
+				return
+			}
+			ended <- x.Outcome()
+		}()
+		return ended
+	}
+	good := do(b.placed(trading.Sell, 100e8, coin, ""))
+	eventually(t, "an order is on its way", func() bool { return to.InFlight.Load() == 1 })
+	bad := do(b.placed(trading.Sell, 100e8, 1000*coin, ""))
+	eventually(t, "another one was sent, too", func() bool {
+		f := b.Commands.(*forwarding)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.number >= 2
+	})
+	end()
+	if x := <-good; x != Accepted {
+		t.Errorf("the order for which there is money is told %v", x)
+	}
+	if x := <-bad; x != Refused {
+		t.Errorf("the order for which there is none is told %v", x)
+	}
+}
+
 // A node that follows may show what the one that leads has yet to release. Commands wait for that,
 // whichever way they come: they are not decided on less than their client may have seen.
 func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
