@@ -20,8 +20,8 @@ type Commands interface {
 	// Confirmed is nil while it was lately confirmed that the commands go to the one process that
 	// decides. Otherwise private reads are refused: another one may have taken over, and know more.
 	Confirmed() error
-	// Mails is nil while codes can be mailed. Handlers ask before they look at a withdrawal's
-	// fields.
+	// Mails is nil while codes can be mailed, and where only Do knows. Handlers ask before they
+	// look at a withdrawal's fields.
 	Mails() error
 	// Maintenance returns the maintenance that clients are told of, nil if there is none. Read
 	// only.

@@ -520,13 +520,9 @@ func (f *forwarding) Confirmed() error {
 	return nil
 }
 
-// Mails implements Commands.
-func (f *forwarding) Mails() error {
-	if f.a.opts.Mail == nil {
-		return turnAway(f.a.node.meter, ErrNoMail)
-	}
-	return nil
-}
+// Mails implements Commands. The node that leads mails the codes, so it refuses a withdrawal if it
+// cannot.
+func (f *forwarding) Mails() error { return nil }
 
 // Maintenance implements Commands.
 func (f *forwarding) Maintenance() *event.Maintenance { return f.a.maintenance.Load() }
