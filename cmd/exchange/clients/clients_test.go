@@ -38,16 +38,34 @@ func TestCCXTSendsEveryInstruction(t *testing.T) {
 // onTheDemo runs a script with a version of ccxt against a new demo.
 func onTheDemo(t *testing.T, store, script, version string) {
 	t.Helper()
-	if _, err := os.Stat("node_modules/" + version); err != nil {
-		t.Fatalf("%s is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or "+
-			"all tests by `make test`, which does it", version)
-	}
+	inCCXT(t, demo(t, store), script, version)
+}
+
+// demo serves a new demo on a store.
+func demo(t *testing.T, store string) *exchangetest.Server {
+	t.Helper()
 	s := exchangetest.New(t, store)
 	s.Demo()
 	s.Start()
+	return s
+}
+
+// inCCXT runs a script with a version of ccxt.
+func inCCXT(t *testing.T, s *exchangetest.Server, script, version string) {
+	t.Helper()
+	installed(t, version)
 	out, err := exec.Command("node", script, "http://"+s.Listen, version).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
+}
+
+// installed wants a package of package.json to be there.
+func installed(t *testing.T, name string) {
+	t.Helper()
+	if _, err := os.Stat("node_modules/" + name); err != nil {
+		t.Fatalf("%s is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or "+
+			"all tests by `make test`, which does it", name)
+	}
 }

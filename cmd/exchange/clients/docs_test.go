@@ -11,24 +11,27 @@ import (
 	"exchange/cmd/exchange/exchangetest"
 )
 
-// The page at /docs signs the private requests that it sends, and keeps key and secret to itself.
 func TestThePageOfTheAPISignsRequests(t *testing.T) {
-	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	s.Demo()
-	s.Start()
+	pageSigns(t, demo(t, "pebble:"+t.TempDir()))
+}
+
+// The page at /docs signs the private requests that it sends, and keeps key and secret to itself.
+func pageSigns(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
 	if out, err := exec.Command("node", "docs.mjs", "http://"+s.Listen).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
 
+func TestTheStreamExampleOfThePageTrades(t *testing.T) {
+	pageTrades(t, demo(t, "pebble:"+t.TempDir()))
+}
+
 // The program in the page's chapter about the stream, as a reader copies it, places an order of the
 // demo's account alice, and hears of it.
-func TestTheStreamExampleOfThePageTrades(t *testing.T) {
-	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	s.Demo()
-	s.Start()
-	heard := runInNode(t, strings.ReplaceAll(streamExample(t, "http://"+s.Listen),
-		"http://127.0.0.1:8080", "http://"+s.Listen))
+func pageTrades(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	heard := runInNode(t, asking(t, s, streamExample(t, "http://"+s.Listen)))
 	wanted := map[string]bool{"BTC_USDT ": true, `own {"snapshot":true,`: true, "placed {": true,
 		`"cause":"placed"`: true}
 	for len(wanted) > 0 {

@@ -36,17 +36,23 @@ func example(t *testing.T, language, text string) string {
 	return ""
 }
 
-// demo serves the demo, and returns an example that asks it instead of the address of `make demo`.
-func demo(t *testing.T, example string) (s *exchangetest.Server, changed string) {
+// market serves a new demo with its market.
+func market(t *testing.T) *exchangetest.Server {
 	t.Helper()
-	s = exchangetest.New(t, "pebble:"+t.TempDir())
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.DemoWithMarket()
 	s.Start()
-	changed = strings.ReplaceAll(example, "http://127.0.0.1:8080", "http://"+s.Listen)
+	return s
+}
+
+// asking returns an example that asks an exchange instead of the address of `make demo`.
+func asking(t *testing.T, s *exchangetest.Server, example string) string {
+	t.Helper()
+	changed := strings.ReplaceAll(example, "http://127.0.0.1:8080", "http://"+s.Listen)
 	if changed == example {
 		t.Fatal("the example does not ask the address of the demo")
 	}
-	return s, changed
+	return changed
 }
 
 // needs skips the test, which scripts/test shows at its end, unless the machine has the tools.
@@ -87,8 +93,11 @@ var shellExample = []string{"call() {", `-H "X-KEY: demo-$1"`, `-H "X-SIGN: $sig
 	`-H "X-NONCE: $(date +%s%N)"`,
 	"openssl dgst -sha256 -hmac"}
 
+func TestTheShellExampleTrades(t *testing.T) { shellTrades(t, market(t)) }
+
 // The README's shell example makes a trade.
-func TestTheShellExampleTrades(t *testing.T) {
+func shellTrades(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
 	text := example(t, "sh", "call()")
 	has(t, text, shellExample...)
 	if out, err := exec.Command("date", "+%s%N").Output(); err != nil ||
@@ -98,24 +107,27 @@ func TestTheShellExampleTrades(t *testing.T) {
 				"not run")
 	}
 	needs(t, "sh", "openssl", "curl")
-	_, text = demo(t, text)
-	out := output(t, text, "sh", "-e")
+	out := output(t, asking(t, s, text), "sh", "-e")
 	if strings.Contains(out, "detail") || strings.Contains(out, "rror") {
 		t.Error("a call was refused")
 	}
 	has(t, out, `"trades":[]`, `"trades":[{`, `"amount":0.01,`, `"currency":"BTC"`, `"sell":[{`)
 }
 
-// The README's Python example sends an order, lists it, and prints the body of a refusal.
 func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
+	pythonTrades(t, market(t))
+}
+
+// The README's Python example sends an order, lists it, and prints the body of a refusal.
+func pythonTrades(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
 	text := example(t, "python", "def call")
 	has(t, text, "last = max(last + 1, time.time_ns())", `"X-NONCE": str(last)`,
 		"except urllib.error.HTTPError as error",
 		"error.read().decode()",
 		"hmac.new(secret.encode(), (key + body).encode(), hashlib.sha256).hexdigest()")
 	needs(t, "python3")
-	_, text = demo(t, text)
-	lines := strings.Split(strings.TrimSpace(output(t, text, "python3", "-")), "\n")
+	lines := strings.Split(strings.TrimSpace(output(t, asking(t, s, text), "python3", "-")), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("it printed %q", lines)
 	}
@@ -124,9 +136,14 @@ func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
 	has(t, lines[2], "'status': 400", "Out of balance")
 }
 
-// The README's example of the event stream hears of an order.
 func TestTheStreamExampleHearsOfOrders(t *testing.T) {
-	s, text := demo(t, example(t, "js", "io("))
+	streamHears(t, market(t))
+}
+
+// The README's example of the event stream hears of an order.
+func streamHears(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	text := asking(t, s, example(t, "js", "io("))
 	text = `import { io } from "socket.io-client";` + "\n" + text +
 		`let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` +
 		"\n"
@@ -149,10 +166,7 @@ func TestTheStreamExampleHearsOfOrders(t *testing.T) {
 // runInNode runs a program of socket.io-client, and returns the lines that it prints.
 func runInNode(t *testing.T, text string) *bufio.Scanner {
 	t.Helper()
-	if _, err := os.Stat("node_modules/socket.io-client"); err != nil {
-		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
-			"cmd/exchange/clients, or all tests by `make test`")
-	}
+	installed(t, "socket.io-client")
 	node := exec.Command("node", "--input-type=module", "-")
 	node.Stdin = strings.NewReader(text)
 	node.Stderr = os.Stderr

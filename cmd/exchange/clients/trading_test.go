@@ -10,6 +10,12 @@ import (
 // What the page for traders sends through ccxt is accepted by the exchange: its examples run in
 // their order, on one demo, with alice's and bob's keys.
 func TestTheExamplesOfTheTradingPageRunInCCXT(t *testing.T) {
+	onTheDemo(t, "pebble:"+t.TempDir(), tradingExamples(t), "ccxt")
+}
+
+// tradingExamples returns a script of the examples in docs/trading.md.
+func tradingExamples(t *testing.T) (script string) {
+	t.Helper()
 	page, err := os.ReadFile("../../../docs/trading.md")
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +35,11 @@ func TestTheExamplesOfTheTradingPageRunInCCXT(t *testing.T) {
 	for _, b := range blocks {
 		program.WriteString("{\n" + b[1] + "}\n")
 	}
-	script := t.TempDir() + "/examples.mjs"
+	script = t.TempDir() + "/examples.mjs"
 	if err := os.WriteFile(script, []byte(program.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	onTheDemo(t, "pebble:"+t.TempDir(), script, "ccxt")
+	return script
 }
 
 func workingFolder(t *testing.T) string {

@@ -3,13 +3,10 @@
 package crash
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -303,8 +300,9 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := balance(t, name, addresses)
 			addressesAreTheClients(t, led, "of-"+name, at)
-			python := begin(t, "/usr/bin/python3", "../clients/polling.py", "http://"+at, "BTC_USDT")
-			python.says("connected")
+			python := exchangetest.Listen(t, "/usr/bin/python3", "../clients/polling.py",
+				"http://"+at, "BTC_USDT")
+			python.Says("connected")
 			o := testOf(led)
 			o.Addresses, o.Accounts, o.Connections = []string{at}, 6, 12
 			o.Duration = time.Second
@@ -317,26 +315,17 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 				v.Audit != "clean" {
 				t.Errorf("%+v", v)
 			}
-			var heard map[string][3]any
-			if err := json.Unmarshal(python.ends(), &heard); err != nil || len(heard) != 2 {
-				t.Fatal(heard, err)
-			}
-			for kind, transport := range map[string]string{"polling": "polling",
-				"upgraded": "websocket"} {
-				if x := heard[kind]; x[0] != 1.0 || x[1].(float64) < 5 || x[2] != transport {
-					t.Errorf("%s: connected %v times, heard %v trades by %v", kind, x[0], x[1],
-						x[2])
-				}
-			}
+			python.HeardTrades()
 
-			node := begin(t, "node", "../clients/stream.mjs", "http://"+at, "BTC_USDT")
+			node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+at,
+				"BTC_USDT")
 			o.Duration = 4 * time.Second
 			r = loaded(t, o, killed.Kill)
 			if v := r.Verification; r.Differs() || v.Orders < 50 || v.Audit != "clean" {
 				t.Errorf("%+v", v)
 			}
 			var s struct{ Compared, Trades, Connects int }
-			if err := json.Unmarshal(node.ends(), &s); err != nil || s.Compared == 0 ||
+			if err := json.Unmarshal(node.Ends(), &s); err != nil || s.Compared == 0 ||
 				s.Trades == 0 || s.Connects < 4 {
 				t.Errorf("%+v %v", s, err)
 			}
@@ -344,49 +333,6 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 			c.follows(killed, led)
 		})
 	}
-}
-
-// A listener is a program that hears events until its standard input ends.
-type listener struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	in    io.Closer
-	lines *bufio.Scanner
-	log   bytes.Buffer
-}
-
-func begin(t *testing.T, command ...string) *listener {
-	t.Helper()
-	l := &listener{t: t, cmd: exec.Command(command[0], command[1:]...)}
-	in, err1 := l.cmd.StdinPipe()
-	out, err2 := l.cmd.StdoutPipe()
-	l.cmd.Stderr = &l.log
-	if err := errors.Join(err1, err2, l.cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	l.in, l.lines = in, bufio.NewScanner(out)
-	t.Cleanup(func() { _ = l.cmd.Process.Kill() }) // it has ended, but after a failure
-	return l
-}
-
-// says waits for a line.
-func (l *listener) says(line string) {
-	l.t.Helper()
-	if !l.lines.Scan() || l.lines.Text() != line {
-		l.t.Fatalf("%q, not %q: %s", l.lines.Text(), line, l.log.String())
-	}
-}
-
-// ends has the program end, and returns the line that it prints at its end.
-func (l *listener) ends() []byte {
-	l.t.Helper()
-	l.in.Close()
-	ok := l.lines.Scan()
-	line := bytes.Clone(l.lines.Bytes())
-	if err := l.cmd.Wait(); err != nil || !ok {
-		l.t.Fatalf("%v: %s%s", err, line, l.log.String())
-	}
-	return line
 }
 
 // addressesAreTheClients sees that a key's allow-list holds for the client that the balancer names,

@@ -405,7 +405,7 @@ func (l *load) end() verification {
 // accepted returns how many orders the running process has accepted; 0 if it cannot be asked.
 func (c *chaos) accepted() uint64 {
 	var sum float64
-	for name, value := range metrics(c.t, c.s) {
+	for name, value := range c.s.Metrics() {
 		if strings.HasPrefix(name, "exchange_orders_accepted_total") {
 			sum += value
 		}
@@ -527,10 +527,10 @@ func (c *chaos) refuses() {
 // waits, and the exchange says that it takes no orders meanwhile. Some are accepted all the same.
 func (c *chaos) slowly(mode int32) {
 	const stall = "0.25"
-	before := slower(metrics(c.t, c.s), stall)
+	before := slower(c.s.Metrics(), stall)
 	c.relay.set(mode)
 	exchangetest.Eventually(c.t, "appends take long, and every client waits", func() bool {
-		now := metrics(c.t, c.s)
+		now := c.s.Metrics()
 		return slower(now, stall) >= before+5 && now["exchange_commands_in_flight"] >= clients
 	})
 	c.refuses()
@@ -546,14 +546,14 @@ func (c *chaos) resetOften() {
 		c.relay.set([...]int32{dropAnswers, halve, swallow}[c.random.IntN(3)])
 		before := 0.0
 		exchangetest.Eventually(c.t, "an append waits for its answer", func() bool {
-			now := metrics(c.t, c.s)
+			now := c.s.Metrics()
 			before = now[failures]
 			return now["exchange_store_append_waiting_seconds"] >= 0.05
 		})
 		c.relay.set(pass)
 		c.relay.reset()
 		exchangetest.Eventually(c.t, "the append has failed", func() bool {
-			return metrics(c.t, c.s)[failures] > before
+			return c.s.Metrics()[failures] > before
 		})
 		(&load{c: c, done: make(chan struct{})}).accepts(1 + c.random.Uint64N(20))
 	}

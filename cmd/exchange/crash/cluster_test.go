@@ -57,15 +57,9 @@ func (c *cluster) node(name string) *exchangetest.Server {
 			reached[i] = to + "=" + c.between(name, to, address)
 		}
 	}
-	s := exchangetest.New(c.t, "pebble:"+c.t.TempDir(), "--node", name, "--nodes",
-		strings.Join(reached, ","))
-	s.Args = append(s.Args, "--public-url", "http://"+s.Listen)
-	// Elections are rare where a processor is shared by many.
-	s.Env = append(s.Env, "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(c.folder, name),
-		"EXCHANGE_CLUSTER_TICK_MS=100")
+	s := exchangetest.NewNode(c.t, c.folder, name, reached)
 	if len(c.nodes) > 0 { // whichever node leads, its mails are found
-		s.Mails = c.nodes[0].Mails
-		s.Env = append(s.Env, s.Mails.Env()...)
+		s.SendsMailsTo(c.nodes[0].Mails)
 	}
 	c.names, c.nodes = append(c.names, name), append(c.nodes, s)
 	return s

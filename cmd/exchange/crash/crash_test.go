@@ -256,7 +256,7 @@ func (w *world) confirmed() {
 	w.t.Helper()
 	begin := time.Now()
 	exchangetest.Eventually(w.t, "the store has confirmed its owner", func() bool {
-		age, there := metrics(w.t, w.s)["exchange_store_confirmation_age_seconds"]
+		age, there := w.s.Metrics()["exchange_store_confirmation_age_seconds"]
 		return there && age < time.Since(begin).Seconds()
 	})
 }

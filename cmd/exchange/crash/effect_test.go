@@ -87,9 +87,9 @@ func (c *chaos) appendsNothing() {
 	c.t.Helper()
 	const refused = `exchange_requests_turned_away_total{reason="stalled"}`
 	c.refuses()
-	end, before := c.journalEnd(), metrics(c.t, c.s)[refused]
+	end, before := c.journalEnd(), c.s.Metrics()[refused]
 	exchangetest.Eventually(c.t, "commands are turned away",
-		func() bool { return metrics(c.t, c.s)[refused] >= before+5 })
+		func() bool { return c.s.Metrics()[refused] >= before+5 })
 	if now := c.journalEnd(); now != end {
 		c.t.Errorf("a Redis that keeps records in memory alone took those from %s to %s", end, now)
 	}

@@ -74,17 +74,24 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 	}
 }
 
-// The node that a market maker is connected to is killed under it. It goes on at another one, and
-// what it knows is what REST answers there.
+// The observer that a market maker is connected to is killed under it, and then the node. It goes
+// on at another node, and what it knows is what REST answers there.
 func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
-	c := newCluster(t)
-	w := &world{t: t, s: c.leader(nil)}
-	var addresses []string
+	c := prepareCluster(t, nil)
 	for _, s := range c.nodes {
-		addresses = append(addresses, "http://"+s.Listen)
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
+		s.Run()
 	}
+	w := &world{t: t, s: c.leader(nil)}
 	for _, s := range c.others(w.s) {
 		c.follows(s, w.s)
+	}
+	o := c.observer("o1")
+	o.Start()
+	var addresses []string
+	processes := append([]*exchangetest.Server{o}, c.nodes...)
+	for _, s := range processes {
+		addresses = append(addresses, "http://"+s.Listen)
 	}
 	for name, command := range makers(t) {
 		t.Run(name, func(t *testing.T) {
@@ -93,14 +100,21 @@ func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
 			m.addresses = strings.Join(addresses, ",")
 			m.start(command...)
 			m.trades(4, func() {})
-			for range 2 {
-				used := c.nodes[slices.Index(addresses, m.line().Address)]
+			for kills := range 2 {
+				used := processes[slices.Index(addresses, m.line().Address)]
+				if kills == 0 && used != o {
+					t.Errorf("it is at %s, which is not the first address", m.line().Address)
+				}
 				other := c.others(used)[0]
 				w.s, m.taker.s, m.watcher.s = other, other, other
 				m.trades(4, used.Kill)
 				m.compare()
 				if now := m.line().Address; now == "http://"+used.Listen {
 					t.Errorf("it is at %s, which was killed", now)
+				}
+				if used == o {
+					o.Start()
+					continue
 				}
 				used.Run()
 				c.follows(used, c.leader(used))

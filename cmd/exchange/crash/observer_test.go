@@ -20,10 +20,8 @@ import (
 func (c *cluster) observer(name string) *exchangetest.Server {
 	c.t.Helper()
 	c.command(c.nodes[0], "cluster", "certify", c.folder, name, "--observer")
-	s := exchangetest.New(c.t, "pebble:"+c.t.TempDir(), "--node", name, "--observer", "--follow",
-		strings.Join(c.list, ","))
+	s := exchangetest.NewObserver(c.t, c.folder, name, c.list)
 	s.Mails = c.nodes[0].Mails
-	s.Env = append(s.Env, "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(c.folder, name))
 	return s
 }
 
@@ -46,6 +44,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	o := c.observer("o1")
 	o.Start()
 	w.users(o, w.s)
+	node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+o.Listen, "BTC_USDT")
 	w.load(60, func() {})
 	w.compare()
 	for _, s := range append(c.others(w.s), w.s) { // the one that it follows is among the first
@@ -62,8 +61,10 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 		t.Errorf("an observer that is told to stop ends with %d", code)
 	}
 	o.Start()
-	w.load(60, func() {})
+	o.AwaitSubscribers(4)
+	w.load(400, func() {})
 	w.compare()
+	node.SawEnough(20, 2*4)
 	if k, err := c.asks(o); err != nil || k.Role != "observer" || k.Leader != c.name(w.s) {
 		t.Error(k, err)
 	}

@@ -33,7 +33,7 @@ func TestASecondExchangeOnOneRedisWaits(t *testing.T) {
 		!strings.Contains(err.Error(), "pid") {
 		t.Errorf("an operator is told %d, %v", status, err)
 	}
-	if m := metrics(t, second); m["exchange_standby"] != 1 || m["exchange_ready"] != 0 {
+	if m := second.Metrics(); m["exchange_standby"] != 1 || m["exchange_ready"] != 0 {
 		t.Errorf("standby %v, ready %v", m["exchange_standby"], m["exchange_ready"])
 	}
 	if code := second.Terminate(); code != 0 {
@@ -181,7 +181,7 @@ func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	end := c.journalEnd()
 	c.config("appendfsync", "everysec")
 	c.refuses()
-	before := metrics(t, c.s)
+	before := c.s.Metrics()
 	for range 3 {
 		status, err := c.s.Call("POST", "/operator/v1/deposits",
 			map[string]string{"account": w.traders[0].name, "currency": "BTC", "amount": "1",
@@ -190,7 +190,7 @@ func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 			t.Fatalf("a deposit is answered with %d, %v", status, err)
 		}
 	}
-	now := metrics(t, c.s)
+	now := c.s.Metrics()
 	waiting, sent := now["exchange_store_append_waiting_seconds"],
 		now["exchange_commands_in_flight"]
 	if waiting != 0 || sent != 0 || now[stalled] != before[stalled]+3 || c.journalEnd() != end {

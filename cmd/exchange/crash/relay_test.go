@@ -1,18 +1,13 @@
 package crash
 
 import (
-	"bufio"
-	"bytes"
 	"math/rand/v2"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"exchange/cmd/exchange/exchangetest"
 	"exchange/persistence/redistest"
@@ -185,36 +180,6 @@ func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
 	return true
 }
 
-// metrics returns the metrics of the running process, by name and labels; none if the process
-// cannot be asked.
-func metrics(t *testing.T, s *exchangetest.Server) map[string]float64 {
-	t.Helper()
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
-	req.SetRequestURI("http://" + s.Operator + "/metrics")
-	for _, e := range s.Env {
-		if token, ok := strings.CutPrefix(e, "EXCHANGE_OPERATOR_TOKEN="); ok {
-			req.Header.Set("Authorization", "Bearer "+token)
-		}
-	}
-	if s.Client.Do(req, resp) != nil || resp.StatusCode() != 200 {
-		return nil
-	}
-	all := map[string]float64{}
-	for lines := bufio.NewScanner(bytes.NewReader(resp.Body())); lines.Scan(); {
-		if text := lines.Text(); !strings.HasPrefix(text, "#") {
-			at := strings.LastIndexByte(text, ' ')
-			value, err := strconv.ParseFloat(text[at+1:], 64)
-			if err != nil {
-				t.Fatalf("%q: %v", text, err)
-			}
-			all[text[:at]] = value
-		}
-	}
-	return all
-}
-
 // slower returns how many appends took longer than a bound of the histogram, in seconds.
 func slower(m map[string]float64, bound string) float64 {
 	return m["exchange_store_append_duration_seconds_count"] -
@@ -249,12 +214,12 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 			// so that outcomes become unknown
 			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=3000")
 			campaign(t, s, networkRounds, func(w *world) {
-				before := slower(metrics(t, s), "0.1")
+				before := slower(s.Metrics(), "0.1")
 				relay.set(c.mode)
 				switch c.mode {
 				case delay:
 					exchangetest.Eventually(t, "appends take long", func() bool {
-						return slower(metrics(t, s), "0.1") >= before+3
+						return slower(s.Metrics(), "0.1") >= before+3
 					})
 					w.waitFor("a slow store still answers", 401, "Wrong Nonce")
 				default:

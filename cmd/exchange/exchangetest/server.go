@@ -1,5 +1,3 @@
-// Package exchangetest runs the real program as a child process, for tests that look at it from
-// outside. They kill the program, start it wrongly, or use it with clients of other makers.
 package exchangetest
 
 import (
@@ -14,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -329,6 +328,40 @@ func (s *Server) Call(method, path string, body, v any) (int, error) {
 		return 200, nil
 	}
 	return 200, json.Unmarshal(resp.Body(), v)
+}
+
+// Metrics returns the metrics of the running process, by name and labels; none if the process
+// cannot be asked.
+func (s *Server) Metrics() map[string]float64 {
+	s.t.Helper()
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.SetRequestURI("http://" + s.Operator + "/metrics")
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if s.Client.Do(req, resp) != nil || resp.StatusCode() != 200 {
+		return nil
+	}
+	all := map[string]float64{}
+	for lines := bufio.NewScanner(bytes.NewReader(resp.Body())); lines.Scan(); {
+		if text := lines.Text(); !strings.HasPrefix(text, "#") {
+			at := strings.LastIndexByte(text, ' ')
+			value, err := strconv.ParseFloat(text[at+1:], 64)
+			if err != nil {
+				s.t.Fatalf("%q: %v", text, err)
+			}
+			all[text[:at]] = value
+		}
+	}
+	return all
+}
+
+// AwaitSubscribers waits until so many clients of the event stream hear of full trades.
+func (s *Server) AwaitSubscribers(n float64) {
+	s.t.Helper()
+	Eventually(s.t, "the subscribers are there", func() bool {
+		return s.Metrics()[`exchange_stream_subscriptions{channel="trades.full"}`] == n
+	})
 }
 
 // Audit has the running exchange compare its books: an error if it cannot, or if there is any

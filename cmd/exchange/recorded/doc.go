@@ -16,6 +16,11 @@
 //   - source.txt: texts of the source that stored data, documentation, tests or alerts depend on,
 //     and the attributes of the log lines among them
 //
+// Clients of a cluster are answered the same: what session.txt, plain.txt, stream.txt and
+// openapi.json record is played through an observer as well, and must be the same to the byte.
+// Operators' commands go to the node that leads. The other lists are of one process or its store,
+// and not what clients are answered; a cluster's node has metrics and files of its own beside them.
+//
 // A test that fails here has found a change that users notice. Where that is meant, write the lists
 // anew, read what differs, and tell users:
 //

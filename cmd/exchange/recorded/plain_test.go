@@ -94,26 +94,30 @@ bob GET /api/v1/wallets/
 `
 
 func TestAPlainRequestKeepsItsAnswerForGood(t *testing.T) {
-	server := redistest.Start(t)
-	for _, store := range []string{"pebble:" + t.TempDir(), server.URL()} {
-		name, _, _ := strings.Cut(store, ":")
-		t.Run(name, func(t *testing.T) {
-			s := newSession(t, store)
-			s.play(opening)
-			s.list.Reset()
-			s.plain = true
-			c := dial(t, s)
-			c.receive() // the session
-			c.send("40")
-			c.receive()
-			c.send(`42["subscribe","ticker","orderbook.20","diff","trades","book_BTC_USDT"]`)
-			e := events{t: t, from: c, last: map[string]string{}}
-			e.await(func() bool { return len(e.last) == 3 }) // the states before the first order
-			s.play(plain)
-			e.awaitAll(s)
-			compareForGood(t, "plain.txt", s.list.String()+e.String())
-		})
+	for name, begin := range map[string]func(t *testing.T) *session{
+		"pebble":   func(t *testing.T) *session { return newSession(t, "pebble:"+t.TempDir()) },
+		"redis":    func(t *testing.T) *session { return newSession(t, redistest.Start(t).URL()) },
+		"observer": newSessionThroughObserver,
+	} {
+		t.Run(name, func(t *testing.T) { keepsItsAnswer(t, begin(t)) })
 	}
+}
+
+func keepsItsAnswer(t *testing.T, s *session) {
+	t.Helper()
+	s.play(opening)
+	s.list.Reset()
+	s.plain = true
+	c := dial(t, s)
+	c.receive() // the session
+	c.send("40")
+	c.receive()
+	c.send(`42["subscribe","ticker","orderbook.20","diff","trades","book_BTC_USDT"]`)
+	e := events{t: t, from: c, last: map[string]string{}}
+	e.await(func() bool { return len(e.last) == 3 }) // the states before the first order
+	s.play(plain)
+	e.awaitAll(s)
+	compareForGood(t, "plain.txt", s.list.String()+e.String())
 }
 
 // events are those that a subscriber was told of. Of a channel that tells states only the newest

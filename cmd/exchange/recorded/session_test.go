@@ -40,14 +40,37 @@ type session struct {
 }
 
 func newSession(t *testing.T, store string, more ...string) *session {
+	t.Helper()
 	s := exchangetest.New(t, store, more...)
+	configure(t, s)
+	s.Start()
+	return sessionOf(t, s)
+}
+
+// newSessionThroughObserver is newSession of a cluster. Clients use its observer, and operators the
+// node that leads.
+func newSessionThroughObserver(t *testing.T) *session {
+	t.Helper()
+	c := exchangetest.NewCluster(t)
+	for _, s := range c.Processes {
+		configure(t, s)
+	}
+	_, s := c.Start(exchangetest.Observer)
+	return sessionOf(t, s)
+}
+
+func configure(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
 	s.Args[slices.Index(s.Args, "--config")+1] = file
-	s.Start()
+}
+
+func sessionOf(t *testing.T, s *exchangetest.Server) *session {
+	t.Helper()
 	s.Env = append(s.Env, "EXCHANGE_LISTEN="+s.Listen) // the commands that ask this listener
 	return &session{t: t, s: s, keys: map[string]string{}, signs: map[string]*sign.Keyed{}}
 }
@@ -302,15 +325,7 @@ func TestRequestsAndCommandsAreAnsweredAsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := t.TempDir()
 			s := newSession(t, store, "--archive", archive)
-			s.play(opening)
-			s.play(trading)
-			exchangetest.Eventually(t, "a code is mailed", func() bool {
-				return s.s.Mails.Code(1) != "" && s.s.Mails.Code(2) != ""
-			})
-			for id := range uint64(2) {
-				s.confirm(id + 1)
-			}
-			s.play(operating)
+			s.plays()
 			compare(t, "session.txt", s.list.String())
 			compare(t, "metrics.txt", s.metrics())
 			compare(t, "openapi.json", s.document())
@@ -328,6 +343,27 @@ func TestRequestsAndCommandsAreAnsweredAsRecorded(t *testing.T) {
 				files(t, archive))
 		})
 	}
+}
+
+func TestAnObserverAnswersAsRecorded(t *testing.T) {
+	s := newSessionThroughObserver(t)
+	s.plays()
+	same(t, "session.txt", s.list.String())
+	same(t, "openapi.json", s.document())
+}
+
+// plays carries out the whole script.
+func (s *session) plays() {
+	s.t.Helper()
+	s.play(opening)
+	s.play(trading)
+	exchangetest.Eventually(s.t, "a code is mailed", func() bool {
+		return s.s.Mails.Code(1) != "" && s.s.Mails.Code(2) != ""
+	})
+	for id := range uint64(2) {
+		s.confirm(id + 1)
+	}
+	s.play(operating)
 }
 
 // confirm confirms a withdrawal with the code that was mailed for it.

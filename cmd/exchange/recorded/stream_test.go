@@ -13,7 +13,17 @@ import (
 )
 
 func TestTheEventsOfTheStreamAreThoseRecorded(t *testing.T) {
-	s := newSession(t, "pebble:"+t.TempDir())
+	t.Run("exchange", func(t *testing.T) {
+		compare(t, "stream.txt", streamed(t, newSession(t, "pebble:"+t.TempDir())))
+	})
+	t.Run("observer", func(t *testing.T) {
+		same(t, "stream.txt", streamed(t, newSessionThroughObserver(t)))
+	})
+}
+
+// streamed lists the events of the stream, and their members.
+func streamed(t *testing.T, s *session) string {
+	t.Helper()
 	s.play(opening)
 	var list strings.Builder
 	c := dial(t, s)
@@ -47,7 +57,7 @@ func TestTheEventsOfTheStreamAreThoseRecorded(t *testing.T) {
 	for _, e := range slices.Sorted(maps.Keys(seen)) {
 		fmt.Fprintln(&list, e)
 	}
-	compare(t, "stream.txt", list.String())
+	return list.String()
 }
 
 // own lists what a socket asks for as an account, and what it is told.
