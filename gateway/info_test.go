@@ -27,6 +27,25 @@ type exchangeInfo struct {
 		}
 	}
 	Pairs []struct{ Name, Status string }
+	Demo  []struct{ Account, Key, Secret string }
+}
+
+func TestADemoAloneTellsItsKeys(t *testing.T) {
+	h := newHarness(t, nil)
+	if b := h.do("GET", "/api/v1/exchange-info/", "", "").body; strings.Contains(b, "demo") {
+		t.Errorf("an exchange that is no demo answers %s", b)
+	}
+	h.stop()
+	h.tune = func(o *Options) {
+		o.Demo = []DemoKey{{Account: "alice", Key: "a", Secret: "s"},
+			{Account: "bob", Key: "b", Secret: `"`}}
+	}
+	h.start()
+	i := decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info", "", ""))
+	if len(i.Pairs) != 3 || len(i.Demo) != 2 || i.Demo[0].Account != "alice" ||
+		i.Demo[0].Key != "a" || i.Demo[0].Secret != "s" || i.Demo[1].Secret != `"` {
+		t.Errorf("it is %+v", i)
+	}
 }
 
 func TestTheRulesSayWhatHoldsNow(t *testing.T) {

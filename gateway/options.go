@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"exchange/gateway/api"
 	"exchange/gateway/listen"
 	"exchange/gateway/operator"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	Build   Build            // source of the program, for monitoring
 	Node    string           // begins the ids of the stream's sessions; "": nothing does
 
+	Demo []DemoKey // keys that everybody may know; none: this is no demo
+
 	Limits                        // until SetLimits
 	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind
@@ -46,6 +49,9 @@ type Options struct {
 	// own.
 	clock func() int64
 }
+
+// A DemoKey is an API key that everybody may know.
+type DemoKey = api.DemoKey
 
 // Limits may change while the Gateway serves, because the nodes of a cluster agree on most of them.
 type Limits struct {

@@ -13,6 +13,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/gateway"
 	"exchange/gateway/sign"
 )
 
@@ -32,6 +33,15 @@ const demoOperator = "the demo"
 func demoKey(name string) string    { return "demo-" + name }
 func demoSecret(name string) string { return demoKey(name) + "-secret" }
 func demoEmail(name string) string  { return name + "@demo.example" }
+
+// demoKeys returns all of its keys, for clients to use.
+func demoKeys() (keys []gateway.DemoKey) {
+	for _, name := range demoAccounts {
+		keys = append(keys, gateway.DemoKey{Account: name, Key: demoKey(name),
+			Secret: demoSecret(name)})
+	}
+	return keys
+}
 
 // demoCheck keeps the demo's store and others apart, for actors.Options. A store is the demo's if
 // its first account is the demo's first, and stays so for ever: visitors had the keys of its
@@ -90,8 +100,10 @@ func fillDemo(e *actors.Engine) error {
 				demoEmail(name)); err != nil && !errors.As(err, &exists) {
 				return err
 			}
-			if _, err := e.CreateKey(demoOperator, name, key, demoSecret(name),
-				event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
+			// Anybody uses it, and several at once: pages, and programs with nonces of their own.
+			if _, err := e.CreateParallelKey(demoOperator, name, key, demoSecret(name),
+				event.AllPermissions, nil, event.MaxParallel); err != nil &&
+				!errors.As(err, &exists) {
 				return err
 			}
 		}

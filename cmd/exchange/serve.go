@@ -346,6 +346,9 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 		Node:         cfg.Cluster.Node,
 		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies,
 		Limits: gatewayLimits(cfg)}
+	if cfg.Demo {
+		o.Demo = demoKeys()
+	}
 	version := buildVersion()
 	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
 	return o

@@ -17,7 +17,8 @@ type API struct {
 	pairs      [][]byte // an object each, in order
 	rules      [][]byte // as exchange-info shows them, up to the status
 	limits     []byte
-	batch      int // most items of a batch
+	demo       []byte // the last member of exchange-info of a demo
+	batch      int    // most items of a batch
 	tickers    atomic.Pointer[tickerList]
 }
 
@@ -60,6 +61,27 @@ func mostItems(r *Rates, l actors.Limits) int {
 // maintenance does not count. It is called before the API's first use.
 func (a *API) Lead(ready func() error) *API {
 	a.leads = ready
+	return a
+}
+
+// A DemoKey is an API key that everybody may know, with its secret.
+type DemoKey struct{ Account, Key, Secret string }
+
+// Demo has exchange-info tell that this is a demo, and show its keys; without any it is none. It is
+// called before the API's first use.
+func (a *API) Demo(keys []DemoKey) *API {
+	for i, k := range keys {
+		begin := `},{"account":`
+		if i == 0 {
+			begin = `,"demo":[{"account":`
+		}
+		a.demo = encode.Text(append(a.demo, begin...), k.Account)
+		a.demo = encode.Text(append(a.demo, `,"key":`...), k.Key)
+		a.demo = encode.Text(append(a.demo, `,"secret":`...), k.Secret)
+	}
+	if len(keys) > 0 {
+		a.demo = append(a.demo, "}]"...)
+	}
 	return a
 }
 

@@ -48,7 +48,7 @@ func (c *Call) exchangeInfo() {
 		b = encode.Text(append(b, `,"status":`...), statusOf(now.Status, p))
 		b = append(b, '}')
 	}
-	c.body = append(b, `]}`...)
+	c.body = append(append(append(b, ']'), c.api.demo...), '}')
 }
 
 // Whether a pair takes orders, in the words of exchange-info.

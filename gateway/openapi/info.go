@@ -55,7 +55,8 @@ func infoSchemas() object {
 				limit("gtd_per_book", "Most orders in one pair that expire.", 100000),
 				limit("max_fills", "Most trades of one order at once; the rest is cancelled.",
 					10000))},
-			property{name: "pairs", schema: listSchema("PairInfo")})},
+			property{name: "pairs", schema: listSchema("PairInfo")},
+			property{name: "demo", optional: true, schema: demoSchema()})},
 		{"Rate", object{{"oneOf", []object{{{"type", "null"}},
 			recordSchema("So many requests a second in the long run, and a burst at once.",
 				limit("per_second", "Requests a second.", 100),
@@ -84,4 +85,14 @@ func infoSchemas() object {
 					"Whether the pair takes orders. Cancels always work.", api.StatusTrading,
 					api.StatusHalted)})...)},
 	}
+}
+
+func demoSchema() object {
+	return object{{"type", "array"},
+		{"description", "Of a demo alone: the API keys that anybody may use."},
+		{"items", recordSchema("A key of the demo.",
+			property{name: "account", schema: valueSchema("string", "Its account.", "alice")},
+			property{name: "key", schema: valueSchema("string", "The key.", "demo-alice")},
+			property{name: "secret", schema: valueSchema("string", "Its secret.",
+				"demo-alice-secret")})}}
 }

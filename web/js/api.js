@@ -2,10 +2,11 @@
 
 /** A Refusal is an answer that is no success. */
 export class Refusal extends Error {
-	/** @param {number} status @param {string} detail */
-	constructor(status, detail) {
+	/** @param {number} status @param {string} detail @param {any} [body] */
+	constructor(status, detail, body = {}) {
 		super(detail);
 		this.status = status;
+		this.body = body;
 	}
 }
 
@@ -23,22 +24,23 @@ export const exact = (json) =>
 	JSON.parse(json.replace(TOKEN, (token) => (token[0] === '"' ? token : `"${token}"`)));
 
 /**
- * get asks for what is public. It throws a Refusal for an answer that is no success, and what fetch
- * throws without an answer.
+ * get asks for what is public, or with a signature among the headers for what is an account's. It
+ * throws a Refusal for an answer that is no success, and what fetch throws without an answer.
  * @param {string} path
  * @param {AbortSignal} [signal]
+ * @param {Record<string, string>} [headers]
  */
-export async function get(path, signal) {
-	const response = await fetch(path, { signal });
-	const body = await response.text();
-	if (response.ok) return exact(body);
-	let detail = response.statusText;
+export async function get(path, signal, headers) {
+	const response = await fetch(path, { signal, headers });
+	const text = await response.text();
+	if (response.ok) return exact(text);
+	let body;
 	try {
-		detail = JSON.parse(body).detail;
+		body = exact(text);
 	} catch {
 		// a proxy's own page
 	}
-	throw new Refusal(response.status, detail);
+	throw new Refusal(response.status, body?.detail ?? response.statusText, body);
 }
 
 /** isCurrent reports whether the exchange still has the files that this page runs. */

@@ -1,21 +1,23 @@
-// Exact decimals: integers of 1e-8, as the exchange counts.
+// Exact decimals: integers of 1e-8, as the exchange counts. Balances and fees count in 1e-16.
 
 export const DIGITS = 8;
+export const BALANCE_DIGITS = 16;
 const ONE = 10n ** BigInt(DIGITS);
 const FORM = /^(-?)(\d+)(?:\.(\d+))?$/;
 
 /**
- * parse returns a decimal's text as units of 1e-8. It throws a RangeError for anything else, and
- * for a text with more digits than a unit has.
+ * parse returns a decimal's text as units of 1e-8, or of another power of ten. It throws a
+ * RangeError for anything else, and for a text with more digits than a unit has.
  * @param {string} text
+ * @param {number} [digits]
  * @returns {bigint}
  */
-export function parse(text) {
+export function parse(text, digits = DIGITS) {
 	const parts = FORM.exec(text);
 	if (!parts) throw new RangeError(`not a decimal: ${text}`);
 	const fraction = (parts[3] ?? "").replace(/0+$/, "");
-	if (fraction.length > DIGITS) throw new RangeError(`more than ${DIGITS} decimals: ${text}`);
-	const units = BigInt(parts[2]) * ONE + BigInt(fraction.padEnd(DIGITS, "0"));
+	if (fraction.length > digits) throw new RangeError(`more than ${digits} decimals: ${text}`);
+	const units = BigInt(parts[2] + fraction.padEnd(digits, "0"));
 	return parts[1] ? -units : units;
 }
 

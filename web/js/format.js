@@ -1,5 +1,5 @@
 // Numbers and times as the reader's locale writes them.
-import { split } from "./decimal.js";
+import { DIGITS, parse, split } from "./decimal.js";
 
 const whole = new Intl.NumberFormat();
 const sign = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1 }).formatToParts(0.1)
@@ -14,6 +14,17 @@ export function decimal(units, digits) {
 	const [before, after] = split(units, digits);
 	const minus = units < 0n ? "-" : "";
 	return minus + (before < 1000n ? before.toString() : whole.format(before)) + (after && sign + after);
+}
+
+/**
+ * typed returns the units of what a reader has typed: digits, with the sign of the locale or a point
+ * before the decimals. Separators are refused, never guessed: null.
+ * @param {string} text
+ */
+export function typed(text) {
+	const plain = text.trim().replace(sign, ".").replace(/^\./, "0.").replace(/\.$/, "");
+	const isDecimal = /^\d{1,18}(\.\d+)?$/.test(plain);
+	return isDecimal && (plain.split(".")[1] ?? "").length <= DIGITS ? parse(plain) : null;
 }
 
 /** price writes a number of a picture with fixed digits. @param {number} n @param {number} digits */

@@ -1,8 +1,47 @@
 // The one connection to the event stream, and what it is like.
 import { io } from "../vendor/socket.io-client/socket.io.esm.min.js";
-import { get, Refusal } from "./api.js";
+import { exact, get, Refusal } from "./api.js";
 
 /** @typedef {"connecting" | "live" | "reconnecting" | "starting"} State */
+
+/** ANSWER is how long a command waits for its answer, in milliseconds. */
+const ANSWER = 15_000;
+
+const PACKET = /^(\d)(?:\/[^,]*,)?(\d*)(.*)$/s;
+
+/**
+ * The packets of Socket.IO, of which the exchange uses those of text alone. What belongs to an
+ * account, answers and the event own, has its numbers as text. All else is read by JSON.parse.
+ */
+const parser = {
+	Encoder: class {
+		/** @param {{type: number, id?: number, data?: unknown}} packet */
+		encode(packet) {
+			const data = packet.data === undefined ? "" : JSON.stringify(packet.data);
+			return [`${packet.type}${packet.id ?? ""}${data}`];
+		}
+	},
+	Decoder: class {
+		/** @type {(packet: unknown) => void} */
+		#take = () => {};
+		/** @param {string} text */
+		add(text) {
+			const [, type, id, json] = PACKET.exec(text) ?? [];
+			if (type === undefined) throw new Error("not a packet of Socket.IO");
+			const read = id !== "" || json.startsWith('["own"') ? exact : JSON.parse;
+			this.#take({ type: Number(type), nsp: "/", id: id === "" ? undefined : Number(id),
+				data: json === "" ? undefined : read(json) });
+		}
+		/** @param {string} _ @param {(packet: unknown) => void} take */
+		on(_, take) {
+			this.#take = take;
+		}
+		off() {
+			this.#take = () => {};
+		}
+		destroy() {}
+	},
+};
 
 export class Stream {
 	/** @type {State} */
@@ -14,8 +53,9 @@ export class Stream {
 	#socket;
 
 	constructor() {
-		this.#socket = io({ path: "/socket.v2/", transports: ["websocket", "polling"], tryAllTransports: true,
-			reconnectionDelay: 200, reconnectionDelayMax: 2000, timeout: 10000, autoConnect: false });
+		this.#socket = io({ path: "/socket.v2/", transports: ["websocket", "polling"],
+			tryAllTransports: true, reconnectionDelay: 200, reconnectionDelayMax: 2000,
+			timeout: 10000, autoConnect: false, parser });
 		this.#socket.on("connect", () => {
 			if (this.#channels.size) this.#socket.emit("subscribe", ...this.#channels);
 			this.#was = true;
@@ -26,7 +66,7 @@ export class Stream {
 			// the client does not come back by itself from an end that the server chose
 			if (reason === "io server disconnect") this.#socket.connect();
 		});
-		this.#socket.on("connect_error", () => this.#ask());
+		this.#socket.on("connect_error", () => this.#find());
 	}
 
 	open() {
@@ -54,8 +94,25 @@ export class Stream {
 		if (this.#socket.connected) this.#socket.emit("unsubscribe", ...names);
 	}
 
-	/** ask finds out why there is no connection: an exchange that starts says so. */
-	async #ask() {
+	/** The connection's name at the exchange; "" without one. */
+	get id() {
+		return this.#socket.id ?? "";
+	}
+
+	/**
+	 * ask sends what wants an answer. It throws when that does not come: the connection is lost, or
+	 * it takes too long.
+	 * @param {string} event
+	 * @param {unknown[]} fields
+	 * @returns {Promise<any>}
+	 */
+	async ask(event, ...fields) {
+		if (!this.#socket.connected) throw new Error("there is no connection");
+		return this.#socket.timeout(ANSWER).emitWithAck(event, ...fields);
+	}
+
+	/** find finds out why there is no connection: an exchange that starts says so. */
+	async #find() {
 		/** @type {State} */
 		let state = this.#was ? "reconnecting" : "connecting";
 		try {

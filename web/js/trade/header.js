@@ -3,7 +3,7 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { fromNumber } from "../decimal.js";
 import { decimal, percent } from "../format.js";
 import { text } from "../text/en.js";
-import { chosen, openHelp, openSettings } from "./settings.js";
+import { openHelp, openSettings, singleKey } from "./settings.js";
 
 /** @typedef {import("./main.js").Pair} Pair */
 /**
@@ -33,10 +33,16 @@ export class Header {
 	#at = 0; // place of the marked pair in the list
 	#isOpen = false;
 	#isWaiting = false;
+	#account = text.logIn;
 
-	/** @param {HTMLElement} place @param {(name: string) => void} choose */
-	constructor(place, choose) {
+	/**
+	 * @param {HTMLElement} place
+	 * @param {(name: string) => void} choose
+	 * @param {() => void} openAccount
+	 */
+	constructor(place, choose, openAccount) {
 		this.place = place;
+		this.openAccount = openAccount;
 		this.choose = choose;
 		addEventListener("keydown", (event) => this.#key(event));
 		addEventListener("pointerdown", (event) => {
@@ -63,6 +69,12 @@ export class Header {
 		this.#paint();
 	}
 
+	/** account says whose account it is, or how to come to one. @param {string} words */
+	account(words) {
+		this.#account = words;
+		this.#paint();
+	}
+
 	/** ticker takes a pair's ticker; one paint follows for all that come together. @param {Ticker} ticker */
 	ticker(ticker) {
 		this.#tickers.set(ticker.pair, ticker);
@@ -76,11 +88,9 @@ export class Header {
 
 	/** @param {KeyboardEvent} event */
 	#key(event) {
-		const typing = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
-		if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-		if (!chosen.singleKeys) return;
-		if (event.key === "/") this.#open();
-		else if (event.key === "?") openHelp();
+		const key = singleKey(event);
+		if (key === "/") this.#open();
+		else if (key === "?") openHelp();
 		else return;
 		event.preventDefault();
 	}
@@ -153,6 +163,7 @@ export class Header {
 				<div><dt>${text.volume(pair?.base ?? "")}</dt><dd>${t ? shown(t.vol, 4) : text.none}</dd></div>
 			</dl>
 			<p class="state" data-is=${this.#state} role="status"><span aria-hidden="true" class="dot"></span>${text.states[this.#state]}</p>
+			<button class="account" @click=${this.openAccount}>${this.#account}</button>
 			<button class="help" title=${text.help} aria-label=${text.help} @click=${openHelp}>?</button>
 			<button class="settings" title=${text.settings} aria-label=${text.settings} @click=${openSettings}>
 				<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linecap="round">

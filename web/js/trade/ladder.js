@@ -14,6 +14,10 @@ export class Ladder {
 	book = new Book();
 	/** Called when the book has changed. */
 	onChange = () => {};
+	/** Called with the price of a row that was clicked. */
+	onPick = (/** @type {bigint} */ _) => {};
+	/** Prices of the account's own orders in the book. @type {Record<"sell" | "buy", bigint[]>} */
+	#own = { sell: [], buy: [] };
 	/** @type {Pair | undefined} */
 	#pair;
 	#step = 1n;
@@ -39,6 +43,11 @@ export class Ladder {
 		this.middle = find(".middle span");
 		this.group = /** @type {HTMLSelectElement} */ (find(".group"));
 		this.places = { sell: find(".side.sell"), buy: find(".side.buy") };
+		this.table.addEventListener("click", (event) => {
+			const at = event.target instanceof Element && event.target.closest(".side [role=row]");
+			const row = [...this.#rows.sell, ...this.#rows.buy].find((view) => view.row === at);
+			if (row?.price) this.onPick(row.price);
+		});
 		new ResizeObserver(() => this.#fit()).observe(this.table);
 		stream.on("depth", (event) => {
 			if (event.pair !== this.#pair?.name) return;
@@ -65,8 +74,18 @@ export class Ladder {
 		this.book.forget();
 	}
 
+	/** mark marks the prices of an account's own orders. @param {Record<"sell" | "buy", bigint[]>} own */
+	mark(own) {
+		this.#own = own;
+		this.#wait();
+	}
+
 	change() {
 		this.onChange();
+		this.#wait();
+	}
+
+	#wait() {
 		if (this.#isWaiting) return;
 		this.#isWaiting = true;
 		requestAnimationFrame(() => {
@@ -103,9 +122,13 @@ export class Ladder {
 		const n = this.#rows.sell.length;
 		const asks = this.book.rows("sell", this.#step, n), bids = this.book.rows("buy", this.#step, n);
 		const most = number([asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n].reduce((a, b) => (a > b ? a : b)));
+		// asks are rounded up, bids down
+		const step = this.#step, up = step - 1n;
+		const own = { sell: new Set(this.#own.sell.map((price) => (price + up) / step * step)),
+			buy: new Set(this.#own.buy.map((price) => price / step * step)) };
 		for (let i = 0; i < n; i++) {
-			this.#rows.sell[n - 1 - i].show(asks[i], pair, most);
-			this.#rows.buy[i].show(bids[i], pair, most);
+			this.#rows.sell[n - 1 - i].show(asks[i], pair, most, own.sell);
+			this.#rows.buy[i].show(bids[i], pair, most, own.buy);
 		}
 		const [ask] = this.book.sides.sell, [bid] = this.book.sides.buy;
 		write(this.middle, ask && bid ? `${text.spread} ${decimal(ask.price - bid.price, pair.priceDigits)}`
@@ -122,20 +145,37 @@ class RowView {
 	row = document.createElement("div");
 	#cells = [0, 1, 2].map(() => document.createElement("span"));
 	#bar = document.createElement("i");
+	#mark = document.createElement("b");
 	#width = -1;
+	/** @type {bigint | undefined} */
+	price;
 
 	constructor() {
 		this.row.role = "row";
 		this.row.hidden = false;
 		for (const cell of this.#cells) cell.role = "cell";
 		this.#bar.ariaHidden = "true";
-		this.#cells[0].append(this.#bar, "");
+		this.#mark.className = "mark";
+		this.#mark.title = text.ownOrder;
+		this.#mark.role = "img";
+		this.#mark.ariaLabel = text.ownOrder;
+		this.#mark.textContent = "●";
+		this.#mark.hidden = true;
+		this.#cells[0].append(this.#bar, this.#mark, "");
 		this.row.append(...this.#cells);
 	}
 
-	/** @param {import("../book.js").Row | undefined} level @param {Pair} pair @param {number} most */
-	show(level, pair, most) {
+	/**
+	 * @param {import("../book.js").Row | undefined} level
+	 * @param {Pair} pair
+	 * @param {number} most
+	 * @param {Set<bigint>} own
+	 */
+	show(level, pair, most, own) {
 		const [price, amount, total] = this.#cells;
+		this.price = level?.price;
+		const isOwn = level !== undefined && own.has(level.price);
+		if (this.#mark.hidden === isOwn) this.#mark.hidden = !isOwn;
 		write(/** @type {Node} */ (price.lastChild), level ? decimal(level.price, pair.priceDigits) : "");
 		write(amount, level ? size(level.amount, pair) : "");
 		write(total, level ? size(level.total, pair) : "");

@@ -13,19 +13,20 @@ import { Trades } from "./trades.js";
 
 /**
  * @typedef {{name: string, base: string, quote: string, priceDigits: number, amountDigits: number,
- *   tick: bigint}} Pair
+ *   tick: bigint, step: bigint, takerFee: bigint, marketCollar: bigint}} Pair
  */
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 document.getElementById("loading")?.remove();
 app.hidden = false;
 
-const tabs = /** @type {const} */ (["chart", "book", "trades"]);
+const tabs = /** @type {const} */ (["chart", "book", "trades", "own"]);
 render(html`
 	<header id="header"></header>
 	<p id="notice" role="status" hidden></p>
 	<nav aria-label=${text.panels}><div id="tabs" role="tablist" @click=${pickTab} @keydown=${moveTab}>
-		${tabs.map((name) => html`<button role="tab" id="tab-${name}" aria-controls="panel-${name}">${text[name]}</button>`)}
+		${tabs.map((name) => html`<button role="tab" id="tab-${name}" aria-controls="panel-${name}"
+			>${name === "own" ? text.account : text[name]}</button>`)}
 	</div></nav>
 	<main>
 		<h1 class="unseen">${text.market}</h1>
@@ -34,8 +35,11 @@ render(html`
 			<section id="depth" aria-label=${text.depth}></section>
 		</div>
 		<section id="panel-book" aria-label=${text.book}></section>
+		<section id="panel-form" aria-label=${text.order} hidden></section>
 		<section id="panel-trades" aria-label=${text.trades}></section>
-	</main>`, app);
+		<section id="panel-own" aria-label=${text.account} hidden></section>
+	</main>
+	<div id="sides" hidden></div>`, app);
 
 /** @param {string} id */
 const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -51,9 +55,16 @@ let pair;
 let wasLive = false;
 let isOld = false; // the exchange has newer pages
 let away = 0; // seconds by which this device's clock is ahead
+/** Keys that everybody may know; none: this is no demo. @type {import("./login.js").DemoKey[]} */
+let demo = [];
+/** What an account needs, once it is asked for. @type {Promise<Desk | undefined> | undefined} */
+let loading;
+/** @type {Desk | undefined} */
+let desk;
+/** @typedef {import("./desk.js").Desk} Desk */
 
 const stream = new Stream();
-const header = new Header(element("header"), choose);
+const header = new Header(element("header"), choose, () => openDesk().then((desk) => desk?.open()));
 const ladder = new Ladder(element("panel-book"), stream);
 const depth = new Depth(element("depth"), ladder.book);
 const trades = new Trades(element("panel-trades"), stream);
@@ -75,6 +86,7 @@ stream.on("status", (event) => {
 });
 stream.onState = () => {
 	tell();
+	desk?.connection();
 	if (stream.state !== "live") ladder.lost();
 	else if (pair) {
 		trades.load();
@@ -94,6 +106,7 @@ function tell() {
 	const shown = state !== "live" ? state : maintenance ? "maintenance" : halted.has(name) ? "halted" : "live";
 	header.state(shown);
 	document.body.dataset.state = shown;
+	desk?.market(shown);
 	document.body.classList.toggle("stale", state === "reconnecting" || state === "starting" && pair !== undefined);
 	const notice = element("notice");
 	const words = shown === "reconnecting" ? text.reconnecting : shown === "starting" ? text.starting
@@ -116,7 +129,25 @@ function choose(name, isNew = true) {
 	depth.show(pair);
 	trades.show(pair);
 	chart.show(pair);
+	desk?.show(pair);
 	tell();
+}
+
+/** openDesk loads what an account needs. Visitors of the market never ask for it. */
+function openDesk() {
+	return loading ??= (async () => {
+		try {
+			const { Desk } = await import("./desk.js");
+			desk = new Desk({ stream, header, ladder, pairs, demo, element });
+			if (pair) desk.show(pair);
+			tell();
+			return desk;
+		} catch {
+			loading = undefined; // the next click tries again
+			element("notice").hidden = false;
+			render(text.notLoaded, element("notice"));
+		}
+	})();
 }
 
 /** asked returns the pair that the address names, or the first one. */
@@ -135,10 +166,12 @@ async function start() {
 		for (const p of info.pairs) {
 			pairs.set(p.name, { name: p.name, base: p.currency1, quote: p.currency2,
 				priceDigits: Number(p.price_precision), amountDigits: Number(p.amount_precision),
-				tick: parse(p.price_tick) });
+				tick: parse(p.price_tick), step: parse(p.amount_step),
+				takerFee: parse(p.taker_fee), marketCollar: parse(p.market_collar) });
 			if (p.status === "halted") halted.add(p.name);
 		}
 		maintenance = info.maintenance;
+		demo = info.demo ?? [];
 	} catch (failed) {
 		if (failed instanceof Refusal && failed.status === 503) stream.state = "starting";
 		tell();
@@ -149,6 +182,16 @@ async function start() {
 	stream.subscribe("ticker", "status");
 	stream.open();
 	choose(asked(), false);
+	if (await isKept()) (await openDesk())?.resume();
+}
+
+/** isKept reports whether a key is kept on this device: see keys.js. */
+async function isKept() {
+	try {
+		return (await indexedDB.databases()).some(({ name }) => name === "key");
+	} catch {
+		return false; // where a browser lets pages keep nothing
+	}
 }
 
 /** @param {string} name */
@@ -169,12 +212,14 @@ function pickTab(event) {
 function moveTab(event) {
 	const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
 	if (!step) return;
-	const at = tabs.findIndex((name) => document.body.dataset.tab === name);
-	const to = tabs[(at + step + tabs.length) % tabs.length];
+	const shown = tabs.filter((name) => !element(`tab-${name}`).hidden);
+	const at = shown.findIndex((name) => document.body.dataset.tab === name);
+	const to = shown[(at + step + shown.length) % shown.length];
 	showTab(to);
 	element(`tab-${to}`).focus();
 }
 
+element("tab-own").hidden = true;
 showTab("chart");
 tell();
 start();

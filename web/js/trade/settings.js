@@ -20,6 +20,15 @@ export const chosen = {
 	onChange: () => {},
 };
 
+/** singleKey returns the key of a shortcut; "": the event is none. @param {KeyboardEvent} event */
+export function singleKey(event) {
+	const { target } = event;
+	const isTyping = target instanceof HTMLElement && target.matches("input, select, textarea");
+	const isNone = isTyping || event.ctrlKey || event.metaKey || event.altKey
+		|| !chosen.singleKeys || document.querySelector("dialog[open]");
+	return isNone ? "" : event.key;
+}
+
 matchMedia("(prefers-color-scheme: light)").addEventListener("change", () => chosen.onChange());
 
 /** choose keeps a choice of colours for the next page, and shows it. @param {"theme" | "palette"} name @param {string} value */
@@ -30,7 +39,7 @@ function choose(name, value) {
 }
 
 /** open shows a dialog until it is closed. @param {string} title @param {unknown} content */
-function open(title, content) {
+export function open(title, content) {
 	const dialog = document.createElement("dialog");
 	dialog.setAttribute("aria-label", title);
 	render(html`<h2>${title}</h2>${content}<form method="dialog"><button class="done">${text.done}</button></form>`, dialog);
@@ -38,6 +47,7 @@ function open(title, content) {
 	dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 	document.body.append(dialog);
 	dialog.showModal();
+	return dialog;
 }
 
 /** @param {"theme" | "palette"} name @param {string} label @param {Record<string, string>} values */

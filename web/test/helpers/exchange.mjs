@@ -86,12 +86,22 @@ export class Exchange {
 	}
 
 	/** post sends a signed request of alice or bob, and returns its answer. */
-	async post(account, path, form) {
-		const key = `demo-${account}`, body = new URLSearchParams(Object.entries(form).sort()).toString();
-		const now = BigInt(Date.now()) * 1_000_000n;
+	post(account, path, form) {
+		const body = new URLSearchParams(Object.entries(form).sort()).toString();
+		return this.#signed(account, path, { method: "POST", body }, body);
+	}
+
+	/** get reads a list of alice's or bob's. */
+	get(account, path) {
+		return this.#signed(account, path, {}, "");
+	}
+
+	async #signed(account, path, init, body) {
+		const key = `demo-${account}`, now = BigInt(Date.now()) * 1_000_000n;
 		this.#nonce = now > this.#nonce ? now : this.#nonce + 1n;
-		const answer = await fetch(this.base + path, { method: "POST", body, headers: {
-			"Content-Type": "application/x-www-form-urlencoded", "X-KEY": key, "X-NONCE": String(this.#nonce),
+		const answer = await fetch(this.base + path, { ...init, headers: {
+			"Content-Type": "application/x-www-form-urlencoded", "X-KEY": key,
+			"X-NONCE": String(this.#nonce),
 			"X-SIGN": createHmac("sha256", `${key}-secret`).update(key + body).digest("hex") } });
 		const result = await answer.json();
 		if (!answer.ok) throw new Error(`${path} ${body}: ${answer.status} ${JSON.stringify(result)}`);

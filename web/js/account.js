@@ -1,0 +1,89 @@
+// What an account has, held by the events of own: docs/stream.md has the rules.
+import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
+
+/**
+ * @typedef {{id: string, pair: string, type: "buy" | "sell", status: string, price: string,
+ *   amount: string, amount_filled: string, amount_original: string, date: string,
+ *   client_order_id?: string, order_type?: string, time_in_force?: string, expire_time?: string,
+ *   post_only?: boolean | string, display_amount?: string, trigger_price?: string,
+ *   triggered?: boolean, oco_trigger_price?: string}} Order
+ * @typedef {{id: string, pair: string, my_side: "buy" | "sell", price: string, amount: string,
+ *   timestamp: string, fee: string, fee_currency: string, order: string, maker: boolean,
+ *   client_order_id?: string}} Trade
+ * @typedef {{currency: string, balance: string, reserve: string}} Balance
+ * @typedef {{sequence: string, prev: string | null, snapshot?: boolean, part?: string,
+ *   parts?: string, orders?: Order[], trades?: Trade[], balances?: Balance[],
+ *   orders_complete?: boolean}} Event
+ */
+
+const FINER = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
+
+export class Account {
+	/** Open orders by id. @type {Map<string, Order>} */
+	orders = new Map();
+	/** @type {Map<string, Balance>} */
+	balances = new Map();
+	/** Trades by pair and id. @type {Map<string, Map<string, Trade>>} */
+	trades = new Map();
+	/** The newest event that was applied. @type {string | undefined} */
+	sequence;
+	/** All open orders are here, not the newest 2,000 alone. */
+	isComplete = true;
+	/** @type {Event[]} */
+	#parts = [];
+
+	/**
+	 * apply applies an event. It returns false if one is missing before it: subscribe again.
+	 * @param {Event} event
+	 */
+	apply(event) {
+		if (event.parts) {
+			if (event.part === "1") this.#parts = [];
+			this.#parts.push(event);
+			if (event.part !== event.parts) return true;
+			if (String(this.#parts.length) !== event.parts) return this.#lose();
+		} else this.#parts = [event];
+		const [first] = this.#parts;
+		if (first.snapshot) this.#clear();
+		else if (this.sequence !== (first.prev ?? "0")) return this.#lose();
+		for (const part of this.#parts) this.#put(part);
+		this.sequence = first.sequence;
+		return true;
+	}
+
+	/** free returns what an account can spend, rounded down. @param {string} currency */
+	free(currency) {
+		const b = this.balances.get(currency);
+		if (!b) return 0n;
+		return (parse(b.balance, BALANCE_DIGITS) - parse(b.reserve, BALANCE_DIGITS)) / FINER;
+	}
+
+	/** add adds trades that were read. @param {string} pair @param {Trade[]} list */
+	add(pair, list) {
+		const all = this.trades.get(pair) ?? new Map();
+		for (const trade of list) all.set(trade.id, trade);
+		this.trades.set(pair, all);
+	}
+
+	#lose() {
+		this.sequence = undefined;
+		return false;
+	}
+
+	#clear() {
+		this.orders.clear();
+		this.balances.clear();
+		this.trades.clear(); // those made meanwhile are missing
+	}
+
+	/** @param {Event} part */
+	#put({ orders = [], trades = [], balances = [], orders_complete }) {
+		for (const order of orders) {
+			if (order.status === "1") this.orders.set(order.id, order);
+			else this.orders.delete(order.id);
+		}
+		for (const trade of trades) this.add(trade.pair, [trade]);
+		for (const balance of balances) this.balances.set(balance.currency, balance);
+		if (orders_complete !== undefined) this.isComplete = orders_complete;
+	}
+}

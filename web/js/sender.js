@@ -1,0 +1,155 @@
+// Orders on their way: each has a name before its first try, and is kept until its outcome is
+// known.
+
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {import("./session.js").Answer} Answer */
+/**
+ * sending: the answer is awaited. refused: nothing was done, and the same order may be tried again.
+ * unknown: there was no answer. unseen: the exchange had no such order when it was asked.
+ * @typedef {"sending" | "refused" | "unknown" | "unseen"} State
+ * @typedef {{id: string, key: string, fields: Record<string, string>, state: State}} Pending
+ * @typedef {{pending: Pending, answer?: Answer, ms?: number, order?: string}} Outcome
+ */
+
+const KEPT = "orders";
+
+/** name returns a new name for an order: 128 random bits. */
+function name() {
+	const bytes = crypto.getRandomValues(new Uint8Array(16));
+	const text = btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_");
+	return `web-${text.replaceAll("=", "")}`;
+}
+
+export class Sender {
+	/** By name, oldest first. @type {Map<string, Pending>} */
+	pending = new Map();
+	/** Called when the list has changed. */
+	onChange = () => {};
+	/** Called with what has become of an order. @type {(outcome: Outcome) => void} */
+	onOutcome = () => {};
+
+	/** @param {Session} session */
+	constructor(session) {
+		this.session = session;
+		try {
+			for (const p of JSON.parse(sessionStorage.getItem(KEPT) ?? "[]")) {
+				this.pending.set(p.id, { ...p, state: "unknown" });
+			}
+		} catch {
+			// where a browser lets pages keep nothing, a reload forgets
+		}
+		for (const id of this.pending.keys()) this.#find(id, 0);
+	}
+
+	/** mine returns what was sent with the key that is logged in. */
+	mine() {
+		return [...this.pending.values()].filter((p) => p.key === this.session.key);
+	}
+
+	/** send sends a new order. @param {Record<string, string>} fields */
+	send(fields) {
+		const pending = /** @type {Pending} */ (
+			{ id: name(), key: this.session.key, fields, state: "sending" });
+		this.pending.set(pending.id, pending);
+		return this.again(pending);
+	}
+
+	/** again sends an order under its name, which the exchange takes once. @param {Pending} p */
+	async again(p) {
+		this.#become(p, "sending");
+		const from = performance.now();
+		let answer;
+		try {
+			answer = await this.session.command("order", { ...p.fields, client_order_id: p.id });
+		} catch {
+			if (this.pending.has(p.id)) this.#lose(p);
+			return;
+		}
+		if (!this.pending.has(p.id)) return; // the account's events were faster
+		const { status, body } = answer;
+		const taken = /by order (\d+)/.exec(body?.client_order_id?.[0] ?? "");
+		if (taken) return this.#end({ pending: p, order: taken[1] });
+		if (status === 503 && body.code !== "outcome_unknown") {
+			this.#become(p, "refused");
+			this.onOutcome({ pending: p, answer });
+		} else if (status >= 500) this.#lose(p);
+		else this.#end({ pending: p, answer, ms: Math.round(performance.now() - from) });
+	}
+
+	/**
+	 * cancel takes back an order without an answer, and returns the answer to that. A name that the
+	 * exchange does not find will never come from an earlier connection.
+	 * @param {Pending} p
+	 */
+	async cancel(p) {
+		if (p.state === "refused") return this.#end({ pending: p });
+		const answer = await this.session.command("order-cancel", { client_order_id: p.id });
+		const isSettled = answer.status === 200 || answer.body?.client_order_id;
+		if (isSettled) this.#end({ pending: p, answer });
+		return answer;
+	}
+
+	/**
+	 * seen ends the wait for an order that the account's events have told of.
+	 * @param {string} id
+	 * @param {string} order
+	 */
+	seen(id, order) {
+		const p = this.pending.get(id);
+		// a sent one is told by its answer, which has more to say
+		if (p && p.state !== "sending") this.#end({ pending: p, order });
+	}
+
+	/** @param {Pending} p */
+	#lose(p) {
+		this.#become(p, "unknown");
+		this.onOutcome({ pending: p });
+		this.#find(p.id, 0);
+	}
+
+	/**
+	 * find asks for an order by its name: after half a second, one, two, and so on up to thirty.
+	 * @param {string} id
+	 * @param {number} tried
+	 */
+	#find(id, tried) {
+		setTimeout(async () => {
+			const p = this.pending.get(id);
+			if (!p || !["unknown", "unseen"].includes(p.state)) return;
+			if (this.session.state === "in" && this.session.key === p.key) {
+				try {
+					const [order] = await this.session.read(
+						`/api/v1/orders/own/?client_order_id=${id}`);
+					if (!this.pending.has(id)) return;
+					if (order) return this.#end({ pending: p, order: order.id });
+					if (p.state === "unknown") this.#become(p, "unseen");
+				} catch {
+					// asked again below
+				}
+			}
+			this.#find(id, tried + 1);
+		}, Math.min(500 * 2 ** tried, 30_000));
+	}
+
+	/** @param {Pending} p @param {State} state */
+	#become(p, state) {
+		p.state = state;
+		this.#keep();
+	}
+
+	/** @param {Outcome} outcome */
+	#end(outcome) {
+		this.pending.delete(outcome.pending.id);
+		this.#keep();
+		this.onOutcome(outcome);
+	}
+
+	#keep() {
+		try {
+			sessionStorage.setItem(KEPT, JSON.stringify([...this.pending.values()]));
+		} catch {
+			// as above
+		}
+		this.onChange();
+	}
+}

@@ -1,0 +1,173 @@
+// The log-in with one key, over the one connection, and what is asked for in its name.
+import { get, Refusal } from "./api.js";
+import { sign } from "./keys.js";
+
+/** @typedef {import("./stream.js").Stream} Stream */
+/** @typedef {{status: number, body: any, retryAfter: number}} Answer */
+
+/** LATER is the pause before a log-in that was put off is tried again, in milliseconds. */
+const LATER = 1000;
+
+export class Session {
+	/**
+	 * waiting: the connection is lost, or the log-in on its way.
+	 * @type {"out" | "waiting" | "in"}
+	 */
+	state = "out";
+	key = "";
+	/** @type {string[]} */
+	permissions = [];
+	/** Why the last log-in has ended, in the exchange's words. @type {Refusal | undefined} */
+	ended;
+	/** The exchange has refused a nonce: another program uses the key, too. */
+	isShared = false;
+	onChange = () => {};
+	/** @type {CryptoKey | undefined} */
+	#secret;
+	#nonce = 0n;
+	#socket = ""; // the connection that was logged in
+	#round = 0; // of log-ins: an older one's answer does not count
+	/** The newest signed read: they go one by one, so that nonces arrive in their order. */
+	#reads = Promise.resolve();
+
+	/** @param {Stream} stream */
+	constructor(stream) {
+		this.stream = stream;
+		stream.on("login.end", ({ detail }) => this.#end(new Refusal(403, detail)));
+	}
+
+	/** may reports whether the key has a permission. @param {string} permission */
+	may(permission) {
+		return this.state !== "out" && this.permissions.includes(permission);
+	}
+
+	/**
+	 * enter logs in. It throws a Refusal if the exchange refuses, and another error without an
+	 * answer.
+	 * @param {string} key
+	 * @param {CryptoKey} secret
+	 */
+	async enter(key, secret) {
+		this.key = key;
+		this.#secret = secret;
+		this.ended = undefined;
+		this.isShared = false;
+		try {
+			await this.#logIn();
+		} catch (failed) {
+			this.#end(undefined);
+			throw failed;
+		}
+	}
+
+	/**
+	 * resume logs in as soon as there is a connection.
+	 * @param {string} key
+	 * @param {CryptoKey} secret
+	 */
+	resume(key, secret) {
+		this.key = key;
+		this.#secret = secret;
+		this.state = "waiting";
+		this.onChange();
+		if (this.stream.state === "live") this.connected();
+	}
+
+	/** leave logs out. */
+	leave() {
+		this.stream.ask("logout").catch(() => {}); // without a connection there is no log-in
+		this.#end(undefined);
+	}
+
+	/** connected logs in again after the connection was lost, as often as it takes. */
+	async connected() {
+		if (this.state === "out") return;
+		try {
+			await this.#logIn();
+		} catch (failed) {
+			if (!(failed instanceof Refusal)) return; // the next connection logs in
+			if (failed.status === 401 || failed.status === 403) return this.#end(failed);
+			setTimeout(() => this.state === "waiting" && this.connected(), LATER);
+		}
+	}
+
+	lost() {
+		if (this.state !== "in") return;
+		this.state = "waiting";
+		this.onChange();
+	}
+
+	async #logIn() {
+		const round = ++this.#round;
+		const secret = /** @type {CryptoKey} */ (this.#secret), { key } = this;
+		const first = await this.stream.ask("challenge");
+		if (!first.challenge) throw refusal(answerOf(first));
+		const ends = this.#socket && this.#socket !== this.stream.id ? { ends: this.#socket } : {};
+		const signature = await sign(secret, `login\n${key}\n${first.challenge}`);
+		const answer = answerOf(await this.stream.ask("login", { key, sign: signature, ...ends }));
+		if (round !== this.#round) return;
+		if (answer.status !== 200) throw refusal(answer);
+		this.#socket = this.stream.id;
+		this.permissions = answer.body.permissions;
+		this.state = "in";
+		this.onChange();
+	}
+
+	/** @param {Refusal | undefined} why */
+	#end(why) {
+		if (!this.key) return;
+		this.#round++;
+		this.state = "out";
+		this.ended = why;
+		this.key = this.#socket = "";
+		this.#secret = undefined;
+		this.permissions = [];
+		this.onChange();
+	}
+
+	/**
+	 * command sends what REST has under the same name. It throws without an answer.
+	 * @param {string} event
+	 * @param {Record<string, unknown>} fields
+	 */
+	async command(event, fields) {
+		return answerOf(await this.stream.ask(event, fields));
+	}
+
+	/**
+	 * read asks for a list of the account's by REST. It throws a Refusal for an answer that is no
+	 * success.
+	 * @param {string} path
+	 * @returns {Promise<any>}
+	 */
+	read(path) {
+		const answer = this.#reads.then(() => this.#read(path));
+		this.#reads = answer.catch(() => {});
+		return answer;
+	}
+
+	/** @param {string} path @param {boolean} [again] @returns {Promise<any>} */
+	async #read(path, again = false) {
+		if (!this.#secret) throw new Error("not logged in");
+		const now = BigInt(Date.now()) * 1000n;
+		this.#nonce = now > this.#nonce ? now : this.#nonce + 1n;
+		try {
+			return await get(path, undefined, { "X-KEY": this.key,
+				"X-SIGN": await sign(this.#secret, this.key), "X-NONCE": String(this.#nonce) });
+		} catch (failed) {
+			const isNonce = failed instanceof Refusal && failed.body?.code === "nonce";
+			if (again || !isNonce) throw failed;
+			this.isShared = true;
+			this.onChange();
+			this.#nonce = BigInt(failed.body.last ?? this.#nonce);
+			return this.#read(path, true);
+		}
+	}
+}
+
+/** @param {{status: string, body: any, retry_after?: string}} ack @returns {Answer} */
+const answerOf = (ack) =>
+	({ status: Number(ack.status), body: ack.body, retryAfter: Number(ack.retry_after ?? 0) });
+
+/** @param {Answer} answer */
+const refusal = ({ status, body }) => new Refusal(status, body?.detail ?? "", body);

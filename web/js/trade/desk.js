@@ -1,0 +1,140 @@
+// The account on the terminal: its log-in, its events, and the panels that show it. The page loads
+// this when an account is asked for.
+import { Account } from "../account.js";
+import { parse } from "../decimal.js";
+import { kept } from "../keys.js";
+import { Sender } from "../sender.js";
+import { Session } from "../session.js";
+import { text } from "../text/en.js";
+import { Form } from "./form.js";
+import { openAccount, openLogin, wordsOf } from "./login.js";
+import { Own } from "./own.js";
+import { singleKey } from "./settings.js";
+
+/** @typedef {import("./main.js").Pair} Pair */
+/**
+ * @typedef {{stream: import("../stream.js").Stream, header: import("./header.js").Header,
+ *   ladder: import("./ladder.js").Ladder, pairs: Map<string, Pair>,
+ *   demo: import("./login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
+ */
+
+export class Desk {
+	account = new Account();
+	/** @type {Pair | undefined} */
+	#pair;
+	#key = ""; // whose events the account has
+	#isIn = false;
+
+	/** @param {Terminal} terminal */
+	constructor(terminal) {
+		this.terminal = terminal;
+		const { stream, ladder, element, pairs } = terminal;
+		this.session = new Session(stream);
+		this.sender = new Sender(this.session);
+		this.form = new Form(element("panel-form"), element("sides"), this);
+		this.own = new Own(element("panel-own"), this, pairs);
+		this.session.onChange = () => this.#changed();
+		this.sender.onChange = () => this.own.change();
+		this.sender.onOutcome = (outcome) => this.form.outcome(outcome);
+		ladder.onPick = (price) => this.form.setPrice(price);
+		stream.on("own", (event) => this.#apply(event));
+		addEventListener("keydown", (event) => {
+			if (this.session.state === "out") return;
+			const key = singleKey(event);
+			if (key && (this.form.key(key) || this.own.key(key))) event.preventDefault();
+		});
+	}
+
+	/** open leads into the account, or to its log-in. */
+	open() {
+		if (this.session.state !== "out") return openAccount(this.session);
+		openLogin(this.session, this.terminal.demo);
+	}
+
+	/** resume logs in with the key that is kept on this device. */
+	async resume() {
+		const key = await kept();
+		if (key && this.session.state === "out") this.session.resume(key.key, key.secret);
+	}
+
+	/** connection tells that the connection has come or gone. */
+	connection() {
+		if (this.terminal.stream.state === "live") this.session.connected();
+		else this.session.lost();
+	}
+
+	/** market tells what the market is like. @param {string} state */
+	market(state) {
+		this.form.market(state);
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		this.#pair = pair;
+		this.form.show(pair);
+		this.own.show(pair);
+		this.#mark();
+	}
+
+	#changed() {
+		const { session, terminal } = this, isIn = session.state !== "out";
+		const wasIn = this.#isIn;
+		this.#isIn = session.state === "in";
+		terminal.header.account(isIn ? session.key : text.logIn);
+		terminal.element("panel-own").hidden = terminal.element("tab-own").hidden = !isIn;
+		document.body.classList.toggle("trader", session.may("trade"));
+		document.body.classList.toggle("account", isIn);
+		if (session.state === "in" && !wasIn) this.#subscribe();
+		if (session.isShared) this.own.say(text.shared);
+		if (!isIn) {
+			this.account = new Account();
+			this.#key = "";
+			this.#mark();
+			if (document.body.dataset.tab === "own") terminal.element("tab-chart").click();
+			if (session.ended) openLogin(session, terminal.demo, wordsOf(session.ended));
+		}
+		this.form.change();
+		this.own.change();
+	}
+
+	/** subscribe asks for the account's events, behind those that it has. */
+	async #subscribe() {
+		const { session, account } = this;
+		if (!session.may("read")) return;
+		if (this.#key !== session.key) this.account = new Account();
+		this.#key = session.key;
+		const after = account.sequence === undefined ? {} : { after: Number(account.sequence) };
+		try {
+			const { status } = await session.command("own.subscribe", after);
+			if (status >= 429) setTimeout(() => session.state === "in" && this.#subscribe(), 1000);
+		} catch {
+			// the next connection logs in and subscribes
+		}
+	}
+
+	/** @param {import("../account.js").Event} event */
+	#apply(event) {
+		if (this.session.state === "out") return;
+		const { account } = this;
+		const isWhole = account.apply(event);
+		if (!isWhole) return this.#subscribe();
+		for (const o of event.orders ?? []) {
+			if (o.client_order_id) this.sender.seen(o.client_order_id, o.id);
+		}
+		if (event.snapshot) this.own.load();
+		this.#mark();
+		this.form.change();
+		this.own.change();
+	}
+
+	/** mark marks the account's orders in the book. */
+	#mark() {
+		/** @type {Record<"sell" | "buy", bigint[]>} */
+		const own = { sell: [], buy: [] };
+		for (const o of this.account.orders.values()) {
+			const rests = o.triggered !== false || o.oco_trigger_price !== undefined;
+			if (o.pair === this.#pair?.name && rests) own[o.type].push(parse(o.price));
+		}
+		this.terminal.ladder.mark(own);
+	}
+}

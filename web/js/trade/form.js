@@ -1,0 +1,422 @@
+// The order form: what is typed, what it would cost, and what has become of it.
+import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
+import { parse, plain } from "../decimal.js";
+import { decimal, typed } from "../format.js";
+import { text } from "../text/en.js";
+
+/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("./desk.js").Desk} Desk */
+/** @typedef {"limit" | "market" | "stop" | "stopMarket" | "oco"} Type */
+/** @typedef {"price" | "amount" | "total" | "trigger" | "second" | "display" | "until"} Field */
+
+const ONE = 10n ** 8n;
+const TYPES = /** @type {const} */ (["limit", "market", "stop", "stopMarket", "oco"]);
+/**
+ * What may be said of how long an order stays.
+ * @type {Record<Type, (keyof typeof text.forces)[]>}
+ */
+const FORCES = { limit: ["gtc", "gtd", "ioc", "fok", "post", "slide"], market: ["ioc", "fok"],
+	stop: ["gtc"], stopMarket: ["ioc"], oco: ["gtc"] };
+/** Fields of an order, in the order of the form. @type {Record<Type, Field[]>} */
+const FIELDS = { limit: ["price", "amount", "total"], market: ["second", "amount", "total"],
+	stop: ["trigger", "price", "amount", "total"], stopMarket: ["trigger", "second", "amount"],
+	oco: ["price", "trigger", "second", "amount", "total"] };
+
+/** over divides and rounds up. @param {bigint} a @param {bigint} b */
+const over = (a, b) => (a + b - 1n) / b;
+
+export class Form {
+	/** @type {Pair | undefined} */
+	#pair;
+	/** @type {"buy" | "sell"} */
+	#side = "buy";
+	/** @type {Type} */
+	#type = "limit";
+	/** @type {keyof typeof text.forces} */
+	#force = "gtc";
+	#isRise = false; // a trigger that is no stop-loss
+	/** What is typed. @type {Record<Field, string>} */
+	#typed = { price: "", amount: "", total: "", trigger: "", second: "", display: "", until: "" };
+	#byTotal = false; // of amount and total the one that was typed last
+	/** @type {Partial<Record<Field, string>>} */
+	#wrong = {};
+	#words = "";
+	#isGood = true;
+	#isSending = false;
+	#market = "live";
+	#isWaiting = false;
+
+	/**
+	 * @param {HTMLElement} place
+	 * @param {HTMLElement} sides the bar of a narrow page, which opens the form as a sheet
+	 * @param {Desk} desk
+	 */
+	constructor(place, sides, desk) {
+		this.place = place;
+		this.sides = sides;
+		this.desk = desk;
+		place.addEventListener("keydown", (event) => {
+			if (event.key !== "Escape") return;
+			this.#sheet(false);
+			if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+		});
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		this.#pair = pair;
+		const names = /** @type {Field[]} */ (Object.keys(this.#typed));
+		for (const name of names) this.#typed[name] = "";
+		this.#wrong = {};
+		this.#words = "";
+		this.change();
+	}
+
+	/** market tells whether orders are taken. @param {string} state */
+	market(state) {
+		this.#market = state;
+		this.change();
+	}
+
+	/** setPrice takes a price from the book. @param {bigint} price */
+	setPrice(price) {
+		if (FIELDS[this.#type].includes("price")) this.#set("price", plain(price));
+	}
+
+	/** @param {string} key */
+	key(key) {
+		if (this.place.hidden) return false;
+		const to = { b: "side-buy", s: "side-sell", p: "price", a: "amount" }[key.toLowerCase()];
+		if (!to || key !== key.toLowerCase()) return false;
+		if (to === "side-buy") this.#choose({ side: "buy" });
+		if (to === "side-sell") this.#choose({ side: "sell" });
+		this.#paint();
+		const at = /** @type {HTMLElement | null} */ (this.place.querySelector(`#form-${to}`));
+		at?.focus();
+		return true;
+	}
+
+	change() {
+		if (this.#isWaiting) return;
+		this.#isWaiting = true;
+		requestAnimationFrame(() => {
+			this.#isWaiting = false;
+			this.#paint();
+		});
+	}
+
+	/**
+	 * outcome says what has become of an order, in words.
+	 * @param {import("../sender.js").Outcome} outcome
+	 */
+	outcome({ pending, answer, ms, order }) {
+		const { status, body, retryAfter } = answer ?? { status: 0, body: {}, retryAfter: 0 };
+		this.#isSending = false;
+		this.#isGood = status === 201 || status === 200 || order !== undefined;
+		if (order) this.#words = text.isIn(order);
+		else if (!answer) this.#words = pending.state === "unknown" ? text.unknown : "";
+		else if (status === 201) this.#words = this.#placed(body, ms ?? 0);
+		else if (status === 200) this.#words = text.cancelled(body.order);
+		else if (status === 400 && body.error) this.#words = this.#refused(body.error);
+		else if (status === 400 && body.client_order_id) this.#words = text.neverIn;
+		else if (status === 400 && !body.detail) this.#blame(body);
+		else if (status === 401) this.#words = text.keyEnded;
+		else if (status === 429) this.#words = text.tooOften(String(retryAfter || ""));
+		else if (status === 503) this.#words = text.nothingDone(body.detail ?? "");
+		else this.#words = body.detail ?? text.noAnswer;
+		if (status === 201) this.#typed.amount = this.#typed.total = "";
+		this.change();
+	}
+
+	/** @param {any} body @param {number} ms */
+	#placed(body, ms) {
+		const pair = /** @type {Pair} */ (this.desk.terminal.pairs.get(this.#pair?.name ?? ""));
+		let filled = 0n, value = 0n;
+		for (const t of body.trades) {
+			filled += parse(t.amount);
+			value += parse(t.amount) * parse(t.price);
+		}
+		const sum = filled === 0n ? ""
+			: text.filledAt(decimal(filled, pair.amountDigits),
+				decimal(value / filled, pair.priceDigits));
+		return text.placed(body.oid, sum, body.cancel_reason ?? "", ms);
+	}
+
+	/** refused tells a refusal of the market, or what is missing. @param {string} error */
+	#refused(error) {
+		const [, missing, currency] = /^Out of balance -?([\d.]+) (\w+)$/.exec(error) ?? [];
+		if (!missing) return error;
+		const free = this.desk.account.free(currency);
+		const needed = free + parse(missing.replace(/(\.\d{8})\d+$/, "$1"));
+		return text.notEnough(currency, plain(free), plain(needed));
+	}
+
+	/**
+	 * blame puts the exchange's words below the fields that it means.
+	 * @param {Record<string, string[]>} body
+	 */
+	#blame(body) {
+		const isStop = this.#type === "stop" || this.#type === "stopMarket";
+		/** @type {Record<string, Field>} */
+		const fields = { price: FIELDS[this.#type].includes("price") ? "price" : "second",
+			amount: "amount", quote_amount: "total", trigger_price: "trigger",
+			oco_trigger_price: "trigger", oco_price: "second", display_amount: "display",
+			expire_time: "until", trigger_when: isStop ? "trigger" : "price" };
+		this.#words = "";
+		for (const [name, words] of Object.entries(body)) {
+			if (fields[name]) this.#wrong[fields[name]] = [words].flat().join(" ");
+			else this.#words += `${name}: ${[words].flat().join(" ")} `;
+		}
+		this.#paint();
+		this.#focusWrong();
+	}
+
+	#focusWrong() {
+		const first = this.place.querySelector("[aria-invalid=true]");
+		if (first instanceof HTMLElement) first.focus();
+	}
+
+	/** @param {{side?: "buy" | "sell", type?: Type, force?: keyof typeof text.forces}} to */
+	#choose({ side = this.#side, type = this.#type, force = this.#force }) {
+		this.#side = side;
+		// the reserve of a buy would not be known when it is placed
+		this.#type = type === "oco" && side === "buy" ? "limit" : type;
+		this.#force = FORCES[this.#type].includes(force) ? force : FORCES[this.#type][0];
+		this.#wrong = {};
+		this.#words = "";
+		this.change();
+	}
+
+	/** @param {Field} field @param {string} value */
+	#set(field, value) {
+		this.#typed[field] = value;
+		delete this.#wrong[field];
+		if (field === "amount" || field === "total") this.#byTotal = field === "total";
+		this.#balance();
+		this.#paint();
+	}
+
+	/** price returns the price that amount and total follow; null: there is none. */
+	#price() {
+		return FIELDS[this.#type].includes("price") ? typed(this.#typed.price) : null;
+	}
+
+	/** balance lets the one of amount and total follow that was not typed. */
+	#balance() {
+		const price = this.#price(), step = this.#pair?.step ?? 1n;
+		const given = typed(this.#byTotal ? this.#typed.total : this.#typed.amount);
+		const other = this.#byTotal ? "amount" : "total";
+		if (!price || given === null) {
+			this.#typed[other] = "";
+			return;
+		}
+		this.#typed[other] = plain(this.#byTotal ? given * ONE / price / step * step
+			: over(given * price, ONE));
+	}
+
+	/** share puts a part of what is free into the form. @param {bigint} percent */
+	#share(percent) {
+		const pair = /** @type {Pair} */ (this.#pair);
+		if (this.#side === "sell") {
+			const amount = this.desk.account.free(pair.base) * percent / 100n;
+			return this.#set("amount", plain(amount / pair.step * pair.step));
+		}
+		const total = this.desk.account.free(pair.quote) * percent / 100n;
+		if (this.#type === "stopMarket") {
+			const worst = typed(this.#typed.second) ?? typed(this.#typed.trigger);
+			if (worst) this.#set("amount", plain(total * ONE / worst / pair.step * pair.step));
+			return;
+		}
+		this.#set("total", plain(total));
+	}
+
+	/**
+	 * step moves a price by ticks with the arrows.
+	 * @param {Field} field
+	 * @param {KeyboardEvent} event
+	 */
+	#step(field, event) {
+		const way = { ArrowUp: 1n, ArrowDown: -1n }[event.key];
+		const now = typed(this.#typed[field]);
+		if (!way || now === null || field === "amount" || field === "total") return;
+		event.preventDefault();
+		const { tick } = /** @type {Pair} */ (this.#pair);
+		const to = now + way * tick * (event.shiftKey ? 10n : 1n);
+		if (to > 0n) this.#set(field, plain(to));
+	}
+
+	/** fields returns the order as the API takes it; undefined: something typed is wrong. */
+	#fields() {
+		const pair = /** @type {Pair} */ (this.#pair), type = this.#type, side = this.#side;
+		/** @type {Record<string, string>} */
+		const order = { pair: pair.name, type: side };
+		this.#wrong = {};
+		/** @param {Field} field @param {string} name @param {boolean} [isFree] it may be empty */
+		const take = (field, name, isFree) => {
+			const is = typed(this.#typed[field]);
+			if (is) order[name] = plain(is);
+			else if (this.#typed[field].trim() || !isFree) this.#wrong[field] = text.notANumber;
+		};
+		const isSum = type === "market" && side === "buy" && this.#byTotal;
+		if (isSum) take("total", "quote_amount");
+		else take("amount", "amount");
+		if (FIELDS[type].includes("price")) take("price", "price");
+		if (type === "oco") {
+			take("trigger", "oco_trigger_price");
+			take("second", "oco_price", true);
+		} else if (FIELDS[type].includes("second")) take("second", "price", true);
+		if (type === "stop" || type === "stopMarket") {
+			take("trigger", "trigger_price");
+			if (this.#isRise) order.trigger_when = side === "sell" ? "rise" : "fall";
+		}
+		if (type === "market" || type === "stopMarket") order.order_type = "market";
+		if (type === "limit" && this.#mayHide()) take("display", "display_amount", true);
+		this.#enforce(order);
+		return Object.keys(this.#wrong).length ? undefined : order;
+	}
+
+	/** enforce says how long the order stays. @param {Record<string, string>} order */
+	#enforce(order) {
+		const force = this.#force;
+		if (force === "post") order.post_only = "1";
+		else if (force === "slide") order.post_only = "slide";
+		else if (force === "fok" || force === "ioc" && this.#type === "limit") {
+			order.time_in_force = force;
+		} else if (force === "gtd") {
+			order.time_in_force = "gtd";
+			const at = new Date(this.#typed.until).getTime();
+			if (Number.isNaN(at)) this.#wrong.until = text.notATime;
+			else order.expire_time = String(at / 1000);
+		}
+	}
+
+	#mayHide() {
+		return this.#type === "limit" && this.#force !== "ioc" && this.#force !== "fok";
+	}
+
+	/** @param {SubmitEvent} event */
+	#submit(event) {
+		event.preventDefault();
+		if (this.#isSending || this.#whyNot()) return;
+		const order = this.#fields();
+		this.#words = "";
+		if (order) {
+			this.#isSending = true;
+			this.desk.sender.send(order);
+		}
+		this.#paint();
+		this.#focusWrong();
+	}
+
+	/** whyNot says why no order can be sent now; "": one can. */
+	#whyNot() {
+		const market = this.#market;
+		if (market === "halted" || market === "maintenance") return text.states[market];
+		return market !== "live" || this.desk.session.state !== "in" ? text.notLive : "";
+	}
+
+	/** sheet opens the form of a narrow page. @param {boolean} isOpen */
+	#sheet(isOpen) {
+		this.place.classList.toggle("open", isOpen);
+	}
+
+	#paint() {
+		const pair = this.#pair, may = this.desk.session.may("trade");
+		this.place.hidden = this.sides.hidden = !may || !pair;
+		if (!may || !pair) {
+			this.#isSending = false;
+			return this.#sheet(false);
+		}
+		const { base, quote } = pair, whyNot = this.#whyNot();
+		const currency = this.#side === "buy" ? quote : base;
+		const types = TYPES.filter((type) => type !== "oco" || this.#side === "sell");
+		const sides = /** @type {const} */ (["buy", "sell"]);
+		render(html`<form class="fields order" data-side=${this.#side} novalidate
+				autocomplete="off" @submit=${this.#submit.bind(this)}>
+			<div class="sides" role="group" aria-label=${text.side}>${sides.map((side) => html`
+				<button type="button" id="form-side-${side}" class=${side}
+					aria-pressed=${side === this.#side} @click=${() => this.#choose({ side })}
+					>${text[side]}</button>`)}
+				<button type="button" class="close" aria-label=${text.done}
+					@click=${() => this.#sheet(false)}>✕</button></div>
+			${this.#select(text.type, "type", types, text.types, this.#type,
+				(/** @type {any} */ type) => this.#choose({ type }))}
+			${FIELDS[this.#type].map((field) => this.#input(field))}
+			<div class="shares" role="group" aria-label=${text.share(currency)}
+				>${[25n, 50n, 75n, 100n].map((percent) => html`<button type="button"
+					@click=${() => this.#share(percent)}>${percent} %</button>`)}</div>
+			${this.#type === "stop" || this.#type === "stopMarket" ? this.#select(text.when, "when",
+				["loss", "profit"], text.whens, this.#isRise ? "profit" : "loss", (when) => {
+					this.#isRise = when === "profit";
+				}) : nothing}
+			${FORCES[this.#type].length > 1 ? this.#select(text.stays, "force", FORCES[this.#type],
+				text.forces, this.#force,
+				(/** @type {any} */ force) => this.#choose({ force })) : nothing}
+			${this.#force === "gtd" ? this.#input("until") : nothing}
+			${this.#mayHide() ? this.#input("display") : nothing}
+			${this.#sums(pair)}
+			<button class="main ${this.#side}" ?disabled=${this.#isSending || whyNot !== ""}
+				>${whyNot || text.send(this.#side, base)}</button>
+			<p role="status" class=${this.#isGood ? "outcome" : "outcome wrong"}>${this.#words}</p>
+		</form>`, this.place);
+		render(sides.map((side) => html`<button class="main ${side}" @click=${() => {
+			this.#choose({ side });
+			this.#sheet(true);
+			this.#paint();
+			/** @type {HTMLElement} */ (this.place.querySelector(`#form-side-${side}`)).focus();
+		}}>${text[side]}</button>`), this.sides);
+	}
+
+	/**
+	 * @param {string} label
+	 * @param {string} name
+	 * @param {readonly string[]} values
+	 * @param {Record<string, string>} words
+	 * @param {string} chosen
+	 * @param {(value: string) => void} choose
+	 */
+	#select(label, name, values, words, chosen, choose) {
+		return html`<label><span>${label}</span><select name=${name} .value=${chosen}
+			@change=${(/** @type {Event} */ event) =>
+				choose(/** @type {HTMLSelectElement} */ (event.target).value)}
+			>${values.map((value) => html`<option value=${value} ?selected=${value === chosen}
+				>${words[value]}</option>`)}</select></label>`;
+	}
+
+	/** @param {Field} field */
+	#input(field) {
+		const pair = /** @type {Pair} */ (this.#pair), wrong = this.#wrong[field];
+		const unit = field === "until" ? "" : field === "amount" || field === "display" ? pair.base
+			: pair.quote;
+		const label = field === "second" ? this.#type === "oco" ? text.ocoPrice : text.worst
+			: text.fields[field];
+		return html`<label><span>${label}</span><span class="typed"><input id="form-${field}"
+				name=${field} type=${field === "until" ? "datetime-local" : "text"}
+				inputmode="decimal" autocomplete="off" .value=${this.#typed[field]}
+				aria-invalid=${wrong ? "true" : "false"}
+				aria-describedby=${wrong ? `wrong-${field}` : nothing}
+				placeholder=${field === "display" || field === "second" ? text.optional : ""}
+				@keydown=${(/** @type {KeyboardEvent} */ event) => this.#step(field, event)}
+				@input=${(/** @type {Event} */ event) =>
+					this.#set(field, /** @type {HTMLInputElement} */ (event.target).value)}>
+				<span class="muted" aria-hidden="true">${unit}</span></span></label>
+			${wrong ? html`<p class="wrong" id="wrong-${field}">${wrong}</p>` : nothing}`;
+	}
+
+	/** sums shows what is free, the fee, and what stays. @param {Pair} pair */
+	#sums({ base, quote, takerFee, amountDigits, priceDigits }) {
+		const isBuy = this.#side === "buy", currency = isBuy ? quote : base;
+		const free = this.desk.account.free(currency);
+		const amount = typed(this.#typed.amount), total = typed(this.#typed.total);
+		const needed = isBuy ? total : amount, got = isBuy ? amount : total;
+		/** @param {bigint} n @param {string} of */
+		const sum = (n, of) =>
+			`${decimal(n, of === quote ? Math.max(priceDigits, 2) : amountDigits)} ${of}`;
+		const fee = got === null ? null : over(got * takerFee, ONE);
+		return html`<dl class="sums"><div><dt>${text.free}</dt><dd>${sum(free, currency)}</dd></div>
+			<div><dt>${text.feeAtMost}</dt><dd>${fee === null ? text.none
+				: `${plain(fee)} ${isBuy ? base : quote}`}</dd></div>
+			<div><dt>${text.left}</dt><dd class=${needed !== null && needed > free ? "wrong" : ""}
+				>${needed === null ? text.none : sum(free - needed, currency)}</dd></div></dl>`;
+	}
+}

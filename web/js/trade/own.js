@@ -1,0 +1,323 @@
+// What the account has: open orders, trades, balances.
+import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
+import { AGAIN } from "../api.js";
+import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
+import { decimal, moment, time } from "../format.js";
+import { text } from "../text/en.js";
+
+/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("./desk.js").Desk} Desk */
+/** @typedef {import("../account.js").Order} Order */
+
+const PAGE = 100;
+const TABS = /** @type {const} */ (["orders", "trades", "balances"]);
+
+/** sideOf shows a side, in words and with a sign. @param {string} side */
+const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down"}
+	><span aria-hidden="true">${side === "buy" ? "▲" : "▼"}</span> ${
+	side === "buy" ? text.buy : text.sell}</span>`;
+
+/** at shows a time of today as such, and an older one with its date. @param {number} seconds */
+const at = (seconds) => (Date.now() / 1000 - seconds < 43_200 ? time(seconds)
+	: moment(seconds, false));
+
+/** typeOf says which order it is. @param {Partial<Order>} o */
+function typeOf(o) {
+	const kind = o.oco_trigger_price ? text.types.oco
+		: o.trigger_price ? text.types[o.order_type === "market" ? "stopMarket" : "stop"]
+		: text.types[o.order_type === "market" ? "market" : "limit"];
+	const force = o.post_only ? text.forces.post
+		: o.time_in_force && o.time_in_force !== "gtc" ? o.time_in_force.toUpperCase() : "";
+	const stop = o.trigger_price ?? o.oco_trigger_price;
+	return `${kind}${stop ? ` ${stop}` : ""}${force ? `, ${force}` : ""}`;
+}
+
+/**
+ * digitsOf returns how many decimals a column needs to show its numbers as they are.
+ * @param {string[]} column
+ */
+const digitsOf = (column) => Math.max(2, ...column.map((n) => n.split(".")[1]?.length ?? 0));
+
+export class Own {
+	/** @type {(typeof TABS)[number]} */
+	#tab = "orders";
+	/** @type {Pair | undefined} */
+	#pair;
+	#selected = ""; // id of the order that keys act on
+	/** Ids of orders whose cancel is on its way. */
+	#cancelling = new Set();
+	/** Pairs whose oldest trades are here. */
+	#ended = new Set();
+	#isReading = false;
+	#round = 0; // of reads: what was read before the account's trades began anew does not count
+	#most = PAGE; // rows that are shown
+	#isWaiting = false;
+	#words = "";
+
+	/** @param {HTMLElement} place @param {Desk} desk @param {Map<string, Pair>} pairs */
+	constructor(place, desk, pairs) {
+		this.place = place;
+		this.desk = desk;
+		this.pairs = pairs;
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		this.#pair = pair;
+		this.load();
+		this.change();
+	}
+
+	/** load reads the newest trades of the pair, if they are not here. */
+	load() {
+		this.#ended.clear();
+		this.#round++;
+		this.#read();
+	}
+
+	/** @param {string} key */
+	key(key) {
+		if (key === "C") this.#cancelAll();
+		else if (key === "c") this.#cancel(this.#selected);
+		else return false;
+		return true;
+	}
+
+	change() {
+		if (this.#isWaiting) return;
+		this.#isWaiting = true;
+		requestAnimationFrame(() => {
+			this.#isWaiting = false;
+			this.#paint();
+		});
+	}
+
+	/** read reads older trades of the pair than those that are here. */
+	async #read() {
+		const { session, account } = this.desk, pair = this.#pair;
+		if (!pair || this.#isReading || this.#ended.has(pair.name)) return;
+		if (session.state !== "in" || !session.may("read")) return;
+		const known = account.trades.get(pair.name)?.size ?? 0;
+		const round = this.#round;
+		this.#isReading = true;
+		try {
+			const list = await session.read(
+				`/api/v1/exchanges/own/?pair=${pair.name}&limit=${PAGE}&offset=${known}`);
+			if (round === this.#round) {
+				account.add(pair.name, list);
+				if (list.length < PAGE) this.#ended.add(pair.name);
+			}
+		} catch {
+			setTimeout(() => this.#read(), AGAIN);
+		} finally {
+			this.#isReading = false;
+		}
+		if (round !== this.#round) this.#read();
+		this.change();
+	}
+
+	/** onTheirWay returns the orders on their way of which the account's events do not tell yet. */
+	#onTheirWay() {
+		const told = new Set([...this.desk.account.orders.values()].map((o) => o.client_order_id));
+		return this.desk.sender.mine().filter((p) => !told.has(p.id)).reverse();
+	}
+
+	/** say tells of something that concerns the tables. @param {string} words */
+	say(words) {
+		this.#words = words;
+		this.change();
+	}
+
+	/** @param {string} id */
+	async #cancel(id) {
+		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)) return;
+		this.#cancelling.add(id);
+		this.change();
+		await this.#ask("order-cancel", { order: id }, () => text.cancelled(id));
+		this.#cancelling.delete(id);
+		this.change();
+	}
+
+	async #cancelAll() {
+		const pair = this.#pair;
+		if (!pair || !this.desk.session.may("trade")) return;
+		const ids = [...this.desk.account.orders.values()].filter((o) => o.pair === pair.name)
+			.map((o) => o.id);
+		if (!ids.length) return;
+		for (const id of ids) this.#cancelling.add(id);
+		this.change();
+		await this.#ask("order-cancel-all", { pair: pair.name },
+			(body) => text.cancelledAll(body.orders.length, pair.name));
+		for (const id of ids) this.#cancelling.delete(id);
+		this.change();
+	}
+
+	/**
+	 * ask sends a cancel. Without an answer the account's events tell what has become of it.
+	 * @param {string} event
+	 * @param {Record<string, unknown>} fields
+	 * @param {(body: any) => string} done
+	 */
+	async #ask(event, fields, done) {
+		try {
+			const { status, body } = await this.desk.session.command(event, fields);
+			this.say(status === 200 ? done(body)
+				: body.detail ?? body.error ?? Object.values(body).flat().join(" "));
+		} catch {
+			this.say(text.cancelUnknown);
+		}
+	}
+
+	/** more shows and reads more rows as one scrolls. @param {Event} event */
+	#more(event) {
+		const list = /** @type {HTMLElement} */ (event.target);
+		if (list.scrollTop + list.clientHeight < list.scrollHeight - 200) return;
+		const { orders, trades } = this.desk.account;
+		const there = this.#tab === "orders" ? orders.size
+			: trades.get(this.#pair?.name ?? "")?.size ?? 0;
+		if (this.#most < there) {
+			this.#most += PAGE;
+			this.change();
+		} else if (this.#tab === "trades") this.#read();
+	}
+
+	/** move moves among the rows of orders. @param {KeyboardEvent} event */
+	#move(event) {
+		const rows = [...this.place.querySelectorAll("tr[data-id]")];
+		const from = rows.findIndex((row) => row === document.activeElement);
+		const to = { ArrowDown: from + 1, ArrowUp: from - 1, Home: 0,
+			End: rows.length - 1 }[event.key];
+		if (to === undefined || !rows[to]) return;
+		event.preventDefault();
+		/** @type {HTMLElement} */ (rows[to]).focus();
+	}
+
+	/** @param {(typeof TABS)[number]} tab */
+	#choose(tab) {
+		this.#tab = tab;
+		this.#most = PAGE;
+		this.#paint();
+	}
+
+	#paint() {
+		const { session, account } = this.desk, pair = this.#pair;
+		if (session.state === "out" || !pair) return;
+		const isTrader = session.may("trade");
+		const count = account.orders.size + this.#onTheirWay().length;
+		render(html`<div class="bar">
+				<div class="frames" role="group" aria-label=${text.account}
+					>${TABS.map((tab) => html`
+					<button aria-pressed=${tab === this.#tab} @click=${() => this.#choose(tab)}
+						>${text.own[tab]}${tab === "orders" ? ` (${count})` : ""}</button>`)}</div>
+				<b class="not-live">${text.notLive}</b>
+				<span role="status" class="told">${this.#words}</span>
+				${isTrader ? html`<button class="all" @click=${() => this.#cancelAll()}
+					>${text.cancelAll(pair.name)}</button>` : nothing}
+			</div>
+			<div class="list" @scroll=${this.#more.bind(this)} tabindex="0" role="region"
+				aria-label=${text.own[this.#tab]}>${!session.may("read")
+				? html`<p class="muted">${text.mayNotRead}</p>` : this.#tab === "orders"
+				? this.#orders(isTrader)
+				: this.#tab === "trades" ? this.#trades() : this.#balances()}
+			</div>`, this.place);
+	}
+
+	/** @param {boolean} isTrader */
+	#orders(isTrader) {
+		const { account } = this.desk;
+		const list = [...account.orders.values()].sort((a, b) => Number(b.id) - Number(a.id));
+		const shown = list.slice(0, this.#most), mine = this.#onTheirWay();
+		if (!list.length && !mine.length) return html`<p class="muted">${text.noOrders}</p>`;
+		if (!account.orders.has(this.#selected)) this.#selected = shown[0]?.id ?? "";
+		const digits = digitsOf(shown.flatMap((o) => [o.amount, o.amount_filled]));
+		const titles = [text.time, text.pair, text.side, text.type, text.price, text.amount,
+			text.filled, text.state, text.cancel];
+		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
+			<thead><tr>${titles.map((t) => html`<th>${t}</th>`)}</tr></thead>
+			<tbody @keydown=${this.#move.bind(this)}>
+				${mine.map((p) => this.#pending(p))}
+				${shown.map((o) => this.#order(o, isTrader, digits))}
+			</tbody></table>
+			${account.isComplete ? nothing : html`<p class="muted">${text.moreOrders}</p>`}`;
+	}
+
+	/** @param {Order} o @param {boolean} isTrader @param {number} digits of its amounts */
+	#order(o, isTrader, digits) {
+		const pair = this.pairs.get(o.pair);
+		const isLeaving = this.#cancelling.has(o.id);
+		const state = isLeaving ? "cancelling" : o.triggered === false && !o.oco_trigger_price
+			? "waiting" : "open";
+		return html`<tr data-id=${o.id} tabindex=${o.id === this.#selected ? 0 : -1}
+			data-state=${state} @focus=${() => {
+				this.#selected = o.id;
+				this.change();
+			}}>
+			<td>${at(Number(o.date) / 1000)}</td><td>${o.pair}</td><td>${sideOf(o.type)}</td>
+			<td>${typeOf(o)}</td>
+			<td>${decimal(parse(o.price), pair?.priceDigits ?? DIGITS)}</td>
+			<td>${decimal(parse(o.amount), digits)}</td>
+			<td>${decimal(parse(o.amount_filled), digits)}</td>
+			<td>${text.orderStates[state]}</td>
+			<td>${isTrader ? html`<button ?disabled=${isLeaving} tabindex="-1"
+				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
+				>${text.cancel}</button>` : nothing}</td></tr>`;
+	}
+
+	/** @param {import("../sender.js").Pending} p */
+	#pending(p) {
+		const { sender } = this.desk, { fields } = p;
+		const again = p.state === "refused" ? text.tryAgain
+			: p.state === "unseen" ? text.sendAgain : "";
+		return html`<tr data-state=${p.state}>
+			<td>${text.none}</td><td>${fields.pair}</td><td>${sideOf(fields.type)}</td>
+			<td>${typeOf(fields)}</td><td>${fields.price ?? text.none}</td>
+			<td>${fields.amount ?? text.none}</td><td>${text.none}</td>
+			<td>${text.orderStates[p.state]}</td>
+			<td>${again ? html`<button class="again" @click=${() => sender.again(p)}
+					>${again}</button>` : nothing}
+				${p.state === "sending" ? nothing : html`<button @click=${async () => {
+					try {
+						await sender.cancel(p);
+					} catch {
+						this.say(text.cancelUnknown);
+					}
+				}}>${text.cancel}</button>`}</td></tr>`;
+	}
+
+	#trades() {
+		const pair = /** @type {Pair} */ (this.#pair);
+		const all = [...(this.desk.account.trades.get(pair.name)?.values() ?? [])];
+		if (!all.length) {
+			const isEmpty = this.#ended.has(pair.name);
+			return html`<p class="muted">${isEmpty ? text.noTrades : text.loading}</p>`;
+		}
+		all.sort((a, b) => Number(b.id) - Number(a.id));
+		const shown = all.slice(0, this.#most), digits = digitsOf(shown.map((t) => t.amount));
+		const titles = [text.time, text.side, text.price, text.amount, text.fee, text.role,
+			text.order];
+		return html`<table class="trades">
+			<thead><tr>${titles.map((t) => html`<th>${t}</th>`)}</tr></thead>
+			<tbody>${shown.map((t) => html`<tr>
+				<td>${at(Number(t.timestamp))}</td><td>${sideOf(t.my_side)}</td>
+				<td>${decimal(parse(t.price), pair.priceDigits)}</td>
+				<td>${decimal(parse(t.amount), digits)}</td>
+				<td>${t.fee} ${t.fee_currency}</td>
+				<td>${t.maker ? text.maker : text.taker}</td><td>${t.order}</td></tr>`)}
+			</tbody></table>`;
+	}
+
+	#balances() {
+		const { account } = this.desk, finer = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
+		/** @param {string} exact */
+		const shown = (exact) => html`<td title=${exact}
+			>${decimal(parse(exact, BALANCE_DIGITS) / finer, DIGITS)}</td>`;
+		return html`<table class="balances"><thead><tr>
+			<th>${text.currency}</th><th>${text.total}</th>
+			<th>${text.reserved}</th><th>${text.free}</th></tr></thead><tbody>
+			${[...account.balances.values()].map((b) => html`<tr><td>${b.currency}</td>
+				${shown(b.balance)}${shown(b.reserve)}
+				<td title=${plain(account.free(b.currency))}
+					>${decimal(account.free(b.currency), DIGITS)}</td></tr>`)}
+			</tbody></table>`;
+	}
+}

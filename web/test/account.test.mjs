@@ -1,0 +1,407 @@
+// A trader's account in a browser, against the real program: log-in, orders, own tables.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, before, test } from "node:test";
+import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
+import { Exchange, until } from "./helpers/exchange.mjs";
+import { Relay } from "./helpers/relay.mjs";
+
+const exchange = new Exchange(), relay = new Relay();
+const script = "<img src=x onerror=alert(1)>";
+let browser;
+
+before(async () => {
+	await exchange.start();
+	await relay.start(exchange.port);
+	browser = await launch();
+});
+after(async () => {
+	await browser?.close();
+	relay.end();
+	await exchange.end();
+});
+
+// What a browser writes when a connection is lost.
+const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
+const refused = [/^Failed to load resource: the server responded with a status of 401/];
+
+/** terminal gives a live terminal to a test. */
+const terminal = (name, options, body) => test(name, () =>
+	visit(browser, `${(options.base ?? (() => exchange.base))()}/trade`,
+		{ name, ...options, base: undefined }, async (page) => {
+			await shows(page, "live");
+			await body(page);
+		}));
+
+const says = (page, selector, form) => page.waitForFunction(
+	([selector, form]) =>
+		new RegExp(form, "s").test(document.querySelector(selector)?.innerText ?? ""),
+	[selector, form]);
+
+/** trade logs in as an account of the demo. */
+async function trade(page, account) {
+	await page.click(".account");
+	await page.click(`dialog .demo button:has-text("${account}")`);
+	await page.waitForSelector("body.trader");
+	await page.waitForSelector("dialog", { state: "detached" });
+	await says(page, ".sums", "Free.*\\d");
+}
+
+/** enter types a key and its secret. */
+async function enter(page, key, secret) {
+	if (!await page.$("dialog")) await page.click("#header > .account");
+	await page.fill("[name=key]", key);
+	await page.fill("[name=secret]", secret);
+	await page.press("[name=secret]", "Enter");
+}
+
+/** fill types a limit order. */
+async function fill(page, side, price, amount) {
+	await page.click(`#form-side-${side}`);
+	await page.fill("#form-price", String(price));
+	await page.fill("#form-amount", String(amount));
+}
+
+const send = (page) => page.click("#panel-form button.main");
+const rows = (page) => page.$$eval("#panel-own tbody tr", (list) =>
+	list.map((row) => [...row.cells].map((cell) => cell.innerText.trim()).join("|")));
+const open = (page, n) => page.waitForFunction((n) =>
+	document.querySelectorAll('#panel-own tr[data-state="open"]').length === n, n);
+const cancelAll = (account) => exchange.post(account, "/api/v1/order-cancel-all/", { all: 1 });
+
+/** newKey makes a key of alice's, and returns it with its secret. */
+async function newKey(...flags) {
+	const { stdout } = await exchange.operator("key", "create", "alice", "--json", ...flags);
+	return JSON.parse(stdout);
+}
+
+terminal("a key logs in, and nothing has the text of its secret", { allowed: refused,
+	init: (page) => {
+		page.sent = [];
+		page.on("request", (r) =>
+			page.sent.push(r.url(), r.postData() ?? "", JSON.stringify(r.headers())));
+		page.on("websocket", (socket) =>
+			socket.on("framesent", ({ payload }) => page.sent.push(String(payload))));
+	} }, async (page) => {
+	const { key, secret } = await newKey("--permissions", "read,trade");
+	await enter(page, key, "not-the-secret");
+	await says(page, ".login .wrong", "not the secret");
+	await enter(page, "no-such-key", secret);
+	await says(page, ".login .wrong", "does not know");
+	await accessible(page, "the log-in");
+	await page.check("[name=keep]");
+	await enter(page, key, secret);
+	await page.waitForSelector("body.trader");
+	assert.equal(await page.innerText("#header > .account"), key);
+	const kept = () => page.evaluate(async () => {
+		const request = indexedDB.open("key");
+		await new Promise((done) => (request.onsuccess = done));
+		const got = request.result.transaction("key").objectStore("key").get("key");
+		await new Promise((done) => (got.onsuccess = done));
+		request.result.close();
+		const exported = await crypto.subtle.exportKey("raw", got.result.secret)
+			.catch((e) => e.name);
+		return { exported, shown: JSON.stringify([got.result, { ...localStorage },
+			{ ...sessionStorage }, document.cookie, document.documentElement.outerHTML,
+			[...document.querySelectorAll("input")].map((input) => input.value)]) };
+	});
+	const { exported, shown } = await kept();
+	assert.equal(exported, "InvalidAccessError");
+	assert(!shown.includes(secret) && !page.sent.join().includes(secret));
+	assert(page.sent.join().includes(key));
+	await page.reload();
+	await page.waitForSelector("body.trader");
+	await page.click("#header > .account");
+	await accessible(page, "the account");
+	await page.click("dialog .forget");
+	await page.waitForFunction(async () => (await indexedDB.databases()).length === 0);
+	await page.reload();
+	await shows(page, "live");
+	assert.equal(await page.innerText("#header > .account"), "Log in");
+	assert(!await page.isVisible("#panel-own") && !await page.isVisible("#panel-form"));
+});
+
+terminal("a pasted text logs in, a key that ends is told, and so is a frozen account", {},
+	async (page) => {
+	const { key, secret } = await newKey();
+	await page.click("#header > .account");
+	await page.waitForSelector(".login [name=key]");
+	await page.evaluate((text) => {
+		const clipboardData = new DataTransfer();
+		clipboardData.setData("text", text);
+		document.querySelector("[name=key]").dispatchEvent(
+			new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+	}, `key     ${key}\nsecret  ${secret}\n`);
+	assert.equal(await page.inputValue("[name=secret]"), "");
+	await page.click(".login .main");
+	await page.waitForSelector("body.trader");
+	await exchange.operator("key", "revoke", key);
+	await says(page, ".login .wrong", "\\w+");
+	await enter(page, key, secret);
+	await says(page, ".login .wrong", "has ended");
+	await page.click("dialog .done");
+	await trade(page, "bob");
+	await exchange.operator("account", "freeze", "bob");
+	await says(page, ".login .wrong", "frozen");
+	await exchange.operator("account", "unfreeze", "bob");
+});
+
+terminal("a key that may only read has no form, and one that another program uses says so",
+	{ allowed: refused },
+	async (page) => {
+		const { key, secret } = await newKey("--permissions", "read");
+		const answer = await fetch(`${exchange.base}/api/v1/wallets/`, { headers: { "X-KEY": key,
+			"X-NONCE": String(BigInt(Date.now()) * 1_000_000n),
+			"X-SIGN": createHmac("sha256", secret).update(key).digest("hex") } });
+		assert.equal(answer.status, 200);
+		await enter(page, key, secret);
+		await page.waitForSelector("body.account");
+		await says(page, "#panel-own .told", "refused a nonce");
+		await page.click('button:has-text("My trades")');
+		await says(page, "#panel-own .list", "No trades yet");
+		await page.click('button:has-text("Balances")');
+		await says(page, "#panel-own .list", "BTC.*100\\.00000000");
+		assert(!await page.isVisible("#panel-form") && !await page.$("#panel-own .all"));
+		await page.click("#header > .account");
+		await says(page, "dialog", "Use it here alone");
+	});
+
+terminal("an order rests, is filled in parts, and is cancelled", {}, async (page) => {
+	await trade(page, "alice");
+	await fill(page, "sell", "64000.5", "0.3");
+	assert.equal(await page.inputValue("#form-total"), "19200.15");
+	await send(page);
+	await says(page, ".outcome", "Order \\d+\\. Durable after \\d+ ms");
+	await open(page, 1);
+	assert.match((await rows(page))[0],
+		/\|BTC_USDT\|▼ Sell\|Limit\|64,000\.50\|0\.30\|0\.00\|Open\|Cancel$/);
+	await page.waitForSelector("#panel-book .sell .mark:not([hidden])");
+	await exchange.order("bob", "BTC_USDT", "buy", "0.12345678", "64000.5");
+	await says(page, "#panel-own .orders", "0\\.17654322\\s+0\\.12345678\\s+Open");
+	await page.click('button:has-text("My trades")');
+	await says(page, "#panel-own .trades",
+		"Sell\\s+64,000\\.50\\s+0\\.12345678\\s+0 USDT\\s+Maker");
+	await page.click('button:has-text("Balances")');
+	await says(page, "#panel-own .balances",
+		"BTC\\s+99\\.87654322\\s+0\\.17654322\\s+99\\.70000000");
+	await page.click('button:has-text("Open orders")');
+	await page.click("#panel-own tbody button");
+	await says(page, "#panel-own .told", "is cancelled");
+	await open(page, 0);
+	await exchange.order("bob", "BTC_USDT", "buy", "0.05", "63000");
+	await fill(page, "sell", "63000", "0.02");
+	await page.press("#form-amount", "Enter");
+	await says(page, ".outcome", "0\\.02000000 filled at 63,000\\.00 on average");
+	await cancelAll("bob");
+});
+
+terminal("what is wrong is told where it is wrong", {}, async (page) => {
+	await trade(page, "bob");
+	await fill(page, "buy", "1,000", "0.1");
+	await send(page);
+	await says(page, "#wrong-price", "no separators");
+	assert.equal(await page.evaluate(() => document.activeElement.id), "form-price");
+	await fill(page, "buy", "1000.123", "0.1");
+	await send(page);
+	await says(page, "#wrong-price", "\\w+");
+	assert.equal(await page.getAttribute("#form-price", "aria-invalid"), "true");
+	await fill(page, "buy", "60000", "1000");
+	await send(page);
+	await says(page, ".outcome", "Not enough USDT: free \\d+.*, needed 60000000");
+	await accessible(page, "a refused order");
+	await page.selectOption("[name=type]", "market");
+	await page.fill("#form-amount", "0.1");
+	await send(page);
+	await says(page, ".outcome", "Nothing to trade with on BTC_USDT");
+	assert.equal((await exchange.get("bob", "/api/v1/orders/own/?status=1")).length, 0);
+});
+
+terminal("each type of order is sent as the API has it", {}, async (page) => {
+	await exchange.order("alice", "BTC_USDT", "sell", "1", "64000");
+	await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
+	await trade(page, "bob");
+	const outcome = async (what, form) => {
+		await send(page);
+		await says(page, ".outcome", form);
+		return (await exchange.get("bob", "/api/v1/orders/own/?limit=1"))[0] ?? assert.fail(what);
+	};
+	await page.selectOption("[name=type]", "market");
+	await page.fill("#form-total", "6400");
+	let order = await outcome("market", "0\\.10000000 filled at 64,000");
+	assert.equal(order.quote_amount, 6400);
+	assert.match(await page.innerText(".outcome"), /^Order \d+/);
+	await page.selectOption("[name=type]", "stop");
+	await page.fill("#form-trigger", "65000");
+	await page.fill("#form-price", "65100");
+	await page.fill("#form-amount", "0.2");
+	order = await outcome("stop", "Order \\d+\\. Durable");
+	await says(page, "#panel-own .orders", "Stop-limit 65000.*Waiting");
+	assert.deepEqual([order.trigger_price, order.price, order.triggered], [65000, 65100, false]);
+	await page.selectOption("[name=type]", "limit");
+	await fill(page, "buy", "63000", "1");
+	await page.selectOption("[name=force]", "post");
+	await page.fill("#form-display", "0.1");
+	order = await outcome("post-only", "Order \\d+\\. Durable");
+	await says(page, "#panel-own .orders", "Limit, Post-only");
+	assert.deepEqual([order.post_only, order.display_amount], [true, 0.1]);
+	await page.fill("#form-display", "");
+	await page.selectOption("[name=force]", "fok");
+	await fill(page, "buy", "63000", "1");
+	await outcome("fok", "the rest is cancelled \\(fok\\)");
+	await page.selectOption("[name=force]", "gtd");
+	await fill(page, "buy", "62000", "1");
+	await send(page);
+	await says(page, "#wrong-until", "Choose");
+	await page.fill("#form-until", new Date(Date.now() + 864e5).toISOString().slice(0, 16));
+	order = await outcome("gtd", "Order \\d+\\. Durable");
+	assert.equal(order.time_in_force, "gtd");
+	await page.click("#form-side-sell");
+	await page.selectOption("[name=type]", "oco");
+	await page.fill("#form-price", "70000");
+	await page.fill("#form-trigger", "60000");
+	await page.click(".shares button:first-child");
+	order = await outcome("oco", "Order \\d+\\. Durable");
+	assert.equal(order.oco_trigger_price, 60000);
+	await page.click("#panel-own .all");
+	await says(page, "#panel-own .told", "4 orders of BTC_USDT cancelled");
+	await open(page, 0);
+	await cancelAll("alice");
+});
+
+terminal("an order without an answer is found, once",
+	{ base: () => relay.base, allowed: unreachable },
+	async (page) => {
+		await trade(page, "alice");
+		const own = () => exchange.get("alice", "/api/v1/orders/own/?status=1");
+		relay.down = false; // the order arrives, its answer does not
+		await fill(page, "buy", "50000", "0.1");
+		await send(page);
+		await page.waitForSelector('#panel-own tr[data-state="sending"]');
+		await until("the order is in", async () => (await own()).length === 1);
+		relay.cut();
+		await says(page, ".outcome", "The exchange has it: order \\d+");
+		await open(page, 1);
+		await page.waitForFunction(() => sessionStorage.getItem("orders") === "[]");
+		await shows(page, "live");
+		await page.waitForFunction(() => !document.querySelector("#panel-form .main").disabled);
+		relay.up = false; // the order does not arrive
+		await fill(page, "buy", "50001", "0.1");
+		await send(page);
+		await page.waitForSelector('#panel-own tr[data-state="sending"]');
+		relay.cut();
+		await says(page, ".outcome", "unknown");
+		await page.waitForSelector('#panel-own tr[data-state="unseen"]');
+		await page.reload();
+		await shows(page, "live");
+		await trade(page, "alice"); // it is known over a reload
+		await page.waitForSelector('#panel-own tr[data-state="unseen"]');
+		await accessible(page, "an order that was not seen");
+		await page.click("#panel-own .again");
+		await open(page, 2);
+		const ids = (await own()).map((o) => o.client_order_id);
+		assert.equal(new Set(ids).size, 2);
+		for (const id of ids) assert.match(id, /^web-[\w-]{22}$/);
+		await cancelAll("alice");
+	});
+
+terminal("an exchange that is killed takes no open order with it", { allowed: unreachable },
+	async (page) => {
+	await trade(page, "alice");
+	await fill(page, "buy", "40000", "0.1");
+	await send(page);
+	await open(page, 1);
+	await exchange.kill();
+	await shows(page, "reconnecting");
+	assert.equal(await page.innerText("#panel-form .main"), "Not live");
+	await accessible(page, "an account without a connection");
+	await exchange.start();
+	await shows(page, "live");
+	await page.waitForFunction(() => !document.querySelector("#panel-form .main").disabled);
+	await exchange.order("bob", "BTC_USDT", "sell", "0.04", "40000");
+	await says(page, "#panel-own .orders", "0\\.06\\s+0\\.04\\s+Open");
+	await page.click("#panel-own tbody button");
+	await open(page, 0);
+});
+
+terminal("texts of others are text", {}, async (page) => {
+	await page.route("**/api/v1/exchanges/own/**", (route) => route.fulfill({ json: [{ id: 1,
+		pair: "BTC_USDT", my_side: "buy", type: "buy", price: 1, amount: 1, timestamp: 1,
+		fee: script, fee_currency: script, order: script, maker: true }] }));
+	await trade(page, "alice");
+	await page.click('button:has-text("My trades")');
+	await says(page, "#panel-own .list", "onerror");
+	assert.equal(await page.$("#panel-own img"), null);
+});
+
+terminal("from the log-in to a cancelled order by keyboard alone", {}, async (page) => {
+	const key = async (...keys) => {
+		for (const k of keys) await page.keyboard.press(k);
+	};
+	await page.focus("#header > .account");
+	await key("Enter");
+	await page.waitForSelector("dialog .demo");
+	await page.keyboard.type("demo-alice");
+	await key("Tab");
+	await page.keyboard.type("demo-alice-secret");
+	await key("Enter");
+	await page.waitForSelector("body.trader");
+	await page.waitForSelector("dialog", { state: "detached" });
+	await key("b", "p");
+	await page.keyboard.type("45000");
+	await key("ArrowUp", "Shift+ArrowUp");
+	assert.equal(await page.inputValue("#form-price"), "45000.11");
+	await key("Escape", "a");
+	await page.keyboard.type("0.01");
+	await key("Enter");
+	await open(page, 1);
+	await key("Escape", "c");
+	await open(page, 0);
+	await says(page, "#panel-own .told", "is cancelled");
+});
+
+for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
+	for (const theme of ["dark", "light"]) {
+		terminal(`an account is accessible and no wider than ${width} px, ${theme}`,
+			{ viewport: { width, height }, cookies: { theme } }, async (page) => {
+				await trade(page, "alice");
+				if (width < 720) await page.click("#sides .sell");
+				await fill(page, "sell", "90000", "1");
+				if (width !== 1440) await accessible(page, `${width} ${theme} the form`);
+				await send(page);
+				await says(page, ".outcome", "Order \\d+");
+				if (width < 720) {
+					await page.click("#panel-form .close");
+					await page.click("#tab-own");
+				}
+				await page.waitForSelector('#panel-own tr[data-state="open"]');
+				for (const tab of ["My trades", "Balances", "Open orders"]) {
+					await page.click(`#panel-own button:has-text("${tab}")`);
+					if (width !== 768) await accessible(page, `${width} ${theme} ${tab}`);
+				}
+				const [is, may] = await page.evaluate(() =>
+					[document.documentElement.scrollWidth, innerWidth]);
+				assert(is <= may, `${is} px`);
+				await page.click("#panel-own .all");
+				await open(page, 0);
+			});
+	}
+}
+
+test("the terminal with an account keeps its budget of bytes", () => {
+	const asked = new Set();
+	return visit(browser, `${exchange.base}/trade`, { name: "budget of an account",
+		init: (page) => page.on("request", (request) => asked.add(new URL(request.url()).pathname)),
+	}, async (page) => {
+		await shows(page, "live");
+		await trade(page, "alice");
+		let all = 0, own = 0;
+		for (const path of [...asked].filter((p) => p.startsWith("/web/"))) {
+			const answer = await fetch(exchange.base + path,
+				{ headers: { "Accept-Encoding": "gzip" } });
+			const size = Number(answer.headers.get("content-length"));
+			all += size;
+			if (!path.includes("/vendor/")) own += size;
+		}
+		assert(all <= 130_000 && own > 20_000 && own <= 45_000, `${all} bytes, ${own} its own`);
+	});
+});

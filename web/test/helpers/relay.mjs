@@ -1,0 +1,40 @@
+// A relay between a page and the exchange, to lose what is on its way.
+import { connect, createServer } from "node:net";
+
+export class Relay {
+	#pairs = new Set();
+	#server;
+	/** What is passed on: both ways, or one of them. */
+	up = true;
+	down = true;
+
+	/** @param {number} port of the exchange */
+	async start(port) {
+		this.#server = createServer((from) => {
+			const to = connect(port, "127.0.0.1"), pair = [from, to];
+			this.#pairs.add(pair);
+			from.on("data", (part) => this.up && to.write(part));
+			to.on("data", (part) => this.down && from.write(part));
+			for (const socket of pair) {
+				socket.on("error", () => {});
+				socket.on("close", () => {
+					for (const each of pair) each.destroy();
+					this.#pairs.delete(pair);
+				});
+			}
+		});
+		await new Promise((done) => this.#server.listen(0, "127.0.0.1", done));
+		this.base = `http://127.0.0.1:${this.#server.address().port}`;
+	}
+
+	/** cut ends all connections. The next ones are whole. */
+	cut() {
+		for (const [from] of this.#pairs) from.destroy();
+		this.up = this.down = true;
+	}
+
+	end() {
+		this.cut();
+		this.#server.close();
+	}
+}
