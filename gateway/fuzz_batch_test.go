@@ -20,8 +20,8 @@ type batchBench struct {
 	paths           map[string]string // of the endpoint for each kind of item
 }
 
-func newBatchBench(t testing.TB) *batchBench {
-	b := &batchBench{single: ruledHarness(t), batched: ruledHarness(t),
+func newBatchBench(t testing.TB, observed bool) *batchBench {
+	b := &batchBench{single: ruledHarness(t), batched: ruledHarnessOf(t, observed),
 		paths: map[string]string{"place": "/api/v1/order/", "cancel": "/api/v1/order-cancel/",
 			"amend": "/api/v1/order-amend/"}}
 	for _, h := range []*harness{b.single, b.batched} {
@@ -147,7 +147,7 @@ func (b *batchBench) compare(t testing.TB, items []string) {
 }
 
 func TestRandomBatchesAreAnsweredAsTheirItemsAlone(t *testing.T) {
-	b := newBatchBench(t)
+	b := newBatchBench(t, false)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -168,7 +168,7 @@ func TestRandomBatchesAreAnsweredAsTheirItemsAlone(t *testing.T) {
 // Any items of a batch are answered as alone, and do the same: those that bytes choose, behind one
 // of any text.
 func FuzzBatches(f *testing.F) {
-	b := newBatchBench(f)
+	benches := behind(f, func(observed bool) *batchBench { return newBatchBench(f, observed) })
 	round, differ := 0, false
 	f.Add([]byte{0, 64, 8, 12, 12, 9}, `{"do":"place","order_type":"market"}`)
 	f.Add([]byte{0, 0, 2, 4, 5, 6, 7, 10, 11, 13, 14, 15}, `7`)
@@ -180,19 +180,20 @@ func FuzzBatches(f *testing.F) {
 		round++
 		var items []string
 		var p params.Set
-		if isElement(text) && (p.ParseJSON([]byte(text)) != nil || b.isComparable(&p)) {
+		if isElement(text) && (p.ParseJSON([]byte(text)) != nil || benches[0].isComparable(&p)) {
 			items = append(items, text)
 		}
 		for _, c := range chosen[:min(len(chosen), 20)] {
 			items = append(items, itemOf(c, round))
 		}
-		bench := b
-		if differ { // as they may since the first fault, so the next tries are of their own
-			bench = newBatchBench(t)
-		}
-		if len(items) > 0 {
-			defer func() { differ = differ || t.Failed() }()
-			bench.try(t, items)
+		for i, bench := range benches {
+			if differ { // as they may since the first fault, so the next tries are of their own
+				bench = newBatchBench(t, i > 0)
+			}
+			if len(items) > 0 {
+				defer func() { differ = differ || t.Failed() }()
+				bench.try(t, items)
+			}
 		}
 	})
 }

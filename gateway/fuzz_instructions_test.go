@@ -195,8 +195,8 @@ func (s sayings) clashes() (names []string) {
 // are tried.
 type instructionsBench struct{ *harness }
 
-func newInstructionsBench(t testing.TB) instructionsBench {
-	h := ruledHarness(t)
+func newInstructionsBench(t testing.TB, observed bool) instructionsBench {
+	h := ruledHarnessOf(t, observed)
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "2000", "100"))
 	h.post("alice", "/api/v1/order/", order("buy", "BTC_USDT", "500", "95"))
 	return instructionsBench{h}
@@ -255,7 +255,7 @@ func plainSayings() sayings {
 
 // Each value of each parameter beside each one of each other, in an order that is good otherwise.
 func TestEachTwoInstructionsGoTogetherOrAreRefused(t *testing.T) {
-	b := newInstructionsBench(t)
+	b := newInstructionsBench(t, false)
 	for i, first := range saids {
 		for k, second := range saids[i:] {
 			for n, also := range []said{{"type", "buy", false}, {"time_in_force", "gtd", false},
@@ -277,7 +277,9 @@ func TestEachTwoInstructionsGoTogetherOrAreRefused(t *testing.T) {
 
 // Any instructions may come together, in a form or in JSON.
 func FuzzOrderInstructions(f *testing.F) {
-	b := newInstructionsBench(f)
+	benches := behind(f, func(observed bool) instructionsBench {
+		return newInstructionsBench(f, observed)
+	})
 	for i := range saids {
 		f.Add([]byte{byte(i)}, i%2 == 1, i%3 == 1)
 		f.Add([]byte{byte(i), byte(7 * i), byte(11 * i), byte(13 * i)}, i%2 == 0, i%3 == 0)
@@ -291,6 +293,8 @@ func FuzzOrderInstructions(f *testing.F) {
 				delete(s, [...]string{"price", "amount", "type"}[c%3])
 			}
 		}
-		b.try(t, s, asJSON, numbers)
+		for _, b := range benches {
+			b.try(t, s, asJSON, numbers)
+		}
 	})
 }

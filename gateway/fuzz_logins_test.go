@@ -84,7 +84,7 @@ var loginPayloads = []string{
 // Any arguments of a login are answered, as described, and only a proof of the newest challenge by
 // its secret logs a client in. A login that fails for its proof counts as a failure of the address.
 func FuzzLogins(f *testing.F) {
-	b := newLoginBench(f)
+	benches := behind(f, func(observed bool) *socketBench { return newLoginBench(f, observed) })
 	for i, payload := range loginPayloads {
 		f.Add(payload, byte(0))
 		f.Add(payload, byte(1<<(i%2)))
@@ -94,19 +94,20 @@ func FuzzLogins(f *testing.F) {
 		if strings.Contains(payload, "\x1e") || len(payload) > 20_000 {
 			return // several packets are for FuzzSocketPackets
 		}
-		bench := b
-		if spoilt {
-			bench = newLoginBench(t)
-		}
 		defer func() { spoilt = spoilt || t.Failed() }()
-		bench.logins(t, payload, before)
+		for i, bench := range benches {
+			if spoilt {
+				bench = newLoginBench(t, i > 0)
+			}
+			bench.logins(t, payload, before)
+		}
 	})
 }
 
 // newLoginBench has one engine for all inputs, because they change no more than switches that find
 // no order.
-func newLoginBench(t testing.TB) *socketBench {
-	b := newSocketBench(t)
+func newLoginBench(t testing.TB, observed bool) *socketBench {
+	b := newSocketBench(t, observed)
 	b.begins(t, 64)
 	b.key("alice", "far", event.AllPermissions, "10.0.0.0/8")
 	b.account("frozen")

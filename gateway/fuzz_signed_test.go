@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"net/http"
@@ -15,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"exchange/actors"
 	"exchange/actors/committed"
@@ -32,7 +32,10 @@ import (
 // outcome of an input does not depend on earlier inputs.
 type bench struct{ *documented }
 
-func newBench(t testing.TB, tune ...func(*Options)) bench {
+func newBench(t testing.TB, tune ...func(*Options)) bench { return newBenchOf(t, false, tune...) }
+
+// newBenchOf is newBench, whose clients may use an observer.
+func newBenchOf(t testing.TB, observed bool, tune ...func(*Options)) bench {
 	h := newHarness(t, nil)
 	h.stop()
 	// with limits that no input meets, because the answers then tell them
@@ -45,7 +48,12 @@ func newBench(t testing.TB, tune ...func(*Options)) bench {
 	h.open = func() persistence.Store {
 		return memory.Open(memory.NewDisk(), persistence.Retention{})
 	}
-	h.start()
+	if observed {
+		h.observe()
+		h.serve()
+	} else {
+		h.start()
+	}
 	return bench{&documented{h, documentation(t, true), map[string]bool{}}}
 }
 
@@ -54,16 +62,22 @@ func newBench(t testing.TB, tune ...func(*Options)) bench {
 // withdrawal 1, of alice, is new.
 func (b bench) fresh(t testing.TB) {
 	t.Helper()
-	b.end(t)
 	b.t, b.doc.t = t, t
-	b.store = b.open()
-	engine, err := actors.Start(context.Background(), b.options())
-	if err != nil {
-		t.Fatal(err)
+	b.end(t)
+	if b.observed != nil {
+		b.observe()
+		a := b.observed.attendance
+		b.gateway.api.Store(api.New(a.Public, a.Commands(), api.Rates{}))
+	} else {
+		b.store = b.open()
+		engine, err := actors.Start(context.Background(), b.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.engine = engine
+		b.gateway.engine.Store(engine)
+		b.gateway.api.Store(api.New(engine.Public, engine, api.Rates{}).Lead(engine.Ready))
 	}
-	b.engine = engine
-	b.gateway.engine.Store(engine)
-	b.gateway.api.Store(api.New(engine.Public, engine, api.Rates{}).Lead(engine.Ready))
 	clear(b.nonces)
 	b.accountAt("alice", "alice@example.com")
 	b.account("bob")
@@ -85,11 +99,7 @@ func (b bench) fresh(t testing.TB) {
 // end stops the engine in use.
 func (b bench) end(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := b.engine.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	b.halt()
 	if err := b.store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -321,8 +331,8 @@ func routeOf(f *testing.F, routes []privateRoute, path string) int {
 // For every request with a valid signature, the answer fits the document. A refused client keeps
 // its money, and no money is made or lost. In the end both sides of the engine agree.
 func FuzzSignedRequests(f *testing.F) {
-	b := newBench(f)
-	routes := privateRoutes(b.harness)
+	benches := behind(f, func(observed bool) bench { return newBenchOf(f, observed) })
+	routes := privateRoutes(benches[0].harness)
 	step := func(path string, how byte, text string) string {
 		return string([]byte{byte(routeOf(f, routes, path)), how}) + text
 	}
@@ -365,22 +375,33 @@ func FuzzSignedRequests(f *testing.F) {
 		step("POST "+cancelAfter, 0, "timeout=5"), step(cancelAfter, 0, ""))
 
 	f.Fuzz(func(t *testing.T, input string) {
-		b.fresh(t)
-		before := b.totals()
-		for i, s := range strings.SplitN(input, stepSeparator, maxSteps+1) {
-			if i == maxSteps || len(s) < 2 {
-				break
+		for i, b := range benches {
+			// an observer takes long to begin, and each input has a new one: it gets an eighth of them
+			if i == 0 || crc32.ChecksumIEEE([]byte(input))%8 == 0 {
+				b.requests(t, routes, input)
 			}
-			r := routes[int(s[0])%len(routes)]
-			b.signed(r.path, r.get, s[1]%howChoices, s[2:])
-		}
-		if after := b.totals(); !maps.Equal(after, before) {
-			t.Fatalf("together they had %v and have %v", before, after)
-		}
-		if err := atRest(b.engine); err != nil {
-			t.Fatal(err)
 		}
 	})
+}
+
+// requests tries an input of FuzzSignedRequests.
+func (b bench) requests(t testing.TB, routes []privateRoute, input string) {
+	t.Helper()
+	b.fresh(t)
+	before := b.totals()
+	for i, s := range strings.SplitN(input, stepSeparator, maxSteps+1) {
+		if i == maxSteps || len(s) < 2 {
+			break
+		}
+		r := routes[int(s[0])%len(routes)]
+		b.signed(r.path, r.get, s[1]%howChoices, s[2:])
+	}
+	if after := b.totals(); !maps.Equal(after, before) {
+		t.Fatalf("together they had %v and have %v", before, after)
+	}
+	if err := atRest(b.engine); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // For every body of the operator with the token, the answer is JSON of a documented status, and a

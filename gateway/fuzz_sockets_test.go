@@ -47,9 +47,9 @@ func (p *panics) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func newSocketBench(t testing.TB) *socketBench {
+func newSocketBench(t testing.TB, observed bool) *socketBench {
 	b := &socketBench{panics: new(panics), clock: new(testClock)}
-	b.bench = newBench(t, func(o *Options) {
+	b.bench = newBenchOf(t, observed, func(o *Options) {
 		o.Log, o.clock = slog.New(b.panics), b.clock.ns.Load
 		o.Stream.MessagesPerSecond, o.Stream.ConnectionsPerAddress = -1, 1000
 		o.Stream.PingInterval, o.Stream.PingTimeout = 2*time.Second, time.Minute
@@ -80,7 +80,7 @@ func (b *socketBench) begins(t testing.TB, inFlight int) {
 	b.inputs++
 	b.clock.pass(time.Hour) // all buckets are full
 	b.gateway.agreed.Stream.OrdersInFlight = inFlight
-	b.gateway.SetEngine(b.engine)
+	b.admits()
 }
 
 // posts sends a command that must succeed, and returns the body of its answer.
@@ -343,7 +343,7 @@ const (
 // acknowledgement has another id. What is answered is described, no money is made or lost, and in
 // the end both sides of the engine agree.
 func FuzzSocketPackets(f *testing.F) {
-	b := newSocketBench(f)
+	benches := behind(f, func(observed bool) *socketBench { return newSocketBench(f, observed) })
 	all := make([]byte, len(socketPackets))
 	for i := range all {
 		all[i] = byte(i)
@@ -360,15 +360,16 @@ func FuzzSocketPackets(f *testing.F) {
 	f.Add([]byte{9}, "40/other,{}\x1e42/other,5[\"order\",{}]", byte(0))
 	spoilt := false
 	f.Fuzz(func(t *testing.T, chosen []byte, text string, how byte) {
-		bench := b
 		if len(text) > 20_000 {
 			return
 		}
-		if spoilt {
-			bench = newSocketBench(t)
-		}
 		defer func() { spoilt = spoilt || t.Failed() }()
-		bench.packets(t, chosen[:min(len(chosen), 60)], text, how)
+		for i, bench := range benches {
+			if spoilt {
+				bench = newSocketBench(t, i > 0)
+			}
+			bench.packets(t, chosen[:min(len(chosen), 60)], text, how)
+		}
 	})
 }
 

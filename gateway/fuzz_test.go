@@ -39,12 +39,15 @@ func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 // answer of a documented status, which is JSON if it says so. No account changes without its
 // signature.
 func FuzzRequests(f *testing.F) {
-	h := newHarness(f, nil)
-	h.account("alice")
-	h.account("bob")
-	if _, err := h.deposit("alice", "100", "BTC", "first"); err != nil {
-		f.Fatal(err)
-	}
+	harnesses := behind(f, func(observed bool) *harness {
+		h := newHarnessOf(f, observed, nil)
+		h.account("alice")
+		h.account("bob")
+		if _, err := h.deposit("alice", "100", "BTC", "first"); err != nil {
+			f.Fatal(err)
+		}
+		return h
+	})
 	for _, path := range []string{"/", "/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=3",
 		"/api/v1/exchanges/?limit=2&offset=1&ordering=id",
 		"/api/charts/BTC_USDT/5/chart/?limit=3&since=1&until=99999999999",
@@ -86,22 +89,24 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte("GET "+path+"?limit=x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+
 			operatorToken+"\r\n\r\n"), true)
 	}
-	before := holdings(f, h)
+	before := holdings(f, harnesses[0])
 	f.Fuzz(func(t *testing.T, sent []byte, operator bool) {
 		if operator && bytes.Contains(sent, []byte(operatorToken)) &&
 			!bytes.HasPrefix(sent, []byte("GET ")) {
 			return // a client with the token may change things: see FuzzOperatorBodies
 		}
-		w := &wire{}
-		w.in.Reset(sent)
-		server := h.gateway.public.server
-		if operator {
-			server = h.gateway.operators.server
-		}
-		server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
-		checkAnswers(t, sent, w.out.Bytes())
-		if after := holdings(t, h); after != before {
-			t.Fatalf("%q changed what there is from %s to %s", sent, before, after)
+		for _, h := range harnesses {
+			w := &wire{}
+			w.in.Reset(sent)
+			server := h.gateway.public.server
+			if operator {
+				server = h.gateway.operators.server
+			}
+			server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
+			checkAnswers(t, sent, w.out.Bytes())
+			if after := holdings(t, h); after != before {
+				t.Fatalf("%q changed what there is from %s to %s", sent, before, after)
+			}
 		}
 	})
 }

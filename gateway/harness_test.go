@@ -42,9 +42,22 @@ type harness struct {
 	listener *fasthttputil.InmemoryListener
 	client   *fasthttp.Client
 	nonces   map[string]uint64
+	observed *observed // that clients use; nil: they use the engine
 }
 
 const operatorToken = "operator-token-of-the-tests"
+
+// newHarnessOf starts an exchange that clients use themselves, or through an observer.
+func newHarnessOf(t testing.TB, observed bool, change func(*actors.Options)) *harness {
+	if !observed {
+		return newHarness(t, change)
+	}
+	h := &harness{t: t, change: change, nonces: map[string]uint64{}}
+	h.observe()
+	h.serve()
+	t.Cleanup(h.stop)
+	return h
+}
 
 // newHarness starts an exchange on Pebble in a fresh folder; change may alter its options.
 func newHarness(t testing.TB, change func(*actors.Options)) *harness {
@@ -129,14 +142,22 @@ func (h *harness) start() {
 		h.t.Fatal(err)
 	}
 	h.engine = engine
+	h.serve()
+}
+
+// serve opens the gateway.
+func (h *harness) serve() {
 	o := Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 1000,
 		IdleTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
 		OperatorToken: operatorToken}
 	if h.tune != nil {
 		h.tune(&o)
 	}
+	if h.observed != nil {
+		o.Cluster = h.observed.standing()
+	}
 	h.gateway = New(o)
-	h.gateway.SetEngine(engine)
+	h.admits()
 	h.listener = fasthttputil.NewInmemoryListener()
 	go h.gateway.Serve(h.listener) //nolint:errcheck // ends with the listener
 	l := h.listener
@@ -144,14 +165,33 @@ func (h *harness) start() {
 		MaxConnsPerHost: 1000}
 }
 
+// admits opens the API and the stream.
+func (h *harness) admits() {
+	if x := h.observed; x != nil {
+		h.gateway.SetFollower(x.attendance.Public, x.attendance.Commands())
+		return
+	}
+	h.gateway.SetEngine(h.engine)
+}
+
 // stop ends the exchange in order; crash ends it in the middle of its work.
 func (h *harness) stop() {
+	h.halt()
+	h.close()
+}
+
+// halt stops the engine.
+func (h *harness) halt() {
+	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := h.engine.Stop(ctx); err != nil {
+	end := h.engine.Stop
+	if h.observed != nil {
+		end = h.observed.end
+	}
+	if err := end(ctx); err != nil {
 		h.t.Fatal(err)
 	}
-	h.close()
 }
 
 func (h *harness) crash() {

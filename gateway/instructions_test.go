@@ -254,7 +254,12 @@ func soon(form string) string {
 
 // ruledHarness is an exchange whose pair has all rules.
 func ruledHarness(t testing.TB, changes ...func(*actors.Options)) *harness {
-	h := newHarness(t, func(o *actors.Options) {
+	return ruledHarnessOf(t, false, changes...)
+}
+
+// ruledHarnessOf is ruledHarness, whose clients may use an observer.
+func ruledHarnessOf(t testing.TB, observed bool, changes ...func(*actors.Options)) *harness {
+	h := newHarnessOf(t, observed, func(o *actors.Options) {
 		for _, change := range changes {
 			change(o)
 		}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"net"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/metrics"
+	"exchange/actors/observing"
+	"exchange/actors/seal"
+	"exchange/gateway/operator"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+	"exchange/persistence/replicated"
+)
+
+// An observed exchange is a cluster of one node with an observer, in the test's process.
+type observed struct {
+	persistence.Replica // of the node
+	node, observer      *actors.Node
+	store               *observing.Store
+	attendance          *actors.Attendance
+	folder              string // of the node's log
+	take                atomic.Pointer[func(from string, conn net.Conn)]
+}
+
+// Close implements persistence.Store.
+func (x *observed) Close() error {
+	return errors.Join(x.Replica.Close(), os.RemoveAll(x.folder))
+}
+
+// AcceptObservers implements persistence.Replica.
+func (x *observed) AcceptObservers(take func(from string, conn net.Conn)) { x.take.Store(&take) }
+
+// dial connects the observer with the node.
+func (x *observed) dial(context.Context, string) (net.Conn, error) {
+	take := x.take.Load()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	if take == nil {
+		return nil, errors.New("the node takes no observers yet")
+	}
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	other, err := l.Accept()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	go (*take)("o", other)
+	return conn, nil
+}
+
+// observe starts the exchange of a harness whose clients use an observer.
+func (h *harness) observe() {
+	h.t.Helper()
+	x := &observed{}
+	h.observed, h.store = x, x
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fails := func(err error) {
+		if err != nil {
+			h.t.Helper()
+			h.t.Fatal(err)
+		}
+	}
+	var err error
+	x.folder, err = os.MkdirTemp("", "exchange-observed-") // it may outlive the input that h.t is of
+	fails(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	fails(err)
+	x.Replica, err = replicated.Open(ctx, replicated.Options{Cluster: "test", Name: "a",
+		Nodes:  []replicated.Node{{Name: "a", Address: l.Addr().String()}},
+		Folder: x.folder, Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
+		Tick: 2 * time.Millisecond, Logger: quiet(), Listener: l,
+		Fatal: func(err error) { h.t.Error(err) }})
+	fails(err)
+	x.node, err = actors.StartNode(ctx, h.options())
+	fails(err)
+	h.engine, err = x.node.Reign(ctx)
+	fails(err)
+
+	x.store, err = observing.Open(ctx, observing.Options{Name: "o", Nodes: []string{"a"},
+		Dial: x.dial, Log: quiet(), Silence: actors.DefaultTiming.OwnerStale})
+	fails(err)
+	o := h.options()
+	o.Store = x.store
+	o.Sealer = func(bool) (*seal.Sealer, error) { return nil, errors.New("it has no key") }
+	x.observer, err = actors.StartNode(ctx, o)
+	fails(err)
+	eventually(h.t, "the observer serves", func() bool {
+		x.attendance, err = x.observer.Attend(ctx)
+		return err == nil
+	})
+}
+
+// standing is what the observer tells of itself.
+func (x *observed) standing() *fakeCluster {
+	return &fakeCluster{knows: operator.Standing{Node: "o", Observer: true, Leader: "a",
+		Links: new(metrics.Links)}}
+}
+
+// end ends the observer, and the node's reign.
+func (x *observed) end(ctx context.Context) error {
+	x.attendance.End()
+	return errors.Join(x.observer.Stop(ctx), x.store.Close(), x.node.Stop(ctx))
+}
+
+// behind returns what a fuzz target tries an input with: an exchange, and unless it looks for more
+// inputs, also one whose clients use an observer.
+func behind[B any](f *testing.F, begin func(observed bool) B) []B {
+	benches := []B{begin(false)}
+	if flag.Lookup("test.fuzz").Value.String() == "" {
+		benches = append(benches, begin(true))
+	}
+	return benches
+}
