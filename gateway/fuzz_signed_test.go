@@ -376,7 +376,7 @@ func FuzzSignedRequests(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, input string) {
 		for i, b := range benches {
-			// an observer takes long to begin, and each input has a new one: it gets an eighth of them
+			// an observer takes long to begin, and each input has a new one: it gets an eighth
 			if i == 0 || crc32.ChecksumIEEE([]byte(input))%8 == 0 {
 				b.requests(t, routes, input)
 			}

@@ -75,7 +75,8 @@ func (h *harness) observe() {
 		}
 	}
 	var err error
-	x.folder, err = os.MkdirTemp("", "exchange-observed-") // it may outlive the input that h.t is of
+	// it may outlive the input that h.t is of
+	x.folder, err = os.MkdirTemp("", "exchange-observed-")
 	fails(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	fails(err)
