@@ -148,6 +148,9 @@ func (f *feed) image() error {
 		digest = 0
 	}
 	f.begin(0, seq, digest)
+	f.mu.Lock()
+	own.began = time.Now()
+	f.mu.Unlock()
 	if image != nil {
 		var failed error
 		err := state.WithholdImage(image, func(piece []byte) bool {
@@ -162,6 +165,9 @@ func (f *feed) image() error {
 			return err
 		}
 	}
+	f.mu.Lock()
+	delete(f.slow, f.from)
+	f.mu.Unlock()
 	f.out = appendFrame(f.out, feedImage, 0)
 	return f.flush()
 }
@@ -179,7 +185,7 @@ var usualPatience = imagePatience{grace: 10 * time.Second, pace: 1 << 20}
 // it in memory.
 type imaging struct {
 	to    *feed
-	began time.Time
+	began time.Time     // when it was read, and zero before; guarded by Server.mu
 	sent  int           // bytes; guarded by Server.mu
 	over  chan struct{} // closed at its end
 }
@@ -187,9 +193,10 @@ type imaging struct {
 var errImaging = errors.New("it sends another observer its image")
 
 // takesImage has the feed be the one that gets an image. One that takes its image too slowly ends
-// for that.
+// for that. It then ends no other one before it has an image: two slow ones would take turns for
+// ever.
 func (f *feed) takesImage() (*imaging, error) {
-	own := &imaging{to: f, began: time.Now(), over: make(chan struct{})}
+	own := &imaging{to: f, over: make(chan struct{})}
 	late := time.NewTimer(f.silence)
 	defer late.Stop()
 	for {
@@ -198,7 +205,10 @@ func (f *feed) takesImage() (*imaging, error) {
 		if at == nil {
 			f.imaging = own
 		}
-		slow := at != nil && at.isSlow(f.patience)
+		slow := at != nil && !f.slow[f.from] && at.isSlow(f.patience)
+		if slow {
+			f.slow[at.to.from] = true
+		}
 		f.mu.Unlock()
 		switch {
 		case at == nil:
@@ -222,7 +232,7 @@ func (f *feed) takesImage() (*imaging, error) {
 // isSlow reports whether an image may end for another one. The caller holds Server.mu.
 func (i *imaging) isSlow(p imagePatience) bool {
 	took := time.Since(i.began)
-	return took >= p.grace && float64(i.sent) < took.Seconds()*float64(p.pace)
+	return !i.began.IsZero() && took >= p.grace && float64(i.sent) < took.Seconds()*float64(p.pace)
 }
 
 func (f *feed) endImage(own *imaging) {

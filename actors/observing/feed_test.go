@@ -53,6 +53,10 @@ func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
 	if _, err := slow.Read(make([]byte, 1<<20)); err == nil {
 		t.Error("the slow one goes on")
 	}
+	if _, kind, _ = asksForImage(t, s, "o1"); kind != feedRefused {
+		t.Errorf("it ends the next one in turn, and hears %d", kind)
+	}
+	kind = feedBegin
 	for kind != feedImage {
 		var err error
 		if kind, _, err = readFrame(next, nil); err != nil {

@@ -462,6 +462,14 @@ func (l *link) isUseless(answers bool) bool {
 // answers from a state at or above a sequence. ErrNotFound: there is no such live key. Some
 // questions are on their way at a time, and the others wait for theirs. ctx bounds all of it.
 func (s *Store) Material(ctx context.Context, key uint32, after uint64) ([]byte, error) {
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-s.ended:
+		return nil, errClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	answer := make(chan keyed, 1)
 	err := s.until(ctx, func() (bool, error) {
 		l := s.link

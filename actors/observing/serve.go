@@ -54,6 +54,7 @@ type Server struct {
 	mu      sync.Mutex
 	seats   map[string]*seat // by name; guarded by mu
 	imaging *imaging         // the only one; nil: none; guarded by mu
+	slow    map[string]bool  // observers that lost their image for slowness; guarded by mu
 }
 
 // A seat is what an observer has here. While it has a lane, no other process gets one by its name.
@@ -71,12 +72,12 @@ func NewServer(store persistence.Replica, host Host, log *slog.Logger,
 		silence = usualSilence
 	}
 	return &Server{store: store, host: host, log: log, silence: silence, patience: usualPatience,
-		seats: map[string]*seat{}}
+		seats: map[string]*seat{}, slow: map[string]bool{}}
 }
 
 // Serve takes a connection of an observer, and returns when that is over. from is the name that the
-// observer has proved. A lane that an observer opens anew ends the one before. A second process
-// with the same name is refused: the two would end each other's lanes for ever.
+// observer has proved. A lane that an observer opens anew ends the one before, but for commands. A
+// second process with the same name is refused: the two would end each other's lanes for ever.
 func (s *Server) Serve(from string, conn net.Conn) {
 	defer conn.Close()
 	over := make(chan struct{})
@@ -97,10 +98,16 @@ func (s *Server) Serve(from string, conn net.Conn) {
 		s.disconnected(from, fmt.Errorf("%w: lane %d of version %d", errSense, head[0], head[1]))
 		return
 	}
+	if lane == laneCommands { // of any process: those of two do not disturb each other
+		s.host.Forward(from, conn)
+		return
+	}
 	if !s.begin(from, binary.BigEndian.Uint64(head[2:]), lane, conn) {
 		if lane == laneFeed {
 			f := &feed{conn: patient{conn, s.silence}}
 			f.refuse(refusedTwice, sameName(from)) //nolint:errcheck // the connection ends
+		} else if conn.SetReadDeadline(time.Now().Add(s.silence)) == nil {
+			io.Copy(io.Discard, conn) //nolint:errcheck // the refusal on the feed is heard first
 		}
 		return
 	}
@@ -113,9 +120,6 @@ func (s *Server) Serve(from string, conn net.Conn) {
 		err = s.talk(from, conn)
 	case laneRows:
 		err = s.rows(conn)
-	case laneCommands:
-		s.host.Forward(from, conn)
-		return
 	}
 	_, long := errors.AsType[duplex.LongMessage](err)
 	if long || errors.Is(err, errSense) {
@@ -154,7 +158,7 @@ func (s *Server) begin(from string, process uint64, lane byte, conn net.Conn) bo
 		return false
 	}
 	if before := at.lanes[lane]; before != nil {
-		before.Close()
+		go before.Close() // TLS says so, and may wait for a peer that takes nothing
 	}
 	at.lanes[lane] = conn
 	return true
@@ -169,6 +173,9 @@ func (s *Server) end(from string, lane byte, conn net.Conn) {
 	}
 	if delete(at.lanes, lane); len(at.lanes) == 0 {
 		delete(s.seats, from)
+	}
+	if feed := at.lanes[laneFeed]; feed != nil && lane == laneTalk {
+		go feed.Close() // an observer that lives ends all with one; another one may have the name
 	}
 }
 

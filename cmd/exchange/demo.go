@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"exchange/actors"
 	"exchange/cmd/exchange/demomarket"
@@ -77,14 +78,24 @@ func startDemo(ctx context.Context, cfg *config.Config, e *actors.Engine) (stop 
 	if err := fillDemo(e); err != nil || cfg.NoDemoMarket {
 		return func() {}, err
 	}
-	market, err := demomarket.Open(e)
-	if err != nil {
-		return nil, err
-	}
+	market, failed := demomarket.Open(e) // before anybody looks, if it can be
 	trading, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		for said := ""; failed != nil; market, failed = demomarket.Open(e) {
+			if text := failed.Error(); text != said {
+				said = text
+				e.Log().Warn("the demo's market does not trade for now", "error", failed)
+			}
+			select {
+			case <-trading.Done():
+				return
+			case <-e.Dead():
+				return
+			case <-time.After(time.Second):
+			}
+		}
 		market.Run(trading)
 	}()
 	return func() { cancel(); <-ended }, nil

@@ -92,20 +92,14 @@ func Open(e *actors.Engine) (*Market, error) {
 	return m, nil
 }
 
-// catchUp waits until a trader's nonces are greater than those before. They were another node's,
-// whose clock may be ahead.
+// catchUp lets a trader's nonces go on behind those before, whose clock may have been ahead.
 func (m *Market) catchUp(t *trader) error {
-	for {
-		_, err := m.available(t, "USDT")
-		if !errors.Is(err, committed.ErrNonce) {
-			return err
-		}
-		select {
-		case <-time.After(every / 10):
-		case <-m.engine.Dead():
-			return m.engine.Err()
-		}
+	_, err := m.available(t, "USDT")
+	if late, ok := errors.AsType[*committed.NonceError](err); ok {
+		t.nonce = late.Last
+		_, err = m.available(t, "USDT")
 	}
+	return err
 }
 
 // keyOf returns the key of an account. It makes what is missing.
@@ -220,8 +214,12 @@ func (m *Market) once() error {
 		if a.side == trading.Buy {
 			currency, need = p.Quote, money.Amount(float64(a.price)/1e8*float64(a.amount))
 		}
-		if lacks, err := m.lacks(t, currency, need); err != nil || lacks {
-			return errors.Join(err, m.deposit(t, currency))
+		lacks, err := m.lacks(t, currency, need)
+		if err != nil {
+			return err
+		}
+		if lacks {
+			return m.deposit(t, currency)
 		}
 	}
 	return m.do(p, a)

@@ -52,7 +52,7 @@ func TestTheMarketTradesAndGoesOn(t *testing.T) {
 
 	e = x.start()
 	ahead := m.trader(take) // as if by another clock
-	ahead.nonce = uint64(time.Now().Add(200 * time.Millisecond).UnixMicro())
+	ahead.nonce = uint64(time.Now().Add(time.Hour).UnixMicro())
 	w, err := e.Wallet(committed.Asker{Key: e.Key([]byte("demo-market-2")), Nonce: ahead.nonce})
 	if err != nil {
 		t.Fatal(err)

@@ -224,11 +224,13 @@ func (l *Link) hold(conn net.Conn) {
 	}
 }
 
+// free ends a connection and forgets it. It does so without a word of TLS, which a peer that takes
+// nothing would hold up for seconds: everything waits for mu.
 func (l *Link) free(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, socket(conn))
-	conn.Close()
+	socket(conn).Close()
 }
 
 // serve reads the frames of a peer.
