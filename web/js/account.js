@@ -16,6 +16,9 @@ import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
  *   orders_complete?: boolean}} Event
  */
 
+/** Most trades of a pair that are held. Older ones are read again. */
+const TRADES = 5000;
+
 const FINER = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
 
 export class Account {
@@ -65,6 +68,14 @@ export class Account {
 		this.trades.set(pair, all);
 	}
 
+	/** trim lets the oldest trades of a pair go. @param {string} pair */
+	#trim(pair) {
+		const all = /** @type {Map<string, Trade>} */ (this.trades.get(pair));
+		if (all.size <= 2 * TRADES) return;
+		const ids = [...all.keys()].sort((a, b) => Number(a) - Number(b));
+		for (const id of ids.slice(0, -TRADES)) all.delete(id);
+	}
+
 	#lose() {
 		this.sequence = undefined;
 		return false;
@@ -82,7 +93,10 @@ export class Account {
 			if (order.status === "1") this.orders.set(order.id, order);
 			else this.orders.delete(order.id);
 		}
-		for (const trade of trades) this.add(trade.pair, [trade]);
+		for (const trade of trades) {
+			this.add(trade.pair, [trade]);
+			this.#trim(trade.pair);
+		}
 		for (const balance of balances) this.balances.set(balance.currency, balance);
 		if (orders_complete !== undefined) this.isComplete = orders_complete;
 	}

@@ -7,11 +7,16 @@
  * sending: the answer is awaited. refused: nothing was done, and the same order may be tried again.
  * unknown: there was no answer. unseen: the exchange had no such order when it was asked.
  * @typedef {"sending" | "refused" | "unknown" | "unseen"} State
- * @typedef {{id: string, key: string, fields: Record<string, string>, state: State}} Pending
+ * wasLost: a try had no answer, so the refusal of a later one does not tell of it.
+ * @typedef {{id: string, key: string, fields: Record<string, string>, state: State,
+ *   wasLost?: boolean}} Pending
  * @typedef {{pending: Pending, answer?: Answer, ms?: number, order?: string}} Outcome
  */
 
 const KEPT = "orders";
+
+/** Refusals that say nothing about the order itself. */
+const BESIDE = [401, 403, 429, 503];
 
 /** name returns a new name for an order: 128 random bits. */
 function name() {
@@ -27,13 +32,15 @@ export class Sender {
 	onChange = () => {};
 	/** Called with what has become of an order. @type {(outcome: Outcome) => void} */
 	onOutcome = () => {};
+	/** Names of orders whose cancel is on its way. */
+	#leaving = new Set();
 
 	/** @param {Session} session */
 	constructor(session) {
 		this.session = session;
 		try {
 			for (const p of JSON.parse(sessionStorage.getItem(KEPT) ?? "[]")) {
-				this.pending.set(p.id, { ...p, state: "unknown" });
+				this.pending.set(p.id, { ...p, state: "unknown", wasLost: true });
 			}
 		} catch {
 			// where a browser lets pages keep nothing, a reload forgets
@@ -56,6 +63,7 @@ export class Sender {
 
 	/** again sends an order under its name, which the exchange takes once. @param {Pending} p */
 	async again(p) {
+		if (this.session.state !== "in" || this.#leaving.has(p.id)) return;
 		this.#become(p, "sending");
 		const from = performance.now();
 		let answer;
@@ -69,6 +77,11 @@ export class Sender {
 		const { status, body } = answer;
 		const taken = /by order (\d+)/.exec(body?.client_order_id?.[0] ?? "");
 		if (taken) return this.#end({ pending: p, order: taken[1] });
+		if (p.wasLost && BESIDE.includes(status) && body?.code !== "outcome_unknown") {
+			this.#become(p, "unknown");
+			this.onOutcome({ pending: p, answer });
+			return this.#find(p.id, 0);
+		}
 		if (status === 503 && body.code !== "outcome_unknown") {
 			this.#become(p, "refused");
 			this.onOutcome({ pending: p, answer });
@@ -77,16 +90,23 @@ export class Sender {
 	}
 
 	/**
-	 * cancel takes back an order without an answer, and returns the answer to that. A name that the
-	 * exchange does not find will never come from an earlier connection.
+	 * cancel takes back an order without an answer. A name that the exchange does not find will never
+	 * come from an earlier connection.
 	 * @param {Pending} p
 	 */
 	async cancel(p) {
 		if (p.state === "refused") return this.#end({ pending: p });
-		const answer = await this.session.command("order-cancel", { client_order_id: p.id });
-		const isSettled = answer.status === 200 || answer.body?.client_order_id;
-		if (isSettled) this.#end({ pending: p, answer });
-		return answer;
+		if (this.#leaving.has(p.id)) return;
+		this.#leaving.add(p.id);
+		try {
+			const answer = await this.session.command("order-cancel", { client_order_id: p.id });
+			const isSettled = answer.status === 200 || answer.body?.client_order_id;
+			if (!this.pending.has(p.id)) return; // a look was faster
+			if (isSettled) this.#end({ pending: p, answer });
+			else this.onOutcome({ pending: p, answer });
+		} finally {
+			this.#leaving.delete(p.id);
+		}
 	}
 
 	/**
@@ -102,6 +122,7 @@ export class Sender {
 
 	/** @param {Pending} p */
 	#lose(p) {
+		p.wasLost = true;
 		this.#become(p, "unknown");
 		this.onOutcome({ pending: p });
 		this.#find(p.id, 0);

@@ -5,6 +5,35 @@ import { sign } from "./keys.js";
 /** @typedef {import("./stream.js").Stream} Stream */
 /** @typedef {{status: number, body: any, retryAfter: number}} Answer */
 
+/** What is kept while the tab is open: see hasLeft, and the connection that was logged in. */
+const LEFT = "left", SOCKET = "socket";
+
+/** memory keeps a text while the tab is open, or forgets it. @param {string} name @param {string} is */
+function memory(name, is) {
+	try {
+		if (is) sessionStorage.setItem(name, is);
+		else sessionStorage.removeItem(name);
+	} catch {
+		// where a browser lets pages keep nothing
+	}
+}
+
+/** remembered returns what memory keeps. @param {string} name */
+function remembered(name) {
+	try {
+		return sessionStorage.getItem(name) ?? "";
+	} catch {
+		return "";
+	}
+}
+
+/** hasLeft reports whether the tab's user has logged out: then a kept key does not log in. */
+export const hasLeft = () => remembered(LEFT) !== "";
+
+/** isReload reports whether this is the page of before. A copy of a tab is another one. */
+const isReload = () =>
+	/** @type {any} */ (performance.getEntriesByType("navigation")[0])?.type === "reload";
+
 /** LATER is the pause before a log-in that was put off is tried again, in milliseconds. */
 const LATER = 1000;
 
@@ -25,7 +54,8 @@ export class Session {
 	/** @type {CryptoKey | undefined} */
 	#secret;
 	#nonce = 0n;
-	#socket = ""; // the connection that was logged in
+	#socket = isReload() ? remembered(SOCKET) : ""; // the connection that was logged in
+	#timer = 0; // of the next try
 	#round = 0; // of log-ins: an older one's answer does not count
 	/** The newest signed read: they go one by one, so that nonces arrive in their order. */
 	#reads = Promise.resolve();
@@ -55,9 +85,16 @@ export class Session {
 		try {
 			await this.#logIn();
 		} catch (failed) {
+			this.#drop();
 			this.#end(undefined);
 			throw failed;
 		}
+		memory(LEFT, "");
+	}
+
+	/** drop ends a log-in at the exchange of which the page does not know. */
+	#drop() {
+		this.stream.ask("logout").catch(() => {}); // without a connection there is none
 	}
 
 	/**
@@ -75,19 +112,25 @@ export class Session {
 
 	/** leave logs out. */
 	leave() {
-		this.stream.ask("logout").catch(() => {}); // without a connection there is no log-in
+		memory(LEFT, "1");
+		this.#drop();
 		this.#end(undefined);
 	}
 
 	/** connected logs in again after the connection was lost, as often as it takes. */
 	async connected() {
+		clearTimeout(this.#timer);
 		if (this.state === "out") return;
 		try {
 			await this.#logIn();
 		} catch (failed) {
-			if (!(failed instanceof Refusal)) return; // the next connection logs in
-			if (failed.status === 401 || failed.status === 403) return this.#end(failed);
-			setTimeout(() => this.state === "waiting" && this.connected(), LATER);
+			// the next connection logs in
+			if (this.state !== "waiting" || this.stream.state !== "live") return;
+			if (failed instanceof Refusal && [401, 403].includes(failed.status)) {
+				return this.#end(failed);
+			}
+			this.#drop(); // its answer may have been lost
+			this.#timer = setTimeout(() => this.connected(), LATER);
 		}
 	}
 
@@ -101,13 +144,16 @@ export class Session {
 		const round = ++this.#round;
 		const secret = /** @type {CryptoKey} */ (this.#secret), { key } = this;
 		const first = await this.stream.ask("challenge");
+		if (round !== this.#round) return;
 		if (!first.challenge) throw refusal(answerOf(first));
 		const ends = this.#socket && this.#socket !== this.stream.id ? { ends: this.#socket } : {};
 		const signature = await sign(secret, `login\n${key}\n${first.challenge}`);
+		if (round !== this.#round) return;
 		const answer = answerOf(await this.stream.ask("login", { key, sign: signature, ...ends }));
 		if (round !== this.#round) return;
 		if (answer.status !== 200) throw refusal(answer);
 		this.#socket = this.stream.id;
+		memory(SOCKET, this.#socket);
 		this.permissions = answer.body.permissions;
 		this.state = "in";
 		this.onChange();
@@ -119,7 +165,7 @@ export class Session {
 		this.#round++;
 		this.state = "out";
 		this.ended = why;
-		this.key = this.#socket = "";
+		this.key = "";
 		this.#secret = undefined;
 		this.permissions = [];
 		this.onChange();

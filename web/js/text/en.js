@@ -178,6 +178,7 @@ export const text = {
 	/** @param {string} id */
 	isIn: (id) => `The exchange has it: order ${id}.`,
 	neverIn: "The exchange does not have that order.",
+	stillUnknown: "This try was refused. Whether an earlier one came through is not known yet.",
 	/** @param {string} currency @param {string} free @param {string} needed */
 	notEnough: (currency, free, needed) => `Not enough ${currency}: free ${free}, needed ${needed}.`,
 	keyEnded: "The key has ended. Log in again.",
@@ -199,7 +200,8 @@ export const text = {
 		["p  a", "Type a price, an amount"],
 		["↑ ↓", "Move a price by a tick, with Shift by ten"],
 		["Enter", "Send the order"],
-		["c", "Cancel the selected order"],
+		["o", "Go to the newest open order"],
+		["c", "Cancel the order whose row has the focus"],
 		["Shift c", "Cancel all orders of the pair"],
 		["?", "Show this list"],
 		["Esc", "Close what is open"],

@@ -4,7 +4,7 @@ import { Account } from "../account.js";
 import { parse } from "../decimal.js";
 import { kept } from "../keys.js";
 import { Sender } from "../sender.js";
-import { Session } from "../session.js";
+import { hasLeft, Session } from "../session.js";
 import { text } from "../text/en.js";
 import { Form } from "./form.js";
 import { openAccount, openLogin, wordsOf } from "./login.js";
@@ -40,8 +40,10 @@ export class Desk {
 		stream.on("own", (event) => this.#apply(event));
 		addEventListener("keydown", (event) => {
 			if (this.session.state === "out") return;
-			const key = singleKey(event);
-			if (key && (this.form.key(key) || this.own.key(key))) event.preventDefault();
+			const key = event.repeat ? "" : singleKey(event);
+			if (key && (this.form.key(key) || this.own.key(key, event.shiftKey))) {
+				event.preventDefault();
+			}
 		});
 	}
 
@@ -53,7 +55,8 @@ export class Desk {
 
 	/** resume logs in with the key that is kept on this device. */
 	async resume() {
-		const key = await kept();
+		if (hasLeft()) return;
+		const key = await kept().catch(() => undefined); // where a browser lets pages keep nothing
 		if (key && this.session.state === "out") this.session.resume(key.key, key.secret);
 	}
 

@@ -43,6 +43,8 @@ export class Form {
 	#words = "";
 	#isGood = true;
 	#isSending = false;
+	/** Of the order that the form waits for. @type {Record<string, string> | undefined} */
+	#sent;
 	#market = "live";
 	#isWaiting = false;
 
@@ -111,26 +113,32 @@ export class Form {
 	 */
 	outcome({ pending, answer, ms, order }) {
 		const { status, body, retryAfter } = answer ?? { status: 0, body: {}, retryAfter: 0 };
-		this.#isSending = false;
+		const isMine = pending.fields === this.#sent;
+		const isHere = isMine && pending.fields.pair === this.#pair?.name;
+		if (isMine) this.#isSending = false;
 		this.#isGood = status === 201 || status === 200 || order !== undefined;
 		if (order) this.#words = text.isIn(order);
 		else if (!answer) this.#words = pending.state === "unknown" ? text.unknown : "";
-		else if (status === 201) this.#words = this.#placed(body, ms ?? 0);
+		else if (pending.state === "unknown" && status >= 401) this.#words = text.stillUnknown;
+		else if (status === 201) this.#words = this.#placed(pending.fields.pair, body, ms ?? 0);
 		else if (status === 200) this.#words = text.cancelled(body.order);
 		else if (status === 400 && body.error) this.#words = this.#refused(body.error);
-		else if (status === 400 && body.client_order_id) this.#words = text.neverIn;
-		else if (status === 400 && !body.detail) this.#blame(body);
+		else if (status === 400 && body.client_order_id) {
+			const [why] = body.client_order_id; // of a cancel by name
+			this.#words = why === "Order not found" ? text.neverIn : `${why}.`;
+		} else if (status === 400 && !body.detail && isHere) this.#blame(body);
+		else if (status === 400 && !body.detail) this.#words = Object.values(body).flat().join(" ");
 		else if (status === 401) this.#words = text.keyEnded;
 		else if (status === 429) this.#words = text.tooOften(String(retryAfter || ""));
 		else if (status === 503) this.#words = text.nothingDone(body.detail ?? "");
 		else this.#words = body.detail ?? text.noAnswer;
-		if (status === 201) this.#typed.amount = this.#typed.total = "";
+		if (status === 201 && isHere) this.#typed.amount = this.#typed.total = "";
 		this.change();
 	}
 
-	/** @param {any} body @param {number} ms */
-	#placed(body, ms) {
-		const pair = /** @type {Pair} */ (this.desk.terminal.pairs.get(this.#pair?.name ?? ""));
+	/** @param {string} name of the pair @param {any} body @param {number} ms */
+	#placed(name, body, ms) {
+		const pair = /** @type {Pair} */ (this.desk.terminal.pairs.get(name));
 		let filled = 0n, value = 0n;
 		for (const t of body.trades) {
 			filled += parse(t.amount);
@@ -302,6 +310,7 @@ export class Form {
 		this.#words = "";
 		if (order) {
 			this.#isSending = true;
+			this.#sent = order;
 			this.desk.sender.send(order);
 		}
 		this.#paint();
@@ -359,6 +368,9 @@ export class Form {
 				>${whyNot || text.send(this.#side, base)}</button>
 			<p role="status" class=${this.#isGood ? "outcome" : "outcome wrong"}>${this.#words}</p>
 		</form>`, this.place);
+		// options that were chosen by hand do not follow their templates any more
+		const force = this.place.querySelector("[name=force]");
+		if (force instanceof HTMLSelectElement) force.value = this.#force;
 		render(sides.map((side) => html`<button class="main ${side}" @click=${() => {
 			this.#choose({ side });
 			this.#sheet(true);

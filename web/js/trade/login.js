@@ -139,8 +139,8 @@ export function openAccount(session) {
 		<p class="muted">${session.isShared ? text.shared : text.alone}</p>
 		<p class="demo"><button type="button" class="leave" @click=${leave}>${text.logOut}</button>
 			<button type="button" class="forget" @click=${async () => {
-				await forget();
 				leave();
+				await forget().catch(() => {}); // with what the browser did not keep
 			}}>${text.forget}</button></p>
 		<p class="muted">${text.aboutForget}</p>`, content);
 }

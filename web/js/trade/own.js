@@ -43,11 +43,11 @@ export class Own {
 	#tab = "orders";
 	/** @type {Pair | undefined} */
 	#pair;
-	#selected = ""; // id of the order that keys act on
+	#selected = ""; // id of the order that the tabulator key leads to
 	/** Ids of orders whose cancel is on its way. */
 	#cancelling = new Set();
-	/** Pairs whose oldest trades are here. */
-	#ended = new Set();
+	/** How many trades there were of a pair when the oldest had come. @type {Map<string, number>} */
+	#ended = new Map();
 	#isReading = false;
 	#round = 0; // of reads: what was read before the account's trades began anew does not count
 	#most = PAGE; // rows that are shown
@@ -75,12 +75,24 @@ export class Own {
 		this.#read();
 	}
 
-	/** @param {string} key */
-	key(key) {
-		if (key === "C") this.#cancelAll();
-		else if (key === "c") this.#cancel(this.#selected);
-		else return false;
+	/** @param {string} key @param {boolean} isShift caps lock makes a letter great, too */
+	key(key, isShift) {
+		if (key === "o") {
+			this.#choose("orders");
+			const row = this.place.querySelector("tr[data-id]");
+			if (row instanceof HTMLElement) row.focus();
+			return true;
+		}
+		if (key.toLowerCase() !== "c") return false;
+		if (isShift) this.#cancelAll();
+		else this.#cancel(this.#focused());
 		return true;
+	}
+
+	/** focused returns the id of the order whose row has the focus; "": none has. */
+	#focused() {
+		const row = document.activeElement?.closest("tr[data-id]");
+		return row && this.place.contains(row) ? row.getAttribute("data-id") ?? "" : "";
 	}
 
 	change() {
@@ -95,7 +107,7 @@ export class Own {
 	/** read reads older trades of the pair than those that are here. */
 	async #read() {
 		const { session, account } = this.desk, pair = this.#pair;
-		if (!pair || this.#isReading || this.#ended.has(pair.name)) return;
+		if (!pair || this.#isReading || this.#hasAll(pair.name)) return;
 		if (session.state !== "in" || !session.may("read")) return;
 		const known = account.trades.get(pair.name)?.size ?? 0;
 		const round = this.#round;
@@ -105,7 +117,9 @@ export class Own {
 				`/api/v1/exchanges/own/?pair=${pair.name}&limit=${PAGE}&offset=${known}`);
 			if (round === this.#round) {
 				account.add(pair.name, list);
-				if (list.length < PAGE) this.#ended.add(pair.name);
+				if (list.length < PAGE) {
+					this.#ended.set(pair.name, account.trades.get(pair.name)?.size ?? 0);
+				}
 			}
 		} catch {
 			setTimeout(() => this.#read(), AGAIN);
@@ -114,6 +128,12 @@ export class Own {
 		}
 		if (round !== this.#round) this.#read();
 		this.change();
+	}
+
+	/** hasAll reports whether the oldest trades of a pair are here. @param {string} pair */
+	#hasAll(pair) {
+		const all = this.#ended.get(pair);
+		return all !== undefined && (this.desk.account.trades.get(pair)?.size ?? 0) >= all;
 	}
 
 	/** onTheirWay returns the orders on their way of which the account's events do not tell yet. */
@@ -143,7 +163,6 @@ export class Own {
 		if (!pair || !this.desk.session.may("trade")) return;
 		const ids = [...this.desk.account.orders.values()].filter((o) => o.pair === pair.name)
 			.map((o) => o.id);
-		if (!ids.length) return;
 		for (const id of ids) this.#cancelling.add(id);
 		this.change();
 		await this.#ask("order-cancel-all", { pair: pair.name },
@@ -202,7 +221,7 @@ export class Own {
 	#paint() {
 		const { session, account } = this.desk, pair = this.#pair;
 		if (session.state === "out" || !pair) return;
-		const isTrader = session.may("trade");
+		const isTrader = session.may("trade"), had = this.#focused();
 		const count = account.orders.size + this.#onTheirWay().length;
 		render(html`<div class="bar">
 				<div class="frames" role="group" aria-label=${text.account}
@@ -215,11 +234,19 @@ export class Own {
 					>${text.cancelAll(pair.name)}</button>` : nothing}
 			</div>
 			<div class="list" @scroll=${this.#more.bind(this)} tabindex="0" role="region"
-				aria-label=${text.own[this.#tab]}>${!session.may("read")
-				? html`<p class="muted">${text.mayNotRead}</p>` : this.#tab === "orders"
-				? this.#orders(isTrader)
+				aria-label=${text.own[this.#tab]}>${session.may("read") ? nothing
+				: html`<p class="muted">${text.mayNotRead}</p>`}${this.#tab === "orders"
+				? this.#orders(isTrader) : !session.may("read") ? nothing
 				: this.#tab === "trades" ? this.#trades() : this.#balances()}
 			</div>`, this.place);
+		if (had && this.#focused() !== had) this.#follow(had);
+	}
+
+	/** follow brings the focus to the row that an order has now, or away. @param {string} id */
+	#follow(id) {
+		const row = this.place.querySelector(`tr[data-id="${id}"]`);
+		if (row instanceof HTMLElement) row.focus();
+		else if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
 	}
 
 	/** @param {boolean} isTrader */
@@ -227,7 +254,10 @@ export class Own {
 		const { account } = this.desk;
 		const list = [...account.orders.values()].sort((a, b) => Number(b.id) - Number(a.id));
 		const shown = list.slice(0, this.#most), mine = this.#onTheirWay();
-		if (!list.length && !mine.length) return html`<p class="muted">${text.noOrders}</p>`;
+		if (!list.length && !mine.length) {
+			return this.desk.session.may("read") ? html`<p class="muted">${text.noOrders}</p>`
+				: nothing;
+		}
 		if (!account.orders.has(this.#selected)) this.#selected = shown[0]?.id ?? "";
 		const digits = digitsOf(shown.flatMap((o) => [o.amount, o.amount_filled]));
 		const titles = [text.time, text.pair, text.side, text.type, text.price, text.amount,
@@ -258,7 +288,8 @@ export class Own {
 			<td>${decimal(parse(o.amount), digits)}</td>
 			<td>${decimal(parse(o.amount_filled), digits)}</td>
 			<td>${text.orderStates[state]}</td>
-			<td>${isTrader ? html`<button ?disabled=${isLeaving} tabindex="-1"
+			<td>${isTrader ? html`<button ?disabled=${isLeaving}
+				tabindex=${o.id === this.#selected ? 0 : -1}
 				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
 				>${text.cancel}</button>` : nothing}</td></tr>`;
 	}
@@ -288,7 +319,7 @@ export class Own {
 		const pair = /** @type {Pair} */ (this.#pair);
 		const all = [...(this.desk.account.trades.get(pair.name)?.values() ?? [])];
 		if (!all.length) {
-			const isEmpty = this.#ended.has(pair.name);
+			const isEmpty = this.#hasAll(pair.name);
 			return html`<p class="muted">${isEmpty ? text.noTrades : text.loading}</p>`;
 		}
 		all.sort((a, b) => Number(b.id) - Number(a.id));
