@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -30,7 +31,9 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 	}
 
 	// A line names tests, and behind them their package: (gateway), (cmd/exchange/crash: how).
-	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]")
+	// Those of web/test have sentences as names.
+	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]|`([^`]+)`")
+	browser := testsOfPages(t)
 	lines := 0
 	_, attacks, _ := strings.Cut(page, "\n## Attackers")
 	attacks, _, _ = strings.Cut(attacks, "\n## What is not defended")
@@ -40,14 +43,25 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 		}
 		lines++
 		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
-		var waiting []string
+		var waiting, sentences []string
 		tests := 0
 		for _, m := range part.FindAllStringSubmatch(cells[len(cells)-1], -1) {
-			if m[1] != "" {
+			switch {
+			case m[1] != "":
 				tests++
 				waiting = append(waiting, m[1])
 				continue
+			case m[3] != "":
+				sentences = append(sentences, m[3])
+				continue
+			case m[2] == "web/test":
+				for _, name := range sentences {
+					if tests++; !strings.Contains(browser, strconv.Quote(name)) {
+						t.Errorf("web/test has no test %q", name)
+					}
+				}
 			}
+			sentences = nil
 			for _, name := range waiting {
 				if !slices.ContainsFunc(defined[name], func(folder string) bool {
 					return folder == m[2] || strings.HasSuffix(folder, "/"+m[2])
@@ -64,6 +78,24 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 	if lines < 40 {
 		t.Errorf("%d lines were found", lines)
 	}
+}
+
+// testsOfPages returns the text of the tests in web/test.
+func testsOfPages(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../../web/test/*.test.mjs")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of web/test, %v", len(files), err)
+	}
+	var all strings.Builder
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
 }
 
 // testsByName returns the folders that have a test or a fuzz target, by its name.
