@@ -48,15 +48,17 @@ export class Exchange {
 	#nonce = 0n;
 	#process;
 
-	constructor() {
+	/** hasMarket: the demo's market maker trades, too. */
+	constructor({ hasMarket = false } = {}) {
 		statSync(program); // make build
+		this.market = hasMarket ? [] : ["--no-demo-market"];
 	}
 
 	async start() {
 		this.port ??= await freePort();
 		this.base = `http://127.0.0.1:${this.port}`;
 		let log = "";
-		const started = spawn(program, ["serve", "--demo", "--no-demo-market", "--listen",
+		const started = spawn(program, ["serve", "--demo", ...this.market, "--listen",
 			`127.0.0.1:${this.port}`], { cwd: this.#folder, stdio: ["ignore", "pipe", "pipe"] });
 		for (const stream of [started.stdout, started.stderr]) stream.on("data", (text) => (log += text));
 		this.#process = started;
