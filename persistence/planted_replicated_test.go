@@ -434,7 +434,7 @@ var replicatedFaults = []plantedFault{
 		"TestDialTellsARefusal"},
 	{"what follows a greeting is lost", "persistence/internal/link/link.go",
 		"		l.take(&call{Conn: k.conn, r: k.r, peer: p})\n",
-		"		if FAULT {\n			k.r = k.conn\n		}\n" +
+		"		if FAULT {\n			k.r = bufio.NewReader(k.conn)\n		}\n" +
 			"		l.take(&call{Conn: k.conn, r: k.r, peer: p})\n", inLink,
 		"TestWhatFollowsTheFirstFrameIsRead"},
 	{"a peer opens any number of connections", "persistence/internal/link/call.go",
