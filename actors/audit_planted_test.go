@@ -271,7 +271,7 @@ var testedFaults = []testedFault{
 		"	return !FAULT && !i.began.IsZero() && took >= p.grace && ",
 		inObserving, "TestASlowObserverKeepsNoOtherFromItsImage"},
 	{"a long query of an observer keeps its turn while it rests", "actors/committed/turns.go",
-		"	if g.working {\n", "	if g.working && !FAULT {\n",
+		"{ g.rest() }\n", "{\n	if !FAULT {\n		g.rest()\n	}\n}\n",
 		inCommitted, "TestQueriesOfObserversTakeTurnsWithTheOthers"},
 	{"a message that does not end keeps its connection", "actors/duplex/duplex.go",
 		"	if !h.due.IsZero() && h.due.Before(until) {\n",

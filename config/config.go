@@ -46,7 +46,7 @@ type Config struct {
 	SecretKeyFile     string // after Finish never empty
 
 	Demo                  bool
-	NoDemoMarket          bool // nobody but visitors trades on the demo
+	NoDemoMarket          bool // only visitors trade on the demo
 	NoRateLimits          bool
 	NoDocs                bool
 	syntheticPairs        int // pairs for load tests that Finish adds

@@ -34,7 +34,7 @@ type bench struct{ *documented }
 
 func newBench(t testing.TB, tune ...func(*Options)) bench { return newBenchOf(t, false, tune...) }
 
-// newBenchOf is newBench, whose clients may use an observer.
+// newBenchOf is newBench with clients that may use an observer.
 func newBenchOf(t testing.TB, observed bool, tune ...func(*Options)) bench {
 	h := newHarness(t, nil)
 	h.stop()

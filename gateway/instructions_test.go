@@ -257,7 +257,7 @@ func ruledHarness(t testing.TB, changes ...func(*actors.Options)) *harness {
 	return ruledHarnessOf(t, false, changes...)
 }
 
-// ruledHarnessOf is ruledHarness, whose clients may use an observer.
+// ruledHarnessOf is ruledHarness with clients that may use an observer.
 func ruledHarnessOf(t testing.TB, observed bool, changes ...func(*actors.Options)) *harness {
 	h := newHarnessOf(t, observed, func(o *actors.Options) {
 		for _, change := range changes {

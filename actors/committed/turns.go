@@ -67,10 +67,7 @@ func (s *scan) goOn() error {
 		}
 		s.alone = true
 	}
-	if s.working { // the scans that wait go first
-		s.working = false
-		<-s.turns.slots
-	}
+	s.rest() // the scans that wait go first
 	if err := s.enter(s.turns.slots); err != nil {
 		return err
 	}
@@ -87,11 +84,17 @@ func (s *scan) enter(slots chan<- struct{}) error {
 	}
 }
 
-// end gives back the slots of the scan.
-func (s *scan) end() {
+// rest gives the scan's turn back, if it has one.
+func (s *scan) rest() {
 	if s.working {
+		s.working = false
 		<-s.turns.slots
 	}
+}
+
+// end gives back the slots of the scan.
+func (s *scan) end() {
+	s.rest()
 	if s.own == nil {
 		return
 	}
@@ -114,12 +117,7 @@ func NewGuestScan(ctx context.Context) *GuestScan {
 func (g *GuestScan) GoOn() error { return g.goOn() }
 
 // Rest gives the turn back, if the query has one, until the next GoOn.
-func (g *GuestScan) Rest() {
-	if g.working {
-		g.working = false
-		<-g.turns.slots
-	}
-}
+func (g *GuestScan) Rest() { g.rest() }
 
 // End ends the query.
 func (g *GuestScan) End() { g.end() }

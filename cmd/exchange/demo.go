@@ -142,8 +142,8 @@ The demo exchange is open at http://%[1]s: open that address in a browser to see
   keys       demo-alice, secret demo-alice-secret
              demo-bob,   secret demo-bob-secret
 
-A first order: alice buys 0.5 BTC at 50000 USDT, which rests. X-SIGN is the HMAC-SHA256, under the secret, of the key
-followed by the sorted form; X-NONCE must grow with each call.
+A first order: alice buys 0.5 BTC at 50000 USDT, which rests. X-SIGN is the HMAC-SHA256, under
+the secret, of the key followed by the sorted form; X-NONCE must grow with each call.
 
   curl -s http://%[1]s/api/v1/order/ -d '%[2]s' \
     -H 'X-KEY: demo-alice' -H "X-NONCE: $(date +%%s%%N)" \

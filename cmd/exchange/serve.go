@@ -136,8 +136,8 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 	return nil
 }
 
-// startEngine starts the engine on the store. archived is nil if nothing is
-// archived. The engine is nil, without an error, of a standby that was told to stop.
+// startEngine starts the engine on the store. archived is nil if nothing is archived. The engine is
+// nil, without an error, of a standby that was told to stop.
 func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
 	archived *archive.Archive, g *gateway.Gateway) (*actors.Engine, error) {
 	log := slog.Default()

@@ -1,5 +1,6 @@
 // Orders on their way: each has a name before its first try, and is kept until its outcome is
 // known.
+import { remember, remembered } from "./memory.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./session.js").Answer} Answer */
@@ -7,6 +8,8 @@
  * sending: the answer is awaited. refused: nothing was done, and the same order may be tried again.
  * unknown: there was no answer. unseen: the exchange had no such order when it was asked.
  * @typedef {"sending" | "refused" | "unknown" | "unseen"} State
+ */
+/**
  * wasLost: a try had no answer, so the refusal of a later one does not tell of it.
  * @typedef {{id: string, key: string, fields: Record<string, string>, state: State,
  *   wasLost?: boolean}} Pending
@@ -39,11 +42,11 @@ export class Sender {
 	constructor(session) {
 		this.session = session;
 		try {
-			for (const p of JSON.parse(sessionStorage.getItem(KEPT) ?? "[]")) {
+			for (const p of JSON.parse(remembered(KEPT) || "[]")) {
 				this.pending.set(p.id, { ...p, state: "unknown", wasLost: true });
 			}
 		} catch {
-			// where a browser lets pages keep nothing, a reload forgets
+			// it is not what this page has written
 		}
 		for (const id of this.pending.keys()) this.#find(id, 0);
 	}
@@ -166,11 +169,7 @@ export class Sender {
 	}
 
 	#keep() {
-		try {
-			sessionStorage.setItem(KEPT, JSON.stringify([...this.pending.values()]));
-		} catch {
-			// as above
-		}
+		remember(KEPT, JSON.stringify([...this.pending.values()]));
 		this.onChange();
 	}
 }

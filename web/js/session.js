@@ -1,31 +1,13 @@
 // The log-in with one key, over the one connection, and what is asked for in its name.
 import { get, Refusal } from "./api.js";
 import { sign } from "./keys.js";
+import { remember, remembered } from "./memory.js";
 
 /** @typedef {import("./stream.js").Stream} Stream */
 /** @typedef {{status: number, body: any, retryAfter: number}} Answer */
 
-/** What is kept while the tab is open: see hasLeft, and the connection that was logged in. */
+/** What the tab remembers: see hasLeft, and the connection that was logged in. */
 const LEFT = "left", SOCKET = "socket";
-
-/** memory keeps a text while the tab is open, or forgets it. @param {string} name @param {string} is */
-function memory(name, is) {
-	try {
-		if (is) sessionStorage.setItem(name, is);
-		else sessionStorage.removeItem(name);
-	} catch {
-		// where a browser lets pages keep nothing
-	}
-}
-
-/** remembered returns what memory keeps. @param {string} name */
-function remembered(name) {
-	try {
-		return sessionStorage.getItem(name) ?? "";
-	} catch {
-		return "";
-	}
-}
 
 /** hasLeft reports whether the tab's user has logged out: then a kept key does not log in. */
 export const hasLeft = () => remembered(LEFT) !== "";
@@ -89,7 +71,7 @@ export class Session {
 			this.#end(undefined);
 			throw failed;
 		}
-		memory(LEFT, "");
+		remember(LEFT, "");
 	}
 
 	/** drop ends a log-in at the exchange of which the page does not know. */
@@ -112,7 +94,7 @@ export class Session {
 
 	/** leave logs out. */
 	leave() {
-		memory(LEFT, "1");
+		remember(LEFT, "1");
 		this.#drop();
 		this.#end(undefined);
 	}
@@ -153,7 +135,7 @@ export class Session {
 		if (round !== this.#round) return;
 		if (answer.status !== 200) throw refusal(answer);
 		this.#socket = this.stream.id;
-		memory(SOCKET, this.#socket);
+		remember(SOCKET, this.#socket);
 		this.permissions = answer.body.permissions;
 		this.state = "in";
 		this.onChange();

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"exchange/cmd/exchange/exchangetest"
@@ -55,6 +56,36 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	real.Kill()
 	real.Demo()
 	real.Refuses(64, "is not the demo's", `"alice"`, "--store pebble:FOLDER")
+}
+
+// A demo whose market cannot trade, in maintenance or without its key, serves all the same.
+func TestADemoServesWithoutItsMarket(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Demo()
+	s.Start()
+	if _, text, code := s.Command("maintenance", "on"); code != 0 {
+		t.Fatal(text)
+	}
+	s.Kill()
+	s.DemoWithMarket()
+	servesWithout := func(why string) {
+		t.Helper()
+		before := len(s.Log())
+		s.Start()
+		exchangetest.Eventually(t, "the log says "+why, func() bool {
+			_, after, _ := strings.Cut(s.Log()[before:], "the demo's market does not trade for now")
+			return strings.Contains(after, why)
+		})
+	}
+	servesWithout("maintenance")
+	if _, text, code := s.Command("key", "revoke", "demo-market-1"); code != 0 {
+		t.Fatal(text)
+	}
+	if _, text, code := s.Command("maintenance", "off"); code != 0 {
+		t.Fatal(text)
+	}
+	s.Kill()
+	servesWithout("key demo-market-1 exists already")
 }
 
 // A start that is refused has taken nothing over, and written nothing.

@@ -332,8 +332,8 @@ func greets(cert *tls.Certificate, pieces ...[]byte) func(*foe) error {
 	}
 }
 
-// ofNodes are attacks on the nodes' port of target. as is another node, whose certificate they
-// have, and third the one that is left.
+// ofNodes are attacks on the nodes' port of target. They have the certificate of another node, as.
+// third is the one that is left.
 func (v *stronghold) ofNodes(target, as, third *exchangetest.Server) []attack {
 	const refused, stranger = "a connection is refused", "it is not a node of this cluster"
 	own, name, its := v.voter(v.name(as)), v.identity("voter", v.name(as)), v.name(third)

@@ -9,7 +9,6 @@ import (
 	"maps"
 	random "math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"exchange/actors"
@@ -35,13 +34,13 @@ var deposits = map[string]money.Amount{"BTC": 100e8, "ETH": 1_000e8, "USDT": 10_
 
 // A Market trades. One goroutine at a time uses it.
 type Market struct {
-	engine   *actors.Engine
-	traders  [2]trader
-	pairs    []*directory.Pair // those whose prices are known, the first ones more often
-	fair     map[string]float64
-	chance   *random.Rand
-	turn     int
-	deposits map[string]int // number of the next deposit of an account and a currency
+	engine  *actors.Engine
+	traders [2]trader
+	pairs   []*directory.Pair // those whose prices are known, the first ones more often
+	fair    map[string]float64
+	chance  *random.Rand
+	turn    int
+	made    map[string]int // deposits of an account and a currency that are known
 }
 
 // A trader is one of the accounts, with its key.
@@ -56,10 +55,10 @@ func (t *trader) next() uint64 {
 	return t.nonce
 }
 
-// Open makes the accounts with their keys, whose secrets nobody keeps, and fills empty books. An
-// engine of the demo may have begun already.
+// Open makes the accounts with their keys, and fills empty books. The secrets of the keys are not
+// kept. What an earlier market of the demo has made is taken over.
 func Open(e *actors.Engine) (*Market, error) {
-	m := &Market{engine: e, fair: map[string]float64{}, deposits: map[string]int{}}
+	m := &Market{engine: e, fair: map[string]float64{}, made: map[string]int{}}
 	for i, name := range accounts {
 		key, err := keyOf(e, name)
 		if err != nil {
@@ -92,12 +91,13 @@ func Open(e *actors.Engine) (*Market, error) {
 	return m, nil
 }
 
-// catchUp lets a trader's nonces go on behind those before, whose clock may have been ahead.
+// catchUp lets a trader's nonces go on behind those before, which a clock that was ahead may have
+// given.
 func (m *Market) catchUp(t *trader) error {
-	_, err := m.available(t, "USDT")
+	_, err := m.available(t)
 	if late, ok := errors.AsType[*committed.NonceError](err); ok {
 		t.nonce = late.Last
-		_, err = m.available(t, "USDT")
+		_, err = m.available(t)
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func (m *Market) once() error {
 	return m.do(p, a)
 }
 
-// trader returns who does such an action.
+// trader returns the account that does such an action.
 func (m *Market) trader(k kind) *trader {
 	if k == take {
 		return &m.traders[1]
@@ -242,37 +242,31 @@ func (m *Market) view(p *directory.Pair) (*view, error) {
 	}
 	v := &view{fair: fairOf(m.fair, p.Base, p.Quote), tick: money.PriceUnit(p.PricePrecision),
 		usual: assets[p.Base].usual, quotes: q.Orders, buys: 0.5}
-	base, err := m.available(taker, p.Base)
-	if err != nil {
-		return nil, err
-	}
-	quoted, err := m.available(taker, p.Quote)
-	if all := base*v.fair + quoted; all > 0 {
-		v.buys = quoted / all
+	has, err := m.available(taker)
+	if all := has[p.Base]*v.fair + has[p.Quote]; all > 0 {
+		v.buys = has[p.Quote] / all
 	}
 	return v, err
 }
 
-// available returns what a trader can spend of a currency.
-func (m *Market) available(t *trader, currency string) (float64, error) {
+// available returns what a trader can spend, by currency: about, which is enough to choose by.
+func (m *Market) available(t *trader) (map[string]float64, error) {
 	w, err := m.engine.Wallet(committed.Asker{Key: t.key, Nonce: t.next()})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer w.Free()
-	number := m.engine.CurrencyNumber(currency)
+	has := map[string]float64{}
 	for _, h := range w.Holdings {
-		if h.Currency == number {
-			return strconv.ParseFloat(h.Available().String(), 64)
-		}
+		has[m.engine.CurrencyCode(h.Currency)] = h.Available().Decimal().InexactFloat64()
 	}
-	return 0, nil
+	return has, nil
 }
 
 // lacks reports whether a trader can not spend so much of a currency, and some more.
 func (m *Market) lacks(t *trader, currency string, need money.Amount) (bool, error) {
-	has, err := m.available(t, currency)
-	return has < 1.01*float64(need)/1e8, err
+	has, err := m.available(t)
+	return has[currency] < 1.01*float64(need)/1e8, err
 }
 
 // deposit gives a trader more of a currency, unless the deposit of that number was made before:
@@ -280,9 +274,9 @@ func (m *Market) lacks(t *trader, currency string, need money.Amount) (bool, err
 func (m *Market) deposit(t *trader, currency string) error {
 	of := "demo-" + t.name + "-" + currency
 	done, err := m.engine.Deposit(operator, t.name, currency, deposits[currency],
-		fmt.Sprint(of, "-", m.deposits[of]+1))
+		fmt.Sprint(of, "-", m.made[of]+1))
 	if err == nil && done.Repeated {
-		m.deposits[of]++
+		m.made[of]++
 	}
 	return err
 }
@@ -295,7 +289,7 @@ func (m *Market) do(p *directory.Pair, a action) error {
 	switch a.kind {
 	case nothing:
 		return nil
-	case withdraw:
+	case cancel:
 		c, err = m.engine.Cancel(t.key, t.next(), a.order)
 	default:
 		if p.PriceFault(a.price) != "" || p.AmountFault(a.amount) != "" ||

@@ -96,11 +96,11 @@ func TestATraderWithoutMoneyGetsADeposit(t *testing.T) {
 	}
 	taker := m.trader(take)
 	for range 2 {
-		has, err := m.available(taker, "ETH")
+		has, err := m.available(taker)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.deposits["demo-market-2-ETH"] = 0             // as after a restart
+		m.made["demo-market-2-ETH"] = 0                 // as after a restart
 		if err := m.deposit(taker, "ETH"); err != nil { // it was made before
 			t.Fatal(err)
 		}
@@ -108,11 +108,11 @@ func TestATraderWithoutMoneyGetsADeposit(t *testing.T) {
 			if err := m.deposit(taker, "ETH"); err != nil {
 				t.Fatal(err)
 			}
-			now, err := m.available(taker, "ETH")
+			now, err := m.available(taker)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now != has {
+			if now, has := now["ETH"], has["ETH"]; now != has {
 				if now != has+1000 {
 					t.Errorf("it has %v ETH after a deposit, and had %v", now, has)
 				}

@@ -61,16 +61,16 @@ func distance(level int) float64 { return nearest * float64(level+1) * (1 + 0.1*
 type kind int
 
 const (
-	nothing  kind = iota
-	quote         // the maker places
-	withdraw      // the maker cancels
-	take          // the taker places
+	nothing kind = iota
+	quote        // the maker places
+	cancel       // the maker
+	take         // the taker places
 )
 
 // An action is what one of the accounts does next.
 type action struct {
 	kind   kind
-	order  uint64 // withdraw
+	order  uint64 // of a cancel
 	side   trading.Side
 	price  money.Price
 	amount money.Amount
@@ -86,7 +86,7 @@ type view struct {
 }
 
 // choose returns what is done next on a pair. Quotes on the wrong side of the fair price are taken
-// or withdrawn first, so the maker never meets its own.
+// or cancelled first, so the maker never meets its own.
 func (v *view) choose(r *rand.Rand) action {
 	var wrong, far *committed.Order
 	for i := range v.quotes {
@@ -107,9 +107,9 @@ func (v *view) choose(r *rand.Rand) action {
 	case wrong != nil && r.IntN(3) > 0:
 		return v.taken(r, wrong)
 	case wrong != nil:
-		return action{kind: withdraw, order: wrong.ID}
+		return action{kind: cancel, order: wrong.ID}
 	case far != nil && full:
-		return action{kind: withdraw, order: far.ID}
+		return action{kind: cancel, order: far.ID}
 	case r.IntN(8) == 0:
 		if best := v.best(v.takes(r)); best != nil {
 			return v.taken(r, best)

@@ -48,7 +48,7 @@ func (b *book) does(a action) {
 		b.next++
 		b.open = append(b.open, committed.Order{ID: b.next, Side: a.side, Price: a.price,
 			Amount: a.amount, Remaining: a.amount})
-	case withdraw:
+	case cancel:
 		b.remove(a.order)
 	case take:
 		for i := range b.open {
@@ -70,7 +70,7 @@ func (b *book) remove(id uint64) {
 			return
 		}
 	}
-	b.t.Fatalf("order %d is withdrawn and not open", id)
+	b.t.Fatalf("order %d is cancelled and not open", id)
 }
 
 // The book follows the fair price for a day. It never has more quotes than there are levels, is

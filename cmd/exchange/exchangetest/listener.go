@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"testing"
 )
@@ -30,8 +31,12 @@ func Listen(t testing.TB, command ...string) *Listener {
 		t.Fatal(err)
 	}
 	l.in, l.lines = in, bufio.NewScanner(out)
-	l.lines.Buffer(nil, 1<<20)                     // differences are shown with whole books
-	t.Cleanup(func() { _ = l.cmd.Process.Kill() }) // it has ended, but after a failure
+	l.lines.Buffer(nil, 1<<20) // differences are shown with whole books
+	t.Cleanup(func() {
+		if err := l.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+	})
 	return l
 }
 

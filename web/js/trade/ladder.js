@@ -74,7 +74,10 @@ export class Ladder {
 		this.book.forget();
 	}
 
-	/** mark marks the prices of an account's own orders. @param {Record<"sell" | "buy", bigint[]>} own */
+	/**
+	 * mark marks the prices of an account's own orders.
+	 * @param {Record<"sell" | "buy", bigint[]>} own
+	 */
 	mark(own) {
 		this.#own = own;
 		this.#wait();
