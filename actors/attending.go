@@ -24,7 +24,7 @@ type Attendance struct {
 	*Public
 	node   *Node
 	system *actor.ActorSystem
-	market []byte // with which it was made
+	market atomic.Pointer[[]byte] // the applied text; each means what it was made with
 	ending sync.Once
 	ended  chan struct{}
 	// confirmed is when the newest question was asked behind which this node has had all that was
@@ -81,8 +81,9 @@ func (a *Attendance) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, a.market = n.replica.Market()
-	o, err := n.whole(a.market)
+	_, market := n.replica.Market()
+	a.market.Store(&market)
+	o, err := n.whole(market)
 	if err != nil {
 		return err
 	}
@@ -285,13 +286,33 @@ func (a *Attendance) Await(ctx context.Context) error {
 			return errSessions
 		}
 		a.confirm(ctx) //nolint:errcheck // its time says it
-		if _, market := n.replica.Market(); !bytes.Equal(market, a.market) {
+		if !a.keepsMarket() {
 			return errOther
 		}
 		if metrics.Now()-a.confirmed > unconfirmed*int64(timing.OwnerStale) {
 			return errLagged
 		}
 	}
+}
+
+// keepsMarket reports whether what it shows is what the applied market part says. A reign may write
+// its own once more, with what an earlier format had no words for: that changes nothing.
+func (a *Attendance) keepsMarket() bool {
+	n, had := a.node, *a.market.Load()
+	_, now := n.replica.Market()
+	if bytes.Equal(now, had) {
+		return true
+	}
+	was, err := n.whole(had)
+	if err != nil {
+		return false
+	}
+	is, err := n.whole(now)
+	if err != nil || !bytes.Equal(is.market, was.market) {
+		return false
+	}
+	a.market.Store(&now)
+	return true
 }
 
 // End ends it. What still reads gets no answer, and channels are told nothing any more.

@@ -186,6 +186,9 @@ var testedFaults = []testedFault{
 	{"the file of the node that leads counts", "actors/market.go",
 		"	if market != nil {\n", "	if market != nil && !FAULT {\n", inActors,
 		"TestTheNodesDecideByTheAppliedMarket"},
+	{"a market part that is written once more ends what a node shows", "actors/attending.go",
+		"!bytes.Equal(is.market, was.market)", "(FAULT || !bytes.Equal(is.market, was.market))",
+		inActors, "TestAnAttendanceOutlivesAMarketPartThatSaysTheSame"},
 	{"a node lets go what its full archive lacks", "actors/node.go",
 		"	if err != nil {\n		return upTo, ",
 		"	if err != nil {\n		if FAULT {\n			n.replica.Hold(upTo)\n		}\n" +

@@ -91,7 +91,7 @@ func (f *forwarding) connect(ctx context.Context, leader string) error {
 func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) error {
 	w := duplex.New(conn, lineOptions(&f.a.opts.Timing))
 	defer context.AfterFunc(ctx, w.Close)()
-	digest := sha256.Sum256(f.a.market)
+	digest := sha256.Sum256(*f.a.market.Load())
 	err := w.Send(func(b []byte) []byte {
 		b = appendNumbers(append(b, forwardHello), forwardVersion)
 		return appendText(b, string(digest[:]))

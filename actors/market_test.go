@@ -162,6 +162,32 @@ func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 	ann.has(r)
 }
 
+// What a node that follows shows stays when its market part is written once more with what an
+// earlier format had no words for, and ends when it says something else.
+func TestAnAttendanceOutlivesAMarketPartThatSaysTheSame(t *testing.T) {
+	c := withMarkets(t)
+	r := c.next()
+	first := fileOf(r.at)
+	c.decides(r, first)
+	a := c.attend((r.at + 1) % len(c.nodes))
+	older := []byte(first)
+	a.market.Store(&older)
+	if !a.keepsMarket() || string(*a.market.Load()) != first+more {
+		t.Errorf("with a market part that says the same it has %s", *a.market.Load())
+	}
+	eventually(t, "commands come to the node that leads", func() bool {
+		return a.Commands().Writable() == nil
+	})
+	over := make(chan error, 1)
+	go func() { over <- a.Await(t.Context()) }()
+	if err := c.nodes[r.at].store.SetMarket(t.Context(), []byte("7"+more), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-over; !errors.Is(err, errOther) {
+		t.Errorf("with another market part: %v", err)
+	}
+}
+
 // What an operator changes is made of the newest market part: a format that rises meanwhile
 // completes it before or behind, so neither is lost.
 func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
