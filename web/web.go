@@ -63,7 +63,8 @@ func LookOf(theme, palette []byte) (l Look) {
 }
 
 // Pages has the files of the pages by address.
-var pages = map[string]string{"/trade": "trade.html", "/licenses": "licenses.html"}
+var pages = map[string]string{"/trade": "trade.html", "/account": "account.html",
+	"/licenses": "licenses.html"}
 
 // Addresses returns the addresses of all pages.
 func Addresses() (list []string) {

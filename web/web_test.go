@@ -47,7 +47,8 @@ var whileItRuns = regexp.MustCompile(`\bimport\([^)]*\)?`)
 
 func TestEveryModuleThatIsImportedIsThereAndEveryModuleIsImported(t *testing.T) {
 	all := contents()
-	used := append(modulesOf(all, "js/trade/main.js"), modulesOf(all, deskModule)...)
+	used := slices.Concat(modulesOf(all, "js/trade/main.js"), modulesOf(all, deskModule),
+		modulesOf(all, "js/account/main.js"))
 	for _, name := range used {
 		if all[name] == nil {
 			t.Errorf("%s is imported, and is not there", name)
@@ -204,12 +205,14 @@ func TestAnyChangeChangesTheHash(t *testing.T) {
 }
 
 func TestAllModulesAreAskedForAtOnce(t *testing.T) {
-	page := string(Page("/trade", Look{}).Plain)
 	all := contents()
-	for _, name := range modulesOf(all, "js/trade/main.js") {
-		link := `<link rel="modulepreload" href="` + Folder + hashOf(all) + "/" + name + `">`
-		if strings.Count(page, link) != 1 {
-			t.Errorf("the page has not one %s", link)
+	for _, name := range []string{"trade", "account"} {
+		page := string(Page("/"+name, Look{}).Plain)
+		for _, module := range modulesOf(all, "js/"+name+"/main.js") {
+			link := `<link rel="modulepreload" href="` + Folder + hashOf(all) + "/" + module + `">`
+			if strings.Count(page, link) != 1 {
+				t.Errorf("the page %s has not one %s", name, link)
+			}
 		}
 	}
 }

@@ -13,7 +13,7 @@ import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
  * @typedef {{currency: string, balance: string, reserve: string}} Balance
  * @typedef {{sequence: string, prev: string | null, snapshot?: boolean, part?: string,
  *   parts?: string, orders?: Order[], trades?: Trade[], balances?: Balance[],
- *   orders_complete?: boolean}} Event
+ *   orders_complete?: boolean, cause?: string}} Event
  */
 
 /** Most trades of a pair that are held. Older ones are read again. */

@@ -1,4 +1,17 @@
 // Requests to the API. Numbers come as text, so no digit is lost.
+import { parse } from "./decimal.js";
+
+/**
+ * @typedef {{name: string, base: string, quote: string, priceDigits: number, amountDigits: number,
+ *   tick: bigint, step: bigint, takerFee: bigint, marketCollar: bigint}} Pair
+ * @typedef {{per_second: string, burst: string} | null} Rate
+ */
+/**
+ * away: seconds by which this device's clock is ahead. demo: keys that everybody may know; none:
+ * this is no demo.
+ * @typedef {{pairs: Map<string, Pair>, halted: string[], maintenance: {message: string} | null,
+ *   demo: import("./login.js").DemoKey[], away: number, rates: Record<string, Rate>}} Info
+ */
 
 /** A Refusal is an answer that is no success. */
 export class Refusal extends Error {
@@ -47,4 +60,43 @@ export async function get(path, signal, headers) {
 export async function isCurrent() {
 	const response = await fetch(import.meta.url, { method: "HEAD", cache: "no-store" });
 	return response.status !== 404;
+}
+
+/** START is the pause before an exchange that does not answer is asked again, in milliseconds. */
+const START = 500;
+
+/** ask asks for all that a page should know first. */
+async function ask() {
+	const before = Date.now();
+	const info = await get("/api/v1/exchange-info/");
+	const away = Math.round((Date.now() + before) / 2000 - Number(info.time));
+	/** @type {Info["pairs"]} */
+	const pairs = new Map(), halted = [];
+	for (const p of info.pairs) {
+		pairs.set(p.name, { name: p.name, base: p.currency1, quote: p.currency2,
+			priceDigits: Number(p.price_precision), amountDigits: Number(p.amount_precision),
+			tick: parse(p.price_tick), step: parse(p.amount_step),
+			takerFee: parse(p.taker_fee), marketCollar: parse(p.market_collar) });
+		if (p.status === "halted") halted.push(p.name);
+	}
+	return { pairs, halted, maintenance: info.maintenance, demo: info.demo ?? [], away,
+		rates: info.limits.rates };
+}
+
+/**
+ * load asks again and again until the exchange answers.
+ * @param {import("./stream.js").Stream} stream whose state tells of an exchange that starts
+ * @param {() => void} tell called when there was no answer
+ * @returns {Promise<Info>}
+ */
+export async function load(stream, tell) {
+	for (;;) {
+		try {
+			return await ask();
+		} catch (failed) {
+			if (failed instanceof Refusal && failed.status === 503) stream.state = "starting";
+			tell();
+			await new Promise((again) => setTimeout(again, START));
+		}
+	}
 }

@@ -46,11 +46,12 @@ export function split(units, digits) {
 /**
  * plain returns the shortest text of a decimal, as the exchange writes it.
  * @param {bigint} units
+ * @param {number} [digits] of a unit
  */
-export function plain(units) {
-	const [whole, fraction] = split(units, DIGITS);
-	const rest = fraction.replace(/0+$/, "");
-	return `${units < 0n ? "-" : ""}${whole}${rest && "."}${rest}`;
+export function plain(units, digits = DIGITS) {
+	const size = (units < 0n ? -units : units).toString().padStart(digits + 1, "0");
+	const rest = size.slice(-digits).replace(/0+$/, "");
+	return `${units < 0n ? "-" : ""}${size.slice(0, -digits)}${rest && "."}${rest}`;
 }
 
 /** number returns the nearest number, for pictures. @param {bigint} units */

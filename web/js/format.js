@@ -16,6 +16,12 @@ export function decimal(units, digits) {
 	return minus + (before < 1000n ? before.toString() : whole.format(before)) + (after && sign + after);
 }
 
+/** exactly writes a decimal's text with separators, and with all its digits. @param {string} text */
+export function exactly(text) {
+	const [, minus, before, after] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? ["", "", "0"];
+	return minus + whole.format(BigInt(before)) + (after ? sign + after : "");
+}
+
 /**
  * typed returns the units of what a reader has typed: digits, with the sign of the locale or a point
  * before the decimals. Separators are refused, never guessed: null.
@@ -53,6 +59,9 @@ export function moment(seconds, whole) {
 	return whole ? new Date(at.getTime()).toLocaleDateString(undefined, { dateStyle: "medium", timeZone: "UTC" })
 		: `${date.format(at)} ${minute.format(at)}`;
 }
+
+/** instant writes date and time. @param {number} seconds since 1970 */
+export const instant = (seconds) => `${date.format(seconds * 1000)} ${time(seconds)}`;
 
 /**
  * tick writes a mark of the time axis. The kinds are those of lightweight-charts: year, month, day,

@@ -1,6 +1,6 @@
 // The log-in with one key, over the one connection, and what is asked for in its name.
 import { get, Refusal } from "./api.js";
-import { sign } from "./keys.js";
+import { keep, kept, sign } from "./keys.js";
 import { remember, remembered } from "./memory.js";
 
 /** @typedef {import("./stream.js").Stream} Stream */
@@ -10,7 +10,7 @@ import { remember, remembered } from "./memory.js";
 const LEFT = "left", SOCKET = "socket";
 
 /** hasLeft reports whether the tab's user has logged out: then a kept key does not log in. */
-export const hasLeft = () => remembered(LEFT) !== "";
+const hasLeft = () => remembered(LEFT) !== "";
 
 /** isReload reports whether this is the page of before. A copy of a tab is another one. */
 const isReload = () =>
@@ -90,6 +90,18 @@ export class Session {
 		this.state = "waiting";
 		this.onChange();
 		if (this.stream.state === "live") this.connected();
+	}
+
+	/** resumeKept logs in with the key that is kept on this device. */
+	async resumeKept() {
+		if (hasLeft()) return;
+		const key = await kept().catch(() => undefined); // where a browser lets pages keep nothing
+		if (key && this.state === "out") this.resume(key.key, key.secret);
+	}
+
+	/** keep keeps the key on this device. */
+	async keep() {
+		if (this.#secret) await keep({ key: this.key, secret: this.#secret });
 	}
 
 	/** leave logs out. */

@@ -1,6 +1,8 @@
-// The one connection to the event stream, and what it is like.
+// The one connection to the event stream, and what a page says of it.
+import { html, render } from "../vendor/lit-html/lit-html.js";
 import { io } from "../vendor/socket.io-client/socket.io.esm.min.js";
-import { exact, get, Refusal } from "./api.js";
+import { exact, get, isCurrent, Refusal } from "./api.js";
+import { text } from "./text/en.js";
 
 /** @typedef {"connecting" | "live" | "reconnecting" | "starting"} State */
 
@@ -128,5 +130,77 @@ export class Stream {
 		if (this.state === state) return;
 		this.state = state;
 		this.onState();
+	}
+}
+
+/** stateLine is the word in the header. @param {keyof typeof text.states} state */
+export const stateLine = (state) => html`<p class="state" data-is=${state} role="status"
+	><span aria-hidden="true" class="dot"></span>${text.states[state]}</p>`;
+
+/** What the exchange and the connection are like, for a word in the header and a notice. */
+export class Status {
+	/** Names of pairs. @type {Set<string>} */
+	halted = new Set();
+	/** @type {{message: string} | null} */
+	maintenance = null;
+	/** Seconds by which this device's clock is ahead. */
+	away = 0;
+	/** Called when any of it has changed. */
+	onChange = () => {};
+	#wasLive = false;
+	#isOld = false; // the exchange has newer pages
+
+	/** @param {Stream} stream @param {HTMLElement} notice */
+	constructor(stream, notice) {
+		this.stream = stream;
+		this.notice = notice;
+		stream.on("status", (event) => {
+			if (event.snapshot) this.halted = new Set(event.halted);
+			else if (event.pair) {
+				this.halted[event.status === "halted" ? "add" : "delete"](event.pair);
+			}
+			if ("maintenance" in event) this.maintenance = event.maintenance;
+			this.onChange();
+		});
+	}
+
+	/** @param {import("./api.js").Info} info */
+	learn({ halted, maintenance, away }) {
+		this.halted = new Set(halted);
+		this.maintenance = maintenance;
+		this.away = away;
+	}
+
+	/** connected asks for newer pages, which the exchange may have after a lost connection. */
+	connected() {
+		if (this.#wasLive) isCurrent().then((current) => {
+			this.#isOld = !current;
+			this.onChange();
+		}, () => {});
+		this.#wasLive = true;
+	}
+
+	/**
+	 * tell shows the state, and returns it.
+	 * @param {string} pair "": of no pair
+	 * @param {boolean} isFull the page shows something that can become old
+	 */
+	tell(pair, isFull) {
+		const { state } = this.stream;
+		const shown = state !== "live" ? state : this.maintenance ? "maintenance"
+			: this.halted.has(pair) ? "halted" : "live";
+		document.body.dataset.state = shown;
+		document.body.classList.toggle("stale",
+			state === "reconnecting" || state === "starting" && isFull);
+		const words = shown === "reconnecting" ? text.reconnecting
+			: shown === "starting" ? text.starting
+			: shown === "maintenance" ? text.maintenance(this.maintenance?.message ?? "")
+			: shown === "halted" ? text.halted(pair)
+			: this.#isOld ? text.newVersion
+			: Math.abs(this.away) >= 2 ? text.clock(this.away) : "";
+		this.notice.hidden = words === "";
+		render(html`${words}${this.#isOld && shown === "live" ? html` <button
+			@click=${() => location.reload()}>${text.reload}</button>` : ""}`, this.notice);
+		return shown;
 	}
 }

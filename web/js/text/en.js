@@ -74,6 +74,7 @@ export const text = {
 	depthOf: (bids, asks, currency) => `Within 1%: ${bids} ${currency} to buy, ${asks} ${currency} to sell`,
 
 	account: "Account",
+	accountPage: "Account page",
 	logIn: "Log in",
 	logOut: "Log out",
 	key: "API key",

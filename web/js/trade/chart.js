@@ -6,9 +6,9 @@ import { append, filled } from "../candles.js";
 import { number } from "../decimal.js";
 import { fixed, moment, tick, zone } from "../format.js";
 import { text } from "../text/en.js";
-import { colour } from "./settings.js";
+import { colour } from "../settings.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("../stream.js").Stream} Stream */
 /** @typedef {import("../candles.js").Candle} Candle */
 /** @typedef {keyof typeof text.frames} Frame */

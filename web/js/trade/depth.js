@@ -3,9 +3,9 @@ import { html, render } from "../../vendor/lit-html/lit-html.js";
 import { number } from "../decimal.js";
 import { decimal, fixed } from "../format.js";
 import { text } from "../text/en.js";
-import { colour } from "./settings.js";
+import { colour } from "../settings.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("../book.js").Book} Book */
 
 const PAUSE = 250; // milliseconds between two pictures

@@ -1,35 +1,32 @@
 // The account on the terminal: its log-in, its events, and the panels that show it. The page loads
 // this when an account is asked for.
-import { Account } from "../account.js";
 import { parse } from "../decimal.js";
-import { kept } from "../keys.js";
+import { Live } from "../live.js";
 import { Sender } from "../sender.js";
-import { hasLeft, Session } from "../session.js";
+import { Session } from "../session.js";
 import { text } from "../text/en.js";
 import { Form } from "./form.js";
-import { openAccount, openLogin, wordsOf } from "./login.js";
+import { openAccount, openLogin, wordsOf } from "../login.js";
 import { Own } from "./own.js";
-import { singleKey } from "./settings.js";
+import { singleKey } from "../settings.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /**
  * @typedef {{stream: import("../stream.js").Stream, header: import("./header.js").Header,
  *   ladder: import("./ladder.js").Ladder, pairs: Map<string, Pair>,
- *   demo: import("./login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
+ *   demo: import("../login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
  */
 
 export class Desk {
-	account = new Account();
 	/** @type {Pair | undefined} */
 	#pair;
-	#key = ""; // whose events the account has
-	#isIn = false;
 
 	/** @param {Terminal} terminal */
 	constructor(terminal) {
 		this.terminal = terminal;
 		const { stream, ladder, element, pairs } = terminal;
 		this.session = new Session(stream);
+		this.live = new Live(this.session);
 		this.sender = new Sender(this.session);
 		this.form = new Form(element("panel-form"), element("sides"), this);
 		this.own = new Own(element("panel-own"), this, pairs);
@@ -37,7 +34,7 @@ export class Desk {
 		this.sender.onChange = () => this.own.change();
 		this.sender.onOutcome = (outcome) => this.form.outcome(outcome);
 		ladder.onPick = (price) => this.form.setPrice(price);
-		stream.on("own", (event) => this.#apply(event));
+		this.live.onEvent = (event) => this.#apply(event);
 		addEventListener("keydown", (event) => {
 			if (this.session.state === "out") return;
 			const key = event.repeat ? "" : singleKey(event);
@@ -47,17 +44,14 @@ export class Desk {
 		});
 	}
 
+	get account() {
+		return this.live.account;
+	}
+
 	/** open leads into the account, or to its log-in. */
 	open() {
 		if (this.session.state !== "out") return openAccount(this.session);
 		openLogin(this.session, this.terminal.demo);
-	}
-
-	/** resume logs in with the key that is kept on this device. */
-	async resume() {
-		if (hasLeft()) return;
-		const key = await kept().catch(() => undefined); // where a browser lets pages keep nothing
-		if (key && this.session.state === "out") this.session.resume(key.key, key.secret);
 	}
 
 	/** connection tells that the connection has come or gone. */
@@ -81,17 +75,13 @@ export class Desk {
 
 	#changed() {
 		const { session, terminal } = this, isIn = session.state !== "out";
-		const wasIn = this.#isIn;
-		this.#isIn = session.state === "in";
+		this.live.changed();
 		terminal.header.account(isIn ? session.key : text.logIn);
 		terminal.element("panel-own").hidden = terminal.element("tab-own").hidden = !isIn;
 		document.body.classList.toggle("trader", session.may("trade"));
 		document.body.classList.toggle("account", isIn);
-		if (session.state === "in" && !wasIn) this.#subscribe();
 		if (session.isShared) this.own.say(text.shared);
 		if (!isIn) {
-			this.account = new Account();
-			this.#key = "";
 			this.#mark();
 			if (document.body.dataset.tab === "own") terminal.element("tab-chart").click();
 			if (session.ended) openLogin(session, terminal.demo, wordsOf(session.ended));
@@ -100,27 +90,8 @@ export class Desk {
 		this.own.change();
 	}
 
-	/** subscribe asks for the account's events, behind those that it has. */
-	async #subscribe() {
-		const { session, account } = this;
-		if (!session.may("read")) return;
-		if (this.#key !== session.key) this.account = new Account();
-		this.#key = session.key;
-		const after = account.sequence === undefined ? {} : { after: Number(account.sequence) };
-		try {
-			const { status } = await session.command("own.subscribe", after);
-			if (status >= 429) setTimeout(() => session.state === "in" && this.#subscribe(), 1000);
-		} catch {
-			// the next connection logs in and subscribes
-		}
-	}
-
 	/** @param {import("../account.js").Event} event */
 	#apply(event) {
-		if (this.session.state === "out") return;
-		const { account } = this;
-		const isWhole = account.apply(event);
-		if (!isWhole) return this.#subscribe();
 		for (const o of event.orders ?? []) {
 			if (o.client_order_id) this.sender.seen(o.client_order_id, o.id);
 		}

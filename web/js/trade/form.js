@@ -1,10 +1,11 @@
 // The order form: what is typed, what it would cost, and what has become of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
+import { wordsOf } from "../answers.js";
 import { parse, plain } from "../decimal.js";
 import { decimal, typed } from "../format.js";
 import { text } from "../text/en.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
 /** @typedef {"limit" | "market" | "stop" | "stopMarket" | "oco"} Type */
 /** @typedef {"price" | "amount" | "total" | "trigger" | "second" | "display" | "until"} Field */
@@ -112,7 +113,7 @@ export class Form {
 	 * @param {import("../sender.js").Outcome} outcome
 	 */
 	outcome({ pending, answer, ms, order }) {
-		const { status, body, retryAfter } = answer ?? { status: 0, body: {}, retryAfter: 0 };
+		const { status, body } = answer ?? { status: 0, body: {} };
 		const isMine = pending.fields === this.#sent;
 		const isHere = isMine && pending.fields.pair === this.#pair?.name;
 		if (isMine) this.#isSending = false;
@@ -122,16 +123,11 @@ export class Form {
 		else if (pending.state === "unknown" && status >= 401) this.#words = text.stillUnknown;
 		else if (status === 201) this.#words = this.#placed(pending.fields.pair, body, ms ?? 0);
 		else if (status === 200) this.#words = text.cancelled(body.order);
-		else if (status === 400 && body.error) this.#words = this.#refused(body.error);
 		else if (status === 400 && body.client_order_id) {
 			const [why] = body.client_order_id; // of a cancel by name
 			this.#words = why === "Order not found" ? text.neverIn : `${why}.`;
-		} else if (status === 400 && !body.detail && isHere) this.#blame(body);
-		else if (status === 400 && !body.detail) this.#words = Object.values(body).flat().join(" ");
-		else if (status === 401) this.#words = text.keyEnded;
-		else if (status === 429) this.#words = text.tooOften(String(retryAfter || ""));
-		else if (status === 503) this.#words = text.nothingDone(body.detail ?? "");
-		else this.#words = body.detail ?? text.noAnswer;
+		} else if (status === 400 && !body.error && !body.detail && isHere) this.#blame(body);
+		else this.#words = wordsOf(answer, this.desk.account);
 		if (status === 201 && isHere) this.#typed.amount = this.#typed.total = "";
 		this.change();
 	}
@@ -148,15 +144,6 @@ export class Form {
 			: text.filledAt(decimal(filled, pair.amountDigits),
 				decimal(value / filled, pair.priceDigits));
 		return text.placed(body.oid, sum, body.cancel_reason ?? "", ms);
-	}
-
-	/** refused tells a refusal of the market, or what is missing. @param {string} error */
-	#refused(error) {
-		const [, missing, currency] = /^Out of balance -?([\d.]+) (\w+)$/.exec(error) ?? [];
-		if (!missing) return error;
-		const free = this.desk.account.free(currency);
-		const needed = free + parse(missing.replace(/(\.\d{8})\d+$/, "$1"));
-		return text.notEnough(currency, plain(free), plain(needed));
 	}
 
 	/**

@@ -2,10 +2,11 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { fromNumber } from "../decimal.js";
 import { decimal, percent } from "../format.js";
+import { openHelp, settingsButton, singleKey } from "../settings.js";
+import { stateLine } from "../stream.js";
 import { text } from "../text/en.js";
-import { openHelp, openSettings, singleKey } from "./settings.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /**
  * @typedef {{timestamp: number, pair: string, last: number, diff: number, vol: number,
  *   high: number, low: number}} Ticker
@@ -162,13 +163,11 @@ export class Header {
 				<div><dt>${text.low}</dt><dd>${t ? shown(t.low, digits) : text.none}</dd></div>
 				<div><dt>${text.volume(pair?.base ?? "")}</dt><dd>${t ? shown(t.vol, 4) : text.none}</dd></div>
 			</dl>
-			<p class="state" data-is=${this.#state} role="status"><span aria-hidden="true" class="dot"></span>${text.states[this.#state]}</p>
+			${stateLine(this.#state)}
+			<a class="wide" href="/account">${text.accountPage}</a>
 			<button class="account" @click=${this.openAccount}>${this.#account}</button>
 			<button class="help" title=${text.help} aria-label=${text.help} @click=${openHelp}>?</button>
-			<button class="settings" title=${text.settings} aria-label=${text.settings} @click=${openSettings}>
-				<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linecap="round">
-					<path d="M2 4.5h7M13 4.5h1M2 11.5h1M7 11.5h7"></path><circle cx="11" cy="4.5" r="2"></circle><circle cx="5" cy="11.5" r="2"></circle></svg>
-			</button>`, this.place);
+			${settingsButton}`, this.place);
 	}
 
 	#list() {

@@ -5,7 +5,7 @@ import { number, plain } from "../decimal.js";
 import { decimal } from "../format.js";
 import { text } from "../text/en.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("../stream.js").Stream} Stream */
 
 const GROUPS = [1n, 5n, 10n, 50n, 100n, 500n, 1000n, 10000n, 100000n];

@@ -1,20 +1,16 @@
 // The terminal: loads the pair, holds the stream, and tells each panel what it shows.
 import { html, render } from "../../vendor/lit-html/lit-html.js";
-import { get, isCurrent, Refusal } from "../api.js";
-import { parse } from "../decimal.js";
-import { Stream } from "../stream.js";
+import { load } from "../api.js";
+import { chosen } from "../settings.js";
+import { Status, Stream } from "../stream.js";
 import { text } from "../text/en.js";
 import { Chart } from "./chart.js";
 import { Depth } from "./depth.js";
 import { Header } from "./header.js";
 import { Ladder } from "./ladder.js";
-import { chosen } from "./settings.js";
 import { Trades } from "./trades.js";
 
-/**
- * @typedef {{name: string, base: string, quote: string, priceDigits: number, amountDigits: number,
- *   tick: bigint, step: bigint, takerFee: bigint, marketCollar: bigint}} Pair
- */
+/** @typedef {import("../api.js").Pair} Pair */
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 document.getElementById("loading")?.remove();
@@ -46,16 +42,9 @@ const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id))
 
 /** @type {Map<string, Pair>} */
 const pairs = new Map();
-/** @type {Set<string>} */
-const halted = new Set();
-/** @type {{message: string} | null} */
-let maintenance = null;
 /** @type {Pair | undefined} */
 let pair;
-let wasLive = false;
-let isOld = false; // the exchange has newer pages
-let away = 0; // seconds by which this device's clock is ahead
-/** Keys that everybody may know; none: this is no demo. @type {import("./login.js").DemoKey[]} */
+/** Keys that everybody may know; none: this is no demo. @type {import("../login.js").DemoKey[]} */
 let demo = [];
 /** What an account needs, once it is asked for. @type {Promise<Desk | undefined> | undefined} */
 let loading;
@@ -64,6 +53,7 @@ let desk;
 /** @typedef {import("./desk.js").Desk} Desk */
 
 const stream = new Stream();
+const status = new Status(stream, element("notice"));
 const header = new Header(element("header"), choose, () => openDesk().then((desk) => desk?.open()));
 const ladder = new Ladder(element("panel-book"), stream);
 const depth = new Depth(element("depth"), ladder.book);
@@ -76,14 +66,7 @@ chosen.onChange = () => {
 };
 
 stream.on("ticker", (ticker) => header.ticker(ticker));
-stream.on("status", (event) => {
-	if (event.snapshot) {
-		halted.clear();
-		for (const name of event.halted) halted.add(name);
-	} else if (event.pair) halted[event.status === "halted" ? "add" : "delete"](event.pair);
-	if ("maintenance" in event) maintenance = event.maintenance;
-	tell();
-});
+status.onChange = tell;
 stream.onState = () => {
 	tell();
 	desk?.connection();
@@ -91,31 +74,15 @@ stream.onState = () => {
 	else if (pair) {
 		trades.load();
 		chart.load();
-		if (wasLive) isCurrent().then((current) => {
-			isOld = !current;
-			tell();
-		}, () => {});
-		wasLive = true;
+		status.connected();
 	}
 };
 
 /** tell shows what the market and the connection are like. */
 function tell() {
-	const name = pair?.name ?? "";
-	const { state } = stream;
-	const shown = state !== "live" ? state : maintenance ? "maintenance" : halted.has(name) ? "halted" : "live";
+	const shown = status.tell(pair?.name ?? "", pair !== undefined);
 	header.state(shown);
-	document.body.dataset.state = shown;
 	desk?.market(shown);
-	document.body.classList.toggle("stale", state === "reconnecting" || state === "starting" && pair !== undefined);
-	const notice = element("notice");
-	const words = shown === "reconnecting" ? text.reconnecting : shown === "starting" ? text.starting
-		: shown === "maintenance" ? text.maintenance(maintenance?.message ?? "")
-		: shown === "halted" ? text.halted(name)
-		: isOld ? text.newVersion
-		: Math.abs(away) >= 2 ? text.clock(away) : "";
-	notice.hidden = words === "";
-	render(html`${words}${isOld && shown === "live" ? html` <button @click=${() => location.reload()}>${text.reload}</button>` : ""}`, notice);
 }
 
 /** choose shows a pair. @param {string} name @param {boolean} [isNew] false: the address has it already */
@@ -157,32 +124,17 @@ function asked() {
 }
 addEventListener("popstate", () => choose(asked(), false));
 
-/** start reads the pairs, again and again until the exchange has them. */
+/** start reads the pairs as soon as the exchange has them. */
 async function start() {
-	try {
-		const before = Date.now();
-		const info = await get("/api/v1/exchange-info/");
-		away = Math.round((Date.now() + before) / 2000 - Number(info.time));
-		for (const p of info.pairs) {
-			pairs.set(p.name, { name: p.name, base: p.currency1, quote: p.currency2,
-				priceDigits: Number(p.price_precision), amountDigits: Number(p.amount_precision),
-				tick: parse(p.price_tick), step: parse(p.amount_step),
-				takerFee: parse(p.taker_fee), marketCollar: parse(p.market_collar) });
-			if (p.status === "halted") halted.add(p.name);
-		}
-		maintenance = info.maintenance;
-		demo = info.demo ?? [];
-	} catch (failed) {
-		if (failed instanceof Refusal && failed.status === 503) stream.state = "starting";
-		tell();
-		setTimeout(start, 500);
-		return;
-	}
+	const info = await load(stream, tell);
+	for (const [name, p] of info.pairs) pairs.set(name, p);
+	status.learn(info);
+	demo = info.demo;
 	header.pairs([...pairs.values()]);
 	stream.subscribe("ticker", "status");
 	stream.open();
 	choose(asked(), false);
-	if (await isKept()) (await openDesk())?.resume();
+	if (await isKept()) (await openDesk())?.session.resumeKept();
 }
 
 /** isKept reports whether a key is kept on this device: see keys.js. */

@@ -3,34 +3,19 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
 import { decimal, moment, time } from "../format.js";
+import { isWaiting, sideOf, typeOf } from "../rows.js";
 import { text } from "../text/en.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
 /** @typedef {import("../account.js").Order} Order */
 
 const PAGE = 100;
 const TABS = /** @type {const} */ (["orders", "trades", "balances"]);
 
-/** sideOf shows a side, in words and with a sign. @param {string} side */
-const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down"}
-	><span aria-hidden="true">${side === "buy" ? "▲" : "▼"}</span> ${
-	side === "buy" ? text.buy : text.sell}</span>`;
-
 /** at shows a time of today as such, and an older one with its date. @param {number} seconds */
 const at = (seconds) => (Date.now() / 1000 - seconds < 43_200 ? time(seconds)
 	: moment(seconds, false));
-
-/** typeOf says which order it is. @param {Partial<Order>} o */
-function typeOf(o) {
-	const kind = o.oco_trigger_price ? text.types.oco
-		: o.trigger_price ? text.types[o.order_type === "market" ? "stopMarket" : "stop"]
-		: text.types[o.order_type === "market" ? "market" : "limit"];
-	const force = o.post_only ? text.forces.post
-		: o.time_in_force && o.time_in_force !== "gtc" ? o.time_in_force.toUpperCase() : "";
-	const stop = o.trigger_price ?? o.oco_trigger_price;
-	return `${kind}${stop ? ` ${stop}` : ""}${force ? `, ${force}` : ""}`;
-}
 
 /**
  * digitsOf returns how many decimals a column needs to show its numbers as they are.
@@ -275,8 +260,7 @@ export class Own {
 	#order(o, isTrader, digits) {
 		const pair = this.pairs.get(o.pair);
 		const isLeaving = this.#cancelling.has(o.id);
-		const state = isLeaving ? "cancelling" : o.triggered === false && !o.oco_trigger_price
-			? "waiting" : "open";
+		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr data-id=${o.id} tabindex=${o.id === this.#selected ? 0 : -1}
 			data-state=${state} @focus=${() => {
 				this.#selected = o.id;

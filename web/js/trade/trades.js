@@ -6,7 +6,7 @@ import { decimal, time } from "../format.js";
 import { text } from "../text/en.js";
 import { size } from "./ladder.js";
 
-/** @typedef {import("./main.js").Pair} Pair */
+/** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("../stream.js").Stream} Stream */
 /** @typedef {{id: number, buys: boolean, price: bigint, amount: bigint, at: number}} Trade */
 

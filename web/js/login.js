@@ -1,11 +1,11 @@
 // The dialogs of an account: to log in with a key, and to leave.
-import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { Refusal } from "../api.js";
-import { forget, found, importSecret, keep } from "../keys.js";
-import { text } from "../text/en.js";
-import { open } from "./settings.js";
+import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { Refusal } from "./api.js";
+import { forget, found, importSecret } from "./keys.js";
+import { text } from "./text/en.js";
+import { open, otherPage } from "./settings.js";
 
-/** @typedef {import("../session.js").Session} Session */
+/** @typedef {import("./session.js").Session} Session */
 /** @typedef {{account: string, key: string, secret: string}} DemoKey */
 
 /** wordsOf says why a log-in has failed. @param {unknown} failed */
@@ -61,7 +61,7 @@ export function openLogin(session, demo, why = "") {
 		paint();
 		try {
 			await session.enter(key, hidden);
-			if (isKept) await keep({ key, secret: hidden }).catch(() => {});
+			if (isKept) await session.keep().catch(() => {});
 			dialog.close();
 		} catch (failed) {
 			words = wordsOf(failed);
@@ -142,5 +142,6 @@ export function openAccount(session) {
 				leave();
 				await forget().catch(() => {}); // with what the browser did not keep
 			}}>${text.forget}</button></p>
-		<p class="muted">${text.aboutForget}</p>`, content);
+		<p class="muted">${text.aboutForget}</p>
+		<p>${otherPage()}</p>`, content);
 }

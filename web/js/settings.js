@@ -1,6 +1,6 @@
 // What a reader has chosen: colours, in cookies, so that a page comes in them; and keys.
-import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { text } from "../text/en.js";
+import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { text } from "./text/en.js";
 
 const root = document.documentElement;
 const KEYS = "single-keys";
@@ -56,6 +56,10 @@ const choice = (name, label, values) => html`<label class="choice"><span>${label
 		${Object.entries(values).map(([value, words]) => html`<option value=${value} ?selected=${root.dataset[name] === value}>${words}</option>`)}
 	</select></label>`;
 
+/** otherPage leads from the market to the account, and back. */
+export const otherPage = () => (location.pathname === "/account"
+	? html`<a href="/trade">${text.market}</a>` : html`<a href="/account">${text.accountPage}</a>`);
+
 export function openSettings() {
 	open(text.settings, html`
 		${choice("theme", text.theme, text.themes)}
@@ -69,8 +73,14 @@ export function openSettings() {
 					// it counts for this page alone
 				}
 			}}></label>
-		<p><a href="/licenses">${text.licenses}</a></p>`);
+		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a></p>`);
 }
+
+export const settingsButton = html`<button class="settings" title=${text.settings}
+		aria-label=${text.settings} @click=${openSettings}>
+	<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linecap="round">
+		<path d="M2 4.5h7M13 4.5h1M2 11.5h1M7 11.5h7"></path><circle cx="11" cy="4.5" r="2"></circle><circle cx="5" cy="11.5" r="2"></circle></svg>
+</button>`;
 
 export function openHelp() {
 	open(text.help, html`<dl class="keys">${text.keys.map(([key, words]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${words}</dd></div>`)}</dl>

@@ -1,0 +1,84 @@
+// Balances, and what has changed them.
+import { html, nothing } from "../../vendor/lit-html/lit-html.js";
+import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
+import { exactly, instant } from "../format.js";
+import { text } from "../text/en.js";
+import { words } from "../text/account.en.js";
+import { utc } from "./csv.js";
+import { History } from "./history.js";
+import { List } from "./list.js";
+
+/** @typedef {import("./history.js").Entry} Entry */
+
+/** signed writes a change with its sign. @param {Entry} entry */
+const signed = ({ change }) => `${change > 0n ? "+" : ""}${exactly(plain(change, BALANCE_DIGITS))}`;
+
+/** what names an entry. @param {Entry} entry */
+const what = ({ source, id }) => (source === "deposits" ? words.deposit
+	: source === "withdraws" ? words.withdraw : words.trade)(id);
+
+/** about says more of it. @param {Entry} entry */
+function about({ source, row, currency }) {
+	if (source === "deposits") return "";
+	if (source === "withdraws") return words.to(row.address);
+	const fee = currency === row.fee_currency && row.fee !== "0"
+		? words.feeOf(exactly(row.fee), currency) : "";
+	return words.tradeOf(row.pair, row.order, exactly(row.price)) + fee;
+}
+
+export class Balances {
+	#currency = ""; // whose history is shown; "": all
+
+	/** @param {import("./main.js").Page} page */
+	constructor(page) {
+		this.page = page;
+		/** @type {List} */
+		this.list = new List(page, { name: "history", title: words.history,
+			columns: [[text.time, (e) => instant(Number(e.time))], [words.what, what],
+				[text.currency, (e) => e.currency],
+				[words.change, (e) => html`<span class=${e.change < 0n ? "down" : "up"}
+					>${signed(e)}</span>`], [words.about, about]],
+			csv: [["time", (e) => utc(e.time)], ["what", (e) => e.source.slice(0, -1)],
+				["id", (e) => e.id], ["currency", (e) => e.currency],
+				["change", (e) => plain(e.change, BALANCE_DIGITS)],
+				["pair", (e) => e.row.pair ?? ""], ["order", (e) => e.row.order ?? ""],
+				["price", (e) => e.row.price ?? ""], ["fee", (e) => e.row.fee ?? ""],
+				["fee_currency", (e) => e.row.fee_currency ?? ""],
+				["address", (e) => e.row.address ?? ""]],
+			open: () => new History((path) => page.session.read(path), this.#currency) });
+	}
+
+	/** @param {import("../account.js").Event} event */
+	event(event) {
+		if (event.snapshot || event.trades || ["deposit", "withdraw"].includes(event.cause ?? "")) {
+			this.list.fresh();
+		}
+	}
+
+	view() {
+		const { account } = this.page.live, all = [...account.balances.values()];
+		if (!this.page.session.may("read")) return html`<p>${words.mayNot.read}</p>`;
+		/** @param {string} title @param {string} exact */
+		const cell = (title, exact) =>
+			html`<td role="cell" data-title=${title}>${exactly(exact)}</td>`;
+		return html`<table role="table" class="balances"><thead><tr role="row">
+				${[text.currency, text.total, text.reserved, text.free].map((title) =>
+					html`<th role="columnheader">${title}</th>`)}</tr></thead><tbody>
+				${all.map(({ currency, balance, reserve }) => html`<tr role="row">
+					<th role="rowheader" scope="row">${currency}</th>
+					${cell(text.total, balance)}${cell(text.reserved, reserve)}${cell(text.free,
+						plain(parse(balance, BALANCE_DIGITS) - parse(reserve, BALANCE_DIGITS),
+							BALANCE_DIGITS))}</tr>`)}
+			</tbody></table>${all.length ? nothing : html`<p class="muted">${text.loading}</p>`}
+			<h3>${words.history}</h3>
+			<p class="muted">${words.aboutHistory}</p>
+			<div class="filter"><label><span>${text.currency}</span><select name="currency"
+				@change=${(/** @type {Event} */ event) => {
+					this.#currency = /** @type {any} */ (event.target).value;
+					this.list.load();
+				}}><option value="">${words.allCurrencies}</option>${all.map(({ currency }) =>
+					html`<option ?selected=${currency === this.#currency}>${currency}</option>`)}
+			</select></label></div>
+			${this.list.view()}`;
+	}
+}

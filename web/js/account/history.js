@@ -1,0 +1,81 @@
+// What has changed balances: deposits, approved withdrawals and own trades, as one list. The
+// exchange keeps no such list for its clients.
+import { BALANCE_DIGITS, DIGITS, parse } from "../decimal.js";
+import { Pages } from "./pages.js";
+
+/** @typedef {"deposits" | "withdraws" | "trades"} Source */
+/**
+ * change: in units of 1e-16.
+ * @typedef {{id: string, source: Source, time: string, currency: string, change: bigint,
+ *   row: any}} Entry
+ */
+
+const FINER = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
+const PATHS = /** @type {const} */ ({ deposits: "/api/v1/deposits/",
+	withdraws: "/api/v1/withdraws/?status=30", trades: "/api/v1/exchanges/own/" });
+const MOST = 1000;
+
+/**
+ * changesOf returns what a row has changed.
+ * @param {Source} source
+ * @param {any} row
+ * @returns {Entry[]}
+ */
+export function changesOf(source, row) {
+	/** @param {string} currency @param {bigint} change */
+	const entry = (currency, change) =>
+		({ id: row.id, source, time: row.timestamp, currency, change, row });
+	if (source !== "trades") {
+		const amount = parse(row.amount) * FINER;
+		return [entry(row.currency, source === "deposits" ? amount : -amount)];
+	}
+	const [base, quote] = row.pair.split("_"), isBuy = row.my_side === "buy";
+	const amount = parse(row.amount), value = amount * parse(row.price);
+	const fee = parse(row.fee, BALANCE_DIGITS);
+	return isBuy ? [entry(base, amount * FINER - fee), entry(quote, -value)]
+		: [entry(quote, value - fee), entry(base, -amount * FINER)];
+}
+
+export class History {
+	/** @type {[Source, Pages<any>][]} */
+	#sources;
+
+	/**
+	 * @param {(path: string) => Promise<any[]>} read
+	 * @param {string} currency "": all
+	 */
+	constructor(read, currency) {
+		this.currency = currency;
+		this.#sources = /** @type {Source[]} */ (Object.keys(PATHS)).map((source) =>
+			[source, new Pages({ read, path: PATHS[source], most: MOST })]);
+	}
+
+	get isDone() {
+		return this.#sources.every(([, pages]) => pages.isDone);
+	}
+
+	/** The entries from the newest on, as far as no source can have one between them. */
+	get rows() {
+		const from = Math.max(...this.#sources.map(([, pages]) => edgeOf(pages)));
+		return this.#sources.flatMap(([source, pages]) =>
+			pages.rows.filter((row) => Number(row.timestamp) >= from)
+				.flatMap((row) => changesOf(source, row)))
+			.filter((entry) => !this.currency || entry.currency === this.currency)
+			.sort((a, b) => Number(b.time) - Number(a.time));
+	}
+
+	/** more reads on where the list ends. @param {number} [size] */
+	async more(size) {
+		const edges = this.#sources.map(([, pages]) => edgeOf(pages)), from = Math.max(...edges);
+		await Promise.all(this.#sources.map(([, pages], i) =>
+			edges[i] === from && pages.more(size)));
+	}
+
+	async fresh() {
+		await Promise.all(this.#sources.map(([, pages]) => pages.fresh()));
+	}
+}
+
+/** edgeOf returns the time back to which all rows are here. @param {Pages<any>} pages */
+const edgeOf = (pages) => (pages.isDone ? -Infinity
+	: Number(pages.rows.at(-1)?.timestamp ?? Infinity));

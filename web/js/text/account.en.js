@@ -1,0 +1,75 @@
+// What only the account page says, in English.
+
+export const words = {
+	title: "Account",
+	sections: {
+		balances: "Balances",
+		orders: "Orders",
+		trades: "Trades",
+		deposits: "Deposits",
+		withdraws: "Withdraws",
+		key: "Key",
+	},
+	sectionsLabel: "Sections",
+	whatItIs: "Balances and what has changed them, orders, trades, deposits and withdraws: what the exchange keeps for your account.",
+	howToEnter: "There are no user names and passwords. You log in with an API key and its secret, which the exchange's operator gives you. The secret stays in this browser.",
+	mayNot: {
+		read: "This key may not read the account.",
+		withdraw: "This key may not withdraw.",
+	},
+	waiting: "Logging in",
+
+	all: "All",
+	allCurrencies: "All currencies",
+	allPairs: "All pairs",
+	more: "More",
+	/** @param {number} n @param {boolean} isAll */
+	count: (n, isAll) => `${n.toLocaleString()} ${n === 1 ? "row" : "rows"}${isAll ? "" : " or more"}`,
+	empty: "There is nothing.",
+	failed: "The list could not be read.",
+	/** @param {string} list */
+	csv: (list) => `${list} as CSV`,
+	/** @param {number} n */
+	reading: (n) => `${n.toLocaleString()} rows are read`,
+	stop: "Cancel",
+	stopped: "No file was made.",
+	/** @param {number} n */
+	saved: (n) => `${n.toLocaleString()} rows are in the file.`,
+	/** @param {number} n */
+	cut: (n) => `The newest ${n.toLocaleString()} rows are in the file, because it has no more of them. Choose a range of time for the older ones.`,
+
+	history: "History",
+	aboutHistory: "Made of deposits, approved withdraws and own trades, each at the time when it was made or asked for. A trade with yourself stands there as that of its taker.",
+	what: "What",
+	change: "Change",
+	about: "About",
+	/** @param {string} id */
+	deposit: (id) => `Deposit ${id}`,
+	/** @param {string} id */
+	withdraw: (id) => `Withdraw ${id}`,
+	/** @param {string} id */
+	trade: (id) => `Trade ${id}`,
+	/** @param {string} pair @param {string} order @param {string} price */
+	tradeOf: (pair, order, price) => `${pair}, order ${order}, at ${price}`,
+	/** @param {string} fee @param {string} currency */
+	feeOf: (fee, currency) => `, fee ${fee} ${currency}`,
+	/** @param {string} address */
+	to: (address) => `to ${address}`,
+
+	aboutKey: "You are logged in with this key. Its secret is in this browser, where no script can read it.",
+	permissions: { read: "Read the account", trade: "Place, change and cancel orders", withdraw: "Ask for withdraws, confirm and cancel them" },
+	may: "It may",
+	rates: "Requests",
+	aboutRates: "The exchange takes so many of each kind, and answers more of them with “too many requests”. Orders and cancels count for the account, reads for the key, public requests for the address.",
+	rateKinds: { public: "Public requests", reads: "Reads", commands: "Orders and withdraws", cancels: "Cancels" },
+	/** @param {string} perSecond @param {string} burst */
+	rate: (perSecond, burst) => `${perSecond} a second, ${burst} at once`,
+	noRate: "no limit",
+	parallel: "Parallel use",
+	aboutParallel: "Each signed request has a number, and an ordinary key takes growing numbers alone. Two tabs or programs that use it take each other's turns. A key that the operator has made for parallel use takes each number once, in any order, and works in many places.",
+	device: "This device",
+	kept: "The key is remembered on this device: the next visit logs in by itself.",
+	notKept: "The key is not remembered on this device: it is gone when this tab is closed or reloaded.",
+	remember: "Remember on this device",
+	notRemembered: "This browser lets pages keep nothing.",
+};
