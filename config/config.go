@@ -107,6 +107,10 @@ type Currency struct {
 
 	MinimumWithdrawal money.Amount // least amount of a withdrawal; 0: any
 	addressPattern    string       // of a withdrawal address, from ^ to $; "": any printable ASCII
+
+	// DepositInstructions tell customers how to pay in, in lines of text; "": nothing does. They
+	// are the node's own, and no part of what nodes agree on.
+	DepositInstructions string
 }
 
 // Addresses returns the pattern of the currency's addresses, nil if it has none. validate has

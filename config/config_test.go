@@ -730,6 +730,23 @@ func TestAConfigurationOfAProgramIsCheckedToo(t *testing.T) {
 		`the name "AB" must be`, "must be above 0", "must be above 0")
 }
 
+func TestDepositInstructionsAreLinesOfText(t *testing.T) {
+	load := func(text string) Sources {
+		return Sources{File: write(t, strings.Replace(market, "{code: BTC}",
+			"{code: BTC, deposit_instructions: "+text+"}", 1))}
+	}
+	c, err := Load(load(`"Ask the desk:\ndesk@example.org"`))
+	if err != nil || c.Currencies[0].DepositInstructions != "Ask the desk:\ndesk@example.org" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, text := range []string{`"a\tb"`, `"` + strings.Repeat("é", 1001) + `"`} {
+		got := strings.Join(problems(t, load(text)), "\n")
+		if !strings.Contains(got, "the deposit_instructions of BTC must be at most 1000 ") {
+			t.Errorf("%.20s: %q", text, got)
+		}
+	}
+}
+
 func TestAddressPatternsAreChecked(t *testing.T) {
 	wrong := func(pattern string) string {
 		text := strings.Replace(market, "{code: BTC}",

@@ -205,6 +205,7 @@ func readCurrencies(c *Config, n ast.Node) problemList {
 			{"sign", false, setText(&x.Sign)},
 			{"minimum_withdraw", false, setAmount(&x.MinimumWithdrawal)},
 			{"address_pattern", false, setText(&x.addressPattern)},
+			{"deposit_instructions", false, setText(&x.DepositInstructions)},
 		}
 	})
 	c.Currencies = values(list)

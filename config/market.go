@@ -102,7 +102,21 @@ func (c *Config) overlaid(text []byte) (*Config, error) {
 		}
 	}
 	merged.Currencies, merged.Pairs = from.Currencies, from.Pairs
+	for i := range merged.Currencies {
+		x := &merged.Currencies[i]
+		x.DepositInstructions = c.depositInstructions(x.Code)
+	}
 	return &merged, nil
+}
+
+// depositInstructions returns those of a currency, "" if there are none.
+func (c *Config) depositInstructions(code string) string {
+	for i := range c.Currencies {
+		if c.Currencies[i].Code == code {
+			return c.Currencies[i].DepositInstructions
+		}
+	}
+	return ""
 }
 
 // checkMarket returns an error if the configuration's own market part could not be read again.

@@ -100,6 +100,20 @@ func TestAMarketPartOfAnOlderFormatLeavesTheRestToTheFile(t *testing.T) {
 	}
 }
 
+// Instructions how to pay in are the node's own, whatever the nodes agree on.
+func TestAMarketPartLeavesDepositInstructionsToTheFile(t *testing.T) {
+	c, other := shop(t), shop(t)
+	c.Currencies[0].DepositInstructions = "here"
+	other.Currencies[0].DepositInstructions = "there"
+	if keys := c.MarketDiffers(other.Market()); keys != nil {
+		t.Errorf("it differs in %q", keys)
+	}
+	got, err := c.WithMarket(other.Market())
+	if err != nil || got.Currencies[0].DepositInstructions != "here" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // What is read as a market part of today is what was agreed on in each format: an option that is
 // added to one takes part in the next format.
 func TestTheOptionsOfAFormatStayThose(t *testing.T) {

@@ -14,7 +14,10 @@ var marketOptions = []Option{
 			symbol shown to people, at most 8 characters, may be left out. minimum_withdraw: the least amount of a withdraw;
 			0, or left out, for any. address_pattern: a regular expression (RE2, at most 512 bytes) from ^ to $ that the
 			address of a withdraw must match as a whole, in single quotes; left out, an address is 1 to 256 printable
-			ASCII characters without blanks. A currency of which an account still holds something cannot be
+			ASCII characters without blanks. deposit_instructions: what customers are told who pay in, at most 1000
+			characters, lines separated by \n in double quotes; the page /account and exchange-info/ show it to signed
+			requests of keys that may read; left out, nothing is told. Each node of a cluster tells what its own
+			file has: change all of them. A currency of which an account still holds something cannot be
 			taken out: the start refuses then.`,
 		list: readCurrencies,
 		write: func(c *Config, b *strings.Builder) {

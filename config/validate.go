@@ -333,11 +333,13 @@ const (
 )
 
 const (
-	maxCode       = 12    // characters of a currency's code
-	maxSign       = 8     // characters of its sign
-	maxPattern    = 512   // bytes of the pattern of its addresses
-	maxCurrencies = 4_096 // what one wallet can hold in the store
-	maxPairs      = 10_000
+	maxCode = 12 // characters of a currency's code
+	maxSign = 8  // characters of its sign
+	// characters of the instructions how to pay it in
+	maxInstructions = 1000
+	maxPattern      = 512   // bytes of the pattern of its addresses
+	maxCurrencies   = 4_096 // what one wallet can hold in the store
+	maxPairs        = 10_000
 )
 
 func (v *validator) market() {
@@ -405,6 +407,12 @@ func (v *validator) currency(x Currency, known map[string]bool) {
 			x.Sign)
 	}
 	v.addressPattern(x)
+	if d := x.DepositInstructions; !utf8.ValidString(d) ||
+		utf8.RuneCountInString(d) > maxInstructions ||
+		strings.ContainsFunc(d, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) {
+		v.problem("currencies", "wrong", "the deposit_instructions of %s must be at most %d "+
+			"printable characters in lines, not %.100q", x.Code, maxInstructions, d)
+	}
 }
 
 // addressPattern checks the pattern of a currency's addresses.

@@ -13,9 +13,12 @@ import (
 )
 
 // answered returns a request that was answered, and whose answer no client has taken yet.
-func answered(h *harness, path string) *fasthttp.RequestCtx {
+func answered(h *harness, path string, headers ...string) *fasthttp.RequestCtx {
 	var request fasthttp.Request
 	request.SetRequestURI("http://exchange" + path)
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
 	ctx := new(fasthttp.RequestCtx)
 	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)
 	h.gateway.public.route(ctx)

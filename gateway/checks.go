@@ -92,19 +92,21 @@ func (r *request) refuseForm(missing, method bool, allow string) {
 // admitted runs the checks from the size of the body to the operation's limit. False: the request
 // is answered.
 func (r *request) admitted(o *api.Operation) bool {
+	signed := o.Private || o.Signable && len(r.ctx.Request.Header.Peek("X-Key")) > 0
+	r.private = r.private || signed
 	switch sized := r.sized(); {
-	case !sized && o.Private:
+	case !sized && signed:
 		r.countFailure()
 		return false
 	case !sized:
 		r.rate = r.edge.limits.public.buckets.Load().Take(ratelimit.AddressKey(r.address()), r.at)
 		return false
-	case o.Private:
-		return r.begin(o) && r.identified() && r.permitted(o) &&
+	case signed:
+		return r.begin(o, true) && r.identified() && r.permitted(o) &&
 			(r.ctx.IsPost() || r.confirmed())
 	}
 	may := o.Probe && r.mayProbe() || !o.Probe && r.takesPublic()
-	return may && r.begin(o) && r.parseQuery()
+	return may && r.begin(o, false) && r.parseQuery()
 }
 
 // sized answers 413 if the body was too large to be read: false.
@@ -140,9 +142,10 @@ func (r *request) exists() bool {
 	return !ok || a == nil || a.Public().Pair([]byte(pair)) != nil
 }
 
-// begin gives the request its API. It returns false if the request was answered.
-func (r *request) begin(o *api.Operation) bool {
-	if a := r.edge.api.Load(); a != nil && a.Serves(o) {
+// begin gives the request its API. It returns false if the request was answered. A signed one needs
+// an API that knows keys.
+func (r *request) begin(o *api.Operation, signed bool) bool {
+	if a := r.edge.api.Load(); a != nil && a.Serves(o) && (!signed || a.Commands() != nil) {
 		r.Begin(a)
 	} else if !o.Early {
 		r.refuseAbsent()

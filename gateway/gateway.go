@@ -56,7 +56,7 @@ func (g *Gateway) SetFollower(p *actors.Public, c actors.Commands) {
 }
 
 func (g *Gateway) open(a *api.API) {
-	g.api.Store(a.Demo(g.opts.Demo))
+	g.api.Store(a.Demo(g.opts.Demo).Deposits(g.opts.DepositInstructions))
 	g.stream.sockets.Store(g.stream.newSockets(a))
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/core/event"
 )
 
 func TestTheTimeIsThatOfTheExchange(t *testing.T) {
@@ -45,6 +47,50 @@ func TestADemoAloneTellsItsKeys(t *testing.T) {
 	if len(i.Pairs) != 3 || len(i.Demo) != 2 || i.Demo[0].Account != "alice" ||
 		i.Demo[0].Key != "a" || i.Demo[0].Secret != "s" || i.Demo[1].Secret != `"` {
 		t.Errorf("it is %+v", i)
+	}
+}
+
+// Who signs is told how to pay in, by an answer that no cache keeps; others are not.
+func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
+	h := newHarness(t, nil)
+	h.stop()
+	const desk = "Ask <desk@example.org>.\nName your account."
+	h.tune = func(o *Options) {
+		o.DepositInstructions = map[string]string{"BTC": desk, "USDT": "", "DOGE": "None of ours."}
+	}
+	h.start()
+	h.account("alice")
+	h.key("alice", "trader", event.PermissionTrade)
+	const path = "/api/v1/exchange-info"
+	if a := h.do("GET", path, "", ""); a.status != 200 || strings.Contains(a.body, "deposit") ||
+		string(a.header.Peek("Cache-Control")) != "no-cache" {
+		t.Errorf("without a key: %s", a.body)
+	}
+	a := h.get("alice", path)
+	if i := decode[struct {
+		Pairs        []any
+		Instructions map[string]string `json:"deposit_instructions"`
+	}](t, a); len(i.Pairs) != 3 || len(i.Instructions) != 1 || i.Instructions["BTC"] != desk ||
+		string(a.header.Peek("Cache-Control")) != "no-store" {
+		t.Errorf("with a key: %s", a.body)
+	}
+	for what, x := range map[string]struct {
+		status  int
+		headers []string
+	}{
+		"a key that may not read": {403, signed("trader", 1, "")},
+		"a nonce that was used":   {401, signed("alice", 1, "")},
+		"another's signature":     {401, append(signed("trader", 2, "")[:3:3], "x")},
+		"a key alone":             {401, []string{"X-KEY", "key-alice"}},
+	} {
+		if a := h.do("GET", path, "", "", x.headers...); a.status != x.status ||
+			strings.Contains(a.body, "desk") {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+	}
+	b := follower(t).get("bob", path)
+	if b.status != 200 || !strings.HasSuffix(b.body, `,"deposit_instructions":{}}`) {
+		t.Errorf("at a node that follows: %d %s", b.status, b.body)
 	}
 }
 

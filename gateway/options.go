@@ -41,6 +41,9 @@ type Options struct {
 
 	Demo []DemoKey // keys that everybody may know; none: this is no demo
 
+	// DepositInstructions tell owners of keys that may read how to pay in, by currency.
+	DepositInstructions map[string]string
+
 	Limits                        // until SetLimits
 	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind

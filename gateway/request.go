@@ -76,9 +76,13 @@ var (
 
 // send writes the answer and gives the request back to the pool.
 func (r *request) send() {
+	packed := r.pack()
 	large := r.End(r.edge.budget, r.ctx.IsPost() || r.ctx.IsHead())
 	resp := &r.ctx.Response
 	h := &resp.Header
+	if packed && r.Status == fasthttp.StatusOK { // there is room for it
+		h.Set("Content-Encoding", "gzip")
+	}
 	if id, ok := r.UpdateID(); ok {
 		h.SetBytesV("X-Update-Id", strconv.AppendUint(r.digits[:0], id, 10))
 	}
@@ -125,6 +129,19 @@ func (r *request) send() {
 	r.ctx = nil
 	r.Reset()
 	requests.Put(r)
+}
+
+// pack packs a large public answer for a client that takes gzip. False: the answer stays plain.
+func (r *request) pack() bool {
+	if r.written || !r.IsBulky() {
+		return false
+	}
+	r.ctx.Response.Header.Set("Vary", "Accept-Encoding")
+	if !accepts(string(r.ctx.Request.Header.Peek("Accept-Encoding")), "gzip") {
+		return false
+	}
+	r.Pack()
+	return true
 }
 
 // refuseAbsent answers what this process does not serve: it is starting, or follows another node.

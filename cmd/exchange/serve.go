@@ -349,6 +349,10 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	if cfg.Demo {
 		o.Demo = demoKeys()
 	}
+	o.DepositInstructions = map[string]string{}
+	for _, c := range cfg.Currencies {
+		o.DepositInstructions[c.Code] = c.DepositInstructions
+	}
 	version := buildVersion()
 	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
 	return o

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"exchange/actors"
@@ -18,6 +19,7 @@ type API struct {
 	rules      [][]byte // as exchange-info shows them, up to the status
 	limits     []byte
 	demo       []byte // the last member of exchange-info of a demo
+	deposits   []byte // what exchange-info has more for a key
 	batch      int    // most items of a batch
 	tickers    atomic.Pointer[tickerList]
 }
@@ -82,6 +84,19 @@ func (a *API) Demo(keys []DemoKey) *API {
 	if len(keys) > 0 {
 		a.demo = append(a.demo, "}]"...)
 	}
+	return a
+}
+
+// Deposits has exchange-info tell keys that may read how to pay in: texts by currency. Those of
+// currencies that are not listed are left out. It is called before the API's first use.
+func (a *API) Deposits(instructions map[string]string) *API {
+	b := []byte(`,"deposit_instructions":{`)
+	for _, c := range a.public.Currencies() {
+		if text := instructions[c.Code]; text != "" {
+			b = append(encode.Text(append(encode.Text(b, c.Code), ':'), text), ',')
+		}
+	}
+	a.deposits = append(bytes.TrimSuffix(b, []byte{','}), '}')
 	return a
 }
 

@@ -47,10 +47,12 @@ type Call struct {
 	public   *actors.Public  // of api
 	commands actors.Commands // of api; nil: public operations alone are answered
 	fields   []fieldError
-	body     []byte  // of the answer
-	pieces   []piece // instead of body, if there are any
-	updateID uint64  // of the book that the answer shows
-	isBook   bool    // the answer shows a book
+	body     []byte     // of the answer
+	pieces   []piece    // instead of body, if there are any
+	shown    *shownView // the view that all pieces show; nil: none
+	span     span       // and what they show of it
+	updateID uint64     // of the book that the answer shows
+	isBook   bool       // the answer shows a book
 }
 
 // Names are the values of a path's variable parts; "" stands for a part that the path lacks.
@@ -64,7 +66,7 @@ func (c *Call) Reset() {
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
 	c.Status, c.Failure, c.Cause, c.api, c.public, c.commands = 200, nil, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
-	c.aim, c.later, c.faulty, c.wait, c.Gate = aim{}, nil, nil, 0, nil
+	c.aim, c.later, c.faulty, c.wait, c.Gate, c.shown = aim{}, nil, nil, 0, nil, nil
 	c.freeItems()
 }
 

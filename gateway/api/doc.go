@@ -14,6 +14,7 @@
 //	login.go       the answers to a socket that logs in
 //	field.go       parameters of questions, texts of bad fields
 //	text.go        large and shared answers: texts, pieces, and their Budget
+//	packing.go     large public answers for clients that take gzip
 //	encode.go      rows in JSON, written with encode/
 //	info.go        the time, and all rules and limits that hold
 //	market.go      pairs, currencies, books, trades

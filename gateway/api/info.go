@@ -24,10 +24,11 @@ func (c *Call) time() {
 	c.body = append(encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro()), '}')
 }
 
-// exchangeInfo answers with all that a client should know before its first order.
+// exchangeInfo answers with all that a client should know before its first order, and a key with
+// how to pay in.
 func (c *Call) exchangeInfo() {
 	var now committed.StatusNow
-	if err := c.public.Ask(&now, nil, 0); err != nil {
+	if err := c.public.Ask(&now, c.Key, c.Nonce); err != nil {
 		c.readFailed(err)
 		return
 	}
@@ -48,7 +49,11 @@ func (c *Call) exchangeInfo() {
 		b = encode.Text(append(b, `,"status":`...), statusOf(now.Status, p))
 		b = append(b, '}')
 	}
-	c.body = append(append(append(b, ']'), c.api.demo...), '}')
+	b = append(append(b, ']'), c.api.demo...)
+	if c.Key != nil {
+		b = append(b, c.api.deposits...)
+	}
+	c.body = append(b, '}')
 }
 
 // Whether a pair takes orders, in the words of exchange-info.

@@ -70,6 +70,7 @@ func (c *Call) orderBook() {
 	}
 	sells, buys := entry(d.SellOrders, d.SellLevels), entry(d.BuyOrders, d.BuyLevels)
 	json := shown(v)
+	c.shown, c.span = json, span{sellList: {0, sell}, buyList: {0, buy}}
 	if sell == allSell && buy == allBuy {
 		c.pieces = append(c.pieces, json.body(func() []byte {
 			b := append(make([]byte, 0, (sell+buy+1)*entryBytes(kind)), bookBegin.json...)

@@ -14,6 +14,7 @@ type Operation struct {
 	// Private operations need a signed call, of a key with this permission.
 	Private    bool
 	Permission uint8
+	Signable   bool // public, but a signed call is private, and shows more
 	Cancels    bool // it takes something back, and has a limit of its own
 	// tokens that a call takes of the limit of commands and of that of cancels; nil: one of its own
 	Tokens func(*Call) (commands, cancels int)
@@ -25,7 +26,8 @@ type Operation struct {
 // Operations is the table of all operations. A path has at most one of each method.
 var Operations = []Operation{
 	{Method: "GET", Path: "/api/v1/time", Run: (*Call).time},
-	{Method: "GET", Path: "/api/v1/exchange-info", Run: (*Call).exchangeInfo},
+	{Method: "GET", Path: "/api/v1/exchange-info", Run: (*Call).exchangeInfo, Signable: true,
+		Permission: event.PermissionRead},
 	{Method: "GET", Path: "/api/v1/currencies", Run: (*Call).currencies},
 	{Method: "GET", Path: "/api/v1/pairs", Run: (*Call).pairs},
 	{Method: "GET", Path: "/api/v1/orderbook/{pair}", Run: (*Call).orderBook},

@@ -31,7 +31,6 @@ func lengthOf(pieces []piece) (bytes int) {
 	return bytes
 }
 
-// largeBytes is the size of the largest answer that an edge copies, and whose memory a Call keeps.
 // A client is what large answers are counted for: an account, or the address of a public call.
 type client struct {
 	account uint32 // 0: the address
@@ -45,6 +44,7 @@ func (c *Call) client() client {
 	return client{address: c.Address}
 }
 
+// largeBytes is the size of the largest answer that an edge copies, and whose memory a Call keeps.
 // A Budget bounds larger answers.
 const largeBytes = 64 << 10
 
@@ -188,10 +188,15 @@ func (l *Large) Close() error {
 // A shownView is the JSON of a view, as far as any client has asked for it. Each entry is encoded
 // once.
 type shownView struct {
-	whole func() *text // guarded by mu
-	mu    sync.Mutex
-	lists [2]entries
+	mu     sync.Mutex
+	whole  func() *text // guarded by mu
+	packed func() *text // the newest packed answer; guarded by mu
+	has    span         // what that shows; guarded by mu
+	lists  [2]entries
 }
+
+// A span is what an answer shows of a view's lists: the entries [from, to) of each.
+type span [2]struct{ from, to int }
 
 // entries are a list of a view.
 type entries struct {

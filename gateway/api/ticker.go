@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"exchange/actors/committed"
-	"exchange/actors/directory"
 	"exchange/core/market"
 	"exchange/core/money"
 	"exchange/gateway/encode"
@@ -14,7 +13,7 @@ import (
 // A tickerList is the answer for all pairs, as long as none of their tickers has changed.
 type tickerList struct {
 	views []*committed.View
-	text  *text
+	shown shownView
 }
 
 func (c *Call) ticker() {
@@ -42,21 +41,20 @@ func (c *Call) ticker() {
 	}
 	list := c.api.tickers.Load()
 	if list == nil || !slices.Equal(list.views, views) {
-		list = newTickerList(c.public.Pairs(), views)
+		list = &tickerList{views: views}
 		c.api.tickers.Store(list)
 	}
-	c.pieces = append(c.pieces, piece{list.text.json, list.text})
-}
-
-func newTickerList(pairs []*directory.Pair, views []*committed.View) *tickerList {
-	b := []byte{'['}
-	for i, p := range pairs {
-		if i > 0 {
-			b = append(b, ',')
+	c.shown, c.span = &list.shown, span{}
+	c.pieces = append(c.pieces, list.shown.body(func() []byte {
+		b := []byte{'['}
+		for i, p := range c.public.Pairs() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = encode.Ticker(b, p.Name, &list.views[i].Ticker)
 		}
-		b = encode.Ticker(b, p.Name, &views[i].Ticker)
-	}
-	return &tickerList{views, &text{json: append(b, ']')}}
+		return append(b, ']')
+	}))
 }
 
 // The texts around a list.
@@ -101,7 +99,8 @@ func (c *Call) chart() {
 		return
 	}
 	n := len(v.Candles)
-	part := shown(v).part(0, n-to, n-from, func(b []byte, i int) []byte {
+	c.shown, c.span = shown(v), span{{n - to, n - from}}
+	part := c.shown.part(0, n-to, n-from, func(b []byte, i int) []byte {
 		return appendCandle(b, &v.Candles[n-1-i])
 	})
 	c.pieces = append(c.pieces, listBegin, part, listEnd)

@@ -151,12 +151,15 @@ func (d *description) operation(e *api.Operation) object {
 			object{{"required", true}, {"content",
 				object{{jsonMedia, content}, {formMedia, content}}}}})
 	}
-	if !e.Private {
-		o = append(o, member{"security", []object{}}) // none
-	} else {
-		o = append(o, member{"security",
-			[]object{{{"key", []string{}}, {"signature", []string{}}, {"nonce", []string{}}}}})
+	signed := object{{"key", []string{}}, {"signature", []string{}}, {"nonce", []string{}}}
+	ways := []object{} // none
+	switch {
+	case e.Private:
+		ways = []object{signed}
+	case e.Signable:
+		ways = []object{{}, signed}
 	}
+	o = append(o, member{"security", ways})
 	return append(o, member{"responses", d.responses(e)})
 }
 
@@ -169,6 +172,9 @@ func (d *description) access(e *api.Operation) string {
 			"`."
 	case e.Probe:
 		s = "Public, with a limit of its own."
+	case e.Signable:
+		s = "Public, or signed, with a key of the permission `" +
+			api.PermissionName(e.Permission) + "`."
 	default:
 		s = "Public."
 	}

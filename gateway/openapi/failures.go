@@ -30,10 +30,10 @@ func (d *description) failuresOf(e *api.Operation) []*api.Failure {
 	add(strings.Contains(d.path, "{"), api.NotFound)
 	add(!e.Early, api.Starting, api.Following)
 	add(!post, api.MalformedQuery)
-	add(e.Private, api.Unauthenticated, api.WrongSignature, api.WrongNonce, api.AddressNotAllowed,
-		api.NotPermitted,
-		api.AccountFrozen, api.AccountBusy)
-	add(e.Private, engineFailures...)
+	signed := e.Private || e.Signable
+	add(signed, api.Unauthenticated, api.WrongSignature, api.WrongNonce, api.AddressNotAllowed,
+		api.NotPermitted, api.AccountFrozen, api.AccountBusy)
+	add(signed, engineFailures...)
 	add(e.Private && post, api.MalformedBody, api.UnknownContentType, api.PackedBody,
 		api.Maintenance,
 		api.Paused, api.OutcomeUnknown)

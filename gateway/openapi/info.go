@@ -56,7 +56,8 @@ func infoSchemas() object {
 				limit("max_fills", "Most trades of one order at once; the rest is cancelled.",
 					10000))},
 			property{name: "pairs", schema: listSchema("PairInfo")},
-			property{name: "demo", optional: true, schema: demoSchema()})},
+			property{name: "demo", optional: true, schema: demoSchema()},
+			property{name: "deposit_instructions", optional: true, schema: depositSchema()})},
 		{"Rate", object{{"oneOf", []object{{{"type", "null"}},
 			recordSchema("So many requests a second in the long run, and a burst at once.",
 				limit("per_second", "Requests a second.", 100),
@@ -85,6 +86,14 @@ func infoSchemas() object {
 					"Whether the pair takes orders. Cancels always work.", api.StatusTrading,
 					api.StatusHalted)})...)},
 	}
+}
+
+func depositSchema() object {
+	return object{{"type", "object"},
+		{"description", "In answers to signed requests alone: what the operator tells who " +
+			"wants to pay in, as text, by currency. A currency without any is left out."},
+		{"additionalProperties", object{{"type", "string"}}},
+		{"examples", []any{map[string]string{"BTC": "Ask desk@example.org."}}}}
 }
 
 func demoSchema() object {

@@ -43,7 +43,8 @@ func serviceDescriptions() []description {
 			summary: "Rules and limits",
 			text: "All that a client should know before its first order: the rules of each pair " +
 				"and whether it trades, the limits that hold for each client, and whether there " +
-				"is maintenance.",
+				"is maintenance. A request that is signed, with a key of the permission `read`, " +
+				"is answered as a private one, and told how to pay in, too.",
 			status: 200, success: "Rules and limits.",
 			answer: reference("schemas", "ExchangeInfo")},
 		{method: "GET", path: "/api/openapi.json", id: "getDocument", tag: tagService,

@@ -87,7 +87,7 @@ func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 	defer stop()
 	segment := filepath.Join(folder, "journal.main", "00000003.journal")
 	w.load(100, func() {
-		exchangetest.Eventually(t, "ten snapshots, and further segments of the journal", func() bool {
+		exchangetest.Eventually(t, "ten snapshots, and three segments", func() bool {
 			_, err := os.Stat(segment)
 			return err == nil && strings.Count(s.Log(), "snapshot taken") >= 10
 		})
