@@ -1,10 +1,12 @@
 // The account page in a browser, against the real program.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
-import { Exchange } from "./helpers/exchange.mjs";
+import { Exchange, until } from "./helpers/exchange.mjs";
 
 const exchange = new Exchange();
+const script = "<img src=x onerror=alert(1)>";
 let browser;
 
 before(async () => {
@@ -141,6 +143,124 @@ account("sections have addresses, and a lost connection is told and found again"
 		await exchange.operator("deposit", "alice", "BTC", "0.25");
 		await says(page, ".history tbody tr", "BTC\\s+\\+0\\.25");
 	});
+
+/** csv clicks a list's button, and returns the rows of the file that comes. */
+async function csv(page) {
+	const [file] = await Promise.all([page.waitForEvent("download"), page.click(".csv")]);
+	const content = await readFile(await file.path(), "utf8");
+	assert(content.endsWith("\r\n"));
+	return [file.suggestedFilename(), ...content.trimEnd().split("\r\n")];
+}
+
+account("orders are listed by pair, state and time, live, and as a file", {}, async (page) => {
+	const before = new Date(Date.now() - 60_000), local = (at) =>
+		new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+	await enter(page, "bob");
+	await go(page, "orders");
+	await says(page, "#main", "BTC_USDT");
+	const first = (await rows(page, "orders")).length;
+	const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "ETH_BTC", type: "sell",
+		amount: "1.5", price: "0.061234", client_order_id: "-1-x" });
+	await says(page, `tr[data-id="${oid}"]`,
+		"ETH_BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+1\\.5\\s+0\\s+Open");
+	await exchange.order("alice", "ETH_BTC", "buy", "0.5", "0.061234");
+	await says(page, `tr[data-id="${oid}"]`, "1\\.5\\s+0\\.5\\s+Open");
+	assert.equal((await rows(page, "orders")).length, first + 1);
+	await page.fill("[name=from]", local(before));
+	await page.click(".show");
+	await says(page, "#wrong-pair", "Choose a pair");
+	await accessible(page, "a range without a pair");
+	await page.selectOption("[name=pair]", "ETH_BTC");
+	await page.selectOption("[name=status]", "1");
+	await page.click(".show");
+	await page.waitForFunction(() => document.querySelectorAll(".orders tbody tr").length === 1);
+	const [name, titles, row, ...rest] = await csv(page);
+	assert.equal(name, "orders.csv");
+	assert.match(titles, /^time,id,client_order_id,pair,side,/);
+	assert.match(row, new RegExp("^20..-..-..T..:..:..\\.\\d{3}Z," +
+		`${oid},'-1-x,ETH_BTC,sell,limit,gtc,0\\.061234,,1\\.5,0\\.5,active,$`));
+	assert.equal(rest.length, 0);
+	await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
+	await says(page, "#main", "There is nothing");
+	await page.fill("[name=from]", "");
+	await page.fill("[name=to]", local(before));
+	await page.selectOption("[name=status]", "2");
+	await page.click(".show");
+	await says(page, "#main", "There is nothing");
+	await page.fill("[name=to]", "");
+	await page.click(".show");
+	await says(page, `tr[data-id="${oid}"]`, "Cancelled");
+});
+
+account("trades are paged to the oldest, and their file has every digit", {}, async (page) => {
+	const pair = "ETH_USDT", type = "buy";
+	const orders = (n) => JSON.stringify(Array.from({ length: n }, (_, i) => ({ do: "place", pair,
+		type, amount: `0.0${1_000_001 + i}`, price: "3000.01" })));
+	await exchange.order("bob", pair, "sell", "9", "3000.01");
+	for (let i = 0; i < 5; i++) {
+		await until("the orders are taken", () =>
+			exchange.post("alice", "/api/v1/order-batch/", { orders: orders(i < 4 ? 50 : 7) })
+				.then(() => true, (failed) => {
+					if (!/ 429 /.test(failed.message)) throw failed; // more than may come at once
+				}));
+	}
+	await enter(page, "alice");
+	await go(page, "trades");
+	await page.selectOption("[name=pair]", pair);
+	await page.fill("[name=from]", "2020-01-01T00:00");
+	await page.click(".show");
+	await says(page, ".bar", "100 rows or more");
+	await page.click(".more");
+	await says(page, ".bar", "200 rows or more");
+	const got = [];
+	const hold = (route) => got.push(route);
+	await page.route("**/exchanges/own/**before=**", hold);
+	await page.click(".csv");
+	await says(page, ".told", "200 rows are read");
+	await page.click(".stop");
+	await page.waitForFunction(() => !document.querySelector(".stop"));
+	await until("the page has asked", () => got.length);
+	await page.unroute("**/exchanges/own/**before=**", hold); // lets them go on
+	await says(page, ".told", "No file was made");
+	const [name, titles, ...lines] = await csv(page);
+	assert.deepEqual([name, lines.length], ["trades.csv", 207]);
+	assert.equal(titles, "time,id,pair,side,price,amount,value,fee,fee_currency,role,order," +
+		"client_order_id");
+	assert.match(lines[0], /^\S{19}\.\d{6}Z,\d+,ETH_USDT,buy,3000\.01,0\.01000007,30\.0003100007,/);
+	assert.match(lines[0], /,0,ETH,taker,\d+,$/);
+	assert.equal(new Set(lines.map((line) => line.split(",")[1])).size, 207);
+	await says(page, ".told", "207 rows are in the file");
+	await says(page, ".bar", "207 rows");
+	const count = () => page.$$eval(".trades tbody tr", (list) => list.length);
+	assert.equal(await count(), 200);
+	await page.click(".more");
+	await page.waitForFunction(() => !document.querySelector(".more"));
+	assert.equal(await count(), 207);
+	await exchange.order("alice", pair, "buy", "0.5", "3000.01");
+	await says(page, ".trades tbody tr", "0\\.5\\s+1,500\\.005");
+});
+
+account("texts of others run nowhere on the page", {}, async (page) => {
+	const trade = { id: 1, pair: `${script}_B`, my_side: "buy", price: 1, amount: 1, timestamp: 1,
+		fee: 1, fee_currency: script, order: script, maker: true, client_order_id: script };
+	await page.route("**/api/v1/exchanges/own/**", (route) => route.fulfill({ json: [trade] }));
+	await page.route("**/api/v1/deposits/**", (route) => route.fulfill({ json: [{ id: 1,
+		timestamp: 1, currency: script, amount: 1 }] }));
+	await page.route("**/api/v1/withdraws/**", (route) => route.fulfill({ json: [{ id: 1,
+		timestamp: 1, currency: script, amount: 1, status: 30, address: script,
+		details: script }] }));
+	await page.route("**/api/v1/orders/own/**", (route) => route.fulfill({ json: [{ id: 1,
+		pair: script, type: "buy", status: 2, price: 1, amount: 0, amount_original: 1,
+		amount_filled: 1, date: 1, order_type: script, time_in_force: script,
+		cancel_reason: script }] }));
+	await enter(page, "alice");
+	for (const link of await page.$$("#sections a")) {
+		await link.click();
+		await page.waitForFunction(() => location.hash === "#key"
+			|| document.querySelector("#main").innerText.includes("onerror"));
+		assert.equal(await page.$("#main img"), null);
+	}
+});
 
 for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 	for (const theme of ["dark", "light"]) {

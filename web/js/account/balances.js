@@ -20,7 +20,7 @@ const what = ({ source, id }) => (source === "deposits" ? words.deposit
 /** about says more of it. @param {Entry} entry */
 function about({ source, row, currency }) {
 	if (source === "deposits") return "";
-	if (source === "withdraws") return words.to(row.address);
+	if (source === "withdraws") return words.toAddress(row.address);
 	const fee = currency === row.fee_currency && row.fee !== "0"
 		? words.feeOf(exactly(row.fee), currency) : "";
 	return words.tradeOf(row.pair, row.order, exactly(row.price)) + fee;

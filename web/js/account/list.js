@@ -8,7 +8,7 @@ import { PAGE } from "./pages.js";
 
 /**
  * @typedef {{rows: any[], isDone: boolean, more: (size?: number) => Promise<unknown>,
- *   fresh: () => Promise<unknown>}} Source
+ *   fresh: () => Promise<unknown>, put?: (row: any) => Promise<unknown>}} Source
  */
 /**
  * columns: titles and cells. csv: titles and texts.
@@ -28,8 +28,8 @@ export class List {
 	#isReading = false;
 	#hasFailed = false;
 	#isStale = false; // there is something new
-	/** A file is being made. */
-	#isSaving = false;
+	/** The file that is being made. @type {object | undefined} */
+	#saving;
 	#words = "";
 
 	/** @param {import("./main.js").Page} page @param {Kind} kind */
@@ -53,11 +53,25 @@ export class List {
 		this.fresh();
 	}
 
+	/** again begins anew if there was a beginning. */
+	again() {
+		if (this.source) this.load();
+	}
+
+	/** put takes rows that an event has told of. @param {{id: string}[]} rows */
+	async put(rows) {
+		const { source } = this;
+		if (!source || !rows.length) return;
+		await Promise.all(rows.map((row) => source.put?.(row)));
+		this.page.change();
+	}
+
 	/** clear forgets what was read. */
 	clear() {
 		this.source = undefined;
 		this.#most = PAGE;
-		this.#isReading = this.#hasFailed = this.#isStale = this.#isSaving = false;
+		this.#isReading = this.#hasFailed = this.#isStale = false;
+		this.#saving = undefined;
 		this.#words = "";
 		this.page.change();
 	}
@@ -96,31 +110,35 @@ export class List {
 
 	/** save reads all rows, and makes a file of them. */
 	async #save() {
-		const { source, kind } = this;
+		const { source, kind } = this, mine = {};
 		if (!source) return;
-		this.#isSaving = true;
-		this.#words = words.reading(source.rows.length);
-		this.page.change();
-		const goesOn = () => this.#isSaving && source === this.source;
-		let said = words.stopped;
+		this.#saving = mine;
+		let said = "";
 		try {
-			while (goesOn() && !source.isDone && source.rows.length < MOST) {
+			for (;;) {
+				this.#say(words.reading(source.rows.length));
+				if (source.isDone || source.rows.length >= MOST) break;
 				await this.#patiently(() => source.more(LONG));
-				if (!goesOn()) break;
-				this.#words = words.reading(source.rows.length);
-				this.page.change();
+				if (this.#saving !== mine) return;
 			}
-			if (goesOn()) {
-				const rows = source.rows.slice(0, MOST);
-				save(`${kind.name}.csv`, csv([kind.csv.map(([title]) => title),
-					...rows.map((row) => kind.csv.map(([, of]) => of(row)))]));
-				said = source.isDone ? words.saved(rows.length) : words.cut(rows.length);
-			}
+			const rows = source.rows.slice(0, MOST);
+			save(`${kind.name}.csv`, csv([kind.csv.map(([title]) => title),
+				...rows.map((row) => kind.csv.map(([, of]) => of(row)))]));
+			said = source.isDone ? words.saved(rows.length) : words.cut(rows.length);
 		} catch {
 			said = `${words.failed} ${words.stopped}`;
 		}
-		if (source !== this.source) return;
-		this.#isSaving = false;
+		if (this.#saving === mine) this.#stop(said);
+	}
+
+	/** stop ends the making of a file. @param {string} said */
+	#stop(said) {
+		this.#saving = undefined;
+		this.#say(said);
+	}
+
+	/** @param {string} said */
+	#say(said) {
 		this.#words = said;
 		this.page.change();
 	}
@@ -145,9 +163,8 @@ export class List {
 		return html`<div class="bar">
 				<span class="muted">${rows.length ? words.count(rows.length, isDone) : nothing}</span>
 				<span role="status" class="told">${this.#words}</span>
-				${this.#isSaving ? html`<button type="button" class="stop" @click=${() => {
-						this.#isSaving = false;
-					}}>${words.stop}</button>`
+				${this.#saving ? html`<button type="button" class="stop"
+					@click=${() => this.#stop(words.stopped)}>${words.stop}</button>`
 				: html`<button type="button" class="csv" ?disabled=${!rows.length}
 					aria-label=${words.csv(kind.title)} @click=${() => this.#save()}>CSV</button>`}
 			</div>

@@ -10,6 +10,7 @@ import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { Balances } from "./balances.js";
 import { Key } from "./key.js";
+import { ordersOf, tradesOf } from "./trading.js";
 
 /**
  * A section of the page. enter: it is shown, or its account is there. list: what it has read.
@@ -37,7 +38,8 @@ export class Page {
 	info;
 	#status = new Status(this.stream, element("notice"));
 	/** @type {Record<string, Section>} */
-	#sections = { balances: new Balances(this), key: new Key(this) };
+	#sections = { balances: new Balances(this), orders: ordersOf(this), trades: tradesOf(this),
+		key: new Key(this) };
 	#isWaiting = false;
 	#wasIn = false;
 

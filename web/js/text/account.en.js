@@ -54,7 +54,27 @@ export const words = {
 	/** @param {string} fee @param {string} currency */
 	feeOf: (fee, currency) => `, fee ${fee} ${currency}`,
 	/** @param {string} address */
-	to: (address) => `to ${address}`,
+	toAddress: (address) => `to ${address}`,
+
+	from: "From",
+	to: "To",
+	show: "Show",
+	needsPair: "Choose a pair for a range of time.",
+	statuses: { 1: "Open", 2: "Cancelled", 3: "Done" },
+	reasons: {
+		ioc: "not filled at once",
+		fok: "not filled at once as a whole",
+		max_fills: "it met too many orders",
+		self_trade: "it met your own order",
+		post_only: "it would have traded at once",
+		expired: "its time was over",
+		amended: "changed to what was filled",
+		owner: "by you",
+		operator: "by the operator",
+		switch: "by the dead man's switch",
+		disconnect: "the connection was lost",
+	},
+	tradeId: "Trade",
 
 	aboutKey: "You are logged in with this key. Its secret is in this browser, where no script can read it.",
 	permissions: { read: "Read the account", trade: "Place, change and cancel orders", withdraw: "Ask for withdraws, confirm and cancel them" },
