@@ -8,6 +8,7 @@ import (
 	"exchange/gateway/api"
 	"exchange/gateway/listen"
 	"exchange/gateway/operator"
+	"exchange/web"
 )
 
 // Options are the parameters of a Gateway.
@@ -41,6 +42,9 @@ type Options struct {
 
 	Demo []DemoKey // keys that everybody may know; none: this is no demo
 
+	// DemoMails returns the demo's newest mails; nil: they are not shown. Any goroutine calls it.
+	DemoMails func() ([]DemoMail, error)
+
 	// DepositInstructions tell owners of keys that may read how to pay in, by currency.
 	DepositInstructions map[string]string
 
@@ -52,6 +56,9 @@ type Options struct {
 	// own.
 	clock func() int64
 }
+
+// A DemoMail is a mail that the demo shows instead of sending it.
+type DemoMail = web.Mail
 
 // A DemoKey is an API key that everybody may know.
 type DemoKey = api.DemoKey

@@ -106,7 +106,7 @@ func (p *publicListener) route(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	r := newRequest(p.edge, ctx)
-	if to := siteRoute(string(path)); to != "" {
+	if to := p.siteRoute(string(path)); to != "" {
 		r.route = p.site[to]
 		r.site(to, string(path))
 		return

@@ -20,14 +20,17 @@ const (
 )
 
 // siteRoutes are their routes in the meter. All files below web.Folder are one.
-func siteRoutes() []string { return append([]string{siteRoot, web.Folder}, web.Addresses()...) }
+func siteRoutes() []string {
+	return append([]string{siteRoot, web.Folder, web.MailsAddress}, web.Addresses()...)
+}
 
 // siteRoute returns the route of a path, "" if no page has it.
-func siteRoute(path string) string {
+func (e *edge) siteRoute(path string) string {
 	if strings.HasPrefix(path, web.Folder) {
 		return web.Folder
 	}
-	if path == siteRoot || web.Page(path, web.Look{}) != nil {
+	if path == siteRoot || web.Page(path, web.Look{}) != nil ||
+		path == web.MailsAddress && e.opts.DemoMails != nil {
 		return path
 	}
 	return ""
@@ -57,11 +60,29 @@ func (r *request) site(route, path string) {
 	default:
 		h := &r.ctx.Request.Header
 		look := web.LookOf(h.Cookie(web.ThemeCookie), h.Cookie(web.PaletteCookie))
-		if r.sendFile(web.Page(path, look), "Accept-Encoding, Cookie", noCache) {
+		f := web.Page(path, look)
+		if route == web.MailsAddress {
+			f = r.demoMails(look)
+		}
+		if f != nil && r.sendFile(f, "Accept-Encoding, Cookie", noCache) {
 			r.guardPage()
 		}
 	}
 	r.send()
+}
+
+// demoMails returns the page with the demo's mails. nil: the request is answered.
+func (r *request) demoMails(look web.Look) *web.File {
+	if !r.mayVisit(0) { // to read the folder costs more than to send the page
+		return nil
+	}
+	list, err := r.edge.opts.DemoMails()
+	if err != nil {
+		r.Cause = err
+		r.Fail(api.InternalError, "")
+		return nil
+	}
+	return web.MailsPage(look, list)
 }
 
 // pagePolicy keeps a page from running, loading and asking for anything that is not the

@@ -2,9 +2,12 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
+	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -233,5 +236,36 @@ func TestThePageOfTheAPIHasAnOriginOfItsOwn(t *testing.T) {
 	if a := do("GET", openapi.Path, "Origin", "null"); headerOf(a,
 		"Access-Control-Allow-Origin") != "*" {
 		t.Error("the page cannot read the document")
+	}
+}
+
+// The demo's mails are shown as text, in the demo alone.
+func TestTheDemoAloneShowsItsMails(t *testing.T) {
+	if a := bare(Options{})("GET", web.MailsAddress); a.StatusCode() != 404 {
+		t.Errorf("an exchange that is no demo: %d %s", a.StatusCode(), a.Body())
+	}
+	var list []web.Mail
+	var fails error
+	do := bare(Options{Log: slog.New(slog.DiscardHandler),
+		DemoMails: func() ([]web.Mail, error) { return list, fails }})
+	shows := func(want string) {
+		t.Helper()
+		a := do("GET", web.MailsAddress, "Cookie", "theme=dark")
+		if a.StatusCode() != 200 || !bytes.Contains(a.Body(), []byte(want)) ||
+			!bytes.Contains(a.Body(), []byte(`data-theme="dark"`)) ||
+			headerOf(a, "Content-Security-Policy") != pagePolicy {
+			t.Errorf("%d %s\n%s", a.StatusCode(), a.Header.String(), a.Body())
+		}
+	}
+	shows("There are none yet")
+	list = []web.Mail{{Time: time.Unix(1_700_000_000, 0), To: "bob@demo.example",
+		Subject: "Your <code>", Text: "</pre><script>{{web}}</script>"}}
+	shows("<h2>Your &lt;code&gt;</h2>\n<p>To bob@demo.example, " +
+		"<time>2023-11-14 22:13:20 UTC</time>" +
+		"</p>\n<pre tabindex=\"0\">&lt;/pre&gt;&lt;script&gt;{{web}}&lt;/script&gt;</pre>")
+	fails = errors.New("no folder")
+	if a := do("GET", web.MailsAddress); a.StatusCode() != 500 ||
+		bytes.Contains(a.Body(), []byte("folder")) {
+		t.Errorf("without a folder: %d %s", a.StatusCode(), a.Body())
 	}
 }

@@ -1,12 +1,21 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"mime"
 	netmail "net/mail"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
 )
 
 // Files writes mails as files instead of sending them: in a demo nothing leaves the machine. Any
@@ -28,11 +37,76 @@ func (f *Files) Send(ctx context.Context, m Message) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(m.ID+".eml", data); err != nil {
+	if err := f.write(m.ID+suffix, data); err != nil {
 		return fmt.Errorf("mail %q cannot be written: %w", m.ID, err)
 	}
 	return nil
 }
+
+// A Kept is a mail that Send has written, and when.
+type Kept struct {
+	Message
+	Time time.Time
+}
+
+// Newest returns the newest mails, at most so many, the newest first.
+func (f *Files) Newest(most int) ([]Kept, error) {
+	entries, err := os.ReadDir(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was sent yet
+	} else if err != nil {
+		return nil, err
+	}
+	var list []Kept
+	for _, e := range entries {
+		id, is := strings.CutSuffix(e.Name(), suffix)
+		info, err := e.Info()
+		if is && err == nil { // else it has just got another name
+			list = append(list, Kept{Message{ID: id}, info.ModTime()})
+		}
+	}
+	slices.SortFunc(list, func(a, b Kept) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.ID, a.ID))
+	})
+	list = list[:min(most, len(list))]
+	for i := range list {
+		if err := f.read(&list[i].Message); err != nil {
+			return nil, fmt.Errorf("mail %q cannot be read: %w", list[i].ID, err)
+		}
+	}
+	return list, nil
+}
+
+// read fills in what Send has written of a message with an ID.
+func (f *Files) read(m *Message) error {
+	file, err := os.Open(filepath.Join(f.dir, m.ID+suffix))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	all, err := gomail.EMLToMsgFromReader(io.LimitReader(file, 8*maxText))
+	if err != nil {
+		return err
+	}
+	if to := all.GetTo(); len(to) == 1 {
+		m.To = to[0].Address
+	}
+	subject := strings.Join(all.GetGenHeader(gomail.HeaderSubject), " ")
+	if m.Subject, err = new(mime.WordDecoder).DecodeHeader(subject); err != nil {
+		return err
+	}
+	for _, part := range all.GetParts() {
+		text, err := part.GetContent()
+		if err != nil {
+			return err
+		}
+		m.Text += strings.ReplaceAll(string(text), "\r\n", "\n")
+	}
+	return nil
+}
+
+// suffix ends the name of each mail's file.
+const suffix = ".eml"
 
 func (f *Files) write(name string, data []byte) error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {

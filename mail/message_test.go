@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -122,4 +123,44 @@ func TestLineIsOneBoundedLineOfPrintableText(t *testing.T) {
 			t.Fatalf("%q at most %d: %q", in, limit, got)
 		}
 	})
+}
+
+func TestFilesReadsWhatItHasWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mails")
+	f := NewFiles(dir)
+	if list, err := f.Newest(3); err != nil || len(list) > 0 {
+		t.Errorf("before the first mail: %+v, %v", list, err)
+	}
+	var sent []Message
+	for i, text := range []string{"one\n", "Grüße: 5 ₿ = viel,\n\n  <b>code</b> 7K2M-9QXD-04TB\n" +
+		strings.Repeat("a long line ", 50) + "\n", "", "four\n"} {
+		m := Message{ID: fmt.Sprint("withdraw-", i), To: "bob@example.org",
+			Subject: fmt.Sprintf("Your withdraw %d: 0.5 BTC – \"code\"", i), Text: text}
+		if err := f.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(int64(1_700_000_000+i), 0)
+		if err := os.Chtimes(filepath.Join(dir, m.ID+".eml"), at, at); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, m)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "other.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := f.Newest(3)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for i, m := range list {
+		if want := sent[3-i]; m.Message != want || m.Time.Unix() != int64(1_700_000_003-i) {
+			t.Errorf("%+v\nwant %+v", m, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad.eml"), []byte("no mail"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Newest(3); err == nil || !strings.Contains(err.Error(), `mail "bad"`) {
+		t.Errorf("a file that is no mail: %v", err)
+	}
 }

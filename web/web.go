@@ -86,6 +86,7 @@ const Folder = "/web/"
 
 // A tree has every file in each form that it is sent in.
 type tree struct {
+	prefix string // of the addresses of assets
 	pages  map[string]map[Look]*File
 	assets map[string]*File // by address
 }
@@ -94,7 +95,7 @@ type tree struct {
 var made = sync.OnceValue(func() *tree {
 	all := contents()
 	prefix := Folder + hashOf(all)
-	t := &tree{pages: map[string]map[Look]*File{}, assets: map[string]*File{}}
+	t := &tree{prefix: prefix, pages: map[string]map[Look]*File{}, assets: map[string]*File{}}
 	for name, content := range all {
 		if kind := contentType(name); kind != "" {
 			t.assets[prefix+"/"+name] = newFile(kind, withoutComments(name, content))
@@ -105,13 +106,14 @@ var made = sync.OnceValue(func() *tree {
 		for _, theme := range themes {
 			for _, palette := range palettes {
 				l := Look{theme, palette}
-				t.pages[address][l] = newFile("text/html; charset=utf-8",
-					render(all, name, prefix, l))
+				t.pages[address][l] = newFile(htmlType, render(all, name, prefix, l))
 			}
 		}
 	}
 	return t
 })
+
+const htmlType = "text/html; charset=utf-8"
 
 // contents returns all embedded files by name.
 func contents() map[string][]byte {

@@ -141,6 +141,7 @@ The demo exchange is open at http://%[1]s: open that address in a browser to see
   accounts   alice and bob, each with 100 BTC, 1000 ETH and 10,000,000 USDT
   keys       demo-alice, secret demo-alice-secret
              demo-bob,   secret demo-bob-secret
+  mails      nothing is sent: http://%[1]s/demo/mails shows them, with the codes of withdraws
 
 A first order: alice buys 0.5 BTC at 50000 USDT, which rests. X-SIGN is the HMAC-SHA256, under
 the secret, of the key followed by the sorted form; X-NONCE must grow with each call.

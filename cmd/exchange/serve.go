@@ -347,7 +347,7 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies,
 		Limits: gatewayLimits(cfg)}
 	if cfg.Demo {
-		o.Demo = demoKeys()
+		o.Demo, o.DemoMails = demoKeys(), demoMails(cfg)
 	}
 	o.DepositInstructions = map[string]string{}
 	for _, c := range cfg.Currencies {

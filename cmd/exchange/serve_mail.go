@@ -10,6 +10,7 @@ import (
 
 	"exchange/actors"
 	"exchange/config"
+	"exchange/gateway"
 	"exchange/mail"
 )
 
@@ -26,8 +27,7 @@ func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, err
 	}
 	switch {
 	case cfg.Demo:
-		return sendMail("the demo exchange",
-			mail.NewFiles(filepath.Join(cfg.Data, mailFolder)).Send), nil
+		return sendMail("the demo exchange", demoFiles(cfg).Send), nil
 	case m.Host == "":
 		return nil, nil
 	}
@@ -38,6 +38,25 @@ func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, err
 		return nil, err
 	}
 	return sendMail(name, s.Send), nil
+}
+
+func demoFiles(cfg *config.Config) *mail.Files {
+	return mail.NewFiles(filepath.Join(cfg.Data, mailFolder))
+}
+
+// shownMails is how many of the demo's mails its page shows.
+const shownMails = 50
+
+// demoMails returns what reads the demo's mails for their page.
+func demoMails(cfg *config.Config) func() ([]gateway.DemoMail, error) {
+	files := demoFiles(cfg)
+	return func() (list []gateway.DemoMail, err error) {
+		kept, err := files.Newest(shownMails)
+		for _, m := range kept {
+			list = append(list, gateway.DemoMail{Time: m.Time, To: m.To, Subject: m.Subject, Text: m.Text})
+		}
+		return list, err
+	}
 }
 
 // withMail gives an engine the sender of its mails.
