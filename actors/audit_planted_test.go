@@ -197,8 +197,15 @@ var testedFaults = []testedFault{
 		"	replica.Hold(0)\n", "	if !FAULT {\n		replica.Hold(0)\n	}\n", inActors,
 		"TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed"},
 	{"a note is written that a member does not read", "actors/operator.go",
-		"	if e.node != nil && ", "	if e.node != nil && !FAULT && ", inActors,
+		"	if !e.node.reads(", "	if !FAULT && !e.node.reads(", inActors,
 		"TestANoteIsWrittenOnceAllMembersReadIt"},
+	{"a withdrawal has a client id, which a member does not read", "actors/reign.go",
+		"		case !e.node.readsAll(", "		case !FAULT && !e.node.readsAll(", inActors,
+		"TestWithdrawalsHaveClientIDsOnceAllMembersReadThem"},
+	{"a wallet keeps more client ids of withdrawals than the state", "actors/withdrawal.go",
+		"		if w.rare != nil {\n			w.withdrawalIDs.End",
+		"		if w.rare != nil && !FAULT {\n			w.withdrawalIDs.End", inActors,
+		"TestAWalletForgetsOldClientIDsOfWithdrawals"},
 
 	// observers
 	{"two processes are one observer", "actors/observing/serve.go",

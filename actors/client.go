@@ -143,6 +143,14 @@ func NewWithdrawal(key *directory.Key, nonce uint64, currency uint16, amount mon
 	return c
 }
 
+// Named gives a NewWithdrawal the client's own id. The record is a KindNamedWithdrawal then. It is
+// refused for RefusedWithdrawalID when another withdrawal has the id, which TakenBy returns. Do
+// returns ErrNotRead while not all members of a cluster read such records.
+func (c *Command) Named(id event.ClientID) *Command {
+	c.withdrawal.clientID = id
+	return c
+}
+
 // NewConfirmation makes the command that confirms a withdrawal with the code that was mailed, which
 // Do sends. It is refused for RefusedWithdrawal, RefusedTries, or with a record of KindCodeRefused.
 func NewConfirmation(key *directory.Key, nonce, withdrawal uint64, code string) *Command {

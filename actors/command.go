@@ -125,7 +125,7 @@ type decision struct {
 	bound     money.Price
 	faults    []Fault          // of an amend, when it does not fit its order
 	lastNonce uint64           // of the key, when its nonce was refused
-	takenBy   uint64           // the order that has its client order id, when that was refused
+	takenBy   uint64           // order or withdrawal that has its client id, when that was refused
 	cancelled []uint64         // kindCancelAll: the orders
 	moved     state.Withdrawal // KindWithdrawalMoved, accepted: as it is after that
 	adminErr  error            // why an operator's request changed nothing
@@ -212,7 +212,7 @@ func (c *Command) Faults() []Fault { return c.faults }
 func (c *Command) LastNonce() uint64 { return c.lastNonce }
 
 // TakenBy returns the order that has the client order id when the refusal's reason is
-// RefusedClientID.
+// RefusedClientID, and the withdrawal that has the client id when it is RefusedWithdrawalID.
 func (c *Command) TakenBy() uint64 { return c.takenBy }
 
 // takesBack reports whether the command takes something back, for which slots are kept.

@@ -47,7 +47,7 @@ var errForward = errors.New("a message between nodes makes no sense")
 // forwardable are the errors of commands and reads that travel as their place; 0: there is none.
 var forwardable = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 	ErrPaused, ErrMaintenance, ErrNoMail, ErrNotConfirmed, committed.ErrTimeout,
-	committed.ErrKeyRevoked, committed.ErrNonce}
+	committed.ErrKeyRevoked, committed.ErrNonce, ErrNotRead}
 
 const (
 	forwardNonce = 12  // place of ErrNonce; the last nonce of the key follows
@@ -181,8 +181,12 @@ const forwardText = 1 << 12
 // appendCommand writes a client's command, but for its key and nonce.
 func appendCommand(b []byte, c *Command) []byte {
 	o := &c.order
-	b = append(b, byte(c.kind))
-	switch c.kind {
+	kind := c.kind
+	if kind == event.KindWithdrawal && !c.withdrawal.clientID.IsZero() {
+		kind = event.KindNamedWithdrawal
+	}
+	b = append(b, byte(kind))
+	switch kind {
 	case event.KindOrder:
 		b = appendPair(b, c.pair)
 		b = append(b, byte(o.side))
@@ -210,10 +214,13 @@ func appendCommand(b []byte, c *Command) []byte {
 		b = binary.AppendUvarint(appendFilter(b, c), uint64(s.seconds))
 		b = binary.AppendUvarint(binary.AppendUvarint(b, s.session), uint64(s.change))
 		b = binary.AppendUvarint(b, s.instead)
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		w := &c.withdrawal
 		b = binary.AppendUvarint(b, uint64(w.currency))
 		b = appendText(binary.AppendUvarint(b, uint64(w.amount)), w.address)
+		if kind == event.KindNamedWithdrawal {
+			b = appendClientID(b, w.clientID)
+		}
 	case event.KindWithdrawalMoved:
 		w := &c.withdrawal
 		b = appendText(append(binary.AppendUvarint(b, w.id), w.to), w.code)
@@ -287,13 +294,19 @@ func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 		c.switching.change = sessionChange(p.upTo(uint64(sessionLeaves)))
 		c.switching.instead = p.Number()
 		return c
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		currency := p.currency(of)
 		amount := p.amount()
 		if amount == 0 {
 			p.Fail()
 		}
-		return NewWithdrawal(key, nonce, currency, amount, p.text(forwardText))
+		c := NewWithdrawal(key, nonce, currency, amount, p.text(forwardText))
+		if kind == event.KindNamedWithdrawal {
+			if c.Named(p.clientID()); c.withdrawal.clientID.IsZero() {
+				p.Fail()
+			}
+		}
+		return c
 	case event.KindWithdrawalMoved:
 		id, to := p.Number(), p.Byte()
 		switch code := p.text(forwardText); to {
@@ -387,6 +400,7 @@ const (
 	outcomeFaults
 	outcomeCancelled
 	outcomeMoved
+	outcomeMovedID // its client id, behind the rest of it
 )
 
 // appendOutcome writes how a command has ended.
@@ -395,7 +409,8 @@ func appendOutcome(b []byte, c *Command) []byte {
 	b = appendText(b, string(c.encoded))
 	var bits byte
 	for i, there := range [...]bool{c.shortfall != reservation{}, c.bound != 0, c.lastNonce != 0,
-		c.takenBy != 0, len(c.faults) > 0, len(c.cancelled) > 0, c.moved.ID != 0} {
+		c.takenBy != 0, len(c.faults) > 0, len(c.cancelled) > 0, c.moved.ID != 0,
+		!c.moved.ClientID.IsZero()} {
 		if there {
 			bits |= 1 << i
 		}
@@ -427,6 +442,9 @@ func appendOutcome(b []byte, c *Command) []byte {
 	}
 	if bits&outcomeMoved != 0 {
 		b = appendMoved(b, c)
+	}
+	if bits&outcomeMovedID != 0 {
+		b = appendClientID(b, c.moved.ClientID)
 	}
 	return b
 }
@@ -482,6 +500,11 @@ func (p *forwardParser) outcome(c *Command) {
 	}
 	if bits&outcomeMoved != 0 {
 		p.moved(c)
+	}
+	if bits&outcomeMovedID != 0 {
+		if c.moved.ClientID = p.clientID(); c.moved.ClientID.IsZero() {
+			p.Fail()
+		}
 	}
 	c.outcome = outcome
 }

@@ -92,7 +92,7 @@ func drawForwarded(t *rapid.T, of *directory.Catalogue, key *directory.Key) *Com
 		return c
 	case 7:
 		return NewWithdrawal(key, nonce, of.Currencies()[0].Number, drawAmount(t, 1),
-			rapid.StringN(0, 100, 400).Draw(t, "address"))
+			rapid.StringN(0, 100, 400).Draw(t, "address")).Named(drawClient(t))
 	case 8:
 		return NewConfirmation(key, nonce, number("withdrawal"), rapid.String().Draw(t, "code"))
 	}
@@ -141,8 +141,9 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 			c.cancelled = []uint64{number("order"), number("order"), number("order")}
 			c.moved = state.Withdrawal{ID: number("withdrawal"), Account: 7, Currency: 3,
 				Amount: drawAmount(t, 0), Status: event.WithdrawalVerified, TimeUs: 5,
-				Address: text(), Details: text(), Issue: 2, IssuedUs: 9, Tries: 4,
-				Stale: rapid.Bool().Draw(t, "stale"), Renewed: rapid.Bool().Draw(t, "renewed")}
+				Address: text(), Details: text(), ClientID: drawClient(t), Issue: 2, IssuedUs: 9,
+				Tries: 4, Stale: rapid.Bool().Draw(t, "stale"),
+				Renewed: rapid.Bool().Draw(t, "renewed")}
 			if c.moved.ID == 0 {
 				c.moved = state.Withdrawal{}
 			}
@@ -164,7 +165,7 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 
 // The reason why a command has no outcome arrives as it was sent.
 func TestAnErrorTravels(t *testing.T) {
-	for _, want := range append(forwardable[:forwardNonce:forwardNonce],
+	for _, want := range append(forwardable[:forwardNonce:forwardNonce], ErrNotRead,
 		&committed.NonceError{Last: 77}, committed.NoHistory(errors.New("the disk is gone"))) {
 		p := parseForward(appendError(nil, want))
 		got := p.error()
@@ -202,6 +203,7 @@ func FuzzForwardedCommand(f *testing.F) {
 		NewCancel(key, 1, 5, event.ClientID{}), NewCancelAll(key, 1, CancelFilter{}),
 		NewAmend(key, 1, &AmendRequest{Order: 5, Price: 7}), NewSettings(key, 1, 2),
 		NewSwitch(key, 1, 60, CancelFilter{}), NewWithdrawal(key, 1, 1, 5, "address"),
+		NewWithdrawal(key, 1, 1, 5, "address").Named(wantID(f, "mine")),
 		NewConfirmation(key, 1, 5, "code"), NewWithdrawalCancel(key, 1, 5)} {
 		f.Add(appendCommand(nil, c))
 		f.Add(appendOutcome(nil, c))

@@ -384,6 +384,10 @@ func (f *forwarding) Do(c *Command) (*Command, error) {
 }
 
 func (f *forwarding) do(c *Command) (*Command, error) {
+	if !f.a.node.readsAll(c) {
+		c.Free()
+		return nil, ErrNotRead
+	}
 	if err := f.send([]*Command{c}); err != nil {
 		c.Free()
 		return nil, turnAway(f.a.node.meter, err)

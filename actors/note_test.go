@@ -53,16 +53,17 @@ func TestANoteIsInTheLogOfActions(t *testing.T) {
 	})
 }
 
-// olderMembers is a store of a node, some of whose members do not read notes while older is set.
+// olderMembers is a store of a node, some of whose members do not read a format while older is set.
 type olderMembers struct {
 	persistence.Replica
-	older *atomic.Bool
+	older  *atomic.Bool
+	format uint8
 }
 
 func (s olderMembers) Standing() persistence.Standing {
 	st := s.Replica.Standing()
 	if s.older.Load() {
-		st.Format = persistence.FormatNotes - 1
+		st.Format = s.format - 1
 	}
 	return st
 }
@@ -73,7 +74,7 @@ func TestANoteIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	var older atomic.Bool
 	older.Store(true)
 	c := newCluster(t, func(_ int, o *Options) {
-		o.Store = olderMembers{o.Store.(persistence.Replica), &older}
+		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatNotes}
 	})
 	r := c.next()
 	before := r.committed.Released()

@@ -157,7 +157,7 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 // waits for the note, once, and may do something else before: Stop waits for it, too, as for each
 // command in flight.
 func (e *Engine) Note(operator, text string) (wait func() error) {
-	if e.node != nil && e.node.replica.Standing().Format < persistence.FormatNotes {
+	if !e.node.reads(persistence.FormatNotes) {
 		return func() error { return nil }
 	}
 	text = strings.Map(func(r rune) rune {

@@ -132,7 +132,8 @@ func (p *player) note(c *Command) {
 	defer p.mu.Unlock()
 	if r := c.Record(); c.Outcome() == Accepted && r.Kind == event.KindOrder {
 		p.ids = append(p.ids, r.Order.ID)
-	} else if c.Outcome() == Accepted && r.Kind == event.KindWithdrawal {
+	} else if c.Outcome() == Accepted && (r.Kind == event.KindWithdrawal ||
+		r.Kind == event.KindNamedWithdrawal) {
 		p.withdrawals = append(p.withdrawals, r.Withdrawal)
 	}
 }
@@ -199,9 +200,13 @@ func (p *player) withdrawal(key *directory.Key, nonce uint64) func() (*Command, 
 	switch step {
 	case 0, 1:
 		amount := money.Amount(rapid.Int64Range(1, 30e8).Draw(p.rt, "amount"))
+		var clientID event.ClientID
+		if rapid.Bool().Draw(p.rt, "named") {
+			clientID, _ = event.NewClientID(
+				fmt.Sprint("w", rapid.IntRange(0, 9).Draw(p.rt, "client id")))
+		}
 		return func() (*Command, error) {
-			return p.e.Do(NewWithdrawal(key, nonce, 2, amount,
-				"somewhere"))
+			return p.e.Do(NewWithdrawal(key, nonce, 2, amount, "somewhere").Named(clientID))
 		}
 	case 2, 7, 8:
 		return func() (*Command, error) { return p.e.Do(NewConfirmation(key, nonce, id, code)) }

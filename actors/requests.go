@@ -93,9 +93,10 @@ type withdrawalRequest struct {
 	currency uint16
 	amount   money.Amount
 	address  string
-	to       uint8  // KindWithdrawalMoved: the next status
-	code     string // from its owner, to confirm it
-	details  string // from an operator, when it is refused
+	clientID event.ClientID // zero: none
+	to       uint8          // KindWithdrawalMoved: the next status
+	code     string         // from its owner, to confirm it
+	details  string         // from an operator, when it is refused
 
 	despiteFreeze bool // from an operator, when it is approved
 }

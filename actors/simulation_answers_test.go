@@ -73,6 +73,9 @@ func (s *sim) notAnswered(q *played, err error) {
 	switch {
 	case errors.Is(err, committed.ErrTimeout):
 		s.outcomes["unknown"]++
+		if !q.withdrawalID.IsZero() {
+			s.unknownIDs[namedWithdrawal{q.account, q.withdrawalID}] = true
+		}
 	case turnedAwayBy(err):
 		var history *committed.HistoryError
 		if errors.As(err, &history) {
@@ -177,10 +180,10 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce &&
 			s.isMeant(q, r.Cancel.Order)
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		w := &r.Withdrawal
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
-			w.Amount == q.amount
+			w.Amount == q.amount && w.ClientID == q.withdrawalID
 		s.withdrawals = append(s.withdrawals, w.ID)
 	case event.KindWithdrawalMoved:
 		m := &r.WithdrawalMoved
@@ -275,6 +278,11 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	case event.RefusedClientID:
 		return !s.model.IsTaken(a, q.wish.ClientID, q.seq, c.Record().TimeUs) ||
 			!a.HasTaken(q.wish.ClientID, c.TakenBy())
+	case event.RefusedWithdrawalID:
+		// "Already used" is only said of a withdrawal that is durable.
+		w := s.model.Withdrawals[c.TakenBy()]
+		return w == nil || w.Seq >= seq || w.Account != a.ID || w.ClientID != q.withdrawalID ||
+			s.model.WithdrawalNamed(a, q.withdrawalID) != w.ID
 	case event.RefusedNotOpen:
 		return q.key != nil && s.wasOpen(q, seq)
 	case event.RefusedNoOrders:
@@ -523,7 +531,7 @@ func (s *sim) recorded(r *event.Record) {
 		if r.Refusal.Nonce != 0 { // it refuses no session
 			at = simulation.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
 		}
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		at = simulation.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
 	case event.KindWithdrawalMoved:
 		at = simulation.KeyNonce{Key: r.WithdrawalMoved.Key, Nonce: r.WithdrawalMoved.Nonce}

@@ -23,14 +23,17 @@ type clients struct {
 	nonces      map[string]uint64 // the highest that was sent, by key
 	orders      []uint64          // that were accepted
 	withdrawals []uint64
-	codes       map[uint64][]mailedCode // that were mailed, by withdrawal, the newest last
-	messages    map[string]Mail         // that were sent, by Message-ID
-	sent        map[simulation.KeyNonce]int
-	deposits    map[string]int  // that were sent and not turned away, by reference
-	credits     []credit        // that were sent
-	barred      map[string]*bar // accounts that are frozen and keys that are revoked, by name
-	restedBy    map[uint64]int  // order -> step in which it was answered that it rests
-	sending     *played         // the command that admission decides on
+	// client ids of withdrawals that were sent, by account, and those whose outcome is unknown
+	withdrawalIDs map[uint32][]event.ClientID
+	unknownIDs    map[namedWithdrawal]bool
+	codes         map[uint64][]mailedCode // that were mailed, by withdrawal, the newest last
+	messages      map[string]Mail         // that were sent, by Message-ID
+	sent          map[simulation.KeyNonce]int
+	deposits      map[string]int  // that were sent and not turned away, by reference
+	credits       []credit        // that were sent
+	barred        map[string]*bar // accounts that are frozen and keys that are revoked, by name
+	restedBy      map[uint64]int  // order -> step in which it was answered that it rests
+	sending       *played         // the command that admission decides on
 
 	told     uint64 // highest sequence that any engine has answered with
 	outcomes map[string]int
@@ -45,6 +48,7 @@ type bar struct {
 func newClients() clients {
 	return clients{nonces: map[string]uint64{}, codes: map[uint64][]mailedCode{},
 		messages: map[string]Mail{}, sent: map[simulation.KeyNonce]int{},
+		withdrawalIDs: map[uint32][]event.ClientID{}, unknownIDs: map[namedWithdrawal]bool{},
 		deposits: map[string]int{}, barred: map[string]*bar{}, restedBy: map[uint64]int{},
 		outcomes: map[string]int{}}
 }
@@ -134,17 +138,19 @@ type played struct {
 	// orders with client order ids that its engine was sent before it began
 	namedBefore int
 	amount      money.Amount
-	number      uint16       // of a currency
-	all         bool         // a cancel of all orders
-	filter      CancelFilter // of a cancel of all, or of a switch
-	amend       *AmendRequest
-	setting     trading.SelfTrade
-	arms        bool   // it sets a switch
-	seconds     uint32 // of a switch
-	id          uint64 // of a withdrawal that is to be moved
-	to          uint8  // the withdrawal's next status
-	despite     bool   // an approval that a freeze does not stop
-	code        mailedCode
+	number      uint16 // of a currency
+	// of a withdrawal that is asked for
+	withdrawalID event.ClientID
+	all          bool         // a cancel of all orders
+	filter       CancelFilter // of a cancel of all, or of a switch
+	amend        *AmendRequest
+	setting      trading.SelfTrade
+	arms         bool   // it sets a switch
+	seconds      uint32 // of a switch
+	id           uint64 // of a withdrawal that is to be moved
+	to           uint8  // the withdrawal's next status
+	despite      bool   // an approval that a freeze does not stop
+	code         mailedCode
 
 	batch []*played       // all commands that were sent with it, if there are more than one
 	reply <-chan struct{} // where its answer comes, once it is admitted
@@ -290,10 +296,9 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		run = func() (*Command, error) { return q.send(NewCancelAll(key, q.nonce, q.filter)) }
 	case n < 46:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
-		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
-		run = func() (*Command, error) {
-			return e.Do(NewWithdrawal(key, q.nonce, q.number, q.amount, "somewhere"))
-		}
+		q.withdrawalID = s.drawWithdrawalID(r, q.account)
+		q.what = fmt.Sprintf("withdraw %v of currency %d, %q", q.amount, q.number, q.withdrawalID)
+		run = func() (*Command, error) { return e.Do(q.withdrawal()) }
 	case n < 53:
 		id := s.withdrawalOf(r, q.account, event.WithdrawalNew)
 		q.id, q.to = id, event.WithdrawalVerified
@@ -431,6 +436,38 @@ func filterText(f CancelFilter) (text string) {
 		text = " in " + f.Pair.Name
 	}
 	return fmt.Sprintf("%s, side %d, prefix %q", text, f.Side, f.Prefix)
+}
+
+// withdrawal returns the command that asks for money to leave.
+func (q *played) withdrawal() *Command {
+	return NewWithdrawal(q.key, q.nonce, q.number, q.amount, "somewhere").Named(q.withdrawalID)
+}
+
+// A namedWithdrawal is one that was sent with a client id.
+type namedWithdrawal struct {
+	account uint32
+	id      event.ClientID
+}
+
+// drawWithdrawalID returns the client id of a withdrawal, or none. It is often one that was sent
+// before: mostly the newest, whose outcome may be unknown, or still to come.
+func (s *sim) drawWithdrawalID(r *rand.Rand, account uint32) (id event.ClientID) {
+	sent := s.withdrawalIDs[account]
+	switch n := r.IntN(6); {
+	case n == 0:
+		return id
+	case n < 3 && len(sent) > 0:
+		if id = sent[len(sent)-1]; r.IntN(4) == 0 {
+			id = pick(r, sent)
+		}
+		if s.unknownIDs[namedWithdrawal{account, id}] {
+			s.outcomes["withdraws of an unknown outcome, asked for again"]++
+		}
+	default:
+		id, _ = event.NewClientID(fmt.Sprint("w-", len(sent)))
+		s.withdrawalIDs[account] = append(sent, id)
+	}
+	return id
 }
 
 // A namedOrder is an order that was sent with a client order id.

@@ -608,6 +608,8 @@ const coveringSeeds = 400
 func mustHappen() []string {
 	list := []string{"steps", "records", "trades", "unknown", "code refused",
 		"order, accepted", "cancel, accepted", "cancel all, accepted", "withdraw, accepted",
+		"withdraw with a client id, accepted", "refused for withdraw_client_id",
+		"withdraws of an unknown outcome, asked for again",
 		"withdraw moved, accepted",
 		"operator, done", "operator, refused", "operator, turned away", "operator, unknown",
 		"read, answered", "read, not answered", "private reads, not confirmed",

@@ -150,6 +150,10 @@ func verifyRare(w *wallet, a *state.Account) error {
 		return fmt.Errorf("account %s: its wallet has the self-trade mode %d, committed is %d",
 			a.Name, r.selfTrade, a.SelfTrade())
 	}
+	if !r.withdrawalIDs.Equal(a.WithdrawalIDs()) {
+		return fmt.Errorf("account %s: its wallet has other client ids of withdraws than are "+
+			"committed", a.Name)
+	}
 	armed := a.Switches()
 	if len(r.switches) != len(armed) ||
 		slices.ContainsFunc(armed, func(s event.Switch) bool {

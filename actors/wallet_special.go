@@ -56,12 +56,15 @@ func (w *wallet) recoverOrders(a *state.Account, s *state.State) {
 	}
 }
 
-// recoverRare takes over the account's settings and switches.
+// recoverRare takes over the account's settings, switches and client ids of withdrawals.
 func (w *wallet) recoverRare(a *state.Account) {
 	if mode := a.SelfTrade(); mode != trading.SelfTradeNone {
 		w.rareParts().selfTrade = mode
 	}
 	if list := a.Switches(); len(list) > 0 {
 		w.rareParts().switches = slices.Clone(list)
+	}
+	if ids := a.WithdrawalIDs(); ids.Len() > 0 {
+		w.rareParts().withdrawalIDs = ids.Clone()
 	}
 }

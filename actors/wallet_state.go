@@ -113,6 +113,8 @@ type rare struct {
 	marks     map[uint64]marks  // open orders with any; nil while unused
 	switches  []event.Switch    // armed ones, those that fire included
 	sessions  []liveSession
+	// client ids of withdrawals, also of those on their way
+	withdrawalIDs state.WithdrawalIDs
 }
 
 // rareParts returns the rare parts, made when there are none yet.

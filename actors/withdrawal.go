@@ -9,9 +9,18 @@ import (
 // every change of the status. It decides on working state: of two changes at once the first one
 // wins, and the refusal of the second is held back until the first is durable.
 
-// withdraw reserves money that is to leave.
+// withdrawal reserves money that is to leave. A client id that another withdrawal has is refused
+// first, so that a repeat learns that it is one. While the other one is on its way, the refusal is
+// held back.
 func (w *wallet) withdrawal(c *Command) {
 	wish := &c.withdrawal
+	if !wish.clientID.IsZero() {
+		c.takenBy = w.rareParts().withdrawalIDs.Withdrawal(wish.clientID)
+		if c.takenBy != 0 {
+			w.refuse(c, event.RefusedWithdrawalID)
+			return
+		}
+	}
 	if len(w.pending) >= w.out.limits().PendingWithdrawals {
 		w.refuse(c, event.RefusedWithdrawalLimit)
 		return
@@ -21,14 +30,19 @@ func (w *wallet) withdrawal(c *Command) {
 		return
 	}
 	wish.id = w.out.nextWithdrawal()
-	r := c.begin(event.KindWithdrawal, 0)
-	r.Withdrawal = event.Withdrawal{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
+	asked := event.Withdrawal{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: wish.currency,
-		Amount: wish.amount, Address: wish.address}
+		Amount: wish.amount, Address: wish.address, ClientID: wish.clientID}
+	r := c.begin(asked.RecordKind(), 0)
+	r.Withdrawal = asked
 	if w.pending == nil {
 		w.pending = make(map[uint64]*state.Withdrawal)
 	}
 	w.pending[wish.id] = state.NewWithdrawal(r)
+	if !wish.clientID.IsZero() {
+		w.withdrawalIDs.Ask(wish.id, wish.clientID,
+			func(number uint64) bool { return w.pending[number] != nil })
+	}
 	w.accept(c)
 }
 
@@ -53,6 +67,9 @@ func (w *wallet) moveWithdrawal(c *Command) {
 	c.moved = *d
 	if !d.Pending() {
 		delete(w.pending, d.ID)
+		if w.rare != nil {
+			w.withdrawalIDs.End(d.ID)
+		}
 	}
 	r := c.begin(event.KindWithdrawalMoved, 0)
 	r.WithdrawalMoved = event.WithdrawalMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(),

@@ -291,8 +291,11 @@ func (s script) run() string {
 	case "ticker":
 		return show(h.do("GET", "/api/v1/ticker/?pair="+s.option("pair", "BTC_USDT"), "", ""))
 	case "withdraw":
-		return show(h.post(s.arg(0), "/api/v1/withdraw/",
-			"address="+s.option("to", "somewhere")+"&amount="+s.arg(1)+"&currency="+s.arg(2)))
+		form := "address=" + s.option("to", "somewhere") + "&amount=" + s.arg(1)
+		if id := s.option("id", ""); id != "" {
+			form += "&client_id=" + id
+		}
+		return show(h.post(s.arg(0), "/api/v1/withdraw/", form+"&currency="+s.arg(2)))
 	case "confirm":
 		code := s.option("code", s.code(s.arg(1)))
 		if code == "plain" {

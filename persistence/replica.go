@@ -21,6 +21,10 @@ var ErrRemoved = errors.New("this node was removed from its cluster, and its fol
 // FormatNotes is the format from which on a journal may have notes (event.KindNote).
 const FormatNotes = 4
 
+// FormatWithdrawalIDs is the format from which on withdrawals may have client ids
+// (event.KindNamedWithdrawal).
+const FormatWithdrawalIDs = 5
+
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store
 // for what it derives from it: images, projections, history.

@@ -403,6 +403,7 @@ type Withdrawal struct {
 	ClosedSeq uint64 // the record that closed it
 	Address   string // destination; at most 256 bytes
 	Details   string // reason of a refusal; at most 1,024 bytes
+	ClientID  string // the client's own id; "": none
 }
 
 // A Candle is the trades of one period of a pair.

@@ -214,7 +214,7 @@ func (x *OwnEvent) begin(r *event.Record) {
 		}
 	case event.KindDeposit:
 		x.Cause = CauseDeposit
-	case event.KindWithdrawal, event.KindWithdrawalMoved:
+	case event.KindWithdrawal, event.KindNamedWithdrawal, event.KindWithdrawalMoved:
 		x.Cause = CauseWithdraw
 	}
 	switch r.Kind {

@@ -24,7 +24,8 @@ type WithdrawalQuery struct {
 // WithdrawalRow returns a pending withdrawal as a row.
 func WithdrawalRow(w *state.Withdrawal) Withdrawal {
 	return Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
-		Status: w.Status, TimeUs: w.TimeUs, Address: w.Address, Details: w.Details}
+		Status: w.Status, TimeUs: w.TimeUs, Address: w.Address, Details: w.Details,
+		ClientID: w.ClientID.String()}
 }
 
 var withdrawalLists pool[List[Withdrawal]]

@@ -20,7 +20,7 @@ const (
 )
 
 // version is that of all that is said on the lanes, but for commands, which have their own.
-const version = 1
+const version = 2
 
 // helloBytes are those with which an observer begins a lane: the lane, the version, and eight bytes
 // that no other process with the observer's name has.

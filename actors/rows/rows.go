@@ -32,7 +32,7 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 			persistence.Withdrawal{ID: k.ID, Account: k.Account, Currency: k.Currency,
 				Amount: k.Amount, Status: k.Status,
 				TimeUs: k.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: s.Seq(), Address: k.Address,
-				Details: k.Details})
+				Details: k.Details, ClientID: k.ClientID.String()})
 	}
 	if r.Operator != "" {
 		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs,

@@ -141,7 +141,7 @@ func (m *Model) apply(r *event.Record) error {
 	case event.KindRefusal:
 		m.touched = append(m.touched, r.Refusal.Account)
 		return m.applyRefusal(&r.Refusal)
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		return m.applyWithdrawal(r)
 	case event.KindWithdrawalMoved:
 		return m.applyMove(r)

@@ -55,6 +55,13 @@ func (m *Model) applyWithdrawal(r *event.Record) error {
 		return fmt.Errorf("withdrawal %d of %v, after withdrawal %d of %s, or its id is used twice",
 			w.ID, w.Amount, a.lastWithdrawal, a.Name)
 	}
+	if w.ClientID.IsZero() != (r.Kind == event.KindWithdrawal) {
+		return fmt.Errorf("withdrawal %d has the client id %q", w.ID, w.ClientID)
+	}
+	if other := m.WithdrawalNamed(a, w.ClientID); other != 0 {
+		return fmt.Errorf("withdrawal %d has the client id %v of withdrawal %d", w.ID, w.ClientID,
+			other)
+	}
 	a.lastWithdrawal = w.ID
 	m.Withdrawals[w.ID] = &Withdrawal{Withdrawal: w, Seq: m.Seq, Status: event.WithdrawalNew,
 		Issue:  1,
@@ -62,6 +69,22 @@ func (m *Model) applyWithdrawal(r *event.Record) error {
 	m.sendCode(m.Withdrawals[w.ID])
 	m.touched = append(m.touched, w.Account)
 	return nil
+}
+
+// WithdrawalNamed returns the withdrawal that has a client id for itself: among the account's
+// pending ones, and the newest 1,000 with an id. 0: there is none.
+func (m *Model) WithdrawalNamed(a *Account, id event.ClientID) uint64 {
+	kept := 1000
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(m.Withdrawals))) {
+		w := m.Withdrawals[number]
+		if w.Account != a.ID || w.ClientID.IsZero() {
+			continue
+		}
+		if kept--; w.ClientID == id && (kept >= 0 || w.Pending()) {
+			return number
+		}
+	}
+	return 0
 }
 
 func (m *Model) applyMove(r *event.Record) error {
@@ -99,7 +122,8 @@ func (m *Model) applyMove(r *event.Record) error {
 			Row[persistence.Withdrawal]{m.Seq,
 				persistence.Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency,
 					Amount: w.Amount, Status: k.To, TimeUs: w.TimeUs, ClosedUs: r.TimeUs,
-					ClosedSeq: m.Seq, Address: w.Address, Details: k.Details}})
+					ClosedSeq: m.Seq, Address: w.Address, Details: k.Details,
+					ClientID: w.ClientID.String()}})
 	}
 	m.touched = append(m.touched, k.Account)
 	return nil

@@ -131,10 +131,12 @@ func (r *Record) Append(dst []byte) []byte {
 func (r *Record) appendMore(dst []byte) []byte {
 	switch r.Kind {
 	case KindWithdrawal:
-		w := &r.Withdrawal
-		dst = uv(uv(uv(uv(uv(dst, w.ID), uint64(w.Account)), uint64(w.Key)), w.Nonce),
-			uint64(w.Currency))
-		return text(amount(dst, w.Amount), w.Address)
+		return r.Withdrawal.append(dst)
+	case KindNamedWithdrawal:
+		if r.Withdrawal.ClientID.IsZero() {
+			panic("BUG: a withdrawal is written without the client id that its kind says it has")
+		}
+		return r.Withdrawal.ClientID.append(r.Withdrawal.append(dst))
 	case KindWithdrawalMoved:
 		m := &r.WithdrawalMoved
 		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce),
@@ -191,6 +193,14 @@ func (k *Key) append(dst []byte) []byte {
 	return append(dst, k.Sealed...)
 }
 
+func (w *Withdrawal) append(dst []byte) []byte {
+	dst = uv(uv(uv(uv(uv(dst, w.ID), uint64(w.Account)), uint64(w.Key)), w.Nonce),
+		uint64(w.Currency))
+	return text(amount(dst, w.Amount), w.Address)
+}
+
+func (c *ClientID) append(dst []byte) []byte { return c.Append(append(dst, c.n)) }
+
 func (c *Cancel) append(dst []byte) []byte {
 	dst = uv(uv(uv(uv(uv(dst, c.ID), c.Order), uint64(c.Account)), uint64(c.Key)), c.Nonce)
 	dst = append(dst, side(c.Side))
@@ -216,8 +226,7 @@ func (o *Order) append(dst []byte) []byte {
 	dst = o.appendStart(dst)
 	dst = amount(amount(amount(dst, money.Amount(o.Price)), o.Amount), o.Remaining)
 	dst = uv(dst, uint64(o.FeeAccount))
-	dst = append(dst, o.ClientID.n)
-	dst = o.ClientID.Append(dst)
+	dst = o.ClientID.append(dst)
 	dst = uv(dst, atMost(len(o.Trades), maxTrades))
 	for i := range o.Trades {
 		t := &o.Trades[i]
@@ -322,8 +331,12 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 func (d *decoder) more(r *Record) bool {
 	switch r.Kind {
 	case KindWithdrawal:
-		r.Withdrawal = Withdrawal{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
-			Currency: d.u16(), Amount: d.amount(), Address: d.text()}
+		d.withdrawal(&r.Withdrawal)
+	case KindNamedWithdrawal:
+		d.withdrawal(&r.Withdrawal)
+		if d.clientID(&r.Withdrawal.ClientID); r.Withdrawal.ClientID.IsZero() {
+			d.fail()
+		}
 	case KindWithdrawalMoved:
 		r.WithdrawalMoved = WithdrawalMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(),
 			Nonce:    d.uv(),
@@ -453,6 +466,11 @@ func (d *decoder) key(k *Key) {
 	k.Sealed = append([]byte(nil), d.bytes(maxText)...)
 }
 
+func (d *decoder) withdrawal(w *Withdrawal) {
+	*w = Withdrawal{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(),
+		Amount: d.amount(), Address: d.text()}
+}
+
 func (d *decoder) cancel(c *Cancel) {
 	*c = Cancel{ID: d.uv(), Order: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
 		Side: d.side(), Price: money.Price(d.amount()), Remaining: d.amount()}
@@ -481,7 +499,7 @@ func (d *decoder) order(o *Order) {
 	}
 }
 
-// clientID reads a client_order_id, or the zero one.
+// clientID reads a client id, or the zero one.
 func (d *decoder) clientID(id *ClientID) {
 	*id = ClientID{}
 	if text := d.bytes(MaxClientID); len(text) > 0 {

@@ -21,7 +21,8 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindOrder, KindCancel, KindRefusal,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
-	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed, KindNote}
+	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed, KindNote,
+	KindNamedWithdrawal}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -118,10 +119,12 @@ func drawRecord(t *rapid.T) Record {
 	case KindRefusal:
 		r.Refusal = Refusal{u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"),
 			rapid.Byte().Draw(t, "reason")}
-	case KindWithdrawal:
-		r.Withdrawal = Withdrawal{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"),
-			u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"),
-			drawText(t, "address")}
+	case KindWithdrawal, KindNamedWithdrawal:
+		r.Withdrawal = Withdrawal{ID: u64.Draw(t, "id"), Account: u32.Draw(t, "account"),
+			Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"),
+			Currency: u16.Draw(t, "currency"), Amount: drawAmount(t, "amount"),
+			Address: drawText(t, "address"), ClientID: drawClientID(t)}
+		r.Kind = r.Withdrawal.RecordKind()
 	case KindWithdrawalMoved:
 		r.WithdrawalMoved = WithdrawalMoved{u64.Draw(t, "id"), u32.Draw(t, "account"),
 			u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"),
@@ -184,7 +187,7 @@ func part(r *Record) any {
 		h.rest = r.Cancel
 	case KindRefusal:
 		h.rest = r.Refusal
-	case KindWithdrawal:
+	case KindWithdrawal, KindNamedWithdrawal:
 		h.rest = r.Withdrawal
 	case KindWithdrawalMoved:
 		h.rest = r.WithdrawalMoved
@@ -346,7 +349,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindNote + 1, 127} {
+	for _, kind := range []Kind{0, KindNamedWithdrawal + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
@@ -541,7 +544,7 @@ func TestTradingRecordsAllocateNothing(t *testing.T) {
 	for i := range golden {
 		r := &golden[i].record
 		if r.Kind != KindOrder && r.Kind != KindCancel && r.Kind != KindRefusal &&
-			r.Kind < KindStop || r.Kind == KindParallelKey || r.Kind == KindNote {
+			r.Kind < KindStop || r.Kind == KindParallelKey || r.Kind >= KindNote {
 			continue
 		}
 		b := r.Append(nil)

@@ -49,6 +49,8 @@ const (
 	KindInstructed Kind = 27
 
 	KindNote Kind = 28 // an operator has done something that is no part of the state
+	// money is asked for under a client's own id, and reserved
+	KindNamedWithdrawal Kind = 29
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
@@ -62,7 +64,8 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindHistory: "history", KindStop: "stop", KindTriggered: "triggered", KindAmended: "amended",
 	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings",
 	KindParallelKey: "key for parallel use", KindSwept: "swept",
-	KindInstructed: "order with instructions", KindNote: "note"}
+	KindInstructed: "order with instructions", KindNote: "note",
+	KindNamedWithdrawal: "withdraw with a client id"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -290,6 +293,9 @@ const (
 	RefusedRules    uint8 = 20 // an amend with a field that its order or its pair does not allow
 )
 
+// RefusedWithdrawalID refuses a withdrawal whose client_id another one of the account has.
+const RefusedWithdrawalID uint8 = 21
+
 // RefusalName names a reason in the statistics and the log of actions: lower case words, joined by
 // underscores. It is "" for an unknown reason.
 func RefusalName(reason uint8) string {
@@ -307,7 +313,7 @@ var refusalNames = [...]string{RefusedNonce: "nonce", RefusedFunds: "funds",
 	RefusedAccountBookLimit: "account_book_limit", RefusedWouldTrade: "would_trade",
 	RefusedWouldTrigger: "would_trigger", RefusedPriceBand: "price_band",
 	RefusedStopLimit: "too_many_stops", RefusedGTDLimit: "too_many_gtd",
-	RefusedRules: "rules"}
+	RefusedRules: "rules", RefusedWithdrawalID: "withdraw_client_id"}
 
 // Refusal is a command that changed nothing but its nonce.
 type Refusal struct {
@@ -350,6 +356,21 @@ type Withdrawal struct {
 	Currency uint16
 	Amount   money.Amount
 	Address  string // destination of the money, in the words of the currency's network
+	// ClientID is the client's own id, unique among the account's pending withdrawals and its
+	// newest ones with an id. It is told by the record's kind: KindWithdrawal has none.
+	ClientID ClientID
+}
+
+// KeptWithdrawalIDs is how many of an account's newest withdrawals with a client id keep it for
+// themselves. Older ones keep theirs while they are pending.
+const KeptWithdrawalIDs = 1000
+
+// RecordKind returns the kind of a record that asks for the withdrawal.
+func (w *Withdrawal) RecordKind() Kind {
+	if w.ClientID.IsZero() {
+		return KindWithdrawal
+	}
+	return KindNamedWithdrawal
 }
 
 // WithdrawalMoved gives a pending withdrawal its next status. An approved amount leaves the
@@ -424,8 +445,8 @@ func (h HistoryID) IsZero() bool { return h == HistoryID{} }
 // String returns the id in hex digits.
 func (h HistoryID) String() string { return hex.EncodeToString(h[:]) }
 
-// ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero ClientID
-// is none.
+// ClientID is a client_order_id, or the client_id of a withdrawal: up to 36 bytes, comparable,
+// without a pointer. The zero ClientID is none.
 type ClientID struct {
 	n uint8
 	b [MaxClientID]byte

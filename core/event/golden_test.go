@@ -145,6 +145,10 @@ var golden = []struct {
 	{Record{Kind: KindNote, Operator: "jane", TimeUs: 1_700_000_000_000_028,
 		Note: "removes node d"},
 		"9c0000140000001c401e18240a06000e72656d6f766573206e6f64652064046a616e65"},
+	{Record{Kind: KindNamedWithdrawal, TimeUs: 1_700_000_000_000_029,
+		Withdrawal: Withdrawal{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
+			Address: "bc1q", ClientID: clientID("mine_1")}},
+		"1d0000160000001d401e18240a0600ac02f0a204030802f4030462633171066d696e655f31"},
 }
 
 const goldenBatchHead = "0200040302010c0b0a0908070605100f0e0de5f54be3"

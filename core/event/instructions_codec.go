@@ -55,7 +55,7 @@ func (o *Order) appendStop(dst []byte) []byte {
 			o.ID, int64(o.Remaining), int64(o.Amount)))
 	}
 	dst = amount(amount(o.appendStart(dst), money.Amount(o.Price)), o.Amount)
-	return o.ClientID.Append(append(dst, o.ClientID.n))
+	return o.ClientID.append(dst)
 }
 
 func sweeps(r trading.Reason) bool {
@@ -130,7 +130,7 @@ func (s *Switch) append(dst []byte) []byte {
 	}
 	dst = append(uv(uv(uv(dst, uint64(s.Account)), uint64(s.Key)), s.Nonce), flags)
 	dst = uv(uv(uv(dst, uint64(s.DueUs)), uint64(s.Seconds)), uint64(s.Pair))
-	return s.Prefix.Append(append(dst, byte(s.Side), s.Prefix.n))
+	return s.Prefix.append(append(dst, byte(s.Side)))
 }
 
 // special reads a record that appendSpecial writes. It returns false for an unknown kind.

@@ -74,7 +74,7 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		s.cancel(k.Account, k.Order, k.Side, k.Price, k.Remaining, base, quote)
 	case event.KindRefusal:
 		s.of(r.Refusal.Account)
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		w := &r.Withdrawal
 		s.of(w.Account).in(w.Currency).Lock = w.Amount.Balance()
 	case event.KindWithdrawalMoved:

@@ -53,7 +53,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err = s.cancel(p, r, e)
 	case event.KindRefusal:
 		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		err = s.withdrawal(r)
 	case event.KindWithdrawalMoved:
 		err = s.withdrawalMoved(r, e)

@@ -106,6 +106,9 @@ func TestAComparisonFindsInstructionsThatDiffer(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
+	f("a client id of a withdrawal", func(s *State) {
+		s.accounts[1].own().withdrawalIDs.Ask(9, clientID("x"), nil)
+	}, "in account bob")
 	f("settings", func(s *State) { s.accounts[0].own().selfTrade++ }, "in account alice")
 	f("a switch", func(s *State) { s.accounts[0].rare.switches[1].DueUs++ }, "in account alice")
 	f("the end of a maintenance", func(s *State) { s.maintainedUs++ }, "maintenance")

@@ -233,9 +233,13 @@ func (d *decider) withdrawal(r event.Record) event.Record {
 		return d.refusal(r)
 	}
 	amount := []money.Amount{1, most, 1 + most/10, 1 + most/3}[d.pick(4)]
-	r.Kind = event.KindWithdrawal
 	r.Withdrawal = event.Withdrawal{ID: d.drawID(account), Account: account, Currency: currency,
 		Amount: min(amount, most), Address: fmt.Sprint("address ", d.pick(3))}
+	if id := clientID(fmt.Sprint("withdraw-", d.pick(9))); d.pick(2) == 0 &&
+		d.world.named[account][id] == 0 {
+		r.Withdrawal.ClientID = id
+	}
+	r.Kind = r.Withdrawal.RecordKind()
 	r.Withdrawal.Key, r.Withdrawal.Nonce = d.key(account)
 	return r
 }

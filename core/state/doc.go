@@ -24,7 +24,7 @@
 //	amend.go     records of changes of open orders
 //	nonces.go    the nonces of keys for parallel use
 //	switches.go  records of dead man's switches, and of accounts' settings
-//	withdrawal.go records of withdrawals and their codes
+//	withdrawal.go records of withdrawals and their codes; withdrawal_ids.go their client ids
 //	operate.go   records of operators' decisions
 //	outbox.go    the mails to be sent
 //	history.go   a new history, and how it renews codes

@@ -8,8 +8,9 @@ import "exchange/core/event"
 func isEvent(k event.Kind) bool {
 	switch k {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
-		event.KindWithdrawalMoved, event.KindInstructed, event.KindStop, event.KindTriggered,
-		event.KindAmended, event.KindExpired, event.KindSwept:
+		event.KindNamedWithdrawal, event.KindWithdrawalMoved, event.KindInstructed,
+		event.KindStop, event.KindTriggered, event.KindAmended, event.KindExpired,
+		event.KindSwept:
 		return true
 	}
 	return false

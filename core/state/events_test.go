@@ -16,7 +16,7 @@ func toldTo(r *event.Record) map[uint32]bool {
 		list[r.Deposit.Account] = true
 	case event.KindCancel, event.KindSwept:
 		list[r.Cancel.Account] = true
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		list[r.Withdrawal.Account] = true
 	case event.KindWithdrawalMoved:
 		list[r.WithdrawalMoved.Account] = true

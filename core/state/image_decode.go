@@ -46,6 +46,7 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	}
 	r.checkFees(s)
 	r.checkSwitches(s)
+	r.checkWithdrawalIDs(s)
 	if r.err == "" && len(r.b) != 0 {
 		r.fail("bytes are left over behind the state")
 	}
@@ -198,7 +199,7 @@ func (r *reader) clientID() event.ClientID {
 	}
 	id, err := event.NewClientID(b)
 	if err != nil {
-		r.fail("a client order id has characters that none may have")
+		r.fail("a client id has characters that none may have")
 	}
 	return id
 }
@@ -255,6 +256,9 @@ func (r *reader) account(s *State) {
 	if r.version > plainVersion {
 		r.trading(a)
 	}
+	if r.version > namelessVersion {
+		r.withdrawalIDs(a)
+	}
 	if s.trades[id] = r.uint(); s.trades[id] > s.trades[0] {
 		r.fail("account " + a.Name + " has more trades than all accounts together")
 	}
@@ -300,6 +304,27 @@ func (r *reader) trading(a *Account) {
 	}
 }
 
+// withdrawalIDs reads the client ids of an account's withdrawals.
+func (r *reader) withdrawalIDs(a *Account) {
+	for range r.entries {
+		n := namedWithdrawal{r.uint(), r.clientID()}
+		own := a.own()
+		own.withdrawalIDs.list = append(own.withdrawalIDs.list, n)
+	}
+}
+
+// checkWithdrawalIDs looks at the client ids of withdrawals once the pending ones are read.
+func (r *reader) checkWithdrawalIDs(s *State) {
+	for _, a := range s.accounts {
+		if err := a.WithdrawalIDs().check(s); err != nil {
+			r.fail("account " + a.Name + ": " + err.Error())
+		}
+	}
+	if r.version > namelessVersion && !s.namesWithdrawals() {
+		r.fail("it has no client ids of withdrawals, but is of a version that has them")
+	}
+}
+
 // checkSwitches looks for switches of keys or pairs that are not there: both are read later.
 func (r *reader) checkSwitches(s *State) {
 	for _, a := range s.accounts {
@@ -336,6 +361,7 @@ func (r *reader) withdrawals(s *State) {
 			return
 		}
 		last = w.ID
+		w.ClientID = s.accounts[w.Account-1].WithdrawalIDs().of(w.ID)
 		s.pend(s.accounts[w.Account-1], &w)
 	}
 	last = 0

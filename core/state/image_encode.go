@@ -20,7 +20,10 @@ import (
 // stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 9
+	imageVersion = 10
+	// namelessVersion has no client ids of withdrawals. An image that has none is of this version,
+	// byte for byte as before, so that an earlier program reads it.
+	namelessVersion = 9
 	// These are still read. plainVersion has no instructions, stops, switches and settings.
 	// uncountedVersion has no events of accounts, and no keys for parallel use.
 	uncountedVersion = 8
@@ -70,7 +73,11 @@ func (s *State) write(w *writer) {
 
 // begin writes the image up to its pairs.
 func (w *writer) begin(s *State) {
-	w.buf = append(append(w.buf, imageMagic...), imageVersion)
+	version := byte(namelessVersion)
+	if w.named = s.namesWithdrawals(); w.named {
+		version = imageVersion
+	}
+	w.buf = append(append(w.buf, imageMagic...), version)
 	w.counters(s)
 	w.uint(uint64(len(s.accounts)))
 	for _, a := range s.accounts {
@@ -126,6 +133,7 @@ type writer struct {
 	size  int    // from which on it is full
 	yield func([]byte) bool
 	left  bool // the receiver wants no more pieces
+	named bool // it writes client ids of withdrawals
 }
 
 // over ends an entry, and the piece if that is full. It reports whether the receiver has left.
@@ -182,6 +190,18 @@ func (w *writer) account(a *Account) {
 	w.uint(uint64(a.SelfTrade()), uint64(len(a.Switches())))
 	for i := range a.Switches() {
 		w.armed(&a.Switches()[i])
+	}
+	if w.named {
+		w.withdrawalIDs(a.WithdrawalIDs())
+	}
+}
+
+// withdrawalIDs writes the client ids of withdrawals, those of pending ones among them.
+func (w *writer) withdrawalIDs(ids *WithdrawalIDs) {
+	w.uint(uint64(ids.Len()))
+	for i := range ids.list {
+		w.uint(ids.list[i].number)
+		w.text(ids.list[i].id.String())
 	}
 }
 

@@ -166,6 +166,7 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(everything(), "image-everything.hex")
 	f(speaking(), "image-instructions.hex")
 	f(parallel(), "image-parallel.hex")
+	f(namedOnes(), "image-named.hex")
 }
 
 // Images of the versions before are in stores that an older program has left. They do not say which
@@ -243,7 +244,7 @@ func TestAnImageEndsWhereItsReceiverLeaves(t *testing.T) {
 
 func TestEveryTruncationOfAnImageIsRefused(t *testing.T) {
 	for _, image := range [][]byte{oneOfEach().AppendTo(nil), everything().AppendTo(nil),
-		speaking().AppendTo(nil)} {
+		speaking().AppendTo(nil), namedOnes().AppendTo(nil)} {
 		for n := range image {
 			if _, err := Decode(image[:n:n]); !errors.Is(err, ErrImage) {
 				t.Fatalf("the first %d of %d bytes: %v", n, len(image), err)
@@ -387,7 +388,8 @@ func endEverything(s *State) {
 }
 
 func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
-	for _, image := range [][]byte{everything().AppendTo(nil), speaking().AppendTo(nil)} {
+	for _, image := range [][]byte{everything().AppendTo(nil), speaking().AppendTo(nil),
+		namedOnes().AppendTo(nil)} {
 		for i := range image {
 			was := image[i]
 			for _, b := range []byte{0, 1, 2, 3, was - 1, was + 1, 0x7f, 0x80, 0xff, was ^ 0x80,
@@ -808,7 +810,7 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []*State{oneOfEach(), everything(), speaking()} {
+	for _, s := range []*State{oneOfEach(), everything(), speaking(), namedOnes()} {
 		image := s.AppendTo(nil)
 		f.Add(image)
 		f.Add(image[:len(image)/2])

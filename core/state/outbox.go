@@ -84,7 +84,9 @@ func (s *State) MailsAfter(id uint64) iter.Seq[*Mail] { return s.outbox.after(id
 func (s *State) mail(timeUs int64, w *Withdrawal) {
 	s.unmail(s.outbox.codes[w.ID])
 	s.lastMail++
-	s.post(&Mail{ID: s.lastMail, TimeUs: timeUs, Withdrawal: *w})
+	m := &Mail{ID: s.lastMail, TimeUs: timeUs, Withdrawal: *w}
+	m.Withdrawal.ClientID = event.ClientID{} // no mail tells it
+	s.post(m)
 }
 
 func (s *State) post(m *Mail) {

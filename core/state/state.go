@@ -91,11 +91,13 @@ type Account struct {
 
 // rare has the parts of an account that few accounts have.
 type rare struct {
-	withdrawals []*Withdrawal       // pending withdrawals, by id
-	fees        map[uint16]FeeRates // own fees, by pair
-	notices     []uint64            // ids of mails about refused withdrawals that are to be sent
-	selfTrade   trading.SelfTrade   // mode of an order that names none
-	switches    []event.Switch      // armed ones, by key, that of calls before that of sessions
+	withdrawals []*Withdrawal // pending withdrawals, by id
+	// client ids of withdrawals: of pending ones, and of the newest
+	withdrawalIDs WithdrawalIDs
+	fees          map[uint16]FeeRates // own fees, by pair
+	notices       []uint64            // ids of mails about refused withdrawals that are to be sent
+	selfTrade     trading.SelfTrade   // mode of an order that names none
+	switches      []event.Switch      // armed ones, by key, that of calls before that of sessions
 }
 
 func (a *Account) own() *rare {
@@ -134,6 +136,7 @@ type Withdrawal struct {
 	TimeUs   int64 // asked for
 	Address  string
 	Details  string // reason of a refusal, for the owner
+	ClientID event.ClientID
 
 	Issue    uint32 // number of the valid code, from 1
 	IssuedUs int64

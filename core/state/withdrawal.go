@@ -24,6 +24,9 @@ func (s *State) withdrawal(r *event.Record) error {
 		return fmt.Errorf("withdrawal %d is of %d units: it must be of at least 1", w.ID,
 			int64(w.Amount))
 	}
+	if err := s.nameWithdrawal(a, w); err != nil {
+		return err
+	}
 	s.lastWithdrawal = max(s.lastWithdrawal, w.ID) // neighbours of two accounts may be swapped
 	made := NewWithdrawal(r)
 	s.pend(a, made)
@@ -36,7 +39,25 @@ func NewWithdrawal(r *event.Record) *Withdrawal {
 	w := &r.Withdrawal
 	return &Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
 		Status: event.WithdrawalNew, TimeUs: r.TimeUs,
-		Address: w.Address, Issue: 1, IssuedUs: r.TimeUs}
+		Address: w.Address, ClientID: w.ClientID, Issue: 1, IssuedUs: r.TimeUs}
+}
+
+// nameWithdrawal notes the client id of a new withdrawal, if it has one.
+func (s *State) nameWithdrawal(a *Account, w *event.Withdrawal) error {
+	if w.ClientID.IsZero() {
+		return nil
+	}
+	ids := &a.own().withdrawalIDs
+	if other := ids.Withdrawal(w.ClientID); other != 0 {
+		return fmt.Errorf("withdrawal %d of account %s has the client id %v already", other, a.Name,
+			w.ClientID)
+	}
+	if n := ids.Len(); n > 0 && w.ID <= ids.list[n-1].number {
+		return fmt.Errorf("withdrawal %d of account %s is not above the last one with a client id",
+			w.ID, a.Name)
+	}
+	ids.Ask(w.ID, w.ClientID, func(number uint64) bool { return s.withdrawals[number] != nil })
+	return nil
 }
 
 func (s *State) pend(a *Account, w *Withdrawal) {
@@ -100,6 +121,7 @@ func (s *State) unpend(w *Withdrawal) {
 	own := s.accounts[w.Account-1].own()
 	own.withdrawals = slices.DeleteFunc(own.withdrawals,
 		func(o *Withdrawal) bool { return o.ID == w.ID })
+	own.withdrawalIDs.End(w.ID)
 }
 
 // Reissue makes a new code valid from a time on.

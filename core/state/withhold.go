@@ -14,7 +14,7 @@ func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 		return err
 	}
 	w := writer{size: pieceBytes, yield: yield}
-	if r.version == imageVersion && r.err == "" {
+	if r.version >= namelessVersion && r.err == "" {
 		s.withhold()
 		w.begin(s)
 		for rest := r.b; !w.left; {

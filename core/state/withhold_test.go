@@ -70,6 +70,8 @@ var crossing = map[string]bool{
 	"rare.notices":         true, // ids
 	"rare.selfTrade":       true,
 	"rare.switches":        true,
+	"rare.withdrawalIDs":   true, // its owner is shown them
+	"Withdrawal.ClientID":  true,
 	"Withdrawal.ID":        true,
 	"Withdrawal.Account":   true,
 	"Withdrawal.Currency":  true,
@@ -239,7 +241,8 @@ func TestAnObserverFoldsTheSameState(t *testing.T) {
 }
 
 func FuzzWithholdImage(f *testing.F) {
-	for _, s := range []*State{New(), everything(), speaking(), parallel(), marks()} {
+	for _, s := range []*State{New(), everything(), speaking(), parallel(), marks(),
+		namedOnes()} {
 		f.Add(s.AppendTo(nil))
 	}
 	f.Fuzz(func(t *testing.T, image []byte) {

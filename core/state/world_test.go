@@ -14,10 +14,11 @@ import (
 // A world keeps the effects of records beside orders, in the obvious way: deposits and withdrawals
 // of each currency, nonces, mails, and decisions of operators.
 type world struct {
-	in, out        map[uint16]money.Balance // by currency
-	nonces         map[uint32]uint64        // by key
-	revoked        map[uint32]bool          // keys: their nonces count no more
-	withdrawals    []Withdrawal             // pending, by id
+	in, out        map[uint16]money.Balance             // by currency
+	nonces         map[uint32]uint64                    // by key
+	revoked        map[uint32]bool                      // keys: their nonces count no more
+	withdrawals    []Withdrawal                         // pending, by id
+	named          map[uint32]map[event.ClientID]uint64 // withdrawals by account and client id
 	lastWithdrawal uint64
 	mails          []Mail // to be sent, by id
 	lastMail       uint64
@@ -37,7 +38,8 @@ func newWorld() *world {
 	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{},
 		nonces: map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
 		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{},
-		trades: map[uint32]uint64{}, selfTrade: map[uint32]trading.SelfTrade{}}
+		trades: map[uint32]uint64{}, selfTrade: map[uint32]trading.SelfTrade{},
+		named: map[uint32]map[event.ClientID]uint64{}}
 }
 
 func (w *world) note(r *event.Record) {
@@ -61,13 +63,15 @@ func (w *world) note(r *event.Record) {
 		w.use(r.Cancel.Key, r.Cancel.Nonce)
 	case event.KindRefusal:
 		w.use(r.Refusal.Key, r.Refusal.Nonce)
-	case event.KindWithdrawal:
+	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		k := &r.Withdrawal
 		w.use(k.Key, k.Nonce)
 		w.lastWithdrawal = max(w.lastWithdrawal, k.ID)
 		made := Withdrawal{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount,
 			Status: event.WithdrawalNew,
-			TimeUs: r.TimeUs, Address: k.Address, Issue: 1, IssuedUs: r.TimeUs}
+			TimeUs: r.TimeUs, Address: k.Address, ClientID: k.ClientID, Issue: 1,
+			IssuedUs: r.TimeUs}
+		w.name(k)
 		w.withdrawals = append(w.withdrawals, made)
 		slices.SortFunc(w.withdrawals, func(a, b Withdrawal) int { return cmp.Compare(a.ID, b.ID) })
 		w.mail(r.TimeUs, made)
@@ -108,6 +112,17 @@ func (w *world) note(r *event.Record) {
 	default:
 		w.set(r)
 	}
+}
+
+// name keeps the client id of a withdrawal.
+func (w *world) name(k *event.Withdrawal) {
+	if k.ClientID.IsZero() {
+		return
+	}
+	if w.named[k.Account] == nil {
+		w.named[k.Account] = map[event.ClientID]uint64{}
+	}
+	w.named[k.Account][k.ClientID] = k.ID
 }
 
 // set keeps an account's settings and switches.
@@ -180,6 +195,7 @@ func (w *world) at(id uint64) int {
 func (w *world) mail(timeUs int64, k Withdrawal) {
 	w.useless(k.ID)
 	w.lastMail++
+	k.ClientID = event.ClientID{}
 	w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs, Withdrawal: k})
 	var notices []uint64
 	for _, m := range w.mails {

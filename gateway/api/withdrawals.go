@@ -74,6 +74,9 @@ func appendWithdrawal(b []byte, w *committed.Withdrawal, currency string) []byte
 	if w.Details != "" {
 		b = encode.Text(append(b, `,"details":`...), w.Details)
 	}
+	if w.ClientID != "" {
+		b = append(append(append(b, `,"client_id":"`...), w.ClientID...), '"')
+	}
 	return append(b, '}')
 }
 
@@ -88,6 +91,10 @@ func (c *Call) withdrawal() {
 	}
 	currency, amount := c.withdrawalMoney()
 	address := c.withdrawalAddress(&currency)
+	var clientID event.ClientID
+	if p, ok := c.Form.Get(withdrawalIDName); ok {
+		clientID = c.clientIDIn(withdrawalIDName, p)
+	}
 	if c.badFields() {
 		return
 	}
@@ -95,7 +102,17 @@ func (c *Call) withdrawal() {
 		c.Fail(NoEmail, "")
 		return
 	}
-	cmd, err := c.do(actors.NewWithdrawal(c.Key, c.Nonce, currency.Number, amount, address))
+	cmd, err := c.do(actors.NewWithdrawal(c.Key, c.Nonce, currency.Number, amount,
+		address).Named(clientID))
+	if errors.Is(err, actors.ErrNotRead) {
+		c.refuseField(withdrawalIDName, "Not offered yet: try again without it, or when all nodes "+
+			"of the exchange run the same program.")
+		return
+	}
+	if errors.Is(err, committed.ErrTimeout) && !clientID.IsZero() {
+		c.Fail(OutcomeUnknown, " Sent again with the same client_id, it is not asked for twice.")
+		return
+	}
 	if err != nil {
 		c.withdrawalUnknown(err)
 		return
@@ -105,12 +122,19 @@ func (c *Call) withdrawal() {
 		c.Status = 201
 		c.body = appendWithdrawal(c.body,
 			&committed.Withdrawal{ID: w.ID, Amount: w.Amount, Status: event.WithdrawalNew,
-				TimeUs: cmd.Record().TimeUs, Address: w.Address}, currency.Code)
+				TimeUs: cmd.Record().TimeUs, Address: w.Address,
+				ClientID: w.ClientID.String()}, currency.Code)
+	} else if cmd.Record().Refusal.Reason == event.RefusedWithdrawalID {
+		c.refuseField(withdrawalIDName,
+			"Already used by withdraw "+strconv.FormatUint(cmd.TakenBy(), 10))
 	} else {
 		c.refused(cmd, subject{})
 	}
 	cmd.Free()
 }
+
+// withdrawalIDName is the field with a client's own id of a withdrawal.
+const withdrawalIDName = "client_id"
 
 // withdrawalMoney reads the fields currency and amount.
 func (c *Call) withdrawalMoney() (currency directory.Currency, amount money.Amount) {

@@ -72,12 +72,14 @@ func withdrawalDescriptions() []description {
 			text: "Reserves the amount and sends the account's owner an e-mail with a code that " +
 				"confirms it. " +
 				"An exchange without a mail server takes none; what was asked for before can " +
-				"still be confirmed or cancelled.",
+				"still be confirmed or cancelled. With a `client_id` it can be sent again when " +
+				"its answer was lost: it is asked for once, and the repeat is refused.",
 			body: "NewWithdraw", status: 201,
 			success: "The withdraw is new and waits for its code.",
 			answer:  reference("schemas", "Withdraw"),
 			refusals: []refusal{{"WrongFields",
 				fieldsExample("currency", api.FieldCurrency, "amount", api.FieldPositive)},
+				{"ClientIDTaken", fieldsExample("client_id", "Already used by withdraw 5")},
 				anyDuplicate,
 				outOfFunds},
 			failures: []*api.Failure{api.NoEmail, api.TooManyWithdrawals, api.WithdrawalsClosed}},

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"slices"
+	"strconv"
 
 	"exchange/actors"
 	"exchange/core/event"
@@ -243,7 +244,9 @@ func withdrawalSchemas() object {
 			property{name: "address", schema: valueSchema("string", "Where it goes.",
 				"bc1qexample")},
 			property{name: "details", schema: valueSchema("string", "Why it was refused.",
-				"The address is unknown."), optional: true})},
+				"The address is unknown."), optional: true},
+			property{name: "client_id", schema: clientIDSchema(
+				"The client's own id for it, if it gave one."), optional: true})},
 	}
 }
 
@@ -307,7 +310,13 @@ func bodySchemas() object {
 			property{name: "address", schema: valueSchema("string",
 				"Where it goes: printable ASCII without blanks, in the form of the currency's "+
 					"addresses.", "bc1qexample", member{"pattern", "^[!-~]+$"},
-				member{"minLength", 1}, member{"maxLength", actors.MaxAddress})})},
+				member{"minLength", 1}, member{"maxLength", actors.MaxAddress})},
+			property{name: "client_id", schema: clientIDSchema(
+				"An id of the client's own. No other withdraw of the account may have it that is " +
+					"new or verified, or among the newest " +
+					strconv.Itoa(event.KeptWithdrawalIDs) + " with such an id. So sending the " +
+					"withdraw again with it is harmless."),
+				optional: true})},
 		{"ConfirmWithdraw", recordSchema("The proof that the owner wants it.",
 			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)},
 			property{name: "code", schema: valueSchema("string",

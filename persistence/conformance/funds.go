@@ -61,6 +61,9 @@ func randomWithdrawal(r *rand.Rand, id, seq uint64) persistence.Withdrawal {
 	if d.Status == persistence.WithdrawalRefused {
 		d.Details = fmt.Sprintf("reason %d", id)
 	}
+	if r.IntN(2) == 0 {
+		d.ClientID = fmt.Sprintf("client-%d", id)
+	}
 	return d
 }
 

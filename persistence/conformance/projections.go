@@ -123,6 +123,9 @@ func (w *world) meaninglessWithdrawals() {
 		d.Status = persistence.WithdrawalVerified
 	})
 	invalid("a withdrawal without an id", func(d *persistence.Withdrawal) { d.ID = 0 })
+	invalid("a client id of 37 bytes", func(d *persistence.Withdrawal) {
+		d.ClientID = strings.Repeat("c", 37)
+	})
 	invalid("an address of 257 bytes", func(d *persistence.Withdrawal) {
 		d.Address = strings.Repeat("x", 257)
 	})

@@ -39,8 +39,8 @@ func (w *world) fields() {
 	wideWithdrawal := persistence.Withdrawal{
 		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount,
 		Status: persistence.WithdrawalRefused, TimeUs: math.MaxInt64, ClosedUs: 1,
-		ClosedSeq: codec.MaxID,
-		Address:   strings.Repeat("a\x00", 128), Details: strings.Repeat("ü", 512),
+		ClosedSeq: codec.MaxID, ClientID: strings.Repeat("c", codec.MaxClientID),
+		Address: strings.Repeat("a\x00", 128), Details: strings.Repeat("ü", 512),
 	}
 	narrowWithdrawal := persistence.Withdrawal{ID: 1, Account: 1,
 		Status: persistence.WithdrawalCancelled}

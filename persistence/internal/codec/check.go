@@ -24,7 +24,7 @@ const (
 	maxOperator = 256 // bytes of an action
 	maxWhat     = 4096
 
-	// MaxClientID is how long a client_order_id may be, in bytes.
+	// MaxClientID is how long a client_order_id, or a withdrawal's client id, may be, in bytes.
 	MaxClientID = 36
 )
 
@@ -180,12 +180,12 @@ func checkWithdrawal(d *persistence.Withdrawal) error {
 			persistence.ErrInvalid, d.ID, d.Status)
 	}
 	if d.Amount < 0 || d.ClosedSeq > MaxID || len(d.Address) > maxAddress ||
-		len(d.Details) > maxDetails {
+		len(d.Details) > maxDetails || len(d.ClientID) > MaxClientID {
 		return fmt.Errorf(
 			"%w: withdrawal %d: amount %d, sequence %d, address of %d bytes (at most %d), details "+
-				"of %d (at most %d)", persistence.ErrInvalid,
+				"of %d (at most %d), client id of %d (at most %d)", persistence.ErrInvalid,
 			d.ID, int64(d.Amount), d.ClosedSeq, len(d.Address), maxAddress, len(d.Details),
-			maxDetails)
+			maxDetails, len(d.ClientID), MaxClientID)
 	}
 	return checkID("withdrawal", d.ID)
 }

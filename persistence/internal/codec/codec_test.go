@@ -112,7 +112,8 @@ func drawWithdrawal(t *rapid.T) rowCase {
 		Status: uint8(rapid.IntRange(0, 255).Draw(t, "status")),
 		TimeUs: rapid.Int64().Draw(t, "time"), ClosedUs: rapid.Int64().Draw(t, "closed"),
 		ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), Address: drawText(t),
-		Details: rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
+		Details:  rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
+		ClientID: drawText(t),
 	}
 	return rowCase{AppendWithdrawal(nil, &v), v, func(b []byte) (any, error) {
 		var got persistence.Withdrawal
@@ -174,7 +175,7 @@ func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
 			t.Fatalf("a byte more: error is %v", err)
 		}
 		other := bytes.Clone(c.row)
-		other[0] = versionInstructed + 1
+		other[0] = versionMore + 1
 		if _, err := c.decode(other); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("an unknown version: error is %v", err)
 		}
@@ -201,7 +202,7 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
 		if len(b) > 0 && rapid.Bool().Draw(t, "right version") {
-			b[0] = rapid.SampledFrom([]byte{Version, versionInstructed}).Draw(t, "version")
+			b[0] = rapid.SampledFrom([]byte{Version, versionMore}).Draw(t, "version")
 		}
 		var tr persistence.Trade
 		var o persistence.Order

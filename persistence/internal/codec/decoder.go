@@ -21,10 +21,10 @@ func appendBalance(dst []byte, b money.Balance) []byte {
 
 // decoder reads a row; after the first fault it yields zeros and close reports it.
 type decoder struct {
-	rest       []byte
-	bad        bool
-	version    byte
-	instructed bool // the row of an order with instructions: one of versionInstructed
+	rest    []byte
+	bad     bool
+	version byte
+	more    bool // it has more at its end: one of versionMore
 }
 
 func open(row []byte) decoder {
@@ -35,12 +35,12 @@ func open(row []byte) decoder {
 	return d
 }
 
-// openOrder is open for an order, which may have instructions.
-func openOrder(row []byte) decoder {
-	if len(row) == 0 || row[0] != versionInstructed {
+// openMore is open for a row that may have more at its end.
+func openMore(row []byte) decoder {
+	if len(row) == 0 || row[0] != versionMore {
 		return open(row)
 	}
-	return decoder{rest: row[1:], version: Version, instructed: true}
+	return decoder{rest: row[1:], version: Version, more: true}
 }
 
 func (d *decoder) byte() byte {

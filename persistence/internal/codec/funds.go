@@ -91,7 +91,11 @@ func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 
 // AppendWithdrawal writes everything of d but its id.
 func AppendWithdrawal(dst []byte, d *persistence.Withdrawal) []byte {
-	dst = append(dst, Version, d.Status)
+	version := byte(Version)
+	if d.ClientID != "" {
+		version = versionMore
+	}
+	dst = append(dst, version, d.Status)
 	dst = binary.AppendUvarint(dst, d.ClosedSeq)
 	dst = binary.AppendUvarint(dst, uint64(d.Account))
 	dst = binary.AppendUvarint(dst, uint64(d.Currency))
@@ -99,12 +103,16 @@ func AppendWithdrawal(dst []byte, d *persistence.Withdrawal) []byte {
 	dst = binary.AppendUvarint(dst, uint64(d.TimeUs))
 	dst = binary.AppendVarint(dst, d.ClosedUs-d.TimeUs)
 	dst = appendText(dst, d.Address)
-	return appendText(dst, d.Details)
+	dst = appendText(dst, d.Details)
+	if d.ClientID != "" {
+		dst = appendText(dst, d.ClientID)
+	}
+	return dst
 }
 
 // DecodeWithdrawal reads what AppendWithdrawal wrote.
 func DecodeWithdrawal(row []byte, id uint64, d *persistence.Withdrawal) error {
-	r := open(row)
+	r := openMore(row)
 	*d = persistence.Withdrawal{
 		ID:        id,
 		Status:    r.byte(),
@@ -117,5 +125,9 @@ func DecodeWithdrawal(row []byte, id uint64, d *persistence.Withdrawal) error {
 	d.ClosedUs = d.TimeUs + r.varint()
 	d.Address = r.text()
 	d.Details = r.text()
+	if r.more {
+		d.ClientID = r.text()
+		r.bad = r.bad || d.ClientID == ""
+	}
 	return r.close("withdrawal", id)
 }

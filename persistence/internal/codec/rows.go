@@ -13,9 +13,10 @@ import (
 // journal and its images.
 const Version = 3
 
-// versionInstructed is the first byte of the row of an order with instructions. All other rows keep
-// Version. The next version of both is 5.
-const versionInstructed = Version + 1
+// versionMore is the first byte of a row with more at its end than rows of Version have: that of an
+// order with instructions, or of a withdrawal with a client id. All other rows keep Version. The
+// next version of both is 5.
+const versionMore = Version + 1
 
 // IDSize is the length of the big-endian id in front of a row.
 const IDSize = 8
@@ -176,7 +177,7 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	}
 	version := byte(Version)
 	if o.Instructed != "" {
-		version = versionInstructed
+		version = versionMore
 	}
 	dst = append(dst, version, flags)
 	dst = binary.AppendUvarint(dst, o.ClosedSeq)
@@ -198,7 +199,7 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 // OrderMatches reports whether an encoded order passes the filters on side, status and sequence. A
 // damaged order passes the filters, so decoding it reports the damage.
 func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
-	if len(row) < 3 || row[0] != Version && row[0] != versionInstructed {
+	if len(row) < 3 || row[0] != Version && row[0] != versionMore {
 		return true
 	}
 	flags := row[1]
@@ -225,7 +226,7 @@ func ClientOrderMatches(o *persistence.Order, q *persistence.OrderQuery) bool {
 
 // DecodeOrder reads what AppendOrder wrote.
 func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) error {
-	d := openOrder(row)
+	d := openMore(row)
 	flags := d.byte()
 	*o = persistence.Order{
 		ID:        id,
@@ -243,7 +244,7 @@ func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) er
 	if flags&orderHasClient != 0 {
 		o.ClientID = d.text()
 	}
-	if d.instructed {
+	if d.more {
 		o.Instructed = trading.Packed(d.text())
 		if _, ok := o.Instructed.Open(); !ok || o.Instructed == "" {
 			d.bad = true

@@ -43,7 +43,7 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
 	}
 	// the checksum covers the version: it was written so, and is not damaged
-	if v := value[0]; v != Version && v != versionInstructed {
+	if v := value[0]; v != Version && v != versionMore {
 		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(v))
 	}
 	return value, nil

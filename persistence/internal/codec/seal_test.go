@@ -56,7 +56,7 @@ func TestARowOfAnotherVersionIsNamed(t *testing.T) {
 		c := drawRow(t)
 		row := c.row
 		row[0] = rapid.Byte().Filter(func(v byte) bool {
-			return v != Version && v != versionInstructed
+			return v != Version && v != versionMore
 		}).Draw(t, "version")
 		want := fmt.Sprintf("it is of version %d and this program reads version %d", row[0],
 			Version)
@@ -70,14 +70,15 @@ func TestARowOfAnotherVersionIsNamed(t *testing.T) {
 	})
 }
 
-// Only orders have the version of rows with instructions.
-func TestOtherRowsHaveNoInstructions(t *testing.T) {
+// Only orders and withdrawals have the version of rows with more.
+func TestOtherRowsHaveNoMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawRow(t)
-		if _, order := c.value.(persistence.Order); order {
-			t.Skip("an order")
+		switch c.value.(type) {
+		case persistence.Order, persistence.Withdrawal:
+			t.Skip("a row that may have more")
 		}
-		c.row[0] = versionInstructed
+		c.row[0] = versionMore
 		if _, err := c.decode(c.row); !errors.Is(err, persistence.ErrCorrupt) ||
 			!strings.Contains(err.Error(), "it is of version 4") {
 			t.Fatalf("error is %v", err)

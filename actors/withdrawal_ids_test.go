@@ -1,0 +1,171 @@
+package actors
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"exchange/actors/committed"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+func wantID(t testing.TB, id string) event.ClientID {
+	t.Helper()
+	c, err := event.NewClientID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (b *teller) askAs(id string, amount money.Amount) string {
+	return outcomeOf(b.e.Do(NewWithdrawal(b.key, b.next(), 1, amount,
+		"bc1q-somewhere").Named(wantID(b.t, id))))
+}
+
+func (b *teller) cancel(id uint64) string {
+	return outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id)))
+}
+
+// An id is of one withdrawal, whether that is pending or has ended, and also behind a crash, and
+// behind a stop with a snapshot. What refuses a new withdrawal comes behind it.
+func TestAClientIDIsOfOneWithdrawal(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, func(o *Options) { o.Limits.PendingWithdrawals = 2 })
+		b.expect(b.askAs("one", coin), "withdraw 1 one")
+		b.expect(b.askAs("one", coin), "already used by withdraw 1")
+		b.expect(b.askAs("two", 2*coin), "withdraw 2 two")
+		b.expect(b.askAs("two", 99*coin), "already used by withdraw 2")
+		b.expect(b.askAs("three", coin), "refused for 13")
+		b.expect(b.balance(), "10 with 3 reserved")
+		for range 2 {
+			b.expect(b.askAs("one", coin), "already used by withdraw 1")
+			b.expect(b.askAs("two", coin), "already used by withdraw 2")
+			b.restart(at)
+		}
+		b.expect(b.cancel(1), "status 50")
+		b.expect(b.askAs("one", coin), "already used by withdraw 1")
+		stop(t, b.e)
+		b.e = start(t, b.o)
+		b.key = b.e.Key([]byte("key-of-ann"))
+		b.expect(b.askAs("one", coin), "already used by withdraw 1")
+		b.expect(b.askAs("two", coin), "already used by withdraw 2")
+		b.expect(b.askAs("three", coin), "withdraw 3 three")
+		b.expect(b.askAs("one", coin), "already used by withdraw 1")
+		b.lists("three", "two", "one")
+		auditClean(t, b.e)
+		b.end()
+	})
+}
+
+// lists wants the client ids of the account's withdrawals, newest first.
+func (b *teller) lists(want ...string) {
+	b.t.Helper()
+	list := must[*committed.List[committed.Withdrawal]](b.t)(
+		b.e.WithdrawalsOf(b.key.Account.ID, 10))
+	defer list.Free()
+	if len(list.Rows) != len(want) {
+		b.t.Fatalf("%d withdrawals, want %d", len(list.Rows), len(want))
+	}
+	for i, w := range list.Rows {
+		b.expect(w.ClientID, want[i])
+	}
+}
+
+// A repeat of a withdrawal on its way is answered once that is durable, and never asks for another.
+func TestARepeatOfAWithdrawalInFlightWaitsForIt(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Mail = new(postman).send })
+		ask := func(nonce uint64) <-chan string {
+			return g.begin(func() (*Command, error) {
+				return g.e.Do(NewWithdrawal(g.key, nonce, 1, coin, "x").Named(wantID(t, "mine")))
+			})
+		}
+		g.hold()
+		one := ask(10)
+		eventually(t, "the withdrawal is at the store", g.held)
+		two := ask(11)
+		g.inMailbox(2)
+		silent(t, "the withdrawal", one)
+		silent(t, "its repeat", two)
+		g.letGo()
+		if a, b := <-one, <-two; a != accepted || b != refusedFor(event.RefusedWithdrawalID) {
+			t.Errorf("first: %s, second: %s", a, b)
+		}
+		if got := g.funds(1, 1); got != "10/1" {
+			t.Errorf("the wallet has %s BTC", got)
+		}
+		g.end()
+	})
+}
+
+// A wallet forgets with the state: as many of the newest are kept, and those that are pending.
+func TestAWalletForgetsOldClientIDsOfWithdrawals(t *testing.T) {
+	b := newTeller(t, memoryPlaces(t), nil)
+	b.expect(b.askAs("old", 1), "withdraw 1 old")
+	b.expect(b.askAs("older", 1), "withdraw 2 older")
+	b.expect(b.cancel(2), "status 50")
+	id := []byte("n-0000")
+	for n := range uint64(event.KeptWithdrawalIDs) {
+		for i, digit := 5, n; i > 1; i, digit = i-1, digit/10 {
+			id[i] = byte('0' + digit%10)
+		}
+		b.askAs(string(id), 1)
+		b.expect(b.cancel(n+3), "status 50")
+	}
+	b.expect(b.askAs("old", 1), "already used by withdraw 1")
+	b.expect(b.askAs("n-0000", 1), "already used by withdraw 3")
+	b.expect(b.askAs("older", 1), "withdraw 1003 older")
+	b.expect(b.cancel(1), "status 50")
+	b.expect(b.askAs("old", 1), "withdraw 1004 old")
+	if err := b.e.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+	b.end()
+}
+
+// While a member does not read the records of withdrawals with client ids, none is written: at the
+// node that leads, and at one that follows. Nothing is lost by asking.
+func TestWithdrawalsHaveClientIDsOnceAllMembersReadThem(t *testing.T) {
+	var older atomic.Bool
+	older.Store(true)
+	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+		o.Store = olderMembers{o.Store.(persistence.Replica), &older,
+			persistence.FormatWithdrawalIDs}
+		o.Mail = new(postman).send
+	})
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	b := c.branch((r.at + 1) % len(c.nodes))
+	eventually(t, "all members read the newest format", func() bool {
+		return b.node.replica.(olderMembers).Replica.Standing().Format >=
+			persistence.FormatWithdrawalIDs
+	})
+	ask := func(at Commands, id string) string {
+		c := NewWithdrawal(at.Key([]byte("key-of-ann")), b.next(), 1, coin, "x")
+		if id != "" {
+			c.Named(wantID(t, id))
+		}
+		return outcomeOf(at.Do(c))
+	}
+	want := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	want(ask(b.Commands, "one"), ErrNotRead.Error())
+	want(ask(r.Engine, "one"), ErrNotRead.Error())
+	want(ask(b.Commands, ""), "withdraw 1")
+	older.Store(false)
+	want(ask(b.Commands, "one"), "withdraw 2 one")
+	want(ask(b.Commands, "one"), "already used by withdraw 2")
+	want(ask(r.Engine, "one"), "already used by withdraw 2")
+	cancelled := b.does(NewWithdrawalCancel(b.key, b.next(), 2))
+	if w := cancelled.Withdrawal(); w.ClientID != wantID(t, "one") {
+		t.Errorf("cancelled is %+v", w)
+	}
+	cancelled.Free()
+}

@@ -1,0 +1,106 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"exchange/core/event"
+)
+
+// WithdrawalIDs are the client ids of an account's withdrawals that no other one may have. The
+// account's wallet has them, too, with those of withdrawals on their way. The zero WithdrawalIDs is
+// empty. It is a short list that is rarely looked at, so it has no index.
+type WithdrawalIDs struct{ list []namedWithdrawal } // in the order of their numbers
+
+type namedWithdrawal struct {
+	number uint64
+	id     event.ClientID
+}
+
+// Withdrawal returns the withdrawal that has an id; 0: there is none.
+func (w *WithdrawalIDs) Withdrawal(id event.ClientID) (number uint64) {
+	for i := range w.list {
+		if w.list[i].id == id {
+			return w.list[i].number
+		}
+	}
+	return 0
+}
+
+// of returns the id of a withdrawal; the zero ClientID: none is kept.
+func (w *WithdrawalIDs) of(number uint64) event.ClientID {
+	if i, found := w.find(number); found {
+		return w.list[i].id
+	}
+	return event.ClientID{}
+}
+
+func (w *WithdrawalIDs) find(number uint64) (int, bool) {
+	return slices.BinarySearchFunc(w.list, number, func(n namedWithdrawal, number uint64) int {
+		switch {
+		case n.number < number:
+			return -1
+		case n.number > number:
+			return 1
+		}
+		return 0
+	})
+}
+
+// Ask notes a withdrawal with an id, which is above all that it has. It forgets the one that is
+// too old now, unless that is pending.
+func (w *WithdrawalIDs) Ask(number uint64, id event.ClientID, pending func(number uint64) bool) {
+	w.list = append(w.list, namedWithdrawal{number, id})
+	if i := len(w.list) - 1 - event.KeptWithdrawalIDs; i >= 0 && !pending(w.list[i].number) {
+		w.list = slices.Delete(w.list, i, i+1)
+	}
+}
+
+// End notes that a withdrawal is no more pending. It forgets the id if that is too old.
+func (w *WithdrawalIDs) End(number uint64) {
+	if i, found := w.find(number); found && i < len(w.list)-event.KeptWithdrawalIDs {
+		w.list = slices.Delete(w.list, i, i+1)
+	}
+}
+
+// Len returns how many it has.
+func (w *WithdrawalIDs) Len() int { return len(w.list) }
+
+// Equal reports whether both have the same.
+func (w *WithdrawalIDs) Equal(other *WithdrawalIDs) bool { return slices.Equal(w.list, other.list) }
+
+// Clone returns a copy that shares nothing.
+func (w *WithdrawalIDs) Clone() WithdrawalIDs { return WithdrawalIDs{slices.Clone(w.list)} }
+
+// check returns an error unless the list is one that Ask and End make.
+func (w *WithdrawalIDs) check(s *State) error {
+	known := make(map[event.ClientID]struct{}, len(w.list))
+	for i, n := range w.list {
+		_, twice := known[n.id]
+		known[n.id] = struct{}{}
+		switch {
+		case n.id.IsZero(), twice:
+			return fmt.Errorf("withdrawal %d has no client id, or that of another one", n.number)
+		case n.number == 0, n.number > s.lastWithdrawal, i > 0 && n.number <= w.list[i-1].number:
+			return fmt.Errorf("the client ids of withdrawals are not in order at %d", n.number)
+		case i < len(w.list)-event.KeptWithdrawalIDs && s.withdrawals[n.number] == nil:
+			return fmt.Errorf("withdrawal %d keeps its client id for too long", n.number)
+		}
+	}
+	return nil
+}
+
+// WithdrawalIDs returns the client ids of the account's withdrawals. Read only.
+func (a *Account) WithdrawalIDs() *WithdrawalIDs {
+	if a.rare == nil {
+		return new(WithdrawalIDs)
+	}
+	return &a.rare.withdrawalIDs
+}
+
+// namesWithdrawals reports whether a withdrawal has ever had a client id: then one has it still.
+func (s *State) namesWithdrawals() bool {
+	return slices.ContainsFunc(s.accounts, func(a *Account) bool {
+		return a.rare != nil && a.rare.withdrawalIDs.Len() > 0
+	})
+}
