@@ -36,6 +36,8 @@ type admission struct {
 
 	rounds     rounds // of looks for client order ids
 	clockError func() time.Duration
+	// nowUs returns the time with which a command would be stamped now.
+	nowUs func() int64
 }
 
 // lagging tells how many records the committed side is behind, and how many rows the store is.
@@ -46,7 +48,7 @@ type lagging interface {
 // prepare makes the admission of an engine that is about to start.
 func (a *admission) prepare(o *Options, l *lifetime, owner *ownership) {
 	a.limits, a.timing, a.life, a.owner = &o.Limits, &o.Timing, l, owner
-	a.maintaining, a.clockError = make(chan struct{}, 1), o.clockError
+	a.maintaining, a.clockError, a.nowUs = make(chan struct{}, 1), o.ClockError, o.nowUs
 }
 
 // connect takes the maintenance of the state, and the parts that may be too far behind.
@@ -152,15 +154,6 @@ func (a *admission) takeTriggerSlot() bool {
 
 // giveTriggerSlot implements bookOut.
 func (a *admission) giveTriggerSlot() { a.triggers.Add(-1) }
-
-// nowUs returns the time with which a command would be stamped now.
-func (a *admission) nowUs() int64 {
-	now := time.Now().UnixMicro()
-	if a.clockError != nil {
-		now += a.clockError().Microseconds()
-	}
-	return now
-}
 
 // commandsInFlight returns the number of commands of clients and operators, and of switches that
 // fire.

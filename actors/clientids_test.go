@@ -77,7 +77,7 @@ func isTakenForItsHours(t *testing.T, fresh places, filter int) {
 	var late atomic.Int64 // how much later it is for the engine, whose ticker looks, too
 	g := newGated(t, fresh, func(o *Options) {
 		o.Limits.ClientIDFilter = filter
-		o.clockError = func() time.Duration { return time.Duration(late.Load()) }
+		o.ClockError = func() time.Duration { return time.Duration(late.Load()) }
 	})
 	if filter > 0 {
 		g.filled()
@@ -188,7 +188,7 @@ func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		var late atomic.Int64 // as in isTakenForItsHours
 		g := newGated(t, fresh, func(o *Options) {
-			o.clockError = func() time.Duration { return time.Duration(late.Load()) }
+			o.ClockError = func() time.Duration { return time.Duration(late.Load()) }
 		})
 		var want []uint64
 		list := func(when string, status uint8, want ...uint64) {

@@ -373,7 +373,7 @@ func TestNothingEndsWhileTheClockStandsStill(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(stillUs)
 	g := &clocked{gated: newGated(t, memoryPlaces, func(o *Options) {
-		o.clockError = func() time.Duration { return time.Until(time.UnixMicro(clock.Load())) }
+		o.ClockError = func() time.Duration { return time.Until(time.UnixMicro(clock.Load())) }
 	})}
 	sold := g.rest(g.special(g.sell(coin), until(stillUs+1)))
 	waits := g.rest(g.special(g.buy(90e8, coin), rising(101e8), until(stillUs+1)))

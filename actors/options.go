@@ -70,20 +70,30 @@ type Options struct {
 	Log       *slog.Logger
 	// Scheduler decides which actor goes on; nil: mailbox.Runners. Simulations have others.
 	Scheduler mailbox.Scheduler
+	// ClockError is by how much the clock is wrong that records are stamped with; nil: it is right.
+	// Simulations set it, and the demo, whose first day lies in the past. Any goroutine calls it.
+	ClockError func() time.Duration
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
 	misfit error           // why a newer market part does not count; nil: there is none
 	market []byte          // part of the configuration that these are of; nil: see Market
 	seen   *committed.Seen // the store before it is taken over; nil: nothing was seen
-	// by which the clock that commands are stamped with is wrong, in a simulation; nil: it is right
-	clockError func() time.Duration
 	// tests set smaller ones; 0: as usual
 	stepRows int // rows of one projection
 	atOnce   int // batches that overtake a read
 	candles  int // candles of a chart in memory
 	rowRefs  int // rows that an audit looks for at once
 	deposits int // deposits that an audit compares at once
+}
+
+// nowUs returns the time with which a record would be stamped now, if the newest one is not later.
+func (o *Options) nowUs() int64 {
+	now := time.Now().UnixMicro()
+	if o.ClockError != nil {
+		now += o.ClockError().Microseconds()
+	}
+	return now
 }
 
 // A Market is the market part of a node's configuration, which the nodes of a cluster agree on.

@@ -163,7 +163,7 @@ func newCrowded(t *testing.T, n int, ends bool, change func(*Options)) *clocked 
 	g.o.Timing.Request, g.o.Timing.Stall, g.o.Timing.OwnerStale = time.Minute, time.Minute,
 		time.Minute
 	g.o.Limits.OpenOrdersPerAccount, g.o.Limits.OpenOrdersPerAccountAndBook = 2*n, 2*n
-	g.o.clockError = func() time.Duration { return time.Duration(g.ahead.Load()) }
+	g.o.ClockError = func() time.Duration { return time.Duration(g.ahead.Load()) }
 	if change != nil {
 		change(&g.o)
 	}

@@ -68,7 +68,7 @@ func newHistory(s *state.State, o *Options) []event.Record {
 	if !before.IsZero() && !lost {
 		return nil
 	}
-	r := event.Record{Kind: event.KindHistory, TimeUs: max(time.Now().UnixMicro(), s.TimeUs())}
+	r := event.Record{Kind: event.KindHistory, TimeUs: max(o.nowUs(), s.TimeUs())}
 	rand.Read(r.History[:])
 	if s.Seq() > 0 {
 		o.Log.Warn("a new history begins: codes that were mailed for withdraws before have expired",
@@ -87,7 +87,7 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 	}
 	known := make(map[string]bool)
 	var records []event.Record
-	now := max(time.Now().UnixMicro(), s.TimeUs())
+	now := max(o.nowUs(), s.TimeUs())
 	for i := range o.Currencies {
 		c := &o.Currencies[i]
 		known[c.Code] = true
@@ -230,7 +230,7 @@ const sealedAtOnce = 500
 // on with the rest.
 func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
 	s, n := r.committed.State(), 0
-	now := max(time.Now().UnixMicro(), s.TimeUs())
+	now := max(o.nowUs(), s.TimeUs())
 	var records []event.Record
 	flush := func() error {
 		n += len(records)
@@ -333,10 +333,7 @@ func (r *recovered) disconnect(ctx context.Context, o *Options) error {
 }
 
 func disconnected(s *state.State, o *Options) (records []event.Record) {
-	now := time.Now().UnixMicro()
-	if o.clockError != nil {
-		now += o.clockError().Microseconds()
-	}
+	now := o.nowUs()
 	for _, a := range s.Accounts() {
 		for _, armed := range a.Switches() {
 			if armed.DueUs == 0 {

@@ -87,6 +87,9 @@ func newSim(seed uint64) *sim {
 		records: map[string][]uint64{}, damaged: map[uint64]bool{},
 		byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
 		clients: newClients(), trace: newTrace()}
+	if seed%4 == 1 { // as a demo begins, which has a past
+		s.skew = -24 * time.Hour
+	}
 	s.options = s.newOptions(r)
 	s.model = s.newModel()
 	s.disk.Durable = s.durable
@@ -110,7 +113,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Limits.BatchBytes = 100 + r.IntN(1000)
 	o.Limits.ClientIDHold = pick(r, []time.Duration{0, time.Second, time.Minute, 24 * time.Hour})
 	o.Limits.ClientIDFilter = pick(r, []int{0, 64 << 10})
-	o.clockError = func() time.Duration { return s.skew }
+	o.ClockError = func() time.Duration { return s.skew }
 	o.Limits.FoldLag, o.Limits.ProjectionLag = 10+r.IntN(60), 10+r.IntN(60)
 	o.Withdrawal.CodeTries, o.Withdrawal.CodeValid = 1+r.IntN(2),
 		pick(r, []time.Duration{time.Second, time.Hour})
@@ -331,7 +334,7 @@ func (s *sim) act(i int, r *rand.Rand) {
 		}
 	case what < 81:
 		s.skew = pick(r, []time.Duration{0, -time.Millisecond, -3 * time.Second, time.Minute,
-			5 * time.Hour})
+			5 * time.Hour, -24 * time.Hour})
 		s.outcomes["wrong clocks"]++
 		s.say("action %d: the clock is wrong by %v", i, s.skew)
 	case what < 85:

@@ -25,7 +25,7 @@ func newClocked(t *testing.T, fresh places, change func(*Options)) *clocked {
 	t.Helper()
 	g := new(clocked)
 	g.gated = newGated(t, fresh, func(o *Options) {
-		o.clockError = func() time.Duration { return time.Duration(g.ahead.Load()) }
+		o.ClockError = func() time.Duration { return time.Duration(g.ahead.Load()) }
 		if change != nil {
 			change(o)
 		}

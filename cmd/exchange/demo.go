@@ -47,8 +47,14 @@ func demoKeys() (keys []gateway.DemoKey) {
 // demoCheck keeps the demo's store and others apart, for actors.Options. A store is the demo's if
 // its first account is the demo's first, and stays so for ever: visitors had the keys of its
 // accounts, and its trades were made by a machine.
-func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, error)) error {
+//
+// The clock of a demo without trades is set back, for its past; nil: none is.
+func demoCheck(cfg *config.Config,
+	clock *demomarket.Clock) func(*state.State, func(*state.Key) ([]byte, error)) error {
 	return func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
+		if clock != nil && cfg.Demo && !cfg.NoDemoMarket && demomarket.HasNoPast(s) {
+			clock.SetBack()
+		}
 		if len(s.Accounts()) == 0 {
 			return nil
 		}
@@ -70,13 +76,18 @@ func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, 
 }
 
 // startDemo makes what the demo has, and lets its market trade until stop is called, or ctx or the
-// engine ends. stop waits for that. Anything else than a demo stays as it is.
-func startDemo(ctx context.Context, cfg *config.Config, e *actors.Engine) (stop func(), err error) {
+// engine ends. stop waits for that. Anything else than a demo stays as it is. With a clock, that of
+// the engine, a fresh demo has its past first.
+func startDemo(ctx context.Context, cfg *config.Config, e *actors.Engine,
+	clock *demomarket.Clock) (stop func(), err error) {
 	if !cfg.Demo {
 		return func() {}, nil
 	}
 	if err := fillDemo(e); err != nil || cfg.NoDemoMarket {
 		return func() {}, err
+	}
+	if clock != nil {
+		playPast(ctx, e, clock)
 	}
 	market, failed := demomarket.Open(e) // before anybody looks, if it can be
 	trading, cancel := context.WithCancel(ctx)
@@ -99,6 +110,18 @@ func startDemo(ctx context.Context, cfg *config.Config, e *actors.Engine) (stop 
 		market.Run(trading)
 	}()
 	return func() { cancel(); <-ended }, nil
+}
+
+// playPast gives a fresh demo its past. Without one it serves as well.
+func playPast(ctx context.Context, e *actors.Engine, clock *demomarket.Clock) {
+	began := time.Now()
+	orders, err := demomarket.PlayPast(ctx, e, clock)
+	switch took := time.Since(began).Round(time.Millisecond); {
+	case err != nil:
+		e.Log().Warn("the demo has not all of its past", "orders", orders, "error", err)
+	case orders > 0:
+		e.Log().Info("the demo has a past of a day", "orders", orders, "took", took)
+	}
 }
 
 // fillDemo makes the demo's accounts, keys and deposits where they are not there yet.

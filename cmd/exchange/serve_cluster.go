@@ -45,7 +45,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 	}
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
-	options.Owner, options.Check = p.owner(), demoCheck(cfg)
+	options.Owner, options.Check = p.owner(), demoCheck(cfg, nil)
 	options.Market = p.market.options()
 	options.Operators = g.ServeNode
 	options.Sealer = func(bool) (*seal.Sealer, error) { return clusterKey(cfg) }
@@ -291,7 +291,7 @@ func (n *nodeServer) showDemo() {
 // serve serves one reign, and returns why it ended. One that cannot fill the demo's accounts hands
 // the lead over.
 func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
-	stopDemo, err := startDemo(ctx, n.cfg, engine)
+	stopDemo, err := startDemo(ctx, n.cfg, engine, nil)
 	if err != nil {
 		patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
 		defer cancel()

@@ -53,7 +53,8 @@ func demoMails(cfg *config.Config) func() ([]gateway.DemoMail, error) {
 	return func() (list []gateway.DemoMail, err error) {
 		kept, err := files.Newest(shownMails)
 		for _, m := range kept {
-			list = append(list, gateway.DemoMail{Time: m.Time, To: m.To, Subject: m.Subject, Text: m.Text})
+			list = append(list, gateway.DemoMail{Time: m.Time, To: m.To, Subject: m.Subject,
+				Text: m.Text})
 		}
 		return list, err
 	}

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -86,6 +87,32 @@ func TestADemoServesWithoutItsMarket(t *testing.T) {
 	}
 	s.Kill()
 	servesWithout("key demo-market-1 exists already")
+}
+
+// A demo that is killed while it plays its past goes on with it, and its books are right.
+func TestAPastThatIsKilledGoesOn(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.DemoWithMarket()
+	for range 2 {
+		before := len(s.Log())
+		s.Run()
+		exchangetest.Eventually(t, "the past is being played", func() bool {
+			return strings.Contains(s.Log()[before:], "the demo plays a day of trades first")
+		})
+		s.Kill()
+	}
+	s.Start()
+	_, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/charts/BTC_USDT/60/chart?limit=99")
+	var hours []struct{ Time int64 }
+	if err != nil || json.Unmarshal(body, &hours) != nil || len(hours) < 24 {
+		t.Errorf("the chart is %s, %v", body, err)
+	}
+	if !strings.Contains(s.Log(), "the demo has a past of a day") {
+		t.Errorf("the past is not complete:\n%s", s.Log())
+	}
+	if _, text, code := s.Command("audit"); code != 0 {
+		t.Errorf("the audit: %s", text)
+	}
 }
 
 // A start that is refused has taken nothing over, and written nothing.

@@ -10,6 +10,10 @@
 // orders on a pair, one for each level of a side. Their balances return by trades into the other
 // direction, otherwise by a deposit.
 //
+// A fresh demo has a past: PlayPast plays a day of trading before anybody looks, by orders of the
+// same accounts, while the engine's clock is set back (Clock).
+//
 //	quotes.go  fair prices, and what is to be done next: pure, by a source of chance
 //	market.go  the accounts, and the loop that does it
+//	past.go    the day before the first start
 package demomarket

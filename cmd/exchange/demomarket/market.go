@@ -58,6 +58,25 @@ func (t *trader) next() uint64 {
 // Open makes the accounts with their keys, and fills empty books. The secrets of the keys are not
 // kept. What an earlier market of the demo has made is taken over.
 func Open(e *actors.Engine) (*Market, error) {
+	m, err := traders(e)
+	if err != nil {
+		return nil, err
+	}
+	var at committed.Position
+	if err := e.Ask(&at, nil, 0); err != nil {
+		return nil, err
+	}
+	m.chance = random.New(random.NewPCG(1, at.Seq)) // the same for the same past
+	for _, p := range m.pairs {
+		if err := m.resume(p); err != nil {
+			return nil, fmt.Errorf("filling the book of %s: %w", p.Name, err)
+		}
+	}
+	return m, nil
+}
+
+// traders makes the accounts with their keys, and knows the pairs that they trade on.
+func traders(e *actors.Engine) (*Market, error) {
 	m := &Market{engine: e, fair: map[string]float64{}, made: map[string]int{}}
 	for i, name := range accounts {
 		key, err := keyOf(e, name)
@@ -75,18 +94,8 @@ func Open(e *actors.Engine) (*Market, error) {
 			m.pairs = append(m.pairs, p)
 		}
 	}
-	var at committed.Position
-	if err := e.Ask(&at, nil, 0); err != nil {
-		return nil, err
-	}
-	m.chance = random.New(random.NewPCG(1, at.Seq)) // the same for the same past
 	for name, a := range assets {
 		m.fair[name] = a.mean()
-	}
-	for _, p := range m.pairs {
-		if err := m.resume(p); err != nil {
-			return nil, fmt.Errorf("filling the book of %s: %w", p.Name, err)
-		}
 	}
 	return m, nil
 }
@@ -137,6 +146,10 @@ func (m *Market) resume(p *directory.Pair) error {
 		}
 		return nil
 	}
+	if err := m.follow(p); err != nil {
+		return err
+	}
+	v.fair = fairOf(m.fair, p.Base, p.Quote)
 	for i := range m.traders {
 		for _, currency := range []string{p.Base, p.Quote} {
 			if err := m.afford(&m.traders[i], currency); err != nil {
@@ -149,6 +162,18 @@ func (m *Market) resume(p *directory.Pair) error {
 		if err := m.do(p, v.quoted(m.chance, at)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// follow takes the price of a pair's last trade as the fair one.
+func (m *Market) follow(p *directory.Pair) error {
+	q := committed.NewestTrades{TradeQuery: committed.TradeQuery{Pair: p.Number, Limit: 1}}
+	if err := m.engine.Ask(&q, nil, 0); err != nil {
+		return err
+	}
+	if a := assets[p.Base]; len(q.Trades) > 0 && p.Quote == "USDT" {
+		m.fair[p.Base] = min(max(float64(q.Trades[0].Price)/1e8, a.low), a.high)
 	}
 	return nil
 }
@@ -192,9 +217,7 @@ func (m *Market) Run(ctx context.Context) {
 
 // once moves the fair prices, and does one thing on one pair.
 func (m *Market) once() error {
-	for _, name := range slices.Sorted(maps.Keys(m.fair)) {
-		m.fair[name] = assets[name].next(m.chance, m.fair[name])
-	}
+	m.move()
 	// half of the turns are of the first pair
 	m.turn++
 	p := m.pairs[0]
@@ -223,6 +246,13 @@ func (m *Market) once() error {
 		}
 	}
 	return m.do(p, a)
+}
+
+// move moves the fair prices by one step.
+func (m *Market) move() {
+	for _, name := range slices.Sorted(maps.Keys(m.fair)) {
+		m.fair[name] = assets[name].next(m.chance, m.fair[name])
+	}
 }
 
 // trader returns the account that does such an action.

@@ -14,6 +14,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/config"
+	"exchange/core/state"
 	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/memory"
@@ -164,6 +165,10 @@ type exchange struct {
 	t     *testing.T
 	disk  *memory.Disk
 	store persistence.Store
+	clock Clock
+	demo  bool // it gets a past
+	// at the newest start
+	noPast bool
 }
 
 func newExchange(t *testing.T) *exchange { return &exchange{t: t, disk: memory.NewDisk()} }
@@ -177,8 +182,14 @@ func (x *exchange) start() *actors.Engine {
 	}
 	o := actors.Options{Store: x.store, Owner: "test", Limits: actors.DefaultLimits,
 		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
-		Withdrawal:  actors.DefaultWithdrawal,
-		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		Withdrawal: actors.DefaultWithdrawal,
+		Sealer:     func(bool) (*seal.Sealer, error) { return sealer, nil },
+		Check: func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
+			if x.noPast = HasNoPast(s); x.noPast && x.demo {
+				x.clock.SetBack()
+			}
+			return nil
+		}, ClockError: x.clock.Error,
 		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
 		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
 	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute

@@ -1,0 +1,185 @@
+package demomarket
+
+import (
+	"context"
+	"fmt"
+	"math"
+	random "math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/core/trading"
+)
+
+const (
+	pastLength = 24 * time.Hour
+	pastOrders = 3000    // at most
+	pastPrefix = "past-" // begins the client order ids of the past; a number from 1 on follows
+)
+
+// A Clock is that of a demo's engine, which runs in the past until the past is played. The zero
+// value is right. Any goroutine may use it.
+type Clock struct{ us atomic.Int64 } // the time that it stands at; 0: it is right
+
+// Error is for actors.Options.ClockError.
+func (c *Clock) Error() time.Duration {
+	if us := c.us.Load(); us != 0 {
+		return time.Until(time.UnixMicro(us))
+	}
+	return 0
+}
+
+// SetBack lets the clock stand where the past begins.
+func (c *Clock) SetBack() { c.stand(time.Now().Add(-pastLength)) }
+
+func (c *Clock) setRight() { c.us.Store(0) }
+
+func (c *Clock) stand(at time.Time) { c.us.Store(at.UnixMicro()) }
+
+// HasNoPast reports whether an exchange has had no trade and no order in a book, and no record
+// since its past would begin.
+func HasNoPast(s *state.State) bool {
+	for _, p := range s.Pairs() {
+		if p.Market.UpdateID > 0 {
+			return false
+		}
+	}
+	const slack = time.Hour // of a start that broke off
+	return s.TimeUs() < time.Now().Add(slack-pastLength).UnixMicro()
+}
+
+// A deal is one trade of the past: the maker offers, and the taker takes.
+type deal struct {
+	pair   *directory.Pair
+	side   trading.Side // of the maker
+	price  money.Price
+	amount money.Amount
+	number int // of the maker's order; that of the taker has the next one
+}
+
+// PlayPast gives an exchange whose clock is set back a day of trades, by ordinary orders, before
+// anybody looks. It goes on where an earlier one has been stopped, and does nothing when the market
+// has traded since. The clock is right when it returns.
+func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, err error) {
+	defer clock.setRight()
+	m, err := traders(e)
+	if err != nil {
+		return 0, err
+	}
+	perStep := 2 * len(m.pairs)
+	played, err := m.played()
+	if err != nil || played < 0 || perStep == 0 || played == 0 && clock.Error() == 0 {
+		return 0, err
+	}
+	for i := range m.traders {
+		for currency := range deposits {
+			if err := m.afford(&m.traders[i], currency); err != nil {
+				return 0, err
+			}
+		}
+	}
+	steps := pastOrders / perStep
+	length := pastLength / time.Duration(steps)
+	begin := time.Now().Add(clock.Error())
+	if played > 0 {
+		begin = time.Now().Add(-pastLength)
+	}
+	m.chance = random.New(random.NewPCG(2, 0)) // the same past for all
+	for step := range steps {
+		deals := m.deals(step, int(length/every))
+		if (step+1)*perStep < played {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return orders, err
+		}
+		clock.stand(begin.Add(time.Duration(step) * length))
+		if err := m.dealAll(deals); err != nil {
+			return orders, err
+		}
+		if orders += len(deals) * 2; orders%(pastOrders/5) < perStep {
+			e.Log().Info("the demo plays a day of trades first", "orders", orders, "of", pastOrders)
+		}
+	}
+	return orders, nil
+}
+
+// played returns the number of the newest order of the past, 0 if there is none; negative: the
+// market has traded since.
+func (m *Market) played() (int, error) {
+	t := m.trader(quote)
+	list, err := m.engine.Orders(committed.Asker{Key: t.key, Nonce: t.next()},
+		committed.OrderQuery{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	defer list.Free()
+	if len(list.Rows) == 0 {
+		return 0, nil
+	}
+	number, is := strings.CutPrefix(list.Rows[0].ClientID, pastPrefix)
+	if n, err := strconv.Atoi(number); is && err == nil {
+		return n, nil
+	}
+	return -1, nil
+}
+
+// deals returns those of a step, one on each pair, after so many steps of the fair prices.
+func (m *Market) deals(step, moves int) (list []deal) {
+	for range moves {
+		m.move()
+	}
+	for i, p := range m.pairs {
+		d := deal{pair: p, side: trading.Buy, number: 2*(step*len(m.pairs)+i) + 1}
+		if m.chance.IntN(2) == 0 {
+			d.side = trading.Sell
+		}
+		v := view{fair: fairOf(m.fair, p.Base, p.Quote), tick: money.PriceUnit(p.PricePrecision),
+			usual: assets[p.Base].usual}
+		d.price = money.Price(math.Round(v.fair*1e8/float64(v.tick))) * v.tick
+		d.amount = v.some(m.chance, 1)
+		list = append(list, d)
+	}
+	return list
+}
+
+// dealAll makes the deals of a step: all makers' orders, and then all takers'. One that was made
+// before is refused for its client order id.
+func (m *Market) dealAll(list []deal) error {
+	for _, k := range []kind{quote, take} {
+		t := m.trader(k)
+		commands, errs := make([]*actors.Command, len(list)), make([]error, len(list))
+		for i, d := range list {
+			w := actors.OrderRequest{Pair: d.pair, Side: d.side, Price: d.price, Amount: d.amount}
+			number := d.number
+			if k == take {
+				number++
+				w.Side = opposite(d.side)
+				w.Special = &actors.SpecialRequest{Instructions: trading.Instructions{IOC: true}}
+			}
+			var err error
+			if w.ClientID, err = event.NewClientID(fmt.Sprint(pastPrefix, number)); err != nil {
+				return err
+			}
+			commands[i] = actors.NewOrder(t.key, t.next(), &w)
+		}
+		if err := m.engine.DoAll(commands, errs); err != nil {
+			return err
+		}
+		for i, c := range commands {
+			if errs[i] != nil {
+				return errs[i]
+			}
+			c.Free()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package demomarket
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/core/market"
+)
+
+// past returns the client order ids of all orders of the past, and counts those of each.
+func past(t *testing.T, m *Market) map[string]int {
+	t.Helper()
+	ids := map[string]int{}
+	for i := range m.traders {
+		q := committed.OrderQuery{Limit: 1000}
+		for {
+			list, err := m.engine.Orders(committed.Asker{Key: m.traders[i].key,
+				Nonce: m.traders[i].next()}, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range list.Rows {
+				if strings.HasPrefix(o.ClientID, pastPrefix) {
+					ids[o.ClientID]++
+				}
+				q.Before = o.ID
+			}
+			n := len(list.Rows)
+			list.Free()
+			if n == 0 {
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// stopped is a context that ends when it was looked at so many times.
+type stopped struct {
+	context.Context
+	looks int
+}
+
+func (s *stopped) Err() error {
+	if s.looks--; s.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A fresh demo plays the day before, once, also if it is killed on the way. Its records have the
+// times of that day, and later ones the right time. The market goes on at the last price.
+func TestAFreshDemoHasAPast(t *testing.T) {
+	x := newExchange(t)
+	x.demo = true
+	begin := time.Now().Add(-pastLength)
+	e := x.start()
+	for _, steps := range []int{0, 1, 150} { // and then it is killed
+		n, err := PlayPast(&stopped{t.Context(), steps}, e, &x.clock)
+		if err == nil || n != 6*steps {
+			t.Errorf("of %d steps it has played %d orders, %v", steps, n, err)
+		}
+		e.Abandon()
+		if err := x.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if e = x.start(); x.noPast != (steps == 0) {
+			t.Errorf("behind %d steps it has no past: %v", steps, x.noPast)
+		}
+	}
+	orders, err := PlayPast(t.Context(), e, &x.clock)
+	if err != nil || orders != pastOrders-149*6 { // one step once more, which changes nothing
+		t.Errorf("the rest has %d orders, %v", orders, err)
+	}
+	m, err := Open(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := past(t, m)
+	for id, n := range ids {
+		if n > 1 {
+			t.Errorf("%s was placed %d times", id, n)
+		}
+	}
+	if len(ids) != pastOrders {
+		t.Errorf("%d orders were placed, want %d", len(ids), pastOrders)
+	}
+	checkDay(t, m, begin)
+	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
+	if err != nil || len(report.Differences) > 0 {
+		t.Errorf("the audit: %+v, %v", report, err)
+	}
+	if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
+		t.Errorf("the market has traded since, and %d orders are played, %v", n, err)
+	}
+	x.stop(e)
+}
+
+// checkDay wants a candle for each hour of a day on each pair, and the market at the last price.
+func checkDay(t *testing.T, m *Market, begin time.Time) {
+	t.Helper()
+	frame, _ := market.ParseFrame("60")
+	for _, p := range m.pairs {
+		chart, err := m.engine.Candles(committed.Asker{}, committed.ChartQuery{Pair: p,
+			Frame: frame, Until: 1 << 60, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := chart.View.Candles[chart.From:chart.To]
+		if len(list) < 24 || len(list) > 26 ||
+			list[len(list)-1].Time < begin.Add(-time.Hour).Unix() {
+			t.Errorf("%s has %d candles of an hour: %+v", p.Name, len(list), list)
+		}
+		v, err := m.view(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := float64(list[0].Close) / 1e8
+		if p.Quote == "USDT" && (v.fair < last*0.99 || v.fair > last*1.01) {
+			t.Errorf("%s goes on at %v behind %v", p.Name, v.fair, last)
+		}
+	}
+}
+
+// An exchange that has traded gets no past, however old that is.
+func TestAnExchangeThatHasTradedGetsNoPast(t *testing.T) {
+	x := newExchange(t)
+	e := x.start()
+	if _, err := Open(e); err != nil {
+		t.Fatal(err)
+	}
+	x.stop(e)
+	x.demo = true
+	if e = x.start(); x.noPast {
+		t.Error("an exchange with orders has no past")
+	}
+	if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
+		t.Errorf("%d orders are played, %v", n, err)
+	}
+	x.stop(e)
+}
