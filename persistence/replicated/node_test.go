@@ -357,6 +357,26 @@ func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
 	}
 }
 
+// A node ends at the word of a peer that has seen another start of it, and not when somebody else
+// says so in that peer's name.
+func TestAStartIsRefusedByThePeerItselfAlone(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	head := frame{kind: frameSeen, id: 2, start: w.nodes[1].log.Own()}
+	other := raftlog.Start{Boot: s.log.Own().Boot, Nonce: "another"}
+	says := appendStart(appendStart(head.begin(), s.log.Own()), other)
+	for _, from := range []string{"", "a", "c", "d"} {
+		must(t, s.node.receive(from, says))
+	}
+	must(t, s.node.work())
+	if err := s.node.receive("b", says); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.node.work(); !errors.Is(err, errOlder) {
+		t.Errorf("at the word of the peer itself: %v", err)
+	}
+}
+
 // FuzzFrame: what is read as a frame is written as the same bytes.
 func FuzzFrame(f *testing.F) {
 	start := raftlog.Start{Boot: 3, Nonce: "nonce"}

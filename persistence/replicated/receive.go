@@ -89,7 +89,7 @@ func (n *node) asked(from string, f frame) error {
 	seen, _, err := cutStart(rest)
 	follows := n.log.Follows(seen)
 	switch {
-	case err != nil, !follows && n.nameOf(f.id) == "": // a node that was removed refuses none
+	case err != nil, !follows && n.nameOf(f.id) != from: // a node that was removed refuses none
 		return nil
 	case !follows:
 		return n.refuse(fmt.Errorf("%w (member %d)", errOlder, f.id))
