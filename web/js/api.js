@@ -37,24 +37,40 @@ export const exact = (json) =>
 	JSON.parse(json.replace(TOKEN, (token) => (token[0] === '"' ? token : `"${token}"`)));
 
 /**
- * get asks for what is public, or with a signature among the headers for what is an account's. It
- * throws a Refusal for an answer that is no success, and what fetch throws without an answer.
+ * request sends a request, and returns the answer to it, whatever its status. It throws what fetch
+ * throws without an answer.
  * @param {string} path
- * @param {AbortSignal} [signal]
- * @param {Record<string, string>} [headers]
+ * @param {RequestInit} init
  */
-export async function get(path, signal, headers) {
-	const response = await fetch(path, { signal, headers });
+export async function request(path, init) {
+	const response = await fetch(path, init);
 	const text = await response.text();
-	if (response.ok) return exact(text);
 	let body;
 	try {
 		body = exact(text);
-	} catch {
-		// a proxy's own page
+	} catch (broken) {
+		if (response.ok) throw broken;
+		body = {}; // a proxy's own page
 	}
-	throw new Refusal(response.status, body?.detail ?? response.statusText, body);
+	return { status: response.status, body, words: response.statusText,
+		retryAfter: Number(response.headers.get("Retry-After") ?? 0) };
 }
+
+/**
+ * bodyOf returns the body of a success. It throws a Refusal for any other answer.
+ * @param {Awaited<ReturnType<typeof request>>} answer
+ */
+export function bodyOf({ status, body, words }) {
+	if (status < 300) return body;
+	throw new Refusal(status, body.detail ?? words, body);
+}
+
+/**
+ * get asks for what is public. It throws as request and bodyOf do.
+ * @param {string} path
+ * @param {AbortSignal} [signal]
+ */
+export const get = async (path, signal) => bodyOf(await request(path, { signal }));
 
 /** isCurrent reports whether the exchange still has the files that this page runs. */
 export async function isCurrent() {

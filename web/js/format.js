@@ -1,8 +1,9 @@
 // Numbers and times as the reader's locale writes them.
 import { DIGITS, parse, split } from "./decimal.js";
 
-const whole = new Intl.NumberFormat();
-const sign = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1 }).formatToParts(0.1)
+export const whole = new Intl.NumberFormat();
+/** The sign before decimals. */
+export const sign = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1 }).formatToParts(0.1)
 	.find((part) => part.type === "decimal")?.value ?? ".";
 
 /**
@@ -14,12 +15,6 @@ export function decimal(units, digits) {
 	const [before, after] = split(units, digits);
 	const minus = units < 0n ? "-" : "";
 	return minus + (before < 1000n ? before.toString() : whole.format(before)) + (after && sign + after);
-}
-
-/** exactly writes a decimal's text with separators, and with all its digits. @param {string} text */
-export function exactly(text) {
-	const [, minus, before, after] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? ["", "", "0"];
-	return minus + whole.format(BigInt(before)) + (after ? sign + after : "");
 }
 
 /**
@@ -44,7 +39,7 @@ export const percent = (n) =>
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minute = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+export const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const month = new Intl.DateTimeFormat(undefined, { month: "short", year: "numeric" });
 
 /** The name of the reader's time zone. */
@@ -59,9 +54,6 @@ export function moment(seconds, whole) {
 	return whole ? new Date(at.getTime()).toLocaleDateString(undefined, { dateStyle: "medium", timeZone: "UTC" })
 		: `${date.format(at)} ${minute.format(at)}`;
 }
-
-/** instant writes date and time. @param {number} seconds since 1970 */
-export const instant = (seconds) => `${date.format(seconds * 1000)} ${time(seconds)}`;
 
 /**
  * tick writes a mark of the time axis. The kinds are those of lightweight-charts: year, month, day,

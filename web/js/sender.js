@@ -1,5 +1,5 @@
-// Orders on their way: each has a name before its first try, and is kept until its outcome is
-// known.
+// Orders, or withdrawals, on their way: each has a name before its first try, and is kept until its
+// outcome is known.
 import { remember, remembered } from "./memory.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -16,7 +16,19 @@ import { remember, remembered } from "./memory.js";
  * @typedef {{pending: Pending, answer?: Answer, ms?: number, order?: string}} Outcome
  */
 
-const KEPT = "orders";
+/**
+ * What is sent. kept: its name in the tab's memory. name: the field that has the name of one.
+ * find: returns the id that the exchange has given to a name.
+ * @typedef {{kept: string, name: string,
+ *   send: (session: Session, fields: Record<string, string>) => Promise<Answer>,
+ *   find: (session: Session, name: string) => Promise<string | undefined>}} Kind
+ */
+
+/** @type {Kind} */
+const ORDERS = { kept: "orders", name: "client_order_id",
+	send: (session, fields) => session.command("order", fields),
+	find: async (session, name) =>
+		(await session.read(`/api/v1/orders/own/?client_order_id=${name}`))[0]?.id };
 
 /** Refusals that say nothing about the order itself. */
 const BESIDE = [401, 403, 429, 503];
@@ -38,11 +50,12 @@ export class Sender {
 	/** Names of orders whose cancel is on its way. */
 	#leaving = new Set();
 
-	/** @param {Session} session */
-	constructor(session) {
+	/** @param {Session} session @param {Kind} [kind] */
+	constructor(session, kind = ORDERS) {
 		this.session = session;
+		this.kind = kind;
 		try {
-			for (const p of JSON.parse(remembered(KEPT) || "[]")) {
+			for (const p of JSON.parse(remembered(kind.kept) || "[]")) {
 				this.pending.set(p.id, { ...p, state: "unknown", wasLost: true });
 			}
 		} catch {
@@ -71,14 +84,14 @@ export class Sender {
 		const from = performance.now();
 		let answer;
 		try {
-			answer = await this.session.command("order", { ...p.fields, client_order_id: p.id });
+			answer = await this.kind.send(this.session, { ...p.fields, [this.kind.name]: p.id });
 		} catch {
 			if (this.pending.has(p.id)) this.#lose(p);
 			return;
 		}
 		if (!this.pending.has(p.id)) return; // the account's events were faster
 		const { status, body } = answer;
-		const taken = /by order (\d+)/.exec(body?.client_order_id?.[0] ?? "");
+		const taken = /by (?:order|withdraw) (\d+)/.exec(body?.[this.kind.name]?.[0] ?? "");
 		if (taken) return this.#end({ pending: p, order: taken[1] });
 		if (p.wasLost && BESIDE.includes(status) && body?.code !== "outcome_unknown") {
 			this.#become(p, "unknown");
@@ -98,7 +111,7 @@ export class Sender {
 	 * @param {Pending} p
 	 */
 	async cancel(p) {
-		if (p.state === "refused") return this.#end({ pending: p });
+		if (p.state === "refused") return this.drop(p);
 		if (this.#leaving.has(p.id)) return;
 		this.#leaving.add(p.id);
 		try {
@@ -110,6 +123,11 @@ export class Sender {
 		} finally {
 			this.#leaving.delete(p.id);
 		}
+	}
+
+	/** drop lets go of what was sent, whatever becomes of it. @param {Pending} p */
+	drop(p) {
+		this.#end({ pending: p });
 	}
 
 	/**
@@ -142,10 +160,9 @@ export class Sender {
 			if (!p || !["unknown", "unseen"].includes(p.state)) return;
 			if (this.session.state === "in" && this.session.key === p.key) {
 				try {
-					const [order] = await this.session.read(
-						`/api/v1/orders/own/?client_order_id=${id}`);
+					const order = await this.kind.find(this.session, id);
 					if (!this.pending.has(id)) return;
-					if (order) return this.#end({ pending: p, order: order.id });
+					if (order) return this.#end({ pending: p, order });
 					if (p.state === "unknown") this.#become(p, "unseen");
 				} catch {
 					// asked again below
@@ -169,7 +186,7 @@ export class Sender {
 	}
 
 	#keep() {
-		remember(KEPT, JSON.stringify([...this.pending.values()]));
+		remember(this.kind.kept, JSON.stringify([...this.pending.values()]));
 		this.onChange();
 	}
 }

@@ -1,5 +1,5 @@
 // The log-in with one key, over the one connection, and what is asked for in its name.
-import { get, Refusal } from "./api.js";
+import { bodyOf, Refusal, request } from "./api.js";
 import { keep, kept, sign } from "./keys.js";
 import { remember, remembered } from "./memory.js";
 
@@ -15,6 +15,9 @@ const hasLeft = () => remembered(LEFT) !== "";
 /** isReload reports whether this is the page of before. A copy of a tab is another one. */
 const isReload = () =>
 	/** @type {any} */ (performance.getEntriesByType("navigation")[0])?.type === "reload";
+
+/** ANSWER is how long a request waits for its answer, in milliseconds. */
+const ANSWER = 30_000;
 
 /** LATER is the pause before a log-in that was put off is tried again, in milliseconds. */
 const LATER = 1000;
@@ -39,8 +42,8 @@ export class Session {
 	#socket = isReload() ? remembered(SOCKET) : ""; // the connection that was logged in
 	#timer = 0; // of the next try
 	#round = 0; // of log-ins: an older one's answer does not count
-	/** The newest signed read: they go one by one, so that nonces arrive in their order. */
-	#reads = Promise.resolve();
+	/** The newest signed request: they go one by one, so that nonces arrive in their order. */
+	#requests = Promise.resolve();
 
 	/** @param {Stream} stream */
 	constructor(stream) {
@@ -180,28 +183,50 @@ export class Session {
 	 * @param {string} path
 	 * @returns {Promise<any>}
 	 */
-	read(path) {
-		const answer = this.#reads.then(() => this.#read(path));
-		this.#reads = answer.catch(() => {});
+	async read(path) {
+		return bodyOf(await this.#inTurn(path, ""));
+	}
+
+	/**
+	 * post sends a command by REST, for those that the socket does not have. It throws without an
+	 * answer of the exchange. A command whose nonce was refused goes once more with another one.
+	 * The refusal may be that of a repeat by the browser, so a command must do no harm twice.
+	 * @param {string} path
+	 * @param {Record<string, string>} fields
+	 * @returns {Promise<Answer>}
+	 */
+	async post(path, fields) {
+		const { status, body, retryAfter } = await this.#inTurn(path, Object.keys(fields).sort()
+			.map((name) => `${name}=${encodeURIComponent(fields[name])}`).join("&"));
+		if (status >= 500 && !body.detail) throw new Error("a proxy has answered");
+		return { status, body, retryAfter };
+	}
+
+	/** inTurn sends a signed request behind all others. @param {string} path @param {string} form */
+	#inTurn(path, form) {
+		const answer = this.#requests.then(() => this.#request(path, form));
+		this.#requests = answer.then(() => {}, () => {});
 		return answer;
 	}
 
-	/** @param {string} path @param {boolean} [again] @returns {Promise<any>} */
-	async #read(path, again = false) {
+	/**
+	 * @param {string} path
+	 * @param {string} form of a POST; "": it is a GET
+	 * @returns {ReturnType<typeof request>}
+	 */
+	async #request(path, form, again = false) {
 		if (!this.#secret) throw new Error("not logged in");
 		const now = BigInt(Date.now()) * 1000n;
 		this.#nonce = now > this.#nonce ? now : this.#nonce + 1n;
-		try {
-			return await get(path, undefined, { "X-KEY": this.key,
-				"X-SIGN": await sign(this.#secret, this.key), "X-NONCE": String(this.#nonce) });
-		} catch (failed) {
-			const isNonce = failed instanceof Refusal && failed.body?.code === "nonce";
-			if (again || !isNonce) throw failed;
-			this.isShared = true;
-			this.onChange();
-			this.#nonce = BigInt(failed.body.last ?? this.#nonce);
-			return this.#read(path, true);
-		}
+		const answer = await request(path, { signal: AbortSignal.timeout(ANSWER),
+			...form && { method: "POST", body: form },
+			headers: { "Content-Type": "application/x-www-form-urlencoded", "X-KEY": this.key, "X-NONCE": String(this.#nonce),
+				"X-SIGN": await sign(this.#secret, this.key + form) } });
+		if (again || answer.body.code !== "nonce") return answer;
+		this.isShared = true;
+		this.onChange();
+		this.#nonce = BigInt(answer.body.last ?? this.#nonce);
+		return this.#request(path, form, true);
 	}
 }
 

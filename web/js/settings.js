@@ -57,7 +57,7 @@ const choice = (name, label, values) => html`<label class="choice"><span>${label
 	</select></label>`;
 
 /** otherPage leads from the market to the account, and back. */
-export const otherPage = () => (location.pathname === "/account"
+const otherPage = () => (location.pathname === "/account"
 	? html`<a href="/trade">${text.market}</a>` : html`<a href="/account">${text.accountPage}</a>`);
 
 export function openSettings() {

@@ -4,22 +4,27 @@ import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
 import { Exchange, until } from "./helpers/exchange.mjs";
+import { Relay } from "./helpers/relay.mjs";
 
-const exchange = new Exchange();
+const exchange = new Exchange(), relay = new Relay();
 const script = "<img src=x onerror=alert(1)>";
 let browser;
 
 before(async () => {
 	await exchange.start();
+	await relay.start(exchange.port);
 	browser = await launch();
 });
 after(async () => {
 	await browser?.close();
+	relay.end();
 	await exchange.end();
 });
 
 // What a browser writes when a connection is lost.
 const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
+// What it writes when a request is refused: for a field, or for a nonce, as these tests use the keys.
+const refused = [/^Failed to load resource: the server responded with a status of 40[01]/];
 
 /** account gives a live page to a test. */
 const account = (name, options, body) => test(name, () =>
@@ -262,6 +267,164 @@ account("texts of others run nowhere on the page", {}, async (page) => {
 	}
 });
 
+const BTC = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
+const withdraws = (name) => exchange.get(name, "/api/v1/withdraws/");
+
+/** ask asks for a withdraw of BTC. */
+async function ask(page, amount, address = BTC) {
+	await page.fill("[name=amount]", amount);
+	await page.fill("[name=address]", address);
+	await page.click(".ask");
+}
+
+/** codeOf returns the code that was mailed for a withdraw. */
+const codeOf = (id) => until(`the code of withdraw ${id} is mailed`, async () => {
+	const text = await (await fetch(`${exchange.base}/demo/mails`)).text();
+	return text.split("<h2>").find((mail) => mail.includes(`confirm withdrawal ${id}</h2>`));
+}).then((mail) => /\b\w{4}-\w{4}-\w{4}\b/.exec(mail)[0]);
+
+account("a withdraw goes from the form to the operator's approval, live", { allowed: refused }, async (page) => {
+	await enter(page, "alice");
+	await go(page, "withdraws");
+	await says(page, ".withdraw", "Free: \\d+.*BTC");
+	await ask(page, "0.5");
+	await says(page, ".outcome", "Withdraw \\d+ is asked for");
+	await page.waitForFunction(() => document.activeElement?.id.startsWith("code-"));
+	const [{ id, status, amount }] = await withdraws("alice");
+	assert.deepEqual([status, amount], [10, 0.5]);
+	assert.equal(await page.evaluate(() => document.activeElement.id), `code-${id}`);
+	const row = `tr[data-id="${id}"]`;
+	await page.fill(`#code-${id}`, "wrong");
+	await page.press(`#code-${id}`, "Enter");
+	await says(page, `#wrong-${id}`, "Wrong code");
+	assert.equal(await page.getAttribute(`#code-${id}`, "aria-invalid"), "true");
+	await accessible(page, "a wrong code");
+	await page.fill(`#code-${id}`, await codeOf(id));
+	await page.press(`#code-${id}`, "Enter");
+	await says(page, ".outcome", "is confirmed");
+	await says(page, row, "Waits for the operator");
+	await go(page, "balances");
+	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.5\\s");
+	await exchange.operator("withdraw", "approve", String(id));
+	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\s");
+	await says(page, ".history", `Withdraw ${id}\\s+BTC\\s+-0\\.5\\s+to ${BTC}`);
+	await go(page, "withdraws");
+	await says(page, row, "Approved");
+	assert.equal(await page.$(`${row} .cancel`), null);
+	await ask(page, "0.25");
+	await says(page, ".withdraws tbody tr", "0\\.25.*Waits for the code");
+	await exchange.operator("withdraw", "refuse", String((await withdraws("alice"))[0].id),
+		"--details", script);
+	await says(page, ".withdraws tbody tr", "Refused: <img");
+	assert.equal(await page.$("#main img"), null);
+	const [name, , line] = await csv(page);
+	assert.equal(name, "withdraws.csv");
+	assert.match(line, new RegExp(`,BTC,0\\.25,${BTC},refused,<img`));
+});
+
+account("a withdraw is asked for and cancelled by keyboard alone", { allowed: refused }, async (page) => {
+	const key = async (...keys) => {
+		for (const k of keys) await page.keyboard.press(k);
+	};
+	await enter(page, "bob");
+	await page.focus('#sections a[href="#withdraws"]');
+	await key("Enter");
+	await says(page, "h2", "Withdraws");
+	await page.waitForSelector(".withdraws .muted, table.withdraws");
+	const to = async (selector) => until(`the focus is on ${selector}`, async () => {
+		await key("Tab");
+		return page.evaluate((s) => document.activeElement.matches(s), selector);
+	});
+	await to("[name=of]");
+	await page.keyboard.type("BTC");
+	await to("[name=amount]");
+	await page.keyboard.type("1,000");
+	await to("[name=address]");
+	await page.keyboard.type("not-an-address");
+	await key("Enter");
+	await says(page, "#wrong-amount", "no separators");
+	assert.equal(await page.evaluate(() => document.activeElement.name), "amount");
+	await key("Control+a");
+	await page.keyboard.type("1000");
+	await key("Enter");
+	await says(page, "#wrong-address", "not an address of BTC");
+	assert.equal(await page.evaluate(() => document.activeElement.name), "address");
+	await accessible(page, "a wrong address");
+	await key("Control+a");
+	await page.keyboard.type(BTC);
+	await key("Enter");
+	await says(page, ".outcome", "Not enough BTC: free \\S+, needed 1000");
+	await page.focus("[name=address]");
+	await key("Shift+Tab", "Control+a");
+	await page.keyboard.type("0.125");
+	await key("Enter");
+	await page.waitForFunction(() => document.activeElement?.id.startsWith("code-"));
+	await to(".cancel");
+	await key("Enter");
+	await says(page, ".outcome", "Withdraw \\d+ is cancelled");
+	await says(page, ".withdraws tbody tr", "0\\.125.*Cancelled");
+	assert.equal((await withdraws("bob"))[0].status, 50);
+});
+
+account("a key that may only read has no form of a withdraw", {}, async (page) => {
+	await enterWith(page, await newKey("bob", "--permissions", "read"));
+	await go(page, "withdraws");
+	await says(page, "#main", "may not withdraw");
+	assert.equal(await page.$(".withdraw, .cancel, .code"), null);
+});
+
+account("a withdraw without an answer is found, once",
+	{ base: () => relay.base, allowed: unreachable }, async (page) => {
+		await enter(page, "bob");
+		await go(page, "withdraws");
+		await says(page, ".withdraw", "Free: \\d+.*BTC");
+		const before = (await withdraws("bob")).length;
+		const count = async () => (await withdraws("bob")).length - before;
+		relay.down = false; // it arrives, its answer does not
+		await ask(page, "0.01");
+		await page.waitForSelector('.pending[data-state="sending"]');
+		await until("the withdraw is in", async () => await count() === 1);
+		relay.cut();
+		await says(page, ".outcome", "The exchange has it: withdraw \\d+");
+		await page.waitForFunction(() => sessionStorage.getItem("withdraws") === "[]");
+		await shows(page, "live");
+		await says(page, ".ask", "Withdraw BTC");
+		await page.route("**/api/v1/withdraw/", (route) => route.abort()); // it does not arrive
+		await ask(page, "0.02");
+		await says(page, ".outcome", "unknown");
+		await page.waitForSelector('.pending[data-state="unseen"]');
+		assert.equal(await count(), 1, "nothing is sent again by itself");
+		await page.unroute("**/api/v1/withdraw/");
+		await page.reload();
+		await shows(page, "live");
+		await enter(page, "bob"); // it is known over a reload
+		await page.waitForSelector('.pending[data-state="unseen"]');
+		await accessible(page, "a withdraw that was not seen");
+		await page.click(".pending .again");
+		await says(page, ".outcome", "Withdraw \\d+ is asked for");
+		const [newest, older] = await withdraws("bob");
+		assert.equal(await count(), 2);
+		for (const w of [newest, older]) assert.match(w.client_id, /^web-[\w-]{22}$/);
+		assert.notEqual(newest.client_id, older.client_id);
+	});
+
+account("the operator's instructions for deposits are shown as text, and never made up",
+	{ init: (page) => page.route("**/api/v1/exchange-info/", async (route) => {
+		const response = await route.fetch(), isSigned = route.request().headers()["x-sign"];
+		const told = JSON.stringify({ BTC: `Send to ${script}\nand wait.` });
+		const body = (await response.text()).trimEnd().slice(0, -1);
+		await route.fulfill({ response,
+			body: `${body}${isSigned ? `,"deposit_instructions":${told}` : ""}}` });
+	}) }, async (page) => {
+		await enter(page, "alice");
+		await go(page, "deposits");
+		await says(page, ".instructions", "BTC\\s+Send to <img.*wait");
+		await says(page, ".instructions", "no instructions for ETH.*no instructions for USDT");
+		assert.equal(await page.$("#main img"), null);
+		await says(page, ".deposits", "BTC\\s+100");
+		await accessible(page, "instructions");
+	});
+
 for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 	for (const theme of ["dark", "light"]) {
 		account(`each section is accessible and no wider than ${width} px, ${theme}`,
@@ -285,14 +448,16 @@ test("the account page keeps its budget of bytes", () => {
 	}, async (page) => {
 		await shows(page, "live");
 		await enter(page, "alice");
-		let own = 0;
+		let all = 0, own = 0; // with what it shares with the terminal, and without
 		for (const path of asked) {
 			if (!path.startsWith("/web/") || path.includes("/vendor/")) continue;
 			const answer = await fetch(exchange.base + path,
 				{ headers: { "Accept-Encoding": "gzip" } });
-			own += Number(answer.headers.get("content-length"));
+			const size = Number(answer.headers.get("content-length"));
+			all += size;
+			if (/\/account[./]/.test(path.replace("js/account.js", ""))) own += size;
 		}
-		assert(own > 10_000 && own <= 30_000, `${own} bytes`);
+		assert(own > 10_000 && own <= 30_000 && all <= 45_000, `${own} bytes, ${all} with others`);
 		assert(asked.size <= 40, `${asked.size} requests`);
 	});
 });

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cell, csv, utc } from "../js/account/csv.js";
+import { exactly } from "../js/account/exact.js";
 import { changesOf, History } from "../js/account/history.js";
 import { Pages } from "../js/account/pages.js";
 import { plain } from "../js/decimal.js";
-import { exactly } from "../js/format.js";
 import { random } from "./helpers/random.mjs";
 
 /** exchange answers as a list does: newest first, below an id, so many. */

@@ -1,7 +1,10 @@
 // Orders on their way, of which answers are late, lost or about something else.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import { WITHDRAWALS } from "../js/account/withdrawals.js";
+import { importSecret } from "../js/keys.js";
 import { Sender } from "../js/sender.js";
+import { Session } from "../js/session.js";
 
 const fields = { pair: "BTC_USDT", type: "buy", price: "1", amount: "1" };
 const busy = { status: 503, body: { detail: "Overloaded" }, retryAfter: 1 };
@@ -79,4 +82,68 @@ test("nothing is sent again while nobody is logged in", async () => {
 	assert.equal(exchange.asked.length, 0);
 	assert.equal(pending.state, "unknown");
 	mock.timers.reset();
+});
+
+test("a withdrawal that is sent again under its name is found as the one that it was", async () => {
+	mock.timers.enable({ apis: ["setTimeout"] });
+	const asked = [], told = [];
+	let list = [];
+	const session = { state: "in", key: "k", read: async () => list,
+		post: (path, sent) => new Promise((answer, lose) =>
+			asked.push({ path, sent, answer, lose })) };
+	const sender = new Sender(session, WITHDRAWALS);
+	sender.onOutcome = (outcome) => told.push(outcome);
+	sender.send({ currency: "BTC", amount: "1", address: "a" });
+	asked.shift().lose(new Error("the connection is lost"));
+	await rest();
+	const [pending] = sender.mine();
+	mock.timers.tick(500);
+	await rest();
+	assert.equal(pending.state, "unseen");
+	assert.equal(asked.length, 0, "nothing is sent again by itself");
+	sender.again(pending);
+	const { path, sent, answer } = asked.shift();
+	assert.deepEqual([path, sent.client_id], ["/api/v1/withdraw/", pending.id]);
+	answer({ status: 400, body: { client_id: ["Already used by withdraw 7"] }, retryAfter: 0 });
+	await rest();
+	assert.equal(told.at(-1).order, "7");
+	assert.equal(sender.mine().length, 0);
+	sender.send({ currency: "BTC", amount: "2", address: "a" });
+	const second = asked.shift();
+	second.lose(new Error("the connection is lost"));
+	await rest();
+	list = [{ id: "9", client_id: "other" }, { id: "8", client_id: second.sent.client_id }];
+	mock.timers.tick(500);
+	await rest();
+	assert.equal(told.at(-1).order, "8");
+	mock.timers.reset();
+});
+
+test("signed requests go one by one, and one whose nonce was refused goes once more", async () => {
+	const sent = [], answers = [];
+	mock.method(globalThis, "fetch", async (path, { method, body, headers }) => {
+		sent.push({ path, method, body, nonce: BigInt(headers["X-NONCE"]) });
+		const { status, json } = answers.shift();
+		return { status, ok: status < 300, statusText: "", headers: new Headers(
+			{ "Retry-After": "3" }), text: async () => json };
+	});
+	const session = new Session({ on() {}, state: "connecting", ask: async () => ({}) });
+	session.resume("k", await importSecret("s"));
+	const last = 10n ** 17n;
+	answers.push({ status: 401, json: `{"detail":"x","code":"nonce","last":${last}}` },
+		{ status: 429, json: '{"detail":"wait"}' }, { status: 200, json: "[1]" });
+	const [answer, list] = await Promise.all([session.post("/p/", { b: "x y&", a: "1" }),
+		session.read("/r/")]);
+	assert.deepEqual(answer, { status: 429, body: { detail: "wait" }, retryAfter: 3 });
+	assert.deepEqual(list, ["1"]);
+	assert.deepEqual(sent.map((s) => s.path), ["/p/", "/p/", "/r/"]);
+	assert.deepEqual([sent[1].method, sent[1].body, sent[1].nonce],
+		["POST", "a=1&b=x%20y%26", last + 1n]);
+	assert.equal(sent[2].nonce, last + 2n);
+	assert(session.isShared);
+	for (const json of ["<html>", "{}"]) { // a proxy's, so the exchange may have the command
+		answers.push({ status: 502, json });
+		await assert.rejects(session.post("/p/", { a: "1" }));
+	}
+	mock.restoreAll();
 });

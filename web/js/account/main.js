@@ -9,8 +9,10 @@ import { stateLine, Status, Stream } from "../stream.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { Balances } from "./balances.js";
+import { Deposits } from "./deposits.js";
 import { Key } from "./key.js";
 import { ordersOf, tradesOf } from "./trading.js";
+import { Withdraws } from "./withdraws.js";
 
 /**
  * A section of the page. enter: it is shown, or its account is there. list: what it has read.
@@ -39,8 +41,10 @@ export class Page {
 	#status = new Status(this.stream, element("notice"));
 	/** @type {Record<string, Section>} */
 	#sections = { balances: new Balances(this), orders: ordersOf(this), trades: tradesOf(this),
-		key: new Key(this) };
+		deposits: new Deposits(this), withdraws: new Withdraws(this), key: new Key(this) };
 	#isWaiting = false;
+	/** What follows the next paint. @type {(() => void)[]} */
+	#then = [];
 	#wasIn = false;
 
 	constructor() {
@@ -62,13 +66,18 @@ export class Page {
 		this.#start();
 	}
 
-	/** change paints soon, once for all that changes together. */
-	change() {
+	/**
+	 * change paints soon, once for all that changes together.
+	 * @param {() => void} [then] called after it
+	 */
+	change(then) {
+		if (then) this.#then.push(then);
 		if (this.#isWaiting) return;
 		this.#isWaiting = true;
 		requestAnimationFrame(() => {
 			this.#isWaiting = false;
 			this.#paint();
+			for (const each of this.#then.splice(0)) each();
 		});
 	}
 
@@ -115,7 +124,7 @@ export class Page {
 
 	#paint() {
 		const { session } = this, isOut = session.state === "out", name = this.#name;
-		const state = this.#status.tell("", !isOut);
+		const state = this.#status.tell("", !isOut), had = document.activeElement, id = had?.id;
 		const title = words.sections[/** @type {keyof typeof words.sections} */ (name)];
 		document.title = `${title} · ${words.title}`;
 		render(html`<a class="market" href="/trade">${text.market}</a>
@@ -133,6 +142,8 @@ export class Page {
 				: html`<p class="muted">${words.waiting}</p>`}
 			${session.isShared && name !== "key" ? html`<p class="wrong" role="status"
 				>${text.shared}</p>` : nothing}</section>`, element("main"));
+		// rows are templates by their place: the focus follows the row that it was in
+		if (id && had.id !== id) document.getElementById(id)?.focus();
 	}
 
 	/** welcome explains the page to a visitor without a key. */

@@ -1,11 +1,11 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { exactly, instant } from "../format.js";
 import { isWaiting, sideOf, typeOf } from "../rows.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
+import { exactly, instant } from "./exact.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
 

@@ -76,6 +76,47 @@ export const words = {
 	},
 	tradeId: "Trade",
 
+	depositId: "Deposit",
+	soFar: "So far",
+	/** @param {string} currency */
+	uninstructed: (currency) => `The operator gives no instructions for ${currency}.`,
+	noInstructions: "The operator's instructions could not be read.",
+
+	withdrawId: "Withdraw",
+	address: "Address",
+	noAddress: "Type the address to which the money goes.",
+	aboutWithdraws: "You ask for a withdraw, confirm it with the code that comes by mail, and the operator approves or refuses it. Until then you can cancel it. Its amount is reserved from the beginning.",
+	demoMails: "The demo sends no mails: read them here, with their codes.",
+	/** @param {string} currency */
+	ask: (currency) => `Withdraw ${currency}`,
+	/** @param {string} id */
+	asked: (id) => `Withdraw ${id} is asked for. A code was mailed to the account's owner: type it below.`,
+	/** @param {string} id */
+	withdrawIsIn: (id) => `The exchange has it: withdraw ${id}.`,
+	withdrawUnknown: "There is no answer, so whether the withdraw is in is unknown. The page is finding out.",
+	/** @param {string} id */
+	moveUnknown: (id) => `There was no answer, so what became of withdraw ${id} is unknown. The list shows it as soon as it can be read.`,
+	withdrawStates: {
+		10: "Waits for the code from the mail",
+		20: "Waits for the operator",
+		30: "Approved",
+		40: "Refused",
+		50: "Cancelled",
+	},
+	code: "Code",
+	/** @param {string} id */
+	codeOf: (id) => `Code of withdraw ${id}`,
+	confirm: "Confirm",
+	/** @param {string} id */
+	confirmOf: (id) => `Confirm withdraw ${id}`,
+	/** @param {string} id */
+	cancelOf: (id) => `Cancel withdraw ${id}`,
+	/** @param {string} id */
+	confirmed: (id) => `Withdraw ${id} is confirmed. It waits for the operator.`,
+	/** @param {string} id */
+	cancelled: (id) => `Withdraw ${id} is cancelled.`,
+	drop: "Dismiss",
+
 	aboutKey: "You are logged in with this key. Its secret is in this browser, where no script can read it.",
 	permissions: { read: "Read the account", trade: "Place, change and cancel orders", withdraw: "Ask for withdraws, confirm and cancel them" },
 	may: "It may",
