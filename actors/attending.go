@@ -217,7 +217,7 @@ func (a *Attendance) learn(r *event.Record) {
 			a.dir.RemoveKey(entry)
 		}
 		a.lent.drop(r.KeyRevoked.Number)
-	case event.KindFreeze:
+	case event.KindFreeze, event.KindToldFreeze:
 		a.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
 		a.lent.drop(a.node.committed.State().Account(r.Freeze.Account).Keys...)
 	case event.KindHalt:

@@ -100,6 +100,7 @@ func (e *Engine) toJournal(n *entry)                  { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *committed.Read)       { e.committed.Send(r) }
 func (e *Engine) limits() *Limits                     { return &e.opts.Limits }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
+func (e *Engine) reads(format uint8) bool             { return e.node.reads(format) }
 func (e *Engine) nextWithdrawal() uint64              { return e.ids.withdrawal.Add(1) }
 func (e *Engine) narrowCancelAll()                    { e.extraCancels.Add(-1) }
 

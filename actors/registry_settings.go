@@ -6,6 +6,7 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/state"
+	"exchange/persistence"
 )
 
 // maxMessage bounds the text for clients during maintenance, in bytes.
@@ -25,6 +26,9 @@ func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 		}
 		a.AccountID, a.Repeated = account.ID, account.Frozen() == a.On
 		c.record.Freeze = event.Freeze{Account: account.ID, Frozen: a.On}
+		if g.out.reads(persistence.FormatToldFreezes) {
+			c.record.Kind = event.KindToldFreeze
+		}
 	case event.KindFees:
 		return g.ownFees(c)
 	case event.KindMaintenance:
@@ -90,7 +94,7 @@ func (g *registry) applySetting(c *Command) {
 	switch r.Kind {
 	case event.KindHalt:
 		c.pair.Halt(r.Halt.Halted)
-	case event.KindFreeze:
+	case event.KindFreeze, event.KindToldFreeze:
 		g.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
 	case event.KindMaintenance:
 		if g.maintenance.On && !r.Maintenance.On {

@@ -48,6 +48,7 @@ type registryOut interface {
 	lookUp(l *lookup)                       // asks the committed side
 	settleMaintenance(m *event.Maintenance) // admission follows it from now on
 	maintenanceEnds(timeUs int64)           // comes before that
+	reads(format uint8) bool                // whether all members of the cluster do
 	finish(c *Command, o Outcome)
 }
 

@@ -13,6 +13,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/simulation"
+	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/state"
 	"exchange/core/trading"
@@ -35,6 +36,8 @@ type ownClient struct {
 	seq      uint64 // of the newest event
 	holdings map[uint16]ledger.Holding
 	open     map[uint64]committed.Order
+	pending  map[uint64]committed.Withdrawal
+	frozen   bool
 
 	reference *state.State // what the durable records give
 }
@@ -130,6 +133,10 @@ func (c *ownClient) begin(m *committed.OwnWatched) error {
 	for _, o := range x.Orders {
 		c.open[o.ID] = o
 	}
+	c.pending, c.frozen = map[uint64]committed.Withdrawal{}, x.Frozen
+	for _, w := range x.Withdrawals {
+		c.pending[w.ID] = w
+	}
 	return c.same(x.Seq)
 }
 
@@ -162,6 +169,17 @@ func (c *ownClient) apply(x *committed.OwnEvent) error {
 			c.open[o.ID] = o
 		}
 	}
+	for _, w := range x.Withdrawals {
+		delete(c.pending, w.ID)
+		if w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified {
+			c.pending[w.ID] = w
+		}
+		c.s.outcomes["withdraws, told to their accounts"]++
+	}
+	if x.Cause == committed.CauseFreeze {
+		c.frozen = x.Frozen
+		c.s.outcomes["freezes, told to their accounts"]++
+	}
 	if err := c.same(x.Seq); err != nil {
 		return err
 	}
@@ -181,8 +199,9 @@ func (c *ownClient) same(seq uint64) error {
 	}
 	a := c.reference.Account(c.account)
 	if a == nil { // it had no event
-		if len(c.open)+len(c.holdings) > 0 {
-			return fmt.Errorf("before its first event it has %v and %v", c.open, c.holdings)
+		if len(c.open)+len(c.holdings)+len(c.pending) > 0 || c.frozen {
+			return fmt.Errorf("before its first event it has %v, %v and %v, and is frozen: %v",
+				c.open, c.holdings, c.pending, c.frozen)
 		}
 		return nil
 	}
@@ -198,6 +217,12 @@ func (c *ownClient) same(seq uint64) error {
 	}
 	if rows := committed.OpenRows(c.reference, a); !reflect.DeepEqual(c.open, rows) {
 		return fmt.Errorf("it has the open orders %+v, not %+v", c.open, rows)
+	}
+	if rows := committed.PendingRows(a); !maps.Equal(c.pending, rows) {
+		return fmt.Errorf("it has the pending withdraws %+v, not %+v", c.pending, rows)
+	}
+	if c.frozen != a.Frozen {
+		return fmt.Errorf("it takes the account for frozen: %v, which is not so", c.frozen)
 	}
 	return nil
 }
@@ -228,6 +253,26 @@ func (s *sim) sameHistory(x *committed.OwnEvent) error {
 	}
 	if !slices.Equal(trades, made) {
 		return fmt.Errorf("it has the trades %+v, and its record %+v", trades, made)
+	}
+	return s.sameFunds(x)
+}
+
+// sameFunds compares the deposits of an event, and the withdrawals that it ends, with the rows of
+// its record.
+func (s *sim) sameFunds(x *committed.OwnEvent) error {
+	deposits := simulation.Of(s.model.Rows.Deposits, x.Seq)
+	if !slices.Equal(x.Deposits, deposits) {
+		return fmt.Errorf("it has the deposits %+v, and its record %+v", x.Deposits, deposits)
+	}
+	ended := simulation.Of(s.model.Rows.Withdrawals, x.Seq)
+	for i := range ended {
+		ended[i].ClosedUs, ended[i].ClosedSeq = 0, 0 // no answer shows them
+	}
+	told := slices.DeleteFunc(slices.Clone(x.Withdrawals), func(w committed.Withdrawal) bool {
+		return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
+	})
+	if !slices.Equal(told, ended) {
+		return fmt.Errorf("it ends the withdraws %+v, and its record %+v", told, ended)
 	}
 	return nil
 }

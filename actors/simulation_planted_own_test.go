@@ -12,6 +12,29 @@ var ownFaults = []plantedFault{
 		"		for j := range t.Changes() {\n",
 		"		for j := range t.Changes() {\n			if FAULT && i > 0 {\n" +
 			"				break\n			}\n"},
+	{"an account's event lacks the deposit of its record", "actors/committed/own.go",
+		"		x.Deposits = append(x.Deposits, rows.Deposit(r))\n",
+		"		if !FAULT {\n			x.Deposits = append(x.Deposits, " +
+			"rows.Deposit(r))\n		}\n"},
+	{"an account's event lacks the status of a withdrawal that stays pending",
+		"actors/committed/own.go", "			if w == nil { // it is pending still\n",
+		"			if FAULT && w == nil {\n				return\n			}\n" +
+			"			if w == nil { // it is pending still\n"},
+	{"an account's event lacks the withdrawal that its record ends", "actors/committed/own.go",
+		"		x.Withdrawals = append(x.Withdrawals, WithdrawalRow(w))\n",
+		"		if FAULT && !w.Pending() {\n			return\n		}\n" +
+			"		x.Withdrawals = append(x.Withdrawals, WithdrawalRow(w))\n"},
+	{"an account is not told that it is frozen no more", "actors/committed/own.go",
+		"x.Cause, x.Frozen = CauseFreeze, r.Freeze.Frozen",
+		"x.Cause, x.Frozen = CauseFreeze, FAULT || r.Freeze.Frozen"},
+	{"an account's snapshot lacks its pending withdrawals", "actors/committed/own.go",
+		"	for i := range pending.List {\n		s.Withdrawals",
+		"	for i := range pending.List {\n		if FAULT {\n			break\n		}\n" +
+			"		s.Withdrawals"},
+	{"a freeze has no place among the events of its account", "core/state/events.go",
+		"event.KindSwept, event.KindToldFreeze:\n",
+		"event.KindSwept, event.KindToldFreeze:\n		if FAULT && " +
+			"k == event.KindToldFreeze {\n			return false\n		}\n"},
 	{"an account's event lacks the order that its record closes", "actors/committed/own.go",
 		"		if f := c.own.forming(o.Account); f != nil {\n			c.own.put(f, rows",
 		"		if f := c.own.forming(o.Account); f != nil && !FAULT {\n" +

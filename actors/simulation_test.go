@@ -648,7 +648,8 @@ func mustHappen() []string {
 		"cancel all of a side, accepted", "cancel all of a prefix, accepted",
 		"refused for price_band", "events of accounts", "clients of accounts, begun",
 		"clients of accounts, resumed", "clients of accounts, gone",
-		"events of accounts, told to those who come back"}
+		"events of accounts, told to those who come back", "withdraws, told to their accounts",
+		"freezes, told to their accounts"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())

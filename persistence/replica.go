@@ -25,6 +25,10 @@ const FormatNotes = 4
 // (event.KindNamedWithdrawal).
 const FormatWithdrawalIDs = 5
 
+// FormatToldFreezes is the format from which on accounts are told of their freezes
+// (event.KindToldFreeze).
+const FormatToldFreezes = 6
+
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store
 // for what it derives from it: images, projections, history.

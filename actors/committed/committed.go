@@ -188,7 +188,7 @@ func (c *Side) WatchNames(names func(r *event.Record)) { c.names = names }
 func (c *Side) noteNames(r *event.Record) {
 	switch r.Kind {
 	case event.KindAccount, event.KindKey, event.KindParallelKey, event.KindKeyRevoked,
-		event.KindFreeze, event.KindHalt, event.KindMaintenance:
+		event.KindFreeze, event.KindToldFreeze, event.KindHalt, event.KindMaintenance:
 		c.names(r)
 	}
 }

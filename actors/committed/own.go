@@ -23,6 +23,10 @@ type OwnEvent struct {
 	Orders   []Order        // that have changed, open or closed, each once
 	Trades   []OwnTrade     // one of the account with itself is there once, as the taker's
 	Balances []ledger.Holding
+	// The deposit that was made, and the withdrawal that has changed: one at most.
+	Deposits    []Deposit
+	Withdrawals []Withdrawal
+	Frozen      bool // CauseFreeze: whether the account is frozen now
 	// Encoded belongs to the channel of the account, which keeps here what it has made of the
 	// event. All else is read only.
 	Encoded any
@@ -42,6 +46,7 @@ const (
 	CauseSelfTrade // the account's order met another one of its own, and did not trade with it
 	CauseDeposit
 	CauseWithdraw
+	CauseFreeze // the beginning of one, or its end
 )
 
 // An OwnSnapshot is what an account has, as of its newest event.
@@ -50,6 +55,10 @@ type OwnSnapshot struct {
 	Holdings []ledger.Holding
 	Orders   []Order // newest open ones
 	Complete bool    // these are all
+	// the newest pending withdrawals, and whether these are all
+	Withdrawals         []Withdrawal
+	WithdrawalsComplete bool
+	Frozen              bool
 	// the newest trade of each pair that has traded, whichever accounts made it
 	LastTrades []LastTrade
 }
@@ -60,8 +69,12 @@ type LastTrade struct {
 	ID   uint64
 }
 
-// ownOrders is the most open orders in a snapshot of an account.
-const ownOrders = 2000
+// ownOrders is the most open orders in a snapshot of an account, ownWithdrawals the most pending
+// withdrawals.
+const (
+	ownOrders      = 2000
+	ownWithdrawals = 1000
+)
 
 // Messages to the channel of an account.
 type (
@@ -134,6 +147,13 @@ func (c *Side) ownSnapshot(a *state.Account) *OwnSnapshot {
 	open := OpenOrders{Account: a.ID, Limit: ownOrders}
 	open.from(c)
 	s.Orders, s.Complete = open.Orders, len(open.Orders) == a.Open.Len()
+	pending := PendingWithdrawals{account: a.ID, Limit: ownWithdrawals}
+	pending.from(c)
+	for i := range pending.List {
+		s.Withdrawals = append(s.Withdrawals, WithdrawalRow(&pending.List[i]))
+	}
+	s.WithdrawalsComplete = len(s.Withdrawals) == len(a.Withdrawals())
+	s.Frozen = a.Frozen
 	for _, p := range c.state.Pairs() {
 		if id := p.LastTrade(); id != 0 {
 			s.LastTrades = append(s.LastTrades, LastTrade{p.Number, id})
@@ -164,7 +184,29 @@ func (c *Side) noteOwn(r *event.Record, e *state.Effects) {
 			c.ownTrade(r, o, &o.Trades[i])
 		}
 	}
+	c.ownFunds(r, e)
 	c.own.endRecord()
+}
+
+// ownFunds adds the deposit or the withdrawal of a record to the event of its account.
+func (c *Side) ownFunds(r *event.Record, e *state.Effects) {
+	switch {
+	case len(c.own.touched) == 0:
+	case r.Kind == event.KindDeposit:
+		x := c.own.touched[0].event
+		x.Deposits = append(x.Deposits, rows.Deposit(r))
+	case c.own.touched[0].event.Cause == CauseWithdraw:
+		x, w := c.own.touched[0].event, e.Withdrawal
+		switch r.Kind {
+		case event.KindWithdrawal, event.KindNamedWithdrawal:
+			w = c.state.Withdrawal(r.Withdrawal.ID)
+		case event.KindWithdrawalMoved:
+			if w == nil { // it is pending still
+				w = c.state.Withdrawal(r.WithdrawalMoved.ID)
+			}
+		}
+		x.Withdrawals = append(x.Withdrawals, WithdrawalRow(w))
+	}
 }
 
 // beginOwn begins an event for each watched account that a record has settled. It returns false if
@@ -216,6 +258,8 @@ func (x *OwnEvent) begin(r *event.Record) {
 		x.Cause = CauseDeposit
 	case event.KindWithdrawal, event.KindNamedWithdrawal, event.KindWithdrawalMoved:
 		x.Cause = CauseWithdraw
+	case event.KindToldFreeze:
+		x.Cause, x.Frozen = CauseFreeze, r.Freeze.Frozen
 	}
 	switch r.Kind {
 	case event.KindInstructed, event.KindTriggered, event.KindAmended:
@@ -264,14 +308,18 @@ const (
 	ownOrderBytes   = 500
 	ownTradeBytes   = 500
 	ownBalanceBytes = 150
+	ownDepositBytes = 250 // the reference is the operator's, and is not told
 )
 
 // size returns the memory of an event, roughly.
 func (x *OwnEvent) size() int {
 	n := ownEventBytes + len(x.Orders)*ownOrderBytes + len(x.Trades)*ownTradeBytes +
-		len(x.Balances)*ownBalanceBytes
+		len(x.Balances)*ownBalanceBytes + len(x.Deposits)*ownDepositBytes
 	for i := range x.Orders {
 		n += 3 * len(x.Orders[i].Instructed)
+	}
+	for i := range x.Withdrawals {
+		n += ownOrderBytes + 3*(len(x.Withdrawals[i].Address)+len(x.Withdrawals[i].Details))
 	}
 	return n
 }

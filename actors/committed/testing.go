@@ -55,6 +55,16 @@ func OpenRows(s *state.State, a *state.Account) map[uint64]Order {
 	return rows
 }
 
+// PendingRows returns the rows of an account's pending withdrawals, by their ids: for tests of
+// package actors.
+func PendingRows(a *state.Account) map[uint64]Withdrawal {
+	rows := map[uint64]Withdrawal{}
+	for _, w := range a.Withdrawals() {
+		rows[w.ID] = WithdrawalRow(w)
+	}
+	return rows
+}
+
 // SetSnapshots says when snapshots are due: for tests of package actors, on its turn.
 func SetSnapshots(c *Side, p SnapshotPolicy) { c.snapshot = p }
 

@@ -21,11 +21,7 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 		}
 	}
 	if r.Kind == event.KindDeposit {
-		d := &r.Deposit
-		w.Deposits = append(w.Deposits,
-			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
-				Amount: d.Amount,
-				TimeUs: r.TimeUs, Reference: d.Reference})
+		w.Deposits = append(w.Deposits, Deposit(r))
 	}
 	if k := e.Withdrawal; k != nil {
 		w.Withdrawals = append(w.Withdrawals,
@@ -38,6 +34,13 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs,
 			Operator: r.Operator, What: inWords(s, r)})
 	}
+}
+
+// Deposit returns the row of a record's deposit.
+func Deposit(r *event.Record) persistence.Deposit {
+	d := &r.Deposit
+	return persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
+		Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference}
 }
 
 // Closed returns the row of an order that a record has closed, the one with the sequence seq.

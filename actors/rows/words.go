@@ -60,7 +60,7 @@ func allWords(s *state.State, r *event.Record) string {
 			strings.ReplaceAll(event.RefusalName(r.Refusal.Reason), "_", " "))
 	case event.KindHalt:
 		return fmt.Sprintf("trading on %s halted: %v", pair(), r.Halt.Halted)
-	case event.KindFreeze:
+	case event.KindFreeze, event.KindToldFreeze:
 		return fmt.Sprintf("account %s frozen: %v", name(r.Freeze.Account), r.Freeze.Frozen)
 	case event.KindMaintenance:
 		return fmt.Sprintf("maintenance: %v %q", r.Maintenance.On, r.Maintenance.Message)

@@ -167,7 +167,7 @@ func (m *Model) applyOperator(r *event.Record) error {
 		}
 		p.Halts = append(p.Halts, Halt{m.Seq, r.Halt.Halted})
 		return p.takeTime(r.TimeUs)
-	case event.KindFreeze:
+	case event.KindToldFreeze: // a single program writes no other
 		a := m.Accounts[r.Freeze.Account-1]
 		if a.Frozen == r.Freeze.Frozen {
 			return fmt.Errorf("%s: frozen is %v already", a.Name, a.Frozen)
@@ -175,6 +175,7 @@ func (m *Model) applyOperator(r *event.Record) error {
 		if a.Frozen = r.Freeze.Frozen; a.Frozen {
 			a.Freezes++
 		}
+		m.touched = append(m.touched, a.ID)
 	case event.KindMaintenance:
 		if m.Maintenance == r.Maintenance {
 			return fmt.Errorf("maintenance is %+v already", m.Maintenance)

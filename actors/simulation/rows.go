@@ -39,6 +39,16 @@ func UpTo[T any](list []Row[T], seq uint64, id func(*T) uint64) (rows []T) {
 	return rows
 }
 
+// Of returns the rows of the record of a sequence.
+func Of[T any](list []Row[T], seq uint64) (rows []T) {
+	for i := range list {
+		if list[i].seq == seq {
+			rows = append(rows, list[i].row)
+		}
+	}
+	return rows
+}
+
 func (m *Model) addClosed(p *Pair, o *Order, status uint8, timeUs int64) {
 	m.closed[o.ID] = Closed{*o, m.Seq}
 	m.Rows.Orders = append(m.Rows.Orders,

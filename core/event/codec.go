@@ -150,7 +150,7 @@ func (r *Record) appendMore(dst []byte) []byte {
 		return text(uv(dst, r.Mailed.ID), r.Mailed.Error)
 	case KindHalt:
 		return flag(dst, r.Halt.Halted)
-	case KindFreeze:
+	case KindFreeze, KindToldFreeze:
 		return flag(uv(dst, uint64(r.Freeze.Account)), r.Freeze.Frozen)
 	case KindMaintenance:
 		return text(flag(dst, r.Maintenance.On), r.Maintenance.Message)
@@ -351,7 +351,7 @@ func (d *decoder) more(r *Record) bool {
 		r.Mailed = Mailed{ID: d.uv(), Error: d.text()}
 	case KindHalt:
 		r.Halt = Halt{Halted: d.flag()}
-	case KindFreeze:
+	case KindFreeze, KindToldFreeze:
 		r.Freeze = Freeze{Account: d.u32(), Frozen: d.flag()}
 	case KindMaintenance:
 		r.Maintenance = Maintenance{On: d.flag(), Message: d.text()}

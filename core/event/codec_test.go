@@ -22,7 +22,7 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
 	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed, KindNote,
-	KindNamedWithdrawal}
+	KindNamedWithdrawal, KindToldFreeze}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -139,7 +139,7 @@ func drawRecord(t *rapid.T) Record {
 		r.Mailed = Mailed{u64.Draw(t, "id"), drawText(t, "error")}
 	case KindHalt:
 		r.Halt = Halt{rapid.Bool().Draw(t, "halted")}
-	case KindFreeze:
+	case KindFreeze, KindToldFreeze:
 		r.Freeze = Freeze{u32.Draw(t, "account"), rapid.Bool().Draw(t, "frozen")}
 	case KindMaintenance:
 		r.Maintenance = Maintenance{rapid.Bool().Draw(t, "on"), drawText(t, "message")}
@@ -197,7 +197,7 @@ func part(r *Record) any {
 		h.rest = r.Mailed
 	case KindHalt:
 		h.rest = r.Halt
-	case KindFreeze:
+	case KindFreeze, KindToldFreeze:
 		h.rest = r.Freeze
 	case KindMaintenance:
 		h.rest = r.Maintenance
@@ -349,7 +349,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindNamedWithdrawal + 1, 127} {
+	for _, kind := range []Kind{0, KindToldFreeze + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record

@@ -51,6 +51,8 @@ const (
 	KindNote Kind = 28 // an operator has done something that is no part of the state
 	// money is asked for under a client's own id, and reserved
 	KindNamedWithdrawal Kind = 29
+	// as KindFreeze, and an event that the account is told
+	KindToldFreeze Kind = 30
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
@@ -65,7 +67,7 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings",
 	KindParallelKey: "key for parallel use", KindSwept: "swept",
 	KindInstructed: "order with instructions", KindNote: "note",
-	KindNamedWithdrawal: "withdraw with a client id"}
+	KindNamedWithdrawal: "withdraw with a client id", KindToldFreeze: "freeze with an event"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {

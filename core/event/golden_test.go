@@ -149,6 +149,9 @@ var golden = []struct {
 		Withdrawal: Withdrawal{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
 			Address: "bc1q", ClientID: clientID("mine_1")}},
 		"1d0000160000001d401e18240a0600ac02f0a204030802f4030462633171066d696e655f31"},
+	{Record{Kind: KindToldFreeze, TimeUs: 1_700_000_000_000_030,
+		Freeze: Freeze{Account: 70_000, Frozen: true}},
+		"1e0000040000001e401e18240a0600f0a20401"},
 }
 
 const goldenBatchHead = "0200040302010c0b0a0908070605100f0e0de5f54be3"

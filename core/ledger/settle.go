@@ -81,6 +81,8 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		s.withdrawalMoved(&r.WithdrawalMoved)
 	case event.KindCodeRefused:
 		s.of(r.CodeRefused.Account)
+	case event.KindToldFreeze:
+		s.of(r.Freeze.Account)
 	case event.KindSwitch:
 		s.of(r.Switch.Account)
 	case event.KindSettings:

@@ -47,6 +47,8 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	switch r.Kind {
 	case event.KindDeposit:
 		err = s.deposit(&r.Deposit)
+	case event.KindToldFreeze:
+		err = s.operate(r)
 	case event.KindOrder:
 		err = s.order(p, r, e)
 	case event.KindCancel, event.KindSwept:

@@ -331,7 +331,8 @@ func (d *decider) operate(r event.Record, n int) event.Record {
 			event.Halt{Halted: !d.world.halted[p.Number]}
 	case 1:
 		a := d.account()
-		r.Kind, r.Freeze = event.KindFreeze, event.Freeze{Account: a, Frozen: !d.world.frozen[a]}
+		r.Kind = []event.Kind{event.KindFreeze, event.KindToldFreeze}[d.pick(2)]
+		r.Freeze = event.Freeze{Account: a, Frozen: !d.world.frozen[a]}
 	case 2:
 		r.Kind, r.Maintenance = event.KindMaintenance,
 			event.Maintenance{On: d.pick(4) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}

@@ -3,14 +3,14 @@ package state
 import "exchange/core/event"
 
 // isEvent reports whether records of a kind are events of the accounts that they settle: orders,
-// cancels, and money that comes and goes. A refusal, a wrong code, a switch and settings are none,
-// because they change no order and no balance.
+// cancels, freezes, and money that comes and goes. A refusal, a wrong code, a switch and settings
+// are none, because they change nothing that an account is told.
 func isEvent(k event.Kind) bool {
 	switch k {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
 		event.KindNamedWithdrawal, event.KindWithdrawalMoved, event.KindInstructed,
 		event.KindStop, event.KindTriggered, event.KindAmended, event.KindExpired,
-		event.KindSwept:
+		event.KindSwept, event.KindToldFreeze:
 		return true
 	}
 	return false

@@ -91,7 +91,7 @@ func (w *world) note(r *event.Record) {
 		w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.ID == r.Mailed.ID })
 	case event.KindHalt:
 		w.halted[r.Pair] = r.Halt.Halted
-	case event.KindFreeze:
+	case event.KindFreeze, event.KindToldFreeze:
 		w.frozen[r.Freeze.Account] = r.Freeze.Frozen
 	case event.KindMaintenance:
 		if w.maintenance.On && !r.Maintenance.On {

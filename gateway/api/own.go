@@ -40,6 +40,19 @@ func AppendOwnTrade(b []byte, p *actors.Public, t *committed.OwnTrade) []byte {
 	return append(b, '}')
 }
 
+// AppendDeposit writes a row of deposits.
+func AppendDeposit(b []byte, p *actors.Public, d *committed.Deposit) []byte {
+	b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
+	b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
+	b = encode.Text(append(b, `,"currency":`...), p.CurrencyCode(d.Currency))
+	return append(d.Amount.Append(append(b, `,"amount":`...)), '}')
+}
+
+// AppendWithdrawal writes a row of withdraws.
+func AppendWithdrawal(b []byte, p *actors.Public, w *committed.Withdrawal) []byte {
+	return appendWithdrawal(b, w, p.CurrencyCode(w.Currency))
+}
+
 // AppendHolding writes a row of wallets.
 func AppendHolding(b []byte, currency string, h ledger.Holding) []byte {
 	b = encode.Text(append(b, `{"currency":`...), currency)

@@ -28,10 +28,7 @@ func (c *Call) deposits() {
 	}
 	list, err := c.public.Deposits(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, d *committed.Deposit) []byte {
-		b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
-		b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
-		b = encode.Text(append(b, `,"currency":`...), c.public.CurrencyCode(d.Currency))
-		return append(d.Amount.Append(append(b, `,"amount":`...)), '}')
+		return AppendDeposit(b, c.public, d)
 	})
 }
 
@@ -44,7 +41,7 @@ func (c *Call) withdrawals() {
 	}
 	list, err := c.public.Withdrawals(c.asker(), q)
 	answerRows(c, list, err, func(b []byte, w *committed.Withdrawal) []byte {
-		return appendWithdrawal(b, w, c.public.CurrencyCode(w.Currency))
+		return AppendWithdrawal(b, c.public, w)
 	})
 }
 

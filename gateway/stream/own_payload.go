@@ -15,14 +15,16 @@ import (
 // ownPart is the most bytes of an own event that comes as one, and of each part of a longer one.
 const ownPart = 256 << 10
 
-// An ownMessage is an event or a snapshot of an account: what stands at its beginning, three lists,
-// and what stands at its end.
+// An ownMessage is an event or a snapshot of an account: what stands at its beginning, lists, and
+// what stands at its end.
 type ownMessage struct {
-	head, tail []byte
-	orders     []committed.Order
-	trades     []committed.OwnTrade
-	balances   []ownBalance
-	snapshot   bool // it has no trades
+	head, tail  []byte
+	orders      []committed.Order
+	trades      []committed.OwnTrade
+	balances    []ownBalance
+	deposits    []committed.Deposit    // an event without any has no such list
+	withdrawals []committed.Withdrawal // so, too
+	snapshot    bool                   // it has no trades and no deposits
 }
 
 // An ownBalance is a holding with the code of its currency.
@@ -32,7 +34,9 @@ type ownBalance struct {
 }
 
 // rows returns the number of rows of all lists.
-func (m *ownMessage) rows() int { return len(m.orders) + len(m.trades) + len(m.balances) }
+func (m *ownMessage) rows() int {
+	return len(m.orders) + len(m.trades) + len(m.balances) + len(m.deposits) + len(m.withdrawals)
+}
 
 // An ownWriter makes the frames of accounts. Its frames are shared and never changed.
 type ownWriter struct {
@@ -49,8 +53,14 @@ func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
 	if i -= len(m.orders); i < len(m.trades) {
 		return api.AppendOwnTrade(b, w.public, &m.trades[i])
 	}
-	x := &m.balances[i-len(m.trades)]
-	return api.AppendHolding(b, x.code, x.Holding)
+	if i -= len(m.trades); i < len(m.balances) {
+		x := &m.balances[i]
+		return api.AppendHolding(b, x.code, x.Holding)
+	}
+	if i -= len(m.balances); i < len(m.deposits) {
+		return api.AppendDeposit(b, w.public, &m.deposits[i])
+	}
+	return api.AppendWithdrawal(b, w.public, &m.withdrawals[i-len(m.deposits)])
 }
 
 // lists appends the rows [from, to) of a message in their lists, until there are more than most
@@ -58,9 +68,6 @@ func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
 func (w *ownWriter) lists(b []byte, m *ownMessage, from, to, most int) []byte {
 	first := 0
 	list := func(name string, n int) {
-		if name == "trades" && m.snapshot {
-			return
-		}
 		b = append(append(append(b, `,"`...), name...), `":[`...)
 		for i := max(from, first); i < min(to, first+n) && len(b) <= most; i++ {
 			if b[len(b)-1] != '[' {
@@ -72,8 +79,16 @@ func (w *ownWriter) lists(b []byte, m *ownMessage, from, to, most int) []byte {
 		first += n
 	}
 	list("orders", len(m.orders))
-	list("trades", len(m.trades))
+	if !m.snapshot {
+		list("trades", len(m.trades))
+	}
 	list("balances", len(m.balances))
+	if len(m.deposits) > 0 {
+		list("deposits", len(m.deposits))
+	}
+	if len(m.withdrawals) > 0 || m.snapshot {
+		list("withdraws", len(m.withdrawals))
+	}
 	return b
 }
 
@@ -139,7 +154,7 @@ var causes = [...]string{committed.CausePlaced: "placed", committed.CauseTrade: 
 	committed.CauseCancelled: "cancelled", committed.CauseTriggered: "triggered",
 	committed.CauseAmended: "amended", committed.CauseExpired: "expired",
 	committed.CauseSelfTrade: "self_trade", committed.CauseDeposit: "deposit",
-	committed.CauseWithdraw: "withdraw"}
+	committed.CauseWithdraw: "withdraw", committed.CauseFreeze: "freeze"}
 
 // event returns the frame of an event, which is made once.
 func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
@@ -159,7 +174,11 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	if x.Order != 0 {
 		b = strconv.AppendUint(append(b, `,"order":`...), x.Order, 10)
 	}
+	if x.Cause == committed.CauseFreeze {
+		b = strconv.AppendBool(append(b, `,"frozen":`...), x.Frozen)
+	}
 	m.head, m.orders, m.trades, m.balances = b, x.Orders, x.Trades, m.balances[:0]
+	m.deposits, m.withdrawals = x.Deposits, x.Withdrawals
 	for _, h := range x.Balances {
 		m.balances = append(m.balances, ownBalance{w.public.CurrencyCode(h.Currency), h})
 	}
@@ -174,11 +193,13 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 // snapshot returns the frame of a snapshot.
 func (w *ownWriter) snapshot(s *committed.OwnSnapshot) *ownFrame {
 	m := &ownMessage{head: sequence([]byte(`{"snapshot":true,`), s.Seq, 0), orders: s.Orders,
-		snapshot: true}
+		withdrawals: s.Withdrawals, snapshot: true}
 	for _, c := range w.public.Currencies() {
 		m.balances = append(m.balances, ownBalance{c.Code, api.Holding(s.Holdings, c.Number)})
 	}
 	b := strconv.AppendBool([]byte(`,"orders_complete":`), s.Complete)
+	b = strconv.AppendBool(append(b, `,"withdraws_complete":`...), s.WithdrawalsComplete)
+	b = strconv.AppendBool(append(b, `,"frozen":`...), s.Frozen)
 	b = append(b, `,"last_trades":{`...)
 	for i, t := range s.LastTrades {
 		if i > 0 {

@@ -146,6 +146,8 @@ func TestNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
 	}
 	w.must(w.engine.Freeze("test", "trader-0", true))
 	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "behind the freeze"))
+	first.expect("own", `{"sequence":*,"prev":*,"timestamp":*,"cause":"freeze","frozen":true,`+
+		`"orders":[],"trades":[],"balances":[]}`)
 	first.expect("login.end", `{"detail":"The account is frozen."}`)
 	for _, l := range []*listener{first, second} {
 		if got := l.ask("own.subscribe"); !strings.Contains(got, `"This socket is not logged in."`) {
@@ -156,6 +158,31 @@ func TestNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
 		}
 		l.mu.Unlock()
 	}
+}
+
+// A freeze is told before it ends the login, and its end to the client that comes back.
+func TestAFreezeAndItsEndAreTold(t *testing.T) {
+	w := newWorld(t, nil)
+	l, m := w.watchOwn(0)
+	w.must(w.engine.Freeze("test", "trader-0", true))
+	if x := m.whole(l); x.Cause != "freeze" || !m.frozen {
+		t.Errorf("%+v", x)
+	}
+	l.expect("login.end", `{"detail":"The account is frozen."}`)
+	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "behind the freeze"))
+	w.must(w.engine.Freeze("test", "trader-0", false))
+	again := w.listen()
+	again.in("key-trader-0")
+	if !again.own(m.seq) {
+		t.Fatal("it was not resumed")
+	}
+	if x := m.whole(again); x.Cause != "deposit" || !m.frozen {
+		t.Errorf("%+v", x)
+	}
+	if x := m.whole(again); x.Cause != "freeze" || m.frozen {
+		t.Errorf("%+v", x)
+	}
+	m.isREST(w, 0)
 }
 
 func TestOwnNeedsALoginAndThePermissionToRead(t *testing.T) {

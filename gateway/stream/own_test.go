@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/committed"
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
@@ -27,8 +28,13 @@ type mirror struct {
 	balances map[string]string
 	trades   []string // rows
 	causes   map[string]int
-	parts    int // of the message that is not whole yet
-	events   int
+	// rows of withdraws, and those that are pending; rows of deposits since the snapshot
+	withdraws map[uint64]string
+	pending   map[uint64]bool
+	deposits  []string
+	frozen    bool
+	parts     int // of the message that is not whole yet
+	events    int
 }
 
 func newMirror(t testing.TB) *mirror { return &mirror{t: t, causes: map[string]int{}} }
@@ -44,9 +50,14 @@ type ownBody struct {
 	Orders   []json.RawMessage
 	Trades   []json.RawMessage
 	Balances []json.RawMessage
-	Complete bool `json:"orders_complete"`
-	Part     int
-	Parts    int
+
+	Deposits          []json.RawMessage
+	Withdraws         []json.RawMessage
+	Frozen            *bool
+	Complete          bool `json:"orders_complete"`
+	WithdrawsComplete bool `json:"withdraws_complete"`
+	Part              int
+	Parts             int
 }
 
 // take applies an event. It returns the event.
@@ -70,6 +81,10 @@ func (m *mirror) take(s said) (x ownBody) {
 	case x.Snapshot:
 		m.orders, m.open = map[uint64]string{}, map[uint64]bool{}
 		m.balances, m.trades = map[string]string{}, nil
+		m.withdraws, m.pending, m.deposits = map[uint64]string{}, map[uint64]bool{}, nil
+		if x.Frozen == nil {
+			m.t.Fatalf("a snapshot says nothing of a freeze: %s", s.body)
+		}
 	case !m.began || prev != m.seq || x.Sequence <= prev:
 		m.t.Fatalf("event %d follows %d, and the client is at %d", x.Sequence, prev, m.seq)
 	}
@@ -104,7 +119,37 @@ func (m *mirror) take(s said) (x ownBody) {
 		}
 		m.balances[b.Currency] = string(raw)
 	}
+	m.takeFunds(&x)
 	return x
+}
+
+// takeFunds applies what an event tells of deposits, withdraws and freezes.
+func (m *mirror) takeFunds(x *ownBody) {
+	m.t.Helper()
+	for _, raw := range x.Deposits {
+		m.deposits = append(m.deposits, string(raw))
+	}
+	for _, raw := range x.Withdraws {
+		var w struct {
+			ID     uint64
+			Status int
+		}
+		if err := json.Unmarshal(raw, &w); err != nil {
+			m.t.Fatal(err)
+		}
+		m.withdraws[w.ID] = string(raw)
+		if m.pending[w.ID] = w.Status < 30; w.Status >= 30 {
+			delete(m.pending, w.ID)
+		}
+	}
+	if x.Frozen != nil {
+		m.frozen = *x.Frozen
+	}
+	if !x.Snapshot && ((x.Cause == "deposit") != (len(x.Deposits) == 1) ||
+		(x.Cause == "withdraw") != (len(x.Withdraws) == 1) ||
+		(x.Cause == "freeze") != (x.Frozen != nil)) {
+		m.t.Fatalf("the event %+v", x)
+	}
 }
 
 // whole takes a message with all its parts.
@@ -134,7 +179,16 @@ func (m *mirror) openRows() (rows []string) {
 	return rows
 }
 
-// same wants two mirrors to have the same open orders and balances.
+// pendingRows returns the rows of pending withdraws.
+func (m *mirror) pendingRows() (rows []string) {
+	for id := range m.pending {
+		rows = append(rows, m.withdraws[id])
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// same wants two mirrors to have the same open orders, pending withdraws and balances.
 func (m *mirror) same(other *mirror) {
 	m.t.Helper()
 	if m.seq != other.seq {
@@ -142,6 +196,10 @@ func (m *mirror) same(other *mirror) {
 	}
 	if a, b := m.openRows(), other.openRows(); !slices.Equal(a, b) {
 		m.t.Fatalf("at %d there are the open orders\n%s\nand not\n%s", m.seq,
+			strings.Join(a, "\n"), strings.Join(b, "\n"))
+	}
+	if a, b := m.pendingRows(), other.pendingRows(); !slices.Equal(a, b) {
+		m.t.Fatalf("at %d there are the pending withdraws\n%s\nand not\n%s", m.seq,
 			strings.Join(a, "\n"), strings.Join(b, "\n"))
 	}
 	if fmt.Sprint(m.balances) != fmt.Sprint(other.balances) {
@@ -209,6 +267,8 @@ func (m *mirror) isREST(w *world, trader int) {
 		other.balances[c.Code] = string(api.AppendHolding(nil, c.Code,
 			api.Holding(wallet.Holdings, c.Number)))
 	}
+	other.withdraws, other.pending = map[uint64]string{}, map[uint64]bool{}
+	m.hasFunds(w, trader, other)
 	m.same(other)
 	for id, row := range m.orders {
 		o, found, err := w.engine.Order(w.asker(trader), id)
@@ -218,6 +278,40 @@ func (m *mirror) isREST(w *world, trader int) {
 		}
 	}
 	m.hasTrades(w, trader)
+}
+
+// hasFunds fills in the pending withdraws as REST shows them. It wants all rows of withdraws and
+// deposits that the mirror has to be rows of REST.
+func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
+	w.t.Helper()
+	list, err := w.engine.Withdrawals(w.asker(trader), committed.WithdrawalQuery{Limit: 10_000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rest := map[uint64]string{}
+	for i := range list.Rows {
+		x := &list.Rows[i]
+		rest[x.ID] = string(api.AppendWithdrawal(nil, w.engine.Public, x))
+		if other.withdraws[x.ID] = rest[x.ID]; x.Status < 30 {
+			other.pending[x.ID] = true
+		}
+	}
+	for id, row := range m.withdraws {
+		if rest[id] != row {
+			w.t.Fatalf("withdraw %d is %s, and REST has %s", id, row, rest[id])
+		}
+	}
+	made, err := w.engine.Deposits(w.asker(trader),
+		committed.DepositQuery{Limit: max(1, len(m.deposits))})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i, row := range m.deposits { // REST has the newest first
+		d := &made.Rows[len(m.deposits)-1-i]
+		if got := string(api.AppendDeposit(nil, w.engine.Public, d)); got != row {
+			w.t.Fatalf("a deposit is %s, and REST has %s", row, got)
+		}
+	}
 }
 
 // hasTrades wants the mirror's trades to be those of exchanges/own: it has seen all.
@@ -267,7 +361,9 @@ func TestOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
 		first, first))
 	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "one more"))
 	l.expect("own", `{"sequence":*,"prev":*,"timestamp":*,"cause":"deposit","orders":[],`+
-		`"trades":[],"balances":[{"currency":"ETH","balance":1000001,"reserve":0}]}`)
+		`"trades":[],"balances":[{"currency":"ETH","balance":1000001,"reserve":0}],`+
+		`"deposits":[{"id":*,"timestamp":*,"currency":"ETH","amount":1}]}`)
+	w.tellsWithdraw(l)
 	if got := l.ask("own.unsubscribe"); got != `{"status":200,"body":{}}` {
 		t.Error(got)
 	}
@@ -279,6 +375,51 @@ func TestOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
 		t.Errorf("it still hears %s", l.got[0].body)
 	}
 	l.mu.Unlock()
+}
+
+// tellsWithdraw wants each step of a withdraw of the first trader to be told.
+func (w *world) tellsWithdraw(l *listener) {
+	w.t.Helper()
+	name, err := event.NewClientID("mine")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tells := func(status, balance, reserve int, c *actors.Command, err error) {
+		w.t.Helper()
+		if err != nil || c.Outcome() != actors.Accepted {
+			w.t.Fatal(err)
+		}
+		c.Free()
+		balances := fmt.Sprintf(`{"currency":"ETH","balance":%d,"reserve":%d}`, balance, reserve)
+		if status == 20 {
+			balances = "" // nothing moves
+		}
+		l.expect("own", fmt.Sprintf(`{"sequence":*,"prev":*,"timestamp":*,"cause":"withdraw",`+
+			`"orders":[],"trades":[],"balances":[%s],"withdraws":[{"id":*,"timestamp":*,`+
+			`"currency":"ETH","amount":1,"status":%d,"address":"there","client_id":"mine"}]}`,
+			balances, status))
+	}
+	eth := w.engine.Currency([]byte("ETH")).Number
+	c, err := w.engine.Do(actors.NewWithdrawal(w.keys[0], w.nonces.Add(1), eth, coin,
+		"there").Named(name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	id := c.Record().Withdrawal.ID
+	tells(10, 1000001, 1, c, nil)
+	q := &committed.PendingWithdrawal{ID: id}
+	if err := w.engine.Ask(q, nil, 0); err != nil || !q.Found {
+		w.t.Fatal(err, q.Found)
+	}
+	_, m := w.watchOwn(0)
+	if rows := m.pendingRows(); len(rows) != 1 || !strings.Contains(rows[0], `"client_id":"mine"`) {
+		w.t.Errorf("the snapshot has the pending withdraws %v", rows)
+	}
+	c, err = w.engine.Do(actors.NewConfirmation(w.keys[0], w.nonces.Add(1), id,
+		w.engine.Code(&q.Withdrawal)))
+	tells(20, 0, 0, c, err)
+	c, err = w.engine.MoveWithdrawal("test", id, event.WithdrawalApproved, "")
+	tells(30, 1000000, 0, c, err)
 }
 
 // act does something random for a trader.
