@@ -1,11 +1,11 @@
-// Draws the README's picture of the terminal: lets the demo's market trade for some minutes, gives
+// Draws the README's picture of the terminal: lets the demo's market trade for a while, gives
 // an account of the demo some orders, and takes a screenshot.
 //
 //	EXCHANGE_PROGRAM=FILE node web/test/helpers/picture.mjs FILE.png [MINUTES]
 import { launch, shows, visit } from "./browser.mjs";
 import { Exchange } from "./exchange.mjs";
 
-const [file, minutes = "40"] = process.argv.slice(2);
+const [file, minutes = "1"] = process.argv.slice(2);
 const exchange = new Exchange({ hasMarket: true });
 await exchange.start();
 await new Promise((done) => setTimeout(done, Number(minutes) * 60_000));
@@ -20,7 +20,7 @@ await visit(browser, `${exchange.base}/trade`, options, async (page) => {
 	await page.click(".account");
 	await page.click('dialog .demo button:has-text("alice")');
 	await page.waitForSelector('#panel-own tr[data-state="open"]');
-	await page.click(".frames button:first-child");
+	await page.click(".frames button:nth-child(3)");
 	await page.waitForFunction(() =>
 		/O.*C/s.test(document.querySelector(".legend").innerText));
 	await page.waitForTimeout(1500);
