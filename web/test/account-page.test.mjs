@@ -441,6 +441,16 @@ for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 	}
 }
 
+for (const theme of ["dark", "light"]) {
+	test(`the demo's mails can be read, ${theme}`, () => visit(browser, `${exchange.base}/demo/mails`,
+		{ name: `mails ${theme}`, cookies: { theme } }, async (page) => {
+			await says(page, "h1", "Mails of the demo");
+			await accessible(page, "the mails of the demo");
+			await page.click('a[href="/account"]');
+			await says(page, "h1", "Account");
+		}));
+}
+
 test("the account page keeps its budget of bytes", () => {
 	const asked = new Set();
 	return visit(browser, `${exchange.base}/account`, { name: "budget of the account page",
