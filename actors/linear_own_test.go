@@ -119,7 +119,7 @@ func (s *recordedOwn) begin(m *committed.OwnWatched) error {
 	if !x.Complete {
 		return errors.New("the snapshot lacks orders")
 	}
-	result := lineartest.Result{Outcome: lineartest.Done, Sequence: x.Seq}
+	result := lineartest.Result{Outcome: lineartest.Done, Sequence: x.Seq, Frozen: x.Frozen}
 	for _, h := range x.Holdings {
 		result.Funds[h.Currency-1] = lineartest.Funds{Balance: units(h.Balance),
 			Reserve: units(h.Reserve)}
@@ -134,7 +134,8 @@ func (s *recordedOwn) begin(m *committed.OwnWatched) error {
 // tell notes events.
 func (s *recordedOwn) tell(list []*committed.OwnEvent) error {
 	for _, x := range list {
-		e := lineartest.Event{Account: s.r.accountOf(x.Account), Sequence: x.Seq, Prev: x.Prev}
+		e := lineartest.Event{Account: s.r.accountOf(x.Account), Sequence: x.Seq, Prev: x.Prev,
+			Freezes: x.Cause == committed.CauseFreeze, Frozen: x.Frozen}
 		for _, h := range x.Balances {
 			e.Money = append(e.Money, lineartest.Money{Currency: int(h.Currency) - 1,
 				Funds: lineartest.Funds{Balance: units(h.Balance), Reserve: units(h.Reserve)}})

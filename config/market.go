@@ -102,21 +102,15 @@ func (c *Config) overlaid(text []byte) (*Config, error) {
 		}
 	}
 	merged.Currencies, merged.Pairs = from.Currencies, from.Pairs
+	own := map[string]string{}
+	for _, x := range c.Currencies {
+		own[x.Code] = x.DepositInstructions
+	}
 	for i := range merged.Currencies {
 		x := &merged.Currencies[i]
-		x.DepositInstructions = c.depositInstructions(x.Code)
+		x.DepositInstructions = own[x.Code]
 	}
 	return &merged, nil
-}
-
-// depositInstructions returns those of a currency, "" if there are none.
-func (c *Config) depositInstructions(code string) string {
-	for i := range c.Currencies {
-		if c.Currencies[i].Code == code {
-			return c.Currencies[i].DepositInstructions
-		}
-	}
-	return ""
 }
 
 // checkMarket returns an error if the configuration's own market part could not be read again.

@@ -213,7 +213,7 @@ func foreigns(h *harness) map[string][]foreign {
 			"account=alice&client_order_id_prefix=hers&pair=BTC_USDT&timeout=0&type=sell&user=1",
 			200, `{"timeout":0,"cancel_at":null}`}},
 		"/api/v1/withdraw": {{"/api/v1/withdraw",
-			"account=alice&address=x&amount=1&currency=BTC&user=1", 400,
+			"account=alice&address=x&amount=1&client_id=hers-open&currency=BTC&user=1", 400,
 			`{"date":T,"error":"Out of balance -1 BTC"}`}},
 		"/api/v1/withdraw-confirm": withdrawalsOf(h, "/api/v1/withdraw-confirm", true),
 		"/api/v1/withdraw-cancel":  withdrawalsOf(h, "/api/v1/withdraw-cancel", false),

@@ -14,12 +14,13 @@ type market struct {
 	orders      []*order // all that were ever placed, by number
 	withdrawals []withdrawal
 	wallets     [Accounts]Wallet
-	updates     [Pairs]uint64 // the update id of each book
-	rank        [Pairs]int    // how many ids of orders and cancels were told so far
-	lastTrade   [Pairs]uint64 // the newest id of a trade that was told
-	epoch       int           // the epoch that the credits belong to
-	credits     []credit      // by operation
-	batches     []progress    // of the epoch, by batch and pair
+	frozen      [Accounts]bool // as subscribers are told
+	updates     [Pairs]uint64  // the update id of each book
+	rank        [Pairs]int     // how many ids of orders and cancels were told so far
+	lastTrade   [Pairs]uint64  // the newest id of a trade that was told
+	epoch       int            // the epoch that the credits belong to
+	credits     []credit       // by operation
+	batches     []progress     // of the epoch, by batch and pair
 	amidst      [Accounts][Pairs]int
 	heard       [Accounts]int // how much of told has happened
 	last        change        // what the last step did
@@ -51,8 +52,8 @@ func (s *market) clone() *market {
 
 func (s *market) equal(t *market) bool {
 	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates &&
-		s.wallets == t.wallets && s.epoch == t.epoch && s.amidst == t.amidst &&
-		s.heard == t.heard &&
+		s.wallets == t.wallets && s.frozen == t.frozen && s.epoch == t.epoch &&
+		s.amidst == t.amidst && s.heard == t.heard &&
 		slices.EqualFunc(s.orders, t.orders,
 			func(a, b *order) bool { return a == b || *a == *b }) &&
 		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits) &&
@@ -120,7 +121,14 @@ func (s *market) step(p *part) bool {
 	case ReadPending:
 		return s.showsPending(o, r)
 	case Subscribe:
-		return s.wallets[o.Account] == r.Funds && s.showsOpen(o, r)
+		return s.wallets[o.Account] == r.Funds && s.frozen[o.Account] == r.Frozen &&
+			s.showsOpen(o, r)
+	case Freeze:
+		if s.frozen[o.Account] != o.On {
+			s.frozen[o.Account] = o.On
+			s.last.of[o.Account], s.last.freezes = true, true
+		}
+		return true
 	default:
 		return s.moveWithdrawal(p)
 	}

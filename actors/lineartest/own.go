@@ -18,6 +18,8 @@ type Event struct {
 	Orders         []OrderRow
 	Trades         []OwnTrade
 	Money          []Money
+	Freezes        bool // it tells of a freeze, or of the end of one
+	Frozen         bool // which of these
 }
 
 // An OwnTrade is one execution of an account's order. One of the account with itself is told once,
@@ -126,6 +128,8 @@ type change struct {
 	of     [Accounts]bool // that are told of it
 	orders []int          // by number
 	trades []trade
+	// freezes: it froze the account, or ended that
+	freezes bool
 }
 
 type trade struct {
@@ -174,6 +178,9 @@ func (s *market) tells(p *part, before *market) bool {
 
 // fits reports whether an event says what the last step has done to the event's account.
 func (s *market) fits(e *Event, r *Result, had Wallet) bool {
+	if e.Freezes != s.last.freezes || e.Freezes && e.Frozen != s.frozen[e.Account] {
+		return false
+	}
 	for _, number := range s.last.orders {
 		if s.order(number).account == e.Account && !slices.ContainsFunc(e.Orders,
 			func(row OrderRow) bool { return row.Order == number }) {

@@ -196,6 +196,38 @@ func TestAnEventComesBehindItsOperationAndBeforeTheEnd(t *testing.T) {
 	})
 }
 
+// A subscriber is told of each freeze that changes something, and its end, once.
+func TestErrorsOfEventsAboutFreezesAreFound(t *testing.T) {
+	frozen := Event{Sequence: 1, Freezes: true, Frozen: true}
+	ended := Event{Sequence: 2, Prev: 1, Freezes: true}
+	for what, x := range map[string]struct {
+		told  []Event
+		shows bool // a snapshot in the end, that the account is frozen
+		right bool
+	}{
+		"right events":            {[]Event{frozen, ended}, false, true},
+		"a snapshot of before":    {[]Event{frozen, ended}, true, false},
+		"an end that is missing":  {[]Event{frozen}, false, false},
+		"a freeze without a word": {[]Event{{Sequence: 1}, ended}, false, false},
+		"a freeze that is called its end": {[]Event{{Sequence: 1, Freezes: true}, ended}, false,
+			false},
+		"a freeze that changed nothing": {[]Event{frozen, {Sequence: 2, Prev: 1, Freezes: true,
+			Frozen: true}, {Sequence: 3, Prev: 2, Freezes: true}}, false, false},
+	} {
+		s := newScript()
+		s.subscribe(0, 0, Wallet{})
+		for _, on := range []bool{true, true, false} {
+			s.did("", Operation{Kind: Freeze, On: on}, Result{})
+		}
+		for _, e := range x.told {
+			s.Tell(0, e)
+		}
+		s.did("", Operation{Kind: Subscribe}, Result{Frozen: x.shows,
+			Sequence: x.told[len(x.told)-1].Sequence})
+		s.try(t, what, x.right)
+	}
+}
+
 // A subscriber of the exchange that went down may have missed its last events. The next one begins
 // with what the account has then.
 func TestOnlyARestartMayLoseEvents(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // client cannot tell when. Three kinds of operations have more parts:
 //   - a read of an account has one for the account, which must not be frozen, and one for its key;
 //   - a freeze has one for the wallet, and one for the gateways, which learn of it later and then
-//     turn reads away;
+//     turn reads away, and one for the market, where the account's subscriber is told of it;
 //   - a cancel of all orders has one for each order, because each is cancelled by itself, and one
 //     for the orders that it had to cancel.
 //
@@ -77,7 +77,8 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 			}
 		}
 		switch {
-		case r.Result.Outcome.byKey() || o.Kind >= CreateKey || s.fate == unknown && o.Kind.reads(),
+		case r.Result.Outcome.byKey() || o.Kind >= CreateKey && !h.isHeard(o) ||
+			s.fate == unknown && o.Kind.reads(),
 			sent != nil && sent.speaks.Result.Outcome.byKey():
 		case o.Kind == CancelAll:
 			market = append(market, h.ofCancelAll(s)...)
@@ -95,6 +96,11 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 	rank(market)
 	placeInBatches(market, all)
 	return market, byAccount
+}
+
+// isHeard reports whether an operation is a freeze of which a subscriber is told.
+func (h *History) isHeard(o *Operation) bool {
+	return o.Kind == Freeze && len(h.told[o.Account]) > 0
 }
 
 // counted returns copies of the operations that count, each with an end. An operation without an

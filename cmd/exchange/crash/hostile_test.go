@@ -502,12 +502,14 @@ func lane(name string, cert *tls.Certificate, v *stronghold, number, version byt
 	return append([][]byte{framed(helloObserve + v.identity("observer", name)), begin}, more...)
 }
 
-// The lanes of observers.
+// The lanes of observers, and the version of what is said on them.
 const (
 	laneFeed = iota + 1
 	laneTalk
 	laneRows
 	laneCommands
+
+	laneVersion = 2
 )
 
 // ofObservers are attacks with the certificates of observers.
@@ -537,7 +539,7 @@ func (v *stronghold) ofObservers(target *exchangetest.Server) []attack {
 			"a connection is refused|not that of observer o1", 0},
 		{"a second process of an observer", "a feed", func(f *foe) error {
 			conn, err := f.secure(v.observes("o1"))
-			got, err := f.says(conn, err, lane("o1", o3, v, laneFeed, 1)...)
+			got, err := f.says(conn, err, lane("o1", o3, v, laneFeed, laneVersion)...)
 			if err == nil && target == v.followed() && !strings.Contains(got, "another process") {
 				err = fmt.Errorf("it answers %q", got)
 			}
@@ -549,27 +551,28 @@ func (v *stronghold) ofObservers(target *exchangetest.Server) []attack {
 		number, version byte
 		more            []byte
 	}{
-		{"no lane", 99, 1, nil},
-		{"another version", laneTalk, 2, nil},
-		{"a feed that begins oddly", laneFeed, 1, append(make([]byte, 16), 2)},
-		{"talk that is none", laneTalk, 1, framed("\x4d")},
-		{"talk of 1 GB", laneTalk, 1, []byte{64, 0, 0, 0}},
-		{"a query that is none", laneRows, 1, framed(string(query))},
-		{"a page", laneRows, 1, framed("\x04\x01")},
+		{"no lane", 99, laneVersion, nil},
+		{"another version", laneTalk, laneVersion + 1, nil},
+		{"a feed that begins oddly", laneFeed, laneVersion, append(make([]byte, 16), 2)},
+		{"talk that is none", laneTalk, laneVersion, framed("\x4d")},
+		{"talk of 1 GB", laneTalk, laneVersion, []byte{64, 0, 0, 0}},
+		{"a query that is none", laneRows, laneVersion, framed(string(query))},
+		{"a page", laneRows, laneVersion, framed("\x04\x01")},
 	} {
 		list = append(list, attack{"an observer", x.says, ends(x.number, x.version, x.more), gone,
 			0})
 	}
 	return append(list,
-		attack{"an observer", "a frame of a node on talk", ends(laneTalk, 1, framed("\x04\x01")),
-			gone, 0},
-		attack{"an observer", "an operator's request", ends(laneCommands, 1,
+		attack{"an observer", "a frame of a node on talk",
+			ends(laneTalk, laneVersion, framed("\x04\x01")), gone, 0},
+		attack{"an observer", "an operator's request", ends(laneCommands, laneVersion,
 			[]byte("oGET / HTTP/1.1\r\n\r\n")),
 			"a connection of an observer is of no use|observer=o3|purpose=111", 0},
-		attack{"an observer", "nothing", ends(laneTalk, 1), "", 1},
+		attack{"an observer", "nothing", ends(laneTalk, laneVersion), "", 1},
 		attack{"an observer", "a message, a byte at a time", func(f *foe) error {
 			conn, err := f.secure(o3)
-			first := bytes.Join(lane("o3", o3, v, laneRows, 1, []byte{0, 0, 255, 255}), nil)
+			first := bytes.Join(lane("o3", o3, v, laneRows, laneVersion,
+				[]byte{0, 0, 255, 255}), nil)
 			_, err = f.slowly(conn, err, first, []byte{1})
 			return err
 		}, "", 1})
@@ -633,7 +636,7 @@ func (v *stronghold) ofCalls(target, as *exchangetest.Server) []attack {
 		attack{"a node", "commands of 1 GB", calls("", []byte("c\x40\x00\x00\x00")), nonsense, 0},
 		attack{"an observer", "commands that are none", func(f *foe) error {
 			conn, err := f.secure(v.observes("o3"))
-			_, err = f.says(conn, err, lane("o3", nil, v, laneCommands, 1, forward)...)
+			_, err = f.says(conn, err, lane("o3", nil, v, laneCommands, laneVersion, forward)...)
 			return err
 		}, nonsense + "o3", 0})
 }
