@@ -98,7 +98,7 @@ func TestAnObserverOperatesNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
 		cancel()
-		const commands = "\x04\x01"                                     // the lane, and its version
+		const commands = "\x04\x02"                                     // the lane, and its version
 		io.WriteString(conn, commands+"8 bytes."+string(callOperators)) //nolint:errcheck // read
 		if b, _ := io.ReadAll(conn); len(b) > 0 {
 			t.Errorf("node %s answers %q", node.Name, b)

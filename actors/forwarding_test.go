@@ -699,6 +699,9 @@ func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
 		}
 	}
 	end()
+	eventually(t, "the store takes writes again", func() bool {
+		return r.Writable() == nil && b.Commands.Writable() == nil
+	})
 	for nonce, to := range []Commands{b.Commands, r} {
 		key := to.Key([]byte("key-of-ann"))
 		if err := sell("released", to, key, uint64(nonce)+1); err != nil {
