@@ -71,7 +71,8 @@ type Options struct {
 	// Scheduler decides which actor goes on; nil: mailbox.Runners. Simulations have others.
 	Scheduler mailbox.Scheduler
 	// ClockError is by how much the clock is wrong that records are stamped with; nil: it is right.
-	// Simulations set it, and the demo, whose first day lies in the past. Any goroutine calls it.
+	// Simulations and the demo set it: the first day of the demo lies in the past. Any goroutine
+	// calls it.
 	ClockError func() time.Duration
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)

@@ -450,7 +450,7 @@ type namedWithdrawal struct {
 }
 
 // drawWithdrawalID returns the client id of a withdrawal, or none. It is often one that was sent
-// before: mostly the newest, whose outcome may be unknown, or still to come.
+// before: mostly the newest. Its outcome may be unknown, or still to come.
 func (s *sim) drawWithdrawalID(r *rand.Rand, account uint32) (id event.ClientID) {
 	sent := s.withdrawalIDs[account]
 	switch n := r.IntN(6); {

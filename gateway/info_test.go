@@ -50,7 +50,7 @@ func TestADemoAloneTellsItsKeys(t *testing.T) {
 	}
 }
 
-// Who signs is told how to pay in, by an answer that no cache keeps; others are not.
+// A client that signs is told how to pay in, by an answer that no cache keeps; others are not.
 func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
 	h := newHarness(t, nil)
 	h.stop()

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"fmt"
 	"html"
 	"strings"
@@ -29,7 +30,6 @@ func MailsPage(l Look, list []Mail) *File {
 			"<pre tabindex=\"0\">%s</pre>\n", html.EscapeString(m.Subject), html.EscapeString(m.To),
 			m.Time.UTC().Format("2006-01-02 15:04:05 UTC"), html.EscapeString(m.Text))
 	}
-	all, t := contents(), made()
-	page := render(all, mailsPage, t.prefix, l)
-	return newFile(htmlType, []byte(strings.Replace(string(page), "{{mails}}", b.String(), 1)))
+	return newFile(htmlType, bytes.Replace(made().mails[l], []byte("{{mails}}"),
+		[]byte(b.String()), 1))
 }

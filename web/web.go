@@ -86,8 +86,8 @@ const Folder = "/web/"
 
 // A tree has every file in each form that it is sent in.
 type tree struct {
-	prefix string // of the addresses of assets
 	pages  map[string]map[Look]*File
+	mails  map[Look][]byte  // the page with the demo's mails, without them
 	assets map[string]*File // by address
 }
 
@@ -95,17 +95,21 @@ type tree struct {
 var made = sync.OnceValue(func() *tree {
 	all := contents()
 	prefix := Folder + hashOf(all)
-	t := &tree{prefix: prefix, pages: map[string]map[Look]*File{}, assets: map[string]*File{}}
+	t := &tree{pages: map[string]map[Look]*File{}, mails: map[Look][]byte{},
+		assets: map[string]*File{}}
 	for name, content := range all {
 		if kind := contentType(name); kind != "" {
 			t.assets[prefix+"/"+name] = newFile(kind, withoutComments(name, content))
 		}
 	}
-	for address, name := range pages {
+	for address := range pages {
 		t.pages[address] = map[Look]*File{}
-		for _, theme := range themes {
-			for _, palette := range palettes {
-				l := Look{theme, palette}
+	}
+	for _, theme := range themes {
+		for _, palette := range palettes {
+			l := Look{theme, palette}
+			t.mails[l] = render(all, mailsPage, prefix, l)
+			for address, name := range pages {
 				t.pages[address][l] = newFile(htmlType, render(all, name, prefix, l))
 			}
 		}

@@ -48,12 +48,12 @@ func demoKeys() (keys []gateway.DemoKey) {
 // its first account is the demo's first, and stays so for ever: visitors had the keys of its
 // accounts, and its trades were made by a machine.
 //
-// The clock of a demo without trades is set back, for its past; nil: none is.
+// The clock of a demo without trades is set back, for its past; nil: there is none to set.
 func demoCheck(cfg *config.Config,
 	clock *demomarket.Clock) func(*state.State, func(*state.Key) ([]byte, error)) error {
 	return func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
-		if clock != nil && cfg.Demo && !cfg.NoDemoMarket && demomarket.HasNoPast(s) {
-			clock.SetBack()
+		if clock != nil && cfg.Demo && !cfg.NoDemoMarket {
+			clock.SetFor(s)
 		}
 		if len(s.Accounts()) == 0 {
 			return nil

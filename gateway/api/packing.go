@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/valyala/fasthttp"
@@ -10,6 +11,10 @@ import (
 // book, or as many candles. Below it packing costs more than it saves.
 const leastPacked = 16 << 10
 
+// mostPacked is the size in bytes of the largest one: packing takes memory that no Budget counts,
+// and 5 ns for each byte.
+const mostPacked = 2 << 20
+
 // packLevel is the level of gzip: 720 candles of 75 KB take 0.4 ms and become 19 KB. Level 6 takes
 // 0.95 ms for 18 KB.
 const packLevel = fasthttp.CompressBestSpeed + 1
@@ -17,18 +22,19 @@ const packLevel = fasthttp.CompressBestSpeed + 1
 // IsBulky reports whether a public answer is so large that a client which takes gzip gets it
 // packed. Private answers never are: their size would tell what they repeat of a request.
 func (c *Call) IsBulky() bool {
-	return c.Status == fasthttp.StatusOK && c.Key == nil &&
-		len(c.body)+lengthOf(c.pieces) >= leastPacked
+	bytes := len(c.body) + lengthOf(c.pieces)
+	return c.Status == fasthttp.StatusOK && c.Key == nil && leastPacked <= bytes &&
+		bytes <= mostPacked
 }
 
 // Pack packs an answer that IsBulky, by gzip. What clients ask for of one state of a book or a
 // chart is packed once for all of them.
 func (c *Call) Pack() {
+	plain, pieces := c.body, slices.Clone(c.pieces) // another client's call may pack them
 	pack := sync.OnceValue(func() *text {
-		plain := c.body
-		if len(c.pieces) > 0 {
-			plain = make([]byte, 0, lengthOf(c.pieces))
-			for _, p := range c.pieces {
+		if len(pieces) > 0 {
+			plain = make([]byte, 0, lengthOf(pieces))
+			for _, p := range pieces {
 				plain = append(plain, p.json...)
 			}
 		}

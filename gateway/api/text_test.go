@@ -46,6 +46,20 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	}
 }
 
+// Packing is for answers of some size: one that the budget has to bound is never copied for it.
+func TestAnswersOfSomeSizeArePacked(t *testing.T) {
+	for _, x := range []struct {
+		bytes int
+		want  bool
+	}{{leastPacked - 1, false}, {leastPacked, true}, {mostPacked, true}, {mostPacked + 1, false}} {
+		plain := &Call{Status: 200, body: make([]byte, x.bytes)}
+		shared := &Call{Status: 200, pieces: texts(10, x.bytes-10)}
+		if plain.IsBulky() != x.want || shared.IsBulky() != x.want {
+			t.Errorf("%d bytes are packed: %v and %v", x.bytes, plain.IsBulky(), shared.IsBulky())
+		}
+	}
+}
+
 // The outcome of a command is told at any size, because neither "not known" nor "refused" would be
 // true.
 func TestTheAnswerToACommandNeedsNoRoom(t *testing.T) {

@@ -1,44 +1,24 @@
 // The account page in a browser, against the real program.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
-import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
-import { Exchange, until } from "./helpers/exchange.mjs";
-import { Relay } from "./helpers/relay.mjs";
+import { test } from "node:test";
+import { accessible, shows, visit } from "./helpers/browser.mjs";
+import { until } from "./helpers/exchange.mjs";
+import { says, script, served, unreachable } from "./helpers/traders.mjs";
 
-const exchange = new Exchange(), relay = new Relay();
-const script = "<img src=x onerror=alert(1)>";
-let browser;
+const own = served(), { exchange, relay } = own;
 
-before(async () => {
-	await exchange.start();
-	await relay.start(exchange.port);
-	browser = await launch();
-});
-after(async () => {
-	await browser?.close();
-	relay.end();
-	await exchange.end();
-});
-
-// What a browser writes when a connection is lost.
-const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
-// What it writes when a request is refused: for a field, or for a nonce, as these tests use the keys.
+// What a browser writes when a request is refused: for a field, or for a nonce, as these tests use the keys.
 const refused = [/^Failed to load resource: the server responded with a status of 40[01]/];
 
 /** account gives a live page to a test. */
 const account = (name, options, body) => test(name, () =>
-	visit(browser, `${(options.base ?? (() => exchange.base))()}/account${options.at ?? ""}`,
+	visit(own.browser, `${(options.base ?? (() => exchange.base))()}/account${options.at ?? ""}`,
 		{ name: `account page ${name}`, ...options, base: undefined, at: undefined },
 		async (page) => {
 			await shows(page, "live");
 			await body(page);
 		}));
-
-const says = (page, selector, form) => page.waitForFunction(
-	([selector, form]) =>
-		new RegExp(form, "s").test(document.querySelector(selector)?.innerText ?? ""),
-	[selector, form]);
 
 /** enter logs in as an account of the demo. */
 async function enter(page, name) {
@@ -442,7 +422,7 @@ for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 }
 
 for (const theme of ["dark", "light"]) {
-	test(`the demo's mails can be read, ${theme}`, () => visit(browser, `${exchange.base}/demo/mails`,
+	test(`the demo's mails can be read, ${theme}`, () => visit(own.browser, `${exchange.base}/demo/mails`,
 		{ name: `mails ${theme}`, cookies: { theme } }, async (page) => {
 			await says(page, "h1", "Mails of the demo");
 			await accessible(page, "the mails of the demo");
@@ -453,7 +433,7 @@ for (const theme of ["dark", "light"]) {
 
 test("the account page keeps its budget of bytes", () => {
 	const asked = new Set();
-	return visit(browser, `${exchange.base}/account`, { name: "budget of the account page",
+	return visit(own.browser, `${exchange.base}/account`, { name: "budget of the account page",
 		init: (page) => page.on("request", (request) => asked.add(new URL(request.url()).pathname)),
 	}, async (page) => {
 		await shows(page, "live");

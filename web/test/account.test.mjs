@@ -1,42 +1,23 @@
 // A trader's account in a browser, against the real program: log-in, orders, own tables.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { after, before, test } from "node:test";
-import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
-import { Exchange, until } from "./helpers/exchange.mjs";
-import { Relay } from "./helpers/relay.mjs";
+import { test } from "node:test";
+import { accessible, shows, visit } from "./helpers/browser.mjs";
+import { until } from "./helpers/exchange.mjs";
+import { says, script, served, unreachable } from "./helpers/traders.mjs";
 
-const exchange = new Exchange(), relay = new Relay();
-const script = "<img src=x onerror=alert(1)>";
-let browser;
+const own = served(), { exchange, relay } = own;
 
-before(async () => {
-	await exchange.start();
-	await relay.start(exchange.port);
-	browser = await launch();
-});
-after(async () => {
-	await browser?.close();
-	relay.end();
-	await exchange.end();
-});
-
-// What a browser writes when a connection is lost.
-const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
+// What a browser writes when a key is refused.
 const refused = [/^Failed to load resource: the server responded with a status of 401/];
 
 /** terminal gives a live terminal to a test. */
 const terminal = (name, options, body) => test(name, () =>
-	visit(browser, `${(options.base ?? (() => exchange.base))()}/trade`,
+	visit(own.browser, `${(options.base ?? (() => exchange.base))()}/trade`,
 		{ name, ...options, base: undefined }, async (page) => {
 			await shows(page, "live");
 			await body(page);
 		}));
-
-const says = (page, selector, form) => page.waitForFunction(
-	([selector, form]) =>
-		new RegExp(form, "s").test(document.querySelector(selector)?.innerText ?? ""),
-	[selector, form]);
 
 /** trade logs in as an account of the demo. */
 async function trade(page, account) {
@@ -390,7 +371,7 @@ for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 
 test("the terminal with an account keeps its budget of bytes", () => {
 	const asked = new Set();
-	return visit(browser, `${exchange.base}/trade`, { name: "budget of an account",
+	return visit(own.browser, `${exchange.base}/trade`, { name: "budget of an account",
 		init: (page) => page.on("request", (request) => asked.add(new URL(request.url()).pathname)),
 	}, async (page) => {
 		await shows(page, "live");

@@ -185,8 +185,8 @@ func (x *exchange) start() *actors.Engine {
 		Withdrawal: actors.DefaultWithdrawal,
 		Sealer:     func(bool) (*seal.Sealer, error) { return sealer, nil },
 		Check: func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
-			if x.noPast = HasNoPast(s); x.noPast && x.demo {
-				x.clock.SetBack()
+			if x.noPast = hasNoPast(s); x.demo {
+				x.clock.SetFor(s)
 			}
 			return nil
 		}, ClockError: x.clock.Error,

@@ -37,16 +37,21 @@ func (c *Clock) Error() time.Duration {
 	return 0
 }
 
-// SetBack lets the clock stand where the past begins.
-func (c *Clock) SetBack() { c.stand(time.Now().Add(-pastLength)) }
+// SetFor lets the clock of an exchange that has no past stand where that begins, and sets that of
+// another one right. A process that waits for its turn looks again when that has come.
+func (c *Clock) SetFor(s *state.State) {
+	if c.setRight(); hasNoPast(s) {
+		c.stand(time.Now().Add(-pastLength))
+	}
+}
 
 func (c *Clock) setRight() { c.us.Store(0) }
 
 func (c *Clock) stand(at time.Time) { c.us.Store(at.UnixMicro()) }
 
-// HasNoPast reports whether an exchange has had no trade and no order in a book, and no record
+// hasNoPast reports whether an exchange has had no trade and no order in a book, and no record
 // since its past would begin.
-func HasNoPast(s *state.State) bool {
+func hasNoPast(s *state.State) bool {
 	for _, p := range s.Pairs() {
 		if p.Market.UpdateID > 0 {
 			return false
@@ -105,8 +110,10 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 		if err := m.dealAll(deals); err != nil {
 			return orders, err
 		}
-		if orders += len(deals) * 2; orders%(pastOrders/5) < perStep {
-			e.Log().Info("the demo plays a day of trades first", "orders", orders, "of", pastOrders)
+		orders += perStep
+		if done := (step + 1) * perStep; done%(pastOrders/5) < perStep {
+			e.Log().Info("the demo plays a day of trades first", "orders", done, "of",
+				steps*perStep)
 		}
 	}
 	return orders, nil

@@ -134,7 +134,8 @@ func TestAnExchangeThatHasTradedGetsNoPast(t *testing.T) {
 	}
 	x.stop(e)
 	x.demo = true
-	if e = x.start(); x.noPast {
+	x.clock.stand(time.Now().Add(-pastLength)) // of a process that has waited since
+	if e = x.start(); x.noPast || x.clock.Error() != 0 {
 		t.Error("an exchange with orders has no past")
 	}
 	if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {

@@ -1,0 +1,33 @@
+// What the tests of pages with an account share.
+import { after, before } from "node:test";
+import { launch } from "./browser.mjs";
+import { Exchange } from "./exchange.mjs";
+import { Relay } from "./relay.mjs";
+
+/** script would run if a page took it for more than a text. */
+export const script = "<img src=x onerror=alert(1)>";
+
+/** unreachable is what a browser writes when a connection is lost. */
+export const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
+
+/** served runs the program, a relay before it and a browser for the tests of a file. */
+export function served() {
+	const all = { exchange: new Exchange(), relay: new Relay(), browser: undefined };
+	before(async () => {
+		await all.exchange.start();
+		await all.relay.start(all.exchange.port);
+		all.browser = await launch();
+	});
+	after(async () => {
+		await all.browser?.close();
+		all.relay.end();
+		await all.exchange.end();
+	});
+	return all;
+}
+
+/** says waits until the text of an element has a form. */
+export const says = (page, selector, form) => page.waitForFunction(
+	([selector, form]) =>
+		new RegExp(form, "s").test(document.querySelector(selector)?.innerText ?? ""),
+	[selector, form]);
