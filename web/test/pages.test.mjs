@@ -147,6 +147,7 @@ test("times and numbers lose no digit", () => {
 	for (const text of ["1234567.0123456789012345", "-0.0000000000000001", "999", "-1234"]) {
 		assert.equal(exactly(text).replaceAll(",", ""), text);
 	}
+	for (const text of ["", "1e-8", "null"]) assert.equal(exactly(text), text);
 	assert.equal(plain(-1n, 16), "-0.0000000000000001");
 	assert.equal(plain(10n ** 16n, 16), "1");
 	assert.equal(plain(150_000_000n), "1.5");

@@ -1,7 +1,7 @@
 // Orders on their way, of which answers are late, lost or about something else.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { WITHDRAWALS } from "../js/account/withdrawals.js";
+import { WITHDRAWALS } from "../js/account/sending.js";
 import { importSecret } from "../js/keys.js";
 import { Sender } from "../js/sender.js";
 import { Session } from "../js/session.js";

@@ -1,9 +1,15 @@
 // Numbers with all their digits, and times with date and second, as the reader's locale writes them.
 import { date, sign, time, whole } from "../format.js";
 
-/** exactly writes a decimal's text with separators, and with all its digits. @param {string} text */
+/**
+ * exactly writes a decimal's text with separators, and with all its digits. What is no decimal stays
+ * as it is.
+ * @param {string} text
+ */
 export function exactly(text) {
-	const [, minus, before, after] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? ["", "", "0"];
+	const parts = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text);
+	if (!parts) return text;
+	const [, minus, before, after] = parts;
 	return minus + whole.format(BigInt(before)) + (after ? sign + after : "");
 }
 

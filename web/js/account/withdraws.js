@@ -11,7 +11,7 @@ import { utc } from "./csv.js";
 import { exactly, instant } from "./exact.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
-import { WITHDRAWALS } from "./withdrawals.js";
+import { WITHDRAWALS } from "./sending.js";
 
 /**
  * @typedef {{id: string, timestamp: string, currency: string, amount: string, status: string,
