@@ -1,6 +1,6 @@
 # An image with nothing but the static binary, run as a user without rights.
 #
-#   docker build --build-arg VERSION=v1.0.0 -t exchange .
+#   docker build --build-arg COMMIT="$(git describe --tags --always --dirty)" -t exchange .
 #   docker run --rm exchange config example > exchange.yaml
 #   docker run -d --name exchange -p 127.0.0.1:8080:8080 -v exchange:/data --stop-timeout 40 \
 #       --read-only --cap-drop ALL --security-opt no-new-privileges --pids-limit 4096 \
@@ -19,8 +19,8 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /out/exchange ./cmd/exchange \
+ARG COMMIT
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.commit=${COMMIT}" -o /out/exchange ./cmd/exchange \
     && mkdir /out/data
 
 # Has certificates for rediss://, time zones, and the user 65532; no shell.

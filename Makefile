@@ -1,4 +1,4 @@
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT ?= $(shell git describe --tags --always --dirty 2>/dev/null || true)
 
 .PHONY: help build demo cluster test sim fuzz chaos siege bench soak profile pictures lint vuln clean
 .DEFAULT_GOAL := help
@@ -10,7 +10,7 @@ help: ## say what there is to make
 PGO ?= auto
 
 build: ## build bin/exchange, a static binary, optimised by cmd/exchange/default.pgo
-	CGO_ENABLED=0 go build -pgo=$(PGO) -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/exchange ./cmd/exchange
+	CGO_ENABLED=0 go build -pgo=$(PGO) -trimpath -buildvcs=false -ldflags "-X main.commit=$(COMMIT)" -o bin/exchange ./cmd/exchange
 
 demo: PGO = off
 demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data

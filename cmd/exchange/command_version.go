@@ -17,10 +17,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"exchange/config"
+	"exchange/gateway/api"
 )
 
-// version is set by the linker: -ldflags "-X main.version=v1.2.3".
-var version string
+// commit is what the linker was told of the commit that this program is built from, as `git
+// describe` names it: -ldflags "-X main.commit=$(git describe --tags --always --dirty)".
+var commit string
 
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -32,14 +34,14 @@ func (p *program) versionCommand() *cobra.Command {
 			if p.json {
 				return printJSON(p.stdout, v)
 			}
-			commit := ""
+			from := ""
 			if v.Commit != "" {
-				commit = " " + v.Commit
+				from = " " + v.Commit
 				if v.Modified {
-					commit += " with changes"
+					from += " with changes"
 				}
 			}
-			_, err := fmt.Fprintf(p.stdout, "exchange %s%s (%s, %s/%s)\n", v.Version, commit, v.Go,
+			_, err := fmt.Fprintf(p.stdout, "exchange %s%s (%s, %s/%s)\n", v.Version, from, v.Go,
 				runtime.GOOS, runtime.GOARCH)
 			return err
 		}),
@@ -48,17 +50,14 @@ func (p *program) versionCommand() *cobra.Command {
 
 type versionAnswer struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit"`   // empty if the build did not see a repository
+	Commit   string `json:"commit"`   // empty if neither Go nor the linker was told
 	Modified bool   `json:"modified"` // the commit is not all of it
 	Go       string `json:"go"`
 }
 
 func buildVersion() versionAnswer {
-	v := versionAnswer{Version: version, Go: runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if v.Version == "" {
-			v.Version = info.Main.Version
-		}
+	v := versionAnswer{Version: api.Version, Commit: commit, Go: runtime.Version()}
+	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
@@ -67,9 +66,6 @@ func buildVersion() versionAnswer {
 				v.Modified = s.Value == "true"
 			}
 		}
-	}
-	if v.Version == "" {
-		v.Version = "unknown"
 	}
 	return v
 }

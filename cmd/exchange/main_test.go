@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"exchange/config"
+	"exchange/gateway/api"
 )
 
 // A result is the outcome of one run of the command line.
@@ -619,8 +620,19 @@ func TestVersion(t *testing.T) {
 	}
 	var v map[string]any
 	if r := runLine(nil, "version", "--json"); json.Unmarshal([]byte(r.out), &v) != nil ||
-		v["version"] == "" || v["go"] == "" {
+		v["version"] != api.Version || v["commit"] == nil || v["go"] == "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// The document of the API names this version, too: recorded/testdata/openapi.json has it.
+func TestTheChangelogHasTheProgramsVersion(t *testing.T) {
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\n## "+api.Version+"\n") {
+		t.Errorf("CHANGELOG.md has no entry of version %s", api.Version)
 	}
 }
 

@@ -34,8 +34,9 @@ import (
 // go on. The error carries the exit code.
 func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	log := slog.Default()
-	log.Info("exchange starts", "version", buildVersion().Version, "pid", os.Getpid(),
-		"configuration", cfg.Summary())
+	build := buildVersion()
+	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
+		os.Getpid(), "configuration", cfg.Summary())
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return failf(exitUsage, "the data folder cannot be made: %v", err)
 	}

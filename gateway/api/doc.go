@@ -32,5 +32,6 @@
 //	settings.go    what an account's orders do that say nothing about it
 //	switches.go    the dead man's switch of a key
 //	withdrawals.go    deposits, withdrawals and fees
+//	version.go     the version of the program
 //	testing.go     exports for tests of other packages
 package api

@@ -106,7 +106,7 @@ func encoded(described map[string]*api.Operation) object {
 	}
 	return object{
 		{"openapi", "3.1.0"},
-		{"info", object{{"title", "Exchange API"}, {"version", "1"},
+		{"info", object{{"title", "Exchange API"}, {"version", api.Version},
 			{"description", introduction()}}},
 		{"servers", []object{{{"url", "/"},
 			{"description", "The exchange that serves this document."}}}},

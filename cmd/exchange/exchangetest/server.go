@@ -70,7 +70,7 @@ func Build(t testing.TB, version string, lacks int) string {
 	t.Helper()
 	dir := t.TempDir()
 	path, flags := filepath.Join(dir, "exchange"), []string{"-ldflags",
-		"-X main.version=" + version, "-overlay", lacking(t, dir, lacks)}
+		"-X main.commit=" + version, "-overlay", lacking(t, dir, lacks)}
 	if os.Getenv(programVariable) == "" {
 		flags = append(flags, "-race")
 	}
