@@ -88,7 +88,7 @@ export function openLogin(session, demo, why = "") {
 	async function drop(event) {
 		event.preventDefault();
 		const [file] = event.dataTransfer?.files ?? [];
-		const told = file ? file.size < 4096 && await file.text()
+		const told = file ? file.size < 4096 && await file.text().catch(() => "") // a folder
 			: event.dataTransfer?.getData("text");
 		words = told && takeBoth(told) ? "" : text.noKeyInFile;
 		paint();
@@ -104,8 +104,7 @@ export function openLogin(session, demo, why = "") {
 			<button type="button" ?disabled=${isBusy}
 				@click=${async () => enter(d.key, await importSecret(d.secret), false)}
 				>${text.tradeAs(d.account)}</button>`)}</p>` : nothing}
-		<form class="fields" autocomplete="off" @submit=${submit} @paste=${paste}
-			@drop=${drop} @dragover=${(/** @type {Event} */ event) => event.preventDefault()}>
+		<form class="fields" autocomplete="off" @submit=${submit} @paste=${paste}>
 			<label><span>${text.key}</span><input name="key" spellcheck="false" autocomplete="off"
 				autocapitalize="off"></label>
 			<label><span>${text.secret}</span><input name="secret" type="password"
@@ -119,7 +118,11 @@ export function openLogin(session, demo, why = "") {
 		</form>
 		<p class="muted">${text.aboutKeys}</p>`, content);
 	paint();
-	if (globalThis.isSecureContext) field("key").focus();
+	if (!globalThis.isSecureContext) return;
+	// of all of the dialog, because a browser opens a file that is dropped beside
+	dialog.addEventListener("dragover", (event) => event.preventDefault());
+	dialog.addEventListener("drop", drop);
+	field("key").focus();
 }
 
 /**

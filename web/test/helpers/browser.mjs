@@ -7,8 +7,10 @@ import { chromium } from "playwright-core";
 
 const failures = fileURLToPath(new URL("../failures/", import.meta.url));
 
-export const launch = () =>
-	chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+/** launch starts the browser. args are more of its command line's. */
+export const launch = (...args) =>
+	chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+		args: process.getuid() === 0 ? ["--no-sandbox", ...args] : args });
 
 /**
  * visit opens a page of its own, and gives it to a test. allowed are messages of the console that

@@ -10,6 +10,9 @@ import { promisify } from "node:util";
 
 const program = process.env.EXCHANGE_PROGRAM ?? fileURLToPath(new URL("../../../bin/exchange", import.meta.url));
 
+/** run runs a command of the program in a folder. */
+export const run = (args, cwd) => promisify(execFile)(program, args, { cwd });
+
 /** until waits for a condition. */
 export async function until(what, condition, seconds = 30) {
 	const end = Date.now() + seconds * 1000;
@@ -21,7 +24,7 @@ export async function until(what, condition, seconds = 30) {
 	}
 }
 
-async function freePort() {
+export async function freePort() {
 	const server = createServer();
 	await new Promise((done) => server.listen(0, "127.0.0.1", done));
 	const { port } = server.address();
@@ -48,18 +51,20 @@ export class Exchange {
 	#nonce = 0n;
 	#process;
 
-	/** hasMarket: the demo's market maker trades, too. */
-	constructor({ hasMarket = false } = {}) {
+	/** hasMarket: the demo's market maker trades, too. args and env are more of the program's. */
+	constructor({ hasMarket = false, args = [], env = {} } = {}) {
 		statSync(program); // make build
-		this.market = hasMarket ? [] : ["--no-demo-market"];
+		this.args = hasMarket ? args : ["--no-demo-market", ...args];
+		this.env = { ...process.env, ...env };
 	}
 
 	async start() {
 		this.port ??= await freePort();
 		this.base = `http://127.0.0.1:${this.port}`;
 		let log = "";
-		const started = spawn(program, ["serve", "--demo", ...this.market, "--listen",
-			`127.0.0.1:${this.port}`], { cwd: this.#folder, stdio: ["ignore", "pipe", "pipe"] });
+		const started = spawn(program, ["serve", "--demo", ...this.args, "--listen",
+			`127.0.0.1:${this.port}`], { cwd: this.#folder, env: this.env,
+			stdio: ["ignore", "pipe", "pipe"] });
 		for (const stream of [started.stdout, started.stderr]) stream.on("data", (text) => (log += text));
 		this.#process = started;
 		await until("the exchange is ready", async () => {
@@ -84,7 +89,7 @@ export class Exchange {
 
 	/** operator runs a command of the operator's. */
 	operator(...args) {
-		return promisify(execFile)(program, args, { cwd: this.#folder });
+		return run(args, this.#folder);
 	}
 
 	/** post sends a signed request of alice or bob, and returns its answer. */
