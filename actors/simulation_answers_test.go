@@ -37,7 +37,8 @@ func (s *sim) answered(q *played, c *Command, err error) {
 		return
 	}
 	r := c.Record()
-	seq := s.claim(q, string(r.Append(nil)))
+	record := string(r.Append(nil))
+	seq := s.claim(q, record)
 	if seq == 0 {
 		return
 	}
@@ -63,7 +64,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 		} else {
 			s.outcomes[r.Kind.String()]++
 		}
-		s.refused(q, seq, c)
+		s.refused(q, s.equal[record], c)
 	}
 	c.Free()
 }
@@ -252,8 +253,9 @@ func (s *sim) cancelledAll(l *life, a *simulation.Account, f CancelFilter, since
 	}
 }
 
-// refused checks that the reason of a refusal holds.
-func (s *sim) refused(q *played, seq uint64, c *Command) {
+// refused checks that the reason of a refusal holds. Commands of one batch may have refusals that
+// are equal, and nothing says whose is which: the reason must hold at one of them.
+func (s *sim) refused(q *played, equal []uint64, c *Command) {
 	r := c.Record()
 	if r.Kind != event.KindRefusal {
 		if h := q.code.history; r.CodeRefused.Expired && !h.IsZero() && h != s.model.History {
@@ -261,9 +263,11 @@ func (s *sim) refused(q *played, seq uint64, c *Command) {
 		}
 		return
 	}
-	if s.isUnfounded(q, seq, c) || s.isWithinLimit(q, seq, r.Refusal) {
-		s.violate("%s: it is refused for %s, by record %d, and that is not so", q.what,
-			event.RefusalName(r.Refusal.Reason), seq)
+	if !slices.ContainsFunc(equal, func(seq uint64) bool {
+		return !s.isUnfounded(q, seq, c) && !s.isWithinLimit(q, seq, r.Refusal)
+	}) {
+		s.violate("%s: it is refused for %s, by record %v, and that is not so", q.what,
+			event.RefusalName(r.Refusal.Reason), equal)
 	}
 }
 
@@ -276,7 +280,7 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	case event.RefusedFunds:
 		return s.hasFunds(q, a, seq, c)
 	case event.RefusedClientID:
-		return !s.model.IsTaken(a, q.wish.ClientID, q.seq, c.Record().TimeUs) ||
+		return !s.model.IsTaken(a, q.wish.ClientID, q.released, c.Record().TimeUs) ||
 			!a.HasTaken(q.wish.ClientID, c.TakenBy())
 	case event.RefusedWithdrawalID:
 		// "Already used" is only said of a withdrawal that is durable.

@@ -124,8 +124,11 @@ type played struct {
 
 	begun int    // step
 	seq   uint64 // what was durable when it began
-	taken uint64 // highest nonce of its key that was answered before it began
-	unfit bool   // when it began, its engine had heard that the store may lose what is appended
+	// what its engine had released by then: of an order that ended by itself above that, no wallet
+	// knew yet, and no client
+	released uint64
+	taken    uint64 // highest nonce of its key that was answered before it began
+	unfit    bool   // when it began, its engine had heard that the store may lose what is appended
 	// quiet: when it began, nothing of the account was on its way, and the account's wallet knew
 	// all of the account up to the record touched. So the model knows the money that the wallet
 	// has.
@@ -480,6 +483,7 @@ type namedOrder struct {
 // begin notes a command just before it is sent.
 func (s *sim) begin(q *played) {
 	q.begun, q.seq, q.unfit, s.sending = s.steps, s.model.Seq, q.l.unfit, q
+	q.released = max(q.l.engine.opening.releasing.Load(), q.l.engine.committed.Folded())
 	q.namedBefore = len(q.l.named)
 	s.look(q, q.account)
 	q.l.open[q.account]++

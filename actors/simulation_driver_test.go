@@ -57,6 +57,7 @@ type sim struct {
 	missing map[namedOrder]bool
 	// bytes of a durable record -> sequences that no client was told yet
 	records   map[string][]uint64
+	equal     map[string][]uint64 // and all of them
 	byNonce   map[simulation.KeyNonce]int
 	reference *state.State    // a fold of what is durable, for snapshots
 	damaged   map[uint64]bool // sequences of snapshots that were damaged
@@ -563,6 +564,7 @@ func (s *sim) durable(prev, next uint64, data []byte) {
 		}
 		record := string(before[:len(before)-len(rest)])
 		s.records[record] = append(s.records[record], s.model.Seq)
+		s.equal[record] = append(s.equal[record], s.model.Seq)
 		s.unnamed = s.unnamed && r.Kind != event.KindHistory
 		s.recorded(&r)
 		s.withinLimits()

@@ -213,6 +213,7 @@ func (s *sim) rewind(seq uint64) {
 	s.batches = slices.DeleteFunc(s.batches, func(b durableBatch) bool { return b.next > seq })
 	s.reference = nil
 	clear(s.records)
+	clear(s.equal)
 	clear(s.damaged)
 	s.told = 0
 	clear(s.restedBy) // other orders may get their ids

@@ -84,7 +84,8 @@ func emptyPools() {
 func newSim(seed uint64) *sim {
 	r := rand.New(rand.NewPCG(seed, 2))
 	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0,
-		records: map[string][]uint64{}, damaged: map[uint64]bool{},
+		records: map[string][]uint64{}, equal: map[string][]uint64{},
+		damaged: map[uint64]bool{},
 		byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
 		clients: newClients(), trace: newTrace()}
 	if seed%4 == 1 { // as a demo begins, which has a past
