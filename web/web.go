@@ -165,8 +165,9 @@ func contentType(name string) string {
 	return ""
 }
 
-// withoutComments returns a file of ours without the comments that have lines of their own: they
-// would be a fifth of what a browser loads. The other lines keep their numbers.
+// withoutComments returns a file of ours without its comments and indentation, which would be a
+// quarter of what a browser loads. Each line keeps its number. A comment behind code is known by a
+// space on both sides of its slashes, so no text of a page has such slashes.
 func withoutComments(name string, content []byte) []byte {
 	if strings.HasPrefix(name, "vendor/") {
 		return content
@@ -176,7 +177,8 @@ func withoutComments(name string, content []byte) []byte {
 	})
 }
 
-var comments = regexp.MustCompile(`(?m)^[ \t]*(?://.*|/\*(?:[^*]|\*+[^*/])*\*+/[ \t]*)\n`)
+var comments = regexp.MustCompile(`(?m)^[ \t]*(?://.*|/\*(?:[^*]|\*+[^*/])*\*+/[ \t]*)\n` +
+	`|^[ \t]+|[ \t]+// .*$|/\*\*(?:[^*]|\*+[^*/])*\*+/ ?`)
 
 // newFile packs a file.
 func newFile(contentType string, plain []byte) *File {
