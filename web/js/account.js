@@ -6,6 +6,7 @@ import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
  *   amount: string, amount_filled: string, amount_original: string, date: string,
  *   client_order_id?: string, order_type?: string, time_in_force?: string, expire_time?: string,
  *   post_only?: boolean | string, display_amount?: string, trigger_price?: string,
+ *   price_asked?: string,
  *   triggered?: boolean, oco_trigger_price?: string}} Order
  * @typedef {{id: string, pair: string, my_side: "buy" | "sell", price: string, amount: string,
  *   timestamp: string, fee: string, fee_currency: string, order: string, maker: boolean,
@@ -15,6 +16,9 @@ import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
  *   parts?: string, orders?: Order[], trades?: Trade[], balances?: Balance[],
  *   orders_complete?: boolean, cause?: string}} Event
  */
+
+/** LATER is the pause before a subscription that was put off is tried again, in milliseconds. */
+const LATER = 1000;
 
 /** Most trades of a pair that are held. Older ones are read again. */
 const TRADES = 5000;
@@ -99,5 +103,58 @@ export class Account {
 		}
 		for (const balance of balances) this.balances.set(balance.currency, balance);
 		if (orders_complete !== undefined) this.isComplete = orders_complete;
+	}
+}
+
+/** Live is the account of the key that is logged in, held by its events over lost connections. */
+export class Live {
+	account = new Account();
+	/**
+	 * Called with each event that was applied.
+	 * @type {(event: Event) => void}
+	 */
+	onEvent = () => {};
+	#key = ""; // whose events the account has
+	#isIn = false;
+
+	/** @param {import("./session.js").Session} session */
+	constructor(session) {
+		this.session = session;
+		session.stream.on("own", (event) => this.#apply(event));
+	}
+
+	/** changed tells that the log-in has changed. */
+	changed() {
+		const { state } = this.session, wasIn = this.#isIn;
+		this.#isIn = state === "in";
+		if (this.#isIn && !wasIn) this.#subscribe();
+		if (state !== "out") return;
+		this.account = new Account();
+		this.#key = "";
+	}
+
+	/** subscribe asks for the account's events, behind those that it has. */
+	async #subscribe() {
+		const { session } = this;
+		if (!session.may("read")) return;
+		if (this.#key !== session.key) this.account = new Account();
+		this.#key = session.key;
+		const { sequence } = this.account;
+		try {
+			const { status } = await session.command("own.subscribe",
+				sequence === undefined ? {} : { after: Number(sequence) });
+			if (status >= 429) {
+				setTimeout(() => session.state === "in" && this.#subscribe(), LATER);
+			}
+		} catch {
+			// the next connection logs in and subscribes
+		}
+	}
+
+	/** @param {Event} event */
+	#apply(event) {
+		if (this.session.state === "out") return;
+		if (this.account.apply(event)) this.onEvent(event);
+		else this.#subscribe();
 	}
 }

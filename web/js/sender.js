@@ -1,5 +1,5 @@
-// Orders, or withdrawals, on their way: each has a name before its first try, and is kept until its
-// outcome is known.
+// Orders, changes of them, or withdrawals, on their way: each has a name before its first try, and
+// is kept until its outcome is known.
 import { remember, remembered } from "./memory.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -18,10 +18,12 @@ import { remember, remembered } from "./memory.js";
 
 /**
  * What is sent. kept: its name in the tab's memory. name: the field that has the name of one.
- * find: returns the id that the exchange has given to a name.
- * @typedef {{kept: string, name: string,
+ * beside: refusals of a second try that say nothing about the first. find: returns the id that the
+ * exchange has given to a name, or whatever else tells that it has taken what was sent.
+ * @typedef {{kept: string, name: string, beside?: number[],
  *   send: (session: Session, fields: Record<string, string>) => Promise<Answer>,
- *   find: (session: Session, name: string) => Promise<string | undefined>}} Kind
+ *   find: (session: Session, name: string, fields: Record<string, string>) =>
+ *     Promise<string | undefined>}} Kind
  */
 
 /** @type {Kind} */
@@ -93,7 +95,7 @@ export class Sender {
 		const { status, body } = answer;
 		const taken = /by (?:order|withdraw) (\d+)/.exec(body?.[this.kind.name]?.[0] ?? "");
 		if (taken) return this.#end({ pending: p, order: taken[1] });
-		if (p.wasLost && BESIDE.includes(status) && body?.code !== "outcome_unknown") {
+		if (p.wasLost && (this.kind.beside ?? BESIDE).includes(status) && body?.code !== "outcome_unknown") {
 			this.#become(p, "unknown");
 			this.onOutcome({ pending: p, answer });
 			return this.#find(p.id, 0);
@@ -160,7 +162,7 @@ export class Sender {
 			if (!p || !["unknown", "unseen"].includes(p.state)) return;
 			if (this.session.state === "in" && this.session.key === p.key) {
 				try {
-					const order = await this.kind.find(this.session, id);
+					const order = await this.kind.find(this.session, id, p.fields);
 					if (!this.pending.has(id)) return;
 					if (order) return this.#end({ pending: p, order });
 					if (p.state === "unknown") this.#become(p, "unseen");

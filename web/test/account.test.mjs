@@ -4,7 +4,7 @@ import { createHmac } from "node:crypto";
 import { test } from "node:test";
 import { accessible, shows, visit } from "./helpers/browser.mjs";
 import { until } from "./helpers/exchange.mjs";
-import { says, script, served, unreachable } from "./helpers/traders.mjs";
+import { fill, open, says, script, send, served, trade, unreachable } from "./helpers/traders.mjs";
 
 const own = served(), { exchange, relay } = own;
 
@@ -19,15 +19,6 @@ const terminal = (name, options, body) => test(name, () =>
 			await body(page);
 		}));
 
-/** trade logs in as an account of the demo. */
-async function trade(page, account) {
-	await page.click(".account");
-	await page.click(`dialog .demo button:has-text("${account}")`);
-	await page.waitForSelector("body.trader");
-	await page.waitForSelector("dialog", { state: "detached" });
-	await says(page, ".sums", "Free.*\\d");
-}
-
 /** enter types a key and its secret. */
 async function enter(page, key, secret) {
 	if (!await page.$("dialog")) await page.click("#header > .account");
@@ -36,18 +27,8 @@ async function enter(page, key, secret) {
 	await page.press("[name=secret]", "Enter");
 }
 
-/** fill types a limit order. */
-async function fill(page, side, price, amount) {
-	await page.click(`#form-side-${side}`);
-	await page.fill("#form-price", String(price));
-	await page.fill("#form-amount", String(amount));
-}
-
-const send = (page) => page.click("#panel-form button.main");
 const rows = (page) => page.$$eval("#panel-own tbody tr", (list) =>
 	list.map((row) => [...row.cells].map((cell) => cell.innerText.trim()).join("|")));
-const open = (page, n) => page.waitForFunction((n) =>
-	document.querySelectorAll('#panel-own tr[data-state="open"]').length === n, n);
 const cancelAll = (account) => exchange.post(account, "/api/v1/order-cancel-all/", { all: 1 });
 
 /** newKey makes a key of alice's, and returns it with its secret. */
@@ -155,7 +136,7 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 	await says(page, ".outcome", "Order \\d+\\. Durable after \\d+ ms");
 	await open(page, 1);
 	assert.match((await rows(page))[0],
-		/\|BTC_USDT\|▼ Sell\|Limit\|64,000\.50\|0\.30\|0\.00\|Open\|Cancel$/);
+		/\|BTC_USDT\|▼ Sell\|Limit\|64,000\.50\|0\.30\|0\.00\|Open\|Amend\s+Cancel$/);
 	await page.waitForSelector("#panel-book .sell .mark:not([hidden])");
 	await exchange.order("bob", "BTC_USDT", "buy", "0.12345678", "64000.5");
 	await says(page, "#panel-own .orders", "0\\.17654322\\s+0\\.12345678\\s+Open");
@@ -166,7 +147,7 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 	await says(page, "#panel-own .balances",
 		"BTC\\s+99\\.87654322\\s+0\\.17654322\\s+99\\.70000000");
 	await page.click('button:has-text("Open orders")');
-	await page.click("#panel-own tbody button");
+	await page.click("#panel-own tbody .cancel");
 	await says(page, "#panel-own .told", "is cancelled");
 	await open(page, 0);
 	await exchange.order("bob", "BTC_USDT", "buy", "0.05", "63000");
@@ -180,11 +161,11 @@ terminal("what is wrong is told where it is wrong", {}, async (page) => {
 	await trade(page, "bob");
 	await fill(page, "buy", "1,000", "0.1");
 	await send(page);
-	await says(page, "#wrong-price", "no separators");
+	await says(page, "#wrong-form-price", "no separators");
 	assert.equal(await page.evaluate(() => document.activeElement.id), "form-price");
 	await fill(page, "buy", "1000.123", "0.1");
 	await send(page);
-	await says(page, "#wrong-price", "\\w+");
+	await says(page, "#wrong-form-price", "\\w+");
 	assert.equal(await page.getAttribute("#form-price", "aria-invalid"), "true");
 	await fill(page, "buy", "60000", "1000");
 	await send(page);
@@ -228,11 +209,11 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.fill("#form-display", "");
 	await page.selectOption("[name=force]", "fok");
 	await fill(page, "buy", "63000", "1");
-	await outcome("fok", "the rest is cancelled \\(fok\\)");
+	await outcome("fok", "the rest is cancelled: not filled at once as a whole");
 	await page.selectOption("[name=force]", "gtd");
 	await fill(page, "buy", "62000", "1");
 	await send(page);
-	await says(page, "#wrong-until", "Choose");
+	await says(page, "#wrong-form-until", "Choose");
 	await page.fill("#form-until", new Date(Date.now() + 864e5).toISOString().slice(0, 16));
 	order = await outcome("gtd", "Order \\d+\\. Durable");
 	assert.equal(order.time_in_force, "gtd");
@@ -300,7 +281,7 @@ terminal("an exchange that is killed takes no open order with it", { allowed: un
 	await page.waitForFunction(() => !document.querySelector("#panel-form .main").disabled);
 	await exchange.order("bob", "BTC_USDT", "sell", "0.04", "40000");
 	await says(page, "#panel-own .orders", "0\\.06\\s+0\\.04\\s+Open");
-	await page.click("#panel-own tbody button");
+	await page.click("#panel-own tbody .cancel");
 	await open(page, 0);
 });
 

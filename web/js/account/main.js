@@ -1,7 +1,7 @@
 // The account page: its log-in, its sections, and the events that keep them as they are.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { load } from "../api.js";
-import { Live } from "../live.js";
+import { Live } from "../account.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
 import { Session } from "../session.js";
 import { settingsButton } from "../settings.js";

@@ -1,7 +1,7 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { isWaiting, sideOf, typeOf } from "../rows.js";
+import { isWaiting, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
@@ -113,7 +113,7 @@ function stateOf(o) {
 	if (o.status === "1" && isWaiting(o)) return text.orderStates.waiting;
 	const state = words.statuses[/** @type {"1" | "2" | "3"} */ (o.status)] ?? o.status;
 	const why = o.cancel_reason ?? "";
-	const said = words.reasons[/** @type {keyof typeof words.reasons} */ (why)] ?? why;
+	const said = text.reasons[/** @type {keyof typeof text.reasons} */ (why)] ?? why;
 	return said ? `${state}: ${said}` : state;
 }
 

@@ -1,7 +1,7 @@
 // Withdrawals: the form that asks for one, its code from the mail, its cancel, and what became of
 // all of them. docs/web.md has the table of answers.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
-import { wordsOf } from "../answers.js";
+import { wordsOf } from "../words.js";
 import { plain } from "../decimal.js";
 import { decimal, typed } from "../format.js";
 import { Sender } from "../sender.js";

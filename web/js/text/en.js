@@ -125,6 +125,36 @@ export const text = {
 	/** @param {number} n @param {string} pair */
 	cancelledAll: (n, pair) => `${n} ${n === 1 ? "order" : "orders"} of ${pair} cancelled.`,
 	cancelUnknown: "There was no answer to the cancel. What is open is shown here.",
+
+	amend: "Amend",
+	/** @param {string} id */
+	amendOrder: (id) => `Amend order ${id}`,
+	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger", display_amount: "Show only" },
+	aboutAmend: "The amount counts what is filled already. With the same price and no larger amount the order keeps its place.",
+	/** @param {string} filled @param {string} of */
+	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
+	/** @param {string} id */
+	isOver: (id) => `Order ${id} is not open any more.`,
+	/** @param {string} id @param {string} filled @param {string} of */
+	isClosed: (id, filled, of) => `Order ${id} is not open any more; ${filled} of ${of} were filled.`,
+	nothingChanged: "Nothing is changed yet.",
+	/** @param {{oid: string, price: string, amount_original: string, priority: string}} order @param {string} done */
+	amended: ({ oid, price, amount_original, priority }, done) =>
+		`Order ${oid} is changed: price ${price}, amount ${amount_original}. Its place is ${priority}.${done && ` ${done}.`}`,
+	/** @param {string} id */
+	isAmended: (id) => `The exchange has the change of order ${id}.`,
+	/** @param {string} id @param {string} why */
+	notAmended: (id, why) => `Order ${id} was not changed, because it is not open: ${why}.`,
+	/** @param {string} id */
+	amendUnknown: (id) => `There is no answer, so whether order ${id} is changed is unknown. The page is finding out.`,
+	amendStates: {
+		sending: "Amending",
+		refused: "Not changed",
+		unknown: "Change unknown",
+		unseen: "Change not seen yet",
+	},
+	drop: "Leave it",
+
 	noOrders: "No open orders",
 	moreOrders: "There are older open orders, too.",
 	mayNotRead: "This key may not read the account.",
@@ -173,9 +203,23 @@ export const text = {
 	notATime: "Choose date and time.",
 	/** @param {string} amount @param {string} price */
 	filledAt: (amount, price) => `${amount} filled at ${price} on average`,
-	/** @param {string} id @param {string} filled @param {string} reason @param {number} ms */
-	placed: (id, filled, reason, ms) =>
-		`Order ${id}${filled && `: ${filled}`}${reason && `; the rest is cancelled (${reason})`}. Durable after ${ms} ms.`,
+	/** @param {string} reason */
+	restCancelled: (reason) => `the rest is cancelled: ${reason}`,
+	reasons: {
+		ioc: "not filled at once",
+		fok: "not filled at once as a whole",
+		max_fills: "it met too many orders",
+		self_trade: "it met your own order",
+		post_only: "it would have traded at once",
+		expired: "its time was over",
+		amended: "changed to what was filled",
+		owner: "by you",
+		operator: "by the operator",
+		switch: "by the dead man's switch",
+		disconnect: "the connection was lost",
+	},
+	/** @param {string} id @param {string} done @param {number} ms */
+	placed: (id, done, ms) => `Order ${id}${done && `: ${done}`}. Durable after ${ms} ms.`,
 	/** @param {string} id */
 	isIn: (id) => `The exchange has it: order ${id}.`,
 	neverIn: "The exchange does not have that order.",
@@ -202,6 +246,7 @@ export const text = {
 		["↑ ↓", "Move a price by a tick, with Shift by ten"],
 		["Enter", "Send the order"],
 		["o", "Go to the newest open order"],
+		["e", "Amend the order whose row has the focus"],
 		["c", "Cancel the order whose row has the focus"],
 		["Shift c", "Cancel all orders of the pair"],
 		["?", "Show this list"],

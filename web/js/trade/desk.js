@@ -1,10 +1,11 @@
 // The account on the terminal: its log-in, its events, and the panels that show it. The page loads
 // this when an account is asked for.
 import { parse } from "../decimal.js";
-import { Live } from "../live.js";
+import { Live } from "../account.js";
 import { Sender } from "../sender.js";
 import { Session } from "../session.js";
 import { text } from "../text/en.js";
+import { Amend } from "./amend.js";
 import { Form } from "./form.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
 import { Own } from "./own.js";
@@ -13,7 +14,7 @@ import { singleKey } from "../settings.js";
 /** @typedef {import("../api.js").Pair} Pair */
 /**
  * @typedef {{stream: import("../stream.js").Stream, header: import("./header.js").Header,
- *   ladder: import("./ladder.js").Ladder, pairs: Map<string, Pair>,
+ *   ladder: import("./market.js").Ladder, pairs: Map<string, Pair>,
  *   demo: import("../login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
  */
 
@@ -28,6 +29,7 @@ export class Desk {
 		this.session = new Session(stream);
 		this.live = new Live(this.session);
 		this.sender = new Sender(this.session);
+		this.amend = new Amend(this);
 		this.form = new Form(element("panel-form"), element("sides"), this);
 		this.own = new Own(element("panel-own"), this, pairs);
 		this.session.onChange = () => this.#changed();
@@ -88,6 +90,7 @@ export class Desk {
 		}
 		this.form.change();
 		this.own.change();
+		this.amend.change();
 	}
 
 	/** @param {import("../account.js").Event} event */
@@ -95,10 +98,12 @@ export class Desk {
 		for (const o of event.orders ?? []) {
 			if (o.client_order_id) this.sender.seen(o.client_order_id, o.id);
 		}
+		this.amend.told(event.orders ?? []);
 		if (event.snapshot) this.own.load();
 		this.#mark();
 		this.form.change();
 		this.own.change();
+		this.amend.change();
 	}
 
 	/** mark marks the account's orders in the book. */

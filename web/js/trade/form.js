@@ -1,8 +1,9 @@
 // The order form: what is typed, what it would cost, and what has become of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { wordsOf } from "../answers.js";
-import { parse, plain } from "../decimal.js";
+import { doneOf, wordsOf } from "../words.js";
+import { plain } from "../decimal.js";
 import { decimal, typed } from "../format.js";
+import { inFrame } from "../frame.js";
 import { text } from "../text/en.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -26,6 +27,30 @@ const FIELDS = { limit: ["price", "amount", "total"], market: ["second", "amount
 /** over divides and rounds up. @param {bigint} a @param {bigint} b */
 const over = (a, b) => (a + b - 1n) / b;
 
+/**
+ * input is a field with its label, and what is wrong with it below. isFree: it may be empty.
+ * @param {{id: string, name: string, label: string, unit?: string, value?: string, wrong?: string,
+ *   type?: string, isFree: boolean, onInput: (value: string) => void,
+ *   onKey?: (event: KeyboardEvent) => void}} field
+ */
+export function input({ id, name, label, unit, value, wrong, type, isFree, onInput, onKey }) {
+	return html`<label><span>${label}</span><span class="typed"><input id=${id} name=${name}
+			type=${type ?? "text"} inputmode="decimal" autocomplete="off" .value=${value ?? ""}
+			aria-invalid=${wrong ? "true" : "false"}
+			aria-describedby=${wrong ? `wrong-${id}` : nothing}
+			placeholder=${isFree ? text.optional : ""} @keydown=${onKey ?? nothing}
+			@input=${(/** @type {Event} */ event) =>
+				onInput(/** @type {HTMLInputElement} */ (event.target).value)}>
+			<span class="muted" aria-hidden="true">${unit}</span></span></label>
+		${wrong ? html`<p class="wrong" id="wrong-${id}">${wrong}</p>` : nothing}`;
+}
+
+/** focusWrong brings the focus to the first field that is wrong. @param {HTMLElement} place */
+export function focusWrong(place) {
+	const first = place.querySelector("[aria-invalid=true]");
+	if (first instanceof HTMLElement) first.focus();
+}
+
 export class Form {
 	/** @type {Pair | undefined} */
 	#pair;
@@ -47,7 +72,6 @@ export class Form {
 	/** Of the order that the form waits for. @type {Record<string, string> | undefined} */
 	#sent;
 	#market = "live";
-	#isWaiting = false;
 
 	/**
 	 * @param {HTMLElement} place
@@ -99,14 +123,7 @@ export class Form {
 		return true;
 	}
 
-	change() {
-		if (this.#isWaiting) return;
-		this.#isWaiting = true;
-		requestAnimationFrame(() => {
-			this.#isWaiting = false;
-			this.#paint();
-		});
-	}
+	change = inFrame(() => this.#paint());
 
 	/**
 	 * outcome says what has become of an order, in words.
@@ -121,7 +138,10 @@ export class Form {
 		if (order) this.#words = text.isIn(order);
 		else if (!answer) this.#words = pending.state === "unknown" ? text.unknown : "";
 		else if (pending.state === "unknown" && status >= 401) this.#words = text.stillUnknown;
-		else if (status === 201) this.#words = this.#placed(pending.fields.pair, body, ms ?? 0);
+		else if (status === 201) {
+			const pair = this.desk.terminal.pairs.get(pending.fields.pair);
+			this.#words = text.placed(body.oid, doneOf(body, /** @type {Pair} */ (pair)), ms ?? 0);
+		}
 		else if (status === 200) this.#words = text.cancelled(body.order);
 		else if (status === 400 && body.client_order_id) {
 			const [why] = body.client_order_id; // of a cancel by name
@@ -130,20 +150,6 @@ export class Form {
 		else this.#words = wordsOf(answer, this.desk.account);
 		if (status === 201 && isHere) this.#typed.amount = this.#typed.total = "";
 		this.change();
-	}
-
-	/** @param {string} name of the pair @param {any} body @param {number} ms */
-	#placed(name, body, ms) {
-		const pair = /** @type {Pair} */ (this.desk.terminal.pairs.get(name));
-		let filled = 0n, value = 0n;
-		for (const t of body.trades) {
-			filled += parse(t.amount);
-			value += parse(t.amount) * parse(t.price);
-		}
-		const sum = filled === 0n ? ""
-			: text.filledAt(decimal(filled, pair.amountDigits),
-				decimal(value / filled, pair.priceDigits));
-		return text.placed(body.oid, sum, body.cancel_reason ?? "", ms);
 	}
 
 	/**
@@ -163,12 +169,7 @@ export class Form {
 			else this.#words += `${name}: ${[words].flat().join(" ")} `;
 		}
 		this.#paint();
-		this.#focusWrong();
-	}
-
-	#focusWrong() {
-		const first = this.place.querySelector("[aria-invalid=true]");
-		if (first instanceof HTMLElement) first.focus();
+		focusWrong(this.place);
 	}
 
 	/** @param {{side?: "buy" | "sell", type?: Type, force?: keyof typeof text.forces}} to */
@@ -301,7 +302,7 @@ export class Form {
 			this.desk.sender.send(order);
 		}
 		this.#paint();
-		this.#focusWrong();
+		focusWrong(this.place);
 	}
 
 	/** whyNot says why no order can be sent now; "": one can. */
@@ -389,17 +390,11 @@ export class Form {
 			: pair.quote;
 		const label = field === "second" ? this.#type === "oco" ? text.ocoPrice : text.worst
 			: text.fields[field];
-		return html`<label><span>${label}</span><span class="typed"><input id="form-${field}"
-				name=${field} type=${field === "until" ? "datetime-local" : "text"}
-				inputmode="decimal" autocomplete="off" .value=${this.#typed[field]}
-				aria-invalid=${wrong ? "true" : "false"}
-				aria-describedby=${wrong ? `wrong-${field}` : nothing}
-				placeholder=${field === "display" || field === "second" ? text.optional : ""}
-				@keydown=${(/** @type {KeyboardEvent} */ event) => this.#step(field, event)}
-				@input=${(/** @type {Event} */ event) =>
-					this.#set(field, /** @type {HTMLInputElement} */ (event.target).value)}>
-				<span class="muted" aria-hidden="true">${unit}</span></span></label>
-			${wrong ? html`<p class="wrong" id="wrong-${field}">${wrong}</p>` : nothing}`;
+		return input({ id: `form-${field}`, name: field, label, unit, value: this.#typed[field],
+			wrong, type: field === "until" ? "datetime-local" : "text",
+			isFree: field === "display" || field === "second",
+			onKey: (event) => this.#step(field, event),
+			onInput: (value) => this.#set(field, value) });
 	}
 
 	/** sums shows what is free, the fee, and what stays. @param {Pair} pair */

@@ -2,6 +2,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { fromNumber } from "../decimal.js";
 import { decimal, percent } from "../format.js";
+import { inFrame } from "../frame.js";
 import { openHelp, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
 import { text } from "../text/en.js";
@@ -33,7 +34,6 @@ export class Header {
 	#search = "";
 	#at = 0; // place of the marked pair in the list
 	#isOpen = false;
-	#isWaiting = false;
 	#account = text.logIn;
 
 	/**
@@ -79,13 +79,10 @@ export class Header {
 	/** ticker takes a pair's ticker; one paint follows for all that come together. @param {Ticker} ticker */
 	ticker(ticker) {
 		this.#tickers.set(ticker.pair, ticker);
-		if (this.#isWaiting) return;
-		this.#isWaiting = true;
-		requestAnimationFrame(() => {
-			this.#isWaiting = false;
-			this.#paint();
-		});
+		this.#wait();
 	}
+
+	#wait = inFrame(() => this.#paint());
 
 	/** @param {KeyboardEvent} event */
 	#key(event) {

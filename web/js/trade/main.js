@@ -5,10 +5,8 @@ import { chosen } from "../settings.js";
 import { Status, Stream } from "../stream.js";
 import { text } from "../text/en.js";
 import { Chart } from "./chart.js";
-import { Depth } from "./depth.js";
 import { Header } from "./header.js";
-import { Ladder } from "./ladder.js";
-import { Trades } from "./trades.js";
+import { Depth, Ladder, Trades } from "./market.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 

@@ -3,7 +3,8 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
 import { decimal, moment, time } from "../format.js";
-import { isWaiting, sideOf, typeOf } from "../rows.js";
+import { inFrame } from "../frame.js";
+import { isWaiting, sideOf, typeOf } from "../words.js";
 import { text } from "../text/en.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -36,7 +37,6 @@ export class Own {
 	#isReading = false;
 	#round = 0; // of reads: what was read before the account's trades began anew does not count
 	#most = PAGE; // rows that are shown
-	#isWaiting = false;
 	#words = "";
 
 	/** @param {HTMLElement} place @param {Desk} desk @param {Map<string, Pair>} pairs */
@@ -68,6 +68,10 @@ export class Own {
 			if (row instanceof HTMLElement) row.focus();
 			return true;
 		}
+		if (key === "e") {
+			this.desk.amend.open(this.#focused());
+			return true;
+		}
 		if (key.toLowerCase() !== "c") return false;
 		if (isShift) this.#cancelAll();
 		else this.#cancel(this.#focused());
@@ -80,14 +84,7 @@ export class Own {
 		return row && this.place.contains(row) ? row.getAttribute("data-id") ?? "" : "";
 	}
 
-	change() {
-		if (this.#isWaiting) return;
-		this.#isWaiting = true;
-		requestAnimationFrame(() => {
-			this.#isWaiting = false;
-			this.#paint();
-		});
-	}
+	change = inFrame(() => this.#paint());
 
 	/** read reads older trades of the pair than those that are here. */
 	async #read() {
@@ -260,9 +257,11 @@ export class Own {
 	#order(o, isTrader, digits) {
 		const pair = this.pairs.get(o.pair);
 		const isLeaving = this.#cancelling.has(o.id);
+		const { amend } = this.desk, change = amend.of(o.id);
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
-		return html`<tr data-id=${o.id} tabindex=${o.id === this.#selected ? 0 : -1}
-			data-state=${state} @focus=${() => {
+		const tab = o.id === this.#selected ? 0 : -1;
+		return html`<tr data-id=${o.id} tabindex=${tab}
+			data-state=${isLeaving ? state : change?.state ?? state} @focus=${() => {
 				this.#selected = o.id;
 				this.change();
 			}}>
@@ -271,25 +270,39 @@ export class Own {
 			<td>${decimal(parse(o.price), pair?.priceDigits ?? DIGITS)}</td>
 			<td>${decimal(parse(o.amount), digits)}</td>
 			<td>${decimal(parse(o.amount_filled), digits)}</td>
-			<td>${text.orderStates[state]}</td>
-			<td>${isTrader ? html`<button ?disabled=${isLeaving}
-				tabindex=${o.id === this.#selected ? 0 : -1}
+			<td>${change && !isLeaving ? text.amendStates[change.state] : text.orderStates[state]}</td>
+			<td>${isTrader ? html`${change ? this.#again(amend.sender, change, tab)
+				: html`<button class="amend" tabindex=${tab} aria-label=${text.amendOrder(o.id)}
+					@click=${() => amend.open(o.id)}>${text.amend}</button>`}
+				${change && ["refused", "unseen"].includes(change.state) ? html`<button
+					class="drop" tabindex=${tab} @click=${() => amend.sender.drop(change)}>${text.drop}</button>`
+				: nothing}<button class="cancel" ?disabled=${isLeaving} tabindex=${tab}
 				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
 				>${text.cancel}</button>` : nothing}</td></tr>`;
+	}
+
+	/**
+	 * again offers to send once more what was not done.
+	 * @param {import("../sender.js").Sender} sender
+	 * @param {import("../sender.js").Pending} p
+	 * @param {number} tab
+	 */
+	#again(sender, p, tab) {
+		const words = p.state === "refused" ? text.tryAgain
+			: p.state === "unseen" ? text.sendAgain : "";
+		return words ? html`<button class="again" tabindex=${tab} @click=${() => sender.again(p)}
+			>${words}</button>` : nothing;
 	}
 
 	/** @param {import("../sender.js").Pending} p */
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
-		const again = p.state === "refused" ? text.tryAgain
-			: p.state === "unseen" ? text.sendAgain : "";
 		return html`<tr data-state=${p.state}>
 			<td>${text.none}</td><td>${fields.pair}</td><td>${sideOf(fields.type)}</td>
 			<td>${typeOf(fields)}</td><td>${fields.price ?? text.none}</td>
 			<td>${fields.amount ?? text.none}</td><td>${text.none}</td>
 			<td>${text.orderStates[p.state]}</td>
-			<td>${again ? html`<button class="again" @click=${() => sender.again(p)}
-					>${again}</button>` : nothing}
+			<td>${this.#again(sender, p, 0)}
 				${p.state === "sending" ? nothing : html`<button @click=${async () => {
 					try {
 						await sender.cancel(p);

@@ -31,3 +31,26 @@ export const says = (page, selector, form) => page.waitForFunction(
 	([selector, form]) =>
 		new RegExp(form, "s").test(document.querySelector(selector)?.innerText ?? ""),
 	[selector, form]);
+
+/** trade logs in as an account of the demo. */
+export async function trade(page, account) {
+	await page.click(".account");
+	await page.click(`dialog .demo button:has-text("${account}")`);
+	await page.waitForSelector("body.trader");
+	await page.waitForSelector("dialog", { state: "detached" });
+	await says(page, ".sums", "Free.*\\d");
+}
+
+/** fill types a limit order. */
+export async function fill(page, side, price, amount) {
+	await page.click(`#form-side-${side}`);
+	await page.fill("#form-price", String(price));
+	await page.fill("#form-amount", String(amount));
+}
+
+/** send sends the order in the form. */
+export const send = (page) => page.click("#panel-form button.main");
+
+/** open waits until so many orders are open. */
+export const open = (page, n) => page.waitForFunction((n) =>
+	document.querySelectorAll('#panel-own tr[data-state="open"]').length === n, n);

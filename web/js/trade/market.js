@@ -1,0 +1,356 @@
+// The panels of the market: the order book, its depth, the newest trades.
+import { html, render } from "../../vendor/lit-html/lit-html.js";
+import { AGAIN, get } from "../api.js";
+import { Book } from "../book.js";
+import { fromNumber, number, parse, plain } from "../decimal.js";
+import { decimal, fixed, time } from "../format.js";
+import { inFrame } from "../frame.js";
+import { colour } from "../settings.js";
+import { text } from "../text/en.js";
+
+/** @typedef {import("../api.js").Pair} Pair */
+/** @typedef {import("../stream.js").Stream} Stream */
+/** @typedef {{id: number, buys: boolean, price: bigint, amount: bigint, at: number}} Trade */
+
+const GROUPS = [1n, 5n, 10n, 50n, 100n, 500n, 1000n, 10000n, 100000n];
+const PAUSE = 250; // milliseconds between two pictures
+const LEVELS = 250;
+const RANGE = 100n; // one part in so many, on both sides of the middle
+const MOST = 40;
+
+/** Ladder is the order book: asks above bids, as many rows as fit. */
+export class Ladder {
+	book = new Book();
+	/** Called when the book has changed. */
+	onChange = () => {};
+	/** Called with the price of a row that was clicked. */
+	onPick = (/** @type {bigint} */ _) => {};
+	/** Prices of the account's own orders in the book. @type {Record<"sell" | "buy", bigint[]>} */
+	#own = { sell: [], buy: [] };
+	/** @type {Pair | undefined} */
+	#pair;
+	#step = 1n;
+	/** Rows from the top: the worst ask first. @type {Record<"sell" | "buy", RowView[]>} */
+	#rows = { sell: [], buy: [] };
+
+	/** @param {HTMLElement} place @param {Stream} stream */
+	constructor(place, stream) {
+		this.stream = stream;
+		render(html`
+			<div class="bar"><h2>${text.book}</h2><b class="not-live">${text.notLive}</b>
+				<label><span class="unseen">${text.group}</span><select class="group" title=${text.group} @change=${this.#regroup.bind(this)}></select></label></div>
+			<div class="table" role="table" aria-label=${text.book}>
+				<div role="rowgroup"><div role="row" class="head"><span role="columnheader">${text.price}</span><span role="columnheader">${text.amount}</span><span role="columnheader">${text.total}</span></div></div>
+				<div role="rowgroup" class="side sell" aria-label=${text.asks}></div>
+				<div role="rowgroup"><div role="row" class="middle"><span role="cell" aria-colspan="3"></span></div></div>
+				<div role="rowgroup" class="side buy" aria-label=${text.bids}></div>
+			</div>`, place);
+		/** @param {string} name */
+		const find = (name) => /** @type {HTMLElement} */ (place.querySelector(name));
+		this.table = find(".table");
+		this.middle = find(".middle span");
+		this.group = /** @type {HTMLSelectElement} */ (find(".group"));
+		this.places = { sell: find(".side.sell"), buy: find(".side.buy") };
+		this.table.addEventListener("click", (event) => {
+			const at = event.target instanceof Element && event.target.closest(".side [role=row]");
+			const row = [...this.#rows.sell, ...this.#rows.buy].find((view) => view.row === at);
+			if (row?.price) this.onPick(row.price);
+		});
+		new ResizeObserver(() => this.#fit()).observe(this.table);
+		stream.on("depth", (event) => {
+			if (event.pair !== this.#pair?.name) return;
+			if (!this.book.apply(event)) stream.subscribe(`depth.${event.pair}`);
+			this.change();
+		});
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		if (this.#pair) this.stream.unsubscribe(`depth.${this.#pair.name}`);
+		this.#pair = pair;
+		this.#step = pair.tick;
+		this.book.forget();
+		this.book.sides = { sell: [], buy: [] };
+		this.stream.subscribe(`depth.${pair.name}`);
+		render(GROUPS.map((n) => html`<option value=${n}>${plain(n * pair.tick)}</option>`), this.group);
+		this.group.value = "1";
+		this.change();
+	}
+
+	/** lost keeps what is shown, and waits for a whole book. */
+	lost() {
+		this.book.forget();
+	}
+
+	/**
+	 * mark marks the prices of an account's own orders.
+	 * @param {Record<"sell" | "buy", bigint[]>} own
+	 */
+	mark(own) {
+		this.#own = own;
+		this.#wait();
+	}
+
+	change() {
+		this.onChange();
+		this.#wait();
+	}
+
+	#wait = inFrame(() => this.#paint());
+
+	#regroup() {
+		if (this.#pair) this.#step = BigInt(this.group.value) * this.#pair.tick;
+		this.change();
+	}
+
+	/** fit makes as many rows as there is room for. */
+	#fit() {
+		const height = this.places.sell.clientHeight;
+		const row = parseFloat(getComputedStyle(this.table).getPropertyValue("--row"));
+		const n = Math.max(1, Math.min(100, Math.floor(height / row)));
+		for (const side of /** @type {const} */ (["sell", "buy"])) {
+			const rows = this.#rows[side];
+			while (rows.length < n) {
+				const view = new RowView();
+				rows.push(view);
+				this.places[side].append(view.row);
+			}
+			while (rows.length > n) rows.pop()?.row.remove();
+		}
+		this.#paint();
+	}
+
+	#paint() {
+		const pair = this.#pair;
+		if (!pair) return;
+		const n = this.#rows.sell.length;
+		const asks = this.book.rows("sell", this.#step, n), bids = this.book.rows("buy", this.#step, n);
+		const most = number([asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n].reduce((a, b) => (a > b ? a : b)));
+		// asks are rounded up, bids down
+		const step = this.#step, up = step - 1n;
+		const own = { sell: new Set(this.#own.sell.map((price) => (price + up) / step * step)),
+			buy: new Set(this.#own.buy.map((price) => price / step * step)) };
+		for (let i = 0; i < n; i++) {
+			this.#rows.sell[n - 1 - i].show(asks[i], pair, most, own.sell);
+			this.#rows.buy[i].show(bids[i], pair, most, own.buy);
+		}
+		const [ask] = this.book.sides.sell, [bid] = this.book.sides.buy;
+		write(this.middle, ask && bid ? `${text.spread} ${decimal(ask.price - bid.price, pair.priceDigits)}`
+			: ask || bid || this.book.updateId === null ? "" : text.emptyBook);
+	}
+}
+
+/** write changes a text only if it differs. @param {Node} cell @param {string} words */
+function write(cell, words) {
+	if (cell.textContent !== words) cell.textContent = words;
+}
+
+class RowView {
+	row = document.createElement("div");
+	#cells = [0, 1, 2].map(() => document.createElement("span"));
+	#bar = document.createElement("i");
+	#mark = document.createElement("b");
+	#width = -1;
+	/** @type {bigint | undefined} */
+	price;
+
+	constructor() {
+		this.row.role = "row";
+		this.row.hidden = false;
+		for (const cell of this.#cells) cell.role = "cell";
+		this.#bar.ariaHidden = "true";
+		this.#mark.className = "mark";
+		this.#mark.title = text.ownOrder;
+		this.#mark.role = "img";
+		this.#mark.ariaLabel = text.ownOrder;
+		this.#mark.textContent = "●";
+		this.#mark.hidden = true;
+		this.#cells[0].append(this.#bar, this.#mark, "");
+		this.row.append(...this.#cells);
+	}
+
+	/**
+	 * @param {import("../book.js").Row | undefined} level
+	 * @param {Pair} pair
+	 * @param {number} most
+	 * @param {Set<bigint>} own
+	 */
+	show(level, pair, most, own) {
+		const [price, amount, total] = this.#cells;
+		this.price = level?.price;
+		const isOwn = level !== undefined && own.has(level.price);
+		if (this.#mark.hidden === isOwn) this.#mark.hidden = !isOwn;
+		write(/** @type {Node} */ (price.lastChild), level ? decimal(level.price, pair.priceDigits) : "");
+		write(amount, level ? size(level.amount, pair) : "");
+		write(total, level ? size(level.total, pair) : "");
+		const width = level && most > 0 ? Math.round((number(level.total) / most) * 1000) / 1000 : 0;
+		if (width === this.#width) return;
+		this.#width = width;
+		this.#bar.style.transform = `scaleX(${width})`;
+	}
+}
+
+/** size writes an amount for a narrow column: what is too small for its digits is told as such. @param {bigint} amount @param {Pair} pair */
+function size(amount, pair) {
+	const digits = Math.min(pair.amountDigits, 5), least = 10n ** BigInt(8 - digits);
+	return amount > 0n && amount < least ? `<${decimal(least, digits)}` : decimal(amount, digits);
+}
+
+/** Depth is the book as a picture: what could be bought and sold up to each price. */
+export class Depth {
+	/** @type {Pair | undefined} */
+	#pair;
+	#isWaiting = false;
+	#words = "";
+
+	/** @param {HTMLElement} place @param {Book} book */
+	constructor(place, book) {
+		this.book = book;
+		render(html`<div class="bar"><h2>${text.depth}</h2><span class="muted words"></span></div><div class="picture"><canvas></canvas></div>`, place);
+		this.canvas = /** @type {HTMLCanvasElement} */ (place.querySelector("canvas"));
+		this.words = /** @type {HTMLElement} */ (place.querySelector(".words"));
+		new ResizeObserver(() => this.#paint()).observe(/** @type {HTMLElement} */ (this.canvas.parentElement));
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		this.#pair = pair;
+		this.change();
+	}
+
+	change() {
+		if (this.#isWaiting) return;
+		this.#isWaiting = true;
+		setTimeout(() => {
+			this.#isWaiting = false;
+			this.#paint();
+		}, PAUSE);
+	}
+
+	/** within returns a side's rows that are near the middle. @param {"sell" | "buy"} side @param {bigint} middle */
+	#within(side, middle) {
+		const range = middle / RANGE;
+		return this.book.rows(side, 1n, LEVELS).filter((r) => (side === "sell" ? r.price - middle : middle - r.price) <= range);
+	}
+
+	#paint() {
+		const pair = this.#pair;
+		const box = /** @type {HTMLElement} */ (this.canvas.parentElement);
+		const width = box.clientWidth, height = box.clientHeight, ratio = devicePixelRatio;
+		if (!pair || !width || !height) return;
+		this.canvas.width = Math.round(width * ratio);
+		this.canvas.height = Math.round(height * ratio);
+		const draw = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
+		draw.scale(ratio, ratio);
+		const middle = this.book.middle();
+		const asks = middle === null ? [] : this.#within("sell", middle), bids = middle === null ? [] : this.#within("buy", middle);
+		this.#say(asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n, pair);
+		if (middle === null || asks.length + bids.length === 0) return;
+		const centre = number(middle);
+		const reach = Math.max(...[...asks, ...bids].map((r) => Math.abs(number(r.price) - centre)), centre / 1e4);
+		const most = Math.max(number(asks.at(-1)?.total ?? 0n), number(bids.at(-1)?.total ?? 0n));
+		const x = (/** @type {number} */ price) => width / 2 + ((price - centre) / reach) * (width / 2);
+		const bottom = height - 18;
+		const y = (/** @type {number} */ total) => bottom - (total / most) * (bottom - 8);
+		const side = (/** @type {import("../book.js").Row[]} */ rows, /** @type {string} */ name, /** @type {number} */ edge) => {
+			if (rows.length === 0) return;
+			draw.beginPath();
+			draw.moveTo(x(number(rows[0].price)), bottom);
+			let last = bottom;
+			for (const r of rows) {
+				const at = x(number(r.price));
+				draw.lineTo(at, last);
+				draw.lineTo(at, (last = y(number(r.total))));
+			}
+			draw.lineTo(edge, last);
+			draw.strokeStyle = colour(`--${name}`);
+			draw.lineWidth = 1.5;
+			draw.stroke();
+			draw.lineTo(edge, bottom);
+			draw.fillStyle = colour(`--${name}-bar`);
+			draw.fill();
+		};
+		side(bids, "up", 0);
+		side(asks, "down", width);
+		draw.fillStyle = colour("--muted");
+		draw.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+		for (const [at, align] of /** @type {[number, CanvasTextAlign][]} */ ([[-1, "left"], [-0.5, "center"], [0, "center"], [0.5, "center"], [1, "right"]])) {
+			draw.textAlign = align;
+			draw.fillText(fixed(centre + at * reach, pair.priceDigits), width / 2 + (at * width) / 2 + (at === -1 ? 4 : at === 1 ? -4 : 0), height - 4);
+		}
+	}
+
+	/** @param {bigint} asks @param {bigint} bids @param {Pair} pair */
+	#say(asks, bids, pair) {
+		const words = text.depthOf(decimal(bids, 2), decimal(asks, 2), pair.base);
+		if (words !== this.#words) this.words.textContent = this.#words = words;
+	}
+}
+
+/** Trades shows the newest trades of the pair. */
+export class Trades {
+	/** Newest first. @type {Trade[]} */
+	#trades = [];
+	/** @type {Pair | undefined} */
+	#pair;
+	#isLoaded = false;
+
+	/** @param {HTMLElement} place @param {Stream} stream */
+	constructor(place, stream) {
+		this.stream = stream;
+		render(html`<div class="bar"><h2>${text.trades}</h2></div><div class="table"></div>`, place);
+		this.table = /** @type {HTMLElement} */ (place.querySelector(".table"));
+		stream.on("trades", (t) => {
+			if (t.pair !== this.#pair?.name) return;
+			this.#add([{ id: t.id, buys: t.type === "buy", price: fromNumber(t.price), amount: fromNumber(t.amount), at: t.timestamp }]);
+		});
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		if (this.#pair) this.stream.unsubscribe(`trades.${this.#pair.name}`);
+		this.#pair = pair;
+		this.#trades = [];
+		this.#isLoaded = false;
+		this.stream.subscribe(`trades.${pair.name}`);
+		this.change();
+		if (this.stream.state === "live") this.load();
+	}
+
+	/** load reads the newest trades. It is for those that were made while there was no connection. */
+	async load() {
+		const pair = this.#pair;
+		if (!pair) return;
+		/** @type {{id: string, type: string, price: string, amount: string, timestamp: string}[]} */
+		let list;
+		try {
+			list = await get(`/api/v1/exchanges/?pair=${pair.name}&limit=${MOST}`);
+		} catch {
+			setTimeout(() => pair === this.#pair && this.stream.state === "live" && this.load(), AGAIN);
+			return; // what is not live any more loads again when it is
+		}
+		if (pair !== this.#pair) return;
+		this.#isLoaded = true;
+		this.#add(list.map((t) => ({ id: Number(t.id), buys: t.type === "buy", price: parse(t.price), amount: parse(t.amount), at: Number(t.timestamp) })));
+	}
+
+	/** @param {Trade[]} trades */
+	#add(trades) {
+		const byId = new Map([...this.#trades, ...trades].map((t) => [t.id, t]));
+		this.#trades = [...byId.values()].sort((a, b) => b.id - a.id).slice(0, MOST);
+		this.change();
+	}
+
+	change = inFrame(() => this.#paint());
+
+	#paint() {
+		const pair = this.#pair;
+		if (!pair) return;
+		render(this.#trades.length === 0 ? html`<p class="muted">${this.#isLoaded ? text.noTrades : ""}</p>` : html`
+			<table><thead><tr><th>${text.price}</th><th>${text.amount}</th><th>${text.time}</th></tr></thead><tbody>
+			${this.#trades.map((t) => html`<tr class=${t.buys ? "buy" : "sell"}>
+				<td><span aria-hidden="true">${t.buys ? "▲" : "▼"}</span><span class="unseen">${t.buys ? text.buy : text.sell}</span> ${decimal(t.price, pair.priceDigits)}</td>
+				<td>${size(t.amount, pair)}</td><td>${time(t.at)}</td></tr>`)}
+			</tbody></table>`, this.table);
+	}
+}

@@ -1,0 +1,73 @@
+// Words for answers, and for rows of an account's lists.
+import { html } from "../vendor/lit-html/lit-html.js";
+import { parse, plain } from "./decimal.js";
+import { decimal } from "./format.js";
+import { text } from "./text/en.js";
+
+/** @typedef {import("./account.js").Order} Order */
+
+/**
+ * refused tells what is missing, or the market's refusal as it is.
+ * @param {string} error
+ * @param {import("./account.js").Account} account
+ */
+function refused(error, account) {
+	const [, missing, currency] = /^Out of balance -?([\d.]+) (\w+)$/.exec(error) ?? [];
+	if (!missing) return error;
+	const free = account.free(currency);
+	const needed = free + parse(missing.replace(/(\.\d{8})\d+$/, "$1"));
+	return text.notEnough(currency, plain(free), plain(needed));
+}
+
+/**
+ * doneOf says what was done at once by an order, or by a change of one.
+ * @param {any} body of the answer
+ * @param {import("./api.js").Pair} pair
+ */
+export function doneOf({ trades, cancel_reason: why }, { amountDigits, priceDigits }) {
+	let filled = 0n, value = 0n;
+	for (const t of trades) {
+		filled += parse(t.amount);
+		value += parse(t.amount) * parse(t.price);
+	}
+	const said = filled === 0n ? [] : [text.filledAt(decimal(filled, amountDigits),
+		decimal(value / filled, priceDigits))];
+	if (why) {
+		said.push(text.restCancelled(
+			text.reasons[/** @type {keyof typeof text.reasons} */ (why)] ?? why));
+	}
+	return said.join("; ");
+}
+
+/**
+ * wordsOf says why something was not done.
+ * @param {import("./session.js").Answer} answer
+ * @param {import("./account.js").Account} account
+ */
+export function wordsOf({ status, body, retryAfter }, account) {
+	if (status === 400 && body.error) return refused(body.error, account);
+	if (status === 400 && !body.detail) return Object.values(body).flat().join(" ");
+	if (status === 401) return text.keyEnded;
+	if (status === 429) return text.tooOften(String(retryAfter || ""));
+	if (status === 503) return text.nothingDone(body.detail ?? "");
+	return body.detail ?? text.noAnswer;
+}
+
+/** sideOf shows a side, in words and with a sign. @param {string} side */
+export const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down"}
+	><span aria-hidden="true">${side === "buy" ? "▲" : "▼"}</span> ${
+	side === "buy" ? text.buy : text.sell}</span>`;
+
+/** typeOf says which order it is. @param {Partial<Order>} o */
+export function typeOf(o) {
+	const kind = o.oco_trigger_price ? text.types.oco
+		: o.trigger_price ? text.types[o.order_type === "market" ? "stopMarket" : "stop"]
+		: text.types[o.order_type === "market" ? "market" : "limit"];
+	const force = o.post_only ? text.forces.post
+		: o.time_in_force && o.time_in_force !== "gtc" ? o.time_in_force.toUpperCase() : "";
+	const stop = o.trigger_price ?? o.oco_trigger_price;
+	return `${kind}${stop ? ` ${stop}` : ""}${force ? `, ${force}` : ""}`;
+}
+
+/** isWaiting reports whether a stop was not triggered yet. @param {Partial<Order>} o */
+export const isWaiting = (o) => o.triggered === false && !o.oco_trigger_price;
