@@ -24,7 +24,7 @@ function refused(error, account) {
  * @param {any} body of the answer
  * @param {import("./api.js").Pair} pair
  */
-export function doneOf({ trades, cancel_reason: why }, { amountDigits, priceDigits }) {
+export function doneOf({ trades, prevented, cancel_reason: why }, { amountDigits, priceDigits }) {
 	let filled = 0n, value = 0n;
 	for (const t of trades) {
 		filled += parse(t.amount);
@@ -32,6 +32,10 @@ export function doneOf({ trades, cancel_reason: why }, { amountDigits, priceDigi
 	}
 	const said = filled === 0n ? [] : [text.filledAt(decimal(filled, amountDigits),
 		decimal(value / filled, priceDigits))];
+	if (prevented) {
+		said.push(text.prevented(prevented.map((/** @type {Record<string, string>} */ p) =>
+			`${p.o_id} (${p.amount})`).join(", ")));
+	}
 	if (why) {
 		said.push(text.restCancelled(
 			text.reasons[/** @type {keyof typeof text.reasons} */ (why)] ?? why));

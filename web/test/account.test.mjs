@@ -230,6 +230,70 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await cancelAll("alice");
 });
 
+terminal("self-trade prevention is chosen, and what it has cancelled is told", {}, async (page) => {
+	const { oid } = await exchange.order("alice", "BTC_USDT", "sell", "0.5", "64000");
+	await trade(page, "alice");
+	await open(page, 1);
+	const buys = async (mode, form) => {
+		await page.selectOption("[name=self]", mode);
+		await fill(page, "buy", "64000", "0.2");
+		await send(page);
+		await says(page, ".outcome", form);
+		return (await exchange.get("alice", "/api/v1/orders/own/?limit=1"))[0];
+	};
+	let order = await buys("cancel_newest", "the rest is cancelled: it met your own order");
+	assert.deepEqual([order.self_trade, order.status], ["cancel_newest", 2]);
+	order = await buys("", "0\\.20000000 filled at 64,000");
+	assert.equal(order.self_trade, undefined);
+	order = await buys("none", "0\\.20000000 filled at 64,000");
+	order = await buys("cancel_oldest",
+		`self-trade prevention has cancelled your order ${oid} \\(0\\.1\\)\\. Durable`);
+	assert.equal(order.self_trade, "cancel_oldest");
+	await page.click("#panel-own .cancel");
+	await open(page, 0);
+	await exchange.order("alice", "BTC_USDT", "sell", "0.5", "64000");
+	await open(page, 1);
+	order = await buys("cancel_both", "has cancelled your order \\d+ \\(0\\.5\\); the rest");
+	assert.equal(order.cancel_reason, "self_trade");
+	await open(page, 0);
+});
+
+terminal("stops have the instructions of limit orders, and one that cancels another is post-only", {},
+	async (page) => {
+		await trade(page, "alice");
+		await page.click("#form-side-sell");
+		await page.selectOption("[name=type]", "stop");
+		await page.selectOption("[name=force]", "gtd");
+		await page.fill("#form-trigger", "60000");
+		await page.fill("#form-price", "59000");
+		await page.fill("#form-amount", "1");
+		await page.fill("#form-display", "0.1");
+		await page.fill("#form-until", new Date(Date.now() + 864e5).toISOString().slice(0, 16));
+		await send(page);
+		await says(page, ".outcome", "Order \\d+\\. Durable");
+		const newest = async () => (await exchange.get("alice", "/api/v1/orders/own/?limit=1"))[0];
+		let order = await newest();
+		assert.deepEqual([order.trigger_price, order.time_in_force, order.display_amount],
+			[60000, "gtd", 0.1]);
+		await page.selectOption("[name=type]", "stopMarket");
+		await page.selectOption("[name=force]", "fok");
+		await page.fill("#form-amount", "1");
+		await send(page);
+		await says(page, ".outcome", "Order \\d+\\. Durable");
+		order = await newest();
+		assert.deepEqual([order.order_type, order.time_in_force], ["market", "fok"]);
+		await page.selectOption("[name=type]", "oco");
+		await page.selectOption("[name=force]", "post");
+		await page.fill("#form-price", "70000");
+		await page.fill("#form-second", "58000");
+		await page.fill("#form-amount", "1");
+		await send(page);
+		await says(page, ".outcome", "Order \\d+\\. Durable");
+		order = await newest();
+		assert.deepEqual([order.post_only, order.oco_price], [true, 58000]);
+		await cancelAll("alice");
+	});
+
 terminal("an order without an answer is found, once",
 	{ base: () => relay.base, allowed: unreachable },
 	async (page) => {

@@ -180,6 +180,16 @@ export const text = {
 		slide: "Post-only, slides",
 	},
 	stays: "Stays",
+	selfTrade: "Meets own",
+	selfTrades: {
+		"": "As the account has set",
+		none: "Trades with it",
+		cancel_newest: "Cancels this order",
+		cancel_oldest: "Cancels the older one",
+		cancel_both: "Cancels both",
+	},
+	/** @param {string} orders */
+	prevented: (orders) => `self-trade prevention has cancelled your order ${orders}`,
 	when: "As a",
 	whens: { loss: "Stop-loss", profit: "Take-profit" },
 	fields: {

@@ -18,7 +18,8 @@ const TYPES = /** @type {const} */ (["limit", "market", "stop", "stopMarket", "o
  * @type {Record<Type, (keyof typeof text.forces)[]>}
  */
 const FORCES = { limit: ["gtc", "gtd", "ioc", "fok", "post", "slide"], market: ["ioc", "fok"],
-	stop: ["gtc"], stopMarket: ["ioc"], oco: ["gtc"] };
+	stop: ["gtc", "gtd", "ioc", "fok", "post", "slide"], stopMarket: ["ioc", "fok"],
+	oco: ["gtc", "post", "slide"] };
 /** Fields of an order, in the order of the form. @type {Record<Type, Field[]>} */
 const FIELDS = { limit: ["price", "amount", "total"], market: ["second", "amount", "total"],
 	stop: ["trigger", "price", "amount", "total"], stopMarket: ["trigger", "second", "amount"],
@@ -61,6 +62,7 @@ export class Form {
 	/** @type {keyof typeof text.forces} */
 	#force = "gtc";
 	#isRise = false; // a trigger that is no stop-loss
+	#selfTrade = ""; // what happens when it meets an own order; "": what the account has set
 	/** What is typed. @type {Record<Field, string>} */
 	#typed = { price: "", amount: "", total: "", trigger: "", second: "", display: "", until: "" };
 	#byTotal = false; // of amount and total the one that was typed last
@@ -266,7 +268,8 @@ export class Form {
 			if (this.#isRise) order.trigger_when = side === "sell" ? "rise" : "fall";
 		}
 		if (type === "market" || type === "stopMarket") order.order_type = "market";
-		if (type === "limit" && this.#mayHide()) take("display", "display_amount", true);
+		if (this.#mayHide()) take("display", "display_amount", true);
+		if (this.#selfTrade) order.self_trade = this.#selfTrade;
 		this.#enforce(order);
 		return Object.keys(this.#wrong).length ? undefined : order;
 	}
@@ -276,7 +279,7 @@ export class Form {
 		const force = this.#force;
 		if (force === "post") order.post_only = "1";
 		else if (force === "slide") order.post_only = "slide";
-		else if (force === "fok" || force === "ioc" && this.#type === "limit") {
+		else if (force === "fok" || force === "ioc" && FIELDS[this.#type].includes("price")) {
 			order.time_in_force = force;
 		} else if (force === "gtd") {
 			order.time_in_force = "gtd";
@@ -287,7 +290,7 @@ export class Form {
 	}
 
 	#mayHide() {
-		return this.#type === "limit" && this.#force !== "ioc" && this.#force !== "fok";
+		return FIELDS[this.#type].includes("price") && !["ioc", "fok"].includes(this.#force);
 	}
 
 	/** @param {SubmitEvent} event */
@@ -346,11 +349,14 @@ export class Form {
 				["loss", "profit"], text.whens, this.#isRise ? "profit" : "loss", (when) => {
 					this.#isRise = when === "profit";
 				}) : nothing}
-			${FORCES[this.#type].length > 1 ? this.#select(text.stays, "force", FORCES[this.#type],
-				text.forces, this.#force,
-				(/** @type {any} */ force) => this.#choose({ force })) : nothing}
+			${this.#select(text.stays, "force", FORCES[this.#type], text.forces, this.#force,
+				(/** @type {any} */ force) => this.#choose({ force }))}
 			${this.#force === "gtd" ? this.#input("until") : nothing}
 			${this.#mayHide() ? this.#input("display") : nothing}
+			${this.#select(text.selfTrade, "self", Object.keys(text.selfTrades), text.selfTrades,
+				this.#selfTrade, (mode) => {
+					this.#selfTrade = mode;
+				})}
 			${this.#sums(pair)}
 			<button class="main ${this.#side}" ?disabled=${this.#isSending || whyNot !== ""}
 				>${whyNot || text.send(this.#side, base)}</button>
