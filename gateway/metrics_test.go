@@ -453,26 +453,7 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	used := map[string]bool{}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
-			for _, m := range metricName.FindAllStringSubmatch(target.Expr, -1) {
-				f := s[m[1]]
-				for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-					if base, ok := strings.CutSuffix(m[1],
-						suffix); ok && f == nil && s[base].GetType() == dto.MetricType_HISTOGRAM {
-						f = s[base]
-					}
-				}
-				if f == nil {
-					t.Errorf("%s: there is no %s in the scrape", panel.Title, m[1])
-					continue
-				}
-				used[f.GetName()] = true
-				for label := range strings.SplitSeq(m[2], ",") {
-					name, _, _ := strings.Cut(strings.TrimSpace(label), "=")
-					if name != "instance" && !hasLabel(f, strings.TrimRight(name, "!")) {
-						t.Errorf("%s: %s has no label %s", panel.Title, m[1], name)
-					}
-				}
-			}
+			maps.Copy(used, s.usedBy(t, panel.Title, target.Expr))
 		}
 	}
 	if len(used) < 40 {
@@ -485,11 +466,45 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-func hasLabel(f *dto.MetricFamily, name string) bool {
+// usedBy returns the metrics that an expression of PromQL names. One that there is not, or a label
+// that it does not have, is an error of the place that has the expression.
+func (s scraped) usedBy(t *testing.T, where, expr string) map[string]bool {
+	t.Helper()
+	used := map[string]bool{}
+	for _, m := range metricName.FindAllStringSubmatch(expr, -1) {
+		f := s[m[1]]
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			if base, ok := strings.CutSuffix(m[1],
+				suffix); ok && f == nil && s[base].GetType() == dto.MetricType_HISTOGRAM {
+				f = s[base]
+			}
+		}
+		if f == nil {
+			t.Errorf("%s: there is no %s in the scrape", where, m[1])
+			continue
+		}
+		used[f.GetName()] = true
+		for label := range strings.SplitSeq(m[2], ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(label), "=")
+			name = strings.TrimRight(name, "!")
+			value = strings.Trim(value, `"`)
+			if strings.HasPrefix(value, "~") || name == "code" || name == "route" {
+				value = "" // a pattern, or what this scrape knows of no request for
+			}
+			if name != "" && name != "instance" && name != "job" && !hasLabel(f, name, value) {
+				t.Errorf("%s: %s has no label %s", where, m[1], label)
+			}
+		}
+	}
+	return used
+}
+
+// hasLabel reports whether a metric has a label with a value, with any value if none is given.
+func hasLabel(f *dto.MetricFamily, name, value string) bool {
 	return slices.ContainsFunc(f.GetMetric(), func(m *dto.Metric) bool {
 		return name == "quantile" && m.GetSummary() != nil ||
 			slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
-				return l.GetName() == name
+				return l.GetName() == name && (value == "" || l.GetValue() == value)
 			})
 	})
 }
