@@ -48,6 +48,10 @@ type Options struct {
 	// DepositInstructions tell owners of keys that may read how to pay in, by currency.
 	DepositInstructions map[string]string
 
+	// OlderPages are the files of the pages of the program that served before this one; nil: they
+	// are not known.
+	OlderPages *web.Older
+
 	Limits                        // until SetLimits
 	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind

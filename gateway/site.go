@@ -52,11 +52,7 @@ func (r *request) site(route, path string) {
 			r.ctx.Response.Header.Set("Location", firstPage)
 		}
 	case route == web.Folder:
-		if f := web.Asset(path); f != nil {
-			r.sendFile(f, "Accept-Encoding", forEver)
-		} else if r.mayVisit(0) {
-			r.Fail(api.NotFound, "")
-		}
+		r.asset(path)
 	default:
 		h := &r.ctx.Request.Header
 		look := web.LookOf(h.Cookie(web.ThemeCookie), h.Cookie(web.PaletteCookie))
@@ -69,6 +65,25 @@ func (r *request) site(route, path string) {
 		}
 	}
 	r.send()
+}
+
+// newerPages is a header of the files of an older program's pages: its value is the hash of those
+// that are served now. A page that is open offers to reload by it.
+const newerPages = "X-Newer-Pages"
+
+// asset answers a request for a part of a page, of this program or of the one before.
+func (r *request) asset(path string) {
+	if f := web.Asset(path); f != nil {
+		r.sendFile(f, "Accept-Encoding", forEver)
+		return
+	}
+	if f := r.edge.opts.OlderPages.Asset(path); f != nil {
+		if r.sendFile(f, "Accept-Encoding", forEver) {
+			r.ctx.Response.Header.Set(newerPages, web.Hash())
+		}
+	} else if r.mayVisit(0) {
+		r.Fail(api.NotFound, "")
+	}
 }
 
 // demoMails returns the page with the demo's mails. nil: the request is answered.

@@ -1,9 +1,3 @@
-// Package web has the pages for people: a terminal that shows the market, and the licences of what
-// the pages are made of. The files are embedded as they are; nothing is built.
-//
-// A page is HTML at an address of its own, in one form for each look that a cookie may ask for.
-// Everything else is below Prefix, which changes with each change of any file, so browsers may keep
-// it for ever. docs/web.md tells how to change a page.
 package web
 
 import (
@@ -86,6 +80,7 @@ const Folder = "/web/"
 
 // A tree has every file in each form that it is sent in.
 type tree struct {
+	hash   string
 	pages  map[string]map[Look]*File
 	mails  map[Look][]byte  // the page with the demo's mails, without them
 	assets map[string]*File // by address
@@ -94,8 +89,9 @@ type tree struct {
 // made makes the tree when a client first asks for a page.
 var made = sync.OnceValue(func() *tree {
 	all := contents()
-	prefix := Folder + hashOf(all)
-	t := &tree{pages: map[string]map[Look]*File{}, mails: map[Look][]byte{},
+	hash := hashOf(all)
+	prefix := Folder + hash
+	t := &tree{hash: hash, pages: map[string]map[Look]*File{}, mails: map[Look][]byte{},
 		assets: map[string]*File{}}
 	for name, content := range all {
 		if kind := contentType(name); kind != "" {
@@ -135,13 +131,22 @@ func contents() map[string][]byte {
 	return all
 }
 
-// hashOf returns a hash of names and contents, in 16 hexadecimal digits.
+// hashDigits is the length of a hash in addresses.
+const hashDigits = 16
+
+// hashOf returns a hash of names and contents, in hexadecimal digits.
 func hashOf(all map[string][]byte) string {
-	h := sha256.New()
+	return fmt.Sprintf("%x", sha256.Sum256(textOf(all)))[:hashDigits]
+}
+
+// textOf returns names and contents as one text: of each file a line with its name and its length
+// in bytes, and its content.
+func textOf(all map[string][]byte) []byte {
+	var b bytes.Buffer
 	for _, name := range sorted(all) {
-		fmt.Fprintf(h, "%s %d\n%s", name, len(all[name]), all[name])
+		fmt.Fprintf(&b, "%s %d\n%s", name, len(all[name]), all[name])
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+	return b.Bytes()
 }
 
 func sorted(all map[string][]byte) (names []string) {

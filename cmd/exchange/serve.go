@@ -28,6 +28,7 @@ import (
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
 	"exchange/persistence/replicated"
+	"exchange/web"
 )
 
 // serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
@@ -68,6 +69,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if at != nil {
 		o.Cluster = at
 	}
+	o.OlderPages = keepPages(cfg.Data, web.Hash(), web.Pack, log)
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
 	o.Certificate, o.OperatorCertificate, o.MetricsCertificate =
 		certified.public, certified.operator, certified.metrics

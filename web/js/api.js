@@ -72,10 +72,10 @@ export function bodyOf({ status, body, words }) {
  */
 export const get = async (path, signal) => bodyOf(await request(path, { signal }));
 
-/** isCurrent reports whether the exchange still has the files that this page runs. */
+/** isCurrent reports whether the files that this page runs are those of the exchange's pages now. */
 export async function isCurrent() {
-	const response = await fetch(import.meta.url, { method: "HEAD", cache: "no-store" });
-	return response.status !== 404;
+	const { status, headers } = await fetch(import.meta.url, { method: "HEAD", cache: "no-store" });
+	return status !== 404 && !headers.has("X-Newer-Pages");
 }
 
 /** START is the pause before an exchange that does not answer is asked again, in milliseconds. */

@@ -47,7 +47,7 @@ function owns(pid, port) {
 }
 
 export class Exchange {
-	#folder = mkdtempSync(join(tmpdir(), "exchange-web-"));
+	folder = mkdtempSync(join(tmpdir(), "exchange-web-"));
 	#nonce = 0n;
 	#process;
 
@@ -63,7 +63,7 @@ export class Exchange {
 		this.base = `http://127.0.0.1:${this.port}`;
 		let log = "";
 		const started = spawn(program, ["serve", "--demo", ...this.args, "--listen",
-			`127.0.0.1:${this.port}`], { cwd: this.#folder, env: this.env,
+			`127.0.0.1:${this.port}`], { cwd: this.folder, env: this.env,
 			stdio: ["ignore", "pipe", "pipe"] });
 		for (const stream of [started.stdout, started.stderr]) stream.on("data", (text) => (log += text));
 		this.#process = started;
@@ -84,12 +84,12 @@ export class Exchange {
 
 	async end() {
 		await this.kill();
-		rmSync(this.#folder, { recursive: true });
+		rmSync(this.folder, { recursive: true });
 	}
 
 	/** operator runs a command of the operator's. */
 	operator(...args) {
-		return run(args, this.#folder);
+		return run(args, this.folder);
 	}
 
 	/** post sends a signed request of alice or bob, and returns its answer. */
