@@ -49,6 +49,7 @@ type Config struct {
 	NoDemoMarket          bool // only visitors trade on the demo
 	NoRateLimits          bool
 	NoDocs                bool
+	NoPages               bool
 	syntheticPairs        int // pairs for load tests that Finish adds
 	AcceptRedisDurability bool
 	TrustedProxies        []netip.Prefix

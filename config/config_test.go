@@ -26,6 +26,7 @@ var other = map[string]string{
 	"no_demo_market":          "true",
 	"no_rate_limits":          "true",
 	"no_docs":                 "true",
+	"no_pages":                "true",
 	"accept_redis_durability": "true",
 	"cluster.node":            "a",
 	"cluster.public_url":      "https://a.example.org",

@@ -103,6 +103,14 @@ var serverOptions = []Option{
 		at: func(c *Config) any { return &c.NoDocs },
 	},
 	{
+		Key: "no_pages", Flag: true,
+		Brief: "leave out the pages for people: /, /trade, /account, /licenses",
+		Help: `Leaves out the pages for people: /, /trade, /account, /licenses, the demo's mails and all below /web/ answer 404
+			then, as addresses that there are not. For an exchange whose customers have other pages. The API, the stream and the
+			page about the API at /docs (no_docs) stay as they are. A change counts from the next start.`,
+		at: func(c *Config) any { return &c.NoPages },
+	},
+	{
 		Key: "synthetic_pairs", Flag: true, Default: "0", min: 0, max: maxSynthetic,
 		Brief: "add so many pairs SYN0001_USDT, SYN0002_USDT, ..., for load tests",
 		Help: `Adds so many pairs for load tests, named SYN0001_USDT, SYN0002_USDT and so on, behind the configured ones, with the currencies

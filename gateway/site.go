@@ -26,6 +26,9 @@ func siteRoutes() []string {
 
 // siteRoute returns the route of a path, "" if no page has it.
 func (e *edge) siteRoute(path string) string {
+	if e.opts.NoPages {
+		return ""
+	}
 	if strings.HasPrefix(path, web.Folder) {
 		return web.Folder
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,30 @@ func TestTheFilesOfTheProgramBeforeAreServed(t *testing.T) {
 	own := assets(do("GET", "/trade").Body())[0]
 	if a := do("GET", own); a.StatusCode() != 200 || headerOf(a, "X-Newer-Pages") != "" {
 		t.Errorf("a file of this program: %d\n%s", a.StatusCode(), &a.Header)
+	}
+}
+
+// Without pages their addresses are answered as any other that there is not.
+func TestThePagesMayBeSwitchedOff(t *testing.T) {
+	files := assets(bare(Options{})("GET", "/trade").Body())
+	older, err := web.Unpack(packedPages("js/a.js 6\nlet a;"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := bare(Options{NoPages: true, OlderPages: older,
+		DemoMails: func() ([]web.Mail, error) { return nil, nil }})
+	want := do("GET", "/nowhere")
+	for _, path := range slices.Concat(web.Addresses(), files, []string{"/", web.MailsAddress,
+		web.Folder, web.Folder + older.Hash() + "/js/a.js"}) {
+		for _, method := range []string{"GET", "HEAD", "POST", "OPTIONS"} {
+			if a, want := do(method, path), do(method, "/nowhere"); a.StatusCode() !=
+				want.StatusCode() || !bytes.Equal(a.Body(), want.Body()) {
+				t.Errorf("%s %s: %d %s", method, path, a.StatusCode(), a.Body())
+			}
+		}
+	}
+	if a := do("GET", "/docs"); want.StatusCode() != 404 || a.StatusCode() != 200 {
+		t.Errorf("/nowhere: %d, /docs: %d", want.StatusCode(), a.StatusCode())
 	}
 }
 

@@ -151,20 +151,26 @@ func fillDemo(e *actors.Engine) error {
 	return nil
 }
 
-// printDemo shows what there is and a first signed call to copy.
-func printDemo(w io.Writer, address string) {
+// printDemo shows what there is and a first signed call to copy. hasPages: people may look at it.
+func printDemo(w io.Writer, address string, hasPages bool) {
 	const form = "amount=0.5&pair=BTC_USDT&price=50000&type=buy"
 	signed := func(name, message string) string {
 		return string(sign.New([]byte(demoSecret(name))).Sign(nil, []byte(demoKey(name)+message)))
 	}
+	market, mails := "", "nothing is sent, and no page shows them"
+	if hasPages {
+		market = ": open that address in a browser to see the market"
+		mails = "nothing is sent: http://" + address +
+			"/demo/mails shows them, with the codes of withdraws"
+	}
 	fmt.Fprintf(w, `
-The demo exchange is open at http://%[1]s: open that address in a browser to see the market.
+The demo exchange is open at http://%[1]s%[7]s.
 
   pairs      BTC_USDT, ETH_USDT, ETH_BTC, on which a market maker trades, near 65,000 USDT for a BTC
   accounts   alice and bob, each with 100 BTC, 1000 ETH and 10,000,000 USDT
   keys       demo-alice, secret demo-alice-secret
              demo-bob,   secret demo-bob-secret
-  mails      nothing is sent: http://%[1]s/demo/mails shows them, with the codes of withdraws
+  mails      %[8]s
 
 A first order: alice buys 0.5 BTC at 50000 USDT, which rests. X-SIGN is the HMAC-SHA256, under
 the secret, of the key followed by the sorted form; X-NONCE must grow with each call.
@@ -187,7 +193,8 @@ The book needs no key:  curl -s http://%[1]s/api/v1/orderbook/BTC_USDT/
 
 Ctrl-C stops the exchange; the next start finds everything as it was.
 
-`, address, form, signed("alice", form), sellForm, signed("bob", sellForm), signed("bob", ""))
+`, address, form, signed("alice", form), sellForm, signed("bob", sellForm), signed("bob", ""),
+		market, mails)
 }
 
 const sellForm = "amount=0.01&pair=BTC_USDT&price=55000&type=sell"

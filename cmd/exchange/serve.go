@@ -69,7 +69,9 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if at != nil {
 		o.Cluster = at
 	}
-	o.OlderPages = keepPages(cfg.Data, web.Hash(), web.Pack, log)
+	if !cfg.NoPages {
+		o.OlderPages = keepPages(cfg.Data, web.Hash(), web.Pack, log)
+	}
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
 	o.Certificate, o.OperatorCertificate, o.MetricsCertificate =
 		certified.public, certified.operator, certified.metrics
@@ -124,7 +126,7 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	g.SetEngine(engine)
 	open.sayReady(log)
 	if cfg.Demo {
-		printDemo(os.Stdout, open.public.Addr().String())
+		printDemo(os.Stdout, open.public.Addr().String(), !cfg.NoPages)
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
@@ -353,8 +355,9 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 		IdleTimeout:           config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs),
 		WriteTimeout: config.Ms(t.WriteTimeoutMs),
 		Node:         cfg.Cluster.Node,
-		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies,
-		Limits: gatewayLimits(cfg)}
+		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, NoPages: cfg.NoPages,
+		TrustedProxies: cfg.TrustedProxies,
+		Limits:         gatewayLimits(cfg)}
 	if cfg.Demo {
 		o.Demo, o.DemoMails = demoKeys(), demoMails(cfg)
 	}

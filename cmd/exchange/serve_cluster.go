@@ -284,7 +284,7 @@ func broken(err error) bool {
 func (n *nodeServer) showDemo() {
 	if n.cfg.Demo && !n.shown {
 		n.shown = true
-		printDemo(os.Stdout, n.open.public.Addr().String())
+		printDemo(os.Stdout, n.open.public.Addr().String(), !n.cfg.NoPages)
 	}
 }
 

@@ -1,7 +1,7 @@
-// Pages of the program before, as the program after an upgrade serves them.
+// Which pages the program serves: those of the program before, or none.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -53,3 +53,22 @@ test("a page of the program before has its files after an upgrade, and offers to
 			await exchange.end();
 		}
 	});
+
+test("without pages their addresses are like those that there are not", async () => {
+	const exchange = new Exchange({ args: ["--no-pages"] });
+	try {
+		await exchange.start();
+		const ask = async (path) => {
+			const answer = await fetch(exchange.base + path, { redirect: "manual" });
+			return [answer.status, await answer.text()];
+		};
+		const none = await ask("/nowhere");
+		assert.equal(none[0], 404);
+		for (const path of ["/", "/trade", "/account", "/licenses", "/demo/mails", "/web/",
+			"/web/0123456789abcdef/js/api.js"]) assert.deepEqual(await ask(path), none, path);
+		for (const path of ["/docs", "/api/v1/time/"]) assert.equal((await ask(path))[0], 200, path);
+		assert(!existsSync(join(exchange.folder, "data", "pages.kept")));
+	} finally {
+		await exchange.end();
+	}
+});
