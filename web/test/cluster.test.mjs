@@ -81,7 +81,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await page.click('button:has-text("My trades")'); // by REST, then by events
 		await says(page, "#panel-own .trades", "Sell\\s+64,00\\d\\.50\\s+0\\.10");
 		await page.click('button:has-text("Open orders")');
-		await page.click("#panel-own tbody button");
+		await page.click('#panel-own tbody button:has-text("Cancel")');
 		await says(page, "#panel-own .told", "is cancelled");
 		await page.goto(`${at.base}/account`);
 		await shows(page, "live");
