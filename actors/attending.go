@@ -135,6 +135,11 @@ func (a *Attendance) connect(o *Options) error {
 		return errReigns
 	}
 	s := n.committed.State()
+	if o.Unshown != nil {
+		if err := o.Unshown(s); err != nil {
+			return err
+		}
+	}
 	missing, err := configured(s, o)
 	if err == nil && len(missing) > 0 {
 		err = errUnnumbered

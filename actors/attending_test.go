@@ -3,12 +3,15 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/committed"
 	"exchange/core/money"
+	"exchange/core/state"
 )
 
 // attend has a node show what is public.
@@ -97,6 +100,58 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 	}
 	hears(its, "watched 8 {false } []", "status 1 true {false }")
 	hears(w, "watched 7 {false } []", "status 1 true {false }", "status 1 false {false }")
+}
+
+// A reign is told the state that it begins with before it writes, at whichever node, and can set
+// the clock back by it. What is not to be shown yet is shown by no node that follows.
+func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
+	const day = int64(24 * time.Hour / time.Microsecond)
+	errUnshown := errors.New("ann is not there yet")
+	c := newClusterOf(t, 50*time.Millisecond, func(_ int, o *Options) {
+		var late atomic.Int64
+		o.ClockError = func() time.Duration { return -time.Duration(late.Load()) }
+		o.Begins = func(s *state.State) {
+			if late.Store(0); s.AccountByName("ann") == nil {
+				late.Store(int64(24 * time.Hour))
+			}
+		}
+		o.Unshown = func(s *state.State) error {
+			if s.AccountByName("ann") == nil {
+				return errUnshown
+			}
+			return nil
+		}
+	})
+	newest := func(r *reigning) (us int64) {
+		t.Helper()
+		if err := r.node.onSide(func() { us = r.committed.State().TimeUs() }); err != nil {
+			t.Fatal(err)
+		}
+		return us - time.Now().UnixMicro()
+	}
+	r := c.next()
+	if ahead := newest(r); ahead > -day {
+		t.Errorf("the records of the start are of %d µs before now", -ahead)
+	}
+	eventually(t, "the others show nothing", func() bool {
+		_, err := c.nodes[(r.at+1)%len(c.nodes)].Attend(t.Context())
+		if err == nil {
+			t.Fatal("what is not to be shown is shown")
+		}
+		return errors.Is(err, errUnshown)
+	})
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	if ahead := newest(r); ahead > -day {
+		t.Errorf("the records of this reign are of %d µs before now", -ahead)
+	}
+	c.attend((r.at + 1) % len(c.nodes)).End()
+	c.caughtUp(r)
+	c.kill(r.at)
+	r = c.next()
+	fund(t, r.Engine, "bob", nil)
+	if ahead := newest(r); ahead < -day/2 {
+		t.Errorf("the records of the next reign are of %d µs before now", -ahead)
+	}
 }
 
 // A node that hears of no node that leads shows nothing, and ends what it shows.

@@ -74,6 +74,12 @@ type Options struct {
 	// Simulations and the demo set it: the first day of the demo lies in the past. Any goroutine
 	// calls it.
 	ClockError func() time.Duration
+	// Begins is told the state that an engine begins with, before that writes: the demo sets its
+	// clock by it. nil: nothing is to be told.
+	Begins func(s *state.State)
+	// Unshown returns why a node that follows shows nothing of a state yet, and sends no clients'
+	// commands on; nil, or a nil function: it does. The committed side's turn calls it.
+	Unshown func(s *state.State) error
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
@@ -95,6 +101,13 @@ func (o *Options) nowUs() int64 {
 		now += o.ClockError().Microseconds()
 	}
 	return now
+}
+
+// begins tells Begins the state that an engine begins with, which stands still.
+func (o *Options) begins(s *state.State) {
+	if o.Begins != nil {
+		o.Begins(s)
+	}
 }
 
 // A Market is the market part of a node's configuration, which the nodes of a cluster agree on.

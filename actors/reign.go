@@ -124,6 +124,7 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
 			"now: that of the reign before counts again", "error", o.misfit)
 	}
+	o.begins(n.committed.State())
 	if err := n.decree(ctx, o.market); err != nil {
 		return nil, err
 	}

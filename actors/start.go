@@ -58,6 +58,7 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 	if err := servable(r.committed.State(), o, r.keys); err != nil {
 		return nil, err
 	}
+	o.begins(r.committed.State())
 	if err := r.prepare(ctx, o, sealer); err != nil {
 		return nil, err
 	}

@@ -82,8 +82,8 @@ var serverOptions = []Option{
 		Key: "no_demo_market", Flag: true,
 		Brief: "leave out the market maker of the demo",
 		Help: `Leaves out the market maker of the demo. Otherwise two accounts, market-1 and market-2, quote and trade on all pairs,
-			with at most two records a second, so that there is something to see and to trade with. On a new store of
-			one machine they play a day of trades first, which takes some seconds.`,
+			with at most two records a second, so that there is something to see and to trade with. On a new store, also of
+			a cluster, they play a day of trades first, which takes some seconds.`,
 		at: func(c *Config) any { return &c.NoDemoMarket },
 	},
 	{

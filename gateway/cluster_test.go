@@ -528,6 +528,27 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 	}
 }
 
+// While the exchange makes what it begins with, each node is starting, whichever one leads.
+func TestANodeIsStartingUntilTheExchangeHasBegun(t *testing.T) {
+	h, c := node(t)
+	engine := h.engine
+	for _, leader := range []string{"a", "b", ""} {
+		c.set(func(s *operator.Standing) { s.Leader, s.Starting = leader, true })
+		h.gateway.SetFollower(nil, nil)
+		for _, path := range []string{"/readyz", "/leaderz", "/api/v1/ticker/"} {
+			a := h.get("alice", path)
+			want(t, path, a, 503, detail(api.Starting.Detail))
+			if named := a.header.Peek("X-Leader"); len(named) > 0 {
+				t.Errorf("%s: X-Leader is %q", path, named)
+			}
+		}
+		want(t, "alive", h.do("GET", "/healthz", "", ""), 200, `{"status":"alive"}`)
+	}
+	c.set(func(s *operator.Standing) { s.Starting = false })
+	h.gateway.SetEngine(engine)
+	want(t, "ready", h.do("GET", "/readyz", "", ""), 200, `{"status":"ready"}`)
+}
+
 // Before a node knows whether it leads, it starts like any exchange.
 func TestANodeIsStartingUntilItFollows(t *testing.T) {
 	h, _ := node(t)

@@ -155,7 +155,7 @@ func (r *request) refuseAbsent() {
 // leads; "": none is known.
 func (e *edge) refuseAbsent(c *api.Call) (leader string) {
 	s, follows := e.following()
-	if !follows {
+	if !follows || s.Starting {
 		c.Fail(api.Starting, "")
 		return ""
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,14 +48,8 @@ func demoKeys() (keys []gateway.DemoKey) {
 // demoCheck keeps the demo's store and others apart, for actors.Options. A store is the demo's if
 // its first account is the demo's first, and stays so for ever: visitors had the keys of its
 // accounts, and its trades were made by a machine.
-//
-// The clock of a demo without trades is set back, for its past; nil: there is none to set.
-func demoCheck(cfg *config.Config,
-	clock *demomarket.Clock) func(*state.State, func(*state.Key) ([]byte, error)) error {
+func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, error)) error {
 	return func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
-		if clock != nil && cfg.Demo && !cfg.NoDemoMarket {
-			clock.SetFor(s)
-		}
 		if len(s.Accounts()) == 0 {
 			return nil
 		}
@@ -75,19 +70,57 @@ func demoCheck(cfg *config.Config,
 	}
 }
 
-// startDemo makes what the demo has, and lets its market trade until stop is called, or ctx or the
-// engine ends. stop waits for that. Anything else than a demo stays as it is. With a clock, that of
-// the engine, a fresh demo has its past first.
-func startDemo(ctx context.Context, cfg *config.Config, e *actors.Engine,
-	clock *demomarket.Clock) (stop func(), err error) {
-	if !cfg.Demo {
+// A demo is what the configuration has of one; without --demo it does nothing. One goroutine at a
+// time uses it.
+type demo struct {
+	cfg   *config.Config
+	clock demomarket.Clock // of the engines
+	due   bool             // the newest engine is to play the past, or the rest of it
+}
+
+// errPast is why nothing of a demo is shown.
+var errPast = errors.New("the demo plays a day of trades first")
+
+// prepare has engines begin as the demo does, and nothing shown before that.
+func (d *demo) prepare(o *actors.Options) {
+	if !d.cfg.Demo {
+		return
+	}
+	o.ClockError, o.Begins = d.clock.Error, func(s *state.State) {
+		d.due = d.clock.SetFor(s, d.cfg.NoDemoMarket || pastIsOver(s))
+	}
+	o.Unshown = func(s *state.State) error {
+		if !pastIsOver(s) {
+			return errPast
+		}
+		return nil
+	}
+}
+
+// pastIsOver reports whether a demo has all that it begins with. Its past comes before its keys, of
+// which that of the last account is the last one. So it is over for good, and no client can send
+// anything under a clock that is set back.
+func pastIsOver(s *state.State) bool {
+	last := s.AccountByName(demoAccounts[len(demoAccounts)-1])
+	return last != nil && len(last.Keys) > 0
+}
+
+// start makes what the demo has, and lets its market trade until stop is called, or ctx or the
+// engine ends. stop waits for that. A fresh demo has its past first.
+func (d *demo) start(ctx context.Context, e *actors.Engine) (stop func(), err error) {
+	if !d.cfg.Demo {
 		return func() {}, nil
 	}
-	if err := fillDemo(e); err != nil || cfg.NoDemoMarket {
+	if err := openDemo(e, demoAccounts[0]); err != nil { // which says that the store is the demo's
 		return func() {}, err
 	}
-	if clock != nil {
-		playPast(ctx, e, clock)
+	if d.due {
+		if err := d.playPast(ctx, e); err != nil {
+			return func() {}, err
+		}
+	}
+	if err := fillDemo(e); err != nil || d.cfg.NoDemoMarket {
+		return func() {}, err
 	}
 	market, failed := demomarket.Open(e) // before anybody looks, if it can be
 	trading, cancel := context.WithCancel(ctx)
@@ -112,38 +145,64 @@ func startDemo(ctx context.Context, cfg *config.Config, e *actors.Engine,
 	return func() { cancel(); <-ended }, nil
 }
 
-// playPast gives a fresh demo its past. Without one it serves as well.
-func playPast(ctx context.Context, e *actors.Engine, clock *demomarket.Clock) {
-	began := time.Now()
-	orders, err := demomarket.PlayPast(ctx, e, clock)
-	switch took := time.Since(began).Round(time.Millisecond); {
-	case err != nil:
-		e.Log().Warn("the demo has not all of its past", "orders", orders, "error", err)
-	case orders > 0:
-		e.Log().Info("the demo has a past of a day", "orders", orders, "took", took)
+// pastTries is how often an engine begins or goes on with the past.
+const pastTries = 5
+
+// playPast gives a demo its past, or the rest of it. Without all of it the demo serves as well. An
+// error says that ctx or the engine has ended: the next engine goes on.
+func (d *demo) playPast(ctx context.Context, e *actors.Engine) error {
+	defer d.clock.SetRight()
+	began, all := time.Now(), 0
+	for try := 1; ; try++ {
+		orders, err := demomarket.PlayPast(ctx, e, &d.clock)
+		all += orders
+		if ended := cmp.Or(ctx.Err(), e.Err()); err == nil || ended != nil {
+			if err == nil && all > 0 {
+				e.Log().Info("the demo has a past of a day", "orders", all, "took",
+					time.Since(began).Round(time.Millisecond))
+			}
+			return ended
+		}
+		if try == pastTries {
+			e.Log().Warn("the demo has not all of its past", "orders", all, "error", err)
+			return nil
+		}
+		select { // it may be the store, or the other nodes
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		case <-e.Dead():
+		}
 	}
 }
 
-// fillDemo makes the demo's accounts, keys and deposits where they are not there yet.
+// openDemo makes an account of the demo, if it is not there yet.
+func openDemo(e *actors.Engine, name string) error {
+	_, err := e.CreateAccount(demoOperator, name, demoEmail(name))
+	if _, exists := errors.AsType[*actors.RequestError](err); exists {
+		return nil
+	}
+	return err
+}
+
+// fillDemo makes the demo's accounts, deposits and keys where they are not there yet: see
+// pastIsOver.
 func fillDemo(e *actors.Engine) error {
 	for _, name := range demoAccounts {
-		key := demoKey(name)
-		if e.Key([]byte(key)) == nil {
-			var exists *actors.RequestError
-			if _, err := e.CreateAccount(demoOperator, name,
-				demoEmail(name)); err != nil && !errors.As(err, &exists) {
-				return err
-			}
-			// Anybody uses it, and several at once: pages, and programs with nonces of their own.
-			if _, err := e.CreateParallelKey(demoOperator, name, key, demoSecret(name),
-				event.AllPermissions, nil, event.MaxParallel); err != nil &&
-				!errors.As(err, &exists) {
-				return err
-			}
+		if err := openDemo(e, name); err != nil {
+			return err
 		}
 		for _, d := range demoDeposits {
 			if _, err := e.Deposit(demoOperator, name, d.currency, d.amount,
 				"demo-"+name+"-"+d.currency); err != nil {
+				return err
+			}
+		}
+		if key := demoKey(name); e.Key([]byte(key)) == nil {
+			var exists *actors.RequestError
+			// Anybody uses it, and several at once: pages, and programs with nonces of their own.
+			if _, err := e.CreateParallelKey(demoOperator, name, key, demoSecret(name),
+				event.AllPermissions, nil, event.MaxParallel); err != nil &&
+				!errors.As(err, &exists) {
 				return err
 			}
 		}

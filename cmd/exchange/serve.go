@@ -17,7 +17,6 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
-	"exchange/cmd/exchange/demomarket"
 	"exchange/config"
 	"exchange/core/state"
 	"exchange/gateway"
@@ -112,13 +111,13 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 		return startFailed(ctx, err)
 	}
 	defer closeStore(store, log)
-	clock := new(demomarket.Clock)
-	engine, err := startEngine(ctx, cfg, takeOver, store, archived, g, clock)
+	d := &demo{cfg: cfg}
+	engine, err := startEngine(ctx, cfg, takeOver, store, archived, g, d)
 	if err != nil || engine == nil {
 		return err
 	}
-	stopDemo, err := startDemo(ctx, cfg, engine, clock)
-	if err != nil {
+	stopDemo, err := d.start(ctx, engine)
+	if err != nil && ctx.Err() == nil {
 		return startFailed(ctx, fmt.Errorf("filling the demo: %w",
 			errors.Join(err, engine.Err())))
 	}
@@ -143,11 +142,10 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 	return nil
 }
 
-// startEngine starts the engine on the store. archived is nil if nothing is archived. clock is of a
-// demo. The engine is nil, without an error, of a standby that was told to stop.
+// startEngine starts the engine on the store. archived is nil if nothing is archived. The engine is
+// nil, without an error, of a standby that was told to stop.
 func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
-	archived *archive.Archive, g *gateway.Gateway,
-	clock *demomarket.Clock) (*actors.Engine, error) {
+	archived *archive.Archive, g *gateway.Gateway, d *demo) (*actors.Engine, error) {
 	log := slog.Default()
 	options := engineOptions(cfg, store, log)
 	options.TakeOver, options.StandsBy = takeOver, g.SetStandby
@@ -161,10 +159,8 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 	if err := withMail(cfg, log, &options); err != nil {
 		return nil, err
 	}
-	options.Check = demoCheck(cfg, clock)
-	if cfg.Demo {
-		options.ClockError = clock.Error
-	}
+	options.Check = demoCheck(cfg)
+	d.prepare(&options)
 	engine, err := start(ctx, options)
 	if err != nil {
 		return nil, startFailed(ctx, err)

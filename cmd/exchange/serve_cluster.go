@@ -24,6 +24,7 @@ type nodeServer struct {
 	gateway *gateway.Gateway
 	place   *place
 	open    *listeners
+	demo    demo // of the reigns
 	*joined
 	shown bool // the demo's first steps were printed
 
@@ -31,11 +32,17 @@ type nodeServer struct {
 	attended chan struct{}      // closed when attend has ended
 }
 
+func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *place,
+	open *listeners) *nodeServer {
+	return &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open,
+		demo: demo{cfg: cfg}}
+}
+
 // serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
 // nothing is archived. served has the reason why a listener has ended.
 func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archive,
 	g *gateway.Gateway, p *place, open *listeners, served <-chan error) error {
-	n := &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open}
+	n := newNodeServer(cfg, g, p, open)
 	ctx, end := untilListenerEnds(ctx, served)
 	defer end(nil)
 	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
@@ -45,7 +52,8 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 	}
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
-	options.Owner, options.Check = p.owner(), demoCheck(cfg, nil)
+	options.Owner, options.Check = p.owner(), demoCheck(cfg)
+	n.demo.prepare(&options)
 	options.Market = p.market.options()
 	options.Operators = g.ServeNode
 	options.Sealer = func(bool) (*seal.Sealer, error) { return clusterKey(cfg) }
@@ -226,6 +234,7 @@ const attendAgain = 100 * time.Millisecond
 // show shows what is public for as long as that can be right, and returns why it cannot.
 func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 	a, err := n.node.Attend(ctx)
+	n.place.starting.Store(errors.Is(err, errPast))
 	if err != nil {
 		return false, err
 	}
@@ -291,7 +300,13 @@ func (n *nodeServer) showDemo() {
 // serve serves one reign, and returns why it ended. One that cannot fill the demo's accounts hands
 // the lead over.
 func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
-	stopDemo, err := startDemo(ctx, n.cfg, engine, nil)
+	n.place.starting.Store(n.demo.due)
+	stopDemo, err := n.demo.start(ctx, engine)
+	n.place.starting.Store(false)
+	if ctx.Err() != nil {
+		stopDemo()
+		return ctx.Err()
+	}
 	if err != nil {
 		patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
 		defer cancel()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"exchange/actors/observing"
@@ -16,7 +15,7 @@ import (
 // a listener has ended.
 func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *place,
 	open *listeners, served <-chan error) error {
-	n := &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open}
+	n := newNodeServer(cfg, g, p, open)
 	ctx, end := untilListenerEnds(ctx, served)
 	defer end(nil)
 	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
@@ -81,6 +80,7 @@ func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	defer closeStore(store, n.log)
 	o := engineOptions(n.cfg, store, n.log)
 	o.Market = n.place.market.options()
+	n.demo.prepare(&o)
 	node, err := startNode(ctx, o)
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ type place struct {
 	joined    atomic.Pointer[joined] // nil: the node has not joined yet
 	wishes    chan *wish
 	market    *market
+	starting  atomic.Bool // see operator.Standing
 }
 
 // joined is a node that takes part.
@@ -59,7 +60,8 @@ func (p *place) owner() string { return strings.TrimSpace(p.name + " " + p.url) 
 
 // Standing implements operator.Cluster.
 func (p *place) Standing() operator.Standing {
-	s := operator.Standing{Node: p.name, Observer: p.observer, Tick: p.tick}
+	s := operator.Standing{Node: p.name, Observer: p.observer, Tick: p.tick,
+		Starting: p.starting.Load()}
 	j := p.joined.Load()
 	if j == nil {
 		return s

@@ -49,6 +49,9 @@ type Standing struct {
 	LogBytes  uint64 // what this node's log takes on its disk
 	Format    uint8  // the newest that may be written
 	Fault     string // why this node cannot serve; "": it can
+	// Starting: no process of the cluster serves clients yet, because the exchange makes what it
+	// begins with.
+	Starting bool
 	// Differs has the keys of the options of the market part in which this node's file differs from
 	// what is applied.
 	Differs []string

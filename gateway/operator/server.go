@@ -263,7 +263,7 @@ const outcomeUnknown = "outcome unknown: it may or may not have been done"
 // node leads. more is put behind the latter.
 func (s *Server) refuseStarting(ctx *fasthttp.RequestCtx, more string) {
 	f := *api.Starting
-	if standing, follows := s.Follows(); follows {
+	if standing, follows := s.Follows(); follows && !standing.Starting {
 		if leader := standing.Elsewhere(); leader != "" {
 			ctx.Response.Header.Set("X-Leader", leader)
 		}

@@ -107,12 +107,117 @@ func TestAPastThatIsKilledGoesOn(t *testing.T) {
 	if err != nil || json.Unmarshal(body, &hours) != nil || len(hours) < 24 {
 		t.Errorf("the chart is %s, %v", body, err)
 	}
-	if !strings.Contains(s.Log(), "the demo has a past of a day") {
+	if !strings.Contains(s.Log(), pastIsOver) {
 		t.Errorf("the past is not complete:\n%s", s.Log())
 	}
 	if _, text, code := s.Command("audit"); code != 0 {
 		t.Errorf("the audit: %s", text)
 	}
+}
+
+// pastIsOver is in the log of a node that has played the past, or the rest of it.
+const pastIsOver = "the demo has a past of a day"
+
+// The node of a fresh cluster that leads is killed while it plays the demo's past, which another
+// one goes on with. Nothing is served before that is over, each of its orders is there once, and it
+// never begins again, whichever node leads.
+func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
+	c := prepareCluster(t, nil)
+	o := c.observer("o1")
+	all := append(slices.Clone(c.nodes), o)
+	for _, s := range all {
+		s.DemoWithMarket()
+	}
+	for _, s := range c.nodes {
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
+		s.Run()
+	}
+	o.Run()
+	logs := func(word string) *exchangetest.Server {
+		i := slices.IndexFunc(c.nodes, func(s *exchangetest.Server) bool {
+			return strings.Contains(s.Log(), word)
+		})
+		if i < 0 {
+			return nil
+		}
+		return c.nodes[i]
+	}
+	var killed *exchangetest.Server
+	exchangetest.Eventually(t, "the past is being played", func() bool {
+		killed = logs("the demo plays a day of trades first")
+		return killed != nil
+	})
+	killed.Kill()
+	exchangetest.Eventually(t, "the others and the observer serve", func() bool {
+		ready := 0
+		for _, s := range all {
+			if s != killed && c.status(s, "/readyz") == 200 {
+				if ready++; logs(pastIsOver) == nil {
+					t.Fatal("clients are served before the past is over")
+				}
+			}
+		}
+		return ready == len(all)-1
+	})
+	led := c.leader(killed)
+	played := map[*exchangetest.Server]int{}
+	for _, s := range c.nodes {
+		played[s] = len(s.Log())
+	}
+	killed.Run()
+	c.follows(killed, led)
+	c.hasDay(all)
+	c.hasPast(led)
+	c.handsOver(killed)
+	c.hasPast(killed)
+	for _, s := range c.nodes {
+		if after := s.Log()[played[s]:]; strings.Contains(after, "a day of trades first") ||
+			strings.Contains(after, pastIsOver) {
+			t.Errorf("node %s plays a past that is over:\n%s", c.name(s), after)
+		}
+	}
+}
+
+// hasDay wants a candle for each hour of a day at each process.
+func (c *cluster) hasDay(all []*exchangetest.Server) {
+	c.t.Helper()
+	for _, s := range all {
+		_, body, err := s.Client.Get(nil,
+			"http://"+s.Listen+"/api/charts/BTC_USDT/60/chart?limit=99")
+		var hours []struct{ Time int64 }
+		if err != nil || json.Unmarshal(body, &hours) != nil || len(hours) < 24 {
+			c.t.Errorf("the chart is %s, %v", body, err)
+		}
+	}
+}
+
+// hasPast wants each order of the past once, and all nodes to have the same, by the node that
+// leads.
+func (c *cluster) hasPast(led *exchangetest.Server) {
+	c.t.Helper()
+	w, ids := &world{t: c.t, s: led}, map[string]bool{}
+	for _, name := range []string{"market-1", "market-2"} {
+		rows, err := pages(w.keyOf(name, []string{"read"}), "/api/v1/orders/own/", 500,
+			func(o orderRow) uint64 { return o.ID })
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for _, o := range rows {
+			if strings.HasPrefix(o.ClientID, "past-") {
+				if ids[o.ClientID] {
+					c.t.Errorf("%s is there twice", o.ClientID)
+				}
+				ids[o.ClientID] = true
+			}
+		}
+	}
+	if len(ids) != 3000 {
+		c.t.Errorf("the past has %d orders", len(ids))
+	}
+	if err := led.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.same()
 }
 
 // A start that is refused has taken nothing over, and written nothing.

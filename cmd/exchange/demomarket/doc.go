@@ -11,7 +11,8 @@
 // direction, otherwise by a deposit.
 //
 // A fresh demo has a past: PlayPast plays a day of trading before anybody looks, by orders of the
-// same accounts, while the engine's clock is set back (Clock).
+// same accounts, while the engine's clock is set back (Clock). In a cluster the node that leads
+// plays it, and the next one goes on where it broke off.
 //
 //	quotes.go  fair prices, and what is to be done next: pure, by a source of chance
 //	market.go  the accounts, and the loop that does it

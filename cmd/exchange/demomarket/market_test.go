@@ -167,8 +167,8 @@ type exchange struct {
 	store persistence.Store
 	clock Clock
 	demo  bool // it gets a past
-	// at the newest start
-	noPast bool
+	over  bool // that is over
+	due   bool // the engine of the newest start is to play it
 }
 
 func newExchange(t *testing.T) *exchange { return &exchange{t: t, disk: memory.NewDisk()} }
@@ -182,14 +182,10 @@ func (x *exchange) start() *actors.Engine {
 	}
 	o := actors.Options{Store: x.store, Owner: "test", Limits: actors.DefaultLimits,
 		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
-		Withdrawal: actors.DefaultWithdrawal,
-		Sealer:     func(bool) (*seal.Sealer, error) { return sealer, nil },
-		Check: func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
-			if x.noPast = hasNoPast(s); x.demo {
-				x.clock.SetFor(s)
-			}
-			return nil
-		}, ClockError: x.clock.Error,
+		Withdrawal:  actors.DefaultWithdrawal,
+		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		Begins:      func(s *state.State) { x.due = x.clock.SetFor(s, !x.demo || x.over) },
+		ClockError:  x.clock.Error,
 		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
 		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
 	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute

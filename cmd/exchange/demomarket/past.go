@@ -37,28 +37,34 @@ func (c *Clock) Error() time.Duration {
 	return 0
 }
 
-// SetFor lets the clock of an exchange that has no past stand where that begins, and sets that of
-// another one right. A process that waits for its turn looks again when that has come.
-func (c *Clock) SetFor(s *state.State) {
-	if c.setRight(); hasNoPast(s) {
-		c.stand(time.Now().Add(-pastLength))
+// SetFor lets the clock of an exchange that has its past, or the rest of it, yet to play stand
+// where that goes on, and sets the clock of another one right. It reports which one it is. over:
+// the past is over, or there is to be none.
+func (c *Clock) SetFor(s *state.State, over bool) (due bool) {
+	if over || beganLately(s) {
+		c.SetRight()
+		return false
 	}
+	// Nothing that is written before the next order may be later than that.
+	c.us.Store(max(time.Now().Add(-pastLength).UnixMicro(), s.TimeUs()))
+	return true
 }
 
-func (c *Clock) setRight() { c.us.Store(0) }
+// SetRight sets the clock right.
+func (c *Clock) SetRight() { c.us.Store(0) }
 
 func (c *Clock) stand(at time.Time) { c.us.Store(at.UnixMicro()) }
 
-// hasNoPast reports whether an exchange has had no trade and no order in a book, and no record
-// since its past would begin.
-func hasNoPast(s *state.State) bool {
+// beganLately reports whether an exchange has had no trade and no order in a book, but records
+// since its past would begin: then it gets none.
+func beganLately(s *state.State) bool {
 	for _, p := range s.Pairs() {
 		if p.Market.UpdateID > 0 {
 			return false
 		}
 	}
 	const slack = time.Hour // of a start that broke off
-	return s.TimeUs() < time.Now().Add(slack-pastLength).UnixMicro()
+	return s.TimeUs() >= time.Now().Add(slack-pastLength).UnixMicro()
 }
 
 // A deal is one trade of the past: the maker offers, and the taker takes.
@@ -70,32 +76,28 @@ type deal struct {
 	number int // of the maker's order; that of the taker has the next one
 }
 
-// PlayPast gives an exchange whose clock is set back a day of trades, by ordinary orders, before
-// anybody looks. It goes on where an earlier one has been stopped, and does nothing when the market
-// has traded since. The clock is right when it returns.
+// PlayPast gives an exchange whose past is due a day of trades, by ordinary orders, before anybody
+// looks. It goes on where an earlier one has been stopped, at whichever node of a cluster, and does
+// nothing when the market has traded since. The caller sets the clock right after it.
 func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, err error) {
-	defer clock.setRight()
 	m, err := traders(e)
 	if err != nil {
 		return 0, err
 	}
 	perStep := 2 * len(m.pairs)
 	played, err := m.played()
-	if err != nil || played < 0 || perStep == 0 || played == 0 && clock.Error() == 0 {
+	if err != nil || played < 0 || perStep == 0 {
 		return 0, err
 	}
+	steps := pastOrders / perStep
+	length := pastLength / time.Duration(steps)
+	begin := time.Now().Add(-pastLength)
 	for i := range m.traders {
 		for currency := range deposits {
 			if err := m.afford(&m.traders[i], currency); err != nil {
 				return 0, err
 			}
 		}
-	}
-	steps := pastOrders / perStep
-	length := pastLength / time.Duration(steps)
-	begin := time.Now().Add(clock.Error())
-	if played > 0 {
-		begin = time.Now().Add(-pastLength)
 	}
 	m.chance = random.New(random.NewPCG(2, 0)) // the same past for all
 	for step := range steps {

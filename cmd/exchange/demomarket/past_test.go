@@ -67,14 +67,15 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 		if err := x.store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if e = x.start(); x.noPast != (steps == 0) {
-			t.Errorf("behind %d steps it has no past: %v", steps, x.noPast)
+		if e = x.start(); !x.due {
+			t.Errorf("behind %d steps no past is due", steps)
 		}
 	}
 	orders, err := PlayPast(t.Context(), e, &x.clock)
 	if err != nil || orders != pastOrders-149*6 { // one step once more, which changes nothing
 		t.Errorf("the rest has %d orders, %v", orders, err)
 	}
+	x.clock.SetRight()
 	m, err := Open(e)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func checkDay(t *testing.T, m *Market, begin time.Time) {
 	}
 }
 
-// An exchange that has traded gets no past, however old that is.
+// An exchange that has traded gets no past, however old that is, nor one that has begun without.
 func TestAnExchangeThatHasTradedGetsNoPast(t *testing.T) {
 	x := newExchange(t)
 	e := x.start()
@@ -133,13 +134,23 @@ func TestAnExchangeThatHasTradedGetsNoPast(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.stop(e)
-	x.demo = true
-	x.clock.stand(time.Now().Add(-pastLength)) // of a process that has waited since
-	if e = x.start(); x.noPast || x.clock.Error() != 0 {
-		t.Error("an exchange with orders has no past")
+	x.demo, x.over = true, true
+	if e = x.start(); x.due || x.clock.Error() != 0 {
+		t.Error("a past that is over is due")
 	}
+	x.stop(e)
+	x.over = false
+	e = x.start() // its demo did not get so far as to say that the past is over
 	if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
 		t.Errorf("%d orders are played, %v", n, err)
+	}
+	x.stop(e)
+
+	x = newExchange(t)
+	x.stop(x.start())
+	x.demo = true
+	if e = x.start(); x.due || x.clock.Error() != 0 {
+		t.Error("an exchange without trades has records of now, and a past is due")
 	}
 	x.stop(e)
 }
