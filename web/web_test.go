@@ -164,7 +164,7 @@ func TestEachFileIsMadeInEachForm(t *testing.T) {
 func TestWhatIsSentHasAllButTheComments(t *testing.T) {
 	const file = "// one\nlet a = 1; // two\n\t/** three\n\t * @type {x} */\n\tb(`//c`);\n" +
 		"/* d */\n/** e */ (f);\n/* g */\n  h(/** @type {i} */ (j)); // k\n"
-	want := "\nlet a = 1;\n\n\nb(`//c`);\n\n(f);\n\nh((j));\n"
+	want := "let a = 1;\nb(`//c`);\n(f);\nh((j));\n"
 	if got := string(withoutComments("js/a.js", []byte(file))); got != want {
 		t.Errorf("it is %q", got)
 	}

@@ -34,6 +34,8 @@ export class Account {
 	trades = new Map();
 	/** The newest event that was applied. @type {string | undefined} */
 	sequence;
+	/** How often trades were let go. */
+	trims = 0;
 	/** All open orders are here, not the newest 2,000 alone. */
 	isComplete = true;
 	/** @type {Event[]} */
@@ -65,11 +67,12 @@ export class Account {
 		return (parse(b.balance, BALANCE_DIGITS) - parse(b.reserve, BALANCE_DIGITS)) / FINER;
 	}
 
-	/** add adds trades that were read. @param {string} pair @param {Trade[]} list */
-	add(pair, list) {
-		const all = this.trades.get(pair) ?? new Map();
-		for (const trade of list) all.set(trade.id, trade);
-		this.trades.set(pair, all);
+	/** add adds trades that were read. @param {Trade[]} list */
+	add(list) {
+		for (const trade of list) {
+			const all = this.trades.get(trade.pair) ?? new Map();
+			this.trades.set(trade.pair, all.set(trade.id, trade));
+		}
 	}
 
 	/** trim lets the oldest trades of a pair go. @param {string} pair */
@@ -78,6 +81,7 @@ export class Account {
 		if (all.size <= 2 * TRADES) return;
 		const ids = [...all.keys()].sort((a, b) => Number(a) - Number(b));
 		for (const id of ids.slice(0, -TRADES)) all.delete(id);
+		this.trims++;
 	}
 
 	#lose() {
@@ -98,7 +102,7 @@ export class Account {
 			else this.orders.delete(order.id);
 		}
 		for (const trade of trades) {
-			this.add(trade.pair, [trade]);
+			this.add([trade]);
 			this.#trim(trade.pair);
 		}
 		for (const balance of balances) this.balances.set(balance.currency, balance);

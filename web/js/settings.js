@@ -1,21 +1,36 @@
-// What a reader has chosen: colours, in cookies, so that a page comes in them; and keys.
+// What a reader has chosen: colours, in cookies, so that a page comes in them; keys and lists.
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { text } from "./text/en.js";
 
 const root = document.documentElement;
-const KEYS = "single-keys";
 
-/** kept returns what was kept: nothing where a browser lets pages keep nothing. */
-function kept() {
+/**
+ * isOn reports what was chosen under a name: what it is at first where a browser keeps nothing.
+ * @param {string} name
+ * @param {boolean} first
+ */
+function isOn(name, first) {
 	try {
-		return localStorage.getItem(KEYS);
+		return (localStorage.getItem(name) ?? (first ? "on" : "off")) === "on";
 	} catch {
-		return null;
+		return first;
+	}
+}
+
+/** turn keeps a choice for the next page. @param {"singleKeys" | "onePair"} name @param {boolean} is */
+export function turn(name, is) {
+	chosen[name] = is;
+	try {
+		localStorage.setItem(name, is ? "on" : "off");
+	} catch {
+		// it counts for this page alone
 	}
 }
 
 export const chosen = {
-	singleKeys: kept() !== "off",
+	singleKeys: isOn("singleKeys", true),
+	/** Of own orders and trades those of the pair that is shown are listed alone. */
+	onePair: isOn("onePair", false),
 	/** Called when the colours have changed. */
 	onChange: () => {},
 };
@@ -65,14 +80,8 @@ export function openSettings() {
 		${choice("theme", text.theme, text.themes)}
 		${choice("palette", text.palette, text.palettes)}
 		<label class="choice"><span>${text.singleKeys}</span>
-			<input type="checkbox" ?checked=${chosen.singleKeys} @change=${(/** @type {Event} */ event) => {
-				chosen.singleKeys = /** @type {HTMLInputElement} */ (event.target).checked;
-				try {
-					localStorage.setItem(KEYS, chosen.singleKeys ? "on" : "off");
-				} catch {
-					// it counts for this page alone
-				}
-			}}></label>
+			<input type="checkbox" ?checked=${chosen.singleKeys} @change=${(/** @type {Event} */ event) =>
+				turn("singleKeys", /** @type {HTMLInputElement} */ (event.target).checked)}></label>
 		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a></p>`);
 }
 

@@ -294,6 +294,58 @@ terminal("stops have the instructions of limit orders, and one that cancels anot
 		await cancelAll("alice");
 	});
 
+terminal("own orders and trades are of all pairs or of one, and the choice is kept", {},
+	async (page) => {
+		for (const [pair, price] of [["BTC_USDT", "64000"], ["ETH_BTC", "0.05"]]) {
+			await exchange.order("alice", pair, "buy", "0.5", price);
+			await exchange.order("alice", pair, "sell", "0.1", price);
+		}
+		await trade(page, "alice");
+		await says(page, "#panel-own .bar", "Open orders \\(2\\)");
+		await page.click('button:has-text("My trades")');
+		await says(page, "#panel-own .trades", "ETH_BTC.*BTC_USDT");
+		await page.click("#panel-own .one");
+		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
+		const pairs = () => page.$$eval("#panel-own .trades td:nth-child(2)",
+			(list) => [...new Set(list.map((cell) => cell.innerText))]);
+		await until("one pair", async () => String(await pairs()) === "BTC_USDT");
+		await page.keyboard.press("/");
+		await page.keyboard.type("ethb");
+		await page.keyboard.press("Enter");
+		await until("the other pair", async () => String(await pairs()) === "ETH_BTC");
+		await page.reload();
+		await shows(page, "live");
+		await trade(page, "alice");
+		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
+		assert.equal(await page.getAttribute("#panel-own .one", "aria-pressed"), "true");
+		await page.click("#panel-own .one");
+		await says(page, "#panel-own .bar", "Open orders \\(2\\)");
+		await cancelAll("alice");
+		await open(page, 0);
+	});
+
+terminal("own trades of all pairs are read to the oldest, however the pairs were read", {},
+	async (page) => {
+		for (let i = 0; i < 55; i++) {
+			for (const [pair, price] of [["BTC_USDT", "64000"], ["ETH_BTC", "0.05"]]) {
+				await exchange.order("bob", pair, "sell", "0.01", price);
+				await exchange.order("bob", pair, "buy", "0.01", price);
+			}
+		}
+		const all = await exchange.get("bob", "/api/v1/exchanges/own/?limit=1000");
+		await trade(page, "bob");
+		await page.click('button:has-text("My trades")');
+		const shown = (n) => page.waitForFunction((n) => {
+			const list = document.querySelector("#panel-own .list");
+			list.scrollTop = list.scrollHeight; // more come as one scrolls
+			return list.querySelectorAll("tbody tr").length === n;
+		}, n);
+		await page.click("#panel-own .one");
+		await shown(all.filter((t) => t.pair === "BTC_USDT").length);
+		await page.click("#panel-own .one");
+		await shown(all.length);
+	});
+
 terminal("an order without an answer is found, once",
 	{ base: () => relay.base, allowed: unreachable },
 	async (page) => {

@@ -102,6 +102,7 @@ export const text = {
 	notLoaded: "A part of this page could not be loaded. Try again, or reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
+	onePair: "This pair only",
 	ownOrder: "Your order",
 	order: "Order",
 	side: "Side",

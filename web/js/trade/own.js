@@ -5,6 +5,7 @@ import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
 import { decimal, moment, time } from "../format.js";
 import { inFrame } from "../frame.js";
 import { isWaiting, sideOf, typeOf } from "../words.js";
+import { chosen, turn } from "../settings.js";
 import { text } from "../text/en.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -32,8 +33,12 @@ export class Own {
 	#selected = ""; // id of the order that the tabulator key leads to
 	/** Ids of orders whose cancel is on its way. */
 	#cancelling = new Set();
-	/** How many trades there were of a pair when the oldest had come. @type {Map<string, number>} */
-	#ended = new Map();
+	/**
+	 * How far back trades were read, of a pair or ("") of all: the oldest id; 0: all of them.
+	 * @type {Map<string, number>}
+	 */
+	#read = new Map();
+	#trims = 0; // of the account's trades that are in it
 	#isReading = false;
 	#round = 0; // of reads: what was read before the account's trades began anew does not count
 	#most = PAGE; // rows that are shown
@@ -49,15 +54,25 @@ export class Own {
 	/** @param {Pair} pair */
 	show(pair) {
 		this.#pair = pair;
-		this.load();
+		this.#begin();
+	}
+
+	/** load reads the newest trades anew. */
+	load() {
+		this.#read.clear();
+		this.#round++;
+		this.#older();
+	}
+
+	/** begin shows another list. */
+	#begin() {
+		if (!this.#read.has(this.#scope)) this.#older();
 		this.change();
 	}
 
-	/** load reads the newest trades of the pair, if they are not here. */
-	load() {
-		this.#ended.clear();
-		this.#round++;
-		this.#read();
+	/** The pair whose orders and trades are listed; "": all of them. */
+	get #scope() {
+		return chosen.onePair ? this.#pair?.name ?? "" : "";
 	}
 
 	/** @param {string} key @param {boolean} isShift caps lock makes a letter great, too */
@@ -86,36 +101,43 @@ export class Own {
 
 	change = inFrame(() => this.#paint());
 
-	/** read reads older trades of the pair than those that are here. */
-	async #read() {
-		const { session, account } = this.desk, pair = this.#pair;
-		if (!pair || this.#isReading || this.#hasAll(pair.name)) return;
+	/** older reads older trades than those that are here. */
+	async #older() {
+		const { session, account } = this.desk, scope = this.#scope, round = this.#round;
+		const from = this.#read.get(scope);
+		if (!this.#pair || this.#isReading || from === 0) return;
 		if (session.state !== "in" || !session.may("read")) return;
-		const known = account.trades.get(pair.name)?.size ?? 0;
-		const round = this.#round;
 		this.#isReading = true;
 		try {
-			const list = await session.read(
-				`/api/v1/exchanges/own/?pair=${pair.name}&limit=${PAGE}&offset=${known}`);
+			const list = await session.read(`/api/v1/exchanges/own/?limit=${PAGE}${
+				scope && `&pair=${scope}`}${from ? `&before=${from}` : ""}`);
 			if (round === this.#round) {
-				account.add(pair.name, list);
-				if (list.length < PAGE) {
-					this.#ended.set(pair.name, account.trades.get(pair.name)?.size ?? 0);
-				}
+				account.add(list);
+				this.#read.set(scope, list.length < PAGE ? 0 : Number(list.at(-1).id));
 			}
 		} catch {
-			setTimeout(() => this.#read(), AGAIN);
+			setTimeout(() => this.#older(), AGAIN);
 		} finally {
 			this.#isReading = false;
 		}
-		if (round !== this.#round) this.#read();
+		if (round !== this.#round || scope !== this.#scope) this.#older();
 		this.change();
 	}
 
-	/** hasAll reports whether the oldest trades of a pair are here. @param {string} pair */
-	#hasAll(pair) {
-		const all = this.#ended.get(pair);
-		return all !== undefined && (this.desk.account.trades.get(pair)?.size ?? 0) >= all;
+	/** listed returns the trades that are listed, newest first: none is missing between them. */
+	#listed() {
+		const { trades } = this.desk.account, scope = this.#scope;
+		const from = this.#read.get(scope) ?? Infinity;
+		const all = scope ? [trades.get(scope) ?? new Map()] : [...trades.values()];
+		return all.flatMap((of) => [...of.values()]).filter((t) => Number(t.id) >= from)
+			.sort((a, b) => Number(b.id) - Number(a.id));
+	}
+
+	/** open returns the open orders that are listed, newest first. */
+	#open() {
+		const scope = this.#scope;
+		return [...this.desk.account.orders.values()].filter((o) => !scope || o.pair === scope)
+			.sort((a, b) => Number(b.id) - Number(a.id));
 	}
 
 	/** onTheirWay returns the orders on their way of which the account's events do not tell yet. */
@@ -173,13 +195,10 @@ export class Own {
 	#more(event) {
 		const list = /** @type {HTMLElement} */ (event.target);
 		if (list.scrollTop + list.clientHeight < list.scrollHeight - 200) return;
-		const { orders, trades } = this.desk.account;
-		const there = this.#tab === "orders" ? orders.size
-			: trades.get(this.#pair?.name ?? "")?.size ?? 0;
-		if (this.#most < there) {
-			this.#most += PAGE;
-			this.change();
-		} else if (this.#tab === "trades") this.#read();
+		const there = (this.#tab === "orders" ? this.#open() : this.#listed()).length;
+		if (this.#most <= there) this.#most += PAGE;
+		if (this.#tab === "trades" && this.#most > there) this.#older();
+		this.change();
 	}
 
 	/** move moves among the rows of orders. @param {KeyboardEvent} event */
@@ -203,13 +222,23 @@ export class Own {
 	#paint() {
 		const { session, account } = this.desk, pair = this.#pair;
 		if (session.state === "out" || !pair) return;
+		if (this.#trims !== account.trims) {
+			this.#trims = account.trims;
+			this.load();
+		}
 		const isTrader = session.may("trade"), had = this.#focused();
-		const count = account.orders.size + this.#onTheirWay().length;
+		const count = this.#open().length + this.#onTheirWay().length;
 		render(html`<div class="bar">
 				<div class="frames" role="group" aria-label=${text.account}
 					>${TABS.map((tab) => html`
 					<button aria-pressed=${tab === this.#tab} @click=${() => this.#choose(tab)}
 						>${text.own[tab]}${tab === "orders" ? ` (${count})` : ""}</button>`)}</div>
+				${this.#tab === "balances" ? nothing : html`<button class="one"
+					aria-pressed=${chosen.onePair} @click=${() => {
+						turn("onePair", !chosen.onePair);
+						this.#most = PAGE;
+						this.#begin();
+					}}>${text.onePair}</button>`}
 				<b class="not-live">${text.notLive}</b>
 				<span role="status" class="told">${this.#words}</span>
 				${isTrader ? html`<button class="all" @click=${() => this.#cancelAll()}
@@ -234,7 +263,7 @@ export class Own {
 	/** @param {boolean} isTrader */
 	#orders(isTrader) {
 		const { account } = this.desk;
-		const list = [...account.orders.values()].sort((a, b) => Number(b.id) - Number(a.id));
+		const list = this.#open();
 		const shown = list.slice(0, this.#most), mine = this.#onTheirWay();
 		if (!list.length && !mine.length) {
 			return this.desk.session.may("read") ? html`<p class="muted">${text.noOrders}</p>`
@@ -313,21 +342,19 @@ export class Own {
 	}
 
 	#trades() {
-		const pair = /** @type {Pair} */ (this.#pair);
-		const all = [...(this.desk.account.trades.get(pair.name)?.values() ?? [])];
-		if (!all.length) {
-			const isEmpty = this.#hasAll(pair.name);
+		const shown = this.#listed().slice(0, this.#most);
+		const digits = digitsOf(shown.map((t) => t.amount));
+		if (!shown.length) {
+			const isEmpty = this.#read.get(this.#scope) === 0;
 			return html`<p class="muted">${isEmpty ? text.noTrades : text.loading}</p>`;
 		}
-		all.sort((a, b) => Number(b.id) - Number(a.id));
-		const shown = all.slice(0, this.#most), digits = digitsOf(shown.map((t) => t.amount));
-		const titles = [text.time, text.side, text.price, text.amount, text.fee, text.role,
+		const titles = [text.time, text.pair, text.side, text.price, text.amount, text.fee, text.role,
 			text.order];
 		return html`<table class="trades">
 			<thead><tr>${titles.map((t) => html`<th>${t}</th>`)}</tr></thead>
 			<tbody>${shown.map((t) => html`<tr>
-				<td>${at(Number(t.timestamp))}</td><td>${sideOf(t.my_side)}</td>
-				<td>${decimal(parse(t.price), pair.priceDigits)}</td>
+				<td>${at(Number(t.timestamp))}</td><td>${t.pair}</td><td>${sideOf(t.my_side)}</td>
+				<td>${decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS)}</td>
 				<td>${decimal(parse(t.amount), digits)}</td>
 				<td>${t.fee} ${t.fee_currency}</td>
 				<td>${t.maker ? text.maker : text.taker}</td><td>${t.order}</td></tr>`)}
