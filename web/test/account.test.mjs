@@ -346,6 +346,73 @@ terminal("own trades of all pairs are read to the oldest, however the pairs were
 		await shown(all.length);
 	});
 
+terminal("the book and the tables are grids of one stop each, and keep the focus", {},
+	async (page) => {
+		const key = async (...keys) => {
+			for (const k of keys) await page.keyboard.press(k);
+		};
+		const at = () => page.evaluate(() => document.activeElement.dataset.id
+			?? document.activeElement.className);
+		const stops = (grid) => page.$$eval(`${grid} [tabindex="0"]`, (list) => list.length);
+		const place = async (price) =>
+			String((await exchange.order("alice", "BTC_USDT", "sell", "0.5", price)).oid);
+		const first = await place("64000"), second = await place("65000");
+		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "63000");
+		await trade(page, "alice");
+		await open(page, 2);
+		await key("o");
+		assert.equal(await at(), second);
+		await key("ArrowDown", "ArrowDown");
+		assert.equal(await at(), first);
+		assert.equal(await stops("#panel-own .list"), 1);
+		const third = await place("66000");
+		await open(page, 3);
+		assert.equal(await at(), first, "the focus is with its row");
+		await key("Home");
+		assert.equal(await at(), third);
+		await key("End", "ArrowRight");
+		assert.equal(await at(), "amend");
+		await key("ArrowRight");
+		assert.equal(await at(), "cancel");
+		await key("ArrowLeft", "ArrowLeft", "Enter");
+		await page.waitForSelector("dialog .amend");
+		assert.equal(await page.inputValue("dialog [name=price]"), "64000");
+		await key("Escape", "c");
+		await open(page, 2);
+		await until("the focus is at no other order", async () => await at() === "list");
+		await key("c", "ArrowDown");
+		assert.equal(await at(), third);
+		await open(page, 2);
+
+		await page.waitForFunction(() =>
+			document.querySelectorAll("#panel-book .sell [data-id]").length === 2);
+		assert.equal(await stops("#panel-book .table"), 1);
+		await page.focus("#panel-book .buy [data-id]");
+		assert.equal(await at(), "buy-0");
+		await key("ArrowUp");
+		const row = () => page.evaluate(() => document.activeElement.innerText.split(/\s+/)[0]);
+		assert.equal(await row(), "65,000.00");
+		await key("Enter");
+		assert.equal(await page.inputValue("#form-price"), "65000");
+		await key("ArrowUp");
+		await place("67000");
+		await page.waitForFunction(() =>
+			document.querySelectorAll("#panel-book .sell [data-id]").length === 3);
+		assert.equal(await row(), "66,000.00", "the focus stays while the book changes");
+		await key("Home");
+		assert.equal(await row(), "67,000.00");
+		await key("End");
+		assert.equal(await row(), "63,000.00");
+		assert.equal(await stops("#panel-book .table"), 1);
+		await page.click('button:has-text("Balances")');
+		await page.focus("#panel-own tbody tr");
+		await key("End", "Home", "c", "e");
+		assert.equal(await stops("#panel-own .list"), 1);
+		assert.equal(await page.evaluate(() => document.activeElement.localName), "tr");
+		await cancelAll("alice");
+		await cancelAll("bob");
+	});
+
 terminal("an order without an answer is found, once",
 	{ base: () => relay.base, allowed: unreachable },
 	async (page) => {

@@ -185,7 +185,7 @@ terminal("colours are kept, and stand in the page from its first byte", {}, asyn
 terminal("the book is grouped, asks up and bids down", {}, async (page) => {
 	await page.selectOption(".group", "1000");
 	await page.waitForFunction(() => {
-		const prices = [...document.querySelectorAll("#panel-book .side [role=cell]:first-child")].map((cell) => cell.innerText);
+		const prices = [...document.querySelectorAll("#panel-book .side [role=gridcell]:first-child")].map((cell) => cell.innerText);
 		return prices.some(Boolean) && prices.every((price) => /^$|0\.00$/.test(price));
 	});
 	const number = (text) => Number(text.split(/\s+/)[0].replace(/,/g, ""));

@@ -257,6 +257,7 @@ export const text = {
 		["↑ ↓", "Move a price by a tick, with Shift by ten"],
 		["Enter", "Send the order"],
 		["o", "Go to the newest open order"],
+		["↑ ↓ ← →", "Move in the book and in the tables; Enter takes a price, or amends an order"],
 		["e", "Amend the order whose row has the focus"],
 		["c", "Cancel the order whose row has the focus"],
 		["Shift c", "Cancel all orders of the pair"],

@@ -4,7 +4,7 @@ import { AGAIN, get } from "../api.js";
 import { Book } from "../book.js";
 import { fromNumber, number, parse, plain } from "../decimal.js";
 import { decimal, fixed, time } from "../format.js";
-import { inFrame } from "../frame.js";
+import { inFrame, Roving } from "../frame.js";
 import { colour } from "../settings.js";
 import { text } from "../text/en.js";
 
@@ -39,10 +39,10 @@ export class Ladder {
 		render(html`
 			<div class="bar"><h2>${text.book}</h2><b class="not-live">${text.notLive}</b>
 				<label><span class="unseen">${text.group}</span><select class="group" title=${text.group} @change=${this.#regroup.bind(this)}></select></label></div>
-			<div class="table" role="table" aria-label=${text.book}>
+			<div class="table" role="grid" tabindex="-1" aria-label=${text.book}>
 				<div role="rowgroup"><div role="row" class="head"><span role="columnheader">${text.price}</span><span role="columnheader">${text.amount}</span><span role="columnheader">${text.total}</span></div></div>
 				<div role="rowgroup" class="side sell" aria-label=${text.asks}></div>
-				<div role="rowgroup"><div role="row" class="middle"><span role="cell" aria-colspan="3"></span></div></div>
+				<div role="rowgroup"><div role="row" class="middle"><span role="gridcell" aria-colspan="3"></span></div></div>
 				<div role="rowgroup" class="side buy" aria-label=${text.bids}></div>
 			</div>`, place);
 		/** @param {string} name */
@@ -51,11 +51,14 @@ export class Ladder {
 		this.middle = find(".middle span");
 		this.group = /** @type {HTMLSelectElement} */ (find(".group"));
 		this.places = { sell: find(".side.sell"), buy: find(".side.buy") };
-		this.table.addEventListener("click", (event) => {
-			const at = event.target instanceof Element && event.target.closest(".side [role=row]");
-			const row = [...this.#rows.sell, ...this.#rows.buy].find((view) => view.row === at);
-			if (row?.price) this.onPick(row.price);
-		});
+		/** @param {Element | null} row */
+		const pick = (row) => {
+			const view = [...this.#rows.sell, ...this.#rows.buy].find((each) => each.row === row);
+			if (view?.price) this.onPick(view.price);
+		};
+		this.table.addEventListener("click", (event) =>
+			pick(/** @type {Element} */ (event.target).closest("[data-id]")));
+		this.rows = new Roving(this.table, pick, ".buy [data-id]");
 		new ResizeObserver(() => this.#fit()).observe(this.table);
 		stream.on("depth", (event) => {
 			if (event.pair !== this.#pair?.name) return;
@@ -111,7 +114,7 @@ export class Ladder {
 		for (const side of /** @type {const} */ (["sell", "buy"])) {
 			const rows = this.#rows[side];
 			while (rows.length < n) {
-				const view = new RowView();
+				const view = new RowView(`${side}-${rows.length}`);
 				rows.push(view);
 				this.places[side].append(view.row);
 			}
@@ -121,6 +124,10 @@ export class Ladder {
 	}
 
 	#paint() {
+		this.rows.keep(() => this.#draw());
+	}
+
+	#draw() {
 		const pair = this.#pair;
 		if (!pair) return;
 		const n = this.#rows.sell.length;
@@ -154,10 +161,12 @@ class RowView {
 	/** @type {bigint | undefined} */
 	price;
 
-	constructor() {
+	/** @param {string} id */
+	constructor(id) {
+		this.id = id;
 		this.row.role = "row";
 		this.row.hidden = false;
-		for (const cell of this.#cells) cell.role = "cell";
+		for (const cell of this.#cells) cell.role = "gridcell";
 		this.#bar.ariaHidden = "true";
 		this.#mark.className = "mark";
 		this.#mark.title = text.ownOrder;
@@ -178,6 +187,8 @@ class RowView {
 	show(level, pair, most, own) {
 		const [price, amount, total] = this.#cells;
 		this.price = level?.price;
+		if (!level) this.row.removeAttribute("data-id");
+		else if (!this.row.dataset.id) this.row.dataset.id = this.id;
 		const isOwn = level !== undefined && own.has(level.price);
 		if (this.#mark.hidden === isOwn) this.#mark.hidden = !isOwn;
 		write(/** @type {Node} */ (price.lastChild), level ? decimal(level.price, pair.priceDigits) : "");
@@ -298,7 +309,7 @@ export class Trades {
 	/** @param {HTMLElement} place @param {Stream} stream */
 	constructor(place, stream) {
 		this.stream = stream;
-		render(html`<div class="bar"><h2>${text.trades}</h2></div><div class="table"></div>`, place);
+		render(html`<div class="bar"><h2>${text.trades}</h2></div><div class="table" tabindex="0"></div>`, place);
 		this.table = /** @type {HTMLElement} */ (place.querySelector(".table"));
 		stream.on("trades", (t) => {
 			if (t.pair !== this.#pair?.name) return;

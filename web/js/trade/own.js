@@ -3,7 +3,7 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
 import { decimal, moment, time } from "../format.js";
-import { inFrame } from "../frame.js";
+import { inFrame, Roving } from "../frame.js";
 import { isWaiting, sideOf, typeOf } from "../words.js";
 import { chosen, turn } from "../settings.js";
 import { text } from "../text/en.js";
@@ -30,7 +30,6 @@ export class Own {
 	#tab = "orders";
 	/** @type {Pair | undefined} */
 	#pair;
-	#selected = ""; // id of the order that the tabulator key leads to
 	/** Ids of orders whose cancel is on its way. */
 	#cancelling = new Set();
 	/**
@@ -49,6 +48,7 @@ export class Own {
 		this.place = place;
 		this.desk = desk;
 		this.pairs = pairs;
+		this.rows = new Roving(place, (row) => this.desk.amend.open(row.dataset.id ?? ""));
 	}
 
 	/** @param {Pair} pair */
@@ -79,8 +79,7 @@ export class Own {
 	key(key, isShift) {
 		if (key === "o") {
 			this.#choose("orders");
-			const row = this.place.querySelector("tr[data-id]");
-			if (row instanceof HTMLElement) row.focus();
+			/** @type {HTMLElement | null} */ (this.place.querySelector("tr[data-id]"))?.focus();
 			return true;
 		}
 		if (key === "e") {
@@ -95,8 +94,7 @@ export class Own {
 
 	/** focused returns the id of the order whose row has the focus; "": none has. */
 	#focused() {
-		const row = document.activeElement?.closest("tr[data-id]");
-		return row && this.place.contains(row) ? row.getAttribute("data-id") ?? "" : "";
+		return this.rows.row()?.dataset.id ?? "";
 	}
 
 	change = inFrame(() => this.#paint());
@@ -201,17 +199,6 @@ export class Own {
 		this.change();
 	}
 
-	/** move moves among the rows of orders. @param {KeyboardEvent} event */
-	#move(event) {
-		const rows = [...this.place.querySelectorAll("tr[data-id]")];
-		const from = rows.findIndex((row) => row === document.activeElement);
-		const to = { ArrowDown: from + 1, ArrowUp: from - 1, Home: 0,
-			End: rows.length - 1 }[event.key];
-		if (to === undefined || !rows[to]) return;
-		event.preventDefault();
-		/** @type {HTMLElement} */ (rows[to]).focus();
-	}
-
 	/** @param {(typeof TABS)[number]} tab */
 	#choose(tab) {
 		this.#tab = tab;
@@ -220,13 +207,17 @@ export class Own {
 	}
 
 	#paint() {
+		this.rows.keep(() => this.#draw());
+	}
+
+	#draw() {
 		const { session, account } = this.desk, pair = this.#pair;
 		if (session.state === "out" || !pair) return;
 		if (this.#trims !== account.trims) {
 			this.#trims = account.trims;
 			this.load();
 		}
-		const isTrader = session.may("trade"), had = this.#focused();
+		const isTrader = session.may("trade");
 		const count = this.#open().length + this.#onTheirWay().length;
 		render(html`<div class="bar">
 				<div class="frames" role="group" aria-label=${text.account}
@@ -244,20 +235,12 @@ export class Own {
 				${isTrader ? html`<button class="all" @click=${() => this.#cancelAll()}
 					>${text.cancelAll(pair.name)}</button>` : nothing}
 			</div>
-			<div class="list" @scroll=${this.#more.bind(this)} tabindex="0" role="region"
+			<div class="list" @scroll=${this.#more.bind(this)} tabindex="-1" role="region"
 				aria-label=${text.own[this.#tab]}>${session.may("read") ? nothing
 				: html`<p class="muted">${text.mayNotRead}</p>`}${this.#tab === "orders"
 				? this.#orders(isTrader) : !session.may("read") ? nothing
 				: this.#tab === "trades" ? this.#trades() : this.#balances()}
 			</div>`, this.place);
-		if (had && this.#focused() !== had) this.#follow(had);
-	}
-
-	/** follow brings the focus to the row that an order has now, or away. @param {string} id */
-	#follow(id) {
-		const row = this.place.querySelector(`tr[data-id="${id}"]`);
-		if (row instanceof HTMLElement) row.focus();
-		else if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
 	}
 
 	/** @param {boolean} isTrader */
@@ -269,13 +252,12 @@ export class Own {
 			return this.desk.session.may("read") ? html`<p class="muted">${text.noOrders}</p>`
 				: nothing;
 		}
-		if (!account.orders.has(this.#selected)) this.#selected = shown[0]?.id ?? "";
 		const digits = digitsOf(shown.flatMap((o) => [o.amount, o.amount_filled]));
 		const titles = [text.time, text.pair, text.side, text.type, text.price, text.amount,
 			text.filled, text.state, text.cancel];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
 			<thead><tr>${titles.map((t) => html`<th>${t}</th>`)}</tr></thead>
-			<tbody @keydown=${this.#move.bind(this)}>
+			<tbody>
 				${mine.map((p) => this.#pending(p))}
 				${shown.map((o) => this.#order(o, isTrader, digits))}
 			</tbody></table>
@@ -288,24 +270,19 @@ export class Own {
 		const isLeaving = this.#cancelling.has(o.id);
 		const { amend } = this.desk, change = amend.of(o.id);
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
-		const tab = o.id === this.#selected ? 0 : -1;
-		return html`<tr data-id=${o.id} tabindex=${tab}
-			data-state=${isLeaving ? state : change?.state ?? state} @focus=${() => {
-				this.#selected = o.id;
-				this.change();
-			}}>
+		return html`<tr data-id=${o.id} data-state=${isLeaving ? state : change?.state ?? state}>
 			<td>${at(Number(o.date) / 1000)}</td><td>${o.pair}</td><td>${sideOf(o.type)}</td>
 			<td>${typeOf(o)}</td>
 			<td>${decimal(parse(o.price), pair?.priceDigits ?? DIGITS)}</td>
 			<td>${decimal(parse(o.amount), digits)}</td>
 			<td>${decimal(parse(o.amount_filled), digits)}</td>
 			<td>${change && !isLeaving ? text.amendStates[change.state] : text.orderStates[state]}</td>
-			<td>${isTrader ? html`${change ? this.#again(amend.sender, change, tab)
-				: html`<button class="amend" tabindex=${tab} aria-label=${text.amendOrder(o.id)}
+			<td>${isTrader ? html`${change ? this.#again(amend.sender, change)
+				: html`<button class="amend" aria-label=${text.amendOrder(o.id)}
 					@click=${() => amend.open(o.id)}>${text.amend}</button>`}
 				${change && ["refused", "unseen"].includes(change.state) ? html`<button
-					class="drop" tabindex=${tab} @click=${() => amend.sender.drop(change)}>${text.drop}</button>`
-				: nothing}<button class="cancel" ?disabled=${isLeaving} tabindex=${tab}
+					class="drop" @click=${() => amend.sender.drop(change)}>${text.drop}</button>`
+				: nothing}<button class="cancel" ?disabled=${isLeaving}
 				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
 				>${text.cancel}</button>` : nothing}</td></tr>`;
 	}
@@ -314,24 +291,23 @@ export class Own {
 	 * again offers to send once more what was not done.
 	 * @param {import("../sender.js").Sender} sender
 	 * @param {import("../sender.js").Pending} p
-	 * @param {number} tab
 	 */
-	#again(sender, p, tab) {
+	#again(sender, p) {
 		const words = p.state === "refused" ? text.tryAgain
 			: p.state === "unseen" ? text.sendAgain : "";
-		return words ? html`<button class="again" tabindex=${tab} @click=${() => sender.again(p)}
+		return words ? html`<button class="again" @click=${() => sender.again(p)}
 			>${words}</button>` : nothing;
 	}
 
 	/** @param {import("../sender.js").Pending} p */
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
-		return html`<tr data-state=${p.state}>
+		return html`<tr data-id=${p.id} data-state=${p.state}>
 			<td>${text.none}</td><td>${fields.pair}</td><td>${sideOf(fields.type)}</td>
 			<td>${typeOf(fields)}</td><td>${fields.price ?? text.none}</td>
 			<td>${fields.amount ?? text.none}</td><td>${text.none}</td>
 			<td>${text.orderStates[p.state]}</td>
-			<td>${this.#again(sender, p, 0)}
+			<td>${this.#again(sender, p)}
 				${p.state === "sending" ? nothing : html`<button @click=${async () => {
 					try {
 						await sender.cancel(p);
@@ -350,9 +326,9 @@ export class Own {
 		}
 		const titles = [text.time, text.pair, text.side, text.price, text.amount, text.fee, text.role,
 			text.order];
-		return html`<table class="trades">
+		return html`<table role="grid" aria-label=${text.own.trades} class="trades">
 			<thead><tr>${titles.map((t) => html`<th>${t}</th>`)}</tr></thead>
-			<tbody>${shown.map((t) => html`<tr>
+			<tbody>${shown.map((t) => html`<tr data-id="trade-${t.id}">
 				<td>${at(Number(t.timestamp))}</td><td>${t.pair}</td><td>${sideOf(t.my_side)}</td>
 				<td>${decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS)}</td>
 				<td>${decimal(parse(t.amount), digits)}</td>
@@ -366,10 +342,11 @@ export class Own {
 		/** @param {string} exact */
 		const shown = (exact) => html`<td title=${exact}
 			>${decimal(parse(exact, BALANCE_DIGITS) / finer, DIGITS)}</td>`;
-		return html`<table class="balances"><thead><tr>
+		return html`<table role="grid" aria-label=${text.own.balances} class="balances"><thead><tr>
 			<th>${text.currency}</th><th>${text.total}</th>
 			<th>${text.reserved}</th><th>${text.free}</th></tr></thead><tbody>
-			${[...account.balances.values()].map((b) => html`<tr><td>${b.currency}</td>
+			${[...account.balances.values()].map((b) => html`<tr data-id="of-${b.currency}">
+				<td>${b.currency}</td>
 				${shown(b.balance)}${shown(b.reserve)}
 				<td title=${plain(account.free(b.currency))}
 					>${decimal(account.free(b.currency), DIGITS)}</td></tr>`)}
