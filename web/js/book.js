@@ -1,9 +1,10 @@
 // A local order book by the channel depth: docs/stream.md has its rules.
-import { parse } from "./decimal.js";
+import { fromNumber, parse } from "./decimal.js";
 
 /**
  * @typedef {{price: bigint, amount: bigint, text: string}} Level
  * @typedef {{price: string, amount: string}} Change
+ * @typedef {{price: number, amount: number}} Best
  * @typedef {{pair: string, update_id: number, prev_update_id: number | null, snapshot?: boolean,
  *   sell: Change[], buy: Change[], checksum?: number}} Event
  * @typedef {{price: bigint, amount: bigint, total: bigint}} Row
@@ -15,6 +16,9 @@ export class Book {
 	/** The number of the last change; null: the whole book is on its way. @type {number | null} */
 	updateId = null;
 
+	/** It has the best 20 prices of each side alone. */
+	isShort = false;
+
 	/** forget begins anew: the next event that counts is a whole book. */
 	forget() {
 		this.updateId = null;
@@ -25,7 +29,7 @@ export class Book {
 	 * @param {Event} event
 	 */
 	apply(event) {
-		if (event.snapshot) this.sides = { sell: [], buy: [] };
+		if (event.snapshot) this.#begin(false);
 		else if (this.updateId === null) return true;
 		else if (event.prev_update_id !== this.updateId) {
 			this.forget();
@@ -37,6 +41,25 @@ export class Book {
 		if (event.checksum === undefined || event.checksum === this.checksum()) return true;
 		this.forget();
 		return false;
+	}
+
+	/** @param {boolean} isShort */
+	#begin(isShort) {
+		this.sides = { sell: [], buy: [] };
+		this.isShort = isShort;
+	}
+
+	/**
+	 * replace takes the best prices of both sides, of orderbook.20.
+	 * @param {{update_id: number, sell: Best[], buy: Best[]}} event
+	 */
+	replace(event) {
+		this.#begin(true);
+		for (const side of /** @type {const} */ (["sell", "buy"])) {
+			this.sides[side] = event[side].map(({ price, amount }) =>
+				({ price: fromNumber(price), amount: fromNumber(amount), text: "" }));
+		}
+		this.updateId = event.update_id;
 	}
 
 	/** checksum returns the CRC-32 of the best ten levels, as docs/stream.md defines it. */

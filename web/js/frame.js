@@ -58,8 +58,9 @@ export class Roving {
 	mark() {
 		const rows = this.#rows(), was = rows.find((row) => row.dataset.id === this.#id);
 		const stop = was ?? this.place.querySelector(this.first) ?? rows[0];
-		for (const row of rows) {
-			for (const each of stopsOf(row)) each.tabIndex = each === stop ? 0 : -1;
+		for (const each of this.place.querySelectorAll("[data-id], [data-id] button")) {
+			const tab = each === stop ? "0" : "-1";
+			if (each.getAttribute("tabindex") !== tab) each.setAttribute("tabindex", tab);
 		}
 		return was;
 	}

@@ -9,6 +9,15 @@ import { text } from "./text/en.js";
 /** ANSWER is how long a command waits for its answer, in milliseconds. */
 const ANSWER = 15_000;
 
+/**
+ * LATE is by how many seconds events come later than the fastest of their connection when the page
+ * is too slow.
+ */
+const LATE = 3;
+
+/** NO_WORD is a browser's code for a websocket that has ended without one. */
+const NO_WORD = 1006;
+
 const PACKET = /^(\d)(?:\/[^,]*,)?(\d*)(.*)$/s;
 
 /**
@@ -50,6 +59,10 @@ export class Stream {
 	state = "connecting";
 	/** Called when the state has changed, and when a lost connection is back. */
 	onState = () => {};
+	/** Called when the connection was lost because this page has read too slowly. */
+	onSlow = () => {};
+	#fastest = Infinity; // seconds from an event to its arrival, by a clock with any beginning
+	#late = 0; // seconds by which the newest event was later than that
 	#channels = new Set();
 	#was = false; // connected before
 	#socket;
@@ -59,11 +72,16 @@ export class Stream {
 			tryAllTransports: true, reconnectionDelay: 200, reconnectionDelayMax: 2000,
 			timeout: 10000, autoConnect: false, parser });
 		this.#socket.on("connect", () => {
+			this.#fastest = Infinity;
+			this.#late = 0;
 			if (this.#channels.size) this.#socket.emit("subscribe", ...this.#channels);
 			this.#was = true;
 			this.#become("live");
 		});
-		this.#socket.on("disconnect", (reason) => {
+		this.#socket.on("disconnect", (reason, lost) => {
+			// the exchange resets the connection of a page that is too slow, without a word
+			const { code = NO_WORD } = /** @type {any} */ (lost)?.context ?? {};
+			if (this.#late > LATE && code === NO_WORD) this.onSlow();
 			this.#become("reconnecting");
 			// the client does not come back by itself from an end that the server chose
 			if (reason === "io server disconnect") this.#socket.connect();
@@ -73,6 +91,13 @@ export class Stream {
 
 	open() {
 		this.#socket.connect();
+	}
+
+	/** came measures how late an event comes. @param {number} timestamp of the event */
+	came(timestamp) {
+		const took = performance.now() / 1000 - timestamp;
+		this.#fastest = Math.min(this.#fastest, took);
+		this.#late = took - this.#fastest;
 	}
 
 	/**
@@ -147,6 +172,8 @@ export class Status {
 	away = 0;
 	/** Called when any of it has changed. */
 	onChange = () => {};
+	/** The exchange has closed the connection of this page, which was too slow. */
+	isSlow = false;
 	#wasLive = false;
 	#isOld = false; // the exchange has newer pages
 
@@ -192,7 +219,8 @@ export class Status {
 		document.body.dataset.state = shown;
 		document.body.classList.toggle("stale",
 			state === "reconnecting" || state === "starting" && isFull);
-		const words = shown === "reconnecting" ? text.reconnecting
+		const words = this.isSlow && ["live", "reconnecting"].includes(shown) ? text.tooSlow
+			: shown === "reconnecting" ? text.reconnecting
 			: shown === "starting" ? text.starting
 			: shown === "maintenance" ? text.maintenance(this.maintenance?.message ?? "")
 			: shown === "halted" ? text.halted(pair)

@@ -390,7 +390,7 @@ terminal("the book and the tables are grids of one stop each, and keep the focus
 		await page.focus("#panel-book .buy [data-id]");
 		assert.equal(await at(), "buy-0");
 		await key("ArrowUp");
-		const row = () => page.evaluate(() => document.activeElement.innerText.split(/\s+/)[0]);
+		const row = () => page.evaluate(() => document.activeElement.innerText.match(/[\d,.]+/)[0]);
 		assert.equal(await row(), "65,000.00");
 		await key("Enter");
 		assert.equal(await page.inputValue("#form-price"), "65000");

@@ -99,3 +99,16 @@ test("the middle is between the best prices", () => {
 	book.apply(whole);
 	assert.equal(book.middle(), parse("49999.5"));
 });
+
+test("the best prices alone are a book, until a whole one comes", () => {
+	const book = new Book();
+	book.replace({ update_id: 7, sell: [{ price: 2.5, amount: 1e-8 }, { price: 3, amount: 1 }],
+		buy: [{ price: 2, amount: 0.1 }] });
+	assert(book.isShort && book.updateId === 7);
+	assert.deepEqual(book.rows("sell", 1n, 9).map(({ price, total }) => [price, total]),
+		[[250_000_000n, 1n], [300_000_000n, 100_000_001n]]);
+	book.apply({ pair: "A_B", update_id: 9, prev_update_id: null, snapshot: true,
+		sell: [{ price: "4", amount: "1" }], buy: [] });
+	assert(!book.isShort);
+	assert.deepEqual([book.sides.sell.length, book.sides.buy.length], [1, 0]);
+});

@@ -25,6 +25,7 @@ export const text = {
 	},
 	notLive: "Not live",
 	reconnecting: "The connection is lost. What is shown is not live; the page connects again by itself.",
+	tooSlow: "Too slow: the page did not read events as fast as they came, so the exchange has closed its connection. It asks for the best 20 prices of the book now.",
 	starting: "The exchange is starting. The page goes on by itself.",
 	/** @param {string} pair */
 	halted: (pair) => `${pair} is halted: it takes no orders now.`,
@@ -45,6 +46,8 @@ export const text = {
 	group: "Group by",
 	spread: "Spread",
 	emptyBook: "No orders",
+	best20: "The best 20 prices only.",
+	wholeBook: "Show the whole book",
 
 	trades: "Trades",
 	time: "Time",
@@ -72,6 +75,8 @@ export const text = {
 	depth: "Depth",
 	/** @param {string} bids @param {string} asks @param {string} currency */
 	depthOf: (bids, asks, currency) => `Within 1%: ${bids} ${currency} to buy, ${asks} ${currency} to sell`,
+	/** @param {string} bids @param {string} asks @param {string} currency */
+	depthOf20: (bids, asks, currency) => `Within 1%, of the best 20 prices: ${bids} ${currency} to buy, ${asks} ${currency} to sell`,
 
 	account: "Account",
 	accountPage: "Account page",

@@ -12,7 +12,7 @@ import { singleKey } from "../settings.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /**
- * @typedef {{stream: import("../stream.js").Stream, header: import("./header.js").Header,
+ * @typedef {{stream: import("../stream.js").Stream, header: import("./market.js").Header,
  *   ladder: import("./market.js").Ladder, pairs: Map<string, Pair>,
  *   demo: import("../login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
  */

@@ -5,8 +5,7 @@ import { chosen } from "../settings.js";
 import { Status, Stream } from "../stream.js";
 import { text } from "../text/en.js";
 import { Chart } from "./chart.js";
-import { Header } from "./header.js";
-import { Depth, Ladder, Trades } from "./market.js";
+import { Depth, Header, Ladder, Trades } from "./market.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 
@@ -58,6 +57,14 @@ const depth = new Depth(element("depth"), ladder.book);
 const trades = new Trades(element("panel-trades"), stream);
 const chart = new Chart(element("chart"), stream);
 ladder.onChange = () => depth.change();
+/** @param {boolean} is */
+const slow = (is) => {
+	status.isSlow = is;
+	ladder.shorten(is);
+	tell();
+};
+stream.onSlow = () => slow(true);
+ladder.onWhole = () => slow(false);
 chosen.onChange = () => {
 	chart.recolour();
 	depth.change();

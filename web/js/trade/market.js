@@ -1,15 +1,20 @@
-// The panels of the market: the order book, its depth, the newest trades.
-import { html, render } from "../../vendor/lit-html/lit-html.js";
+// The market: the line at the top, the order book, its depth, the newest trades.
+import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN, get } from "../api.js";
 import { Book } from "../book.js";
 import { fromNumber, number, parse, plain } from "../decimal.js";
-import { decimal, fixed, time } from "../format.js";
+import { decimal, fixed, percent, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
-import { colour } from "../settings.js";
+import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
+import { stateLine } from "../stream.js";
 import { text } from "../text/en.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("../stream.js").Stream} Stream */
+/**
+ * @typedef {{timestamp: number, pair: string, last: number, diff: number, vol: number,
+ *   high: number, low: number}} Ticker
+ */
 /** @typedef {{id: number, buys: boolean, price: bigint, amount: bigint, at: number}} Trade */
 
 const GROUPS = [1n, 5n, 10n, 50n, 100n, 500n, 1000n, 10000n, 100000n];
@@ -25,11 +30,14 @@ export class Ladder {
 	onChange = () => {};
 	/** Called with the price of a row that was clicked. */
 	onPick = (/** @type {bigint} */ _) => {};
+	/** Called when the whole book is asked for again. */
+	onWhole = () => {};
 	/** Prices of the account's own orders in the book. @type {Record<"sell" | "buy", bigint[]>} */
 	#own = { sell: [], buy: [] };
 	/** @type {Pair | undefined} */
 	#pair;
 	#step = 1n;
+	#isShort = false; // it asks for the best 20 prices alone
 	/** Rows from the top: the worst ask first. @type {Record<"sell" | "buy", RowView[]>} */
 	#rows = { sell: [], buy: [] };
 
@@ -39,6 +47,8 @@ export class Ladder {
 		render(html`
 			<div class="bar"><h2>${text.book}</h2><b class="not-live">${text.notLive}</b>
 				<label><span class="unseen">${text.group}</span><select class="group" title=${text.group} @change=${this.#regroup.bind(this)}></select></label></div>
+			<p class="short" hidden>${text.best20} <button @click=${() => this.onWhole()}
+				>${text.wholeBook}</button></p>
 			<div class="table" role="grid" tabindex="-1" aria-label=${text.book}>
 				<div role="rowgroup"><div role="row" class="head"><span role="columnheader">${text.price}</span><span role="columnheader">${text.amount}</span><span role="columnheader">${text.total}</span></div></div>
 				<div role="rowgroup" class="side sell" aria-label=${text.asks}></div>
@@ -48,6 +58,7 @@ export class Ladder {
 		/** @param {string} name */
 		const find = (name) => /** @type {HTMLElement} */ (place.querySelector(name));
 		this.table = find(".table");
+		this.short = find(".short");
 		this.middle = find(".middle span");
 		this.group = /** @type {HTMLSelectElement} */ (find(".group"));
 		this.places = { sell: find(".side.sell"), buy: find(".side.buy") };
@@ -60,8 +71,14 @@ export class Ladder {
 			pick(/** @type {Element} */ (event.target).closest("[data-id]")));
 		this.rows = new Roving(this.table, pick, ".buy [data-id]");
 		new ResizeObserver(() => this.#fit()).observe(this.table);
+		stream.on("orderbook.20", (event) => {
+			if (event.pair !== this.#pair?.name || !this.#isShort) return;
+			this.book.replace(event);
+			this.change();
+		});
 		stream.on("depth", (event) => {
-			if (event.pair !== this.#pair?.name) return;
+			if (event.pair !== this.#pair?.name || this.#isShort) return;
+			if (!event.snapshot) stream.came(event.timestamp);
 			if (!this.book.apply(event)) stream.subscribe(`depth.${event.pair}`);
 			this.change();
 		});
@@ -69,15 +86,29 @@ export class Ladder {
 
 	/** @param {Pair} pair */
 	show(pair) {
-		if (this.#pair) this.stream.unsubscribe(`depth.${this.#pair.name}`);
-		this.#pair = pair;
+		this.#listen(pair, this.#isShort);
 		this.#step = pair.tick;
-		this.book.forget();
 		this.book.sides = { sell: [], buy: [] };
-		this.stream.subscribe(`depth.${pair.name}`);
 		render(GROUPS.map((n) => html`<option value=${n}>${plain(n * pair.tick)}</option>`), this.group);
 		this.group.value = "1";
 		this.change();
+	}
+
+	/** @param {Pair} pair @param {boolean} isShort the best prices of its book alone */
+	#listen(pair, isShort) {
+		const name = () => `${this.#isShort ? "orderbook.20" : "depth"}.${this.#pair?.name}`;
+		if (this.#pair) this.stream.unsubscribe(name());
+		this.#pair = pair;
+		this.#isShort = isShort;
+		this.book.forget();
+		this.stream.subscribe(name());
+	}
+
+	/** shorten shows the best 20 prices alone, or all of them. @param {boolean} isShort */
+	shorten(isShort) {
+		this.short.hidden = !isShort;
+		if (this.#pair) this.#listen(this.#pair, isShort);
+		else this.#isShort = isShort;
 	}
 
 	/** lost keeps what is shown, and waits for a whole book. */
@@ -293,7 +324,7 @@ export class Depth {
 
 	/** @param {bigint} asks @param {bigint} bids @param {Pair} pair */
 	#say(asks, bids, pair) {
-		const words = text.depthOf(decimal(bids, 2), decimal(asks, 2), pair.base);
+		const words = (this.book.isShort ? text.depthOf20 : text.depthOf)(decimal(bids, 2), decimal(asks, 2), pair.base);
 		if (words !== this.#words) this.words.textContent = this.#words = words;
 	}
 }
@@ -363,5 +394,187 @@ export class Trades {
 				<td><span aria-hidden="true">${t.buys ? "▲" : "▼"}</span><span class="unseen">${t.buys ? text.buy : text.sell}</span> ${decimal(t.price, pair.priceDigits)}</td>
 				<td>${size(t.amount, pair)}</td><td>${time(t.at)}</td></tr>`)}
 			</tbody></table>`, this.table);
+	}
+}
+
+/** changeOf returns the share by which a price has changed; undefined: there was no price before. */
+function changeOf(/** @type {Ticker} */ t) {
+	const before = t.last - t.diff;
+	return t.last > 0 && before > 0 ? t.diff / before : undefined;
+}
+
+/** signOf returns a class, and a sign for readers who do not see its colour. @param {number} n */
+const signOf = (n) => (n > 0 ? ["up", "▲"] : n < 0 ? ["down", "▼"] : ["", ""]);
+
+/** Header is the line at the top: the pair and its day, the state of the market, the settings. */
+export class Header {
+	/** @type {Pair[]} */
+	#pairs = [];
+	/** @type {Pair | undefined} */
+	#pair;
+	/** @type {Map<string, Ticker>} */
+	#tickers = new Map();
+	/** @type {keyof typeof text.states} */
+	#state = "connecting";
+	#search = "";
+	#at = 0; // place of the marked pair in the list
+	#isOpen = false;
+	#account = text.logIn;
+
+	/**
+	 * @param {HTMLElement} place
+	 * @param {(name: string) => void} choose
+	 * @param {() => void} openAccount
+	 */
+	constructor(place, choose, openAccount) {
+		this.place = place;
+		this.openAccount = openAccount;
+		this.choose = choose;
+		addEventListener("keydown", (event) => this.#key(event));
+		addEventListener("pointerdown", (event) => {
+			if (this.#isOpen && !(event.target instanceof Element && event.target.closest(".picker"))) this.#close();
+		});
+		this.#paint();
+	}
+
+	/** @param {Pair[]} pairs */
+	pairs(pairs) {
+		this.#pairs = pairs;
+		this.#paint();
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		this.#pair = pair;
+		this.#paint();
+	}
+
+	/** @param {keyof typeof text.states} state */
+	state(state) {
+		this.#state = state;
+		this.#paint();
+	}
+
+	/** account says whose account it is, or how to come to one. @param {string} words */
+	account(words) {
+		this.#account = words;
+		this.#paint();
+	}
+
+	/** ticker takes a pair's ticker; one paint follows for all that come together. @param {Ticker} ticker */
+	ticker(ticker) {
+		this.#tickers.set(ticker.pair, ticker);
+		this.#wait();
+	}
+
+	#wait = inFrame(() => this.#paint());
+
+	/** @param {KeyboardEvent} event */
+	#key(event) {
+		const key = singleKey(event);
+		if (key === "/") this.#open();
+		else if (key === "?") openHelp();
+		else return;
+		event.preventDefault();
+	}
+
+	#open() {
+		this.#isOpen = true;
+		this.#search = "";
+		this.#at = Math.max(0, this.#pairs.findIndex((p) => p === this.#pair));
+		this.#paint();
+		this.place.querySelector("input")?.focus();
+	}
+
+	#close() {
+		const hadFocus = this.place.querySelector(".picker")?.contains(document.activeElement);
+		this.#isOpen = false;
+		this.#paint();
+		if (hadFocus) /** @type {HTMLElement} */ (this.place.querySelector(".pair")).focus();
+	}
+
+	#found() {
+		const words = this.#search.toUpperCase().replace(/[^A-Z0-9]/g, "");
+		return this.#pairs.filter((p) => p.name.toUpperCase().replace(/[^A-Z0-9]/g, "").includes(words));
+	}
+
+	/** @param {Pair | undefined} pair */
+	#take(pair) {
+		if (!pair) return;
+		this.#close();
+		this.choose(pair.name);
+	}
+
+	/** @param {KeyboardEvent} event */
+	#move(event) {
+		const found = this.#found();
+		const last = found.length - 1;
+		if (event.key === "Tab") return this.#close();
+		if (!["ArrowDown", "ArrowUp", "Enter", "Escape"].includes(event.key)) return;
+		event.preventDefault();
+		if (event.key === "Enter") return this.#take(found[this.#at]);
+		if (event.key === "Escape") return this.#close();
+		this.#at = event.key === "ArrowDown" ? Math.min(last, this.#at + 1) : Math.max(0, this.#at - 1);
+		this.#paint();
+	}
+
+	#paint() {
+		const pair = this.#pair;
+		const t = pair && this.#tickers.get(pair.name);
+		const isTraded = t !== undefined && t.last > 0;
+		const change = t && changeOf(t);
+		const [colour, sign] = signOf(change ?? 0);
+		/** @param {number} n @param {number} digits */
+		const shown = (n, digits) => (isTraded ? decimal(fromNumber(n), digits) : text.none);
+		const digits = pair?.priceDigits ?? 0;
+		const last = t ? shown(t.last, digits) : text.none;
+		if (pair) document.title = isTraded ? `${last} ${pair.name}` : pair.name;
+		render(html`
+			<div class="picker">
+				<button class="pair" aria-haspopup="listbox" aria-expanded=${this.#isOpen}
+					@click=${() => (this.#isOpen ? this.#close() : this.#open())}>
+					<span class="unseen">${text.pair}</span>${pair ? html`<b>${pair.base}</b><span class="muted">/${pair.quote}</span>` : text.loading}
+					<span aria-hidden="true" class="muted">▾</span>
+				</button>
+				${this.#isOpen ? this.#list() : nothing}
+			</div>
+			<dl class="day">
+				<div class="last"><dt class="unseen">${text.last}</dt><dd class=${colour}>${last}</dd></div>
+				<div class="change"><dt>${text.change}</dt><dd class=${colour}>${change === undefined ? text.none : html`<span aria-hidden="true">${sign}</span> ${percent(change)}`}</dd></div>
+				<div><dt>${text.high}</dt><dd>${t ? shown(t.high, digits) : text.none}</dd></div>
+				<div><dt>${text.low}</dt><dd>${t ? shown(t.low, digits) : text.none}</dd></div>
+				<div><dt>${text.volume(pair?.base ?? "")}</dt><dd>${t ? shown(t.vol, 4) : text.none}</dd></div>
+			</dl>
+			${stateLine(this.#state)}
+			<a class="wide" href="/account">${text.accountPage}</a>
+			<button class="account" @click=${this.openAccount}>${this.#account}</button>
+			<button class="help" title=${text.help} aria-label=${text.help} @click=${openHelp}>?</button>
+			${settingsButton}`, this.place);
+	}
+
+	#list() {
+		const found = this.#found();
+		return html`<div class="pairs">
+			<input type="search" role="combobox" aria-label=${text.searchPairs} aria-expanded="true" aria-controls="pairs"
+				aria-activedescendant=${found[this.#at] ? `pair-${this.#at}` : nothing} placeholder=${text.searchPairs}
+				autocomplete="off" spellcheck="false" .value=${this.#search} @keydown=${this.#move.bind(this)}
+				@input=${(/** @type {InputEvent} */ event) => {
+					this.#search = /** @type {HTMLInputElement} */ (event.target).value;
+					this.#at = 0;
+					this.#paint();
+				}}>
+			<ul id="pairs" role="listbox" aria-label=${text.pairs}>
+				${found.map((p, i) => {
+					const t = this.#tickers.get(p.name);
+					const change = t && changeOf(t);
+					const [colour, sign] = signOf(change ?? 0);
+					return html`<li role="option" id="pair-${i}" aria-selected=${i === this.#at} @click=${() => this.#take(p)}>
+						<span><b>${p.base}</b><span class="muted">/${p.quote}</span></span>
+						<span>${t && t.last > 0 ? decimal(fromNumber(t.last), p.priceDigits) : text.none}</span>
+						<span class=${colour}>${change === undefined ? text.none : `${sign} ${percent(change)}`}</span></li>`;
+				})}
+			</ul>
+			${found.length ? nothing : html`<p class="muted" role="status">${text.noPair}</p>`}
+		</div>`;
 	}
 }

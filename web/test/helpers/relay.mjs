@@ -7,6 +7,8 @@ export class Relay {
 	/** What is passed on: both ways, or one of them. */
 	up = true;
 	down = true;
+	/** Milliseconds between two parts that are read from the exchange. */
+	pause = 0;
 
 	/** @param {number} port of the exchange */
 	async start(port) {
@@ -14,7 +16,12 @@ export class Relay {
 			const to = connect(port, "127.0.0.1"), pair = [from, to];
 			this.#pairs.add(pair);
 			from.on("data", (part) => this.up && to.write(part));
-			to.on("data", (part) => this.down && from.write(part));
+			to.on("data", (part) => {
+				if (this.down) from.write(part);
+				if (!this.pause) return;
+				to.pause();
+				setTimeout(() => to.resume(), this.pause);
+			});
 			for (const socket of pair) {
 				socket.on("error", () => {});
 				socket.on("close", () => {

@@ -1,0 +1,80 @@
+// A page that reads too slowly, against the real program.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
+import { Exchange, until } from "./helpers/exchange.mjs";
+import { Relay } from "./helpers/relay.mjs";
+import { says, unreachable } from "./helpers/traders.mjs";
+
+// What may wait for a client is little, beside what the kernel holds.
+const exchange = new Exchange({ env: { EXCHANGE_STREAM_QUEUE_BYTES: "16384",
+	EXCHANGE_LIMITS_COMMAND_RATE: "0" } });
+const relay = new Relay();
+let browser;
+
+before(async () => {
+	await exchange.start();
+	await relay.start(exchange.port);
+	browser = await launch();
+});
+after(async () => {
+	await browser?.close();
+	relay.end();
+	await exchange.end();
+});
+
+/** batch places orders of an account at once. */
+const batch = (account, orders) => exchange.post(account, "/api/v1/order-batch/", { orders:
+	JSON.stringify(orders.map((o) => ({ do: "place", pair: "BTC_USDT", ...o }))) });
+
+/** cut cuts the page's connection, and waits for the book by the next one. */
+async function cut(page) {
+	const id = await page.evaluate(() => window.stream.id);
+	relay.cut();
+	await page.waitForFunction((id) => ![id, ""].includes(window.stream.id)
+		&& window.book.updateId !== null && document.body.dataset.state === "live", id);
+}
+
+test("a page that is too slow says so, and comes back with the best 20 prices", () =>
+	visit(browser, `${relay.base}/trade`, { name: "too slow", allowed: unreachable },
+		async (page) => {
+			await shows(page, "live");
+			for (let i = 0; i < 1500; i += 50) {
+				await batch("alice", Array.from({ length: 50 }, (_, n) => ({ type: "sell",
+					amount: "0.00112233", price: (70000 + (i + n) * 1.13).toFixed(2) })));
+			}
+			await page.evaluate(async () => {
+				const { ladder } = await import(document.querySelector('script[type="module"]').src);
+				window.book = ladder.book;
+				window.stream = ladder.stream;
+				window.ask = () => ladder.stream.ask("subscribe", "depth.BTC_USDT", "diff.BTC_USDT")
+					.catch(() => {});
+			});
+			await page.waitForFunction(() => window.book.sides.sell.length === 1500);
+			relay.pause = 400;
+			await until("the exchange closes the connection", async () => {
+				// whole books, which fill what the kernel holds, and trades, which are never left out
+				await page.evaluate(() => void window.ask());
+				await batch("alice", Array.from({ length: 49 }, () =>
+					({ type: "sell", amount: "0.001", price: "65000" })));
+				await exchange.order("bob", "BTC_USDT", "buy", "0.049", "65000");
+				return /Too slow/.test(await page.textContent("#notice"));
+			}, 120);
+			relay.pause = 0;
+			await shows(page, "live");
+			await page.waitForFunction(() => window.book.sides.sell.length === 20);
+			await says(page, "#panel-book .short", "The best 20 prices only");
+			await says(page, "#depth .words", "of the best 20 prices");
+			assert.match(await page.textContent("#notice"), /^Too slow: /);
+			await accessible(page, "a page that is too slow");
+			await exchange.order("alice", "BTC_USDT", "sell", "0.5", "69000");
+			await says(page, "#panel-book .sell", "69,000\\.00");
+			await cut(page);
+			assert.equal(await page.evaluate(() => window.book.sides.sell.length), 20);
+			await page.click("#panel-book .short button");
+			await page.waitForFunction(() => window.book.sides.sell.length > 1000);
+			assert(!await page.isVisible("#panel-book .short") && !await page.isVisible("#notice"));
+			await cut(page); // a lost connection is no slow one
+			assert(await page.evaluate(() => window.book.sides.sell.length > 1000));
+			assert(!await page.isVisible("#panel-book .short") && !await page.isVisible("#notice"));
+		}));
