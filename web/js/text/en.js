@@ -188,7 +188,7 @@ export const text = {
 	stays: "Stays",
 	selfTrade: "Meets own",
 	selfTrades: {
-		"": "As the account has set",
+		"": "As the account says",
 		none: "Trades with it",
 		cancel_newest: "Cancels this order",
 		cancel_oldest: "Cancels the older one",
