@@ -136,7 +136,7 @@ export const text = {
 	/** @param {string} id */
 	amendOrder: (id) => `Amend order ${id}`,
 	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger", display_amount: "Show only" },
-	aboutAmend: "The amount counts what is filled already. With the same price and no larger amount the order keeps its place.",
+	aboutAmend: "The amount counts what is filled. With the same price and no larger amount the order keeps its place.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
@@ -262,7 +262,7 @@ export const text = {
 		["↑ ↓", "Move a price by a tick, with Shift by ten"],
 		["Enter", "Send the order"],
 		["o", "Go to the newest open order"],
-		["↑ ↓ ← →", "Move in the book and in the tables; Enter takes a price, or amends an order"],
+		["↑ ↓ ← →", "Move in the book or a table; Enter takes a price, or amends"],
 		["e", "Amend the order whose row has the focus"],
 		["c", "Cancel the order whose row has the focus"],
 		["Shift c", "Cancel all orders of the pair"],
