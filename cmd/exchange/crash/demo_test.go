@@ -97,7 +97,7 @@ func TestAPastThatIsKilledGoesOn(t *testing.T) {
 		before := len(s.Log())
 		s.Run()
 		exchangetest.Eventually(t, "the past is being played", func() bool {
-			return strings.Contains(s.Log()[before:], "the demo plays a day of trades first")
+			return strings.Contains(s.Log()[before:], pastIsPlayed)
 		})
 		s.Kill()
 	}
@@ -115,8 +115,11 @@ func TestAPastThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// pastIsOver is in the log of a node that has played the past, or the rest of it.
-const pastIsOver = "the demo has a past of a day"
+// These are in the log of a process that plays the past, and that has played it, or the rest of it.
+const (
+	pastIsPlayed = `msg="the demo plays a day of trades first"`
+	pastIsOver   = "the demo has a past of a day"
+)
 
 // The node of a fresh cluster that leads is killed while it plays the demo's past, which another
 // one goes on with. Nothing is served before that is over, each of its orders is there once, and it
@@ -144,7 +147,7 @@ func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
 	}
 	var killed *exchangetest.Server
 	exchangetest.Eventually(t, "the past is being played", func() bool {
-		killed = logs("the demo plays a day of trades first")
+		killed = logs(pastIsPlayed)
 		return killed != nil
 	})
 	killed.Kill()
@@ -171,7 +174,7 @@ func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
 	c.handsOver(killed)
 	c.hasPast(killed)
 	for _, s := range c.nodes {
-		if after := s.Log()[played[s]:]; strings.Contains(after, "a day of trades first") ||
+		if after := s.Log()[played[s]:]; strings.Contains(after, pastIsPlayed) ||
 			strings.Contains(after, pastIsOver) {
 			t.Errorf("node %s plays a past that is over:\n%s", c.name(s), after)
 		}
