@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -114,6 +115,17 @@ func (e *Engine) Stats() Stats {
 		s.Rewriting = r.Rewriting()
 	}
 	return s
+}
+
+// StoreSize names the store, and returns how many bytes it takes; -1: it does not tell.
+func (e *Engine) StoreSize(ctx context.Context) (store string, bytes int64) {
+	bytes = -1
+	if s, tells := e.opts.Store.(persistence.Sizer); tells {
+		if n, err := s.Size(ctx); err == nil {
+			bytes = n
+		}
+	}
+	return e.opts.Store.String(), bytes
 }
 
 // spans takes the times at which the newest snapshot and the newest audit began and ended.

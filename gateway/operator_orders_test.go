@@ -22,15 +22,15 @@ func TestOperatorsSeeOpenOrdersAndSwitches(t *testing.T) {
 		says(t, query, a, 200, body)
 	}
 	const (
-		bid     = `"pair":"BTC_USDT","type":"buy","price":100,"amount":1,"remaining":1,"time":"T"`
+		bid     = `"pair":"BTC_USDT","type":"buy","price":100,"amount":1,"remaining":1,"time":"T","account":"bob"`
 		plain   = `{"order":1,` + bid + `,"client_order_id":"plain","waiting":false}`
 		waiting = `{"order":2,"pair":"BTC_USDT","type":"buy","price":115.5,"amount":1,` +
-			`"remaining":1,"time":"T","waiting":true,"order_type":"market","time_in_force":"ioc",` +
+			`"remaining":1,"time":"T","account":"bob","waiting":true,"order_type":"market","time_in_force":"ioc",` +
 			`"trigger_price":110,"trigger_when":"rise"}`
 		iceberg = `{"order":3,` + bid + `,"waiting":false,"order_type":"limit",` +
 			`"time_in_force":"gtc","post_only":true,"display_amount":0.1}`
 		other = `{"order":4,"pair":"ETH_USDT","type":"buy","price":100,"amount":1,"remaining":1,` +
-			`"time":"T","waiting":false}`
+			`"time":"T","account":"bob","waiting":false}`
 	)
 	f("", `{"orders":[`+other+`,`+iceberg+`,`+waiting+`,`+plain+`]}`)
 	f("&pair=BTC_USDT&limit=2", `{"orders":[`+iceberg+`,`+waiting+`],"next":2}`)

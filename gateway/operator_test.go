@@ -171,17 +171,17 @@ func TestAccountsAreOpenedAndListed(t *testing.T) {
 	f(`{"name":"a.b_c-1","email":"`+"\u00fc@b"+`"}`, 200,
 		`{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}`)
 	says(t, "list", ask("GET", "/operator/v1/accounts", ""), 200,
-		`{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"},{"account":"bob","id":2,"email":""},`+
-			`{"account":"`+long+`","id":3,"email":""},{"account":"a.b_c-1","id":4,"email":"`+
-			"\u00fc@b"+`"}]}`)
+		`{"accounts":[{"account":"alice","id":1,"email":"alice@example.org","frozen":false},{"account":"bob","id":2,"email":"","frozen":false},`+
+			`{"account":"`+long+`","id":3,"email":"","frozen":false},{"account":"a.b_c-1","id":4,"email":"`+
+			"\u00fc@b"+`","frozen":false}]}`)
 	page := func(query string, status int, answer string) {
 		t.Helper()
 		says(t, query, ask("GET", "/operator/v1/accounts"+query, ""), status, answer)
 	}
 	page("?limit=1", 200,
-		`{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"}],"next":1}`)
-	page("?limit=1&after=1", 200, `{"accounts":[{"account":"bob","id":2,"email":""}],"next":2}`)
-	page("?after=3", 200, `{"accounts":[{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}]}`)
+		`{"accounts":[{"account":"alice","id":1,"email":"alice@example.org","frozen":false}],"next":1}`)
+	page("?limit=1&after=1", 200, `{"accounts":[{"account":"bob","id":2,"email":"","frozen":false}],"next":2}`)
+	page("?after=3", 200, `{"accounts":[{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`","frozen":false}]}`)
 	page("?after=4", 200, `{"accounts":[]}`)
 	page("?after=9999999999999999999", 200, `{"accounts":[]}`)
 	page("?after=-1", 400, refusal("after: the id of an account"))

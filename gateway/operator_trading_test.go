@@ -47,7 +47,7 @@ var operatorFields = []struct {
 	{"accounts/freeze", map[string]string{"account": `"alice"`, "on": "true"},
 		map[string][]string{"account": noName, "on": noSwitch}},
 	{"pairs/halt", map[string]string{"pair": `"BTC_USDT"`, "on": "true"},
-		map[string][]string{"pair": noMarket, "on": noSwitch}},
+		map[string][]string{"pair": noMarket, "on": noSwitch, "all": {"true", "1", `"yes"`}}},
 	{"maintenance", map[string]string{"on": "true"},
 		map[string][]string{"on": noSwitch,
 			"message": append(noLine, quote(strings.Repeat("x", 501)),
@@ -141,6 +141,11 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 		path, name string
 		values     []string
 	}{
+		{"accounts?after=", "after", []string{"x", "-1", "1.5"}},
+		{"accounts?frozen=", "frozen", []string{"0", "true", "x"}},
+		{"fees?after=", "after", []string{"x", "-1", "1.5"}}, {"fees?limit=", "limit", counts},
+		{"orders?after=", "after", []string{"x", "-1"}}, {"orders?limit=", "limit", counts},
+		{"orders?account=", "account", append(noNames, "")},
 		{"withdraws?account=alice&limit=", "limit", counts},
 		{"withdraws?account=", "account", noNames},
 		{"account?name=", "account", append(noNames, "")},

@@ -201,9 +201,15 @@ func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := io.ReadAll(c); strings.Contains(string(text), "HTTP/1.1 2") ||
+		text, err := io.ReadAll(c)
+		if strings.Contains(string(text), "HTTP/1.1 2") ||
 			err != nil && !strings.Contains(err.Error(), "reset by peer") {
 			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if says := strings.Contains(string(text), " 400 ") &&
+			strings.HasSuffix(string(text), "\r\n\r\nThis address speaks TLS alone: use https:// "+
+				"before it.\n"); says != (begin == alive) {
+			t.Errorf("%s is answered %q", name, text)
 		}
 	}
 	eventually(t, "all are given back", func() bool { return g.public.places.Open() == 0 })

@@ -281,6 +281,12 @@ type Rewriter interface {
 	Rewriting() bool
 }
 
+// A Sizer is a store that tells its size.
+type Sizer interface {
+	// Size returns how many bytes the store takes, on its disk or in its server's memory.
+	Size(ctx context.Context) (int64, error)
+}
+
 // Retention bounds history. 0 keeps everything. Open orders are not history and are never trimmed.
 type Retention struct {
 	// Trades is how many of the newest trades each list keeps: per pair, over all pairs, and per

@@ -15,6 +15,7 @@
 //	withdrawals.go  withdrawals
 //	statement.go    what an account has, and all that changed it
 //	account.go      questions about accounts, and about the whole state
+//	everywhere.go   operators' questions about all accounts and all pairs
 //	views.go        public answers, shared
 //	feed.go         what stream channels are told
 //	status.go       what they are told of halts and maintenance

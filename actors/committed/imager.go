@@ -27,7 +27,7 @@ type Imager struct {
 	out     Outside    // set by Connect
 	pid     *actor.PID
 	folded  atomic.Uint64
-	ordered atomic.Int32 // images that are not made yet
+	ordered atomic.Int32 // images and sums that are not made yet
 }
 
 // newImager begins with a state of its own, which no other fold has.
@@ -122,6 +122,9 @@ func (i *Imager) Receive(ctx actor.Context) {
 			panic(fmt.Sprintf("BUG: an image of sequence %d is asked for at %d", m.seq, seq))
 		}
 		m.reply <- i.image()
+		i.ordered.Add(-1)
+	case addUp:
+		m.reply <- i.addUp()
 		i.ordered.Add(-1)
 	case probe:
 		m.Run(i)

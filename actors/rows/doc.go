@@ -3,4 +3,5 @@
 //
 //	rows.go   a record's orders, trades, deposits, withdrawals and actions; a candle's row
 //	words.go  an operator's record in words, for the log of actions
+//	said.go   those words, said for people
 package rows

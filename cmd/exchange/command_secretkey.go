@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,8 @@ retired and the exchange restarted again. After a theft do it all at once (rotat
 mailed before are then wrong.
 
 The file is found as ` + "`exchange serve`" +
-	` finds it, by the same flags, variables and configuration file. The exchange reads it
-when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one in front of it there, with a blank between.`
+	` finds it, by the same flags, variables and configuration file. --data DIR without a
+configuration is enough for the usual file in that folder. The exchange reads the file when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one in front of it there, with a blank between.`
 
 // secretKeyAnswer is the output of the commands about the server's key. Keys are named by their
 // ids.
@@ -47,7 +48,7 @@ func (p *program) secretKeyCommand() *cobra.Command {
 			Short: short,
 			Args:  takes(),
 			RunE: run(func(context.Context, []string) error {
-				cfg, err := p.load(&given)
+				file, err := p.secretKeyFile(&given)
 				if err != nil {
 					return err
 				}
@@ -56,11 +57,11 @@ func (p *program) secretKeyCommand() *cobra.Command {
 						"%s holds the server's key, so no file is used: change it there",
 						config.EnvSecretKey))
 				}
-				a := &secretKeyAnswer{File: cfg.SecretKeyFile, Retired: []string{}}
+				a := &secretKeyAnswer{File: file, Retired: []string{}}
 				if err := do(a); err != nil {
 					return secretKeyFailed(err)
 				}
-				s, err := seal.Load("", cfg.SecretKeyFile, false)
+				s, err := seal.Load("", file, false)
 				if err != nil {
 					return secretKeyFailed(err)
 				}
@@ -94,6 +95,21 @@ func (p *program) secretKeyCommand() *cobra.Command {
 				"sealed with another key, bring that key back as a further line of the file."))
 	c.Long = secretKeyHelp
 	return c
+}
+
+// secretKeyFile finds the file. Where --data names the folder, and there is no configuration, the
+// file is the usual one in it.
+func (p *program) secretKeyFile(given *sources) (string, error) {
+	folder := given.flags["data"]
+	if folder.given && folder.text != "" && given.file == "" && p.env("EXCHANGE_CONFIG") == "" &&
+		!given.flags["secret_key_file"].given && p.env("EXCHANGE_SECRET_KEY_FILE") == "" {
+		return filepath.Join(folder.text, config.SecretKeyName), nil
+	}
+	cfg, err := p.load(given)
+	if err != nil {
+		return "", err
+	}
+	return cfg.SecretKeyFile, nil
 }
 
 func (a *secretKeyAnswer) write(w *tabwriter.Writer, next string) {

@@ -155,11 +155,12 @@ func TestOperatorCommandsInTextAndJSON(t *testing.T) {
 			"account list", 200,
 			`{"accounts":[{"account":"alice","id":1,"email":"a@example.org"},{"account":"bob","id":2,"email":""}]}`,
 			`GET /operator/v1/accounts`,
-			"ID  ACCOUNT  EMAIL\n1   alice    a@example.org\n2   bob      -\n", "",
+			"ID  ACCOUNT  EMAIL          FROZEN\n1   alice    a@example.org  unknown\n" +
+				"2   bob      -              unknown\n", "",
 		},
 		{
 			"account list", 200, `{"accounts":[]}`, `GET /operator/v1/accounts`,
-			"ID  ACCOUNT  EMAIL\n", "",
+			"ID  ACCOUNT  EMAIL  FROZEN\n", "",
 		},
 		{
 			"key create alice", 200,

@@ -22,9 +22,9 @@ import (
 
 // operatorCommands returns all operators' commands.
 func (p *program) operatorCommands() []*cobra.Command {
-	return []*cobra.Command{p.accountCommand(), p.keyCommand(), p.depositCommand(),
-		p.withdrawalCommand(), p.orderCommand(), p.switchCommand(), p.pairCommand(),
-		p.feesCommand(), p.maintenanceCommand(), p.actionsCommand(),
+	return []*cobra.Command{p.statusCommand(), p.accountCommand(), p.keyCommand(),
+		p.depositCommand(), p.withdrawalCommand(), p.orderCommand(), p.switchCommand(),
+		p.pairCommand(), p.feesCommand(), p.maintenanceCommand(), p.actionsCommand(),
 		p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand()}
 }
 

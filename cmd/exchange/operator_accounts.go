@@ -19,9 +19,19 @@ type (
 		ID      json.Number `json:"id"`
 		Email   string      `json:"email"`
 	}
+	accountRow struct {
+		accountAnswer
+		Frozen *bool `json:"frozen,omitempty"` // nil: the server is older and does not tell
+	}
 	accountsAnswer struct {
-		Accounts []accountAnswer `json:"accounts"`
-		Next     json.Number     `json:"next,omitempty"` // there may be more accounts after this id
+		Accounts []accountRow `json:"accounts"`
+		Next     json.Number  `json:"next,omitempty"` // there may be more accounts after this id
+		*totalsAnswer
+	}
+	// totalsAnswer has the sums over all accounts, after all records up to Sequence.
+	totalsAnswer struct {
+		Sequence json.Number  `json:"sequence"`
+		Totals   []auditTotal `json:"totals"`
 	}
 	freezeAnswer struct {
 		Account  string `json:"account"`
@@ -59,6 +69,7 @@ type (
 
 func (a *accountAnswer) complete() bool  { return a.Account != "" && a.ID != "" }
 func (a *accountsAnswer) complete() bool { return a.Accounts != nil }
+func (a *totalsAnswer) complete() bool   { return a.Sequence != "" && a.Totals != nil }
 func (a *freezeAnswer) complete() bool   { return a.Account != "" && a.On != nil }
 func (a *shownAccount) complete() bool {
 	return a.Account != "" && a.ID != "" && a.Frozen != nil && a.Sequence != "" && a.Open != "" &&
@@ -103,30 +114,68 @@ func (p *program) accountCreateCommand() *cobra.Command {
 }
 
 func (p *program) accountListCommand() *cobra.Command {
-	return &cobra.Command{
+	var frozen, totals bool
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "List all accounts",
 		Args:  takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
-			a := accountsAnswer{Accounts: []accountAnswer{}}
-			for path := "/operator/v1/accounts"; path != ""; {
-				var page accountsAnswer
-				if err := p.ask(ctx, path, &page); err != nil {
-					return err
-				}
-				a.Accounts = append(a.Accounts, page.Accounts...)
-				path = ""
-				if page.Next != "" {
-					path = "/operator/v1/accounts?after=" + page.Next.String()
-				}
+			a, err := p.accounts(ctx, frozen)
+			if err == nil && totals {
+				a.totalsAnswer = new(totalsAnswer)
+				err = p.ask(ctx, "/operator/v1/totals", a.totalsAnswer)
 			}
-			return p.print(&a, func(w *tabwriter.Writer) {
-				fmt.Fprintln(w, "ID\tACCOUNT\tEMAIL")
-				for _, x := range a.Accounts {
-					fmt.Fprintf(w, "%s\t%s\t%s\n", x.ID, x.Account, orDash(x.Email))
-				}
-			})
+			if err != nil {
+				return err
+			}
+			return p.print(a, a.print)
 		}),
+	}
+	c.Flags().BoolVar(&frozen, "frozen", false, "only those that are frozen")
+	c.Flags().BoolVar(&totals, "totals", false,
+		"add up what all accounts have of each currency, frozen or not, at one moment")
+	return c
+}
+
+// accounts asks for all pages of accounts.
+func (p *program) accounts(ctx context.Context, frozen bool) (*accountsAnswer, error) {
+	a, query := &accountsAnswer{Accounts: []accountRow{}}, url.Values{}
+	if frozen {
+		query.Set("frozen", "1")
+	}
+	for more := true; more; {
+		path := "/operator/v1/accounts"
+		if len(query) > 0 {
+			path += "?" + query.Encode()
+		}
+		var page accountsAnswer
+		if err := p.ask(ctx, path, &page); err != nil {
+			return nil, err
+		}
+		a.Accounts = append(a.Accounts, page.Accounts...)
+		more = page.Next != ""
+		query.Set("after", page.Next.String())
+	}
+	return a, nil
+}
+
+// print writes the accounts as text.
+func (a *accountsAnswer) print(w *tabwriter.Writer) {
+	fmt.Fprintln(w, "ID\tACCOUNT\tEMAIL\tFROZEN")
+	for _, x := range a.Accounts {
+		frozen := "unknown"
+		if x.Frozen != nil {
+			frozen = either(*x.Frozen, "frozen", "-")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.ID, x.Account, orDash(x.Email), frozen)
+	}
+	if a.totalsAnswer == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nAll accounts together, as of sequence %s:\n", a.Sequence)
+	fmt.Fprintln(w, "CURRENCY\tBALANCE\tRESERVE")
+	for _, t := range a.Totals {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", plain(t.Currency), t.Balances, t.Reserved)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ type (
 		Time     string      `json:"time"`
 		Who      string      `json:"who"`
 		What     string      `json:"what"`
+		Words    string      `json:"words,omitempty"` // What, said for people
 	}
 	actionsAnswer struct {
 		Actions []actionRow `json:"actions"`
@@ -60,7 +62,7 @@ func (p *program) actionsCommand() *cobra.Command {
 			fmt.Fprintln(w, "SEQUENCE\tTIME\tWHO\tWHAT")
 			for _, x := range a.Actions {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Sequence, x.Time, orDash(x.Who),
-					orDash(x.What))
+					orDash(cmp.Or(x.Words, x.What)))
 			}
 			if n := len(a.Actions); n > 0 && n >= limit {
 				fmt.Fprintf(w, "\nThere may be older ones: exchange actions --before %s\n",

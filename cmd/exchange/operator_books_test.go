@@ -430,9 +430,18 @@ func testBackup(t *testing.T, accounts ...string) []byte {
 
 func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 	good := testBackup(t, "alice", "bob")
-	dir := filepath.Join(t.TempDir(), "a", "b")
+	above := filepath.Join(t.TempDir(), "a")
+	dir := filepath.Join(above, "b")
 	file := filepath.Join(dir, "exchange-4.backup")
 	f := newFake(t, 200, string(good))
+	runLine(f.environ, "backup", dir).wantError(t, exitUsage, "there is no folder "+above)
+	if _, err := os.Stat(above); err == nil {
+		t.Error("the folder above was made")
+	}
+	f.wantAsked()
+	if err := os.Mkdir(above, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	text := fmt.Sprintf(
 		"backup    %s\nsequence  4\naccounts  2\nrows      1\nbytes     %d\n\nKeep the server's "+
 			"secret key (exchange.key) with it, but in another place: "+

@@ -29,7 +29,8 @@ func (a *feesAnswer) complete() bool {
 }
 
 func (p *program) feesCommand() *cobra.Command {
-	return group("fees", "Give an account its own fees", p.feesSetCommand(), p.feesResetCommand())
+	return group("fees", "Give an account its own fees, and list fees", p.feesSetCommand(),
+		p.feesResetCommand(), p.feesListCommand())
 }
 
 func (p *program) feesSetCommand() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -17,6 +18,7 @@ import (
 type (
 	openOrderRow struct {
 		Order         json.Number `json:"order"`
+		Account       string      `json:"account,omitempty"`
 		Pair          string      `json:"pair"`
 		Type          string      `json:"type"`
 		Price         json.Number `json:"price"`
@@ -38,6 +40,9 @@ type (
 	openOrdersAnswer struct {
 		Orders []openOrderRow `json:"orders"`
 		Next   json.Number    `json:"next,omitempty"` // there may be more orders below this id
+		// Of all accounts: there may be more orders behind this account, or, if Next is there, of
+		// the account behind it.
+		After json.Number `json:"after,omitempty"`
 	}
 	cancelAnswer struct {
 		Order   json.Number `json:"order"`
@@ -68,46 +73,87 @@ func (p *program) orderCommand() *cobra.Command {
 
 func (p *program) orderListCommand() *cobra.Command {
 	var pair string
+	var limit int
 	c := &cobra.Command{
-		Use:   "list ACCOUNT",
-		Short: "List the open orders of an account, those that wait for a trigger included",
-		Args:  takes("ACCOUNT"),
+		Use:   "list [ACCOUNT]",
+		Short: "List open orders of an account or of all, those that wait for a trigger, too",
+		Long: "Lists the open orders of an account, newest first. Without ACCOUNT it lists those " +
+			"of all accounts, account by account. Orders that change meanwhile may be missing, " +
+			"or be as they were.",
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return takes("ACCOUNT")(c, args)
 	}
 	c.Flags().StringVar(&pair, "pair", "", "only orders in this pair")
+	limitFlag(c, &limit, maxList)
 	c.RunE = run(func(ctx context.Context, args []string) error {
-		if err := checkAccount(args[0]); err != nil {
+		if err := checkLimit(limit); err != nil {
 			return err
 		}
-		in := url.Values{"account": {args[0]}}
+		in := url.Values{}
+		if len(args) == 1 {
+			if err := checkAccount(args[0]); err != nil {
+				return err
+			}
+			in.Set("account", args[0])
+		}
 		if c.Flags().Changed("pair") {
 			if err := checkPair(pair); err != nil {
 				return err
 			}
 			in.Set("pair", pair)
 		}
-		a := openOrdersAnswer{Orders: []openOrderRow{}}
-		for more := true; more; {
-			var page openOrdersAnswer
-			if err := p.ask(ctx, "/operator/v1/orders?"+in.Encode(), &page); err != nil {
-				return err
-			}
-			a.Orders = append(a.Orders, page.Orders...)
-			more = page.Next != ""
-			in.Set("before", page.Next.String())
+		a, err := p.openOrders(ctx, in, limit)
+		if err != nil {
+			return err
 		}
-		return p.print(&a, a.print)
+		return p.print(a, a.print)
 	})
 	return c
 }
 
+// openOrders asks for pages of open orders until there are so many.
+func (p *program) openOrders(ctx context.Context, in url.Values, limit int) (*openOrdersAnswer,
+	error) {
+	a := &openOrdersAnswer{Orders: []openOrderRow{}}
+	for more := true; more; {
+		if left := limit - len(a.Orders); left < pageOfOrders {
+			in.Set("limit", strconv.Itoa(left))
+		}
+		path := "/operator/v1/orders"
+		if len(in) > 0 {
+			path += "?" + in.Encode()
+		}
+		var page openOrdersAnswer
+		if err := p.ask(ctx, path, &page); err != nil {
+			return nil, err
+		}
+		a.Orders = append(a.Orders, page.Orders...)
+		more = (page.Next != "" || page.After != "") && len(a.Orders) < limit
+		for name, at := range map[string]json.Number{"before": page.Next, "after": page.After} {
+			in.Del(name)
+			if at != "" {
+				in.Set(name, at.String())
+			}
+		}
+	}
+	return a, nil
+}
+
+// pageOfOrders is how many orders the server puts on a page by itself.
+const pageOfOrders = 1000
+
 // print writes the orders as text.
 func (a *openOrdersAnswer) print(w *tabwriter.Writer) {
-	fmt.Fprintln(w, "ORDER\tPAIR\tTYPE\tPRICE\tREMAINING\tOF\tTIME\tID\tINSTRUCTIONS")
+	fmt.Fprintln(w, "ORDER\tPAIR\tTYPE\tPRICE\tREMAINING\tOF\tTIME\tID\tINSTRUCTIONS\tACCOUNT")
 	for i := range a.Orders {
 		o := &a.Orders[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Order, plain(o.Pair),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Order, plain(o.Pair),
 			plain(o.Type), o.Price, o.Remaining, o.Amount, plain(o.Time),
-			orDash(o.ClientOrderID), orDash(o.instructions()))
+			orDash(o.ClientOrderID), orDash(o.instructions()), orDash(o.Account))
 	}
 }
 

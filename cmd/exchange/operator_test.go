@@ -61,19 +61,19 @@ WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRES
 `
 
 const (
-	plainOrder = `{"order":9,"pair":"BTC_USDT","type":"sell","price":100,"amount":2,"remaining":1.5,` +
+	plainOrder = `{"order":9,"account":"alice","pair":"BTC_USDT","type":"sell","price":100,"amount":2,"remaining":1.5,` +
 		`"time":"2026-01-02T03:04:05.000006Z","client_order_id":"a-1","waiting":false}`
-	stopOrder = `{"order":8,"pair":"BTC_USDT","type":"sell","price":85.5,"amount":1,"remaining":1,` +
+	stopOrder = `{"order":8,"account":"alice","pair":"BTC_USDT","type":"sell","price":85.5,"amount":1,"remaining":1,` +
 		`"time":"2026-01-02T03:04:05.000006Z","waiting":true,"order_type":"market",` +
 		`"time_in_force":"ioc","trigger_price":90,"trigger_when":"fall"}`
-	icebergOrder = `{"order":7,"pair":"ETH_BTC","type":"sell","price":2,"amount":10,"remaining":10,` +
+	icebergOrder = `{"order":7,"account":"alice","pair":"ETH_BTC","type":"sell","price":2,"amount":10,"remaining":10,` +
 		`"time":"2026-01-02T03:04:05.000006Z","waiting":false,"order_type":"limit",` +
 		`"time_in_force":"gtd","expires":"2026-02-02T03:04:05.000006Z","post_only":true,` +
 		`"display_amount":0.5,"oco_trigger_price":1.5,"oco_price":1.4}`
-	orderListText = `ORDER  PAIR      TYPE  PRICE  REMAINING  OF  TIME                         ID   INSTRUCTIONS
-9      BTC_USDT  sell  100    1.5        2   2026-01-02T03:04:05.000006Z  a-1  -
-8      BTC_USDT  sell  85.5   1          1   2026-01-02T03:04:05.000006Z  -    market, ioc, waits for a fall to 90
-7      ETH_BTC   sell  2      10         10  2026-01-02T03:04:05.000006Z  -    or below 1.5, post-only, shows 0.5, until 2026-02-02T03:04:05.000006Z
+	orderListText = `ORDER  PAIR      TYPE  PRICE  REMAINING  OF  TIME                         ID   INSTRUCTIONS                                                           ACCOUNT
+9      BTC_USDT  sell  100    1.5        2   2026-01-02T03:04:05.000006Z  a-1  -                                                                      alice
+8      BTC_USDT  sell  85.5   1          1   2026-01-02T03:04:05.000006Z  -    market, ioc, waits for a fall to 90                                    alice
+7      ETH_BTC   sell  2      10         10  2026-01-02T03:04:05.000006Z  -    or below 1.5, post-only, shows 0.5, until 2026-02-02T03:04:05.000006Z  alice
 `
 	switchListText = `ACCOUNT  KEY  SECONDS  CANCELS AT                   WHICH
 alice    k1   60       2026-01-02T03:04:05.000006Z  all
@@ -136,7 +136,7 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			`GET /operator/v1/orders?account=alice`, orderListText, ""},
 		{"order list alice --pair BTC_USDT", `{"orders":[]}`,
 			`GET /operator/v1/orders?account=alice&pair=BTC_USDT`,
-			"ORDER  PAIR  TYPE  PRICE  REMAINING  OF  TIME  ID  INSTRUCTIONS\n", ""},
+			"ORDER  PAIR  TYPE  PRICE  REMAINING  OF  TIME  ID  INSTRUCTIONS  ACCOUNT\n", ""},
 		{"switch list", `{"switches":[{"account":"alice","key":"k1","seconds":60,"due":"` +
 			`2026-01-02T03:04:05.000006Z","session":false},{"account":"bob","key":"k2","seconds":5,` +
 			`"due":"","session":true,"pair":"BTC_USDT","type":"buy","client_order_id_prefix":"a-"}]}`,
@@ -254,6 +254,11 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    x\n\nThere may be older ones: " +
 				"exchange actions --before 9\n", "",
 		},
+		{
+			"actions", `{"actions":[{"sequence":9,"time":"T","who":"w","what":"x",` +
+				`"words":"halted \u001b"}]}`, `GET /operator/v1/actions?limit=100`,
+			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    halted \ufffd\n", "",
+		},
 		{"actions", `{"actions":[]}`, `GET /operator/v1/actions?limit=100`,
 			"SEQUENCE  TIME  WHO  WHAT\n", ""},
 	} {
@@ -285,6 +290,17 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"pair halt BTC_USDT_X", "must be two currencies"},
 		{"pair halt ABCDEFGHIJKLM_X", "must be two currencies"},
 		{"pair resume BTC_", "must be two currencies"},
+		{"pair halt BTC_USDT --all", `pair halt takes a pair or --all, and "BTC_USDT" and --all`},
+		{"pair resume", "pair resume needs PAIR"},
+		{"pair list BTC_USDT", "one argument too many for pair list"},
+		{"status now", "one argument too many for status"},
+		{"maintenance status now", "one argument too many for maintenance status"},
+		{"account list alice", "one argument too many for account list"},
+		{"fees list alice", "one argument too many for fees list"},
+		{"order list alice bob", `"bob" is one argument too many for order list`},
+		{"order list Alice", `the account name "Alice" must be`},
+		{"order list --pair btc", `the pair "btc" must be`},
+		{"order list --limit 0", "--limit is 0: write 1 to 100000"},
 
 		{"maintenance", "maintenance needs a command: on, off"},
 		{"maintenance true", `maintenance has no command "true", only on, off`},
@@ -455,17 +471,18 @@ func TestAllPagesOfOrdersAreListed(t *testing.T) {
 func TestAllPagesOfAccountsAreListed(t *testing.T) {
 	f := newFake(t, 0, "")
 	pages := []string{
-		`{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""}],"next":2}`,
-		`{"accounts":[{"account":"c","id":3,"email":""}],"next":3}`, `{"accounts":[]}`}
+		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false},{"account":"b","id":2,"email":"","frozen":true}],"next":2}`,
+		`{"accounts":[{"account":"c","id":3,"email":"","frozen":false}],"next":3}`, `{"accounts":[]}`}
 	f.answer = func(n int) (int, string) { return 200, pages[n] }
 	runLine(f.environ, "account", "list").want(t, 0,
-		"ID  ACCOUNT  EMAIL\n1   a        -\n2   b        -\n3   c        -\n", "")
+		"ID  ACCOUNT  EMAIL  FROZEN\n1   a        -      -\n2   b        -      frozen\n"+
+			"3   c        -      -\n", "")
 	f.wantAsked("GET /operator/v1/accounts", "GET /operator/v1/accounts?after=2",
 		"GET /operator/v1/accounts?after=3")
 	f = newFake(t, 0, "")
 	f.answer = func(n int) (int, string) { return 200, pages[n] }
 	runLine(f.environ, "account", "list", "--json").want(t, 0,
-		`{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""},{"account":"c","id":3,"email":""}]}`+
+		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false},{"account":"b","id":2,"email":"","frozen":true},{"account":"c","id":3,"email":"","frozen":false}]}`+
 			"\n",
 		"")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,9 @@ type (
 		On       *bool  `json:"on"`
 		Repeated bool   `json:"repeated,omitempty"`
 	}
+	haltsAnswer struct {
+		Pairs []haltAnswer `json:"pairs"`
+	}
 	maintenanceAnswer struct {
 		On       *bool  `json:"on"`
 		Message  string `json:"message,omitempty"`
@@ -23,37 +27,71 @@ type (
 	}
 )
 
+func (a *haltsAnswer) complete() bool {
+	return a.Pairs != nil &&
+		!slices.ContainsFunc(a.Pairs, func(x haltAnswer) bool { return !x.complete() })
+}
 func (a *haltAnswer) complete() bool        { return a.Pair != "" && a.On != nil }
 func (a *maintenanceAnswer) complete() bool { return a.On != nil }
 
 func (p *program) pairCommand() *cobra.Command {
-	return group("pair", "Halt and resume trading on a pair",
+	return group("pair", "Halt and resume trading on pairs, and list them",
 		p.haltCommand("halt", "Take no new orders on a pair; open ones stay, and can be cancelled",
 			true),
-		p.haltCommand("resume", "Take orders on a pair again", false))
+		p.haltCommand("resume", "Take orders on a pair again", false), p.pairListCommand())
 }
 
 func (p *program) haltCommand(name, short string, on bool) *cobra.Command {
-	return &cobra.Command{
-		Use:   name + " PAIR",
+	var all bool
+	c := &cobra.Command{
+		Use:   name + " [PAIR]",
 		Short: short,
-		Args:  takes("PAIR"),
-		RunE: run(func(ctx context.Context, args []string) error {
-			if err := checkPair(args[0]); err != nil {
-				return err
-			}
-			var a haltAnswer
-			in := map[string]any{"pair": args[0], "on": on}
-			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/pairs/halt", in, &a, repeatIt)
-			if err != nil {
-				return err
-			}
-			return p.print(&a, func(w *tabwriter.Writer) {
-				fmt.Fprintf(w, "Trading on %s is %s.\n", a.Pair, either(*a.On, "halted", "open"))
-				already(w, a.Repeated, repeats)
-			})
-		}),
+		Long: short + ". With --all it does so to each configured pair, one after the " +
+			"other: each is an action of its own.",
 	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		switch {
+		case !all:
+			return takes("PAIR")(c, args)
+		case len(args) > 0:
+			return usage("pair %s takes a pair or --all, and %q and --all are both", name, args[0])
+		}
+		return nil
+	}
+	c.Flags().BoolVar(&all, "all", false, "all configured pairs")
+	c.RunE = run(func(ctx context.Context, args []string) error {
+		if all {
+			return p.haltAll(ctx, on)
+		}
+		if err := checkPair(args[0]); err != nil {
+			return err
+		}
+		var a haltAnswer
+		in := map[string]any{"pair": args[0], "on": on}
+		repeats, err := p.changeUntilKnown(ctx, "/operator/v1/pairs/halt", in, &a, repeatIt)
+		if err != nil {
+			return err
+		}
+		return p.print(&a, func(w *tabwriter.Writer) {
+			fmt.Fprintf(w, "Trading on %s is %s.\n", a.Pair, either(*a.On, "halted", "open"))
+			already(w, a.Repeated, repeats)
+		})
+	})
+	return c
+}
+
+func (p *program) haltAll(ctx context.Context, on bool) error {
+	var a haltsAnswer
+	if _, err := p.changeUntilKnown(ctx, "/operator/v1/pairs/halt",
+		map[string]any{"all": true, "on": on}, &a, repeatIt); err != nil {
+		return err
+	}
+	return p.print(&a, func(w *tabwriter.Writer) {
+		for _, x := range a.Pairs {
+			fmt.Fprintf(w, "Trading on %s is %s%s.\n", plain(x.Pair),
+				either(*x.On, "halted", "open"), either(x.Repeated, ", as before", ""))
+		}
+	})
 }
 
 func (p *program) maintenanceCommand() *cobra.Command {
@@ -84,8 +122,22 @@ func (p *program) maintenanceCommand() *cobra.Command {
 			return p.maintain(ctx, map[string]any{"on": false})
 		}),
 	}
-	return group("maintenance", "Begin and end maintenance: no commands of clients are taken", on,
-		off)
+	status := &cobra.Command{
+		Use:   "status",
+		Short: "Show whether there is maintenance, and since when",
+		Args:  takes(),
+		RunE: run(func(ctx context.Context, _ []string) error {
+			var a closedAnswer
+			if err := p.ask(ctx, "/operator/v1/maintenance", &a); err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "Maintenance is %s\n", a.text())
+			})
+		}),
+	}
+	return group("maintenance", "Begin, end and show maintenance: no commands of clients are taken",
+		on, off, status)
 }
 
 func (p *program) maintain(ctx context.Context, in any) error {

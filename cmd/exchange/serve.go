@@ -132,7 +132,11 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 
 // fitMachine bounds connections and memory by the machine's limits, and sets the processors.
 func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
-	if cfg.Limits.Connections, err = affordable(cfg.Limits.Connections, log); err != nil {
+	warned := log
+	if cfg.Demo && cfg.Limits.Connections == config.Default().Limits.Connections {
+		warned = slog.New(slog.DiscardHandler) // a demo has few clients
+	}
+	if cfg.Limits.Connections, err = affordable(cfg.Limits.Connections, warned); err != nil {
 		return failf(exitUsage, "%v", err)
 	}
 	limitMemory(memlimit.FromCgroup, log)

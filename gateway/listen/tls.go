@@ -3,6 +3,7 @@ package listen
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -70,7 +71,27 @@ func (c *tlsConn) Read(p []byte) (int, error) {
 	if c.below.place == nil {
 		return c.Conn.Read(p)
 	}
-	return c.below.place.requests.read(c.Conn, p)
+	n, err := c.below.place.requests.read(c.Conn, p)
+	var plain tls.RecordHeaderError
+	if err != nil && errors.As(err, &plain) && plain.Conn != nil && asks(plain.RecordHeader) {
+		plain.Conn.SetWriteDeadline(time.Now().Add(farewellTimeout)) //nolint:errcheck // as Write
+		io.WriteString(plain.Conn, refusedPlain)                     //nolint:errcheck // it closes
+	}
+	return n, err
+}
+
+// refusedPlain answers a client that speaks plain HTTP to a listener with TLS.
+const refusedPlain = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+	"Content-Length: 55\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n" +
+	"This address speaks TLS alone: use https:// before it.\n"
+
+// asks reports whether a connection begins as a request of plain HTTP does.
+func asks(begin [5]byte) bool {
+	switch string(begin[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "DELET", "OPTIO", "PATCH":
+		return true
+	}
+	return false
 }
 
 func (c *tlsConn) Close() error {

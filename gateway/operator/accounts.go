@@ -28,36 +28,66 @@ func createAccount(c *call) (any, error) {
 	return accountAnswer{a.Account, a.AccountID, a.Email}, err
 }
 
+type accountLine struct {
+	accountAnswer
+	Frozen bool `json:"frozen"`
+}
+
 type accountsAnswer struct {
-	Accounts []accountAnswer `json:"accounts"`
+	Accounts []accountLine `json:"accounts"`
 	// id of the last account, if more accounts may follow it
 	Next uint32 `json:"next,omitempty"`
 }
 
-// listAccounts returns a page of the accounts in order of their ids: those above `after`.
+// listAccounts returns a page of the accounts in order of their ids: those above `after`. With
+// `frozen`, which is 1, it leaves out those that are not frozen.
 func listAccounts(c *call) (any, error) {
 	limit, err := c.limit()
 	if err != nil {
 		return nil, err
 	}
-	q := &committed.Accounts{Limit: limit}
-	if text := c.query("after"); len(text) > 0 {
-		var ok bool
-		if q.After, ok = api.Integer(text); !ok {
-			return nil, &badRequest{"after: the id of an account"}
-		}
+	after, err := c.after()
+	if err != nil {
+		return nil, err
 	}
+	switch text := string(c.query("frozen")); text {
+	case "":
+	case "1":
+		return c.frozenAccounts(after, limit)
+	default:
+		return nil, &badRequest{"frozen: 1, or nothing"}
+	}
+	q := &committed.Accounts{After: after, Limit: limit}
 	if err := c.read(q); err != nil {
 		return nil, err
 	}
-	page := accountsAnswer{Accounts: make([]accountAnswer, 0, len(q.List))}
-	for _, a := range q.List {
-		page.Accounts = append(page.Accounts, accountAnswer{a.Name, a.ID, a.Email})
-	}
+	page := newAccounts(q.List)
 	if n := len(q.List); n == limit {
 		page.Next = q.List[n-1].ID
 	}
 	return page, nil
+}
+
+// frozenAccounts returns a page of the accounts that are frozen.
+func (c *call) frozenAccounts(after uint64, limit int) (any, error) {
+	q := &committed.FrozenAccounts{After: after, Limit: limit}
+	for more := true; more; more = q.After != 0 && len(q.List) < limit {
+		if err := c.read(q); err != nil {
+			return nil, err
+		}
+	}
+	page := newAccounts(q.List)
+	page.Next = uint32(q.After)
+	return page, nil
+}
+
+func newAccounts(list []committed.AccountInfo) *accountsAnswer {
+	page := &accountsAnswer{Accounts: make([]accountLine, 0, len(list))}
+	for _, a := range list {
+		page.Accounts = append(page.Accounts,
+			accountLine{accountAnswer{a.Name, a.ID, a.Email}, a.Frozen})
+	}
+	return page
 }
 
 type holdingAnswer struct {

@@ -66,6 +66,17 @@ type Standing struct {
 // Leads reports whether the node itself leads.
 func (s *Standing) Leads() bool { return !s.Observer && s.Node != "" && s.Node == s.Leader }
 
+// role names what the process does.
+func (s *Standing) role() string {
+	switch {
+	case s.Observer:
+		return "observer"
+	case s.Leads():
+		return "leader"
+	}
+	return "follower"
+}
+
 // Elsewhere returns the URL where clients reach another node, which leads; "": none is known.
 func (s *Standing) Elsewhere() string {
 	if s.Leads() {
@@ -191,19 +202,13 @@ func showCluster(c *call) (any, error) {
 		return nil, errNoCluster
 	}
 	s := c.server.cluster.Standing()
-	a := clusterAnswer{Node: s.Node, Role: "follower", Leader: s.Leader,
+	a := clusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
 		Serves: c.engine != nil || c.server.relays.Load(), LeaderURL: s.LeaderURL, Term: s.Term,
 		Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
 		LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
 		Differs: append([]string{}, s.Differs...), Nodes: []nodeAnswer{}}
-	switch {
-	case s.Observer:
-		a.Role = "observer"
-	case s.Leads():
-		a.Role = "leader"
-	}
 	for _, n := range s.Nodes {
 		one := nodeAnswer{Name: n.Name, Role: n.Role, Replaces: n.Replaces}
 		if n.Role == Awaited {

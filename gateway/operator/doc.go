@@ -11,6 +11,8 @@
 //	answer.go      answers and failures
 //	accounts.go    accounts, keys, deposits
 //	orders.go      open orders, and dead man's switches
+//	status.go      the state of the exchange on one page; sums over all accounts
+//	markets.go     pairs and fees, as they are set
 //	trading.go     halts, maintenance, cancels, fees
 //	withdrawals.go withdrawals: lists and decisions
 //	reports.go     the log of actions, the audit, trades, backups

@@ -14,6 +14,7 @@ import (
 // An openOrder is an order as orderAnswer shows it, and its instructions.
 type openOrder struct {
 	orderAnswer
+	Account       string `json:"account"`
 	ClientOrderID string `json:"client_order_id,omitempty"`
 	Waiting       bool   `json:"waiting"` // outside the book, for its trigger
 
@@ -32,9 +33,13 @@ type openOrdersAnswer struct {
 	Orders []openOrder `json:"orders"`
 	// id of the last order, if more orders may follow it
 	Next uint64 `json:"next,omitempty"`
+	// Of all accounts' orders, where the next page goes on: behind this account, or, if Next is
+	// there, in the account behind it.
+	After *uint64 `json:"after,omitempty"`
 }
 
-// listOrders returns a page of an account's open orders, newest first: those below `before`.
+// listOrders returns a page of an account's open orders, newest first: those below `before`. If no
+// account is named, it returns a page of all accounts' orders.
 func listOrders(c *call) (any, error) {
 	limit, err := c.limit()
 	if err != nil {
@@ -54,6 +59,9 @@ func listOrders(c *call) (any, error) {
 		}
 		q.Pair = p.Number
 	}
+	if !c.ctx.QueryArgs().Has("account") {
+		return c.allOrders(q, limit)
+	}
 	if q.Account, err = c.account(string(c.query("account"))); err != nil {
 		return nil, err
 	}
@@ -70,9 +78,38 @@ func listOrders(c *call) (any, error) {
 	return page, nil
 }
 
+// ordersAtOnce is how many orders of all accounts are looked up in one turn, which takes about a
+// millisecond.
+const ordersAtOnce = 2000
+
+// allOrders returns a page of the orders of all accounts, account by account: those of the accounts
+// above `after`, of the first of these below `before`.
+func (c *call) allOrders(of *committed.OpenOrders, limit int) (any, error) {
+	q, err := &committed.AllOrders{Pair: of.Pair, Before: of.Before}, error(nil)
+	if q.After, err = c.after(); err != nil {
+		return nil, err
+	}
+	more := true
+	for ; more && len(q.List) < limit; more = q.After != 0 || q.Before != 0 {
+		q.Limit = min(limit, len(q.List)+ordersAtOnce)
+		if err := c.read(q); err != nil {
+			return nil, err
+		}
+	}
+	page := openOrdersAnswer{Orders: make([]openOrder, 0, len(q.List))}
+	for i := range q.List {
+		page.Orders = append(page.Orders, c.openOrder(&q.List[i]))
+	}
+	if more {
+		page.Next, page.After = q.Before, &q.After
+	}
+	return page, nil
+}
+
 func (c *call) openOrder(o *committed.Order) openOrder {
 	row := openOrder{orderAnswer: orderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
-		o.Price, o.Amount, o.Remaining, clock(o.TimeUs)}, ClientOrderID: o.ClientID}
+		o.Price, o.Amount, o.Remaining, clock(o.TimeUs)}, Account: c.engine.AccountName(o.Account),
+		ClientOrderID: o.ClientID}
 	if o.Instructed == "" {
 		return row
 	}

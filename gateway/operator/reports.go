@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors/audit"
 	"exchange/actors/committed"
+	"exchange/actors/rows"
 	"exchange/core/money"
 	"exchange/gateway/api"
 )
@@ -20,6 +21,7 @@ type actionLine struct {
 	Time     string `json:"time"`
 	Who      string `json:"who"`
 	What     string `json:"what"`
+	Words    string `json:"words"` // What, said for people
 }
 
 // listActions returns the log of operators' actions, newest first.
@@ -41,7 +43,8 @@ func listActions(c *call) (any, error) {
 	}
 	list := make([]actionLine, 0, len(actions.Rows))
 	for _, a := range actions.Rows {
-		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What})
+		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What,
+			rows.Say(a.What)})
 	}
 	actions.Free()
 	return map[string]any{"actions": list}, nil
@@ -99,6 +102,7 @@ func auditBooks(c *call) (any, error) {
 		patience, cancel := context.WithCancel(ctx)
 		defer cancel()
 		shown := time.Now()
+		began := time.Now()
 		report, err := c.engine.Audit(patience, from, func(at, of uint64) {
 			if now := time.Now(); now.Sub(shown) > 200*time.Millisecond {
 				shown = now
@@ -109,9 +113,12 @@ func auditBooks(c *call) (any, error) {
 			}
 		})
 		if err != nil {
+			c.server.tasks.audited(began, nil, err)
 			return nil, err
 		}
-		return newAuditAnswer(report), nil
+		a := newAuditAnswer(report)
+		c.server.tasks.audited(began, &a, nil)
+		return a, nil
 	})
 	return nil, errStreamed
 }
@@ -226,7 +233,7 @@ func writeBackup(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, path := c.engine.Log(), string(c.ctx.Path())
+	log, path, began, tasks := c.engine.Log(), string(c.ctx.Path()), time.Now(), &c.server.tasks
 	c.ctx.SetContentType("application/octet-stream")
 	c.ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		patience, cancel := context.WithTimeout(context.Background(), StreamTimeout)
@@ -235,6 +242,7 @@ func writeBackup(c *call) (any, error) {
 		_, err := guarded(log, path, func() (any, error) {
 			return nil, write(patience, w)
 		})
+		tasks.ended(&tasks.backup, began, err, "all of it was sent", true)
 		if err != nil {
 			log.Error("a backup broke off", "error", err)
 			return

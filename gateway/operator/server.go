@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -24,6 +25,7 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Token   string       // bearer token; SetToken changes it
+	Commit  string       // that the program was built from; "": not known
 	Archive Archive      // of the journal; nil: the process keeps none
 	Cluster Cluster      // nil: the exchange runs on one machine
 	Clock   func() int64 // nanoseconds of a clock that never goes back
@@ -35,6 +37,9 @@ type Server struct {
 	log     *slog.Logger
 	archive Archive
 	cluster Cluster
+	commit  string
+	began   time.Time
+	tasks   tasks
 	token   Token
 	guesses *guesses
 	// owner of the store for which the start waits; nil: the process is no standby
@@ -49,7 +54,7 @@ type Server struct {
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
-		guesses: newGuesses(o.Clock)}
+		commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock)}
 	s.SetToken(o.Token)
 	return s
 }
@@ -102,6 +107,8 @@ type route struct {
 }
 
 var routes = map[string]route{
+	"GET /operator/v1/status":             {showStatus, reigns},
+	"GET /operator/v1/totals":             {showTotals, reigns},
 	"GET /operator/v1/accounts":           {listAccounts, reigns},
 	"POST /operator/v1/accounts":          {createAccount, reigns},
 	"GET /operator/v1/account":            {showAccount, reigns},
@@ -117,8 +124,11 @@ var routes = map[string]route{
 	"GET /operator/v1/switches":           {listSwitches, reigns},
 	"POST /operator/v1/orders/cancel":     {cancelOrder, reigns},
 	"POST /operator/v1/orders/cancel-all": {cancelAllOrders, reigns},
+	"GET /operator/v1/pairs":              {listPairs, reigns},
 	"POST /operator/v1/pairs/halt":        {halt, reigns},
+	"GET /operator/v1/fees":               {listFees, reigns},
 	"POST /operator/v1/fees":              {setFees, reigns},
+	"GET /operator/v1/maintenance":        {showMaintenance, reigns},
 	"POST /operator/v1/maintenance":       {maintenance, reigns},
 	"GET /operator/v1/actions":            {listActions, reigns},
 	"POST /operator/v1/audit":             {auditBooks, reigns},

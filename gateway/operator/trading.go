@@ -15,16 +15,40 @@ import (
 func halt(c *call) (any, error) {
 	var q struct {
 		Pair string
+		All  bool // pairs that are configured
 		On   *bool
 	}
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
-	if q.On == nil {
+	switch {
+	case q.On == nil:
 		return nil, &badRequest{"on: true or false is required"}
+	case q.All && q.Pair != "":
+		return nil, &badRequest{"all: without pair, which names one"}
+	case q.All:
+		return c.haltAll(*q.On)
 	}
 	a, err := c.engine.Halt(c.operator, q.Pair, *q.On)
 	return switchAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated}, err
+}
+
+// haltAll halts or resumes each pair by an action of its own, one after the other.
+func (c *call) haltAll(on bool) (any, error) {
+	list := []switchAnswer{}
+	for _, p := range c.engine.Pairs() {
+		a, err := c.engine.Halt(c.operator, p.Name, on)
+		switch {
+		case err != nil && len(list) == 0:
+			return nil, err
+		case err != nil: // not wrapped: some of it is done
+			//nolint:errorlint // see above
+			return nil, fmt.Errorf("%d pairs are done, and %s is not, or that is not known; those "+
+				"behind it are not: %v", len(list), p.Name, err)
+		}
+		list = append(list, switchAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated})
+	}
+	return map[string]any{"pairs": list}, nil
 }
 
 // maintenancePatience bounds the wait for commands in flight.

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -387,6 +388,15 @@ func (s *Store) Engine() string { return string(s.prefix[:len(s.prefix)-1]) }
 
 // String names the store for people.
 func (s *Store) String() string { return "pebble:" + s.dir }
+
+// Size returns how many bytes tables and journal take on the disk.
+func (s *Store) Size(context.Context) (int64, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	defer s.end()
+	return int64(s.db.Metrics().DiskSpaceUsage()) + s.log.Size(), nil
+}
 
 // Exclusive returns true: the folder is locked.
 func (s *Store) Exclusive() bool { return true }

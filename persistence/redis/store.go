@@ -318,6 +318,19 @@ func (s *Store) section(name string, answer *redis.StringCmd) (map[string]string
 // String names the store for people, without the password.
 func (s *Store) String() string { return s.name }
 
+// Size returns how much memory the server uses, for other databases than this one, too.
+func (s *Store) Size(ctx context.Context) (int64, error) {
+	info, err := s.info(ctx, "memory")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(info["used_memory"], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: INFO memory: used_memory is %q", s.name, info["used_memory"])
+	}
+	return n, nil
+}
+
 // Engine returns the id of the engine that is kept here.
 func (s *Store) Engine() string { return s.engine }
 

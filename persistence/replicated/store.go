@@ -313,6 +313,14 @@ func (s *store) String() string { return s.name }
 // Engine returns the id of the engine that is kept here.
 func (s *store) Engine() string { return s.local.Engine() }
 
+// Size returns how many bytes the own copy takes, without the log.
+func (s *store) Size(ctx context.Context) (int64, error) {
+	if local, tells := s.local.(persistence.Sizer); tells {
+		return local.Size(ctx)
+	}
+	return 0, errors.ErrUnsupported
+}
+
 // Exclusive returns false: another node may take the engine over.
 func (s *store) Exclusive() bool { return false }
 

@@ -272,6 +272,10 @@ alice POST /api/v1/withdraw-cancel/ withdraw=3
 
 const operating = `
 $$account list
+$$account list --frozen --totals
+$$order list
+$$order list --pair BTC_USDT --limit 1
+$$pair list
 $$account show alice
 $$withdraw list
 $withdraw approve 1
@@ -282,15 +286,22 @@ $$withdraw list --account alice
 alice GET /api/v1/withdraws/
 $fees set alice BTC_USDT --maker 0 --taker 0.0015
 $fees set alice BTC_USDT --maker 0 --taker 0.0015 --json
+$$fees list
 $fees reset alice BTC_USDT
 $account freeze bob
+$$account list --frozen
 bob GET /api/v1/wallets/
 $account freeze bob --json
 $account unfreeze bob
 $pair halt BTC_USDT
 bob POST /api/v1/order/ amount=2&pair=BTC_USDT&price=90&type=buy
+$$pair list
 $pair resume BTC_USDT --json
+$pair halt --all
+$pair resume --all --json
+$$maintenance status
 $maintenance on --message 'Back at 14:00.'
+$$maintenance status
 bob POST /api/v1/order/ amount=2&pair=BTC_USDT&price=90&type=buy
 - GET /readyz
 $maintenance off --json

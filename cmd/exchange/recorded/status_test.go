@@ -1,0 +1,126 @@
+package recorded
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/cmd/exchange/exchangetest"
+	"exchange/gateway/api"
+	"exchange/persistence/redistest"
+)
+
+// statusMasks take the place of what differs from process to process and from store to store.
+var statusMasks = []struct {
+	what *regexp.Regexp
+	mask string
+}{
+	{regexp.MustCompile(`(?m)^(store +)\S+, \d+\.\d MB$`), "${1}STORE, SIZE MB"},
+	{regexp.MustCompile(`(?m)^(version +)` + regexp.QuoteMeta(api.Version) + `( \(\S+\))?$`),
+		"${1}VERSION"},
+	{regexp.MustCompile(`(?m)^(up +|snapshot .*MB, )[0-9hms]+`), "${1}N"},
+	{regexp.MustCompile(`(?m)^(snapshot +)\S+ MB`), "${1}SIZE MB"},
+	{regexp.MustCompile(`\d+( records|$)`), "N$1"},
+	{regexp.MustCompile(`(?m)^(history +lacks).*$`), "$1 N"},
+	{regexp.MustCompile(`(?m)^(waiting mails +).*$`), "${1}N"},
+}
+
+const statusText = `version  VERSION
+up  N, since TIME
+takes commands  yes
+store  STORE, SIZE MB
+sequence  N, at TIME
+history  lacks N
+snapshot  SIZE MB, N old, lacks N records
+maintenance  on since TIME; clients are told: At 9.
+halted pairs  1: BTC_USDT since TIME
+frozen accounts  1: bob
+pending withdraws  0 to be approved, 1 to be confirmed; the oldest is of TIME
+armed switches  0
+open orders  1
+waiting mails  N
+last backup  TIME: all of it was sent
+last audit  TIME: no difference up to sequence N
+`
+
+func TestOperatorsSeeWhatTheySet(t *testing.T) {
+	server := redistest.Start(t)
+	for _, store := range []string{"pebble:" + t.TempDir(), server.URL()} {
+		s := newSession(t, store)
+		s.play(opening)
+		s.play(`
+alice POST /api/v1/order/ amount=1&pair=BTC_USDT&price=100&type=sell
+alice POST /api/v1/withdraw/ address=bc1q&amount=1&currency=BTC
+$pair halt BTC_USDT
+$account freeze bob
+$maintenance on --message 'At 9.'
+$audit
+`)
+		s.command("backup " + filepath.Join(t.TempDir(), "backup"))
+		out, errOut, code := s.s.Command("status")
+		if code != 0 || errOut != "" {
+			t.Fatalf("status ends with %d: %s", code, errOut)
+		}
+		text := masked(out)
+		for _, m := range statusMasks {
+			text = m.what.ReplaceAllString(text, m.mask)
+		}
+		if text != statusText {
+			t.Errorf("%s\n%s", out, difference(statusText, text))
+		}
+		var a map[string]any
+		out, _, code = s.s.Command("status", "--json")
+		if json.Unmarshal([]byte(out), &a) != nil || code != 0 || a["version"] != api.Version ||
+			a["cluster"] != nil || a["ready"] != true {
+			t.Errorf("%d %s", code, out)
+		}
+		none := filepath.Join(t.TempDir(), "none")
+		if _, errOut, code := s.s.Command("backup", filepath.Join(none, "backup")); code != 64 ||
+			!strings.Contains(errOut, "there is no folder "+none) {
+			t.Errorf("a backup below nothing: %d %s", code, errOut)
+		}
+		if out, errOut, code := s.s.Command("secret-key", "show", "--data",
+			s.s.Data("")); code != 0 || !strings.Contains(out, "seals and opens") {
+			t.Errorf("secret-key show: %d %s%s", code, out, errOut)
+		}
+		s.s.Terminate()
+		// A process that cannot be asked leaves no doubt about what is not known.
+		if _, errOut, code := s.s.Command("status"); code != 75 || errOut == "" {
+			t.Errorf("without a server it ends with %d: %s", code, errOut)
+		}
+	}
+}
+
+// Through any node of a cluster operators see what the node that leads has.
+func TestOperatorsSeeWhatTheySetThroughEachNode(t *testing.T) {
+	c := exchangetest.NewCluster(t)
+	for _, s := range c.Processes {
+		configure(t, s)
+	}
+	_, s := c.Start(exchangetest.Follower)
+	if out, errOut, code := s.Command("pair", "halt", "--all"); code != 0 {
+		t.Fatal(out, errOut, code)
+	}
+	for _, node := range c.Processes[:len(c.Processes)-1] {
+		var a struct {
+			Cluster *struct{ Role, Node, Leader string }
+			Halted  []struct{ Pair, Since string }
+		}
+		out, errOut, code := node.Command("status", "--json")
+		if json.Unmarshal([]byte(out), &a) != nil || code != 0 || a.Cluster == nil ||
+			a.Cluster.Role != "leader" || a.Cluster.Node != a.Cluster.Leader ||
+			len(a.Halted) != 1 || a.Halted[0].Since == "" {
+			t.Errorf("%d %s%s", code, out, errOut)
+		}
+		for _, args := range [][]string{{"pair", "list"}, {"fees", "list"}, {"order", "list"},
+			{"account", "list", "--frozen", "--totals"}, {"maintenance", "status"}, {"actions"}} {
+			if out, errOut, code := node.Command(slices.Concat(args,
+				[]string{"--json"})...); code != 0 || !json.Valid([]byte(out)) {
+				t.Errorf("%q: %d %s%s", args, code, out, errOut)
+			}
+		}
+	}
+}

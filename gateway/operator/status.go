@@ -1,0 +1,265 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/actors/rows"
+	"exchange/gateway/api"
+)
+
+// The state of the exchange on one page. Its parts are each of their own moment, so that no order
+// waits for the page.
+
+const (
+	shownFrozen = 10 // frozen accounts that are named
+	// closingsSought is how many of the newest actions are looked through for when trading stopped.
+	closingsSought = 1000
+	// sizePatience bounds the wait for the store's size.
+	sizePatience = 2 * time.Second
+)
+
+type statusAnswer struct {
+	Version  string     `json:"version"`
+	Commit   string     `json:"commit"` // "": the build was not told
+	Go       string     `json:"go"`
+	Started  string     `json:"started"` // the process
+	Uptime   int64      `json:"uptime_seconds"`
+	Ready    bool       `json:"ready"`
+	Store    storeSize  `json:"store"`
+	Cluster  *seat      `json:"cluster"` // null: the exchange runs on one machine
+	Sequence uint64     `json:"sequence"`
+	Time     string     `json:"time"` // of the newest record; "": there is none
+	Lag      lag        `json:"projection_lag"`
+	Snapshot snapshot   `json:"snapshot"`
+	Closed   closedAll  `json:"maintenance"`
+	Halted   []halted   `json:"halted"`
+	Frozen   frozen     `json:"frozen"`
+	Pending  pending    `json:"pending_withdraws"`
+	Switches int        `json:"switches"` // armed dead man's switches
+	Open     int64      `json:"open_orders"`
+	Mails    int64      `json:"mails_waiting"`
+	Backup   *taskEnded `json:"last_backup"` // null: none since the start
+	Audit    *taskEnded `json:"last_audit"`  // null: none since the start
+}
+
+type (
+	storeSize struct {
+		Name  string `json:"name"`
+		Bytes *int64 `json:"bytes"` // null: it does not tell
+	}
+	// A seat is the place in a cluster of the node that answers.
+	seat struct {
+		Node     string `json:"node"`
+		Role     string `json:"role"`
+		Leader   string `json:"leader"`
+		Term     uint64 `json:"term"`
+		LogBytes uint64 `json:"log_bytes"`
+	}
+	lag struct {
+		Records uint64 `json:"records"`
+		Rows    int64  `json:"rows"`
+	}
+	snapshot struct {
+		Lag   uint64 `json:"lag_records"`
+		Age   int64  `json:"age_seconds"`
+		Bytes int64  `json:"bytes"`
+	}
+	closedAll struct {
+		On      bool   `json:"on"`
+		Since   string `json:"since"` // "": of earlier than the actions that were looked through
+		Message string `json:"message"`
+	}
+	halted struct {
+		Pair  string `json:"pair"`
+		Since string `json:"since"` // as of closedAll
+	}
+	frozen struct {
+		Accounts int      `json:"accounts"`
+		First    []string `json:"first"`
+	}
+	pending struct {
+		New      int    `json:"new"`
+		Verified int    `json:"verified"`
+		Oldest   string `json:"oldest"` // when it was asked for; "": there is none
+	}
+)
+
+// showStatus returns the page.
+func showStatus(c *call) (any, error) {
+	now, census, err := &committed.Overview{}, &committed.Census{Names: shownFrozen}, error(nil)
+	if err = c.read(now); err != nil {
+		return nil, err
+	}
+	for more := true; more; more = census.After != 0 {
+		if err := c.read(census); err != nil {
+			return nil, err
+		}
+	}
+	s, stats := c.server, c.engine.Stats()
+	a := &statusAnswer{Version: api.Version, Commit: s.commit, Go: runtime.Version(),
+		Started: clock(s.began.UnixMicro()), Uptime: int64(time.Since(s.began).Seconds()),
+		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.seat(),
+		Lag: lag{stats.ProjectionLag, stats.ProjectionRows},
+		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
+			stats.SnapshotBytes},
+		Frozen:   frozen{census.FrozenAccounts, append([]string{}, census.Frozen...)},
+		Pending:  pending{New: now.New, Verified: now.Verified},
+		Switches: census.Switches, Open: stats.OpenOrders, Mails: stats.Outbox}
+	if now.TimeUs != 0 {
+		a.Time = clock(now.TimeUs)
+	}
+	if now.OldestUs != 0 {
+		a.Pending.Oldest = clock(now.OldestUs)
+	}
+	patience, cancel := within(sizePatience)
+	defer cancel()
+	var bytes int64
+	if a.Store.Name, bytes = c.engine.StoreSize(patience); bytes >= 0 {
+		a.Store.Bytes = &bytes
+	}
+	a.Closed, a.Halted = c.closed(&now.Status)
+	a.Backup, a.Audit = s.tasks.newest()
+	return a, nil
+}
+
+// seat returns the place of this node in its cluster; nil: the exchange runs on one machine.
+func (s *Server) seat() *seat {
+	if s.cluster == nil {
+		return nil
+	}
+	at := s.cluster.Standing()
+	return &seat{at.Node, at.role(), at.Leader, at.Term, at.LogBytes}
+}
+
+// showMaintenance returns whether there is maintenance, and since when.
+func showMaintenance(c *call) (any, error) {
+	now := new(committed.StatusNow)
+	if err := c.read(now); err != nil {
+		return nil, err
+	}
+	on, _ := c.closed(now.Status)
+	return on, nil
+}
+
+// closed describes what keeps orders out.
+func (c *call) closed(now *committed.Status) (closedAll, []halted) {
+	all, list := closedAll{On: now.Maintenance.On, Message: now.Maintenance.Message}, []halted{}
+	if !all.On && len(now.Halted) == 0 {
+		return all, list
+	}
+	since := c.closings()
+	if all.On {
+		all.Since = since[""]
+	}
+	for _, number := range now.Halted {
+		name := c.engine.Market(number).Name
+		list = append(list, halted{name, since[name]})
+	}
+	return all, list
+}
+
+// closings returns since when each pair is halted, and, for "", since when there is maintenance, as
+// far as the newest actions tell. A history that cannot be read tells nothing, and the caller
+// answers all the same: an operator looks here when something is broken.
+func (c *call) closings() map[string]string {
+	since, open := map[string]string{}, map[string]bool{}
+	actions, err := c.engine.Actions(0, closingsSought)
+	if err != nil {
+		return since
+	}
+	defer actions.Free()
+	for i := range actions.Rows {
+		pair, on, ok := rows.Closes(actions.Rows[i].What)
+		switch {
+		case !ok || open[pair]:
+		case on:
+			since[pair] = clock(actions.Rows[i].TimeUs)
+		default:
+			open[pair] = true
+		}
+	}
+	return since
+}
+
+// A taskEnded is a backup or an audit that has ended.
+type taskEnded struct {
+	Began  string `json:"began"`
+	Ended  string `json:"ended"`
+	OK     bool   `json:"ok"`
+	Result string `json:"result"`
+}
+
+// tasks has the newest backup and the newest audit that this process has ended.
+type tasks struct {
+	mu            sync.Mutex
+	backup, audit *taskEnded // guarded by mu; what they point to never changes
+}
+
+func (t *tasks) newest() (backup, audit *taskEnded) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.backup, t.audit
+}
+
+// ended notes the end of a task. One that was refused is none.
+func (t *tasks) ended(of **taskEnded, began time.Time, err error, result string, ok bool) {
+	var request *actors.RequestError
+	if errors.As(err, &request) {
+		return
+	}
+	if err != nil {
+		result, ok = "it broke off: "+err.Error(), false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*of = &taskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}
+}
+
+// audited notes the end of an audit.
+func (t *tasks) audited(began time.Time, a *auditAnswer, err error) {
+	if err != nil {
+		t.ended(&t.audit, began, err, "", false)
+		return
+	}
+	n := len(a.Differences)
+	text := fmt.Sprintf("no difference up to sequence %d", a.Sequence)
+	if n > 0 {
+		text = fmt.Sprintf("%d differences up to sequence %d", n, a.Sequence)
+	}
+	t.ended(&t.audit, began, nil, text, n == 0)
+}
+
+// totalsAnswer has the sums over all accounts at one sequence.
+type totalsAnswer struct {
+	Sequence uint64        `json:"sequence"`
+	Totals   []totalAnswer `json:"totals"`
+}
+
+// totalsPatience bounds the wait for the sums, behind a snapshot that is being made.
+const totalsPatience = 20 * time.Second
+
+// showTotals adds up what all accounts have.
+func showTotals(c *call) (any, error) {
+	patience, cancel := within(totalsPatience)
+	defer cancel()
+	t, err := c.engine.Totals(patience)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = committed.ErrTimeout
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := totalsAnswer{Sequence: t.Seq, Totals: []totalAnswer{}}
+	for i, x := range t.Currencies {
+		a.Totals = append(a.Totals, totalAnswer{c.engine.CurrencyCode(uint16(i + 1)), x.Deposited,
+			x.Withdrawn, x.Balance, x.Reserve})
+	}
+	return a, nil
+}

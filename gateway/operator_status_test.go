@@ -1,0 +1,267 @@
+package gateway
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/gateway/api"
+)
+
+var clockText = regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
+
+// statusPage is what the tests look at of the page.
+type statusPage struct {
+	Version, Started, Time string
+	Sequence               uint64
+	Ready                  bool
+	Cluster                *struct{}
+	Maintenance            struct {
+		On             bool
+		Since, Message string
+	}
+	Halted []struct{ Pair, Since string }
+	Frozen struct {
+		Accounts int
+		First    []string
+	}
+	Pending struct {
+		New, Verified int
+		Oldest        string
+	} `json:"pending_withdraws"`
+	Switches int
+	Open     int `json:"open_orders"`
+	Backup   *struct {
+		OK     bool
+		Result string
+	} `json:"last_backup"`
+	Audit *struct {
+		OK     bool
+		Result string
+	} `json:"last_audit"`
+}
+
+func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
+	h := moderated(t)
+	ask := asOperator(t, h.gateway)
+	do := func(path, body string) {
+		t.Helper()
+		if a := ask("POST", "/operator/v1/"+path, body); a.status != 200 {
+			t.Fatalf("%s %s: %d %s", path, body, a.status, a.body)
+		}
+	}
+	page := func() statusPage {
+		t.Helper()
+		return decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
+	}
+	p := page()
+	if p.Version != api.Version || !clockText.MatchString(p.Started) ||
+		!clockText.MatchString(p.Time) || p.Sequence == 0 || !p.Ready || p.Cluster != nil ||
+		p.Maintenance.On || len(p.Halted) != 0 || p.Frozen.Accounts != 0 ||
+		p.Pending.New != 1 || p.Pending.Verified != 1 || !clockText.MatchString(p.Pending.Oldest) ||
+		p.Switches != 0 || p.Open != 2 || p.Backup != nil || p.Audit != nil {
+		t.Errorf("at first %+v", p)
+	}
+	do("pairs/halt", `{"pair":"BTC_USDT","on":true}`)
+	do("pairs/halt", `{"pair":"BTC_USDT","on":false}`)
+	do("pairs/halt", `{"all":true,"on":true}`)
+	do("maintenance", `{"on":true,"message":"Soon."}`)
+	since := page().Maintenance.Since
+	do("maintenance", `{"on":true,"message":"At 9."}`)
+	for _, name := range []string{"carol", "alice"} {
+		do("accounts/freeze", `{"account":"`+name+`","on":true}`)
+	}
+	do("audit", `{}`)
+	if a := ask("GET", "/operator/v1/backup", ""); a.status != 200 {
+		t.Fatalf("%d", a.status)
+	}
+	check := func(when string, p statusPage) {
+		t.Helper()
+		if !p.Maintenance.On || p.Maintenance.Message != "At 9." || p.Maintenance.Since != since ||
+			!clockText.MatchString(since) || len(p.Halted) != len(h.engine.Pairs()) ||
+			p.Frozen.Accounts != 2 || !slices.Equal(p.Frozen.First, []string{"alice", "carol"}) {
+			t.Errorf("%s: %+v", when, p)
+		}
+		for i, x := range p.Halted {
+			if x.Pair != h.engine.Market(uint16(i+1)).Name || !clockText.MatchString(x.Since) {
+				t.Errorf("%s: %+v is halted", when, x)
+			}
+		}
+	}
+	p = page()
+	check("set", p)
+	if p.Backup == nil || !p.Backup.OK || p.Audit == nil || !p.Audit.OK ||
+		!strings.HasPrefix(p.Audit.Result, "no difference up to sequence ") {
+		t.Errorf("a backup and an audit: %+v, %+v", p.Backup, p.Audit)
+	}
+	h.crash()
+	h.start()
+	ask = asOperator(t, h.gateway)
+	p = page()
+	check("after a crash", p)
+	if p.Audit != nil || p.Backup != nil {
+		t.Errorf("another process remembers %+v, %+v", p.Backup, p.Audit)
+	}
+	says(t, "maintenance", ask("GET", "/operator/v1/maintenance", ""), 200,
+		`{"on":true,"since":"`+since+`","message":"At 9."}`)
+	do("maintenance", `{"on":false}`)
+	says(t, "its end", ask("GET", "/operator/v1/maintenance", ""), 200,
+		`{"on":false,"since":"","message":""}`)
+	says(t, "all go on", ask("POST", "/operator/v1/pairs/halt", `{"all":true,"on":false}`), 200,
+		`{"pairs":[{"pair":"BTC_USDT","on":false},{"pair":"ETH_USDT","on":false},`+
+			`{"pair":"ETH_BTC","on":false}]}`)
+}
+
+func TestTheStatusCountsArmedSwitches(t *testing.T) {
+	h := traded(t)
+	ask := asOperator(t, h.gateway)
+	if a := h.post("bob", "/api/v1/order-cancel-after/", "timeout=600"); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if p := decode[statusPage](t, ask("GET", "/operator/v1/status", "")); p.Switches != 1 {
+		t.Errorf("%d switches", p.Switches)
+	}
+}
+
+func TestOperatorsSeePairsAndFees(t *testing.T) {
+	h := traded(t)
+	ask := asOperator(t, h.gateway)
+	set := func(account, pair, maker string) {
+		t.Helper()
+		if a := ask("POST", "/operator/v1/fees", fmt.Sprintf(
+			`{"account":%q,"pair":%q,"maker":%s,"taker":0.5}`, account, pair,
+			maker)); a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	set("bob", "ETH_USDT", "0.00000001")
+	set("bob", "BTC_USDT", "0")
+	set("alice", "BTC_USDT", "0.25")
+	list := func(query string) (rows []string, next uint64) {
+		t.Helper()
+		a := decode[struct {
+			Pairs    []struct{ Pair string }
+			Accounts []struct {
+				Account, Pair string
+				Maker, Taker  float64
+			}
+			Next uint64
+		}](t, ask("GET", "/operator/v1/fees"+query, ""))
+		if (query != "?after=1&limit=1") != (len(a.Pairs) == len(h.engine.Pairs())) {
+			t.Errorf("%s: the usual rates of %+v", query, a.Pairs)
+		}
+		for _, x := range a.Accounts {
+			rows = append(rows, fmt.Sprint(x.Account, " ", x.Pair, " ", x.Maker, " ", x.Taker))
+		}
+		return rows, a.Next
+	}
+	const alice = "alice BTC_USDT 0.25 0.5"
+	bob := []string{"bob BTC_USDT 0 0.5", "bob ETH_USDT 1e-08 0.5"}
+	if got, next := list(""); !slices.Equal(got, append([]string{alice}, bob...)) || next != 0 {
+		t.Errorf("%q, %d", got, next)
+	}
+	if got, next := list("?limit=1"); !slices.Equal(got, []string{alice}) || next != 1 {
+		t.Errorf("%q, %d", got, next)
+	}
+	if got, _ := list("?after=1&limit=1"); !slices.Equal(got, bob) {
+		t.Errorf("%q", got)
+	}
+	ask("POST", "/operator/v1/pairs/halt", `{"pair":"ETH_BTC","on":true}`)
+	a := decode[struct {
+		Pairs []struct {
+			Pair, Since string
+			Last        float64
+			Open        int `json:"open_orders"`
+			Halted      bool
+		}
+	}](t, ask("GET", "/operator/v1/pairs", ""))
+	if p := a.Pairs; len(p) != 3 || p[0].Pair != "BTC_USDT" || p[0].Last != 100.5 ||
+		p[0].Open != 2 || p[0].Halted || p[0].Since != "" || p[1].Last != 0 || p[1].Open != 0 ||
+		!p[2].Halted || !clockText.MatchString(p[2].Since) {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestFrozenAccountsAndTotalsAreListed(t *testing.T) {
+	h := moderated(t)
+	ask := asOperator(t, h.gateway)
+	f := func(query, body string) {
+		t.Helper()
+		says(t, query, ask("GET", "/operator/v1/accounts"+query, ""), 200, body)
+	}
+	f("?frozen=1", `{"accounts":[]}`)
+	for _, name := range []string{"alice", "carol"} {
+		ask("POST", "/operator/v1/accounts/freeze", `{"account":"`+name+`","on":true}`)
+	}
+	const (
+		alice = `{"account":"alice","id":1,"email":"","frozen":true}`
+		carol = `{"account":"carol","id":3,"email":"carol@example.org","frozen":true}`
+	)
+	f("?frozen=1", `{"accounts":[`+alice+`,`+carol+`]}`)
+	f("?frozen=1&limit=1", `{"accounts":[`+alice+`],"next":1}`)
+	f("?frozen=1&after=1", `{"accounts":[`+carol+`]}`)
+	f("?after=1&limit=1", `{"accounts":[{"account":"bob","id":2,"email":"","frozen":false}],`+
+		`"next":2}`)
+
+	totals := decode[struct {
+		Sequence uint64
+		Totals   []map[string]any
+	}](t, ask("GET", "/operator/v1/totals", ""))
+	position := decode[statusPage](t, ask("GET", "/operator/v1/status", "")).Sequence
+	if totals.Sequence != position || len(totals.Totals) != 3 ||
+		totals.Totals[0]["balances"] != 12.0 || totals.Totals[0]["reserved"] != 2.5 ||
+		totals.Totals[2]["balances"] != 1000.0 {
+		t.Errorf("at %d: %+v", position, totals)
+	}
+}
+
+func TestOrdersOfAllAccountsAreListedOnPages(t *testing.T) {
+	h := traded(t)
+	ask := asOperator(t, h.gateway)
+	for _, o := range []string{order("buy", "ETH_USDT", "1", "2"),
+		order("buy", "BTC_USDT", "1", "2"), order("buy", "ETH_USDT", "1", "3")} {
+		if a := h.post("bob", "/api/v1/order/", o); a.status != 201 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	if a := h.post("alice", "/api/v1/order/",
+		order("sell", "BTC_USDT", "0.1", "200")); a.status != 201 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	walk := func(query string, limit int) (all []string) {
+		t.Helper()
+		for more := ""; ; {
+			page := decode[struct {
+				Orders []struct {
+					Order         uint64
+					Account, Pair string
+				}
+				Next  uint64
+				After *uint64
+			}](t, ask("GET", fmt.Sprintf("/operator/v1/orders?limit=%d%s%s", limit, query, more),
+				""))
+			for _, o := range page.Orders {
+				all = append(all, fmt.Sprint(o.Account, " ", o.Order, " ", o.Pair))
+			}
+			if page.After == nil {
+				return all
+			}
+			more = fmt.Sprintf("&after=%d", *page.After)
+			if page.Next != 0 {
+				more += fmt.Sprintf("&before=%d", page.Next)
+			}
+		}
+	}
+	all := []string{"alice 7 BTC_USDT", "alice 1 BTC_USDT", "bob 6 ETH_USDT", "bob 5 BTC_USDT",
+		"bob 4 ETH_USDT", "bob 3 BTC_USDT"}
+	for limit := 1; limit < 8; limit++ {
+		if got := walk("", limit); !slices.Equal(got, all) {
+			t.Errorf("pages of %d: %q", limit, got)
+		}
+		if got := walk("&pair=ETH_USDT", limit); !slices.Equal(got, []string{all[2], all[4]}) {
+			t.Errorf("pages of %d of a pair: %q", limit, got)
+		}
+	}
+}
