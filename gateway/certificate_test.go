@@ -173,7 +173,7 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 
-	// No client gets an answer without TLS, and least of all a path.
+	// Without TLS a client is told to use it, and nothing of what the path has.
 	c, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then reading fails too
 	io.WriteString(c, alive)                        //nolint:errcheck
-	if text, err := io.ReadAll(c); strings.Contains(string(text), "HTTP/") ||
+	if text, err := io.ReadAll(c); !strings.HasPrefix(string(text), "HTTP/1.1 400 ") ||
 		strings.Contains(string(text), "alive") {
 		t.Errorf("plain HTTP is answered with %q, %v", text, err)
 	}
