@@ -7,8 +7,8 @@ export class Relay {
 	/** What is passed on: both ways, or one of them. */
 	up = true;
 	down = true;
-	/** Milliseconds between two parts that are read from the exchange. */
-	pause = 0;
+	/** Milliseconds for which each part from the exchange is kept. */
+	delay = 0;
 
 	/** @param {number} port of the exchange */
 	async start(port) {
@@ -17,10 +17,9 @@ export class Relay {
 			this.#pairs.add(pair);
 			from.on("data", (part) => this.up && to.write(part));
 			to.on("data", (part) => {
-				if (this.down) from.write(part);
-				if (!this.pause) return;
-				to.pause();
-				setTimeout(() => to.resume(), this.pause);
+				if (!this.down) return;
+				if (!this.delay) from.write(part);
+				else setTimeout(() => from.destroyed || from.write(part), this.delay);
 			});
 			for (const socket of pair) {
 				socket.on("error", () => {});
