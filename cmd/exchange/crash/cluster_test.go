@@ -508,7 +508,7 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	w.load(30, func() { c.command(d, "cluster", "remove", c.name(e)) })
 	c.removed(e)
 	w.compare()
-	out = c.command(d, "actions", "--limit", "1000")
+	out = c.command(d, "actions", "--limit", "100000")
 	for _, line := range []string{`had node d at \S+ begin to take the place of node ` + replaced,
 		`added node e at \S+ to the cluster`, `made node e a voter`,
 		`asked for the lead to be handed over from node ` + c.name(led) + ` to d`,
