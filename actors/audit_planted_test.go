@@ -109,6 +109,15 @@ var testedFaults = []testedFault{
 		"s.seq <= m.applied {\n				if FAULT {\n					w.applied = " +
 			"s.seq - 1\n					w.receive(next)\n					continue\n" +
 			"				}\n", inActors, "TestASettlementThatAWalletBeginsWithCountsOnce"},
+	{"an amend is refused for its money before its fields", "actors/wallet_amend.go",
+		"		c.denied = event.RefusedFunds\n	}\n",
+		"		c.denied = event.RefusedFunds\n		if FAULT {\n" +
+			"			w.refuse(c, c.denied)\n			return true\n		}\n	}\n",
+		inActors, "TestAnAmendIsRefusedForItsMoneyLast"},
+	{"a refusal of an amend is not held back", "actors/wallet_amend.go",
+		"	case w.tickets.out() > 0:\n",
+		"	case w.tickets.out() > 0 && !FAULT:\n",
+		inActors, "TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight"},
 	{"a look for a client order id does not wait for the wallet", starting,
 		"	if !e.scheduler.AwaitContext(", "	if !FAULT && !e.scheduler.AwaitContext(",
 		inActors,

@@ -64,7 +64,12 @@ func (s *sim) answered(q *played, c *Command, err error) {
 		} else {
 			s.outcomes[r.Kind.String()]++
 		}
-		s.refused(q, s.equal[record], c)
+		equal := []uint64{seq}
+		if len(q.batch) > 1 {
+			equal = slices.DeleteFunc(slices.Clone(s.equal[record]),
+				func(at uint64) bool { return at <= q.seq })
+		}
+		s.refused(q, equal, c)
 	}
 	c.Free()
 }

@@ -124,13 +124,6 @@ var specialFaults = []plantedFault{
 		"	currency, need := c.amend.need(order.Side, was, has, p)\n",
 		"	currency, need := c.amend.need(order.Side, was, has, p)\n	if FAULT {\n" +
 			"		need = money.Balance{}\n	}\n"},
-	{"an amend is refused for its money before its fields", "actors/wallet_amend.go",
-		"		c.denied = event.RefusedFunds\n	}\n",
-		"		c.denied = event.RefusedFunds\n		if FAULT {\n" +
-			"			w.refuse(c, c.denied)\n			return true\n		}\n	}\n"},
-	{"a refusal of an amend is not held back", "actors/wallet_amend.go",
-		"	case w.tickets.out() > 0:\n",
-		"	case w.tickets.out() > 0 && !FAULT:\n"},
 	{"an amend's reserve is not given back", "actors/wallet.go",
 		"	if !own.reserved.amount.IsZero() {\n",
 		"	if !own.reserved.amount.IsZero() && (!FAULT || own.amends == 0) {\n"},

@@ -209,7 +209,12 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 		order := g.begin(g.placing(g.buy(90e8, 10*coin)))
 		eventually(t, "it is at the store", g.held)
 		change := g.begin(g.amending(AmendRequest{Order: id, Amount: 3 * coin}))
-		g.queued(1)
+		g.inMailbox(2)
+		waiting := 0
+		g.e.probeWallet(g.key.Account, func(w *wallet) { waiting = w.queue.Len() })
+		if waiting != 1 {
+			t.Fatalf("%d commands wait: the change does not", waiting)
+		}
 		behind := g.begin(g.cancelling(id)) // the account's commands keep their order
 		g.queued(2)
 		g.letGo()
