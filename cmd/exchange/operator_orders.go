@@ -115,11 +115,12 @@ func (p *program) orderListCommand() *cobra.Command {
 	return c
 }
 
-// openOrders asks for pages of open orders until there are so many.
+// openOrders asks for pages of open orders until there are so many. Where more may follow, the
+// answer says where they go on.
 func (p *program) openOrders(ctx context.Context, in url.Values, limit int) (*openOrdersAnswer,
 	error) {
 	a := &openOrdersAnswer{Orders: []openOrderRow{}}
-	for more := true; more; {
+	for more := true; more && len(a.Orders) < limit; {
 		if left := limit - len(a.Orders); left < pageOfOrders {
 			in.Set("limit", strconv.Itoa(left))
 		}
@@ -132,7 +133,8 @@ func (p *program) openOrders(ctx context.Context, in url.Values, limit int) (*op
 			return nil, err
 		}
 		a.Orders = append(a.Orders, page.Orders...)
-		more = (page.Next != "" || page.After != "") && len(a.Orders) < limit
+		a.Next, a.After = page.Next, page.After
+		more = a.mayGoOn()
 		for name, at := range map[string]json.Number{"before": page.Next, "after": page.After} {
 			in.Del(name)
 			if at != "" {
@@ -142,6 +144,9 @@ func (p *program) openOrders(ctx context.Context, in url.Values, limit int) (*op
 	}
 	return a, nil
 }
+
+// mayGoOn reports whether there may be more orders.
+func (a *openOrdersAnswer) mayGoOn() bool { return a.Next != "" || a.After != "" }
 
 // pageOfOrders is how many orders the server puts on a page by itself.
 const pageOfOrders = 1000
@@ -154,6 +159,9 @@ func (a *openOrdersAnswer) print(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Order, plain(o.Pair),
 			plain(o.Type), o.Price, o.Remaining, o.Amount, plain(o.Time),
 			orDash(o.ClientOrderID), orDash(o.instructions()), orDash(o.Account))
+	}
+	if a.mayGoOn() {
+		fmt.Fprintln(w, "\nThere may be more: give a larger --limit, an account, or --pair.")
 	}
 }
 

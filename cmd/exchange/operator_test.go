@@ -466,6 +466,16 @@ func TestAllPagesOfOrdersAreListed(t *testing.T) {
 		`{"orders":[`+plainOrder+`,`+stopOrder+`]}`+"\n", "")
 	f.wantAsked("GET /operator/v1/orders?account=alice",
 		"GET /operator/v1/orders?account=alice&before=9")
+
+	f = newFake(t, 0, "")
+	f.answer = func(int) (int, string) { return 200, `{"orders":[` + plainOrder + `],"after":1}` }
+	list := runLine(f.environ, "order", "list", "--limit", "1")
+	list.want(t, 0, list.out, "")
+	if !strings.Contains(list.out, "\n\nThere may be more: give a larger --limit") {
+		t.Errorf("a list that was cut ends with %s", list.out)
+	}
+	runLine(f.environ, "order", "list", "--limit", "1", "--json").want(t, 0,
+		`{"orders":[`+plainOrder+`],"after":1}`+"\n", "")
 }
 
 func TestAllPagesOfAccountsAreListed(t *testing.T) {

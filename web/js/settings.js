@@ -17,7 +17,11 @@ function isOn(name, first) {
 	}
 }
 
-/** turn keeps a choice for the next page. @param {"singleKeys" | "onePair"} name @param {boolean} is */
+/**
+ * turn keeps a choice for the next page.
+ * @param {"singleKeys" | "onePair"} name
+ * @param {boolean} is
+ */
 export function turn(name, is) {
 	chosen[name] = is;
 	try {
@@ -46,7 +50,11 @@ export function singleKey(event) {
 
 matchMedia("(prefers-color-scheme: light)").addEventListener("change", () => chosen.onChange());
 
-/** choose keeps a choice of colours for the next page, and shows it. @param {"theme" | "palette"} name @param {string} value */
+/**
+ * choose keeps a choice of colours for the next page, and shows it.
+ * @param {"theme" | "palette"} name
+ * @param {string} value
+ */
 function choose(name, value) {
 	root.dataset[name] = value;
 	document.cookie = `${name}=${value}; Path=/; Max-Age=${value ? 31536000 : 0}; SameSite=Strict`;
@@ -65,7 +73,11 @@ export function open(title, content) {
 	return dialog;
 }
 
-/** @param {"theme" | "palette"} name @param {string} label @param {Record<string, string>} values */
+/**
+ * @param {"theme" | "palette"} name
+ * @param {string} label
+ * @param {Record<string, string>} values
+ */
 const choice = (name, label, values) => html`<label class="choice"><span>${label}</span>
 	<select name=${name} @change=${(/** @type {Event} */ event) => choose(name, /** @type {HTMLSelectElement} */ (event.target).value)}>
 		${Object.entries(values).map(([value, words]) => html`<option value=${value} ?selected=${root.dataset[name] === value}>${words}</option>`)}
@@ -100,7 +112,10 @@ const probe = document.createElement("span");
 probe.hidden = true;
 document.body.append(probe);
 
-/** colour returns what the name of a colour means in the theme that is shown, for canvases. @param {string} name */
+/**
+ * colour returns what the name of a colour means in the theme that is shown, for canvases.
+ * @param {string} name
+ */
 export function colour(name) {
 	probe.style.color = `var(${name})`;
 	return getComputedStyle(probe).color;

@@ -232,7 +232,11 @@ class RowView {
 	}
 }
 
-/** size writes an amount for a narrow column: what is too small for its digits is told as such. @param {bigint} amount @param {Pair} pair */
+/**
+ * size writes an amount for a narrow column: what is too small for its digits is told as such.
+ * @param {bigint} amount
+ * @param {Pair} pair
+ */
 function size(amount, pair) {
 	const digits = Math.min(pair.amountDigits, 5), least = 10n ** BigInt(8 - digits);
 	return amount > 0n && amount < least ? `<${decimal(least, digits)}` : decimal(amount, digits);
@@ -269,7 +273,11 @@ export class Depth {
 		}, PAUSE);
 	}
 
-	/** within returns a side's rows that are near the middle. @param {"sell" | "buy"} side @param {bigint} middle */
+	/**
+	 * within returns a side's rows that are near the middle.
+	 * @param {"sell" | "buy"} side
+	 * @param {bigint} middle
+	 */
 	#within(side, middle) {
 		const range = middle / RANGE;
 		return this.book.rows(side, 1n, LEVELS).filter((r) => (side === "sell" ? r.price - middle : middle - r.price) <= range);
@@ -397,7 +405,9 @@ export class Trades {
 	}
 }
 
-/** changeOf returns the share by which a price has changed; undefined: there was no price before. */
+/**
+ * changeOf returns the share by which a price has changed; undefined: there was no price before.
+ */
 function changeOf(/** @type {Ticker} */ t) {
 	const before = t.last - t.diff;
 	return t.last > 0 && before > 0 ? t.diff / before : undefined;
@@ -461,7 +471,10 @@ export class Header {
 		this.#paint();
 	}
 
-	/** ticker takes a pair's ticker; one paint follows for all that come together. @param {Ticker} ticker */
+	/**
+	 * ticker takes a pair's ticker; one paint follows for all that come together.
+	 * @param {Ticker} ticker
+	 */
 	ticker(ticker) {
 		this.#tickers.set(ticker.pair, ticker);
 		this.#wait();
