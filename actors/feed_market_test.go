@@ -100,9 +100,9 @@ func TestTheBestLevelsOfABatchAreThoseBehindItsLastUpdate(t *testing.T) {
 		first := g.begin(g.placing(g.sell(coin)))
 		eventually(t, "the order is at the store", g.held)
 		second := g.begin(g.placing(g.sell(coin))) // these two are one batch
-		g.inMailbox(2)
+		g.inJournal(2)
 		third := g.begin(g.placing(g.buy(99e8, coin)))
-		g.inMailbox(3)
+		g.inJournal(3)
 		g.letGo()
 		for _, done := range []<-chan string{first, second, third} {
 			if got := <-done; got != accepted {

@@ -421,6 +421,15 @@ func (g *gated) decided(key *directory.Key, n int) {
 	})
 }
 
+// inJournal waits until n entries are submitted and not released. Those behind the one that the
+// store holds are one batch.
+func (g *gated) inJournal(n int64) {
+	g.t.Helper()
+	eventually(g.t, "the journal has the entries", func() bool {
+		return g.e.journal.pending.Load() >= n
+	})
+}
+
 // heldCommands are commands of the account that are held, in the order in which its wallet got
 // them.
 type heldCommands struct {

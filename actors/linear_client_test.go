@@ -260,7 +260,11 @@ func (c *recordedClient) do(e *Engine, list ...lineartest.Operation) {
 	noted, send := c.begin(e, list)
 	r.mu.Unlock()
 	answers := make(chan []answer, 1)
-	go func() { answers <- send() }()
+	r.sending.Add(1)
+	go func() {
+		answers <- send()
+		r.sending.Add(-1)
+	}()
 	select {
 	case <-patience:
 		go func() { // the client is not told how it ended, and the history that it did

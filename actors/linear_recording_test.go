@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,6 +102,8 @@ type recording struct {
 	history lineartest.History
 
 	reading sync.RWMutex // held by each read from the store, and by its closing
+	// sends that have not returned: of a client without patience, one may not even have begun
+	sending atomic.Int64
 
 	mu          sync.Mutex
 	random      *rand.Rand // of the weather
@@ -330,7 +333,8 @@ func (r *recording) burst(clients []*recordedClient) {
 			r.restart()
 		default:
 		}
-		return r.e.Err() == nil && r.e.commandsInFlight() == 0 && r.e.ReadsInFlight() == 0
+		return r.sending.Load() == 0 && r.e.Err() == nil && r.e.commandsInFlight() == 0 &&
+			r.e.ReadsInFlight() == 0
 	})
 	for i, s := range r.own {
 		s.ask(i != again)
