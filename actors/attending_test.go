@@ -63,9 +63,13 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 	}
 	halt := func(r *reigning, on bool) {
 		t.Helper()
-		if _, err := r.Halt("test", r.Pairs()[0].Name, on); err != nil {
-			t.Fatal(err)
-		}
+		eventually(t, "the node that leads is sure of it", func() bool {
+			_, err := r.Halt("test", r.Pairs()[0].Name, on)
+			if err != nil && !errors.Is(err, ErrNotConfirmed) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		var now committed.StatusNow
 		if err := a.Ask(&now, nil, 0); err != nil || len(now.Halted) == 1 != on {
 			t.Errorf("halted: %v, shown: %+v %v", on, now.Status, err)

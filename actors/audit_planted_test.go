@@ -175,10 +175,15 @@ var testedFaults = []testedFault{
 		"	f.lost = f.lost || len(f.sessions) > 0 && !FAULT\n", inActors,
 		"TestASessionEndsWithItsConnection"},
 	{"a read at another node takes no nonce", "actors/forwarded.go",
-		"		err = f.Ask(&q, key, nonce)\n",
-		"		if FAULT {\n			nonce = 0\n		}\n" +
-			"		err = f.Ask(&q, key, nonce)\n",
+		"		var q committed.Position\n",
+		"		if FAULT {\n			nonce = 0\n		}\n		var q committed.Position\n",
 		inActors, "TestCommandsTravelToTheNodeThatLeads"},
+	{"a node that knows of a freeze later than others answers a read", "actors/committed/committed.go",
+		"	if r.key != nil && c.", "	if !FAULT && r.key != nil && c.", inActors,
+		"TestANodeThatFollowsKnowsWhoMayDoWhat"},
+	{"a node refuses an account that is free again", "actors/forwarding.go",
+		"k.Account.Frozen()) &&", "!FAULT && k.Account.Frozen()) &&", inActors,
+		"TestANodeThatFollowsKnowsWhoMayDoWhat"},
 	{"a command that may be carried out counts as refused", "actors/forwarding.go",
 		"		x.end(committed.ErrTimeout)\n	}\n}\n",
 		"		if FAULT {\n			x.end(ErrNotConfirmed)\n" +

@@ -495,18 +495,25 @@ func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id eve
 	seq, err := uint64(0), error(committed.ErrKeyRevoked)
 	if key != nil && !id.IsZero() {
 		q := &committed.NamedOrder{Account: key.Account.ID, ClientID: id}
-		err = f.Ask(q, key, nonce)
-		if err == nil {
+		if err = despiteFreeze(f.Ask(q, key, nonce)); err == nil {
 			seq = q.Seq
 		}
 	} else if key != nil {
 		var q committed.Position
-		err = f.Ask(&q, key, nonce)
-		if err == nil {
+		if err = despiteFreeze(f.Ask(&q, key, nonce)); err == nil {
 			seq = q.Seq
 		}
 	}
 	f.meter(f.took(number, seq, err))
+}
+
+// despiteFreeze leaves out that the account is frozen: the state of the other node, which has the
+// freeze at that sequence, refuses the read.
+func despiteFreeze(err error) error {
+	if errors.Is(err, committed.ErrFrozen) {
+		return nil
+	}
+	return err
 }
 
 // took answers a take, and reports whether the answer is sent.

@@ -483,10 +483,10 @@ func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
 }
 
 // Key implements Commands. A key that this node does not know may be one that was made a moment
-// ago.
+// ago, and an account that it knows as frozen may be free again.
 func (f *forwarding) Key(public []byte) *directory.Key {
 	k := f.a.dir.Key(public)
-	if k == nil && f.a.Current() == nil {
+	if (k == nil || k.Account.Frozen()) && f.a.Current() == nil {
 		k = f.a.dir.Key(public)
 	}
 	return k

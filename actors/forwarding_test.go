@@ -418,10 +418,17 @@ func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 	}
 	knows("bob", func() bool { return b.Commands.Key([]byte("key-of-bob")) != nil })
 	bob := b.Commands.Key([]byte("key-of-bob"))
-	must[Admin](t)(r.Freeze("test", "bob", true))
-	knows("a freeze", bob.Account.Frozen)
-	must[Admin](t)(r.Freeze("test", "bob", false))
-	knows("its end", func() bool { return !bob.Account.Frozen() })
+	for nonce := uint64(1); nonce <= 5; nonce++ { // the node hears of both a moment later
+		must[Admin](t)(r.Freeze("test", "bob", true))
+		if err := b.Ask(new(committed.Wallet), bob, nonce); !errors.Is(err, committed.ErrFrozen) {
+			t.Errorf("a read of a frozen account: %v", err)
+		}
+		knows("a freeze", bob.Account.Frozen)
+		must[Admin](t)(r.Freeze("test", "bob", false))
+		if b.Commands.Key([]byte("key-of-bob")).Account.Frozen() {
+			t.Error("an account that is free again counts as frozen")
+		}
+	}
 	must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, true))
 	knows("a halt", b.Pairs()[0].Halted)
 	must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, false))

@@ -86,6 +86,8 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 		return lineartest.Result{Outcome: lineartest.RefusedNonce, LastNonce: last.Last}, nil
 	case errors.Is(err, committed.ErrKeyRevoked):
 		return lineartest.Result{Outcome: lineartest.RefusedKey}, nil
+	case errors.Is(err, committed.ErrFrozen):
+		return lineartest.Result{Outcome: lineartest.RefusedFrozen}, nil
 	case err != nil:
 		return result, err
 	}

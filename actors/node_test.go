@@ -210,8 +210,15 @@ func (s *sold) key(r *reigning) *directory.Key { return r.Key([]byte("key-of-ann
 func (s *sold) sell(r *reigning) {
 	s.Helper()
 	s.nonce++
-	c := must[*Command](s.T)(r.Place(s.key(r), s.nonce,
-		wishOf(r.Engine, trading.Sell, 100e8, coin)))
+	var c *Command
+	var err error
+	eventually(s.T, "the majority confirms the reign", func() bool {
+		c, err = r.Place(s.key(r), s.nonce, wishOf(r.Engine, trading.Sell, 100e8, coin))
+		return !errors.Is(err, ErrNotConfirmed)
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
 	if c.Outcome() != Accepted {
 		s.Fatalf("an order is refused: %+v", c.Record())
 	}

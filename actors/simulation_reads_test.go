@@ -94,6 +94,12 @@ func (s *sim) runRead(x *playedRead) {
 		return
 	case errors.As(err, &used):
 		s.readNonceRefused(x, used.Last)
+	case errors.Is(err, committed.ErrFrozen):
+		if x.owner.Freezes == 0 {
+			s.violate("engine %d refuses read %s of %s, which nobody has frozen", l.number, x.kind,
+				x.owner.Name)
+		}
+		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
 	case errors.Is(err, committed.ErrTimeout),
 		errors.Is(err, committed.ErrKeyRevoked) && s.model.Keys[x.key.Number-1].Revoked,
 		turnedAwayBy(err):
@@ -120,6 +126,10 @@ func (s *sim) readAnswered(x *playedRead) {
 		if s.isBarred(x.key.Public, x.begun) {
 			s.violate("engine %d answers read %s with %s, which was revoked before it began",
 				l.number, x.kind, x.key.Public)
+		}
+		if s.isBarred(x.owner.Name, x.begun) {
+			s.violate("engine %d answers read %s of %s, which was frozen before it began", l.number,
+				x.kind, x.owner.Name)
 		}
 	}
 	if q, ok := x.q.(*committed.NamedOrder); ok && x.key != nil && s.hasProjected(q.Stored) &&

@@ -446,6 +446,12 @@ func (c *Side) read(r *Read) {
 		return
 	}
 	r.needs = r.question.from(c)
+	if r.key != nil && c.state.Account(r.key.Account.ID).Frozen {
+		// The gateway has looked, too, but the one of another node may learn of a freeze later.
+		r.Err = ErrFrozen
+		r.Answer()
+		return
+	}
 	if c.lent != nil {
 		r.horizon = c.horizon()
 	}

@@ -67,6 +67,9 @@ var (
 	ErrNonce = errors.New("wrong nonce")
 	// ErrKeyRevoked: the key was revoked while the request was on its way.
 	ErrKeyRevoked = errors.New("the key is revoked")
+	// ErrFrozen: the account of the read's key was frozen while the request was on its way. Its
+	// nonce is taken.
+	ErrFrozen = errors.New("the account is frozen")
 	// ErrTimeout: no answer in time, or none any more. Of a command the outcome is unknown.
 	ErrTimeout = errors.New("no answer in time")
 )

@@ -172,6 +172,8 @@ func FailureOf(err error) *Failure {
 		return WrongNonce
 	case errors.Is(err, committed.ErrKeyRevoked), errors.Is(err, actors.ErrDropped):
 		return Unauthenticated
+	case errors.Is(err, committed.ErrFrozen):
+		return AccountFrozen
 	case errors.Is(err, actors.ErrPaused):
 		return Paused
 	case errors.Is(err, actors.ErrMaintenance):

@@ -5,6 +5,7 @@ package crash
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +15,9 @@ import (
 	"exchange/cmd/exchange/exchangetest"
 )
 
-// The answers of three nodes, at whichever of them, are those of one exchange, while the node that
-// leads is killed, stopped, cut off or not heard.
+// The answers of three nodes and an observer, at whichever of them, are those of one exchange, while
+// the node that leads is killed, stopped, cut off or not heard, and while another one or the
+// observer is killed.
 func TestHistoriesOverThreeNodesAreLinearizable(t *testing.T) {
 	oneIsDecided(t, func() error { return overThreeNodes(t) })
 }
@@ -27,46 +29,69 @@ func overThreeNodes(t *testing.T) error {
 		if err := os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
 		s.Client.ReadTimeout = 5 * time.Second // a node that is stopped does not answer
 		s.Run()
 	}
 	h := newHistory(t, g.leader(nil))
-	h.nodes = g.nodes
-	for i, c := range h.clients {
-		c.s = g.nodes[i%len(g.nodes)]
-	}
-	faults := []func(*exchangetest.Server) (mend func()){
-		func(s *exchangetest.Server) func() { s.Kill(); return s.Run },
-		func(s *exchangetest.Server) func() {
+	observer := g.observer("o1")
+	observer.Client.ReadTimeout = 5 * time.Second
+	observer.Start()
+	h.nodes, h.observer = append(slices.Clone(g.nodes), observer), observer
+	h.spread()
+	kill := func(s *exchangetest.Server) func() { s.Kill(); return s.Run }
+	faults := []struct {
+		deposes bool // it strikes the node that leads, and another one leads then
+		strike  func(*exchangetest.Server) (mend func())
+	}{
+		{true, kill},
+		{true, func(s *exchangetest.Server) func() {
 			s.Signal(syscall.SIGSTOP)
 			return func() { s.Signal(syscall.SIGCONT) }
-		},
-		func(s *exchangetest.Server) func() { return g.cut(s, true, true) },
-		func(s *exchangetest.Server) func() { return g.cut(s, true, false) },
+		}},
+		{true, func(s *exchangetest.Server) func() { return g.cut(s, true, true) }},
+		{true, func(s *exchangetest.Server) func() { return g.cut(s, true, false) }},
+		{false, func(*exchangetest.Server) func() { return kill(g.follower()) }},
+		{false, func(*exchangetest.Server) func() { return kill(observer) }},
 	}
-	for i, k := range g.random.Perm(len(faults)) {
-		old := g.leader(nil)
+	led := 1 // reigns
+	for _, k := range g.random.Perm(len(faults)) {
+		f, old := faults[k], g.leader(nil)
 		var mend func()
-		h.play(func() { mend = faults[k](old) }, func() {
-			g.leader(old)
-			mend()
-			g.alive(old)
-			h.s = g.leader(nil)
-			h.s.Client.CloseIdleConnections()
-			for _, c := range h.clients {
-				c.s = h.s
+		h.play(func() { mend = f.strike(old) }, func() {
+			if f.deposes {
+				g.leader(old)
 			}
+			mend()
+			for _, s := range h.nodes {
+				exchangetest.Eventually(t, "every node serves", func() bool {
+					return s.Ready() == nil
+				})
+				s.Client.CloseIdleConnections()
+			}
+			h.s = g.leader(nil)
+			h.spread()
 		})
 		h.look()
 		g.same()
+		if f.deposes {
+			led++
+		}
 		reigns := 0
 		for _, s := range g.nodes {
 			reigns += strings.Count(s.Log(), "this node leads and serves")
 		}
-		if reigns != i+2 {
-			return fmt.Errorf("%w: there were %d reigns, and %d faults", lineartest.ErrUndecided,
-				reigns, i+1)
+		if reigns != led {
+			return fmt.Errorf("%w: there were %d reigns, of which faults began %d",
+				lineartest.ErrUndecided, reigns, led)
 		}
 	}
 	return h.judged()
+}
+
+// spread has the clients send to all nodes, and to the observer.
+func (h *recorded) spread() {
+	for i, c := range h.clients {
+		c.s = h.nodes[i%len(h.nodes)]
+	}
 }

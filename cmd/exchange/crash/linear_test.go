@@ -108,6 +108,8 @@ type recorded struct {
 	nodes   []*exchangetest.Server // that clients turn to; nil: there is s alone
 	clients []*recordedClient
 	history lineartest.History
+	// one of nodes, which takes no operators' requests: these go to s
+	observer *exchangetest.Server
 
 	mu          sync.Mutex
 	keys        map[int]*trader // by number
@@ -626,9 +628,17 @@ func permissionNames(of uint8) (names []string) {
 	return names
 }
 
+// office is where a client's operator sends.
+func (c *recordedClient) office() *exchangetest.Server {
+	if c.s == c.h.observer {
+		return c.h.s
+	}
+	return c.s
+}
+
 func (c *recordedClient) operator(path string, body map[string]any,
 	answer any) (int, string, error) {
-	status, err := c.s.Call("POST", path, body, answer)
+	status, err := c.office().Call("POST", path, body, answer)
 	if status != 0 && status != 200 {
 		return status, err.Error(), nil
 	}
@@ -650,9 +660,10 @@ func (c *recordedClient) moves(to string, body map[string]any) (int, string, err
 func (c *recordedClient) readKeys(name string) (int, string, error) {
 	var account struct{ Frozen bool }
 	var list struct{ Keys []keyRow }
-	status, err := c.s.Call("GET", "/operator/v1/account?name="+name, nil, &account)
+	at := c.office()
+	status, err := at.Call("GET", "/operator/v1/account?name="+name, nil, &account)
 	if err == nil {
-		status, err = c.s.Call("GET", "/operator/v1/keys?account="+name, nil, &list)
+		status, err = at.Call("GET", "/operator/v1/keys?account="+name, nil, &list)
 	}
 	if err != nil {
 		return status, err.Error(), nil
