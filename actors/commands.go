@@ -10,6 +10,10 @@ import (
 type Commands interface {
 	// Key returns the live API key with that public part, nil if there is none.
 	Key(public []byte) *directory.Key
+	// Latest returns the key as it is behind all that was acknowledged, nil if it has ended.
+	// Handlers ask before they refuse what a key may not do, or its account: what changes that may
+	// come here later than to other nodes.
+	Latest(key *directory.Key) *directory.Key
 	// Material returns what verifies the signatures of a key. At an observer, a member is asked for
 	// it at first use. committed.ErrKeyRevoked: the key has ended. Other errors: it is not known
 	// now.

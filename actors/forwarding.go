@@ -483,13 +483,21 @@ func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
 }
 
 // Key implements Commands. A key that this node does not know may be one that was made a moment
-// ago, and an account that it knows as frozen may be free again.
+// ago.
 func (f *forwarding) Key(public []byte) *directory.Key {
 	k := f.a.dir.Key(public)
-	if (k == nil || k.Account.Frozen()) && f.a.Current() == nil {
+	if k == nil && f.a.Current() == nil {
 		k = f.a.dir.Key(public)
 	}
 	return k
+}
+
+// Latest implements Commands. If this node cannot know it, the key is as it was.
+func (f *forwarding) Latest(key *directory.Key) *directory.Key {
+	if f.a.Current() != nil {
+		return key
+	}
+	return f.a.dir.Key([]byte(key.Public))
 }
 
 // Material implements Commands.

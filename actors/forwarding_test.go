@@ -425,7 +425,7 @@ func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 		}
 		knows("a freeze", bob.Account.Frozen)
 		must[Admin](t)(r.Freeze("test", "bob", false))
-		if b.Commands.Key([]byte("key-of-bob")).Account.Frozen() {
+		if b.Commands.Latest(bob).Account.Frozen() {
 			t.Error("an account that is free again counts as frozen")
 		}
 	}

@@ -32,11 +32,10 @@ func (l *rateLimit) unlessThrottled(c *api.Call, a *ratelimit.Answer) bool {
 // keys.
 func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimit.Answer, ok bool) {
 	key, account := uint64(c.Key.Number), uint64(c.Key.Account.ID)
-	if f, about := o.Refusal(c.Key); f != nil {
-		if a, ok = l.reads.take(c, key, 1, at); ok {
-			c.Fail(f, about)
+	if f, _ := o.Refusal(c.Key); f != nil {
+		if a, ok = l.reads.take(c, key, 1, at); !ok || c.Refused(o) {
+			return a, false
 		}
-		return a, false
 	}
 	switch {
 	case o.Method == fasthttp.MethodGet:

@@ -96,6 +96,20 @@ func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
 	return nil, ""
 }
 
+// Refused answers a call whose key may not use its operation, and reports whether it has.
+func (c *Call) Refused(o *Operation) bool {
+	key := c.commands.Latest(c.Key)
+	if key == nil {
+		c.Fail(Unauthenticated, "")
+		return true
+	}
+	f, about := o.Refusal(key)
+	if f != nil {
+		c.Fail(f, about)
+	}
+	return f != nil
+}
+
 func (c *Call) health() { c.body = append(c.body, `{"status":"alive"}`...) }
 
 func (c *Call) readiness() { c.whileReady("ready") }

@@ -15,9 +15,9 @@ import (
 	"exchange/cmd/exchange/exchangetest"
 )
 
-// The answers of three nodes and an observer, at whichever of them, are those of one exchange, while
-// the node that leads is killed, stopped, cut off or not heard, and while another one or the
-// observer is killed.
+// The answers of three nodes and an observer, at whichever of them, are those of one exchange. The
+// node that leads is killed, stopped, cut off or not heard, and another one and the observer are
+// killed.
 func TestHistoriesOverThreeNodesAreLinearizable(t *testing.T) {
 	oneIsDecided(t, func() error { return overThreeNodes(t) })
 }
