@@ -46,8 +46,7 @@ func (p *program) serveCommand() *cobra.Command {
 					"cluster agree themselves; see exchange cluster transfer")
 			}
 			slog.SetDefault(newLogger(p.stderr, cfg.Log))
-			// the last line, which says why it ended, is of the log's form
-			p.json = p.json || cfg.Log.Format == "json"
+			p.logsEnd = cfg.Log.Format == "json"
 			for _, name := range cfg.Ignored {
 				slog.Warn("an environment variable names no option and is ignored", "name", name)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -22,6 +23,8 @@ type program struct {
 	operatorCA string // file of authorities
 	tokenFile  string
 	as         string // the operator, for the log of actions
+
+	logsEnd bool // the reason of the end is a line of the log, because machines read all lines
 }
 
 // A usageError is a command line that cannot be understood. It exits with exitUsage, and its
@@ -69,6 +72,10 @@ func wantsJSON(args []string) bool {
 
 // fail prints the error.
 func (p *program) fail(command *cobra.Command, err error, asJSON bool) {
+	if p.logsEnd {
+		slog.Error(err.Error(), "exit", exitCode(err))
+		return
+	}
 	if asJSON {
 		_ = printJSON(p.stderr, map[string]string{"error": err.Error()})
 		return
