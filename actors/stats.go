@@ -128,6 +128,15 @@ func (e *Engine) StoreSize(ctx context.Context) (store string, bytes int64) {
 	return e.opts.Store.String(), bytes
 }
 
+// StoreMemory returns how many bytes the store's server uses, and how many it may use; 0: it does
+// not tell. Both are 0 of a store that is no server's memory.
+func (e *Engine) StoreMemory(ctx context.Context) (used, most int64, err error) {
+	if s, bounded := e.opts.Store.(persistence.Bounded); bounded {
+		return s.Memory(ctx)
+	}
+	return 0, 0, nil
+}
+
 // spans takes the times at which the newest snapshot and the newest audit began and ended.
 func (s *Stats) spans(m *metrics.Engine) {
 	// The end is read before the beginning, so what has just begun has not ended.

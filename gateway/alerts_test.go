@@ -136,6 +136,41 @@ var alertCases = map[string]struct{ fires, quiet []string }{
 		[]string{`exchange_store_failures_total{operation="apply"} 0+1x120`}},
 	"ExchangeSnapshotsFail": {[]string{`exchange_snapshot_lag_records 3000001x120`},
 		[]string{`exchange_snapshot_lag_records 3000000x120`}},
+	"ExchangeArchiveFails": {[]string{`exchange_archive_failures_total 0x60 1x60`},
+		[]string{`exchange_archive_failures_total 1x120`}},
+	"ExchangeDiskNearlyFull": {
+		[]string{`exchange_disk_free_bytes{folder="data"} 9e9x120`,
+			`exchange_disk_size_bytes{folder="data"} 1e11x120`},
+		[]string{`exchange_disk_free_bytes{folder="data"} 1e10x120`,
+			`exchange_disk_size_bytes{folder="data"} 1e11x120`,
+			`exchange_disk_free_bytes{folder="archive"} 1e11x120`, // of much 5 % are enough
+			`exchange_disk_size_bytes{folder="archive"} 2e12x120`}},
+	"ExchangeRedisMemoryNearlyFull": {
+		[]string{`exchange_store_memory_bytes 86x120`, `exchange_store_memory_limit_bytes 100x120`},
+		[]string{`exchange_store_memory_bytes{instance="a"} 85x120`,
+			`exchange_store_memory_limit_bytes{instance="a"} 100x120`,
+			`exchange_store_memory_bytes{instance="b"} 0x120`, // another store
+			`exchange_store_memory_limit_bytes{instance="b"} 0x120`,
+			`exchange_store_memory_bytes{instance="c"} 9x120`, // it does not tell
+			`exchange_store_memory_limit_bytes{instance="c"} 0x120`}},
+	// Times are negative, because promtool's clock begins at 0. A node that knows of no backup does
+	// not count beside one that does, also when that one is gone.
+	"ExchangeBackupOld": {
+		[]string{`exchange_backup_success_timestamp_seconds{job="j",instance="a"} -129601x740`,
+			`exchange_backup_success_timestamp_seconds{job="j",instance="b"} -999999x740`},
+		[]string{`exchange_backup_success_timestamp_seconds{job="j",instance="a"} -120000x3`,
+			`exchange_backup_success_timestamp_seconds{job="j",instance="b"} -999999x740`}},
+	"ExchangeAuditOld": {
+		[]string{`exchange_audit_success_timestamp_seconds{job="j",instance="a"} -691201x740`,
+			`exchange_audit_success_timestamp_seconds{job="j",instance="b"} -999999x740`},
+		[]string{`exchange_audit_success_timestamp_seconds{job="j",instance="a"} -680000x3`,
+			`exchange_audit_success_timestamp_seconds{job="j",instance="b"} -999999x740`}},
+	"ExchangeWithdrawsWait": {
+		[]string{`exchange_pending_withdraw_age_seconds{status="verified"} 86401x120`},
+		[]string{`exchange_pending_withdraw_age_seconds{status="verified"} 86400x120`,
+			`exchange_pending_withdraw_age_seconds{status="new"} 99999x120`}},
+	"ExchangeHaltForgotten": {[]string{`exchange_halted_pairs 2x740`},
+		[]string{`exchange_halted_pairs 2x700 0 2x40`}},
 	"ExchangeMailsWait": {[]string{`exchange_outbox_mails 101x120`},
 		[]string{`exchange_outbox_mails 101x30 100 101x30 100x60`}},
 	"ExchangeCertificateEnds": {

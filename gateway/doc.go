@@ -20,6 +20,9 @@
 //	metrics_engine.go  the numbers of the engine
 //	metrics_stream.go  the numbers of the event stream
 //	metrics_cluster.go the numbers of a node of a cluster
+//	metrics_watch.go   what waits for operators, what is owed, what may run out
+//	disk_unix.go, disk_other.go  the room of a folder's disk
+//	poll.go            numbers that take longer to look up than a scrape may
 //	sink.go            numbers in the form of Prometheus
 //	profiles.go        Go's profiles
 //	sockets.go         the event stream, on its paths

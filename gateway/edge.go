@@ -38,6 +38,7 @@ func newEdge(o Options) *edge {
 	if start := time.Now(); e.now == nil {
 		e.now = func() int64 { return int64(time.Since(start)) }
 	}
+	e.opts.pollPatience = cmp.Or(o.pollPatience, pollPatience)
 	e.limits.set(&o.Limits, o.RateEntries)
 	e.reports.log, e.reports.now = o.Log, e.now
 	return e

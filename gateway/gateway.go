@@ -28,7 +28,8 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 func New(o Options) *Gateway {
 	e := newEdge(o)
 	g := &Gateway{edge: e, stream: &mount{edge: e}}
-	c := &collector{edge: e, stream: g.stream}
+	c := &collector{edge: e, stream: g.stream, surveys: poll[survey]{fresh: pollFresh},
+		disks: poll[[]disk]{fresh: pollFresh}}
 	scrape := newScrape(c, o.Log)
 	g.public = newPublicListener(e, g.stream)
 	g.operators = newOperatorListener(e, scrape)

@@ -64,10 +64,9 @@ var (
 )
 
 // families are all metrics.
-var families = slices.Concat(streamFamilies, engineFamilies, clusterFamilies, []family{
-	buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused,
-	httpThrottled, certificateEnds, certificateStale, limits,
-})
+var families = slices.Concat(streamFamilies, engineFamilies, clusterFamilies, watchFamilies,
+	[]family{buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused,
+		httpThrottled, certificateEnds, certificateStale, limits})
 
 // newScrape makes the handler of /metrics, with a registry of its own, without the metrics that
 // libraries register by themselves.
@@ -100,6 +99,8 @@ type collector struct {
 	meters    []*meter
 	operator  *operator.Server
 	stream    *mount
+	surveys   poll[survey]
+	disks     poll[[]disk]
 }
 
 // Describe implements prometheus.Collector.
@@ -124,6 +125,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	out.counter(httpThrottled, c.operator.Refused(), "guesses")
 	out.gauge(limits, float64(c.opts.Connections), "connections")
+	c.watch(out)
 	observes := false
 	if c.opts.Cluster != nil {
 		s := c.opts.Cluster.Standing()
@@ -148,6 +150,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.gauge(limits, float64(l.FoldLag), "fold_lag")
 	out.gauge(limits, float64(l.ProjectionLag), "projection_lag")
 	out.engine(&s)
+	c.survey(out, e)
 }
 
 // meter gives a listener's requests. A series begins with its first request, except for failures

@@ -33,6 +33,7 @@ type scraped map[string]*dto.MetricFamily
 
 // scraping gives a function that scrapes a gateway.
 func scraping(t *testing.T, g *Gateway) func() scraped {
+	g.opts.pollPatience = time.Minute // no scrape of a test lacks what takes longer
 	ask := asOperator(t, g)
 	return func() scraped {
 		t.Helper()
@@ -91,7 +92,8 @@ func (s scraped) withAll(t *testing.T) scraped {
 	cluster := newFakeCluster()
 	cluster.knows.Leader = cluster.knows.Node
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-		OperatorToken: operatorToken, Certificate: c, Cluster: cluster})
+		OperatorToken: operatorToken, Certificate: c, Cluster: cluster,
+		Folders: []Folder{{"data", t.TempDir()}}})
 	for name, f := range scraping(t, g)() {
 		if s[name] == nil {
 			s[name] = f

@@ -227,6 +227,8 @@ type damagedArchive struct{}
 
 func (damagedArchive) Dir() string { return "/archive" }
 
+func (damagedArchive) Failures() uint64 { return 3 }
+
 func (damagedArchive) Open(authenticated bool) (audit.Archive, error) {
 	if !authenticated {
 		return damagedArchive{}, nil

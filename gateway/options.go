@@ -36,6 +36,8 @@ type Options struct {
 	Certificate, OperatorCertificate, MetricsCertificate *listen.Certificate
 
 	Archive operator.Archive // of the journal; nil: there is none
+	Tasks   operator.Memory  // of the last backup and the last audit
+	Folders []Folder         // whose disks the metrics show; each has another name
 	Cluster operator.Cluster // nil: the exchange runs on one machine
 	Build   Build            // source of the program, for monitoring
 	Node    string           // begins the ids of the stream's sessions; "": nothing does
@@ -60,6 +62,8 @@ type Options struct {
 	// clock counts for rates: nanoseconds of a clock that never goes back. nil: the process's
 	// own.
 	clock func() int64
+	// pollPatience is how long a scrape waits for what it cannot know by itself; 0: the default.
+	pollPatience time.Duration
 }
 
 // A DemoMail is a mail that the demo shows instead of sending it.
@@ -76,6 +80,9 @@ type Limits struct {
 
 	Stream StreamOptions // of the engines that are set from then on
 }
+
+// A Folder is one of those that the process writes to.
+type Folder struct{ Name, Path string }
 
 // A Build names the version and the commit that a program was built from.
 type Build struct{ Version, Commit string }

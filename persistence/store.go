@@ -281,6 +281,12 @@ type Rewriter interface {
 	Rewriting() bool
 }
 
+// A Bounded store is in a server's memory, which has an end.
+type Bounded interface {
+	// Memory returns how many bytes the server uses, and how many it may use; 0: it does not tell.
+	Memory(ctx context.Context) (used, most int64, err error)
+}
+
 // A Sizer is a store that tells its size.
 type Sizer interface {
 	// Size returns how many bytes the store takes, on its disk or in its server's memory.

@@ -3,6 +3,7 @@ package committed
 import (
 	"context"
 	"runtime"
+	"time"
 
 	"exchange/core/event"
 	"exchange/core/ledger"
@@ -32,23 +33,33 @@ type Overview struct {
 	Seq    uint64
 	TimeUs int64 // of the newest record; 0: there is none
 	Status
-	New, Verified int   // pending withdrawals: to be confirmed, and to be approved
-	OldestUs      int64 // when the oldest of them was asked for; 0: there is none
+	New, Verified Awaiting // pending withdrawals: to be confirmed, and to be approved
 }
 
 func (q *Overview) from(c *Side) (needs uint64) {
 	q.Seq, q.TimeUs, q.Status = c.state.Seq(), c.state.TimeUs(), *c.statusNow()
-	for _, w := range c.state.Withdrawals() {
+	q.New, q.Verified = waiting(c.state)
+	return 0
+}
+
+// Awaiting are pending withdrawals of one status.
+type Awaiting struct {
+	Number   int
+	OldestUs int64 // when the oldest of them was asked for; 0: there is none
+}
+
+// waiting counts the pending withdrawals, by status.
+func waiting(s *state.State) (fresh, verified Awaiting) {
+	for _, w := range s.Withdrawals() {
+		of := &verified
 		if w.Status == event.WithdrawalNew {
-			q.New++
-		} else {
-			q.Verified++
+			of = &fresh
 		}
-		if q.OldestUs == 0 || w.TimeUs < q.OldestUs {
-			q.OldestUs = w.TimeUs
+		if of.Number++; of.OldestUs == 0 || w.TimeUs < of.OldestUs {
+			of.OldestUs = w.TimeUs
 		}
 	}
-	return 0
+	return fresh, verified
 }
 
 // A Census asks for numbers of accounts behind an id, and adds them up.
@@ -188,17 +199,28 @@ func (q *PairStates) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// Totals are the sums over all accounts at one sequence.
+// Totals are the sums over all accounts and pairs at one sequence.
 type Totals struct {
-	Seq        uint64
-	Currencies []CurrencyTotal // by number-1
+	Seq           uint64
+	Currencies    []CurrencyTotal // by number-1
+	Pairs         []PairTotal     // by number-1
+	Frozen        int             // accounts
+	New, Verified Awaiting        // pending withdrawals: to be confirmed, and to be approved
 }
 
-// A CurrencyTotal is one currency over all accounts.
-type CurrencyTotal struct{ Deposited, Withdrawn, Balance, Reserve money.Balance }
+type (
+	// A CurrencyTotal is one currency over all accounts.
+	CurrencyTotal struct{ Deposited, Withdrawn, Balance, Reserve money.Balance }
+	// A PairTotal is one pair.
+	PairTotal struct {
+		Open   int         // orders, those that wait for a trigger included
+		Volume money.Total // of a day, the current minute included, in the base currency
+		Halted bool
+	}
+)
 
-// Totals adds up what all accounts have. The imager does so: no order and no read waits for it.
-// Errors are those of Ask, and of ctx.
+// Totals adds up what all accounts and pairs have. The imager does so: no order and no read waits
+// for it. Errors are those of Ask, and of ctx.
 func (d *Door) Totals(ctx context.Context) (*Totals, error) {
 	if d.side.imager == nil {
 		return nil, errNoImages
@@ -243,9 +265,17 @@ func (i *Imager) addUp() *Totals {
 			sum := &t.Currencies[h.Currency-1]
 			sum.Balance, sum.Reserve = sum.Balance.Add(h.Balance), sum.Reserve.Add(h.Reserve)
 		}
+		if a.Frozen {
+			t.Frozen++
+		}
 		if n%accountsAtOnce == 0 {
 			runtime.Gosched()
 		}
 	}
+	now := time.Now().UnixMicro()
+	for _, p := range s.Pairs() {
+		t.Pairs = append(t.Pairs, PairTotal{p.OpenOrders(), p.Market.Ticker(now).Volume, p.Halted})
+	}
+	t.New, t.Verified = waiting(s)
 	return t
 }

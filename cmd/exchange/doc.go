@@ -21,6 +21,7 @@
 //	serve_market.go   and the market part of its configuration
 //	serve_copies.go            copies of a node's store, for one that joins
 //	serve_pages.go             files of the pages, for the program that comes next
+//	serve_watch.go             what the metrics show of files and folders
 //	demo.go             the demo's accounts; demomarket/ trades on it
 //	descriptors_unix.go, descriptors_other.go, memory.go, processors.go  the machine's limits
 //

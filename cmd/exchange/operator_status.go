@@ -35,8 +35,8 @@ type (
 		Switches json.Number       `json:"switches"`
 		Open     json.Number       `json:"open_orders"`
 		Mails    json.Number       `json:"mails_waiting"`
-		Backup   *statusTask       `json:"last_backup"` // null: none since the start
-		Audit    *statusTask       `json:"last_audit"`  // null: none since the start
+		Backup   *statusTask       `json:"last_backup"` // null: there is none
+		Audit    *statusTask       `json:"last_audit"`  // null: there is none
 	}
 	statusStore struct {
 		Name  string `json:"name"`
@@ -97,8 +97,8 @@ func (p *program) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show the state of the running exchange on one page",
 		Long: "Shows version, store, lags, and all that is out of the ordinary or waits for an " +
-			"operator. Backups and audits are those of this process. In a cluster the node that " +
-			"leads answers; `exchange cluster status` shows each node.",
+			"operator. Backups and audits are those of this node, also before a restart. In a " +
+			"cluster the node that leads answers; `exchange cluster status` shows each node.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			var a statusAnswer
@@ -203,7 +203,7 @@ func listed(n int, first []string) string {
 
 func (t *statusTask) text() string {
 	if t == nil {
-		return "none since the start"
+		return "none that this node knows of"
 	}
 	return plain(t.Ended) + ": " + plain(t.Result)
 }

@@ -71,6 +71,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if !cfg.NoPages {
 		o.OlderPages = keepPages(cfg.Data, web.Hash(), web.Pack, log)
 	}
+	o.Tasks, o.Folders = tasksIn(cfg.Data, log), writtenFolders(cfg)
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
 	o.Certificate, o.OperatorCertificate, o.MetricsCertificate =
 		certified.public, certified.operator, certified.metrics

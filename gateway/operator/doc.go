@@ -16,6 +16,7 @@
 //	trading.go     halts, maintenance, cancels, fees
 //	withdrawals.go withdrawals: lists and decisions
 //	reports.go     the log of actions, the audit, trades, backups
+//	tasks.go       the last backup and the last audit
 //	statement.go   an account's statement
 //	cluster.go     the nodes that share a journal
 //	members.go     other nodes than those

@@ -57,6 +57,8 @@ type Archive interface {
 	// Open opens the archive for an audit. Each part must be authentic if authenticated is true. An
 	// error names the key that is missing.
 	Open(authenticated bool) (audit.Archive, error)
+	// Failures returns how often the journal was not archived. Any goroutine may call it.
+	Failures() uint64
 }
 
 type totalAnswer struct {
@@ -240,14 +242,15 @@ func writeBackup(c *call) (any, error) {
 		defer cancel()
 		// A backup that breaks off lacks its proof, and each reader notices.
 		_, err := guarded(log, path, func() (any, error) {
-			return nil, write(patience, w)
+			if err := write(patience, w); err != nil {
+				return nil, err
+			}
+			return nil, w.Flush()
 		})
-		tasks.ended(&tasks.backup, began, err, "all of it was sent", true)
+		tasks.ended(&tasks.known.Backup, began, err, "all of it was sent", true)
 		if err != nil {
 			log.Error("a backup broke off", "error", err)
-			return
 		}
-		w.Flush() //nolint:errcheck
 	})
 	return nil, errStreamed
 }

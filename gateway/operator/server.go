@@ -28,6 +28,7 @@ type Options struct {
 	Commit  string       // that the program was built from; "": not known
 	Archive Archive      // of the journal; nil: the process keeps none
 	Cluster Cluster      // nil: the exchange runs on one machine
+	Memory  Memory       // of the last backup and the last audit
 	Clock   func() int64 // nanoseconds of a clock that never goes back
 }
 
@@ -55,6 +56,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
 		commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock)}
+	s.tasks.remember(o.Memory, o.Log)
 	s.SetToken(o.Token)
 	return s
 }

@@ -3,12 +3,9 @@ package operator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
-	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/rows"
 	"exchange/gateway/api"
@@ -45,8 +42,8 @@ type statusAnswer struct {
 	Switches int        `json:"switches"` // armed dead man's switches
 	Open     int64      `json:"open_orders"`
 	Mails    int64      `json:"mails_waiting"`
-	Backup   *taskEnded `json:"last_backup"` // null: none since the start
-	Audit    *taskEnded `json:"last_audit"`  // null: none since the start
+	Backup   *taskEnded `json:"last_backup"` // null: none that this node knows of
+	Audit    *taskEnded `json:"last_audit"`  // null: none that this node knows of
 }
 
 type (
@@ -110,13 +107,16 @@ func showStatus(c *call) (any, error) {
 		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
 			stats.SnapshotBytes},
 		Frozen:   frozen{census.FrozenAccounts, append([]string{}, census.Frozen...)},
-		Pending:  pending{New: now.New, Verified: now.Verified},
+		Pending:  pending{New: now.New.Number, Verified: now.Verified.Number},
 		Switches: census.Switches, Open: stats.OpenOrders, Mails: stats.Outbox}
 	if now.TimeUs != 0 {
 		a.Time = clock(now.TimeUs)
 	}
-	if now.OldestUs != 0 {
-		a.Pending.Oldest = clock(now.OldestUs)
+	for _, w := range []committed.Awaiting{now.New, now.Verified} {
+		if at := clock(w.OldestUs); w.Number > 0 && (a.Pending.Oldest == "" ||
+			at < a.Pending.Oldest) {
+			a.Pending.Oldest = at
+		}
 	}
 	patience, cancel := within(sizePatience)
 	defer cancel()
@@ -186,54 +186,6 @@ func (c *call) closings() map[string]string {
 		}
 	}
 	return since
-}
-
-// A taskEnded is a backup or an audit that has ended.
-type taskEnded struct {
-	Began  string `json:"began"`
-	Ended  string `json:"ended"`
-	OK     bool   `json:"ok"`
-	Result string `json:"result"`
-}
-
-// tasks has the newest backup and the newest audit that this process has ended.
-type tasks struct {
-	mu            sync.Mutex
-	backup, audit *taskEnded // guarded by mu; what they point to never changes
-}
-
-func (t *tasks) newest() (backup, audit *taskEnded) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.backup, t.audit
-}
-
-// ended notes the end of a task. One that was refused is none.
-func (t *tasks) ended(of **taskEnded, began time.Time, err error, result string, ok bool) {
-	var request *actors.RequestError
-	if errors.As(err, &request) {
-		return
-	}
-	if err != nil {
-		result, ok = "it broke off: "+err.Error(), false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	*of = &taskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}
-}
-
-// audited notes the end of an audit.
-func (t *tasks) audited(began time.Time, a *auditAnswer, err error) {
-	if err != nil {
-		t.ended(&t.audit, began, err, "", false)
-		return
-	}
-	n := len(a.Differences)
-	text := fmt.Sprintf("no difference up to sequence %d", a.Sequence)
-	if n > 0 {
-		text = fmt.Sprintf("%d differences up to sequence %d", n, a.Sequence)
-	}
-	t.ended(&t.audit, began, nil, text, n == 0)
 }
 
 // totalsAnswer has the sums over all accounts at one sequence.

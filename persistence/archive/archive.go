@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -45,6 +46,8 @@ type Archive struct {
 	dir  string
 	part int                   // bytes of a part at which the next one begins
 	by   persistence.Authority // proves each part that is read; nil: no proof is asked for
+
+	failures *atomic.Uint64 // of Save
 }
 
 // Under returns the archive for a reader that wants each part to be authentic.
@@ -82,7 +85,7 @@ func open(files vfs.FS, dir string) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the archive's folder: %w", err)
 	}
-	a := &Archive{fs: files, dir: dir, part: fileBytes}
+	a := &Archive{fs: files, dir: dir, part: fileBytes, failures: new(atomic.Uint64)}
 	_, err = a.files()
 	return a, err
 }
@@ -91,6 +94,11 @@ func open(files vfs.FS, dir string) (*Archive, error) {
 //
 //tidy:keep the operator's Archive asks for it, through a type that embeds this one
 func (a *Archive) Dir() string { return a.dir }
+
+// Failures returns how many calls of Save have failed. Any goroutine may call it.
+//
+//tidy:keep the operator's Archive asks for it, too
+func (a *Archive) Failures() uint64 { return a.failures.Load() }
 
 // files returns the parts in order. They must follow each other without a gap.
 func (a *Archive) files() ([]file, error) {
@@ -206,6 +214,11 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 // archive's last batch in the journal.
 func (a *Archive) Save(ctx context.Context, store persistence.Store, by persistence.Authority,
 	history persistence.HistoryID, upTo uint64) (trim uint64, err error) {
+	defer func() {
+		if err != nil {
+			a.failures.Add(1)
+		}
+	}()
 	unlock, err := a.lock()
 	if err != nil {
 		return 0, fmt.Errorf("writing the archive: %w", err)

@@ -611,6 +611,9 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 		!strings.Contains(err.Error(), w.archive.Dir()) {
 		t.Errorf("without a folder: %v", err)
 	}
+	if n := w.archive.Failures(); n != 2 { // since it was opened again
+		t.Errorf("%d calls of Save have failed, want 2", n)
+	}
 }
 
 func TestAJournalWithAHoleIsNotArchived(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -465,5 +466,30 @@ func TestADamagedWatermarkIsRefused(t *testing.T) {
 		if at, err := s.Watermark(t.Context()); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("it is %q where it was 17, and counts as %d: %v", damaged, at, err)
 		}
+	}
+}
+
+// The bound of the memory is maxmemory, and the machine's where there is none.
+func TestTheMemoryAndItsBoundAreTold(t *testing.T) {
+	server := redistest.Start(t)
+	s := mustOpenAlone(t, server.URL(), Options{})
+	ctx := context.Background()
+	used, machine, err := s.Memory(ctx)
+	if err != nil || used <= 0 || machine <= used {
+		t.Fatalf("%d of %d bytes, %v", used, machine, err)
+	}
+	if n, err := s.Size(ctx); err != nil || n <= 0 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	const most = 1 << 30
+	if err := server.Client().ConfigSet(ctx, "maxmemory", strconv.Itoa(most)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := s.Memory(ctx); err != nil || got != most {
+		t.Errorf("the bound is %d, want %d: %v", got, most, err)
+	}
+	server.Kill()
+	if used, most, err := s.Memory(ctx); err == nil {
+		t.Errorf("a dead Redis says %d of %d", used, most)
 	}
 }

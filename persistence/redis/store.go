@@ -320,15 +320,28 @@ func (s *Store) String() string { return s.name }
 
 // Size returns how much memory the server uses, for other databases than this one, too.
 func (s *Store) Size(ctx context.Context) (int64, error) {
+	used, _, err := s.Memory(ctx)
+	return used, err
+}
+
+// Memory implements persistence.Bounded: the bound is maxmemory, or without one the memory of the
+// server's machine.
+func (s *Store) Memory(ctx context.Context) (used, most int64, err error) {
 	info, err := s.info(ctx, "memory")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	n, err := strconv.ParseInt(info["used_memory"], 10, 64)
+	used, err = strconv.ParseInt(info["used_memory"], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s: INFO memory: used_memory is %q", s.name, info["used_memory"])
+		return 0, 0, fmt.Errorf("%s: INFO memory: used_memory is %q", s.name, info["used_memory"])
 	}
-	return n, nil
+	for _, name := range []string{"maxmemory", "total_system_memory"} {
+		// a service that is not Redis itself may leave it out
+		if most, err = strconv.ParseInt(info[name], 10, 64); err == nil && most > 0 {
+			return used, most, nil
+		}
+	}
+	return used, 0, nil
 }
 
 // Engine returns the id of the engine that is kept here.

@@ -1,6 +1,7 @@
 package recorded
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -439,7 +440,12 @@ var label = regexp.MustCompile(`([a-z_]+)="`)
 func (s *session) metrics() string {
 	s.t.Helper()
 	var list []string
-	text := s.get(s.s.Operator, "/metrics", "Authorization", "Bearer "+s.token())
+	var text []byte
+	exchangetest.Eventually(s.t, "the scrape has what takes longer", func() bool {
+		text = s.get(s.s.Operator, "/metrics", "Authorization", "Bearer "+s.token())
+		return bytes.Contains(text, []byte("\nexchange_halted_pairs ")) &&
+			bytes.Contains(text, []byte("\nexchange_disk_free_bytes{"))
+	})
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "# ") {
 			if strings.Contains(line, " exchange_") {

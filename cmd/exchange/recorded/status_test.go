@@ -2,6 +2,7 @@ package recorded
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -86,11 +87,52 @@ $audit
 			s.s.Data("")); code != 0 || !strings.Contains(out, "seals and opens") {
 			t.Errorf("secret-key show: %d %s%s", code, out, errOut)
 		}
+		knowsItsTasksAgain(t, s.s, out)
 		s.s.Terminate()
 		// A process that cannot be asked leaves no doubt about what is not known.
 		if _, errOut, code := s.s.Command("status"); code != 75 || errOut == "" {
 			t.Errorf("without a server it ends with %d: %s", code, errOut)
 		}
+	}
+}
+
+// knowsItsTasksAgain sees that the last backup and audit of a page are those of the next process,
+// too, on its page and in its metrics.
+func knowsItsTasksAgain(t *testing.T, s *exchangetest.Server, page string) {
+	t.Helper()
+	type tasks struct {
+		Backup, Audit struct{ Began, Ended, Result string }
+	}
+	read := func(page string) (a tasks) {
+		t.Helper()
+		var all map[string]json.RawMessage
+		if json.Unmarshal([]byte(page), &all) != nil ||
+			json.Unmarshal(all["last_backup"], &a.Backup) != nil ||
+			json.Unmarshal(all["last_audit"], &a.Audit) != nil {
+			t.Fatalf("the page is %s", page)
+		}
+		return a
+	}
+	s.Kill()
+	s.Start()
+	again, errOut, code := s.Command("status", "--json")
+	if before, now := read(page), read(again); code != 0 || now != before ||
+		now.Backup.Began == "" || now.Audit.Began == "" {
+		t.Errorf("%d %s\nbefore %+v\nafter a restart %+v", code, errOut, before, now)
+	}
+	if info, err := os.Stat(s.Data("tasks.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	var m map[string]float64
+	exchangetest.Eventually(t, "the scrape has what takes longer", func() bool {
+		m = s.Metrics()
+		return m[`exchange_disk_free_bytes{folder="data"}`] > 0 &&
+			m[`exchange_pair_open_orders{pair="BTC_USDT"}`] == 1
+	})
+	backup, audit := m["exchange_backup_success_timestamp_seconds"],
+		m["exchange_audit_success_timestamp_seconds"]
+	if backup < audit || audit == 0 {
+		t.Errorf("a backup at %v, an audit at %v", backup, audit)
 	}
 }
 

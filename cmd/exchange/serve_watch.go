@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"exchange/config"
+	"exchange/gateway"
+	"exchange/gateway/operator"
+)
+
+// tasksName is the file in the data folder that has the last backup and the last audit.
+const tasksName = "tasks.json"
+
+// tasksIn returns what the data folder has of the last backup and the last audit, and how it is
+// kept. The process holds the folder.
+func tasksIn(dir string, log *slog.Logger) operator.Memory {
+	name := filepath.Join(dir, tasksName)
+	text, err := readTasks(name)
+	if err != nil {
+		log.Warn("the last backup and the last audit are not known", "file", name, "error", err)
+	}
+	return operator.Memory{Text: text, Keep: func(text []byte) error {
+		return writeBeside(dir, func(f *os.File) (string, error) {
+			_, err := f.Write(text)
+			return name, err
+		})
+	}}
+}
+
+// readTasks returns the file's text; nil: there is none.
+func readTasks(name string) ([]byte, error) {
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > operator.MemoryBytes:
+		return nil, fmt.Errorf("it is no ordinary file of at most %d bytes", operator.MemoryBytes)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, operator.MemoryBytes))
+}
+
+// writtenFolders are those whose disks must not be full.
+func writtenFolders(cfg *config.Config) []gateway.Folder {
+	list := []gateway.Folder{{Name: "data", Path: cfg.Data}}
+	store := cfg.PebbleFolder()
+	if store != "" && filepath.Clean(store) != filepath.Clean(cfg.Data) {
+		list = append(list, gateway.Folder{Name: "store", Path: store})
+	}
+	if cfg.Archive != "" {
+		list = append(list, gateway.Folder{Name: "archive", Path: cfg.Archive})
+	}
+	return list
+}

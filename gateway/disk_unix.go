@@ -1,0 +1,16 @@
+//go:build linux || darwin
+
+package gateway
+
+import "golang.org/x/sys/unix"
+
+// roomOf returns the bytes that the exchange may still write to the disk of a folder, and those of
+// the whole disk.
+func roomOf(folder string) (free, size float64, ok bool) {
+	var s unix.Statfs_t
+	if unix.Statfs(folder, &s) != nil {
+		return 0, 0, false
+	}
+	block := float64(s.Bsize)
+	return float64(s.Bavail) * block, float64(s.Blocks) * block, true
+}

@@ -1,0 +1,193 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/actors/directory"
+	"exchange/persistence"
+)
+
+// What waits, what is owed and what was set is in one scrape, and fits the operator's page.
+func TestWhatWaitsForOperatorsIsInTheScrape(t *testing.T) {
+	h := moderated(t)
+	ask := asOperator(t, h.gateway)
+	for path, body := range map[string]string{"pairs/halt": `{"pair":"ETH_BTC","on":true}`,
+		"accounts/freeze": `{"account":"bob","on":true}`} {
+		if a := ask("POST", "/operator/v1/"+path, body); a.status != 200 {
+			t.Fatalf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	s := scraping(t, h.gateway)()
+	page := decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
+	for _, x := range []struct {
+		want   float64
+		name   string
+		labels []string
+	}{
+		{1, "exchange_pending_withdraws", []string{"status", "new"}},
+		{1, "exchange_pending_withdraws", []string{"status", "verified"}},
+		{1, "exchange_halted_pairs", nil},
+		{1, "exchange_frozen_accounts", nil},
+		{float64(page.Open), "exchange_pair_open_orders", nil},
+		{float64(page.Open), "exchange_open_orders", nil},
+		{0, "exchange_pair_open_orders", []string{"pair", "ETH_BTC"}},
+		{0, "exchange_unlisted", nil},
+		{0, "exchange_store_memory_bytes", nil},
+		{0, "exchange_store_memory_limit_bytes", nil},
+		{0, "exchange_archive_failures_total", nil},
+		{0, "exchange_backup_success_timestamp_seconds", nil},
+	} {
+		if got := s.value(x.name, x.labels...); got != x.want {
+			t.Errorf("%s%v is %v, want %v", x.name, x.labels, got, x.want)
+		}
+	}
+	if page.Open == 0 || !(s.value("exchange_pair_volume", "pair", "BTC_USDT") > 0) ||
+		!(s.value("exchange_pending_withdraw_age_seconds", "status", "verified") > 0) {
+		t.Errorf("%d open orders; %v %v", page.Open, s["exchange_pair_volume"],
+			s["exchange_pending_withdraw_age_seconds"])
+	}
+	totals := decode[struct {
+		Totals []struct {
+			Currency            string
+			Balances, Deposited float64
+		}
+	}](t, ask("GET", "/operator/v1/totals", ""))
+	for _, x := range totals.Totals {
+		if got := s.value("exchange_liabilities", "currency", x.Currency); got != x.Balances ||
+			got != x.Deposited {
+			t.Errorf("liabilities in %s are %v, want %v", x.Currency, got, x.Balances)
+		}
+	}
+	if len(totals.Totals) != 3 {
+		t.Errorf("%d currencies", len(totals.Totals))
+	}
+}
+
+// However many pairs and currencies there are, series are bounded, and none is counted twice.
+func TestSeriesOfPairsAndCurrenciesAreBounded(t *testing.T) {
+	const more = 3
+	h := newHarness(t, func(o *actors.Options) {
+		o.Currencies, o.Pairs = []directory.Currency{{Code: "USDT", Sign: "$"}}, o.Pairs[:1]
+		rules := o.Pairs[0]
+		o.Pairs = nil
+		for i := range shownPairs + more {
+			code := fmt.Sprintf("C%c%c", 'A'+i/26, 'A'+i%26)
+			o.Currencies = append(o.Currencies, directory.Currency{Code: code, Sign: "c"})
+			rules.Name, rules.Base = code+"_USDT", code
+			o.Pairs = append(o.Pairs, rules)
+		}
+	})
+	h.account("alice")
+	last := h.engine.Market(shownPairs + more).Name
+	base, _, _ := strings.Cut(last, "_")
+	if _, err := h.deposit("alice", "10", base, "all"); err != nil {
+		t.Fatal(err)
+	}
+	if a := h.post("alice", "/api/v1/order", order("sell", last, "1", "100")); a.status != 201 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	s := scraping(t, h.gateway)()
+	for name, want := range map[string]int{"exchange_pair_open_orders": shownPairs + 1,
+		"exchange_pair_volume": shownPairs, "exchange_liabilities": shownCurrencies} {
+		if got := len(s.series(name)); got != want {
+			t.Errorf("%s has %d series, want %d", name, got, want)
+		}
+	}
+	if s.value("exchange_pair_open_orders", "pair", "other") != 1 ||
+		s.value("exchange_unlisted", "kind", "pair") != more ||
+		s.value("exchange_unlisted", "kind", "currency") != more+1 {
+		t.Errorf("%v", s["exchange_unlisted"])
+	}
+}
+
+// A memoryStore is a store in the memory of a server.
+type memoryStore struct {
+	persistence.Store
+	err error
+}
+
+func (s memoryStore) Memory(context.Context) (used, most int64, err error) {
+	return 900, 1000, s.err
+}
+
+func TestTheMemoryOfRedisIsInTheScrape(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("no answer")} {
+		h := newHarness(t, func(o *actors.Options) { o.Store = memoryStore{o.Store, fails} })
+		used, most := 900.0, 1000.0
+		if fails != nil {
+			used, most = math.NaN(), math.NaN()
+		}
+		s := scraping(t, h.gateway)()
+		for name, want := range map[string]float64{"exchange_store_memory_bytes": used,
+			"exchange_store_memory_limit_bytes": most} {
+			if got := s.value(name); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+				t.Errorf("%v: %s is %v, want %v", fails, name, got, want)
+			}
+		}
+	}
+}
+
+// Each process shows its own disks and the failures of its own archive, also without an engine.
+func TestDisksAndArchiveAreInTheScrapeOfEachNode(t *testing.T) {
+	cluster := newFakeCluster()
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		OperatorToken: operatorToken, Cluster: cluster, Archive: damagedArchive{},
+		Folders: []Folder{{"data", t.TempDir()}, {"archive", t.TempDir() + "/gone"}}})
+	s := scraping(t, g)()
+	free := s.value("exchange_disk_free_bytes", "folder", "data")
+	if size := s.value("exchange_disk_size_bytes"); !(free > 0) || size < free ||
+		len(s.series("exchange_disk_free_bytes")) != 1 {
+		t.Errorf("%v of %v bytes are free", free, size)
+	}
+	if s.value("exchange_archive_failures_total") != 3 || s["exchange_liabilities"] != nil ||
+		s["exchange_pending_withdraws"] != nil {
+		t.Errorf("%v", s["exchange_archive_failures_total"])
+	}
+}
+
+// The last backup and audit that were right are known behind a restart, and those that were not do
+// not count.
+func TestBackupAndAuditAreKnownBehindARestart(t *testing.T) {
+	h := moderated(t)
+	h.stop()
+	var kept []byte
+	h.tune = func(o *Options) {
+		o.Tasks.Text = kept
+		o.Tasks.Keep = func(text []byte) error { kept = text; return nil }
+	}
+	h.start()
+	ask := asOperator(t, h.gateway)
+	if a := ask("POST", "/operator/v1/audit", `{}`); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if a := ask("GET", "/operator/v1/backup", ""); a.status != 200 {
+		t.Fatalf("%d", a.status)
+	}
+	known := func() (at [2]float64) {
+		t.Helper()
+		s := scraping(t, h.gateway)()
+		for i, name := range []string{"backup", "audit"} {
+			at[i] = s.value("exchange_" + name + "_success_timestamp_seconds")
+		}
+		return at
+	}
+	page := decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
+	before := known()
+	if before[0] == 0 || before[1] == 0 || before[0] < before[1] {
+		t.Errorf("they began at %v", before)
+	}
+	h.crash()
+	h.start()
+	ask = asOperator(t, h.gateway)
+	again := decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
+	if got := known(); got != before || *again.Backup != *page.Backup ||
+		*again.Audit != *page.Audit {
+		t.Errorf("behind a restart %v, %+v; before it %v, %+v", got, again, before, page)
+	}
+}

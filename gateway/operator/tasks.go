@@ -1,0 +1,160 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"exchange/actors"
+)
+
+// Backups and audits are those of the node that leads. It remembers the newest ones, behind its own
+// end, too. Other nodes do not know of them.
+
+// A Memory keeps a text for the next process of this node.
+type Memory struct {
+	// Text is what was kept before this process; nil: there is none.
+	Text []byte
+	// Keep keeps another text, of at most MemoryBytes, in its place. nil: nothing is kept.
+	Keep func(text []byte) error
+}
+
+// MemoryBytes bounds the text of a Memory.
+const MemoryBytes = 64 << 10
+
+const (
+	memoryVersion = 1
+	resultBytes   = 2000 // most of a task's result that is kept
+)
+
+// A taskEnded is a backup or an audit that has ended.
+type taskEnded struct {
+	Began  string `json:"began"`
+	Ended  string `json:"ended"`
+	OK     bool   `json:"ok"`
+	Result string `json:"result"`
+}
+
+// A past has the newest task of a kind, and the newest one that was right. What they point to never
+// changes.
+type past struct {
+	Newest *taskEnded `json:"newest"` // nil: there is none
+	Right  *taskEnded `json:"right"`  // nil: there is none
+}
+
+// rightAt returns when the newest task that was right began; the zero time: there is none.
+func (p *past) rightAt() (t time.Time) {
+	if p.Right != nil {
+		t, _ = time.Parse(time.RFC3339, p.Right.Began) // which remember has parsed before
+	}
+	return t
+}
+
+// remembered is the text of a Memory.
+type remembered struct {
+	Version int  `json:"version"`
+	Backup  past `json:"backup"`
+	Audit   past `json:"audit"`
+}
+
+// tasks has the past of backups and of audits.
+type tasks struct {
+	log     *slog.Logger
+	keep    func(text []byte) error // nil: nothing is kept
+	keeping sync.Mutex              // held while the text is kept; a reader does not wait for that
+	mu      sync.Mutex
+	known   remembered // guarded by mu
+}
+
+// remember begins with what was kept.
+func (t *tasks) remember(m Memory, log *slog.Logger) {
+	t.keep, t.log = m.Keep, log
+	t.known.Version = memoryVersion
+	if m.Text == nil {
+		return
+	}
+	var kept remembered
+	err := json.Unmarshal(m.Text, &kept)
+	if err == nil && kept.Version != memoryVersion {
+		err = fmt.Errorf("it is of version %d, and this program reads version %d", kept.Version,
+			memoryVersion)
+	}
+	for _, x := range []*taskEnded{kept.Backup.Right, kept.Audit.Right} {
+		if x != nil && err == nil {
+			_, err = time.Parse(time.RFC3339, x.Began)
+		}
+	}
+	if err != nil {
+		log.Warn("what is kept of the last backup and the last audit cannot be read: this node "+
+			"knows of none until the next", "error", err)
+		return
+	}
+	t.known = kept
+}
+
+func (t *tasks) newest() (backup, audit *taskEnded) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known.Backup.Newest, t.known.Audit.Newest
+}
+
+// rightAt returns when the newest backup and the newest audit that were right began.
+func (t *tasks) rightAt() (backup, audit time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known.Backup.rightAt(), t.known.Audit.rightAt()
+}
+
+// ended notes the end of a task. One that was refused is none.
+func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bool) {
+	var request *actors.RequestError
+	if errors.As(err, &request) {
+		return
+	}
+	if err != nil {
+		result, ok = "it broke off: "+err.Error(), false
+	}
+	result = strings.ToValidUTF8(result[:min(len(result), resultBytes)], "")
+	x := &taskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}
+	t.keeping.Lock()
+	defer t.keeping.Unlock()
+	t.mu.Lock()
+	if of.Newest = x; ok {
+		of.Right = x
+	}
+	known := t.known
+	t.mu.Unlock()
+	if t.keep == nil {
+		return
+	}
+	text, err := json.Marshal(&known)
+	if err == nil {
+		err = t.keep(text)
+	}
+	if err != nil {
+		t.log.Warn("the end of a backup or an audit is not kept: after a restart this node does "+
+			"not know of it", "error", err)
+	}
+}
+
+// audited notes the end of an audit.
+func (t *tasks) audited(began time.Time, a *auditAnswer, err error) {
+	if err != nil {
+		t.ended(&t.known.Audit, began, err, "", false)
+		return
+	}
+	n := len(a.Differences)
+	text := fmt.Sprintf("no difference up to sequence %d", a.Sequence)
+	if n > 0 {
+		text = fmt.Sprintf("%d differences up to sequence %d", n, a.Sequence)
+	}
+	t.ended(&t.known.Audit, began, nil, text, n == 0)
+}
+
+// TasksRight returns when the newest backup that was sent whole began, and the newest audit without
+// a difference; the zero time: this node knows of none.
+func (s *Server) TasksRight() (backup, audit time.Time) { return s.tasks.rightAt() }

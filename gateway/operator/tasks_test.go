@@ -1,0 +1,73 @@
+package operator
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/actors"
+)
+
+// A task that failed or found differences does not take the place of one that was right.
+func TestOnlyTasksThatAreRightCount(t *testing.T) {
+	var kept []byte
+	s := New(Options{Log: slog.New(slog.DiscardHandler), Memory: Memory{
+		Keep: func(text []byte) error { kept = text; return nil }}})
+	if backup, audit := s.TasksRight(); !backup.IsZero() || !audit.IsZero() {
+		t.Errorf("at first %v, %v", backup, audit)
+	}
+	began := time.UnixMicro(1_900_000_000_000_001)
+	s.tasks.ended(&s.tasks.known.Backup, began, nil, "all of it was sent", true)
+	s.tasks.audited(began, &auditAnswer{Sequence: 7}, nil)
+	s.tasks.ended(&s.tasks.known.Backup, began.Add(time.Hour),
+		errors.New(strings.Repeat("é", MemoryBytes)), "", true)
+	s.tasks.audited(began.Add(time.Hour), &auditAnswer{Differences: []string{"x"}}, nil)
+	s.tasks.audited(began.Add(time.Hour), nil, errors.New("broken off"))
+	s.tasks.ended(&s.tasks.known.Backup, began.Add(2*time.Hour), actors.Refuse("no"), "", true)
+	for _, of := range []*Server{s, New(Options{Log: slog.New(slog.DiscardHandler),
+		Memory: Memory{Text: kept}})} {
+		if backup, audit := of.TasksRight(); !backup.Equal(began) || !audit.Equal(began) {
+			t.Errorf("right ones began at %v and %v, want %v", backup, audit, began)
+		}
+		backup, audit := of.tasks.newest()
+		if backup.OK || audit.OK || backup.Began != clock(began.Add(time.Hour).UnixMicro()) ||
+			audit.Result != "it broke off: broken off" {
+			t.Errorf("the newest are %.200v and %v", backup, audit)
+		}
+	}
+	if len(kept) > MemoryBytes {
+		t.Errorf("%d bytes are kept", len(kept))
+	}
+}
+
+// A text that is damaged or of another version is no memory, and stops no start.
+func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
+	const right = `{"version":1,"backup":{"newest":null,"right":{"began":` +
+		`"2026-11-27T12:00:00.000000Z","ended":"","ok":true,"result":""}},"audit":{}}`
+	for text, readable := range map[string]bool{right: true, "": false, "{": false, "null": false,
+		strings.Replace(right, `:1,`, `:2,`, 1):   false,
+		strings.Replace(right, "2026-", "26-", 1): false} {
+		var log bytes.Buffer
+		s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Memory: Memory{Text: []byte(text)}})
+		backup, _ := s.TasksRight()
+		if backup.IsZero() == readable || (log.Len() == 0) != readable {
+			t.Errorf("%s: %v, log %q", text, backup, log.String())
+		}
+	}
+}
+
+// A memory that takes nothing is logged, and the process itself knows.
+func TestATaskThatIsNotKeptIsKnownAllTheSame(t *testing.T) {
+	var log bytes.Buffer
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Memory: Memory{
+		Keep: func([]byte) error { return errors.New("the disk is full") }}})
+	s.tasks.ended(&s.tasks.known.Backup, time.Now(), nil, "all of it was sent", true)
+	if backup, _ := s.TasksRight(); backup.IsZero() || !strings.Contains(log.String(),
+		"the disk is full") {
+		t.Errorf("%v, log %q", backup, log.String())
+	}
+}

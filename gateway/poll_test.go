@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"testing"
+	"time"
+)
+
+// A look that hangs hides nothing, and no second one begins beside it. What it finds at last
+// counts.
+func TestAHangingLookHoldsUpNoScrape(t *testing.T) {
+	p := poll[int]{fresh: time.Hour}
+	looks, found := make(chan struct{}), make(chan *int)
+	look := func() *int {
+		looks <- struct{}{}
+		return <-found
+	}
+	waited := make(chan *int)
+	go func() { waited <- p.newest(time.Hour, look) }()
+	<-looks
+	for range 3 {
+		if v := p.newest(time.Nanosecond, look); v != nil {
+			t.Fatalf("%d was never found", *v)
+		}
+	}
+	seven := 7
+	found <- &seven
+	if v := <-waited; v != &seven {
+		t.Errorf("the scrape that waited got %v", v)
+	}
+	if v := p.newest(time.Hour, look); v != &seven {
+		t.Errorf("what is fresh is looked up again, with %v", v)
+	}
+}
+
+// A failed look leaves the value before it, which counts for a while.
+func TestAFailedLookLeavesTheValueBefore(t *testing.T) {
+	p := poll[int]{fresh: -1}
+	seven, eight := 7, 8
+	for i, c := range []struct{ finds, want *int }{{nil, nil}, {&seven, &seven}, {nil, &seven},
+		{&eight, &eight}} {
+		if v := p.newest(time.Hour, func() *int { return c.finds }); v != c.want {
+			t.Errorf("look %d: %v, want %v", i+1, v, c.want)
+		}
+	}
+	p.at = time.Now().Add(-pollKept)
+	if v := p.newest(time.Hour, func() *int { return nil }); v != nil {
+		t.Errorf("%d is too old", *v)
+	}
+}
