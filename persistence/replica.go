@@ -29,6 +29,9 @@ const FormatWithdrawalIDs = 5
 // (event.KindToldFreeze).
 const FormatToldFreezes = 6
 
+// NewestFormat is the newest format of a cluster's log that this program reads.
+const NewestFormat = FormatToldFreezes
+
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store
 // for what it derives from it: images, projections, history.

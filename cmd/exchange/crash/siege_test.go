@@ -21,9 +21,10 @@ import (
 )
 
 // A siege is a cluster under load. A relay is on each way from one node to another. The users are
-// spread over all nodes, and each turns to the next node when one does not serve it.
+// spread over all nodes and an observer, and each turns to the next one when one does not serve it.
 type siege struct {
 	*cluster
+	o      *exchangetest.Server // the observer
 	w      *world
 	random *rand.Rand
 	ways   map[way]*relay
@@ -63,6 +64,7 @@ var blows = []blow{
 	{name: "the node that leads hears nothing", full: 10,
 		hit: func(g *siege) { g.cutOff(g.leader(nil), false, true) }},
 	{name: "kill -9 of all nodes at once", full: 10, sampled: true, hit: (*siege).allKilled},
+	{name: "kill -9 of the observer", full: 10, hit: func(g *siege) { g.o.Kill(); g.o.Start() }},
 	{name: "hand-over", full: 10, hit: func(g *siege) { g.handsOver(g.follower()) }},
 	{name: "replaced disk", full: 5, sampled: true, hit: (*siege).replaced},
 	{name: "rolling upgrade", full: 2, upgrades: true, hit: (*siege).upgraded},
@@ -105,24 +107,27 @@ func TestClusterCampaign(t *testing.T) {
 // many formats less.
 func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
 	g := newSiege(t, random)
-	g.reads = persistence.FormatNotes
+	g.reads = persistence.NewestFormat
 	for _, b := range rounds {
 		if b.upgrades && g.reads > firstFormat {
 			g.reads--
 		}
 	}
-	if lacks := persistence.FormatNotes - g.reads; lacks > 0 {
+	g.o = g.observer("o1")
+	if lacks := persistence.NewestFormat - g.reads; lacks > 0 {
 		older := exchangetest.Build(t, "v0-of-the-siege", lacks)
-		for _, s := range g.nodes {
+		for _, s := range append(g.nodes, g.o) {
 			s.Use(older)
 		}
 	}
 	for _, s := range g.nodes {
 		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
 		s.Run()
 	}
 	g.w = &world{t: t, s: g.leader(nil)}
 	g.w.open(6, g.random)
+	g.o.Start()
 	for _, b := range rounds {
 		g.round(b)
 		done[b.name]++
@@ -176,9 +181,9 @@ func (g *siege) load(fault func()) {
 	w := g.w
 	var wg sync.WaitGroup
 	var stop atomic.Bool
-	users := w.office()
+	users, places := w.office(), g.places()
 	for i, t := range w.traders {
-		t.s = g.nodes[i%len(g.nodes)]
+		t.s = places[i%len(places)]
 		users = append(users, func() (bool, error) { return g.act(t) })
 	}
 	errs := make([]error, len(users))
@@ -216,14 +221,13 @@ func (g *siege) act(t *trader) (goOn bool, err error) {
 		g.w.acks.Add(1)
 		return true, err
 	}
-	for i, s := range g.nodes {
-		if t.s == s {
-			t.s = g.nodes[(i+1)%len(g.nodes)]
-			break
-		}
-	}
+	places := g.places()
+	t.s = places[(slices.Index(places, t.s)+1)%len(places)]
 	return goOn, err
 }
+
+// places are where users may turn to.
+func (g *siege) places() []*exchangetest.Server { return append(slices.Clone(g.nodes), g.o) }
 
 // follower returns one of the nodes that do not lead.
 func (g *siege) follower() *exchangetest.Server {
@@ -296,8 +300,13 @@ func (g *siege) replaced() {
 func (g *siege) upgraded() {
 	g.builds++
 	version, before := fmt.Sprintf("v%d-of-the-siege", g.builds), g.reads
-	g.reads = min(g.reads+1, persistence.FormatNotes)
-	program := exchangetest.Build(g.t, version, persistence.FormatNotes-g.reads)
+	g.reads = min(g.reads+1, persistence.NewestFormat)
+	program := exchangetest.Build(g.t, version, persistence.NewestFormat-g.reads)
+	if code := g.o.Terminate(); code != 0 { // it has to read what they write
+		g.t.Fatalf("the observer ends with %d", code)
+	}
+	g.o.Use(program)
+	g.o.Start()
 	led := g.leader(nil)
 	for _, s := range append(g.others(led), led) {
 		g.writes(before)

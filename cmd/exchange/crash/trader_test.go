@@ -168,7 +168,9 @@ func (t *trader) cancel() (bool, error) {
 	case status == 200:
 		o.cancel = acknowledged
 		o.cancelLate = t.acknowledged(&sentRequest{"/api/v1/order-cancel/", form, t.nonce})
-	case status == 400 && strings.Contains(body, "already done"), status == 503:
+	case status == 400 && strings.Contains(body, "already done"), status == 503,
+		// its row could not be read: that of an observer whose member has just died
+		status == 400 && strings.Contains(body, "Order is not open"):
 		o.cancel = refused
 		beOff(status)
 	default:

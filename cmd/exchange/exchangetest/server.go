@@ -83,7 +83,7 @@ func Build(t testing.TB, version string, lacks int) string {
 // lacking writes an overlay for builds into dir, in which the newest formats are not known.
 func lacking(t testing.TB, dir string, formats int) string {
 	t.Helper()
-	const constant = "Newest = persistence.FormatNotes"
+	const constant = "Newest = persistence.NewestFormat"
 	list, err1 := exec.Command("go", "list", "-f", "{{.Dir}}",
 		"exchange/persistence/internal/machine").Output()
 	file := filepath.Join(strings.TrimSpace(string(list)), "entry.go")

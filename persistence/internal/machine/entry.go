@@ -78,7 +78,7 @@ const maxText = 1 << 10 // bytes of a text
 const (
 	First = 2 // the format that a cluster begins with
 	// 3: the text of a Market has limits on requests, too
-	Newest = persistence.FormatToldFreezes
+	Newest = persistence.NewestFormat
 )
 
 // MaxMarket is how many bytes the market part of a configuration may have.
