@@ -85,8 +85,11 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 		return 0, err
 	}
 	perStep := 2 * len(m.pairs)
-	played, err := m.played()
-	if err != nil || played < 0 || perStep == 0 {
+	if perStep == 0 {
+		return 0, nil
+	}
+	played, placed, err := m.played()
+	if err != nil || played < 0 {
 		return 0, err
 	}
 	steps := pastOrders / perStep
@@ -109,7 +112,7 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 			return orders, err
 		}
 		clock.stand(begin.Add(time.Duration(step) * length))
-		if err := m.dealAll(deals); err != nil {
+		if err := m.dealAll(deals, placed); err != nil {
 			return orders, err
 		}
 		orders += perStep
@@ -121,24 +124,32 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 	return orders, nil
 }
 
-// played returns the number of the newest order of the past, 0 if there is none; negative: the
-// market has traded since.
-func (m *Market) played() (int, error) {
-	t := m.trader(quote)
-	list, err := m.engine.Orders(committed.Asker{Key: t.key, Nonce: t.next()},
-		committed.OrderQuery{Limit: 1})
-	if err != nil {
-		return 0, err
+// played returns the number of a newest order of the past, 0 if there is none, and the client order
+// ids of all that its step may have placed. A negative number: the market has traded since.
+func (m *Market) played() (number int, placed map[string]bool, err error) {
+	placed = map[string]bool{}
+	for _, k := range []kind{take, quote} { // a step begins with the makers' orders
+		t := m.trader(k)
+		list, err := m.engine.Orders(committed.Asker{Key: t.key, Nonce: t.next()},
+			committed.OrderQuery{Limit: len(m.pairs)})
+		if err != nil {
+			return 0, nil, err
+		}
+		number = 0
+		for _, o := range list.Rows {
+			n, isPast := strings.CutPrefix(o.ClientID, pastPrefix)
+			if number, err = strconv.Atoi(n); !isPast || err != nil {
+				number = -1
+				break
+			}
+			placed[o.ClientID] = true
+		}
+		list.Free()
+		if number < 0 {
+			break
+		}
 	}
-	defer list.Free()
-	if len(list.Rows) == 0 {
-		return 0, nil
-	}
-	number, is := strings.CutPrefix(list.Rows[0].ClientID, pastPrefix)
-	if n, err := strconv.Atoi(number); is && err == nil {
-		return n, nil
-	}
-	return -1, nil
+	return number, placed, nil
 }
 
 // deals returns those of a step, one on each pair, after so many steps of the fair prices.
@@ -160,13 +171,13 @@ func (m *Market) deals(step, moves int) (list []deal) {
 	return list
 }
 
-// dealAll makes the deals of a step: all makers' orders, and then all takers'. One that was made
-// before is refused for its client order id.
-func (m *Market) dealAll(list []deal) error {
+// dealAll makes the deals of a step, without the orders that a run before has placed: all makers'
+// orders, and then all takers'.
+func (m *Market) dealAll(list []deal, placed map[string]bool) error {
 	for _, k := range []kind{quote, take} {
 		t := m.trader(k)
-		commands, errs := make([]*actors.Command, len(list)), make([]error, len(list))
-		for i, d := range list {
+		var commands []*actors.Command
+		for _, d := range list {
 			w := actors.OrderRequest{Pair: d.pair, Side: d.side, Price: d.price, Amount: d.amount}
 			number := d.number
 			if k == take {
@@ -174,12 +185,20 @@ func (m *Market) dealAll(list []deal) error {
 				w.Side = opposite(d.side)
 				w.Special = &actors.SpecialRequest{Instructions: trading.Instructions{IOC: true}}
 			}
+			id := fmt.Sprint(pastPrefix, number)
+			if placed[id] {
+				continue
+			}
 			var err error
-			if w.ClientID, err = event.NewClientID(fmt.Sprint(pastPrefix, number)); err != nil {
+			if w.ClientID, err = event.NewClientID(id); err != nil {
 				return err
 			}
-			commands[i] = actors.NewOrder(t.key, t.next(), &w)
+			commands = append(commands, actors.NewOrder(t.key, t.next(), &w))
 		}
+		if len(commands) == 0 {
+			continue
+		}
+		errs := make([]error, len(commands))
 		if err := m.engine.DoAll(commands, errs); err != nil {
 			return err
 		}

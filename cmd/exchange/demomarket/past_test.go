@@ -2,6 +2,7 @@ package demomarket
 
 import (
 	"context"
+	random "math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,40 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 	}
 	if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
 		t.Errorf("the market has traded since, and %d orders are played, %v", n, err)
+	}
+	x.stop(e)
+}
+
+// The exchange refuses a client order id again for a day only. A past that goes on later than that
+// places nothing twice, either.
+func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
+	x := newExchange(t)
+	x.demo = true
+	e := x.start()
+	if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
+		t.Fatal("the past was not stopped")
+	}
+	m, err := traders(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.chance = random.New(random.NewPCG(2, 0))
+	deals := m.deals(0, 1)
+	x.clock.stand(time.Now().Add(time.Hour))
+	played, placed, err := m.played()
+	if err != nil || played < 1 || len(placed) != 2*len(deals) {
+		t.Fatalf("order %d is the newest, and there are %v, %v", played, placed, err)
+	}
+	delete(placed, pastPrefix+"2") // whose id the exchange takes again, once
+	for range 2 {
+		if err := m.dealAll(deals, placed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, n := range past(t, m) {
+		if want := map[bool]int{true: 1, false: 2}[id != pastPrefix+"2"]; n != want {
+			t.Errorf("%s was placed %d times, want %d", id, n, want)
+		}
 	}
 	x.stop(e)
 }
