@@ -124,29 +124,28 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 	return orders, nil
 }
 
-// played returns the number of a newest order of the past, 0 if there is none, and the client order
-// ids of all that its step may have placed. A negative number: the market has traded since.
+// played returns the number of the makers' newest order of the past, 0 if there is none, and the
+// client order ids of all orders that its step has. A negative number: the market has traded since.
 func (m *Market) played() (number int, placed map[string]bool, err error) {
 	placed = map[string]bool{}
-	for _, k := range []kind{take, quote} { // a step begins with the makers' orders
+	for _, k := range []kind{quote, take} { // a step begins with the makers' orders
 		t := m.trader(k)
 		list, err := m.engine.Orders(committed.Asker{Key: t.key, Nonce: t.next()},
 			committed.OrderQuery{Limit: len(m.pairs)})
 		if err != nil {
 			return 0, nil, err
 		}
-		number = 0
-		for _, o := range list.Rows {
-			n, isPast := strings.CutPrefix(o.ClientID, pastPrefix)
-			if number, err = strconv.Atoi(n); !isPast || err != nil {
-				number = -1
-				break
+		defer list.Free()
+		for i, o := range list.Rows { // the newest is the first
+			text, isPast := strings.CutPrefix(o.ClientID, pastPrefix)
+			n, err := strconv.Atoi(text)
+			if !isPast || err != nil {
+				return -1, nil, nil
+			}
+			if k == quote && i == 0 {
+				number = n
 			}
 			placed[o.ClientID] = true
-		}
-		list.Free()
-		if number < 0 {
-			break
 		}
 	}
 	return number, placed, nil

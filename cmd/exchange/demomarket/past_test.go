@@ -2,6 +2,7 @@ package demomarket
 
 import (
 	"context"
+	"fmt"
 	random "math/rand/v2"
 	"strings"
 	"testing"
@@ -131,6 +132,34 @@ func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
 		if want := map[bool]int{true: 1, false: 2}[id != pastPrefix+"2"]; n != want {
 			t.Errorf("%s was placed %d times, want %d", id, n, want)
 		}
+	}
+	x.stop(e)
+}
+
+// A crash may leave a part of a step's orders. The past goes on with that step: it would not know
+// all orders of the one before.
+func TestAPastGoesOnAmidAStep(t *testing.T) {
+	x := newExchange(t)
+	x.demo = true
+	e := x.start()
+	if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
+		t.Fatal("the past was not stopped")
+	}
+	m, err := traders(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.chance = random.New(random.NewPCG(2, 0))
+	m.deals(0, 1)
+	begun := m.deals(1, 1)[0]
+	x.clock.stand(time.Now().Add(-time.Hour))
+	if err := m.dealAll([]deal{begun}, map[string]bool{
+		fmt.Sprint(pastPrefix, begun.number+1): true}); err != nil { // no taker
+		t.Fatal(err)
+	}
+	played, placed, err := m.played()
+	if err != nil || played != begun.number || !placed[fmt.Sprint(pastPrefix, played)] {
+		t.Errorf("order %d is the newest, want %d: %v, %v", played, begun.number, placed, err)
 	}
 	x.stop(e)
 }
