@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"exchange/actors"
+	"exchange/actors/directory"
 )
 
 // A client goes on behind its last trade, while more trades of the pair and of others come in, from
@@ -142,6 +145,42 @@ func TestANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
 	sockets := h.gateway.stream.sockets.Load()
 	h.gateway.SetFollower(nil, nil)
 	eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })
+}
+
+// lateCommands are those of a node that has heard of a key's end, or of a freeze, only now.
+type lateCommands struct {
+	actors.Commands
+	ended, free bool
+}
+
+func (c lateCommands) Latest(key *directory.Key) *directory.Key {
+	if c.ended {
+		return nil
+	}
+	if c.free {
+		key.Account.Freeze(false)
+	}
+	return key
+}
+
+// What a node has not heard of yet, and others have acknowledged, decides on a login, and before a
+// request is refused.
+func TestANodeThatHearsLateDecidesByTheNewestState(t *testing.T) {
+	h := follower(t)
+	login := func() string { return h.polled(streamPath).logsIn("key-bob", "secret-bob") }
+	h.gateway.SetFollower(h.engine.Public, lateCommands{Commands: h.engine, ended: true})
+	if got := login(); !strings.HasPrefix(got, `{"status":401,`) {
+		t.Error("a login by a key that has ended", got)
+	}
+	account := h.engine.Key([]byte("key-bob")).Account
+	account.Freeze(true)
+	begins(t, "a request by a key that has ended", h.get("bob", "/api/v1/wallets/"), 401, "")
+	h.gateway.SetFollower(h.engine.Public, lateCommands{Commands: h.engine, free: true})
+	begins(t, "an account that is free again", h.get("bob", "/api/v1/wallets/"), 200, "[")
+	account.Freeze(true)
+	if got := login(); !strings.HasPrefix(got, `{"status":200,`) {
+		t.Error("a login of an account that is free again", got)
+	}
 }
 
 // Operators, and who asks which node leads, are answered by the node that leads alone.

@@ -93,6 +93,9 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 	if !material.(*sign.Keyed).VerifyLogin(v, p.Key, p.Challenge, []byte(p.Sign)) {
 		return nil, api.WrongSignature
 	}
+	if key = c.Commands().Latest(key); key == nil {
+		return nil, api.Unauthenticated
+	}
 	return key, nil
 }
 
