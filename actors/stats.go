@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/persistence"
@@ -128,13 +129,28 @@ func (e *Engine) StoreSize(ctx context.Context) (store string, bytes int64) {
 	return e.opts.Store.String(), bytes
 }
 
-// StoreMemory returns how many bytes the store's server uses, and how many it may use; 0: it does
-// not tell. Both are 0 of a store that is no server's memory.
-func (e *Engine) StoreMemory(ctx context.Context) (used, most int64, err error) {
-	if s, bounded := e.opts.Store.(persistence.Bounded); bounded {
-		return s.Memory(ctx)
+// A Survey is what monitoring shows that takes longer than Stats.
+type Survey struct {
+	*committed.Totals
+	// bytes that the store's server uses, and may use; 0: it does not tell, or it is no server's
+	// memory
+	Memory, MemoryMost int64
+	Silent             bool // the store has not answered
+}
+
+// Survey adds up what accounts and pairs have, and asks the store. No order and no read waits for
+// it. Errors are those of Totals.
+func (e *Engine) Survey(ctx context.Context) (*Survey, error) {
+	t, err := e.Totals(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return 0, 0, nil
+	s := &Survey{Totals: t}
+	if b, bounded := e.opts.Store.(persistence.Bounded); bounded {
+		s.Memory, s.MemoryMost, err = b.Memory(ctx)
+		s.Silent = err != nil
+	}
+	return s, nil
 }
 
 // spans takes the times at which the newest snapshot and the newest audit began and ended.

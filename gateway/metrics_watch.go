@@ -66,32 +66,10 @@ var watchFamilies = []family{backupRight, auditRight, archiveFailures, diskFree,
 	storeMemory, storeMemoryMost, pendingWithdraws, pendingAge, haltedPairs, frozenAccounts,
 	liabilities, pairOrders, pairVolume, unlisted}
 
-// A survey is what a scrape cannot look up by itself of an engine.
+// A survey is that of an engine.
 type survey struct {
-	of           weak.Pointer[actors.Engine]
-	memory, most int64 // of the store
-	silent       bool  // the store does not tell them
-	pending      []awaiting
-	frozen       int       // accounts
-	owed         []float64 // by a currency's number-1; of those that have series
-	currencies   int       // all of them
-	pairs        []pairNow // by number-1; of those that have series
-	halted       int       // pairs, of all
-	others       int       // pairs without series
-	otherOrders  int       // their open orders
-}
-
-// awaiting are the pending withdrawals of one status.
-type awaiting struct {
-	status string
-	number int
-	oldest time.Time // the zero time: none is pending
-}
-
-// A pairNow is the state of a pair.
-type pairNow struct {
-	open   int // orders
-	volume float64
+	of weak.Pointer[actors.Engine]
+	*actors.Survey
 }
 
 // surveyPatience bounds a survey, behind a snapshot that is being made or a store that hangs.
@@ -101,35 +79,11 @@ const surveyPatience = 20 * time.Second
 func surveyOf(e *actors.Engine) *survey {
 	patience, cancel := context.WithTimeout(context.Background(), surveyPatience)
 	defer cancel()
-	t, err := e.Totals(patience)
+	s, err := e.Survey(patience)
 	if err != nil {
 		return nil
 	}
-	s := &survey{of: weak.Make(e), frozen: t.Frozen, currencies: len(t.Currencies),
-		pending: []awaiting{{status: "new", number: t.New.Number},
-			{status: "verified", number: t.Verified.Number}},
-		others: max(0, len(t.Pairs)-shownPairs)}
-	for i, us := range []int64{t.New.OldestUs, t.Verified.OldestUs} {
-		if us != 0 {
-			s.pending[i].oldest = time.UnixMicro(us)
-		}
-	}
-	for _, x := range t.Currencies[:min(len(t.Currencies), shownCurrencies)] {
-		s.owed = append(s.owed, approximate(x.Balance))
-	}
-	for i, x := range t.Pairs {
-		if x.Halted {
-			s.halted++
-		}
-		if i < shownPairs {
-			s.pairs = append(s.pairs, pairNow{x.Open, approximate(x.Volume)})
-		} else {
-			s.otherOrders += x.Open
-		}
-	}
-	s.memory, s.most, err = e.StoreMemory(patience)
-	s.silent = err != nil
-	return s
+	return &survey{weak.Make(e), s}
 }
 
 // A disk is that of a folder.
@@ -175,33 +129,44 @@ func (c *collector) survey(out sink, e *actors.Engine) {
 	if s == nil || s.of.Value() != e {
 		return // of the reign before
 	}
-	if !s.silent {
-		out.gauge(storeMemory, float64(s.memory))
-		out.gauge(storeMemoryMost, float64(s.most))
+	if !s.Silent {
+		out.gauge(storeMemory, float64(s.Memory))
+		out.gauge(storeMemoryMost, float64(s.MemoryMost))
 	}
-	for _, w := range s.pending {
+	pending := func(status string, number int, oldestUs int64) {
 		age := 0.0
-		if !w.oldest.IsZero() {
-			age = max(0, time.Since(w.oldest).Seconds())
+		if oldestUs != 0 {
+			age = max(0, time.Since(time.UnixMicro(oldestUs)).Seconds())
 		}
-		out.gauge(pendingWithdraws, float64(w.number), w.status)
-		out.gauge(pendingAge, age, w.status)
+		out.gauge(pendingWithdraws, float64(number), status)
+		out.gauge(pendingAge, age, status)
 	}
-	out.gauge(frozenAccounts, float64(s.frozen))
-	out.gauge(haltedPairs, float64(s.halted))
-	for i, x := range s.owed {
-		out.gauge(liabilities, x, e.CurrencyCode(uint16(i+1)))
+	pending("new", s.New.Number, s.New.OldestUs)
+	pending("verified", s.Verified.Number, s.Verified.OldestUs)
+	out.gauge(frozenAccounts, float64(s.Frozen))
+	for i, x := range s.Currencies[:min(len(s.Currencies), shownCurrencies)] {
+		out.gauge(liabilities, approximate(x.Balance), e.CurrencyCode(uint16(i+1)))
 	}
-	for i, x := range s.pairs {
+	halted, otherOrders := 0, 0
+	for i, x := range s.Pairs {
+		if x.Halted {
+			halted++
+		}
+		if i >= shownPairs {
+			otherOrders += x.Open
+			continue
+		}
 		name := e.Market(uint16(i + 1)).Name
-		out.gauge(pairOrders, float64(x.open), name)
-		out.gauge(pairVolume, x.volume, name)
+		out.gauge(pairOrders, float64(x.Open), name)
+		out.gauge(pairVolume, approximate(x.Volume), name)
 	}
-	if s.others > 0 {
-		out.gauge(pairOrders, float64(s.otherOrders), "other")
+	out.gauge(haltedPairs, float64(halted))
+	others := max(0, len(s.Pairs)-shownPairs)
+	if others > 0 {
+		out.gauge(pairOrders, float64(otherOrders), "other")
 	}
-	out.gauge(unlisted, float64(s.others), "pair")
-	out.gauge(unlisted, float64(s.currencies-len(s.owed)), "currency")
+	out.gauge(unlisted, float64(others), "pair")
+	out.gauge(unlisted, float64(max(0, len(s.Currencies)-shownCurrencies)), "currency")
 }
 
 // approximate returns a decimal number as a float.

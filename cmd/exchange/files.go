@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -87,4 +88,29 @@ func checkReplaceable(flag, name string) error {
 	}
 	return usage("%s is %q, which is %s: name an ordinary file, or one that is not there yet", flag,
 		name, kind)
+}
+
+// readOrdinary returns the text of an ordinary file of at most so many bytes. fs.ErrNotExist: there
+// is none.
+func readOrdinary(name string, most int64) ([]byte, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no ordinary file")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(text)) > most:
+		return nil, fmt.Errorf("it has more than %d bytes", most)
+	}
+	return text, nil
 }

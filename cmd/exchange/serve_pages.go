@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -50,25 +49,11 @@ func keepPages(dir, hash string, pack func() []byte, log *slog.Logger) *web.Olde
 // readPages returns the files of pages that a file has; nil: the file is missing or cannot be used,
 // which the log says.
 func readPages(name string, log *slog.Logger) *web.Older {
-	older, err := func() (*web.Older, error) {
-		info, err := os.Lstat(name)
-		if err != nil {
-			return nil, err
-		}
-		if !info.Mode().IsRegular() {
-			return nil, errors.New("it is no ordinary file")
-		}
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		packed, err := io.ReadAll(io.LimitReader(f, web.PackedBytes+1))
-		if err != nil {
-			return nil, err
-		}
-		return web.Unpack(packed)
-	}()
+	var older *web.Older
+	packed, err := readOrdinary(name, web.PackedBytes)
+	if err == nil {
+		older, err = web.Unpack(packed)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("the kept files of a program's pages cannot be used, and are not served", "file",
 			name, "error", err)

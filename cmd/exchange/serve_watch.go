@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -21,8 +19,8 @@ const tasksName = "tasks.json"
 // kept. The process holds the folder.
 func tasksIn(dir string, log *slog.Logger) operator.Memory {
 	name := filepath.Join(dir, tasksName)
-	text, err := readTasks(name)
-	if err != nil {
+	text, err := readOrdinary(name, operator.MemoryBytes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("the last backup and the last audit are not known", "file", name, "error", err)
 	}
 	return operator.Memory{Text: text, Keep: func(text []byte) error {
@@ -31,25 +29,6 @@ func tasksIn(dir string, log *slog.Logger) operator.Memory {
 			return name, err
 		})
 	}}
-}
-
-// readTasks returns the file's text; nil: there is none.
-func readTasks(name string) ([]byte, error) {
-	info, err := os.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > operator.MemoryBytes:
-		return nil, fmt.Errorf("it is no ordinary file of at most %d bytes", operator.MemoryBytes)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, operator.MemoryBytes))
 }
 
 // writtenFolders are those whose disks must not be full.

@@ -39,19 +39,10 @@ type taskEnded struct {
 	Result string `json:"result"`
 }
 
-// A past has the newest task of a kind, and the newest one that was right. What they point to never
-// changes.
+// A past has the newest task of a kind, and when the newest one began that was right.
 type past struct {
-	Newest *taskEnded `json:"newest"` // nil: there is none
-	Right  *taskEnded `json:"right"`  // nil: there is none
-}
-
-// rightAt returns when the newest task that was right began; the zero time: there is none.
-func (p *past) rightAt() (t time.Time) {
-	if p.Right != nil {
-		t, _ = time.Parse(time.RFC3339, p.Right.Began) // which remember has parsed before
-	}
-	return t
+	Newest *taskEnded `json:"newest"` // nil: there is none; what it points to never changes
+	Right  time.Time  `json:"right"`  // the zero time: there is none
 }
 
 // remembered is the text of a Memory.
@@ -83,11 +74,6 @@ func (t *tasks) remember(m Memory, log *slog.Logger) {
 		err = fmt.Errorf("it is of version %d, and this program reads version %d", kept.Version,
 			memoryVersion)
 	}
-	for _, x := range []*taskEnded{kept.Backup.Right, kept.Audit.Right} {
-		if x != nil && err == nil {
-			_, err = time.Parse(time.RFC3339, x.Began)
-		}
-	}
 	if err != nil {
 		log.Warn("what is kept of the last backup and the last audit cannot be read: this node "+
 			"knows of none until the next", "error", err)
@@ -100,13 +86,6 @@ func (t *tasks) newest() (backup, audit *taskEnded) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.known.Backup.Newest, t.known.Audit.Newest
-}
-
-// rightAt returns when the newest backup and the newest audit that were right began.
-func (t *tasks) rightAt() (backup, audit time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.known.Backup.rightAt(), t.known.Audit.rightAt()
 }
 
 // ended notes the end of a task. One that was refused is none.
@@ -124,7 +103,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 	defer t.keeping.Unlock()
 	t.mu.Lock()
 	if of.Newest = x; ok {
-		of.Right = x
+		of.Right = began
 	}
 	known := t.known
 	t.mu.Unlock()
@@ -156,5 +135,19 @@ func (t *tasks) audited(began time.Time, a *auditAnswer, err error) {
 }
 
 // TasksRight returns when the newest backup that was sent whole began, and the newest audit without
-// a difference; the zero time: this node knows of none.
-func (s *Server) TasksRight() (backup, audit time.Time) { return s.tasks.rightAt() }
+// a difference; the zero time: this node knows of none. One of later than now, by a clock that was
+// wrong, says nothing of its age and is none.
+func (s *Server) TasksRight() (backup, audit time.Time) {
+	t := &s.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return notLater(t.known.Backup.Right), notLater(t.known.Audit.Right)
+}
+
+// notLater returns a time that is not ahead of the clock by more than clocks are wrong.
+func notLater(t time.Time) time.Time {
+	if time.Until(t) > time.Hour {
+		return time.Time{}
+	}
+	return t
+}

@@ -19,7 +19,7 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	if backup, audit := s.TasksRight(); !backup.IsZero() || !audit.IsZero() {
 		t.Errorf("at first %v, %v", backup, audit)
 	}
-	began := time.UnixMicro(1_900_000_000_000_001)
+	began := time.UnixMicro(1_700_000_000_000_001)
 	s.tasks.ended(&s.tasks.known.Backup, began, nil, "all of it was sent", true)
 	s.tasks.audited(began, &auditAnswer{Sequence: 7}, nil)
 	s.tasks.ended(&s.tasks.known.Backup, began.Add(time.Hour),
@@ -45,8 +45,8 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 
 // A text that is damaged or of another version is no memory, and stops no start.
 func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
-	const right = `{"version":1,"backup":{"newest":null,"right":{"began":` +
-		`"2026-11-27T12:00:00.000000Z","ended":"","ok":true,"result":""}},"audit":{}}`
+	const right = `{"version":1,"backup":{"newest":null,` +
+		`"right":"2026-11-27T12:00:00.000001Z"},"audit":{}}`
 	for text, readable := range map[string]bool{right: true, "": false, "{": false, "null": false,
 		strings.Replace(right, `:1,`, `:2,`, 1):   false,
 		strings.Replace(right, "2026-", "26-", 1): false} {
@@ -69,5 +69,19 @@ func TestATaskThatIsNotKeptIsKnownAllTheSame(t *testing.T) {
 	if backup, _ := s.TasksRight(); backup.IsZero() || !strings.Contains(log.String(),
 		"the disk is full") {
 		t.Errorf("%v, log %q", backup, log.String())
+	}
+}
+
+// A task of a clock that was wrong does not hide for years that there is none.
+func TestATaskOfLaterIsNone(t *testing.T) {
+	s := New(Options{Log: slog.New(slog.DiscardHandler)})
+	s.tasks.audited(time.Now().Add(24*time.Hour), &auditAnswer{}, nil)
+	if _, audit := s.TasksRight(); !audit.IsZero() {
+		t.Errorf("an audit began at %v", audit)
+	}
+	now := time.Now()
+	s.tasks.audited(now, &auditAnswer{}, nil)
+	if _, audit := s.TasksRight(); !audit.Equal(now) {
+		t.Errorf("an audit began at %v, want %v", audit, now)
 	}
 }

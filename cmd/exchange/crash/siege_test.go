@@ -116,7 +116,7 @@ func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
 	g.o = g.observer("o1")
 	if lacks := persistence.NewestFormat - g.reads; lacks > 0 {
 		older := exchangetest.Build(t, "v0-of-the-siege", lacks)
-		for _, s := range append(g.nodes, g.o) {
+		for _, s := range g.places() {
 			s.Use(older)
 		}
 	}
