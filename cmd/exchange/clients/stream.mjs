@@ -4,7 +4,9 @@
 //	node stream.mjs ADDRESS PAIR
 //
 // It goes on until its standard input ends, looks once more when all is quiet, and prints what it did. Differences end
-// it with 1.
+// it with 1. A line on its standard input says that nobody trades: it compares the book of each subscriber with REST's,
+// and prints "looked".
+import { createInterface } from "node:readline";
 import { io } from "socket.io-client";
 import { DepthBook } from "../../../docs/examples/depth_book.mjs";
 import { LocalBook } from "../../../docs/examples/local_book.mjs";
@@ -154,10 +156,28 @@ const subscribers = [
 	new Subscriber("polling", { path: "/socket.v2/", transports: ["polling"] }),
 ];
 let over = false;
-process.stdin.on("end", () => (over = true)).resume();
+let looks = 0; // that were asked for
+createInterface({ input: process.stdin }).on("line", () => looks++).on("close", () => (over = true));
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// While nobody trades, each one must come to the book that REST has.
+async function look() {
+	const last = await book();
+	for (const s of subscribers) {
+		for (let tries = 0; s.book.updateId !== last.id && tries < 3000; tries++) await pause(10);
+		if (s.book.updateId !== last.id) wrong(`${s.name} is at ${s.book.updateId}, REST at ${last.id}`);
+		s.shown(last);
+	}
+	return last;
+}
+
 while (!over) {
 	try {
+		if (looks > 0) {
+			await look();
+			looks--;
+			console.log("looked");
+		}
 		const shown = await book();
 		for (const s of subscribers) s.shown(shown);
 	} catch {
@@ -173,13 +193,10 @@ for (let before = ""; ; before = `&before=${trades.at(-1).id}`) {
 	if (body.length < 1000) break;
 }
 trades.reverse();
-const last = await book();
+const last = await look();
 const chart = await fetch(`${base}/api/charts/${pair}/D/chart/?limit=1`);
 const [newest] = await chart.json();
 for (const s of subscribers) {
-	for (let tries = 0; s.book.updateId !== last.id && tries < 3000; tries++) await pause(10);
-	if (s.book.updateId !== last.id) wrong(`${s.name} is at ${s.book.updateId}, REST at ${last.id}`);
-	s.shown(last);
 	// Trades come by a channel of their own, and perhaps later.
 	for (let tries = 0; s.trades.length > 0 && s.trades.at(-1).id !== trades.at(-1).id && tries < 3000; tries++) await pause(10);
 	for (let tries = 0; s.fulls.length > 0 && s.fulls.at(-1).id !== trades.at(-1).id && tries < 3000; tries++) await pause(10);

@@ -51,12 +51,14 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 		w.load(60, s.Kill)
 		w.users(o, c.leader(s))
 		w.compare()
+		node.Looks()
 		s.Run()
 		c.follows(s, w.s)
 	}
 	w.load(60, o.Kill)
 	o.Start()
 	w.compare()
+	node.Looks()
 	if code := o.Terminate(); code != 0 {
 		t.Errorf("an observer that is told to stop ends with %d", code)
 	}

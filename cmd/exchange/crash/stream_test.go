@@ -27,7 +27,9 @@ func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 				"BTC_USDT")
 			for range 3 {
 				w.load(400, func() {})
+				node.Looks()
 				w.load(100, func() { s.Kill(); s.Start() })
+				node.Looks()
 			}
 			w.load(400, func() {})
 			node.SawEnough(20, 2*4)

@@ -15,7 +15,7 @@ import (
 type Listener struct {
 	t     testing.TB
 	cmd   *exec.Cmd
-	in    io.Closer
+	in    io.WriteCloser
 	lines *bufio.Scanner
 	log   bytes.Buffer
 }
@@ -46,6 +46,16 @@ func (l *Listener) Says(line string) {
 	if !l.lines.Scan() || l.lines.Text() != line {
 		l.t.Fatalf("%q, not %q: %s", l.lines.Text(), line, l.log.String())
 	}
+}
+
+// Looks has the subscribers of cmd/exchange/clients/stream.mjs compare their books with REST while
+// nobody trades.
+func (l *Listener) Looks() {
+	l.t.Helper()
+	if _, err := io.WriteString(l.in, "look\n"); err != nil {
+		l.t.Fatalf("%v: %s", err, l.log.String())
+	}
+	l.Says("looked")
 }
 
 // Ends has the program end, and returns the line that it prints at its end.
