@@ -1,5 +1,5 @@
-// API keys on this device. A secret is held as a key of WebCrypto that signs and that no script can
-// read, so it cannot be taken out of the browser.
+// What a browser keeps: API keys for the device, and texts for a tab. A secret is held as a key of
+// WebCrypto that signs and that no script can read, so it cannot be taken out of the browser.
 
 /** @typedef {{key: string, secret: CryptoKey}} Kept */
 
@@ -70,4 +70,23 @@ const PART = {
 export function found(text) {
 	const key = PART.key.exec(text)?.[1], secret = PART.secret.exec(text)?.[1];
 	return key && secret ? { key, secret } : undefined;
+}
+
+/** remember keeps a text; "" forgets it. @param {string} name @param {string} is */
+export function remember(name, is) {
+	try {
+		if (is) sessionStorage.setItem(name, is);
+		else sessionStorage.removeItem(name);
+	} catch {
+		// where a browser lets pages keep nothing, a reload forgets
+	}
+}
+
+/** remembered returns what is kept; "": nothing. @param {string} name */
+export function remembered(name) {
+	try {
+		return sessionStorage.getItem(name) ?? "";
+	} catch {
+		return "";
+	}
 }

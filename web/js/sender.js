@@ -1,6 +1,6 @@
 // Orders, changes of them, or withdrawals, on their way: each has a name before its first try, and
 // is kept until its outcome is known.
-import { remember, remembered } from "./memory.js";
+import { remember, remembered } from "./keys.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./session.js").Answer} Answer */

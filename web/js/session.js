@@ -1,7 +1,6 @@
 // The log-in with one key, over the one connection, and what is asked for in its name.
 import { bodyOf, Refusal, request } from "./api.js";
-import { keep, kept, sign } from "./keys.js";
-import { remember, remembered } from "./memory.js";
+import { keep, kept, remember, remembered, sign } from "./keys.js";
 
 /** @typedef {import("./stream.js").Stream} Stream */
 /** @typedef {{status: number, body: any, retryAfter: number}} Answer */

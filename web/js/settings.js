@@ -19,7 +19,7 @@ function isOn(name, first) {
 
 /**
  * turn keeps a choice for the next page.
- * @param {"singleKeys" | "onePair"} name
+ * @param {"singleKeys" | "confirm" | "onePair"} name
  * @param {boolean} is
  */
 export function turn(name, is) {
@@ -33,6 +33,8 @@ export function turn(name, is) {
 
 export const chosen = {
 	singleKeys: isOn("singleKeys", true),
+	/** An order is sent by the second Enter, or click. */
+	confirm: isOn("confirm", false),
 	/** Of own orders and trades those of the pair that is shown are listed alone. */
 	onePair: isOn("onePair", false),
 	/** Called when the colours have changed. */
@@ -83,6 +85,12 @@ const choice = (name, label, values) => html`<label class="choice"><span>${label
 		${Object.entries(values).map(([value, words]) => html`<option value=${value} ?selected=${root.dataset[name] === value}>${words}</option>`)}
 	</select></label>`;
 
+/** @param {"singleKeys" | "confirm"} name @param {string} label */
+const check = (name, label) => html`<label class="choice"><span>${label}</span>
+	<input type="checkbox" name=${name} ?checked=${chosen[name]}
+		@change=${(/** @type {Event} */ event) => turn(name,
+			/** @type {HTMLInputElement} */ (event.target).checked)}></label>`;
+
 /** otherPage leads from the market to the account, and back. */
 const otherPage = () => (location.pathname === "/account"
 	? html`<a href="/trade">${text.market}</a>` : html`<a href="/account">${text.accountPage}</a>`);
@@ -91,9 +99,8 @@ export function openSettings() {
 	open(text.settings, html`
 		${choice("theme", text.theme, text.themes)}
 		${choice("palette", text.palette, text.palettes)}
-		<label class="choice"><span>${text.singleKeys}</span>
-			<input type="checkbox" ?checked=${chosen.singleKeys} @change=${(/** @type {Event} */ event) =>
-				turn("singleKeys", /** @type {HTMLInputElement} */ (event.target).checked)}></label>
+		${check("singleKeys", text.singleKeys)}
+		${check("confirm", text.confirms)}
 		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a></p>`);
 }
 

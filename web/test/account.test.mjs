@@ -161,7 +161,7 @@ terminal("what is wrong is told where it is wrong", {}, async (page) => {
 	await trade(page, "bob");
 	await fill(page, "buy", "1,000", "0.1");
 	await send(page);
-	await says(page, "#wrong-form-price", "no separators");
+	await says(page, "#wrong-form-price", "decimals");
 	assert.equal(await page.evaluate(() => document.activeElement.id), "form-price");
 	await fill(page, "buy", "1000.123", "0.1");
 	await send(page);
@@ -229,6 +229,48 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await open(page, 0);
 	await cancelAll("alice");
 });
+
+terminal("with confirmation on, the second Enter sends, and a change between them asks again", {},
+	async (page) => {
+		await trade(page, "alice");
+		await page.click(".settings");
+		assert(!await page.isChecked("dialog [name=confirm]"));
+		await page.check("dialog [name=confirm]");
+		await accessible(page, "the settings");
+		await page.click(".done");
+		const asks = () => says(page, "#panel-form button.main", "^Confirm: Sell BTC$");
+		await fill(page, "sell", "64000", "x");
+		await page.press("#form-amount", "Enter");
+		await says(page, "#wrong-form-amount", "digits"); // and asks for nothing
+		await says(page, "#panel-form button.main", "^Sell BTC$");
+		await page.fill("#form-amount", "0.5");
+		await page.press("#form-amount", "Enter");
+		await asks();
+		await says(page, ".outcome", "^Confirm: Sell BTC");
+		await accessible(page, "an order to be confirmed");
+		await page.fill("#form-amount", "0.25");
+		await says(page, "#panel-form button.main", "^Sell BTC$");
+		await says(page, ".outcome", "^$");
+		await page.press("#form-amount", "Enter");
+		await asks();
+		await page.selectOption("[name=force]", "post");
+		await says(page, "#panel-form button.main", "^Sell BTC$");
+		await page.press("#form-amount", "Enter");
+		await asks();
+		assert.deepEqual(await exchange.get("alice", "/api/v1/orders/own/?status=1"), []);
+		await page.press("#form-amount", "Enter");
+		await says(page, ".outcome", "Order \\d+\\. Durable");
+		const [order] = await exchange.get("alice", "/api/v1/orders/own/?status=1");
+		assert.deepEqual([order.amount, order.post_only], [0.25, true]);
+		await page.reload();
+		await shows(page, "live");
+		await trade(page, "alice");
+		await fill(page, "sell", "65000", "0.1");
+		await send(page);
+		await asks(); // it is remembered
+		await cancelAll("alice");
+		await open(page, 0);
+	});
 
 terminal("self-trade prevention is chosen, and what it has cancelled is told", {}, async (page) => {
 	const { oid } = await exchange.order("alice", "BTC_USDT", "sell", "0.5", "64000");

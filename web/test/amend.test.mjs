@@ -80,7 +80,7 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 terminal("what is wrong with a change is told where it is wrong", {}, async (page) => {
 	await place(page, { amount: "1", price: "64000" });
 	await change(page, { price: "1,000" });
-	await says(page, "#wrong-amend-price", "no separators");
+	await says(page, "#wrong-amend-price", "decimals");
 	assert.equal(await page.evaluate(() => document.activeElement.id), "amend-price");
 	await retype(page, { price: "64000.123" });
 	await says(page, "#wrong-amend-price", "\\w+");
@@ -117,6 +117,29 @@ terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
 	const { oco_trigger_price, display_amount } = await order(id);
 	assert.deepEqual([oco_trigger_price, display_amount], [61500, 0.2]);
 });
+
+terminal("the end of an order is changed, in the reader's own time", { timezoneId: "Asia/Kolkata" },
+	async (page) => {
+		const day = Math.floor(Date.now() / 864e5) * 86400; // seconds
+		const id = await place(page, { amount: "1", price: "64000", time_in_force: "gtd",
+			expire_time: day + 5 * 86400 + 30 }); // seconds that the form does not show
+		const written = (seconds) => new Date((seconds + 5.5 * 3600) * 1000).toISOString()
+			.slice(0, 16);
+		await page.click("#panel-own .amend");
+		assert.equal(await page.inputValue(`${form} [name=expire_time]`),
+			written(day + 5 * 86400));
+		await page.click(`${form} .main`);
+		await says(page, form, "Nothing is changed yet");
+		await retype(page, { expire_time: "" });
+		await says(page, "#wrong-amend-expire_time", "Choose date and time");
+		await retype(page, { expire_time: written(day - 86400) });
+		await says(page, "#wrong-amend-expire_time", "\\w");
+		await accessible(page, "a refused end");
+		await retype(page, { expire_time: written(day + 7 * 86400) });
+		await closed(page);
+		await says(page, told, `^Order ${id} is changed`);
+		assert.equal((await order(id)).expire_time, day + 7 * 86400);
+	});
 
 terminal("an order that is filled while its form is open says so", {}, async (page) => {
 	await place(page, { amount: "1", price: "64000" });

@@ -161,7 +161,7 @@ terminal("a pair is chosen by keyboard alone", {}, async (page) => {
 	await page.keyboard.press("Escape");
 	await page.click(".settings");
 	await accessible(page, "the settings");
-	await page.uncheck("dialog input[type=checkbox]");
+	await page.uncheck("dialog [name=singleKeys]");
 	await page.click(".done");
 	await page.keyboard.press("/");
 	await page.keyboard.press("?");
@@ -194,6 +194,25 @@ terminal("the book is grouped, asks up and bids down", {}, async (page) => {
 	const book = await (await fetch(`${exchange.base}/api/v1/orderbook/BTC_USDT/?group=1`)).json();
 	assert.equal(asks.at(-1), Math.ceil(book.sell[0].price / 10) * 10);
 	assert.equal(bids[0], Math.floor(book.buy[0].price / 10) * 10);
+});
+
+/** ahead sets the clock of a page. */
+const ahead = (ms) => (page) => page.addInitScript((ms) => {
+	const { now } = Date;
+	Date.now = () => now() + ms;
+}, ms);
+
+terminal("a clock that is ahead is told", { init: ahead(5000) }, async (page) => {
+	assert.match(await page.textContent("#notice"), /^The clock of this device is [456] s ahead of/);
+	await accessible(page, "a clock that is ahead");
+});
+
+terminal("a clock that is behind is told", { init: ahead(-5000) }, async (page) => {
+	assert.match(await page.textContent("#notice"), /^The clock of this device is [456] s behind/);
+});
+
+terminal("a clock that is right is not told", {}, async (page) => {
+	assert(!await page.isVisible("#notice"));
 });
 
 terminal("the candles that are shown are also a table", {}, async (page) => {

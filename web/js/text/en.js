@@ -25,7 +25,7 @@ export const text = {
 	},
 	notLive: "Not live",
 	reconnecting: "The connection is lost. What is shown is not live; the page connects again by itself.",
-	tooSlow: "Too slow: the page did not read events as fast as they came, so the exchange has closed its connection. It asks for the best 20 prices of the book now.",
+	tooSlow: "Too slow: the page did not keep up with the events, so the exchange has closed its connection. It asks for the best 20 prices now.",
 	starting: "The exchange is starting. The page goes on by itself.",
 	/** @param {string} pair */
 	halted: (pair) => `${pair} is halted: it takes no orders now.`,
@@ -89,7 +89,7 @@ export const text = {
 	noKeyInFile: "No key and secret were found in it.",
 	keyAndSecret: "Type both the key and its secret.",
 	remember: "Remember on this device",
-	aboutKeys: "The secret stays in this browser, where no script can read it. A key that is not made for parallel use must be used here alone.",
+	aboutKeys: "The secret stays in this browser, where no script can read it. If this key is not made for parallel use, use it here alone.",
 	notSecure: "A log-in needs a secure connection: open this page by https, or on the exchange's own machine by localhost.",
 	demo: "This is a demo. Its accounts are for everybody:",
 	/** @param {string} account */
@@ -135,8 +135,9 @@ export const text = {
 	amend: "Amend",
 	/** @param {string} id */
 	amendOrder: (id) => `Amend order ${id}`,
-	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger", display_amount: "Show only" },
-	aboutAmend: "The amount counts what is filled. With the same price and no larger amount the order keeps its place.",
+	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger", display_amount: "Show only",
+		expire_time: "Until" },
+	aboutAmend: "The amount counts what is filled. At the same price, and no larger, the order keeps its place.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
@@ -215,7 +216,9 @@ export const text = {
 	left: "Free afterwards",
 	/** @param {"buy" | "sell"} side @param {string} currency */
 	send: (side, currency) => `${side === "buy" ? "Buy" : "Sell"} ${currency}`,
-	notANumber: "Type digits, with a point before the decimals and no separators.",
+	/** @param {string} send */
+	confirm: (send) => `Confirm: ${send}`,
+	notANumber: "Type digits, with a point before the decimals.",
 	notATime: "Choose date and time.",
 	/** @param {string} amount @param {string} price */
 	filledAt: (amount, price) => `${amount} filled at ${price} on average`,
@@ -253,6 +256,7 @@ export const text = {
 	palette: "Colours of up and down",
 	palettes: { "": "Green and red", blue: "Blue and orange" },
 	singleKeys: "Shortcuts of a single key",
+	confirms: "Confirm orders",
 	help: "Keyboard",
 	done: "Close",
 	keys: [

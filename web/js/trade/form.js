@@ -4,7 +4,7 @@ import { parse, plain } from "../decimal.js";
 import { decimal, typed } from "../format.js";
 import { inFrame } from "../frame.js";
 import { Sender } from "../sender.js";
-import { open } from "../settings.js";
+import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, sideOf, typeOf, wordsOf } from "../words.js";
 
@@ -35,12 +35,12 @@ const over = (a, b) => (a + b - 1n) / b;
 /**
  * input is a field with its label, and what is wrong with it below. isFree: it may be empty.
  * @param {{id: string, name: string, label: string, unit?: string, value?: string, wrong?: string,
- *   type?: string, isFree: boolean, onInput: (value: string) => void,
+ *   type: string, isFree: boolean, onInput: (value: string) => void,
  *   onKey?: (event: KeyboardEvent) => void}} field
  */
 function input({ id, name, label, unit, value, wrong, type, isFree, onInput, onKey }) {
 	return html`<label><span>${label}</span><span class="typed"><input id=${id} name=${name}
-			type=${type ?? "text"} inputmode="decimal" autocomplete="off" .value=${value ?? ""}
+			type=${type} inputmode="decimal" autocomplete="off" .value=${value ?? ""}
 			aria-invalid=${wrong ? "true" : "false"}
 			aria-describedby=${wrong ? `wrong-${id}` : nothing}
 			placeholder=${isFree ? text.optional : ""} @keydown=${onKey ?? nothing}
@@ -49,6 +49,25 @@ function input({ id, name, label, unit, value, wrong, type, isFree, onInput, onK
 			<span class="muted" aria-hidden="true">${unit}</span></span></label>
 		${wrong ? html`<p class="wrong" id="wrong-${id}">${wrong}</p>` : nothing}`;
 }
+
+/**
+ * blame puts the exchange's words below the fields that it means. It returns those that mean none.
+ * @param {Record<string, string | string[]>} body of a refusal
+ * @param {Record<string, string>} fields of the form, by the names of the API
+ * @param {Record<string, string>} wrong
+ */
+function blame(body, fields, wrong) {
+	let rest = "";
+	for (const [name, words] of Object.entries(body)) {
+		const why = [words].flat().join(" ");
+		if (fields[name]) wrong[fields[name]] = why;
+		else rest += `${name}: ${why} `;
+	}
+	return rest;
+}
+
+/** secondsOf returns the time in a field, since 1970. NaN: it is none. @param {string} is */
+const secondsOf = (is) => new Date(is).getTime() / 1000;
 
 /** focusWrong brings the focus to the first field that is wrong. @param {HTMLElement} place */
 function focusWrong(place) {
@@ -76,6 +95,7 @@ export class Form {
 	#words = "";
 	#isGood = true;
 	#isSending = false;
+	#isAsked = false; // the next Enter sends the order
 	/** Of the order that the form waits for. @type {Record<string, string> | undefined} */
 	#sent;
 	#market = "live";
@@ -103,6 +123,7 @@ export class Form {
 		for (const name of names) this.#typed[name] = "";
 		this.#wrong = {};
 		this.#words = "";
+		this.#isAsked = false;
 		this.change();
 	}
 
@@ -170,11 +191,7 @@ export class Form {
 			amount: "amount", quote_amount: "total", trigger_price: "trigger",
 			oco_trigger_price: "trigger", oco_price: "second", display_amount: "display",
 			expire_time: "until", trigger_when: isStop ? "trigger" : "price" };
-		this.#words = "";
-		for (const [name, words] of Object.entries(body)) {
-			if (fields[name]) this.#wrong[fields[name]] = [words].flat().join(" ");
-			else this.#words += `${name}: ${[words].flat().join(" ")} `;
-		}
+		this.#words = blame(body, fields, this.#wrong);
 		this.#paint();
 		focusWrong(this.place);
 	}
@@ -187,12 +204,14 @@ export class Form {
 		this.#force = FORCES[this.#type].includes(force) ? force : FORCES[this.#type][0];
 		this.#wrong = {};
 		this.#words = "";
+		this.#isAsked = false;
 		this.change();
 	}
 
 	/** @param {Field} field @param {string} value */
 	#set(field, value) {
 		this.#typed[field] = value;
+		this.#isAsked = false;
 		delete this.#wrong[field];
 		if (field === "amount" || field === "total") this.#byTotal = field === "total";
 		this.#balance();
@@ -288,9 +307,9 @@ export class Form {
 			order.time_in_force = force;
 		} else if (force === "gtd") {
 			order.time_in_force = "gtd";
-			const at = new Date(this.#typed.until).getTime();
-			if (Number.isNaN(at)) this.#wrong.until = text.notATime;
-			else order.expire_time = String(at / 1000);
+			const at = secondsOf(this.#typed.until);
+			if (at) order.expire_time = String(at);
+			else this.#wrong.until = text.notATime;
 		}
 	}
 
@@ -304,7 +323,8 @@ export class Form {
 		if (this.#isSending || this.#whyNot()) return;
 		const order = this.#fields();
 		this.#words = "";
-		if (order) {
+		this.#isAsked = chosen.confirm && !this.#isAsked && order !== undefined;
+		if (order && !this.#isAsked) {
 			this.#isSending = true;
 			this.#sent = order;
 			this.desk.sender.send(order);
@@ -332,7 +352,8 @@ export class Form {
 			this.#isSending = false;
 			return this.#sheet(false);
 		}
-		const { base, quote } = pair, whyNot = this.#whyNot();
+		const { base, quote } = pair, whyNot = this.#whyNot(), words = text.send(this.#side, base);
+		const confirm = this.#isAsked ? text.confirm(words) : "";
 		const currency = this.#side === "buy" ? quote : base;
 		const types = TYPES.filter((type) => type !== "oco" || this.#side === "sell");
 		const sides = /** @type {const} */ (["buy", "sell"]);
@@ -364,8 +385,9 @@ export class Form {
 				})}
 			${this.#sums(pair)}
 			<button class="main ${this.#side}" ?disabled=${this.#isSending || whyNot !== ""}
-				>${whyNot || text.send(this.#side, base)}</button>
-			<p role="status" class=${this.#isGood ? "outcome" : "outcome wrong"}>${this.#words}</p>
+				>${whyNot || confirm || words}</button>
+			<p role="status" class=${this.#isGood || confirm ? "outcome" : "outcome wrong"}
+				>${confirm || this.#words}</p>
 		</form>`, this.place);
 		// options that were chosen by hand do not follow their templates any more
 		const force = this.place.querySelector("[name=force]");
@@ -388,9 +410,11 @@ export class Form {
 	 */
 	#select(label, name, values, words, chosen, choose) {
 		return html`<label><span>${label}</span><select name=${name} .value=${chosen}
-			@change=${(/** @type {Event} */ event) =>
-				choose(/** @type {HTMLSelectElement} */ (event.target).value)}
-			>${values.map((value) => html`<option value=${value} ?selected=${value === chosen}
+			@change=${(/** @type {Event} */ event) => {
+				this.#isAsked = false;
+				choose(/** @type {HTMLSelectElement} */ (event.target).value);
+				this.change();
+			}}>${values.map((value) => html`<option value=${value} ?selected=${value === chosen}
 				>${words[value]}</option>`)}</select></label>`;
 	}
 
@@ -434,7 +458,14 @@ export class Form {
  */
 const valuesOf = (o) => ({ price: o.price_asked ?? o.price, amount: o.amount_original,
 	...o.triggered === false && { trigger_price: o.oco_trigger_price ?? o.trigger_price },
-	...o.order_type !== "market" && { display_amount: o.display_amount ?? "" } });
+	...o.order_type !== "market" && { display_amount: o.display_amount ?? "" },
+	...o.expire_time && { expire_time: o.expire_time } });
+
+/** timeOf writes a time as a field for one has it, in minutes. @param {number} seconds */
+function timeOf(seconds) {
+	const at = new Date(seconds * 1000);
+	return new Date(+at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
 
 /**
  * became says what has become of a change for which there was no answer; undefined: the order is
@@ -532,6 +563,8 @@ class Change {
 		this.amend = amend;
 		this.order = order;
 		this.was = valuesOf(order);
+		const { expire_time } = this.was;
+		if (expire_time) this.was.expire_time = timeOf(Number(expire_time));
 		/** What is typed. */
 		this.is = { ...this.was };
 		this.content = document.createElement("div");
@@ -550,8 +583,11 @@ class Change {
 		this.#words = "";
 		for (const [name, value] of /** @type {[Name, string][]} */ (Object.entries(is))) {
 			if (value.trim() === was[name]) continue;
-			const n = typed(value);
-			if (!n) this.#wrong[name] = text.notANumber;
+			const n = typed(value), at = secondsOf(value);
+			if (name === "expire_time") {
+				if (at) fields[name] = String(at);
+				else this.#wrong[name] = text.notATime;
+			} else if (!n) this.#wrong[name] = text.notANumber;
 			else if (n !== parse(was[name] || "0")) fields[name] = plain(n);
 		}
 		const isWrong = Object.keys(this.#wrong).length > 0;
@@ -568,12 +604,9 @@ class Change {
 	 */
 	refuse(answer, account) {
 		const { status, body } = answer;
-		this.#words = "";
-		if (status !== 400 || body.error || body.detail) this.#words = wordsOf(answer, account);
-		else for (const [name, words] of Object.entries(body)) {
-			if (name in this.is) this.#wrong[/** @type {Name} */ (name)] = [words].flat().join(" ");
-			else this.#words += `${name}: ${[words].flat().join(" ")} `;
-		}
+		const names = Object.fromEntries(Object.keys(this.is).map((name) => [name, name]));
+		this.#words = status !== 400 || body.error || body.detail ? wordsOf(answer, account)
+			: blame(body, names, this.#wrong);
 		this.#blame();
 	}
 
@@ -595,7 +628,8 @@ class Change {
 				? text.filledOf(now.amount_filled, now.amount_original) : text.isOver(o.id)}</p>
 			${names.map((name) => input({ id: `amend-${name}`, name, label: text.changes[name],
 				value: this.is[name], wrong: this.#wrong[name], isFree: name === "display_amount",
-				unit: name.endsWith("amount") ? pair?.base : pair?.quote, onInput: (value) => {
+				unit: name.endsWith("amount") ? pair?.base : name.endsWith("price") ? pair?.quote : "",
+				type: name === "expire_time" ? "datetime-local" : "text", onInput: (value) => {
 					this.is[name] = value;
 					delete this.#wrong[name];
 					this.paint();

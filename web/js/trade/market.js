@@ -410,7 +410,7 @@ export class Trades {
  */
 function changeOf(/** @type {Ticker} */ t) {
 	const before = t.last - t.diff;
-	return t.last > 0 && before > 0 ? t.diff / before : undefined;
+	return t.last > 0 && before > 0 ? Math.round(t.diff / before * 1e4) / 1e4 : undefined;
 }
 
 /** signOf returns a class, and a sign for readers who do not see its colour. @param {number} n */
