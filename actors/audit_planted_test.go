@@ -24,6 +24,7 @@ const (
 	inObserving = "observing"
 	inDuplex    = "duplex"
 	inGateway   = "../gateway"
+	inStream    = "../gateway/stream"
 
 	differences = "TestAnAuditNamesEachPlaceThatDiffersInMemory"
 	inParts     = "TestAComparisonFindsWhatDiffersBehindTheFirstPart"
@@ -38,7 +39,7 @@ const (
 // testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
 // the pace of uploads, and where a random run hardly comes; and those that the histories of clients
 // are to find by themselves. The last ones are of a cluster with a node that cannot serve, or whose
-// file is another one, of observers, and of hostile peers.
+// file is another one, of observers, of hostile peers, and of sockets that log in.
 var testedFaults = []testedFault{
 	{"an audit compares no books", comparing, "	for _, p := range c.Pairs() {\n",
 		"	for _, p := range c.Pairs() {\n		if FAULT {\n			break\n		}\n",
@@ -302,6 +303,35 @@ var testedFaults = []testedFault{
 		"	if !h.due.IsZero() && h.due.Before(until) {\n",
 		"	if !h.due.IsZero() && h.due.Before(until) && !FAULT {\n",
 		inDuplex, "TestAMessageThatDoesNotEndEndsAWire"},
+	{"an account's events are told to others, too", "gateway/stream/own.go",
+		"	for _, c := range s.owners[m.account] {\n",
+		"	for other, list := range s.owners {\n" +
+			"		for _, c := range list {\n" +
+			"			if FAULT && other != m.account {\n" +
+			"				s.put(c, ownDelivery(m.list))\n" +
+			"			}\n" +
+			"		}\n" +
+			"	}\n" +
+			"	for _, c := range s.owners[m.account] {\n",
+		inStream, "TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence"},
+	{"an event of an account is lost at its desk", "gateway/stream/desk.go",
+		"		if a.frames == nil {\n",
+		"		if FAULT && x.Seq%3 == 0 {\n			continue\n		}\n" +
+			"		if a.frames == nil {\n",
+		inStream, "TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence"},
+	{"the end of a key leaves its client among the account's", "gateway/stream/logins.go",
+		"	if c.login.Load() == m.login {\n",
+		"	if c.login.Load() == m.login && !FAULT {\n",
+		inStream, "TestNothingOfAnAccountIsToldBehindTheEndOfItsKey"},
+	{"a login that ends a socket lets its commands pass", "gateway/stream/login.go",
+		"	if !l.cutUp {\n		give()\n	}\n	return !l.cutUp\n",
+		"	if !l.cutUp || FAULT {\n		give()\n	}\n	return !l.cutUp || FAULT\n",
+		inStream, "TestALoginEndsAnEarlierSocketForGood"},
+	{"a command of a socket is answered before it is carried out", "gateway/stream/orders.go",
+		"	o.use(guard, call)\n",
+		"	if FAULT {\n		o.answer(acknowledgement(call, 0))\n	}\n" +
+			"	o.use(guard, call)\n",
+		inGateway, "TestASocketIsAnsweredAsARequestIs"},
 }
 
 func tested(list []testedFault) (faults []plantedtest.Fault) {

@@ -307,8 +307,11 @@ func (s *sim) kill(l *life) {
 	}
 	for _, p := range s.waiting() {
 		if p.life == l {
-			if p.name == fmt.Sprintf("%d.head", l.number) {
+			switch p.name {
+			case fmt.Sprintf("%d.head", l.number):
 				s.outcomes["crashes between the journal and HEAD"]++
+			case fmt.Sprintf("%d.snapshot", l.number):
+				s.outcomes["crashes while a snapshot is on its way"]++
 			}
 			s.resume(p, false)
 		}

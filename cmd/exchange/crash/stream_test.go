@@ -9,15 +9,16 @@ import (
 )
 
 // Subscribers with an unmodified client keep the book that REST shows, through kills of the
-// exchange.
+// exchange and of Redis.
 func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 	if _, err := os.Stat("../clients/node_modules/socket.io-client"); err != nil {
 		t.Fatal(
 			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
 				"cmd/exchange/clients, or all tests by `make test`, which does it")
 	}
+	redis := redistest.Start(t)
 	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
-		"redis": redistest.Start(t).URL()} {
+		"redis": redis.URL()} {
 		t.Run(name, func(t *testing.T) {
 			s := exchangetest.New(t, store)
 			w := &world{t: t, s: s}
@@ -29,6 +30,10 @@ func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 				w.load(400, func() {})
 				node.Looks()
 				w.load(100, func() { s.Kill(); s.Start() })
+				node.Looks()
+			}
+			if name == "redis" {
+				w.load(100, func() { redis.Kill(); redis.Restart() })
 				node.Looks()
 			}
 			w.load(400, func() {})
