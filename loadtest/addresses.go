@@ -101,7 +101,7 @@ type AddressReport struct {
 	Connections int     `json:"connections"` // of the load
 	Subscribers int     `json:"subscribers"`
 	Requests    uint64  `json:"requests"`
-	Rate        float64 `json:"rate"`
+	Rate        float64 `json:"rate"` // done, or too late
 	Done        uint64  `json:"done"`
 	Late        uint64  `json:"late_cancels"`
 	Refused     uint64  `json:"refused"`
@@ -130,7 +130,7 @@ func (t *test) addresses(s *stats, took time.Duration) []AddressReport {
 	for i, address := range t.o.Addresses {
 		a, from := &all[i], &s.byAddress[i]
 		*a = AddressReport{Address: address, Requests: from.requests,
-			Rate: float64(from.requests) / max(took.Seconds(), 1e-6), Done: from.done,
+			Rate: float64(from.served()) / max(took.Seconds(), 1e-6), Done: from.done,
 			Late: from.late, Refused: from.refused, Unknown: from.unknown,
 			P50:     milliseconds(from.latency.ValueAtQuantile(50)),
 			P99:     milliseconds(from.latency.ValueAtQuantile(99)),

@@ -18,11 +18,12 @@ type Minute struct {
 	From     float64 `json:"from"` // seconds since the load began
 	To       float64 `json:"to"`
 	Requests uint64  `json:"requests"`
+	Done     uint64  `json:"done"`   // or too late; the latencies are of these
 	Errors   uint64  `json:"errors"` // refused or unknown
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
 	P999     float64 `json:"p999_ms"`
-	Max      float64 `json:"max_ms"`
+	Max      float64 `json:"max_ms"`  // of all requests, whatever became of them
 	Late     uint64  `json:"late"`    // requests that the generator itself sent late
 	Behind   float64 `json:"late_ms"` // the longest of these delays
 
@@ -44,12 +45,14 @@ type row struct {
 	counters
 	at      float64 // where it ends, as far as it has come
 	pace    generator.Pace
-	latency *hdrhistogram.Histogram
+	latency *hdrhistogram.Histogram // nil: the row has not begun
+	longest float64                 // in milliseconds
 }
 
 // gather adds the measurements of a second, which ends at that time of the load. A row ends with
 // the second that is nearest to its end; a shorter piece behind the last second is its, too.
-func (t *test) gather(at float64, h *hdrhistogram.Histogram, c counters, pace generator.Pace) {
+func (t *test) gather(s *Second, h *hdrhistogram.Histogram, c counters, pace generator.Pace) {
+	at := s.At
 	end := t.o.Every.Seconds() * float64(len(t.minutes)+1)
 	if t.row.at >= end-0.5 && at > t.row.at+0.5 {
 		t.endRow()
@@ -58,6 +61,7 @@ func (t *test) gather(at float64, h *hdrhistogram.Histogram, c counters, pace ge
 		t.row.latency = newHistogram()
 	}
 	t.row.latency.Merge(h)
+	t.row.longest = max(t.row.longest, s.Max)
 	t.row.add(c)
 	t.row.pace.Add(pace)
 	t.row.at = at
@@ -66,7 +70,7 @@ func (t *test) gather(at float64, h *hdrhistogram.Histogram, c counters, pace ge
 // endRow closes the row that is open.
 func (t *test) endRow() {
 	r := &t.row
-	if r.latency == nil || r.latency.TotalCount() == 0 {
+	if r.latency == nil || r.requests+r.unsent == 0 {
 		return
 	}
 	l := latency(r.latency)
@@ -75,7 +79,8 @@ func (t *test) endRow() {
 		from = t.minutes[n-1].To
 	}
 	t.minutes = append(t.minutes, Minute{From: from, To: r.at, Requests: r.requests,
-		Errors: r.refused + r.unknown, P50: l.P50, P99: l.P99, P999: l.P999, Max: l.Max,
+		Done: r.served(), Errors: r.refused + r.unknown, P50: l.P50, P99: l.P99, P999: l.P999,
+		Max:  r.longest,
 		Late: r.pace.Late, Behind: milliseconds(r.pace.Longest.Microseconds())})
 	t.pace.Add(r.pace)
 	t.row = row{}
@@ -129,6 +134,11 @@ const mostDrift = 0.05
 
 // judge lists the bounds that the load has broken, and what could not be judged.
 func (r *Report) judge(o *Options) (broken, unjudged []string) {
+	if percent := r.refusedPercent(); percent > o.AllowRefused && !o.Ramp { // a ramp judges itself
+		broken = append(broken, fmt.Sprintf("refused: %s of %s requests were refused, which is "+
+			"%.3g %%; at most %g %% may be (--allow-refused)", thousands(r.Refused),
+			thousands(r.Requests), percent, o.AllowRefused))
+	}
 	if o.Stall > 0 {
 		broken = append(broken, r.stalls(milliseconds(o.Stall.Microseconds()))...)
 	}
@@ -262,8 +272,8 @@ func (r *Report) writeMinutes(b *strings.Builder) {
 }
 
 // rowHead are the columns of the table over time.
-var rowHead = []string{"until", "requests", "p50", "p99", "p99.9", "longest", "late by", "RSS MB",
-	"heap MB", "disk MB", "snapshots", "MB", "longest stage", "open orders", "placed",
+var rowHead = []string{"until", "requests", "done", "p50", "p99", "p99.9", "longest", "late by",
+	"RSS MB", "heap MB", "disk MB", "snapshots", "MB", "longest stage", "open orders", "placed",
 	"server CPU", "own CPU"}
 
 // cells returns a row's cells, below rowHead; "-" is not known.
@@ -276,7 +286,8 @@ func (m *Minute) cells() []string {
 	}
 	number := func(v float64) string { return thousands(uint64(v + 0.5)) }
 	return []string{time.Duration(math.Round(m.To) * float64(time.Second)).String(),
-		thousands(m.Requests), ms(m.P50), ms(m.P99), ms(m.P999), ms(m.Max), ms(m.Behind),
+		thousands(m.Requests), thousands(m.Done), ms(m.P50), ms(m.P99), ms(m.P999), ms(m.Max),
+		ms(m.Behind),
 		known(m.RSS, megabytes(m.RSS)), known(m.Heap, megabytes(m.Heap)),
 		known(m.Disk, megabytes(m.Disk)), fmt.Sprint(m.Snapshots),
 		known(m.Bytes, fmt.Sprintf("%.1f", m.Bytes/1e6)),

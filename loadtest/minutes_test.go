@@ -25,7 +25,13 @@ func TestBoundsAreJudged(t *testing.T) {
 		change           func(r *Report)
 		broken, unjudged string
 	}{
-		"flat": {func(*Report) {}, "", ""},
+		"flat":        {func(*Report) {}, "", ""},
+		"few refused": {func(r *Report) { r.Requests, r.Refused = 1000, 10 }, "", ""},
+		"refused": {func(r *Report) { r.Requests, r.Refused = 1000, 11 },
+			"refused: 11 of 1,000 requests were refused, which is 1.1 %; at most 1 % may be", ""},
+		"all refused": {func(r *Report) { r.Requests, r.Refused = 7, 7 },
+			"refused: 7 of 7 requests were refused, which is 100 %", ""},
+		"late": {func(r *Report) { r.Requests, r.Late = 7, 7 }, "", ""},
 		"memory": {func(r *Report) { r.Minutes[6].RSS = 1.21e9 },
 			"growth: the resident memory of the last row is 1,210 MB", ""},
 		"less":  {func(r *Report) { r.Minutes[6].RSS = 0.5e9 }, "", ""},
@@ -48,7 +54,7 @@ func TestBoundsAreJudged(t *testing.T) {
 			r := flat()
 			x.change(r)
 			broken, unjudged := r.judge(&Options{Stall: 100 * time.Millisecond, Growth: 1.2,
-				Every: time.Minute})
+				AllowRefused: 1, Every: time.Minute})
 			for what, got := range map[string][]string{x.broken: broken, x.unjudged: unjudged} {
 				if text := strings.Join(got, "\n"); what == "" && x.broken+x.unjudged == "" &&
 					text != "" || what != "" && (len(got) != 1 || !strings.HasPrefix(text, what)) {

@@ -47,6 +47,7 @@ type Options struct {
 	Disk            string        // folder of the server whose size is told; "": none
 	Stall           time.Duration // the longest latency that is allowed; 0: any
 	Growth          float64       // times that the server's memory may grow; 0: any
+	AllowRefused    float64       // percent of the requests that may be refused
 	Timeout         time.Duration // how long an answer may take
 	NoVerify        bool
 	LeaveOrders     bool // do not cancel the resting orders at the end
@@ -204,6 +205,9 @@ func (o *Options) validateCourse() error {
 		return usagef("--stall is %v: write the longest latency that is allowed", o.Stall)
 	case math.IsNaN(o.Growth) || o.Growth < 0:
 		return usagef("--growth is %g: write how many times memory may grow, such as 1.2", o.Growth)
+	case !(o.AllowRefused >= 0 && o.AllowRefused <= 100): // or no number
+		return usagef("--allow-refused is %g: write how many percent of the requests may be "+
+			"refused, 0 to 100", o.AllowRefused)
 	case o.Growth > 0 && !o.operated():
 		return usagef("--growth needs the operator's listener, which tells the server's memory")
 	}

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -46,9 +47,11 @@ func TestWrongOptionsAreRefusedByTheirNames(t *testing.T) {
 		"--deposits needs": func(o *Options) {
 			o.Deposits, o.Token, o.Operator, o.Keys = 1, "", "", []Key{{"a", "b"}}
 		},
-		"--row":    func(o *Options) { o.Every = time.Millisecond },
-		"--stall":  func(o *Options) { o.Stall = -1 },
-		"--growth": func(o *Options) { o.Growth = -1 },
+		"--row":                func(o *Options) { o.Every = time.Millisecond },
+		"--stall":              func(o *Options) { o.Stall = -1 },
+		"--growth":             func(o *Options) { o.Growth = -1 },
+		"--allow-refused":      func(o *Options) { o.AllowRefused = 101 },
+		"--allow-refused is N": func(o *Options) { o.AllowRefused = math.NaN() },
 		"--growth needs": func(o *Options) {
 			o.Growth, o.Token, o.Operator, o.Keys = 1, "", "", []Key{{"a", "b"}}
 		},

@@ -9,9 +9,9 @@ import (
 // A Step is one rate that a ramp has tried.
 type Step struct {
 	Rate     float64 `json:"rate"`     // asked for
-	Achieved float64 `json:"achieved"` // answered
-	P99      float64 `json:"p99_ms"`
-	Errors   float64 `json:"errors"` // share that was refused or without an outcome
+	Achieved float64 `json:"achieved"` // done
+	P99      float64 `json:"p99_ms"`   // of what was done
+	Errors   float64 `json:"errors"`   // share that was refused or without an outcome
 	Holds    bool    `json:"holds"`
 }
 
@@ -53,7 +53,8 @@ func (s *search) tried(holds bool) bool {
 	return s.halvings <= rampHalvings
 }
 
-// ramp finds the highest rate that holds the bound of p99. Its stats are of all steps.
+// ramp finds the highest rate that holds the bound of p99. Its stats are of the steps that hold:
+// the others say what an overload does, which is another thing.
 func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.Duration,
 	err error) {
 	sum = t.newStats()
@@ -66,12 +67,17 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 		if err != nil {
 			return nil, 0, err
 		}
-		took += d
-		sum.merge(x)
 		if ctx.Err() != nil { // a step that was cut short says nothing
+			sum.leave(x)
 			break
 		}
 		step := judge(s.rate, x, t.o.Duration, t.o.P99)
+		if step.Holds {
+			took += d
+			sum.merge(x)
+		} else {
+			sum.leave(x)
+		}
 		r.Steps = append(r.Steps, step)
 		t.prog.line(step.String())
 		goOn := s.tried(step.Holds)
@@ -86,7 +92,7 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 func judge(rate float64, x *stats, d, bound time.Duration) Step {
 	p99 := time.Duration(x.all.ValueAtQuantile(99)) * time.Microsecond
 	all := max(float64(x.requests+x.unsent), 1)
-	step := Step{Rate: rate, Achieved: float64(x.requests) / d.Seconds(),
+	step := Step{Rate: rate, Achieved: float64(x.served()) / d.Seconds(),
 		P99: milliseconds(p99.Microseconds()), Errors: float64(x.refused+x.unknown) / all}
 	step.Holds = p99 <= bound && float64(x.requests) >= enough*all &&
 		step.Achieved >= enough*rate-1/d.Seconds() && step.Errors <= mostErrors
@@ -98,6 +104,6 @@ func (s Step) String() string {
 	if s.Holds {
 		word = "holds"
 	}
-	return fmt.Sprintf("%s/s asked: %s/s answered, p99 %s, %.2f %% errors: %s",
+	return fmt.Sprintf("%s/s asked: %s/s done, p99 %s, %.2f %% errors: %s",
 		thousands(uint64(s.Rate)), thousands(uint64(s.Achieved)), ms(s.P99), 100*s.Errors, word)
 }

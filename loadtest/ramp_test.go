@@ -30,7 +30,7 @@ func TestARateHoldsOnlyIfNearlyAllOfItIsAnsweredInTime(t *testing.T) {
 		for range 1000 {
 			record(x.all, time.Millisecond)
 		}
-		x.requests = 1000
+		x.requests, x.done = 1000, 1000
 		change(x)
 		return judge(1000, x, time.Second, 10*time.Millisecond).Holds
 	}
@@ -44,9 +44,9 @@ func TestARateHoldsOnlyIfNearlyAllOfItIsAnsweredInTime(t *testing.T) {
 			}
 		},
 		"unsent":  func(x *stats) { x.unsent = 50 },
-		"few":     func(x *stats) { x.requests = 900 },
-		"refused": func(x *stats) { x.refused = 50 },
-		"unknown": func(x *stats) { x.unknown = 50 },
+		"few":     func(x *stats) { x.requests, x.done = 900, 900 },
+		"refused": func(x *stats) { x.refused, x.done = 50, 950 },
+		"unknown": func(x *stats) { x.unknown, x.done = 50, 950 },
 	} {
 		if f(change) {
 			t.Errorf("%s: the step holds", name)

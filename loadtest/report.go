@@ -1,6 +1,8 @@
 package loadtest
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,18 +16,21 @@ type Report struct {
 	Interrupted bool      `json:"interrupted"` // before its time
 	Seconds     float64   `json:"seconds"`
 	Requests    uint64    `json:"requests"`
-	Rate        float64   `json:"rate"`
+	Rate        float64   `json:"rate"`            // of those that were done or came too late
 	Done        uint64    `json:"done"`            // 2xx
 	Late        uint64    `json:"late_cancels"`    // of orders that were filled before
 	Refused     uint64    `json:"refused"`         // otherwise
 	Unknown     uint64    `json:"outcome_unknown"` // requests whose outcome the server did not tell
 	// due in an open loop, and not sent before its end
 	Unsent        uint64              `json:"unsent"`
-	Latency       Latency             `json:"latency"`
+	Latency       Latency             `json:"latency"`         // as the rate
+	Refusals      Latency             `json:"refused_latency"` // of those that were refused
+	Unknowns      Latency             `json:"outcome_unknown_latency"`
+	Waits         Latency             `json:"unsent_waited"`
 	Operations    []Operation         `json:"operations"`
 	Errors        []Kind              `json:"errors"`
 	Timeline      []Second            `json:"timeline"`
-	Pairs         []PairReport        `json:"pairs"`
+	Pairs         []PairReport        `json:"pairs"` // the highest p99 first
 	Addresses     []AddressReport     `json:"addresses"`
 	CPU           CPU                 `json:"cpu"`
 	Subscribers   []ChannelReport     `json:"subscribers"`
@@ -84,7 +89,7 @@ type Operation struct {
 type PairReport struct {
 	Pair     string  `json:"pair"`
 	Requests uint64  `json:"requests"`
-	Rate     float64 `json:"rate"`
+	Rate     float64 `json:"rate"`   // done, or too late
 	P50      float64 `json:"p50_ms"` // 0 with more than 500 pairs
 	P99      float64 `json:"p99_ms"`
 }
@@ -131,6 +136,11 @@ func (t *test) newReport() *Report {
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
 }
 
+// refusedPercent is the share of refusals among all requests.
+func (r *Report) refusedPercent() float64 {
+	return 100 * float64(r.Refused) / max(float64(r.Requests), 1)
+}
+
 // fill takes the measurements.
 func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.Addresses = t.addresses(s, took)
@@ -138,8 +148,9 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
 		s.refused, s.unknown, s.unsent
 	perSecond := func(n uint64) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
-	r.Rate = perSecond(s.requests)
-	r.Latency = latency(s.all)
+	r.Rate = perSecond(s.served())
+	r.Latency, r.Refusals, r.Unknowns, r.Waits = latency(s.all), latency(s.refusals),
+		latency(s.unknowns), latency(s.waits)
 	r.distributions["all"] = distribution(s.all)
 	r.Operations = []Operation{}
 	for op, h := range s.byOperation {
@@ -159,14 +170,15 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.Pairs = []PairReport{}
 	for i, p := range s.byPair {
 		x := PairReport{Pair: t.field.pairs[i].name, Requests: p.requests,
-			Rate: perSecond(p.requests)}
+			Rate: perSecond(p.served)}
 		if p.latency != nil {
 			x.P50, x.P99 = milliseconds(p.latency.ValueAtQuantile(50)),
 				milliseconds(p.latency.ValueAtQuantile(99))
 		}
 		r.Pairs = append(r.Pairs, x)
 	}
-	n := max(float64(s.requests), 1)
+	slices.SortStableFunc(r.Pairs, func(a, b PairReport) int { return cmp.Compare(b.P99, a.P99) })
+	n := max(float64(s.requests+s.unpooled), 1)
 	r.CPU = CPU{float64(s.cpu.Nanoseconds()) / 1000 / n, float64(process.Nanoseconds()) / 1000 / n}
 }
 

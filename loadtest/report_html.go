@@ -30,15 +30,40 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		server = append(server, p.svg())
 	}
 	rows := r.tableRows()
-	return page.Execute(w, map[string]any{"R": r, "Latency": r.latencyPlot(), "Rate": rate.svg(),
+	return page.Execute(w, map[string]any{"R": r, "Headline": r.headline(),
+		"NotDone": r.notDone(), "Latency": r.latencyPlot(), "Rate": rate.svg(),
 		"Timeline": timeline.svg(), "ByPair": pairPlot(busiest), "Server": server,
 		"Outages": r.outages(), "RowHead": rows[0], "Rows": rows[1:],
+		"Curve": r.rampPlots(), "Slowest": r.Pairs[:min(len(r.Pairs), shownPairs)],
 		"Pairs": busiest[:min(len(busiest), shownPairs)], "More": max(len(busiest)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})
 }
 
 // shownPairs is how many of the busiest pairs have a bar.
 const shownPairs = 60
+
+// rampPlots are the curve of a ramp: what was done, and its p99, by the rate that was asked for.
+func (r *Report) rampPlots() (all []template.HTML) {
+	if r.Ramp == nil {
+		return nil
+	}
+	steps := slices.Clone(r.Ramp.Steps)
+	slices.SortFunc(steps, func(a, b Step) int { return cmp.Compare(a.Rate, b.Rate) })
+	asked, done, p99 := series{name: "asked"}, series{name: "done"}, series{name: "p99"}
+	bound := series{name: "bound"}
+	for _, s := range steps {
+		asked.add(s.Rate, s.Rate)
+		done.add(s.Rate, s.Achieved)
+		p99.add(s.Rate, s.P99)
+		bound.add(s.Rate, r.Ramp.Bound)
+	}
+	for _, p := range []plot{
+		{title: "Done", xName: "asked/s", yName: "/s", series: []series{done, asked}},
+		{title: "p99", xName: "asked/s", yName: "ms", yLog: true, series: []series{p99, bound}}} {
+		all = append(all, p.svg())
+	}
+	return all
+}
 
 // latencyPlot returns the latency at 1 in so many requests, of all operations.
 func (r *Report) latencyPlot() template.HTML {
@@ -57,7 +82,7 @@ func (r *Report) latencyPlot() template.HTML {
 }
 
 func (r *Report) ratePlot() plot {
-	rate, errors := series{name: "answers"}, series{name: "errors"}
+	rate, errors := series{name: "done"}, series{name: "errors"}
 	last := 0.0
 	for _, s := range r.Timeline {
 		rate.add(s.At, s.Rate)

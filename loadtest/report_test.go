@@ -24,6 +24,9 @@ func someReport() *Report {
 		s.note(&item{op: operation(i % int(operations)), pair: x.field.pairs[i%2]}, i%2,
 			time.Duration(i)*time.Millisecond, isDone)
 	}
+	for range 500 {
+		s.note(&item{op: opPlace, pair: x.field.pairs[1]}, 1, time.Minute, isRefused)
+	}
 	s.kind("400 <script>alert(1)</script>")
 	s.kind("429 Request was throttled. Expected available in N seconds.")
 	x.seconds = []Second{{At: 1, Rate: 600, P50: 1, P99: 2, Max: 3, Errors: 2},
@@ -31,7 +34,7 @@ func someReport() *Report {
 	r := x.newReport()
 	r.fill(x, s, 2*time.Second, time.Second)
 	x.minutes = []Minute{{To: 2.5, Requests: 600, P99: 2}, {From: 2.5, To: 5, Requests: 400}}
-	x.o.Stall = 100 * time.Millisecond
+	x.o.Stall, x.o.AllowRefused = 100*time.Millisecond, 30
 	r.complete(x, &watcher{samples: sampled(x.base)},
 		&Banker{Deposits: 7, Latency: Latency{P99: 3}})
 	r.Ramp = &Ramp{Bound: 10, Highest: 1000,
@@ -52,7 +55,10 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, say := range []string{"RSS MB", "upload 1000 ms", "banker: 7 deposits",
-		"BROKEN stall: 1 of 2 seconds", "read own orders", "place", "1,000",
+		"BROKEN stall: 1 of 2 seconds", "500/s done, 33.3 % refused\n", "all done  ",
+		"refused       500     250  60031 ms", "of 2 pairs the slowest",
+		"BROKEN refused: 500 of 1,500 requests were refused, which is 33.3 %; at most 30 % may be",
+		"read own orders", "place", "1,000",
 		"start it with --no-rate-limits", "The highest rate that held a p99 of 10.0 ms: 1,000/s",
 		"1,500/s asked",
 		"2 differences:\n  <b>order 5</b>", "and 1 more", "the audit is NOT clean",
@@ -94,7 +100,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		}
 	}
 	drawings := drawing.FindAllString(text, -1)
-	if len(drawings) != 7 {
+	if len(drawings) != 9 {
 		t.Errorf("%d drawings", len(drawings))
 	}
 	for _, svg := range drawings {
@@ -139,10 +145,11 @@ func TestHistogramsKeepThreeDigitsAndAllMerge(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	if a.requests != 1002 || a.done != 1000 || a.unknown != 1 || a.refused != 1 ||
-		a.kinds["x"] != 2 || a.all.TotalCount() != 1002 || a.byPair[0].requests != 1000 {
+		a.kinds["x"] != 2 || a.all.TotalCount() != 1000 || a.refusals.TotalCount() != 1 ||
+		a.unknowns.TotalCount() != 1 || a.byPair[0].requests != 1000 {
 		t.Errorf("%+v %v", a.counters, a.kinds)
 	}
-	if most := a.all.Max(); most < longest*99/100 {
+	if most := a.unknowns.Max(); most < longest*99/100 {
 		t.Errorf("the longest is %d", most)
 	}
 	for i := range 2 * maxKinds {

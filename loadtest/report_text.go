@@ -3,6 +3,7 @@ package loadtest
 import (
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"text/tabwriter"
 )
@@ -23,7 +24,7 @@ func (r *Report) WriteText(out io.Writer) error {
 	if r.Interrupted {
 		b.WriteString(", interrupted")
 	}
-	b.WriteString("\n\n")
+	fmt.Fprintf(b, "\n%s\n\n", r.headline())
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "operation\trequests\trate/s\tp50\tp90\tp99\tp99.9\tp99.99\tmax\t")
 	row := func(name string, rate float64, l Latency) {
@@ -34,7 +35,10 @@ func (r *Report) WriteText(out io.Writer) error {
 	for _, x := range r.Operations {
 		row(x.Name, x.Rate, x.Latency)
 	}
-	row("all", r.Rate, r.Latency)
+	row("all done", r.Rate, r.Latency)
+	for name, l := range r.notDone() {
+		row(name, float64(l.Count)/max(r.Seconds, 1e-6), *l)
+	}
 	w.Flush()
 	fmt.Fprintf(b, "\n%s done, %s cancels came too late, %s refused, %s without an outcome",
 		thousands(r.Done), thousands(r.Late), thousands(r.Refused), thousands(r.Unknown))
@@ -57,6 +61,7 @@ func (r *Report) WriteText(out io.Writer) error {
 			}
 		}
 	}
+	r.writePairs(b)
 	r.writeAddresses(b)
 	r.writeChannels(b)
 	r.writeMinutes(b)
@@ -64,6 +69,49 @@ func (r *Report) WriteText(out io.Writer) error {
 	r.writeVerification(b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// headline says how much was done, and which share was not.
+func (r *Report) headline() string {
+	text := fmt.Sprintf("%s/s done", thousands(uint64(r.Rate+0.5)))
+	of := float64(max(r.Requests+r.Unsent, 1))
+	for name, l := range r.notDone() {
+		text += fmt.Sprintf(", %.3g %% %s", 100*float64(l.Count)/of, name)
+	}
+	return text
+}
+
+// notDone returns the latencies of requests that were not done, by what became of them.
+func (r *Report) notDone() iter.Seq2[string, *Latency] {
+	return func(yield func(string, *Latency) bool) {
+		for _, x := range []struct {
+			name string
+			l    *Latency
+		}{{"refused", &r.Refusals}, {"without an outcome", &r.Unknowns},
+			{"due and not sent", &r.Waits}} {
+			if x.l.Count > 0 && !yield(x.name, x.l) {
+				return
+			}
+		}
+	}
+}
+
+// worstPairs is how many pairs have a row in the text.
+const worstPairs = 5
+
+// writePairs writes the pairs with the highest p99.
+func (r *Report) writePairs(b *strings.Builder) {
+	if len(r.Pairs) < 2 || r.Pairs[0].P99 == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nof %d pairs the slowest\n", len(r.Pairs))
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "pair\tdone/s\tp50\tp99\t")
+	for _, p := range r.Pairs[:min(len(r.Pairs), worstPairs)] {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", p.Pair, thousands(uint64(p.Rate+0.5)), ms(p.P50),
+			ms(p.P99))
+	}
+	w.Flush()
 }
 
 func (r *Report) writeChannels(b *strings.Builder) {

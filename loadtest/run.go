@@ -236,6 +236,7 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	h := newHistogram()
 	var c counters
+	var slowest time.Duration
 	var pace generator.Pace
 	for _, l := range t.senders {
 		pace.Add(l.generator.TakePace())
@@ -244,16 +245,17 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 			l.stats.recent.Reset()
 			c.add(l.stats.lately)
 			l.stats.lately = counters{}
+			slowest, l.stats.slowest = max(slowest, l.stats.slowest), 0
 			s.InFlight += inFlight
 			s.Waiting += waiting
 		})
 	}
 	s.At = (now.Sub(t.base) - t.began).Seconds()
-	s.Rate = float64(c.requests) / max(d.Seconds(), 1e-3)
+	s.Rate = float64(c.served()) / max(d.Seconds(), 1e-3)
 	s.P50, s.P99, s.Max = milliseconds(h.ValueAtQuantile(50)), milliseconds(h.ValueAtQuantile(99)),
-		milliseconds(h.Max())
+		milliseconds(slowest.Microseconds())
 	s.Errors = c.refused + c.unknown
-	t.gather(s.At, h, c, pace)
+	t.gather(&s, h, c, pace)
 	return s
 }
 

@@ -126,10 +126,7 @@ func (l *sender) Broken(number int, reason string, inFlight bool, latency time.D
 // Unsent counts a request that was due and that no connection was free for.
 func (l *sender) Unsent(waited time.Duration) {
 	for range max(1, l.o.Batch) {
-		record(l.stats.all, waited)
-		record(l.stats.recent, waited)
-		l.stats.unsent++
-		l.stats.lately.unsent++
+		l.stats.wait(waited)
 	}
 }
 

@@ -21,6 +21,7 @@ type smallExchange struct {
 	scrapes  int
 	open     map[string]bool
 	growth   float64 // of its memory, each second
+	refuses  bool    // all orders
 
 	stallAt uint64        // the order that it stops at; 0: none
 	stalled chan struct{} // closed when it goes on
@@ -57,6 +58,11 @@ func (x *smallExchange) answer(ctx *fasthttp.RequestCtx) {
 }
 
 func (x *smallExchange) order(ctx *fasthttp.RequestCtx) {
+	if x.refuses {
+		ctx.SetStatusCode(400)
+		ctx.SetBodyString(`{"error":"Out of balance"}`)
+		return
+	}
 	x.mu.Lock()
 	x.id++
 	id := x.id
@@ -114,6 +120,29 @@ func TestAStallBreaksTheBound(t *testing.T) {
 	var b strings.Builder
 	if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "BROKEN stall: ") ||
 		!r.Broke() {
+		t.Errorf("%v %s", err, &b)
+	}
+}
+
+// An exchange that refuses everything has done nothing, however fast it was.
+func TestRefusalsBreakTheBoundAndAreNoWorkDone(t *testing.T) {
+	t.Parallel()
+	r := soak(t, &smallExchange{refuses: true}, func(o *Options) {
+		o.OpenOrders, o.Mix, o.Deposits, o.AllowRefused = 0, Mix{100, 0, 0}, 0, 1
+	})
+	if r.Rate != 0 || r.Latency.Count != 0 || r.Requests == 0 || r.Refused != r.Requests ||
+		r.Refusals.Count != int64(r.Refused) || len(r.Operations) != 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, s := range r.Timeline {
+		if s.Rate != 0 || s.P99 != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil || !r.Broke() ||
+		!strings.Contains(b.String(), "0/s done, 100 % refused\n") ||
+		!strings.Contains(b.String(), "BROKEN refused: ") {
 		t.Errorf("%v %s", err, &b)
 	}
 }

@@ -55,6 +55,9 @@ func (c *counters) count(r result) {
 	}
 }
 
+// served is how many requests were done, or came too late to be.
+func (c *counters) served() uint64 { return c.done + c.late }
+
 func (c *counters) add(d counters) {
 	c.requests += d.requests
 	c.done += d.done
@@ -65,16 +68,22 @@ func (c *counters) add(d counters) {
 }
 
 // stats are the measurements of one generator, since the phase began and since the last look.
+// Latencies are of what was done or came too late; what was not has histograms of its own.
 type stats struct {
 	counters
-	byOperation [operations]*hdrhistogram.Histogram // nil: none was sent
+	byOperation [operations]*hdrhistogram.Histogram // nil: none was served
 	all         *hdrhistogram.Histogram
+	refusals    *hdrhistogram.Histogram
+	unknowns    *hdrhistogram.Histogram
+	waits       *hdrhistogram.Histogram // of requests that were due and not sent
 	recent      *hdrhistogram.Histogram
+	slowest     time.Duration // lately, whatever became of the request
 	lately      counters
 	kinds       map[string]uint64
 	byPair      []pairStats
 	byAddress   []addressStats
 	cpu         time.Duration
+	unpooled    uint64 // requests that took of cpu, and are counted nowhere else
 }
 
 // addressStats are the requests that went to one address.
@@ -85,6 +94,7 @@ type addressStats struct {
 
 type pairStats struct {
 	requests uint64
+	served   uint64
 	latency  *hdrhistogram.Histogram // nil: there are too many pairs
 }
 
@@ -92,7 +102,8 @@ type pairStats struct {
 const maxPairHistograms = 500
 
 func newStats(pairs, addresses int) *stats {
-	s := &stats{all: newHistogram(), recent: newHistogram(), kinds: map[string]uint64{},
+	s := &stats{all: newHistogram(), recent: newHistogram(), refusals: newHistogram(),
+		unknowns: newHistogram(), waits: newHistogram(), kinds: map[string]uint64{},
 		byPair: make([]pairStats, pairs), byAddress: make([]addressStats, addresses)}
 	for i := range s.byAddress {
 		s.byAddress[i].latency = newHistogram()
@@ -107,6 +118,26 @@ func newStats(pairs, addresses int) *stats {
 
 // note counts one request, which went to the address of that number.
 func (s *stats) note(x *item, address int, latency time.Duration, r result) {
+	at := &s.byAddress[address]
+	at.count(r)
+	s.count(r)
+	s.lately.count(r)
+	s.slowest = max(s.slowest, latency)
+	if x.pair != nil {
+		s.byPair[x.pair.index].requests++
+	}
+	switch r {
+	case isRefused:
+		record(s.refusals, latency)
+	case isUnknown:
+		record(s.unknowns, latency)
+	case isDone, isLate:
+		s.serve(x, at, latency)
+	}
+}
+
+// serve notes the latency of a request that was served.
+func (s *stats) serve(x *item, at *addressStats, latency time.Duration) {
 	h := s.byOperation[x.op]
 	if h == nil {
 		h = newHistogram()
@@ -115,18 +146,23 @@ func (s *stats) note(x *item, address int, latency time.Duration, r result) {
 	record(h, latency)
 	record(s.all, latency)
 	record(s.recent, latency)
-	if x.pair != nil {
-		of := &s.byPair[x.pair.index]
-		of.requests++
-		if of.latency != nil {
-			record(of.latency, latency)
-		}
-	}
-	at := &s.byAddress[address]
 	record(at.latency, latency)
-	at.count(r)
-	s.count(r)
-	s.lately.count(r)
+	if x.pair == nil {
+		return
+	}
+	of := &s.byPair[x.pair.index]
+	of.served++
+	if of.latency != nil {
+		record(of.latency, latency)
+	}
+}
+
+// wait counts a request that was due so long ago, and not sent.
+func (s *stats) wait(waited time.Duration) {
+	record(s.waits, waited)
+	s.slowest = max(s.slowest, waited)
+	s.unsent++
+	s.lately.unsent++
 }
 
 // maxKinds bounds the list of errors.
@@ -152,11 +188,12 @@ func (s *stats) merge(t *stats) {
 		s.byOperation[op].Merge(h)
 	}
 	s.all.Merge(t.all)
-	for kind, n := range t.kinds {
-		s.kinds[kind] += n
-	}
+	s.refusals.Merge(t.refusals)
+	s.unknowns.Merge(t.unknowns)
+	s.waits.Merge(t.waits)
 	for i := range t.byPair {
 		s.byPair[i].requests += t.byPair[i].requests
+		s.byPair[i].served += t.byPair[i].served
 		if s.byPair[i].latency != nil {
 			s.byPair[i].latency.Merge(t.byPair[i].latency)
 		}
@@ -165,16 +202,31 @@ func (s *stats) merge(t *stats) {
 		s.byAddress[i].add(t.byAddress[i].counters)
 		s.byAddress[i].latency.Merge(t.byAddress[i].latency)
 	}
+	s.spend(t)
+}
+
+// leave takes the CPU and the errors of measurements that are not pooled with the others.
+func (s *stats) leave(t *stats) {
+	s.spend(t)
+	s.unpooled += t.requests
+}
+
+// spend takes the CPU and the kinds of errors of measurements.
+func (s *stats) spend(t *stats) {
+	for kind, n := range t.kinds {
+		s.kinds[kind] += n
+	}
 	s.cpu += t.cpu
+	s.unpooled += t.unpooled
 }
 
 // A Second has the measurements of one second of the load.
 type Second struct {
-	At       float64 `json:"at"` // seconds since the load began, its end
-	Rate     float64 `json:"rate"`
+	At       float64 `json:"at"`   // seconds since the load began, its end
+	Rate     float64 `json:"rate"` // done, or too late
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
-	Max      float64 `json:"max_ms"`
+	Max      float64 `json:"max_ms"` // of all requests, whatever became of them
 	InFlight int     `json:"in_flight"`
 	Waiting  uint64  `json:"waiting"` // due, and not sent yet
 	Errors   uint64  `json:"errors"`  // refused or unknown

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"exchange/config"
 	"exchange/loadtest"
@@ -31,6 +32,8 @@ one acknowledged is read at another. A node that ends meanwhile does not end the
 
 Start the server with --no-rate-limits, and with --synthetic-pairs N for a test with many pairs.
 
+Rates and latencies count what was done. Refusals have a row of their own, and more than --allow-refused percent of them fail the test.
+
 Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
 latency counts from when a request was due. --ramp finds the highest rate whose p99 is within --p99: --duration is one step's.
 
@@ -41,7 +44,7 @@ Ctrl-C ends the load; what was acknowledged is verified and reported.
 With the operator's address the report tells of the server's memory, processors, snapshots and open orders, a row for each minute.
 --open-orders keeps a level of orders, --deposits adds a banker, and --stall and --growth are bounds (make soak uses all of them).
 
-Exits with 0 when all is as it must be, 1 if --stall or --growth does not hold, 70 if the verification finds any difference, 75 if the server could not be reached or
+Exits with 0 when all is as it must be, 1 if --allow-refused, --stall or --growth does not hold, 70 if the verification finds any difference, 75 if the server could not be reached or
 the verification did not come to its end, 64 for wrong arguments.`
 
 // loadtestFlags has the values of the flags.
@@ -103,11 +106,7 @@ func (p *program) loadtestCommand() *cobra.Command {
 		"deposits a second by the operator, while the load runs")
 	flags.DurationVar(&o.Every, "row", time.Minute, "of a row of the table over time")
 	flags.StringVar(&o.Disk, "disk", "", "folder of the server whose size is told")
-	flags.DurationVar(&o.Stall, "stall", 0,
-		"fail (1) if anything takes longer than this (default: never)")
-	flags.Float64Var(&o.Growth, "growth", 0,
-		"fail (1) if the server's memory in the last row is above so many times that of the "+
-			"fifth (default: never)")
+	loadtestBounds(flags, o)
 	flags.DurationVar(&o.Timeout, "timeout", 10*time.Second,
 		"how long an answer may take; then its outcome is unknown")
 	flags.BoolVar(&o.NoVerify, "no-verify", false,
@@ -121,6 +120,18 @@ func (p *program) loadtestCommand() *cobra.Command {
 		"draw what happened over time into this file, as SVG")
 	c.RunE = run(func(ctx context.Context, _ []string) error { return p.loadtest(ctx, c, &f) })
 	return c
+}
+
+// loadtestBounds adds what fails a test that verifies.
+func loadtestBounds(flags *pflag.FlagSet, o *loadtest.Options) {
+	flags.DurationVar(&o.Stall, "stall", 0,
+		"fail (1) if anything takes longer than this (default: never)")
+	flags.Float64Var(&o.Growth, "growth", 0,
+		"fail (1) if the server's memory in the last row is above so many times that of the "+
+			"fifth (default: never)")
+	flags.Float64Var(&o.AllowRefused, "allow-refused", 1,
+		"fail (1) if more than so many percent of the requests are refused; cancels that came "+
+			"too late are no refusals")
 }
 
 // loadtest reads what the flags name, runs the test and writes its report.

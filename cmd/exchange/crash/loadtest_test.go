@@ -58,7 +58,7 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	}
 	v := r.Verification
 	if r.Requests == 0 || r.Done+r.Late+r.Refused+r.Unknown != r.Requests ||
-		r.Unknown > 0 || r.Latency.Count != int64(r.Requests) ||
+		r.Unknown > 0 || r.Latency.Count != int64(r.Done+r.Late) ||
 		len(r.Timeline) < 2 || len(r.Pairs) != 1 || r.Options.Seed != 3 ||
 		r.Options.Mix != "50,30,20" || r.Interrupted {
 		t.Errorf("%+v", r)
