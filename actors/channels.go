@@ -81,10 +81,10 @@ func (p *Public) Watch(w committed.Watch) {
 	p.side.Send(&w)
 }
 
-// UnwatchOwn says that an account has no subscriber any more at a channel. Events that are on their
-// way still come.
-func (p *Public) UnwatchOwn(account uint32, channel *actor.PID) {
-	p.side.Send(&committed.OwnUnwatch{Account: account, Channel: channel})
+// UnwatchOwn says that an account has no subscriber any more at a channel, whose newest answer has
+// the token: see committed.OwnUnwatch. Events that are on their way still come.
+func (p *Public) UnwatchOwn(account uint32, channel *actor.PID, token uint64) {
+	p.side.Send(&committed.OwnUnwatch{Account: account, Channel: channel, Token: token})
 }
 
 // Unwatch ends the Watch of a pair, or with nil of the status. Messages that are on their way still

@@ -74,7 +74,7 @@ func (s *recordedOwn) leave() {
 		return
 	}
 	key := s.e.Key([]byte(keyName(ownKey(s.account, 0))))
-	s.e.UnwatchOwn(key.Account.ID, s.pid)
+	s.e.UnwatchOwn(key.Account.ID, s.pid, 0)
 }
 
 // end has the subscriber take nothing more: its engine is down.

@@ -31,6 +31,7 @@ type ownClient struct {
 	asked bool   // a client waits for its answer
 	on    bool   // it gets events
 	token uint64 // of the newest question
+	got   uint64 // token of the newest answer
 	named uint64 // sequence that the newest question named
 
 	seq      uint64 // of the newest event
@@ -68,7 +69,7 @@ func (s *sim) ownClient(r *rand.Rand, l *life) {
 	case c.on:
 		s.outcomes["clients of accounts, gone"]++
 		c.on = false
-		l.engine.UnwatchOwn(id, c.pid)
+		l.engine.UnwatchOwn(id, c.pid, c.got)
 	case !c.asked:
 		c.asks(key, r.IntN(4) > 0)
 	}
@@ -96,8 +97,8 @@ func (c *ownClient) Receive(ctx actor.Context) {
 	var err error
 	switch m := ctx.Message().(type) {
 	case *committed.OwnWatched:
-		if m.Token != c.token {
-			c.l.engine.UnwatchOwn(c.account, c.pid)
+		if c.got = m.Token; m.Token != c.token {
+			c.l.engine.UnwatchOwn(c.account, c.pid, c.got)
 			return
 		}
 		c.asked, c.on, c.token = false, true, 0

@@ -244,7 +244,8 @@ func (c *Side) Receive(ctx actor.Context) {
 	case *Unwatch:
 		c.unwatch(m)
 	case *OwnUnwatch:
-		if f := c.own.feeds[m.Account]; f != nil && f.channel == m.Channel {
+		if f := c.own.feeds[m.Account]; f != nil && f.channel == m.Channel &&
+			f.token == m.Token {
 			c.own.unwatch(m.Account, time.Now())
 		}
 	case *lookBehind:

@@ -107,7 +107,7 @@ func (q *OwnWatch) from(c *Side) (needs uint64) {
 	m := &OwnWatched{Account: q.account, Token: q.Token}
 	var resumed bool
 	a := c.state.Account(q.account)
-	if m.Events, resumed = c.own.watch(a, q.Channel, q.After); !resumed {
+	if m.Events, resumed = c.own.watch(a, q); !resumed {
 		m.Snapshot = c.ownSnapshot(a)
 	}
 	c.out.Tell(q.Channel, m)
@@ -135,10 +135,13 @@ func (d *Door) WatchOwn(by Asker, q *OwnWatch) error {
 	return v.ask(q)
 }
 
-// An OwnUnwatch says that the account has no subscriber any more.
+// An OwnUnwatch says that the account has no subscriber any more. It changes nothing while a newer
+// answer than that with its token is on its way: the channel says so again behind that answer, if
+// it is still so.
 type OwnUnwatch struct {
 	Account uint32
 	Channel *actor.PID
+	Token   uint64 // of the newest OwnWatched of the account that the channel got; 0: it got none
 }
 
 func (c *Side) ownSnapshot(a *state.Account) *OwnSnapshot {

@@ -44,6 +44,7 @@ type ownTold struct {
 type ownFeed struct {
 	account *state.Account
 	channel *actor.PID    // nil: the account has no subscriber
+	token   uint64        // of the newest answer to the channel
 	at      *list.Element // in idle or used; nil: the feed has ended
 	left    time.Time     // time at which the last subscriber left
 
@@ -54,11 +55,10 @@ type ownFeed struct {
 	event *OwnEvent // of the record that is being folded; nil: none
 }
 
-// watch lets a channel watch an account. It returns the events behind the one with a sequence;
-// false: not all of them are kept.
-func (s *ownFeeds) watch(a *state.Account, channel *actor.PID, after uint64) (events []*OwnEvent,
-	resumed bool) {
-	f := s.feeds[a.ID]
+// watch lets a channel watch an account. It returns the events behind the one that is named; false:
+// not all of them are kept.
+func (s *ownFeeds) watch(a *state.Account, q *OwnWatch) (events []*OwnEvent, resumed bool) {
+	f, after := s.feeds[a.ID], q.After
 	if f == nil {
 		if s.feeds == nil {
 			s.feeds = map[uint32]*ownFeed{}
@@ -71,7 +71,7 @@ func (s *ownFeeds) watch(a *state.Account, channel *actor.PID, after uint64) (ev
 		s.idle.Remove(f.at)
 		f.at = s.used.PushBack(f)
 	}
-	if f.channel = channel; after == 0 {
+	if f.channel, f.token = q.Channel, q.Token; after == 0 {
 		return nil, false
 	}
 	return f.since(after)

@@ -23,7 +23,8 @@ func newBuffers(t *testing.T, most int) *buffers {
 var aChannel = actor.NewPID("here", "a channel")
 
 func (b *buffers) watch(account uint32, after uint64) (events []*OwnEvent, resumed bool) {
-	return b.ownFeeds.watch(&state.Account{ID: account}, aChannel, after)
+	return b.ownFeeds.watch(&state.Account{ID: account},
+		&OwnWatch{Channel: aChannel, After: after})
 }
 
 // record makes an event of each account, of so many orders.

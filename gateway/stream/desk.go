@@ -26,6 +26,7 @@ type ownAccount struct {
 	members []int // number of clients by shard
 	total   int
 	waiting int
+	token   uint64      // of the newest answer about the account
 	frames  []*ownFrame // of the events in hand
 }
 
@@ -68,7 +69,7 @@ func (d *desk) Receive(ctx actor.Context) {
 		if a := d.accounts[m.account]; a != nil && a.members[m.shard] > 0 {
 			a.members[m.shard]--
 			a.total--
-			d.release(m.account)
+			d.release(m.account, a.token)
 		}
 	}
 }
@@ -83,23 +84,27 @@ func (d *desk) account(id uint32) *ownAccount {
 	return a
 }
 
-// release ends the watch of an account without clients.
-func (d *desk) release(id uint32) {
+// release ends the watch of an account without clients, of which the newest answer has the token. A
+// client whose join is still behind this message may have been answered already.
+func (d *desk) release(id uint32, token uint64) {
 	if a := d.accounts[id]; a == nil || a.total == 0 && a.waiting == 0 {
 		delete(d.accounts, id)
-		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number])
+		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number], token)
 	}
 }
 
 // watched admits the client that asked.
 func (d *desk) watched(m *committed.OwnWatched) {
-	j := d.joins[m.Token]
+	j, a := d.joins[m.Token], d.accounts[m.Account]
+	if a != nil {
+		a.token = m.Token
+	}
 	if j == nil { // it was told that it failed, or an earlier life of the desk asked
-		d.release(m.Account)
+		d.release(m.Account, m.Token)
 		return
 	}
 	delete(d.joins, m.Token)
-	s, a := j.client.shard, d.accounts[m.Account]
+	s := j.client.shard
 	a.waiting--
 	a.members[s.number]++
 	a.total++
@@ -121,8 +126,9 @@ func (d *desk) givenUp(j *ownJoin) {
 	}
 	delete(d.joins, j.token)
 	id := j.login.key.Account.ID
-	d.accounts[id].waiting--
-	d.release(id)
+	a := d.accounts[id]
+	a.waiting--
+	d.release(id, a.token)
 }
 
 // events gives the events of a batch to the clients of their accounts, those of one account at
@@ -162,8 +168,8 @@ func (d *desk) end(x committed.End) {
 // failed ends this life of the desk. Its knowledge of its clients is lost, so the shards disconnect
 // them.
 func (d *desk) failed() {
-	for id := range d.accounts {
-		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number])
+	for id, a := range d.accounts {
+		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number], a.token)
 	}
 	for _, s := range d.hub.shards {
 		s.post(&ownFailed{d.number})

@@ -3,6 +3,8 @@ package stream
 import (
 	"strings"
 	"testing"
+
+	"exchange/core/trading"
 )
 
 // sends sends events that come together, each with an id for its acknowledgement, and returns the
@@ -60,5 +62,21 @@ func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
 	l.mu.Unlock()
 	if l.own(0) || l.next().name != "own" {
 		t.Error("a later subscription begins with no snapshot")
+	}
+}
+
+// A client that subscribes while the last subscription of its account ends is told all that
+// happens afterwards.
+func TestASubscriptionOutlivesTheEndOfTheOneBefore(t *testing.T) {
+	w := newWorld(t, nil)
+	l, _ := w.watchOwn(0)
+	for range 200 {
+		l.sends(`["own.unsubscribe"]`, `["own.subscribe"]`)
+		m := newMirror(t)
+		if x := m.whole(l); !x.Snapshot {
+			t.Fatalf("%+v", x)
+		}
+		w.place(0, "BTC_USDT", trading.Sell, 100, 0.01)
+		m.whole(l)
 	}
 }
