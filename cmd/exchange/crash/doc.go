@@ -17,7 +17,8 @@
 // verifies, while money and keys come and go beside it. It writes docs/reliability.md.
 // siege_test.go is the campaign of `make siege`, on a cluster of three nodes.
 // linear_test.go records what clients are told through kills, and has it checked by
-// actors/lineartest; linear_batch_test.go has their batches, linear_cluster_test.go three nodes.
+// actors/lineartest; linear_batch_test.go has their batches, linear_own_test.go the subscribers of
+// their accounts, and linear_cluster_test.go three nodes.
 // loadtest_test.go runs the load tester itself against the program, soak_test.go a short soak.
 // maker_test.go runs the market makers of docs/examples, balancer_test.go its load balancers.
 package crash

@@ -22,8 +22,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// The answers to clients over HTTP are those of one exchange that does one thing after the other
-// and is never killed.
+// The answers to clients over HTTP, and the events of accounts at sockets, are those of one
+// exchange that does one thing after the other and is never killed.
 func TestHistoriesThroughKillsAreLinearizable(t *testing.T) {
 	for name, store := range map[string]func() string{
 		"pebble": func() string { return "pebble:" + t.TempDir() },
@@ -59,7 +59,9 @@ func throughKills(t *testing.T, store string) error {
 	}
 	s.Start()
 	h := newHistory(t, s)
+	h.subscribe()
 	for range bursts {
+		h.own[h.clients[0].rand.IntN(lineartest.Accounts)].leave()
 		h.play(s.Kill, s.Start)
 		h.look()
 	}
@@ -73,6 +75,13 @@ func (h *recorded) judged() error {
 	t.Logf("%d operations, by outcome:", len(h.history.Operations()))
 	for o := range lineartest.Outcomes {
 		t.Logf("%v: %d", o, h.history.Count(o))
+	}
+	for i, s := range h.own {
+		if s != nil {
+			s.mu.Lock()
+			t.Logf("account %d: %d events, %d subscriptions resumed", i, s.events, s.resumed)
+			s.mu.Unlock()
+		}
 	}
 	if h.history.Count(lineartest.Unknown) == 0 {
 		t.Error("no request was under way when the exchange was killed")
@@ -110,6 +119,7 @@ type recorded struct {
 	history lineartest.History
 	// one of nodes, which takes no operators' requests: these go to s
 	observer *exchangetest.Server
+	own      [lineartest.Accounts]*recordedOwn // nil: accounts have no subscribers
 
 	mu          sync.Mutex
 	keys        map[int]*trader // by number
@@ -213,6 +223,14 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 // feeKey is the number of the key that reads the income of fees.
 const feeKey = recordedClients
 
+// accountKey returns the number of a key of an account that may read and is never revoked.
+func accountKey(account int) int {
+	if account == lineartest.FeeAccount {
+		return feeKey
+	}
+	return account + 1
+}
+
 func (h *recorded) name(account int) string {
 	if account == lineartest.FeeAccount {
 		return "fees"
@@ -258,7 +276,27 @@ func (h *recorded) play(fail, mend func()) {
 		})
 	}
 	acting.Wait()
+	h.thaw()
+	h.hearAll()
 	h.history.Settle()
+}
+
+// looker returns a client to be told from the acting clients.
+func (h *recorded) looker() *recordedClient {
+	c := *h.clients[0]
+	c.s, c.number = h.s, recordedClients
+	return &c
+}
+
+// thaw ends the freezes. Of requests that were under way at once the one that was drawn first may
+// have come last, so accounts are thawed that were to be so already. A subscriber of a frozen
+// account cannot log in.
+func (h *recorded) thaw() {
+	c := h.looker()
+	for account := range h.frozen {
+		c.do(lineartest.Operation{Kind: lineartest.Freeze, Account: account})
+	}
+	clear(h.frozen)
 }
 
 // turn has a client send to the next node that serves, or is not heard to serve no more.
@@ -281,20 +319,9 @@ func (h *recorded) count() int {
 // look reads everything while all rest, also the outcome of each order that is not known to be
 // closed.
 func (h *recorded) look() {
-	c := *h.clients[0]
-	c.s = h.s
-	c.number = recordedClients // to be told from the acting clients
-	for account, frozen := range h.frozen {
-		if frozen {
-			h.frozen[account] = false
-			c.do(lineartest.Operation{Kind: lineartest.Freeze, Account: account})
-		}
-	}
+	c := h.looker()
 	signed := func(o lineartest.Operation) {
-		o.Key = o.Account + 1
-		if o.Account == lineartest.FeeAccount {
-			o.Key = feeKey
-		}
+		o.Key = accountKey(o.Account)
 		h.nonces[o.Key]++
 		o.Nonce = h.nonces[o.Key]
 		c.do(o)
@@ -802,9 +829,8 @@ func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.
 		var wallet []walletRow
 		err := ok(&wallet)
 		for _, w := range wallet {
-			units := func(d decimal.Decimal) int64 { return d.Shift(4).IntPart() }
-			r.Funds[slices.Index(recordedCurrencies, w.Currency)] = lineartest.Funds{
-				Balance: units(w.Balance), Reserve: units(w.Reserve)}
+			m := moneyOf(w)
+			r.Funds[m.Currency] = m.Funds
 		}
 		return err
 	}
@@ -830,6 +856,13 @@ func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.
 	}
 	slices.SortFunc(r.Keys, func(a, b lineartest.KeyRow) int { return a.Key - b.Key })
 	return err
+}
+
+// moneyOf returns a row of a wallet as the history has it.
+func moneyOf(w walletRow) lineartest.Money {
+	units := func(d decimal.Decimal) int64 { return d.Shift(4).IntPart() }
+	return lineartest.Money{Currency: slices.Index(recordedCurrencies, w.Currency),
+		Funds: lineartest.Funds{Balance: units(w.Balance), Reserve: units(w.Reserve)}}
 }
 
 func bookRows(ok func(any) error, r *lineartest.Result) error {
