@@ -159,11 +159,17 @@ func (r *Report) judge(o *Options) (broken, unjudged []string) {
 				"compared",
 			thousands(uint64(last.Open)), thousands(uint64(base.Open)), firstLevel))
 	}
-	if by := last.RSS / base.RSS; by > o.Growth {
-		broken = append(broken, fmt.Sprintf(
-			"growth: the resident memory of the last row is %s MB, %.2f times that of row %d "+
-				"(%s MB); at most %g times is allowed",
-			megabytes(last.RSS), by, firstLevel, megabytes(base.RSS), o.Growth))
+	for _, grown := range []struct {
+		what        string
+		first, last float64
+	}{{"resident memory", base.RSS, last.RSS}, {"heap", base.Heap, last.Heap},
+		{"snapshot", base.Bytes, last.Bytes}} { // without a snapshot in the first row nothing of it
+		if by := grown.last / grown.first; grown.first > 0 && by > o.Growth {
+			broken = append(broken, fmt.Sprintf(
+				"growth: the %s of the last row is %g MB, %.2f times that of row %d (%g MB); "+
+					"at most %g times is allowed", grown.what, math.Round(grown.last/1e5)/10, by,
+				firstLevel, math.Round(grown.first/1e5)/10, o.Growth))
+		}
 	}
 	return broken, nil
 }

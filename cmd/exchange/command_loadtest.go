@@ -127,8 +127,8 @@ func loadtestBounds(flags *pflag.FlagSet, o *loadtest.Options) {
 	flags.DurationVar(&o.Stall, "stall", 0,
 		"fail (1) if anything takes longer than this (default: never)")
 	flags.Float64Var(&o.Growth, "growth", 0,
-		"fail (1) if the server's memory in the last row is above so many times that of the "+
-			"fifth (default: never)")
+		"fail (1) if the server's memory or snapshot in the last row is above so many times "+
+			"that of the fifth (default: never)")
 	flags.Float64Var(&o.AllowRefused, "allow-refused", 1,
 		"fail (1) if more than so many percent of the requests are refused; cancels that came "+
 			"too late are no refusals")
