@@ -18,7 +18,7 @@ type Report struct {
 	Requests    uint64    `json:"requests"`
 	Rate        float64   `json:"rate"`            // of those that were done or came too late
 	Done        uint64    `json:"done"`            // 2xx
-	Late        uint64    `json:"late_cancels"`    // of orders that were filled before
+	Late        uint64    `json:"late_cancels"`    // and changes, of orders that were filled before
 	Refused     uint64    `json:"refused"`         // otherwise
 	Unknown     uint64    `json:"outcome_unknown"` // requests whose outcome the server did not tell
 	// due in an open loop, and not sent before its end

@@ -40,7 +40,8 @@ func (r *Report) WriteText(out io.Writer) error {
 		row(name, float64(l.Count)/max(r.Seconds, 1e-6), *l)
 	}
 	w.Flush()
-	fmt.Fprintf(b, "\n%s done, %s cancels came too late, %s refused, %s without an outcome",
+	fmt.Fprintf(b, "\n%s done, %s cancels and changes came too late, %s refused, "+
+		"%s without an outcome",
 		thousands(r.Done), thousands(r.Late), thousands(r.Refused), thousands(r.Unknown))
 	if r.Options.Rate > 0 {
 		fmt.Fprintf(b, ", %s due and not sent", thousands(r.Unsent))

@@ -101,6 +101,10 @@ func (l *sender) answered(c *conn, x *item, a generator.Answer, latency time.Dur
 			u.open = append(u.open, openOrder{o.id, x.order})
 			x.rests = true
 		}
+		if x.op == opAmend && bytes.Contains(a.Body, alreadyDone) {
+			note(isLate)
+			return false
+		}
 		s.kind(kindOf(a))
 		note(isRefused)
 		return a.Later

@@ -210,6 +210,23 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	}
 }
 
+func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
+	o := good()
+	o.Addresses = []string{serve(t, func(*fasthttp.RequestCtx) {})}
+	_, l := newSender(t, &o, false)
+	c := l.conns[0]
+	c.user = c.users[0]
+	c.user.orders = append(c.user.orders, sent{})
+	for _, op := range []operation{opCancel, opAmend, opPlace} {
+		l.answered(c, &item{op: op}, generator.Answer{Status: 400,
+			Body: []byte(`{"order":["Order already done"]}`)}, time.Millisecond)
+	}
+	if s := l.stats; s.late != 2 || s.refused != 1 || s.all.TotalCount() != 2 ||
+		s.kinds["400 order:Order already done"] != 1 {
+		t.Errorf("%+v %v", s.counters, s.kinds)
+	}
+}
+
 // A server that comes again later is found again. The outcome of requests under way is unknown.
 func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
 	for _, portable := range []bool{false, true} {

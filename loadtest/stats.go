@@ -24,7 +24,7 @@ func record(h *hdrhistogram.Histogram, latency time.Duration) {
 type counters struct {
 	requests uint64 // answered, or given up
 	done     uint64 // 2xx
-	late     uint64 // cancels of orders that were filled before
+	late     uint64 // cancels and changes of orders that were filled before
 	refused  uint64 // other refusals
 	unknown  uint64 // outcomes that the server did not tell
 	unsent   uint64 // due before the end, and not sent

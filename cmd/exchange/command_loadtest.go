@@ -130,8 +130,8 @@ func loadtestBounds(flags *pflag.FlagSet, o *loadtest.Options) {
 		"fail (1) if the server's memory or snapshot in the last row is above so many times "+
 			"that of the fifth (default: never)")
 	flags.Float64Var(&o.AllowRefused, "allow-refused", 1,
-		"fail (1) if more than so many percent of the requests are refused; cancels that came "+
-			"too late are no refusals")
+		"fail (1) if more than so many percent of the requests are refused; cancels and "+
+			"changes that came too late are no refusals")
 }
 
 // loadtest reads what the flags name, runs the test and writes its report.

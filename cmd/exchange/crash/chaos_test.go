@@ -331,7 +331,7 @@ func (c *chaos) startLoad() *load {
 	l := &load{c: c, file: filepath.Join(c.t.TempDir(), "report.json"), done: make(chan struct{})}
 	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts",
 		strconv.Itoa(clients), "--connections", strconv.Itoa(clients), "--duration", "1h", "--rate",
-		strconv.Itoa(c.rate), "--timeout", "5s", "--instructed", "40",
+		strconv.Itoa(c.rate), "--timeout", "5s", "--instructed", "40", "--allow-refused", "100",
 		"--seed", strconv.FormatUint(c.random.Uint64(), 10), "--json", l.file)
 	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator)
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs

@@ -40,6 +40,7 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	file, page := filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")
 	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--duration", "2s",
 		"--accounts", "6", "--connections", "4", "--mix", "50,30,20", "--instructed", "50",
+		"--allow-refused", "10", // post-only orders are, too
 		"--subscribers", "diff=2,trades=1,ticker=1,orderbook.20=1,book=1,own=2", "--seed", "3",
 		"--json", file, "--html", page)
 	if code != 0 || !strings.Contains(out, "No difference was found.") ||
