@@ -85,8 +85,9 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if sum != int64(r.Requests) {
-		t.Errorf("operations have %d latencies, %d requests were made", sum, r.Requests)
+	if sum+r.Refusals.Count != int64(r.Requests) {
+		t.Errorf("operations have %d latencies, refusals %d, and %d requests were made", sum,
+			r.Refusals.Count, r.Requests)
 	}
 	html, err := os.ReadFile(page)
 	if text := string(html); err != nil || !strings.Contains(text, "<svg") ||
