@@ -87,7 +87,7 @@ func (b *socketBench) begins(t testing.TB, inFlight int) {
 func (b *socketBench) posts(account, name, form string) string {
 	b.t.Helper()
 	var a answer
-	// a machine that stands still for a moment has a node lose touch with the others: nothing is done
+	// a machine that stands still for a moment has a node lose touch: nothing is done
 	eventually(b.t, name+" is taken", func() bool {
 		a = b.post(account, "/api/v1/"+name+"/", form)
 		return a.status != 503 || strings.Contains(a.body, "outcome_unknown")
