@@ -81,8 +81,9 @@ func (p *Public) Watch(w committed.Watch) {
 	p.side.Send(&w)
 }
 
-// UnwatchOwn says that an account has no subscriber any more at a channel, whose newest answer has
-// the token: see committed.OwnUnwatch. Events that are on their way still come.
+// UnwatchOwn says that an account has no subscriber any more at a channel. The token is that of the
+// newest answer that the channel got: see committed.OwnUnwatch. Events that are on their way still
+// come.
 func (p *Public) UnwatchOwn(account uint32, channel *actor.PID, token uint64) {
 	p.side.Send(&committed.OwnUnwatch{Account: account, Channel: channel, Token: token})
 }

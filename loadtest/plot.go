@@ -209,7 +209,7 @@ func drawTogether(plots []plot) string {
 	return b.String()
 }
 
-// pairPlot has a bar for each of the busiest pairs.
+// pairPlot has a bar for each of the slowest pairs, by what was done.
 func pairPlot(pairs []PairReport) template.HTML {
 	pairs = pairs[:min(len(pairs), shownPairs)]
 	most := 1.0

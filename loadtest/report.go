@@ -30,7 +30,7 @@ type Report struct {
 	Operations    []Operation         `json:"operations"`
 	Errors        []Kind              `json:"errors"`
 	Timeline      []Second            `json:"timeline"`
-	Pairs         []PairReport        `json:"pairs"` // the highest p99 first
+	Pairs         []PairReport        `json:"pairs"` // the highest p99 first, then the most requests
 	Addresses     []AddressReport     `json:"addresses"`
 	CPU           CPU                 `json:"cpu"`
 	Subscribers   []ChannelReport     `json:"subscribers"`
@@ -177,7 +177,9 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 		}
 		r.Pairs = append(r.Pairs, x)
 	}
-	slices.SortStableFunc(r.Pairs, func(a, b PairReport) int { return cmp.Compare(b.P99, a.P99) })
+	slices.SortStableFunc(r.Pairs, func(a, b PairReport) int {
+		return cmp.Or(cmp.Compare(b.P99, a.P99), cmp.Compare(b.Requests, a.Requests))
+	})
 	n := max(float64(s.requests+s.unpooled), 1)
 	r.CPU = CPU{float64(s.cpu.Nanoseconds()) / 1000 / n, float64(process.Nanoseconds()) / 1000 / n}
 }

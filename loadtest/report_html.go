@@ -20,10 +20,6 @@ var page = template.Must(template.New("report").Funcs(
 func (r *Report) WriteHTML(w io.Writer) error {
 	var verified strings.Builder
 	r.writeVerification(&verified)
-	busiest := slices.Clone(r.Pairs)
-	slices.SortStableFunc(busiest, func(a, b PairReport) int {
-		return cmp.Compare(b.Requests, a.Requests)
-	})
 	rate, timeline := r.ratePlot(), r.timelinePlot()
 	var server []template.HTML
 	for _, p := range r.serverPlots() {
@@ -32,14 +28,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	rows := r.tableRows()
 	return page.Execute(w, map[string]any{"R": r, "Headline": r.headline(),
 		"NotDone": r.notDone(), "Latency": r.latencyPlot(), "Rate": rate.svg(),
-		"Timeline": timeline.svg(), "ByPair": pairPlot(busiest), "Server": server,
+		"Timeline": timeline.svg(), "ByPair": pairPlot(r.Pairs), "Server": server,
 		"Outages": r.outages(), "RowHead": rows[0], "Rows": rows[1:],
-		"Curve": r.rampPlots(), "Slowest": r.Pairs[:min(len(r.Pairs), shownPairs)],
-		"Pairs": busiest[:min(len(busiest), shownPairs)], "More": max(len(busiest)-shownPairs, 0),
+		"Curve": r.rampPlots(), "More": max(len(r.Pairs)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})
 }
 
-// shownPairs is how many of the busiest pairs have a bar.
+// shownPairs is how many of the slowest pairs have a bar.
 const shownPairs = 60
 
 // rampPlots are the curve of a ramp: what was done, and its p99, by the rate that was asked for.

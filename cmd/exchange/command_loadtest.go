@@ -32,7 +32,8 @@ one acknowledged is read at another. A node that ends meanwhile does not end the
 
 Start the server with --no-rate-limits, and with --synthetic-pairs N for a test with many pairs.
 
-Rates and latencies count what was done. Refusals have a row of their own, and more than --allow-refused percent of them fail the test.
+Rates and latencies count what was done. Refusals have a row of their own, and more than
+--allow-refused percent of them fail the test.
 
 Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
 latency counts from when a request was due. --ramp finds the highest rate whose p99 is within --p99: --duration is one step's.
@@ -44,8 +45,9 @@ Ctrl-C ends the load; what was acknowledged is verified and reported.
 With the operator's address the report tells of the server's memory, processors, snapshots and open orders, a row for each minute.
 --open-orders keeps a level of orders, --deposits adds a banker, and --stall and --growth are bounds (make soak uses all of them).
 
-Exits with 0 when all is as it must be, 1 if --allow-refused, --stall or --growth does not hold, 70 if the verification finds any difference, 75 if the server could not be reached or
-the verification did not come to its end, 64 for wrong arguments.`
+Exits with 0 when all is as it must be, 1 if --allow-refused, --stall or --growth does not hold, 70
+if the verification finds any difference, 75 if the server could not be reached or the verification
+did not come to its end, 64 for wrong arguments.`
 
 // loadtestFlags has the values of the flags.
 type loadtestFlags struct {

@@ -161,7 +161,7 @@ terminal("what is wrong is told where it is wrong", {}, async (page) => {
 	await trade(page, "bob");
 	await fill(page, "buy", "1,000", "0.1");
 	await send(page);
-	await says(page, "#wrong-form-price", "decimals");
+	await says(page, "#wrong-form-price", "no separators");
 	assert.equal(await page.evaluate(() => document.activeElement.id), "form-price");
 	await fill(page, "buy", "1000.123", "0.1");
 	await send(page);
@@ -254,6 +254,12 @@ terminal("with confirmation on, the second Enter sends, and a change between the
 		await page.press("#form-amount", "Enter");
 		await asks();
 		await page.selectOption("[name=force]", "post");
+		await says(page, "#panel-form button.main", "^Sell BTC$");
+		await page.press("#form-amount", "Enter");
+		await asks();
+		await exchange.operator("pair", "halt", "BTC_USDT");
+		await says(page, "#panel-form button.main", "Halted");
+		await exchange.operator("pair", "resume", "BTC_USDT");
 		await says(page, "#panel-form button.main", "^Sell BTC$");
 		await page.press("#form-amount", "Enter");
 		await asks();

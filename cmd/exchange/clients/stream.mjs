@@ -4,8 +4,8 @@
 //	node stream.mjs ADDRESS PAIR
 //
 // It goes on until its standard input ends, looks once more when all is quiet, and prints what it did. Differences end
-// it with 1. A line on its standard input says that nobody trades: it compares the book of each subscriber with REST's,
-// and prints "looked".
+// it with 1. A line on its standard input says that the market rests: it compares the book of each subscriber with
+// REST's, and prints "looked".
 import { createInterface } from "node:readline";
 import { io } from "socket.io-client";
 import { DepthBook } from "../../../docs/examples/depth_book.mjs";
@@ -160,7 +160,7 @@ let looks = 0; // that were asked for
 createInterface({ input: process.stdin }).on("line", () => looks++).on("close", () => (over = true));
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// While nobody trades, each one must come to the book that REST has.
+// While the market rests, each one must come to the book that REST has.
 async function look() {
 	const last = await book();
 	for (const s of subscribers) {

@@ -49,7 +49,7 @@ func (l *Listener) Says(line string) {
 }
 
 // Looks has the subscribers of cmd/exchange/clients/stream.mjs compare their books with REST while
-// nobody trades.
+// the market rests.
 func (l *Listener) Looks() {
 	l.t.Helper()
 	if _, err := io.WriteString(l.in, "look\n"); err != nil {

@@ -24,8 +24,8 @@ export const text = {
 		maintenance: "Maintenance",
 	},
 	notLive: "Not live",
-	reconnecting: "The connection is lost. What is shown is not live; the page connects again by itself.",
-	tooSlow: "Too slow: the page did not keep up with the events, so the exchange has closed its connection. It asks for the best 20 prices now.",
+	reconnecting: "The connection is lost. What is shown is not live; the page connects again.",
+	tooSlow: "Too slow: the page did not keep up, so the exchange closed its connection. It asks for the best 20 prices now.",
 	starting: "The exchange is starting. The page goes on by itself.",
 	/** @param {string} pair */
 	halted: (pair) => `${pair} is halted: it takes no orders now.`,
@@ -103,7 +103,7 @@ export const text = {
 	alone: "If this key is not made for parallel use, use it here alone: in one tab, and by no other program.",
 	shared: "The exchange has refused a nonce of this key, because another tab or program uses it, too. Use it here alone, or have a key made for parallel use.",
 	forget: "Forget the key",
-	aboutForget: "“Forget” removes the key from this device. The key itself goes on: only the exchange's operator can end it.",
+	aboutForget: "“Forget” removes the key from this device. The key itself goes on: only the operator can end it.",
 	notLoaded: "A part of this page could not be loaded. Try again, or reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
@@ -137,7 +137,7 @@ export const text = {
 	amendOrder: (id) => `Amend order ${id}`,
 	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger", display_amount: "Show only",
 		expire_time: "Until" },
-	aboutAmend: "The amount counts what is filled. At the same price, and no larger, the order keeps its place.",
+	aboutAmend: "The amount counts what is filled. The same price and no larger amount keep the order's place.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
@@ -218,7 +218,7 @@ export const text = {
 	send: (side, currency) => `${side === "buy" ? "Buy" : "Sell"} ${currency}`,
 	/** @param {string} send */
 	confirm: (send) => `Confirm: ${send}`,
-	notANumber: "Type digits, with a point before the decimals.",
+	notANumber: "Type digits, with a point before the decimals and no separators.",
 	notATime: "Choose date and time.",
 	/** @param {string} amount @param {string} price */
 	filledAt: (amount, price) => `${amount} filled at ${price} on average`,

@@ -53,14 +53,14 @@ function input({ id, name, label, unit, value, wrong, type, isFree, onInput, onK
 /**
  * blame puts the exchange's words below the fields that it means. It returns those that mean none.
  * @param {Record<string, string | string[]>} body of a refusal
- * @param {Record<string, string>} fields of the form, by the names of the API
+ * @param {(name: string) => string | false | undefined} of a field of the form, by its name in the API
  * @param {Record<string, string>} wrong
  */
-function blame(body, fields, wrong) {
+function blame(body, of, wrong) {
 	let rest = "";
 	for (const [name, words] of Object.entries(body)) {
-		const why = [words].flat().join(" ");
-		if (fields[name]) wrong[fields[name]] = why;
+		const why = [words].flat().join(" "), field = of(name);
+		if (field) wrong[field] = why;
 		else rest += `${name}: ${why} `;
 	}
 	return rest;
@@ -191,7 +191,7 @@ export class Form {
 			amount: "amount", quote_amount: "total", trigger_price: "trigger",
 			oco_trigger_price: "trigger", oco_price: "second", display_amount: "display",
 			expire_time: "until", trigger_when: isStop ? "trigger" : "price" };
-		this.#words = blame(body, fields, this.#wrong);
+		this.#words = blame(body, (name) => fields[name], this.#wrong);
 		this.#paint();
 		focusWrong(this.place);
 	}
@@ -347,12 +347,14 @@ export class Form {
 
 	#paint() {
 		const pair = this.#pair, may = this.desk.session.may("trade");
+		const whyNot = this.#whyNot();
 		this.place.hidden = this.sides.hidden = !may || !pair;
+		this.#isAsked &&= !whyNot; // the market, or the account, may be another one then
 		if (!may || !pair) {
 			this.#isSending = false;
 			return this.#sheet(false);
 		}
-		const { base, quote } = pair, whyNot = this.#whyNot(), words = text.send(this.#side, base);
+		const { base, quote } = pair, words = text.send(this.#side, base);
 		const confirm = this.#isAsked ? text.confirm(words) : "";
 		const currency = this.#side === "buy" ? quote : base;
 		const types = TYPES.filter((type) => type !== "oco" || this.#side === "sell");
@@ -604,9 +606,8 @@ class Change {
 	 */
 	refuse(answer, account) {
 		const { status, body } = answer;
-		const names = Object.fromEntries(Object.keys(this.is).map((name) => [name, name]));
 		this.#words = status !== 400 || body.error || body.detail ? wordsOf(answer, account)
-			: blame(body, names, this.#wrong);
+			: blame(body, (name) => name in this.is && name, this.#wrong);
 		this.#blame();
 	}
 
