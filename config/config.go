@@ -22,6 +22,8 @@ const (
 	// EnvOperatorCA is the file of authorities that an operator's commands trust, in place of the
 	// system's.
 	EnvOperatorCA = "EXCHANGE_OPERATOR_CA"
+	// EnvAPIKeyFile is the file of API keys that `exchange call` signs with, if no flag names one.
+	EnvAPIKeyFile = "EXCHANGE_API_KEY_FILE"
 	// EnvSecretKey is the key that seals API secrets, in place of the key file.
 	EnvSecretKey = "EXCHANGE_SECRET_KEY"
 	// envConfig names the configuration file when no --config is given.

@@ -99,7 +99,7 @@ func (l *loader) readFile(name string) {
 
 func (l *loader) environment(env map[string]string) {
 	known := map[string]bool{envConfig: true, EnvOperatorToken: true, EnvSecretKey: true,
-		EnvOperatorName: true, EnvOperatorCA: true}
+		EnvOperatorName: true, EnvOperatorCA: true, EnvAPIKeyFile: true}
 	for i := range Options {
 		o := &Options[i]
 		known[o.env()] = true

@@ -151,18 +151,12 @@ func (p *program) reach(c *client) (err error) {
 		return nil
 	}
 	written := c.address
-	if rest, ok := strings.CutPrefix(c.address, "https://"); ok {
-		c.scheme, c.address = "https", strings.TrimSuffix(rest, "/")
-		// the environment is that of serve, whose addresses have no scheme
-	} else if p.env("EXCHANGE_OPERATOR_TLS_CERT_FILE") != "" {
-		c.scheme = "https"
-	}
-	host, port, err := net.SplitHostPort(c.address)
-	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 ||
-		strings.ContainsAny(host, "/@ ") {
-		return usage(
-			"the operator's address is %q: write host:port, such as 127.0.0.1:8081, "+
-				"https://host:port, or unix:PATH", written)
+	// the environment is that of serve, whose addresses have no scheme
+	host, err := c.locate("the operator's address",
+		"host:port, such as 127.0.0.1:8081, https://host:port, or unix:PATH",
+		p.env("EXCHANGE_OPERATOR_TLS_CERT_FILE") != "")
+	if err != nil {
+		return err
 	}
 	if c.scheme == "http" && !config.Loopback(host) {
 		return usage(
@@ -177,6 +171,23 @@ func (p *program) reach(c *client) (err error) {
 		return withExit(exitUsage, err)
 	}
 	return nil
+}
+
+// locate reads an address that is host:port, or https://host:port; hasTLS says that one without a
+// scheme speaks TLS, too. An error names what is located, and how it is written.
+func (c *client) locate(what, written string, hasTLS bool) (host string, err error) {
+	given := c.address
+	if rest, ok := strings.CutPrefix(c.address, "https://"); ok {
+		c.scheme, c.address = "https", strings.TrimSuffix(rest, "/")
+	} else if hasTLS {
+		c.scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(c.address)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 ||
+		strings.ContainsAny(host, "/@ ") {
+		return "", usage("%s is %q: write %s", what, given, written)
+	}
+	return host, nil
 }
 
 // dataFolder returns the server's data folder, by the environment or the usual place.
@@ -333,26 +344,9 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	response, err := c.http.Do(r)
+	response, err := c.do(r)
 	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			return nil, c.unreachable(cause(err))
-		}
-		var distrust *tls.CertificateVerificationError
-		switch {
-		case errors.As(err, &distrust):
-			return nil, withExit(exitUsage,
-				fmt.Errorf(
-					"who answers at %s cannot be trusted, and was told nothing: %w; "+
-						"--operator-ca names a file of other authorities", c.address, distrust.Err))
-		case errors.Is(err, http.ErrSchemeMismatch):
-			return nil, withExit(exitUsage,
-				fmt.Errorf(
-					"who answers at %s speaks no TLS, and was told nothing: without it write "+
-						"host:port alone", c.address))
-		}
-		return nil, unknown("the exchange at %s did not answer: %w", c.address, cause(err))
+		return nil, err
 	}
 	if response.StatusCode/100 == 2 {
 		return response, nil
@@ -363,6 +357,32 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 		return nil, unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
 	}
 	return nil, c.refused(response, text)
+}
+
+// do sends a request. An error says whether it may have been carried out.
+func (c *client) do(r *http.Request) (*http.Response, error) {
+	response, err := c.http.Do(r)
+	if err == nil {
+		return response, nil
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return nil, c.unreachable(cause(err))
+	}
+	var distrust *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &distrust):
+		return nil, withExit(exitUsage,
+			fmt.Errorf(
+				"who answers at %s cannot be trusted, and was told nothing: %w; "+
+					"--operator-ca names a file of other authorities", c.address, distrust.Err))
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return nil, withExit(exitUsage,
+			fmt.Errorf(
+				"who answers at %s speaks no TLS, and was told nothing: without it write "+
+					"host:port alone", c.address))
+	}
+	return nil, unknown("the exchange at %s did not answer: %w", c.address, cause(err))
 }
 
 // unreachable returns the error of an exchange that took no request.

@@ -117,13 +117,7 @@ func health(ctx context.Context, address, certFile string) error {
 	if err != nil {
 		return usage("--listen is %q: write host:port", address)
 	}
-	// A server that listens on every interface is asked on this machine's own.
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-		if ip != nil && ip.To4() == nil {
-			host = "::1"
-		}
-	}
+	host = thisMachine(host)
 	scheme, trust, err := healthTrust(host, certFile)
 	if err != nil {
 		return err
@@ -147,6 +141,19 @@ func health(ctx context.Context, address, certFile string) error {
 			errors.New("the exchange is not well: it answers "+answer.Status))
 	}
 	return nil
+}
+
+// thisMachine returns the host at which this machine asks a server that listens on every interface,
+// and any other host as it is.
+func thisMachine(host string) string {
+	ip := net.ParseIP(host)
+	switch {
+	case ip != nil && ip.IsUnspecified() && ip.To4() == nil:
+		return "::1"
+	case host == "" || ip != nil && ip.IsUnspecified():
+		return "127.0.0.1"
+	}
+	return host
 }
 
 // healthTrust returns the trust for a listener that has the certificate of that file, if any. At an

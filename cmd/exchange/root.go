@@ -147,7 +147,8 @@ func (p *program) root() *cobra.Command {
 			"user's name)")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(),
-		p.healthCommand(), p.loadtestCommand(), p.secretKeyCommand(), p.clusterCommand())
+		p.healthCommand(), p.callCommand(), p.loadtestCommand(), p.secretKeyCommand(),
+		p.clusterCommand())
 	root.AddCommand(p.operatorCommands()...)
 	return root
 }
