@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -180,6 +181,47 @@ func TestTradesAreExportedOldestFirst(t *testing.T) {
 		refusal(`there is no pair "BTC"`))
 	says(t, "a time", ask("GET", "/operator/v1/trades?pair=BTC_USDT&from=now", ""), 400,
 		refusal(`from: "now" is no time such as 2026-11-21 or 2026-11-21T08:00:00Z`))
+}
+
+func TestAllRowsAreExported(t *testing.T) {
+	h := withFees(t, nil)
+	ask := asOperator(t, h.gateway)
+	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "120"))
+	h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "90")+"&time_in_force=ioc")
+	h.post("bob", "/api/v1/withdraw/", "address=somewhere&amount=20&currency=USDT")
+	const whole = "2000-01-01T00:00:00Z"
+	for _, x := range []struct {
+		path  string
+		lines []string // beginning or part of each
+	}{
+		{"trades", []string{`{"id":1,`, `{"id":2,`, `{"id":3,`}},
+		{"export/orders", []string{`"price":120,"amount":1,"remaining":1,`, `"status":"done"`,
+			`"status":"cancelled","closed":"2`, `"status":"done"`, `"status":"done"`,
+			`"status":"done"`}},
+		{"export/deposits", []string{`"reference":"deposit of alice"`,
+			`"reference":"deposit of bob"`}},
+		{"export/withdraws", []string{`{"withdraw":1,"account":"bob",`}},
+	} {
+		for query, n := range map[string]int{"": len(x.lines), "?from=" + whole: len(x.lines),
+			"?to=" + whole: 0} {
+			list, end := streamed(t, ask("GET", "/operator/v1/"+x.path+query, ""))
+			if len(list) != n || end != strconv.Itoa(n) {
+				t.Fatalf("%s%s: %d lines, want %d: %q, %s", x.path, query, len(list), n, list, end)
+			}
+			for i, line := range list {
+				if !strings.Contains(line, x.lines[i]) {
+					t.Errorf("%s: line %d is %s, want %s", x.path, i+1, line, x.lines[i])
+				}
+			}
+		}
+		says(t, "a time", ask("GET", "/operator/v1/"+x.path+"?from=now", ""), 400,
+			refusal(`from: "now" is no time such as 2026-11-21 or 2026-11-21T08:00:00Z`))
+	}
+	list, end := streamed(t, ask("GET", "/operator/v1/export/balances", ""))
+	if len(list) != 6 || !strings.Contains(end, `"rows":6,`) ||
+		!strings.Contains(end, `{"currency":"USDT","balances":1000,"reserved":20}`) {
+		t.Errorf("%q, %s", list, end)
+	}
 }
 
 func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {

@@ -14,6 +14,7 @@
 //	trades.go       trades
 //	withdrawals.go  withdrawals
 //	statement.go    what an account has, and all that changed it
+//	exports.go      all rows of all accounts
 //	account.go      questions about accounts, and about the whole state
 //	everywhere.go   operators' questions about all accounts and all pairs
 //	views.go        public answers, shared

@@ -124,7 +124,7 @@ func (i *Imager) Receive(ctx actor.Context) {
 		m.reply <- i.image()
 		i.ordered.Add(-1)
 	case addUp:
-		m.reply <- i.addUp()
+		m.reply <- i.addUp(m.holdings)
 		i.ordered.Add(-1)
 	case probe:
 		m.Run(i)

@@ -1,8 +1,6 @@
 package committed
 
 import (
-	"context"
-
 	"exchange/core/trading"
 	"exchange/persistence"
 )
@@ -165,19 +163,6 @@ func (v *visit) trades(list *List[Trade], q persistence.TradeQuery, limit int) (
 	defer done()
 	err := v.history().Trades(ctx, q, func(t *Trade) bool { return list.add(t, limit) })
 	return finished(list, err)
-}
-
-// PairTrades waits until the history has all that was released, and returns the list of a pair's
-// trades, oldest first. The list calls fn for each until fn returns false. It may be long, so it
-// holds no slot.
-func (d *Door) PairTrades(pair uint16) (list func(ctx context.Context,
-	fn func(*Trade) bool) error, err error) {
-	if err := d.Ask(new(Written), nil, 0); err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, fn func(*Trade) bool) error {
-		return d.history.Trades(ctx, persistence.TradeQuery{Pair: pair, Ascending: true}, fn)
-	}, nil
 }
 
 // NewestTrades asks for public trades. If Complete, memory has all of them. Otherwise the store has

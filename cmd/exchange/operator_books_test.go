@@ -162,6 +162,105 @@ func TestTradesAreExported(t *testing.T) {
 		filepath.Join(file, "x")).wantError(t, exitUsage, file)
 }
 
+const (
+	deposit1 = `{"deposit":1,"time":"2026-01-01T03:04:05.000006Z","account":"alice","currency":"BTC","amount":0.00000001,"reference":"a, \"b\""}`
+	deposit2 = `{"deposit":2,"time":"2026-01-02T03:04:05.000006Z","account":"bob","currency":"USDT","amount":5,"reference":"c"}`
+)
+
+func TestEachKindOfRowIsExported(t *testing.T) {
+	for _, x := range []struct{ line, asked, rows, csv string }{
+		{
+			"export trades", "GET /operator/v1/trades", trade1 + "\n" + trade2 + "\n", tradeCSV,
+		},
+		{
+			"export orders --from 2026-01-01", "GET /operator/v1/export/orders?from=2026-01-01",
+			`{"order":7,"pair":"BTC_USDT","type":"buy","price":50000,"amount":1,"remaining":0.5,"time":"T7","account":"alice","waiting":false,"status":"open"}` +
+				"\n" +
+				`{"order":3,"pair":"BTC_USDT","type":"sell","price":2,"amount":1,"remaining":1,"time":"T3","account":"bob","client_order_id":"=x","waiting":false,"order_type":"limit","time_in_force":"ioc","trigger_price":9.5,"status":"cancelled","closed":"T4","cancel_reason":"ioc"}` +
+				"\n",
+			"order,time,account,pair,type,status,price,amount,remaining,closed,cancel_reason," +
+				"client_order_id,order_type,time_in_force,trigger_price\n" +
+				"7,T7,alice,BTC_USDT,buy,open,50000,1,0.5,,,,,,\n" +
+				"3,T3,bob,BTC_USDT,sell,cancelled,2,1,1,T4,ioc,=x,limit,ioc,9.5\n",
+		},
+		{
+			"export deposits --to 2026-01-03", "GET /operator/v1/export/deposits?to=2026-01-03",
+			deposit1 + "\n" + deposit2 + "\n",
+			"deposit,time,account,currency,amount,reference\n" +
+				"1,2026-01-01T03:04:05.000006Z,alice,BTC,0.00000001,\"a, \"\"b\"\"\"\n" +
+				"2,2026-01-02T03:04:05.000006Z,bob,USDT,5,c\n",
+		},
+		{
+			"export withdraws", "GET /operator/v1/export/withdraws",
+			withdrawal7 + "\n" +
+				`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":40,"state":"refused","address":"T9","details":"Who?","time":"T","closed":"U","client_id":"w-1"}` +
+				"\n",
+			"withdraw,time,account,currency,amount,state,closed,address,details,client_id\n" +
+				"7,2026-01-02T03:04:05.000006Z,alice,BTC,0.00000001,verified,,bc1q,,\n" +
+				"3,T,bob,USDT,120,refused,U,T9,Who?,w-1\n",
+		},
+	} {
+		f := newFake(t, 200, x.rows+end("2"))
+		runLine(f.environ, words(x.line)...).want(t, 0, x.csv, "")
+		runLine(f.environ, words(x.line+" --format ndjson")...).want(t, 0, x.rows, "")
+		runLine(f.environ, words(x.line+" --json --format csv")...).want(t, 0, x.csv, "")
+		f.wantAsked(x.asked, x.asked, x.asked)
+	}
+}
+
+const (
+	balanceRows = `{"sequence":41,"account":"alice","currency":"BTC","balance":0.5,"reserve":0.25,"available":0.25}` +
+		"\n" +
+		`{"sequence":41,"account":"bob","currency":"BTC","balance":100000000000000000.0000000000000001,"reserve":0,"available":100000000000000000.0000000000000001}` +
+		"\n"
+	balanceTotals = `[{"currency":"BTC","balances":100000000000000000.5000000000000001,"reserved":0.25},` +
+		`{"currency":"USDT","balances":0,"reserved":0}]`
+	balanceEnd = `{"rows":2,"sequence":41,"totals":` + balanceTotals + `}`
+	balanceCSV = "sequence,account,currency,balance,reserve,available\n" +
+		"41,alice,BTC,0.5,0.25,0.25\n" +
+		"41,bob,BTC,100000000000000000.0000000000000001,0,100000000000000000.0000000000000001\n"
+)
+
+func TestExportedBalancesAddUpToTheSumsOfTheExchange(t *testing.T) {
+	f := newFake(t, 200, balanceRows+end(balanceEnd))
+	runLine(f.environ, "export", "balances").want(t, 0, balanceCSV, "")
+	runLine(f.environ, "export", "balances", "--json").want(t, 0, balanceRows, "")
+	file := filepath.Join(t.TempDir(), "balances.csv")
+	runLine(f.environ, "export", "balances", "--output", file).want(t, 0,
+		"2 balances are in "+file+" at sequence 41.\n\n"+
+			"CURRENCY  BALANCES                             RESERVED\n"+
+			"BTC       100000000000000000.5000000000000001  0.25\n"+
+			"USDT      0                                    0\n", "")
+	wantFile(t, file, balanceCSV)
+	runLine(f.environ, "export", "balances", "--json", "--format", "csv", "--output",
+		file).want(t, 0, fmt.Sprintf(`{"balances":2,"file":%q,"sequence":41,"totals":%s}`+"\n",
+		file, balanceTotals), "")
+
+	for _, x := range []struct {
+		old, now string
+		code     int
+		want     string
+	}{
+		{`.5000000000000001,`, `.5000000000000002,`, exitBroken,
+			"and the exchange has 100000000000000000.5000000000000002"},
+		{`"reserved":0.25`, `"reserved":0`, exitBroken, "of which 0.25 are reserved"},
+		{`{"currency":"BTC","balances":1`, `{"currency":"ETH","balances":1`, exitBroken,
+			"the rows have 0 ETH"},
+		{`"rows":2`, `"rows":3`, exitUnavailable, "2 balances have come, the exchange speaks of 3"},
+		{`"balance":0.5`, `"balance":"x"`, exitUnavailable, "is not one of an exchange's operator"},
+		{`"sequence":41,"totals"`, `"totals"`, exitUnavailable, "is not one of an exchange's"},
+	} {
+		text := balanceRows + end(balanceEnd)
+		if strings.Count(text, x.old) != 1 {
+			t.Fatalf("%s is there %d times", x.old, strings.Count(text, x.old))
+		}
+		f := newFake(t, 200, strings.Replace(text, x.old, x.now, 1))
+		other := filepath.Join(t.TempDir(), "balances.csv")
+		runLine(f.environ, "export", "balances", "--output", other).wantError(t, x.code, x.want)
+		wantOnly(t, filepath.Dir(other))
+	}
+}
+
 // wantFile wants a file that only its owner may read, with nothing beside it.
 func wantFile(t *testing.T, file, content string) {
 	t.Helper()
@@ -195,6 +294,7 @@ var streaming = []struct{ line, lines, end string }{
 	{"audit", someProgress, balanced},
 	{"statement alice", lineFee + "\n" + lineDeposit + "\n", "2"},
 	{"export trades --pair BTC_USDT", trade1 + "\n" + trade2 + "\n", "2"},
+	{"export deposits", deposit1 + "\n" + deposit2 + "\n", "2"},
 }
 
 func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
@@ -319,9 +419,13 @@ func TestWrongArgumentsOfLongAnswersAreRefusedBeforeAnythingIsSent(t *testing.T)
 		{"statement Alice", `the account name "Alice" must be`},
 		{"statement alice --currency btc", `the currency "btc" must be`},
 		{"statement alice --currency ''", `the currency "" must be`},
-		{"export", "export needs a command: trades"},
-		{"export orders", `export has no command "orders", only trades`},
-		{"export trades", "export trades needs --pair PAIR"},
+		{"export", "export needs a command: trades, orders, deposits, withdraws, balances"},
+		{"export wallets", `export has no command "wallets", only trades, orders`},
+		{"export trades --format xml", `--format is "xml": write csv or ndjson`},
+		{"export trades --format ''", `--format is "": write csv or ndjson`},
+		{"export orders --from 2026-01-02 --to 2026-01-02", "there can be no order between them"},
+		{"export orders --pair BTC_USDT", "unknown flag: --pair"},
+		{"export balances --from 2026-01-02", "unknown flag: --from"},
 		{"export trades BTC_USDT", `"BTC_USDT" is one argument too many`},
 		{"export trades --pair BTC", `the pair "BTC" must be`},
 		{"export trades --pair ''", `the pair "" must be`},

@@ -15,7 +15,8 @@
 //	markets.go     pairs and fees, as they are set
 //	trading.go     halts, maintenance, cancels, fees
 //	withdrawals.go withdrawals: lists and decisions
-//	reports.go     the log of actions, the audit, trades, backups
+//	reports.go     the log of actions, the audit, backups
+//	exports.go     all trades, orders, deposits, withdrawals, balances
 //	tasks.go       the last backup and the last audit
 //	statement.go   an account's statement
 //	cluster.go     the nodes that share a journal

@@ -2,15 +2,11 @@ package operator
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"exchange/actors/audit"
-	"exchange/actors/committed"
 	"exchange/actors/rows"
 	"exchange/core/money"
 	"exchange/gateway/api"
@@ -163,68 +159,6 @@ func newAuditAnswer(r *audit.Report) auditAnswer {
 			t.Reserved})
 	}
 	return a
-}
-
-type tradeLine struct {
-	ID         uint64        `json:"id"`
-	Time       string        `json:"time"`
-	Pair       string        `json:"pair"`
-	Type       string        `json:"type"`
-	Price      money.Price   `json:"price"`
-	Amount     money.Amount  `json:"amount"`
-	TakerOrder uint64        `json:"taker_order"`
-	MakerOrder uint64        `json:"maker_order"`
-	Taker      string        `json:"taker"`
-	Maker      string        `json:"maker"`
-	TakerFee   money.Balance `json:"taker_fee"`
-	MakerFee   money.Balance `json:"maker_fee"`
-}
-
-// exportTrades streams the trades of a pair, oldest first, with from <= time < to.
-func exportTrades(c *call) (any, error) {
-	args := c.ctx.QueryArgs()
-	pair := c.engine.Pair(args.Peek("pair"))
-	if pair == nil {
-		return nil, &badRequest{fmt.Sprintf("there is no pair %.80q", args.Peek("pair"))}
-	}
-	from, err1 := timeArgument(args, "from", 0)
-	to, err2 := timeArgument(args, "to", 1<<62)
-	if err := cmp.Or(err1, err2); err != nil {
-		return nil, err
-	}
-	trades, err := c.engine.PairTrades(pair.Number)
-	if err != nil {
-		return nil, err
-	}
-	c.stream(func(ctx context.Context, o *lineWriter) (any, error) {
-		n := 0
-		err := trades(ctx, func(t *committed.Trade) bool {
-			if t.TimeUs < from || t.TimeUs >= to {
-				return t.TimeUs < to
-			}
-			n++
-			return o.write(tradeLine{t.ID, clock(t.TimeUs), pair.Name, t.TakerSide.String(),
-				t.Price, t.Amount, t.TakerOrder, t.MakerOrder, c.engine.AccountName(t.Taker),
-				c.engine.AccountName(t.Maker), t.TakerFee, t.MakerFee})
-		})
-		return n, err
-	})
-	return nil, errStreamed
-}
-
-// timeArgument parses a time such as 2026-11-21 or 2026-11-21T08:00:00Z, in microseconds.
-func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) {
-	text := string(args.Peek(name))
-	if text == "" {
-		return unset, nil
-	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.UnixMicro(), nil
-		}
-	}
-	return 0, &badRequest{fmt.Sprintf(
-		"%s: %.80q is no time such as 2026-11-21 or 2026-11-21T08:00:00Z", name, text)}
 }
 
 // writeBackup streams a backup of everything: the state at one sequence, and the history up to it.

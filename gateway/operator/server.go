@@ -136,6 +136,10 @@ var routes = map[string]route{
 	"POST /operator/v1/audit":             {auditBooks, reigns},
 	"GET /operator/v1/statement":          {statement, reigns},
 	"GET /operator/v1/trades":             {exportTrades, reigns},
+	"GET /operator/v1/export/orders":      {exportOrders, reigns},
+	"GET /operator/v1/export/deposits":    {exportDeposits, reigns},
+	"GET /operator/v1/export/withdraws":   {exportWithdrawals, reigns},
+	"GET /operator/v1/export/balances":    {exportBalances, reigns},
 	"GET /operator/v1/backup":             {writeBackup, reigns},
 
 	"GET /operator/v1/cluster":           {showCluster, asked},

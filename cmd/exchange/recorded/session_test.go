@@ -312,6 +312,10 @@ $order cancel 99
 $order cancel 5
 $order cancel-all bob --json
 $$export trades --pair BTC_USDT
+$$export orders
+$$export deposits
+$$export withdraws
+$export balances --json
 $$statement alice
 $$audit
 $key revoke {bob}

@@ -1,0 +1,281 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors/committed"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// Exports: all rows of one kind, for other programs.
+
+// A period selects rows with from <= time < to, in microseconds.
+type period struct{ from, to int64 }
+
+func (p period) has(us int64) bool { return p.from <= us && us < p.to }
+
+// period reads the times of the query.
+func (c *call) period() (p period, err error) {
+	args := c.ctx.QueryArgs()
+	if p.from, err = timeArgument(args, "from", 0); err != nil {
+		return p, err
+	}
+	p.to, err = timeArgument(args, "to", 1<<62)
+	return p, err
+}
+
+// timeArgument parses a time such as 2026-11-21 or 2026-11-21T08:00:00Z, in microseconds.
+func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) {
+	text := string(args.Peek(name))
+	if text == "" {
+		return unset, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UnixMicro(), nil
+		}
+	}
+	return 0, &badRequest{fmt.Sprintf(
+		"%s: %.80q is no time such as 2026-11-21 or 2026-11-21T08:00:00Z", name, text)}
+}
+
+// A rowWriter counts the rows of an export.
+type rowWriter struct {
+	*lineWriter
+	rows int
+	gone bool // the client has gone
+}
+
+// row writes a row, and reports whether there may be more.
+func (w *rowWriter) row(line any) bool {
+	w.gone = !w.write(line)
+	w.rows++
+	return !w.gone
+}
+
+// export streams the rows that produce writes. The end is their number.
+func (c *call) export(produce func(context.Context, *rowWriter) error) (any, error) {
+	c.stream(func(ctx context.Context, o *lineWriter) (any, error) {
+		w := &rowWriter{lineWriter: o}
+		err := produce(ctx, w)
+		return w.rows, err
+	})
+	return nil, errStreamed
+}
+
+type tradeLine struct {
+	ID         uint64        `json:"id"`
+	Time       string        `json:"time"`
+	Pair       string        `json:"pair"`
+	Type       string        `json:"type"`
+	Price      money.Price   `json:"price"`
+	Amount     money.Amount  `json:"amount"`
+	TakerOrder uint64        `json:"taker_order"`
+	MakerOrder uint64        `json:"maker_order"`
+	Taker      string        `json:"taker"`
+	Maker      string        `json:"maker"`
+	TakerFee   money.Balance `json:"taker_fee"`
+	MakerFee   money.Balance `json:"maker_fee"`
+}
+
+// exportTrades streams the trades of a pair, oldest first. If no pair is named, those of one pair
+// follow those of the other.
+func exportTrades(c *call) (any, error) {
+	var only uint16
+	if args := c.ctx.QueryArgs(); args.Has("pair") {
+		pair := c.engine.Pair(args.Peek("pair"))
+		if pair == nil {
+			return nil, &badRequest{fmt.Sprintf("there is no pair %.80q", args.Peek("pair"))}
+		}
+		only = pair.Number
+	}
+	in, err := c.period()
+	if err != nil {
+		return nil, err
+	}
+	past, err := c.engine.Past()
+	if err != nil {
+		return nil, err
+	}
+	return c.export(func(ctx context.Context, w *rowWriter) error {
+		for pair := uint16(1); pair <= past.Pairs && !w.gone; pair++ {
+			if only != 0 && only != pair {
+				continue
+			}
+			name := c.engine.Market(pair).Name
+			if err := past.Trades(ctx, pair, func(t *committed.Trade) bool {
+				if !in.has(t.TimeUs) {
+					return t.TimeUs < in.to // times of a pair never go back
+				}
+				return w.row(tradeLine{t.ID, clock(t.TimeUs), name, t.TakerSide.String(),
+					t.Price, t.Amount, t.TakerOrder, t.MakerOrder, c.engine.AccountName(t.Taker),
+					c.engine.AccountName(t.Maker), t.TakerFee, t.MakerFee})
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// An orderLine is an order of an export. Times that it has not come to are left out.
+type orderLine struct {
+	openOrder
+	Status       string `json:"status"` // open, cancelled or done
+	Closed       string `json:"closed,omitempty"`
+	CancelReason string `json:"cancel_reason,omitempty"`
+}
+
+// exportOrders streams the orders that were accepted in a period, open and closed ones: account by
+// account, each account's newest first.
+func exportOrders(c *call) (any, error) {
+	in, err := c.period()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.read(new(committed.Written)); err != nil { // refused before the first line
+		return nil, err
+	}
+	return c.export(func(ctx context.Context, w *rowWriter) error {
+		return c.engine.EveryOrder(ctx, func(o *committed.Order) bool {
+			return !in.has(o.TimeUs) || w.row(c.orderLine(o))
+		})
+	})
+}
+
+func (c *call) orderLine(o *committed.Order) orderLine {
+	row := orderLine{openOrder: c.openOrder(o), Status: "open"}
+	if o.Status == trading.StatusActive {
+		return row
+	}
+	row.Status, row.Waiting, row.Closed = "done", false, clock(o.ClosedUs)
+	if o.Status == trading.StatusCancelled {
+		row.Status = "cancelled"
+		if x, ok := o.Instructed.Open(); ok && x.Cancelled != 0 {
+			row.CancelReason = x.Cancelled.String()
+		}
+	}
+	return row
+}
+
+type depositLine struct {
+	Deposit   uint64       `json:"deposit"`
+	Time      string       `json:"time"`
+	Account   string       `json:"account"`
+	Currency  string       `json:"currency"`
+	Amount    money.Amount `json:"amount"`
+	Reference string       `json:"reference"`
+}
+
+// exportDeposits streams deposits, account by account, each account's newest first.
+func exportDeposits(c *call) (any, error) {
+	in, err := c.period()
+	if err != nil {
+		return nil, err
+	}
+	past, err := c.engine.Past()
+	if err != nil {
+		return nil, err
+	}
+	return c.export(func(ctx context.Context, w *rowWriter) error {
+		for account := uint32(1); account <= past.Accounts && !w.gone; account++ {
+			name := c.engine.AccountName(account)
+			if err := past.Deposits(ctx, account, func(d *committed.Deposit) bool {
+				return !in.has(d.TimeUs) || w.row(depositLine{d.ID, clock(d.TimeUs), name,
+					c.engine.CurrencyCode(d.Currency), d.Amount, d.Reference})
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A withdrawalLine is a withdrawal of an export.
+type withdrawalLine struct {
+	withdrawalAnswer
+	Closed   string `json:"closed,omitempty"` // approved, refused or cancelled
+	ClientID string `json:"client_id,omitempty"`
+}
+
+// exportWithdrawals streams the withdrawals that were asked for in a period, newest first.
+func exportWithdrawals(c *call) (any, error) {
+	in, err := c.period()
+	if err != nil {
+		return nil, err
+	}
+	past, err := c.engine.Past()
+	if err != nil {
+		return nil, err
+	}
+	return c.export(func(ctx context.Context, w *rowWriter) error {
+		return past.Withdrawals(ctx, func(x *committed.Withdrawal) bool {
+			if !in.has(x.TimeUs) {
+				return true
+			}
+			line := withdrawalLine{newWithdrawal(c.engine, x), "", x.ClientID}
+			line.Frozen = false // of now, and not of then
+			if x.ClosedUs != 0 {
+				line.Closed = clock(x.ClosedUs)
+			}
+			return w.row(line)
+		})
+	})
+}
+
+type balanceLine struct {
+	Sequence uint64 `json:"sequence"`
+	Account  string `json:"account"`
+	holdingAnswer
+}
+
+// balancesEnd ends an export of balances. The sums are made apart from the rows, of the same state.
+type balancesEnd struct {
+	Rows     int         `json:"rows"`
+	Sequence uint64      `json:"sequence"`
+	Totals   []liability `json:"totals"`
+}
+
+type liability struct {
+	Currency string        `json:"currency"`
+	Balances money.Balance `json:"balances"`
+	Reserved money.Balance `json:"reserved"`
+}
+
+// exportBalances streams what each account has at one sequence, in order of the accounts' ids,
+// without balances of 0.
+func exportBalances(c *call) (any, error) {
+	patience, cancel := within(totalsPatience)
+	defer cancel()
+	t, err := c.engine.Balances(patience)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = committed.ErrTimeout
+	}
+	if err != nil {
+		return nil, err
+	}
+	end := balancesEnd{Sequence: t.Seq, Totals: []liability{}}
+	for i, x := range t.Currencies {
+		end.Totals = append(end.Totals,
+			liability{c.engine.CurrencyCode(uint16(i + 1)), x.Balance, x.Reserve})
+	}
+	c.stream(func(_ context.Context, o *lineWriter) (any, error) {
+		for i := range t.Holdings {
+			h := &t.Holdings[i]
+			if !o.write(balanceLine{t.Seq, c.engine.AccountName(h.Account),
+				holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance, h.Reserve,
+					h.Available()}}) {
+				break
+			}
+			end.Rows++
+		}
+		return end, nil
+	})
+	return nil, errStreamed
+}
