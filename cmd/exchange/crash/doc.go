@@ -20,5 +20,6 @@
 // actors/lineartest; linear_batch_test.go has their batches, linear_own_test.go the subscribers of
 // their accounts, and linear_cluster_test.go three nodes.
 // loadtest_test.go runs the load tester itself against the program, soak_test.go a short soak.
+// tools_test.go has operators' exports, files of deposits and calls of the API.
 // maker_test.go runs the market makers of docs/examples, balancer_test.go its load balancers.
 package crash

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"exchange/core/money"
+)
+
+// The deposits of a file: all of it is checked, and then one line is sent after the other.
+
+const (
+	// maxDepositFile bounds the file, in bytes: it is read as a whole.
+	maxDepositFile = 64 << 20
+	// shownFaults bounds the lines that an error names.
+	shownFaults = 20
+)
+
+var depositColumns = []string{"account", "currency", "amount", "reference"}
+
+// A depositRow is a line of the file.
+type depositRow struct {
+	line                         int
+	account, currency, reference string
+	amount                       money.Amount
+}
+
+// A lineFault says what is wrong with a line of the file.
+type lineFault struct {
+	Line  int    `json:"line"`
+	Error string `json:"error"`
+}
+
+func (f lineFault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Error) }
+
+// faulty returns the error of lines that are wrong, nil if there are none.
+func faulty(file, done string, faults []lineFault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	slices.SortFunc(faults, func(a, b lineFault) int { return a.Line - b.Line })
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s", file, done)
+	for _, f := range faults[:min(len(faults), shownFaults)] {
+		fmt.Fprintf(&text, "\n  %s", f)
+	}
+	if n := len(faults) - shownFaults; n > 0 {
+		fmt.Fprintf(&text, "\n  and %s further lines", thousands(n))
+	}
+	return withExit(exitUsage, errors.New(text.String()))
+}
+
+// A depositsAnswer is the summary.
+type depositsAnswer struct {
+	Lines    int           `json:"lines"`
+	Credited int           `json:"credited"` // now
+	Repeated int           `json:"repeated"` // credited before, under the same reference
+	Refused  []lineFault   `json:"refused"`
+	Totals   []creditTotal `json:"totals"` // of what was credited now
+
+	sums map[string]money.Balance
+}
+
+type creditTotal struct {
+	Currency string        `json:"currency"`
+	Amount   money.Balance `json:"amount"`
+}
+
+func (a *depositsAnswer) complete() bool { return true }
+
+func (a *depositsAnswer) write(w *tabwriter.Writer) {
+	fmt.Fprintf(w, "lines\t%s\ncredited now\t%s\ncredited before\t%s\nrefused\t%s\n",
+		thousands(a.Lines), thousands(a.Credited), thousands(a.Repeated),
+		thousands(len(a.Refused)))
+	if len(a.Totals) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nCURRENCY\tCREDITED NOW")
+	for _, t := range a.Totals {
+		fmt.Fprintf(w, "%s\t%s\n", t.Currency, t.Amount)
+	}
+}
+
+// depositFile credits the lines of a file. A reference is credited once, so the same file again
+// changes nothing.
+func (p *program) depositFile(ctx context.Context, file string) error {
+	text, err := readOrdinary(file, maxDepositFile)
+	if err != nil {
+		return withExit(exitUsage, fmt.Errorf("%s cannot be read: %w", file, err))
+	}
+	rows, faults, err := readDeposits(text)
+	if err != nil {
+		return withExit(exitUsage, fmt.Errorf("%s: %w; nothing was credited", file, err))
+	}
+	if len(faults) == 0 {
+		if faults, err = p.unknownNames(ctx, rows); err != nil {
+			return err
+		}
+	}
+	if err := faulty(file, "nothing was credited, because lines are wrong", faults); err != nil {
+		return err
+	}
+	a := &depositsAnswer{Lines: len(rows), Refused: []lineFault{}, Totals: []creditTotal{},
+		sums: map[string]money.Balance{}}
+	stopped := p.creditAll(ctx, rows, a)
+	for _, currency := range slices.Sorted(maps.Keys(a.sums)) {
+		a.Totals = append(a.Totals, creditTotal{currency, a.sums[currency]})
+	}
+	if err := p.print(a, a.write); err != nil {
+		return fmt.Errorf("%s lines are credited; the same command again credits none twice: %w",
+			thousands(a.Credited+a.Repeated), err)
+	}
+	if stopped != nil {
+		return stopped
+	}
+	return faulty(file, "the exchange has refused lines, and credited the others", a.Refused)
+}
+
+// readDeposits reads the lines of a file, and what is wrong with each.
+func readDeposits(text []byte) (rows []depositRow, faults []lineFault, err error) {
+	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	r.FieldsPerRecord, r.ReuseRecord = -1, true
+	header, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	at := map[string]int{}
+	for i, name := range header {
+		at[name] = i
+	}
+	for _, name := range depositColumns {
+		if _, there := at[name]; !there || len(at) != len(depositColumns) ||
+			len(header) != len(depositColumns) {
+			return nil, nil, fmt.Errorf("its first line must have the columns %s, and has %.200q",
+				strings.Join(depositColumns, ","), strings.Join(header, ","))
+		}
+	}
+	seen := map[string]int{} // the line of each reference
+	for {
+		fields, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return rows, faults, nil
+		}
+		if err != nil { // names its line
+			return nil, nil, err
+		}
+		line, _ := r.FieldPos(0)
+		row, err := readDeposit(line, fields, at)
+		if first := seen[row.reference]; err == nil && first != 0 {
+			err = fmt.Errorf("the reference %q is that of line %d", row.reference, first)
+		}
+		if err != nil {
+			faults = append(faults, lineFault{line, err.Error()})
+			continue
+		}
+		seen[row.reference] = line
+		rows = append(rows, row)
+	}
+}
+
+// readDeposit checks the fields of a line, whose columns are at these places.
+func readDeposit(line int, fields []string, at map[string]int) (row depositRow, err error) {
+	if len(fields) != len(depositColumns) {
+		return row, fmt.Errorf("it has %d columns, and not %d", len(fields), len(depositColumns))
+	}
+	row = depositRow{line: line, account: fields[at["account"]], currency: fields[at["currency"]],
+		reference: fields[at["reference"]]}
+	if row.amount, err = readAmount(fields[at["amount"]]); err == nil {
+		err = checkReference(row.reference)
+	}
+	return row, cmp.Or(checkAccount(row.account), checkCurrency(row.currency), err)
+}
+
+// unknownNames returns the lines whose account or currency the exchange does not have.
+func (p *program) unknownNames(ctx context.Context, rows []depositRow) (faults []lineFault,
+	err error) {
+	var totals totalsAnswer
+	if err := p.ask(ctx, "/operator/v1/totals", &totals); err != nil {
+		return nil, err
+	}
+	list, err := p.accounts(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	accounts, currencies := map[string]bool{}, map[string]bool{}
+	for i := range list.Accounts {
+		accounts[list.Accounts[i].Account] = true
+	}
+	for i := range totals.Totals {
+		currencies[totals.Totals[i].Currency] = true
+	}
+	for i := range rows {
+		switch r := &rows[i]; {
+		case !accounts[r.account]:
+			faults = append(faults, lineFault{r.line, fmt.Sprintf("there is no account %q",
+				r.account)})
+		case !currencies[r.currency]:
+			faults = append(faults, lineFault{r.line, fmt.Sprintf("there is no currency %q",
+				r.currency)})
+		}
+	}
+	return faults, nil
+}
+
+// creditAll sends the lines, and goes on behind one that is refused. An error is why it stopped.
+func (p *program) creditAll(ctx context.Context, rows []depositRow, a *depositsAnswer) error {
+	g := p.progress()
+	defer g.done()
+	for i := range rows {
+		r := &rows[i]
+		d, repeats, err := p.credit(ctx, r.account, r.currency, r.amount, r.reference, repeatIt)
+		switch {
+		case err != nil && exitCode(err) == exitUsage:
+			a.Refused = append(a.Refused, lineFault{r.line, err.Error()})
+		case err != nil:
+			return fmt.Errorf("line %d: %w; the lines behind it were not sent. The same command "+
+				"again credits no line twice", r.line, err)
+		case d.Repeated && repeats == 0:
+			a.Repeated++
+		default: // also what an earlier try of this line may have credited
+			a.Credited++
+			a.sums[r.currency] = a.sums[r.currency].Add(r.amount.Balance())
+		}
+		g.show("%s of %s deposits", thousands(i+1), thousands(len(rows)))
+	}
+	return nil
+}
