@@ -36,6 +36,29 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 	return withExit(exitUnavailable, syncFolder(folder))
 }
 
+// mayMakeFolder returns why makeFolder would not make a folder, which is that the one above it is
+// missing: a disk may not be mounted, or the name be wrong.
+func mayMakeFolder(dir string) error {
+	above := filepath.Dir(filepath.Clean(dir))
+	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
+		return withExit(exitUsage, fmt.Errorf("there is no folder %s, in which %s is to be made: "+
+			"make it, or mount its disk; nothing was written", above, filepath.Base(dir)))
+	}
+	return nil
+}
+
+// makeFolder makes a folder, unless it is there. what names it for people.
+func makeFolder(what, dir string) error {
+	if err := mayMakeFolder(dir); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o700)
+	if info, e := os.Stat(dir); err == nil || e == nil && info.IsDir() {
+		return nil
+	}
+	return withExit(exitUsage, fmt.Errorf("%s cannot be made: %w", what, err))
+}
+
 // syncFolder makes durable which files a folder has.
 func syncFolder(name string) error {
 	d, err := os.Open(name)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
@@ -64,8 +63,8 @@ func (p *program) backup(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := backupFolder(dir); err != nil {
-		return withExit(exitUsage, err)
+	if err := makeFolder("the folder for the backup", dir); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, streamTimeout)
 	defer cancel()
@@ -112,21 +111,6 @@ func (p *program) backup(ctx context.Context, dir string) error {
 				"without the key the API secrets in\n"+
 				"the backup are lost, and with both anybody can use them.\n")
 	})
-}
-
-// backupFolder makes the folder, and none above it: where that is missing, a disk may not be
-// mounted, or the name be wrong.
-func backupFolder(dir string) error {
-	above := filepath.Dir(filepath.Clean(dir))
-	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s, in which %s is to be made: make it, or mount "+
-			"its disk; nothing was written", above, filepath.Base(dir))
-	}
-	err := os.Mkdir(dir, 0o700)
-	if info, e := os.Stat(dir); err == nil || e == nil && info.IsDir() {
-		return nil
-	}
-	return fmt.Errorf("the folder for the backup cannot be made: %w", err)
 }
 
 // verify reads a whole backup back from its file.

@@ -646,6 +646,31 @@ $`)
 
 	restoresChosen(t, data, older, newest)
 	restoreRefuses(t, newest)
+	restoreMakesItsFolders(t, newest)
+}
+
+func restoreMakesItsFolders(t *testing.T, good string) {
+	t.Helper()
+	dir := t.TempDir()
+	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
+	restore := func(data, store string) result {
+		return runLine([]string{withZeroKey}, "restore", "--demo", "--data", data, "--store",
+			"pebble:"+store, good)
+	}
+	for _, x := range [][2]string{{in("none", "data"), in("store")},
+		{in("data"), in("none", "store")}, {in("none", "data"), in("none", "data", "store")}} {
+		restore(x[0], x[1]).wantError(t, exitUsage,
+			"there is no folder "+in("none")+", in which ")
+		wantOnly(t, dir)
+	}
+	for _, x := range [][2]string{{in("data"), in("store")}, {in("with"), in("with", "store")}} {
+		if r := restore(x[0], x[1]); r.code != 0 {
+			t.Errorf("%+v", r)
+		}
+		if info, err := os.Stat(x[0]); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("the folder has the mode %v, %v", info, err)
+		}
+	}
 }
 
 // restoresChosen restores backups by their names.

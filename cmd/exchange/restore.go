@@ -63,6 +63,8 @@ filled by half, and the exchange does not start on it: empty it and restore agai
 With --node NAME, the exchange goes on as a cluster, whose only node is this one at first; the
 others join it empty. It needs cluster.nodes, and the cluster.folder of exchange cluster init.
 
+The folders of --data and --store are made if they are missing, and none above them.
+
 The store is found as ` + "`exchange serve`" + ` finds it, by the same flags, variables and configuration file.`
 
 func (p *program) restoreCommand() *cobra.Command {
@@ -156,6 +158,9 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if err != nil {
 		return withExit(exitUsage, fmt.Errorf("%w; nothing was written", err))
 	}
+	if err := mayMakeFolders(cfg); err != nil {
+		return err
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return withExit(exitUsage, fmt.Errorf("the backup cannot be read: %w", err))
@@ -168,8 +173,8 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		return err
 	}
 	defer b.Close()
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return failf(exitUsage, "the data folder cannot be made: %v", err)
+	if err := makeFolder("the data folder", cfg.Data); err != nil {
+		return err
 	}
 	held, err := holdFolder(cfg.Data)
 	if err != nil {
@@ -206,6 +211,16 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		a.Rows += n
 	}
 	return p.print(&a, func(w *tabwriter.Writer) { a.write(w, cfg) })
+}
+
+// mayMakeFolders returns why the folders of the configuration cannot be made, before a long backup
+// is read.
+func mayMakeFolders(cfg *config.Config) error {
+	store := cfg.PebbleFolder()
+	if store == "" || filepath.Dir(filepath.Clean(store)) == filepath.Clean(cfg.Data) {
+		return mayMakeFolder(cfg.Data)
+	}
+	return cmp.Or(mayMakeFolder(cfg.Data), mayMakeFolder(store))
 }
 
 // clusterOf returns the id of the cluster that a restore makes; "": none.
