@@ -23,6 +23,7 @@
 //	                 acknowledged outcomes against the server's state afterwards
 //	progress.go      a line on the terminal while a test runs
 //	report.go, report_text.go, report_html.go, plot.go  the result: JSON, text, a page with plots
+//	compare.go       two reports beside each other
 //	process_unix.go, process_other.go  the CPU time of the program
 //
 // The package generator has the loop over the sockets.

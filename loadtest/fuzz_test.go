@@ -3,8 +3,10 @@ package loadtest
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // An object or an array that encoding/json takes is cut into the same names and values; other text
@@ -104,6 +106,43 @@ func FuzzParseKeys(f *testing.F) {
 			if same[i] != keys[i] {
 				t.Fatalf("%q came back as %q", keys, same)
 			}
+		}
+	})
+}
+
+// Whatever a report says, it is refused, or it is equal to itself in every row, and shown within
+// its columns.
+func FuzzParseReport(f *testing.F) {
+	for _, name := range []string{"before.json", "after.json"} {
+		b, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := ParseReport(text)
+		if err != nil {
+			return
+		}
+		c, err := Compare(r, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Judge(0); len(c.Settings)+len(c.Worse) > 0 {
+			t.Fatalf("it differs from itself: %+v", c)
+		}
+		var out strings.Builder
+		if err := c.WriteText(&out); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if utf8.RuneCountInString(line) > 100+len("\n") {
+				t.Fatalf("%q is too wide", line)
+			}
+		}
+		if _, err := json.Marshal(c); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

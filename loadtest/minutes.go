@@ -303,18 +303,8 @@ func (m *Minute) cells() []string {
 }
 
 func (r *Report) writeRows(b *strings.Builder) {
-	rows := r.tableRows()
 	b.WriteByte('\n')
-	for _, row := range rows {
-		for i, cell := range row {
-			width := 0
-			for _, other := range rows {
-				width = max(width, len(other[i]))
-			}
-			fmt.Fprintf(b, "%*s", width+2*min(i, 1), cell)
-		}
-		b.WriteByte('\n')
-	}
+	writeTable(b, r.tableRows(), 0)
 }
 
 func megabytes(v float64) string { return thousands(uint64(v/1e6 + 0.5)) }

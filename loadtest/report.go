@@ -11,6 +11,7 @@ import (
 
 // A Report is the result of a test. Latencies are in milliseconds.
 type Report struct {
+	Layout      int       `json:"layout"` // reportLayout
 	Started     time.Time `json:"started"`
 	Options     Summary   `json:"options"`
 	Interrupted bool      `json:"interrupted"` // before its time
@@ -58,6 +59,9 @@ type Summary struct {
 	Connections int            `json:"connections"`
 	Sockets     int            `json:"sockets"` // that orders go over, of these; 0: over HTTP
 	Batch       int            `json:"batch"`   // orders of one request; 0: no batches
+	Instructed  int            `json:"instructed"`
+	OpenOrders  int            `json:"open_orders"`
+	Deposits    float64        `json:"deposits_per_second"`
 	Threads     int            `json:"threads"`
 	Duration    float64        `json:"duration_seconds"`
 	Rate        float64        `json:"rate"` // 0: closed loop
@@ -126,11 +130,12 @@ type points struct{ oneIn, ms float64 }
 
 func (t *test) newReport() *Report {
 	o := t.o
-	return &Report{Started: time.Now().UTC(),
+	return &Report{Layout: reportLayout, Started: time.Now().UTC(),
 		Options: Summary{Address: strings.Join(o.Addresses, ","), Model: o.Model,
 			Mix: o.Mix.String(), Seed: o.Seed,
 			Pairs:    len(t.field.pairs),
 			Accounts: o.Accounts, Connections: o.Connections, Sockets: o.Sockets, Batch: o.Batch,
+			Instructed: o.Instructed, OpenOrders: o.OpenOrders, Deposits: o.Deposits,
 			Threads:  len(t.senders),
 			Duration: o.Duration.Seconds(), Rate: o.Rate, Subscribers: o.Subscribers},
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}

@@ -45,6 +45,8 @@ Ctrl-C ends the load; what was acknowledged is verified and reported.
 With the operator's address the report tells of the server's memory, processors, snapshots and open orders, a row for each minute.
 --open-orders keeps a level of orders, --deposits adds a banker, and --stall and --growth are bounds (make soak uses all of them).
 
+` + "`exchange loadtest compare`" + ` puts the JSON reports of two tests beside each other.
+
 Exits with 0 when all is as it must be, 1 if --allow-refused, --stall or --growth does not hold, 70
 if the verification finds any difference, 75 if the server could not be reached or the verification
 did not come to its end, 64 for wrong arguments.`
@@ -121,6 +123,7 @@ func (p *program) loadtestCommand() *cobra.Command {
 	flags.StringVar(&f.plotFile, "plot", "",
 		"draw what happened over time into this file, as SVG")
 	c.RunE = run(func(ctx context.Context, _ []string) error { return p.loadtest(ctx, c, &f) })
+	c.AddCommand(p.loadtestCompareCommand())
 	return c
 }
 

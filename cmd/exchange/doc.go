@@ -6,7 +6,8 @@
 //	arguments.go, output.go    checks that need no server, and the output that may be incomplete
 //	files.go, terminal_unix.go, terminal_other.go  files that are whole or absent, and terminals
 //	umask_unix.go, umask_other.go  permissions of written files
-//	command_serve.go, command_secretkey.go, command_version.go, command_loadtest.go  the commands
+//	command_serve.go, command_secretkey.go, command_version.go, command_loadtest.go,
+//	command_loadtest_compare.go  the commands
 //	command_call.go            a request of the public API, signed as a client signs it
 //	command_cluster.go, cluster_files.go  a cluster's certificates and keys
 //	command_survive.go         a node that goes on alone

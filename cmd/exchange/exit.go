@@ -7,7 +7,8 @@ import "errors"
 const (
 	// exitDone: the command is done; `serve` has stopped in order.
 	exitDone = 0
-	// exitBound: a load test has ended, and one of its given bounds does not hold.
+	// exitBound: a load test has ended, and one of its given bounds does not hold. Or the second of
+	// two compared reports is worse than is allowed.
 	exitBound = 1
 	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing
 	// was done, and the same again fails again.

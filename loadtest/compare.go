@@ -1,0 +1,404 @@
+package loadtest
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// reportLayout is the layout of a JSON report. It grows when a member goes or comes to mean
+// something else; a member more does not change it.
+const reportLayout = 1
+
+// MaxReport bounds the file of a report, in bytes. A run of a day has some 30 MB.
+const MaxReport = 256 << 20
+
+// Bounds of what a report may say.
+const (
+	mostOperations = 100
+	mostNumber     = 1e12
+)
+
+// ParseReport reads a JSON report. It refuses one whose run has failed, because such a run is no
+// measure of the exchange.
+func ParseReport(text []byte) (*Report, error) {
+	var head struct {
+		Layout *int `json:"layout"`
+	}
+	r := &Report{}
+	switch err := json.Unmarshal(text, &head); {
+	case err != nil:
+		return nil, fmt.Errorf("it is no JSON report of a load test: %w", err)
+	case head.Layout == nil:
+		return nil, errors.New("it has no layout, so it is no JSON report of a load test, or one " +
+			"of an older version: test again with --json FILE")
+	case *head.Layout != reportLayout:
+		return nil, fmt.Errorf("its layout is %d, and this program reads layout %d: use the "+
+			"version that wrote it, or test again", *head.Layout, reportLayout)
+	}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	return r, r.fit()
+}
+
+// fit says why a report cannot be compared.
+func (r *Report) fit() error {
+	v, rate, p99 := r.Verification, plausible(r.Rate), plausible(r.Latency.P99)
+	switch {
+	case r.Differs():
+		return fmt.Errorf("its run has failed: the verification found %d differences", v.Found)
+	case v != nil && v.Incomplete != "":
+		return fmt.Errorf("its run has failed: the verification did not come to its end: %s",
+			v.Incomplete)
+	case r.Broke():
+		return fmt.Errorf("its run has failed: %s", strings.Join(r.Broken, "; "))
+	case r.Ramp != nil && r.Ramp.Highest == 0:
+		return errors.New("its run has failed: no rate of the ramp held")
+	case r.Done+r.Late == 0:
+		return errors.New("its run has failed: nothing was done")
+	case len(r.Operations) > mostOperations || rate == nil || *rate == 0 || p99 == nil || *p99 == 0:
+		return errors.New("it is damaged: no run has such a rate, p99 or number of operations")
+	}
+	return nil
+}
+
+// A Comparison has two reports beside each other.
+type Comparison struct {
+	A        Side      `json:"a"`
+	B        Side      `json:"b"`
+	Settings []Setting `json:"settings"` // those that differ
+	Rows     []Change  `json:"rows"`
+	Worse    []string  `json:"worse"` // what Judge has found, in words
+}
+
+// A Side is one of the two reports.
+type Side struct {
+	File    string    `json:"file"`
+	Started time.Time `json:"started"`
+}
+
+// A Setting is what the two runs did not have in common.
+type Setting struct {
+	Name string `json:"setting"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// A Change is a measure of both runs.
+type Change struct {
+	Row     string   `json:"row"`     // an operation, or what became of requests
+	Measure string   `json:"measure"` // with its unit
+	A       *float64 `json:"a"`       // null: this run has none
+	B       *float64 `json:"b"`
+	Ratio   *float64 `json:"ratio"` // B/A; null without both, or where A is 0
+}
+
+// Names of rows and measures that have meanings of their own.
+const (
+	rowDone     = "all done"
+	rowRamp     = "ramp"
+	measureRate = "rate_per_second"
+	measureP99  = "p99_ms"
+	measurePart = "percent"
+)
+
+// Compare puts two reports beside each other.
+func Compare(a, b *Report) (*Comparison, error) {
+	if (a.Ramp == nil) != (b.Ramp == nil) {
+		return nil, errors.New("one report is of a ramp and the other one is not: compare two of " +
+			"a kind")
+	}
+	c := &Comparison{A: Side{Started: a.Started}, B: Side{Started: b.Started},
+		Settings: []Setting{}, Worse: []string{}}
+	of, with := a.settings(), b.settings()
+	for i, s := range of {
+		if s.value != with[i].value {
+			c.Settings = append(c.Settings, Setting{s.name, clip(s.value), clip(with[i].value)})
+		}
+	}
+	if a.Ramp != nil {
+		c.add(rowRamp, measureRate, plausible(a.Ramp.Highest), plausible(b.Ramp.Highest))
+	}
+	c.add(rowDone, measureRate, plausible(a.Rate), plausible(b.Rate))
+	c.addLatencies(rowDone, &a.Latency, &b.Latency)
+	for _, name := range bothOperations(a, b) {
+		x, y := a.operation(name), b.operation(name)
+		c.add(clip(name), measureRate, plausible(x.Rate), plausible(y.Rate))
+		c.addLatencies(clip(name), &x.Latency, &y.Latency)
+	}
+	parts, others := a.parts(), b.parts()
+	for i, x := range parts {
+		y := others[i]
+		if x.always || x.latency.Count+y.latency.Count > 0 {
+			c.add(x.name, measurePart, plausible(x.percent), plausible(y.percent))
+		}
+		if x.latency.Count+y.latency.Count > 0 {
+			c.addLatencies(x.name, x.latency, y.latency)
+		}
+	}
+	return c, nil
+}
+
+// A part is a share of the requests that was not done.
+type part struct {
+	name    string
+	percent float64 // of all requests, those that were not sent included
+	latency *Latency
+	always  bool // has a row also where there are none
+}
+
+func (r *Report) parts() []part {
+	all := []part{{name: "refused", latency: &r.Refusals, always: true},
+		{name: "without an outcome", latency: &r.Unknowns, always: true},
+		{name: "due and not sent", latency: &r.Waits}}
+	for i := range all {
+		all[i].percent = 100 * float64(all[i].latency.Count) / max(float64(r.Requests+r.Unsent), 1)
+	}
+	return all
+}
+
+// bothOperations returns the names of the operations of either report.
+func bothOperations(a, b *Report) (names []string) {
+	for _, x := range slices.Concat(a.Operations, b.Operations) {
+		if !slices.Contains(names, x.Name) {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// operation returns the measures of an operation, which are 0 if there was none.
+func (r *Report) operation(name string) Operation {
+	for _, x := range r.Operations {
+		if x.Name == name {
+			return x
+		}
+	}
+	return Operation{}
+}
+
+// plausible returns a number of a report; nil if no run can have it.
+func plausible(v float64) *float64 {
+	if !(v >= 0 && v <= mostNumber) { // or no number
+		return nil
+	}
+	return &v
+}
+
+func (c *Comparison) add(row, measure string, a, b *float64) {
+	x := Change{Row: row, Measure: measure, A: a, B: b}
+	if a != nil && b != nil && *a > 0 {
+		if ratio := *b / *a; !math.IsInf(ratio, 0) {
+			x.Ratio = &ratio
+		}
+	}
+	c.Rows = append(c.Rows, x)
+}
+
+// addLatencies adds the percentiles of a row.
+func (c *Comparison) addLatencies(row string, a, b *Latency) {
+	for _, m := range []struct {
+		name string
+		of   func(l *Latency) float64
+	}{{"p50_ms", func(l *Latency) float64 { return l.P50 }},
+		{"p90_ms", func(l *Latency) float64 { return l.P90 }},
+		{measureP99, func(l *Latency) float64 { return l.P99 }},
+		{"p999_ms", func(l *Latency) float64 { return l.P999 }},
+		{"max_ms", func(l *Latency) float64 { return l.Max }}} {
+		value := func(l *Latency) *float64 {
+			if l.Count == 0 {
+				return nil
+			}
+			return plausible(m.of(l))
+		}
+		c.add(row, m.name, value(a), value(b))
+	}
+}
+
+// Judge notes what is worse in B by more than so many percent: the rate of what was done, and its
+// p99. Of ramps it is the highest rate that held.
+func (c *Comparison) Judge(percent float64) {
+	for _, x := range c.Rows {
+		if x.A == nil || x.B == nil {
+			continue
+		}
+		a, b := *x.A, *x.B
+		switch {
+		case x.Measure == measureRate && b < a*(1-percent/100) && x.Row == c.judged():
+			c.Worse = append(c.Worse, fmt.Sprintf("%s fell by %.3g %%, from %s to %s",
+				x.title(), 100*(1-b/a), x.text(x.A), x.text(x.B)))
+		case x.Measure == measureP99 && b > a*(1+percent/100) && x.Row == c.judged():
+			c.Worse = append(c.Worse, fmt.Sprintf("p99 rose by %.3g %%, from %s to %s",
+				100*(b/a-1), x.text(x.A), x.text(x.B)))
+		}
+	}
+}
+
+// judged returns the row that Judge looks at.
+func (c *Comparison) judged() string {
+	if c.Rows[0].Row == rowRamp {
+		return rowRamp
+	}
+	return rowDone
+}
+
+// title names the measure for people.
+func (x *Change) title() string {
+	switch {
+	case x.Measure == measureRate && x.Row == rowRamp:
+		return "highest rate"
+	case x.Measure == measureRate:
+		return "done/s"
+	case x.Measure == measurePart:
+		return "%"
+	case x.Measure == "p999_ms":
+		return "p99.9"
+	case x.Measure == "max_ms":
+		return "longest"
+	}
+	return strings.TrimSuffix(x.Measure, "_ms")
+}
+
+// text writes a value for people.
+func (x *Change) text(v *float64) string {
+	switch {
+	case v == nil:
+		return "-"
+	case x.Measure == measureRate:
+		return thousands(uint64(*v + 0.5))
+	case x.Measure == measurePart:
+		return fmt.Sprintf("%.3g", *v)
+	}
+	return ms(*v)
+}
+
+// change writes the ratio for people: as a factor from the double and the half on.
+func (x *Change) change() string {
+	if x.Ratio == nil {
+		return ""
+	}
+	switch r := *x.Ratio; {
+	case r >= 2 || r <= 0.5:
+		return fmt.Sprintf("x%.3g", r)
+	case math.Abs(r-1) < 0.0005:
+		return "0 %"
+	default:
+		return fmt.Sprintf("%+.1f %%", 100*(r-1))
+	}
+}
+
+// A setting is what a run was told, for people.
+type setting struct{ name, value string }
+
+// settings returns what a run was told. All reports have the same names in the same order.
+func (r *Report) settings() []setting {
+	o := &r.Options
+	rate := "closed loop"
+	if r.Ramp != nil {
+		rate = "ramp, p99 of at most " + ms(r.Ramp.Bound)
+	} else if o.Rate > 0 {
+		rate = fmt.Sprintf("%g/s", o.Rate)
+	}
+	var subscribers []string
+	for channel, n := range o.Subscribers {
+		subscribers = append(subscribers, fmt.Sprintf("%s=%d", channel, n))
+	}
+	slices.Sort(subscribers)
+	all := []setting{{"rate", rate}, {"connections", fmt.Sprint(o.Connections)},
+		{"sockets", fmt.Sprint(o.Sockets)}, {"batch", fmt.Sprint(o.Batch)},
+		{"threads", fmt.Sprint(o.Threads)}, {"pairs", fmt.Sprint(o.Pairs)},
+		{"accounts", fmt.Sprint(o.Accounts)}, {"duration", fmt.Sprintf("%g s", o.Duration)},
+		{"interrupted", fmt.Sprint(r.Interrupted)}, {"model", o.Model}, {"mix", o.Mix},
+		{"instructed", fmt.Sprint(o.Instructed)}, {"open orders", fmt.Sprint(o.OpenOrders)},
+		{"deposits", fmt.Sprintf("%g/s", o.Deposits)}, {"seed", fmt.Sprint(o.Seed)},
+		{"subscribers", strings.Join(subscribers, ",")}, {"address", o.Address}}
+	for i := range all {
+		all[i].value = cmp.Or(all[i].value, "-")
+	}
+	return all
+}
+
+// clipAt is how long a text of a report is shown.
+const clipAt = 34
+
+// clip returns a text of a report as it may be shown on a terminal.
+func clip(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+	if utf8.RuneCountInString(text) > clipAt {
+		text = string([]rune(text)[:clipAt-3]) + "..."
+	}
+	return text
+}
+
+// WriteText writes the comparison for people, within 100 columns.
+func (c *Comparison) WriteText(out io.Writer) error {
+	b := &strings.Builder{}
+	const layout = "2006-01-02 15:04:05"
+	fmt.Fprintf(b, "A  %s UTC  %s\nB  %s UTC  %s\n\n", c.A.Started.UTC().Format(layout), c.A.File,
+		c.B.Started.UTC().Format(layout), c.B.File)
+	if len(c.Settings) == 0 {
+		b.WriteString("The settings are the same.\n")
+	} else {
+		rows := [][]string{{"settings that differ", "A", "B"}}
+		for _, s := range c.Settings {
+			rows = append(rows, []string{s.Name, s.A, s.B})
+		}
+		writeTable(b, rows, len(rows[0]))
+	}
+	b.WriteByte('\n')
+	rows, last := [][]string{{"", "", "A", "B", "change"}}, ""
+	for _, x := range c.Rows {
+		name := x.Row
+		if name == last {
+			name = ""
+		}
+		last = x.Row
+		rows = append(rows, []string{name, x.title(), x.text(x.A), x.text(x.B), x.change()})
+	}
+	writeTable(b, rows, 2)
+	for _, text := range c.Worse {
+		fmt.Fprintf(b, "WORSE %s\n", text)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// writeTable writes rows of as many cells. So many columns begin at the left, the others end at the
+// right.
+func writeTable(b *strings.Builder, rows [][]string, left int) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			fill := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				line += "  "
+			}
+			if i < left {
+				line += cell + fill
+			} else {
+				line += fill + cell
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
