@@ -109,6 +109,10 @@ const (
 	measureRate = "rate_per_second"
 	measureP99  = "p99_ms"
 	measurePart = "percent"
+
+	measureCPU    = "cpu_per_order_us"
+	measureAppend = "mean_append_ms"
+	measureBatch  = "mean_batch_records"
 )
 
 // Compare puts two reports beside each other.
@@ -134,6 +138,9 @@ func Compare(a, b *Report) (*Comparison, error) {
 		x, y := a.operation(name), b.operation(name)
 		c.add(clip(name), measureRate, plausible(x.Rate), plausible(y.Rate))
 		c.addLatencies(clip(name), &x.Latency, &y.Latency)
+	}
+	if a.Server != nil || b.Server != nil {
+		c.addServers(a.Server, b.Server)
 	}
 	parts, others := a.parts(), b.parts()
 	for i, x := range parts {
@@ -224,6 +231,24 @@ func (c *Comparison) addLatencies(row string, a, b *Latency) {
 	}
 }
 
+// addServers adds what the run has cost the servers; nil: that one did not tell.
+func (c *Comparison) addServers(a, b *Server) {
+	for _, m := range []struct {
+		name string
+		of   func(s *Server) float64
+	}{{measureCPU, func(s *Server) float64 { return s.CPU }},
+		{measureAppend, func(s *Server) float64 { return s.Append }},
+		{measureBatch, func(s *Server) float64 { return s.Batch }}} {
+		value := func(s *Server) *float64 {
+			if s == nil || m.of(s) == 0 {
+				return nil
+			}
+			return plausible(m.of(s))
+		}
+		c.add("server", m.name, value(a), value(b))
+	}
+}
+
 // Judge notes what is worse in B by more than so many percent: the rate of what was done, and its
 // p99. Of ramps it is the highest rate that held.
 func (c *Comparison) Judge(percent float64) {
@@ -251,19 +276,18 @@ func (c *Comparison) judged() string {
 	return rowDone
 }
 
+// titles are measures whose names for people are others.
+var titles = map[string]string{measureRate: "done/s", measurePart: "%", "p999_ms": "p99.9",
+	"max_ms": "longest", measureCPU: "CPU us/order", measureAppend: "mean append",
+	measureBatch: "records/append"}
+
 // title names the measure for people.
 func (x *Change) title() string {
-	switch {
-	case x.Measure == measureRate && x.Row == rowRamp:
+	if x.Row == rowRamp {
 		return "highest rate"
-	case x.Measure == measureRate:
-		return "done/s"
-	case x.Measure == measurePart:
-		return "%"
-	case x.Measure == "p999_ms":
-		return "p99.9"
-	case x.Measure == "max_ms":
-		return "longest"
+	}
+	if title := titles[x.Measure]; title != "" {
+		return title
 	}
 	return strings.TrimSuffix(x.Measure, "_ms")
 }
@@ -277,6 +301,8 @@ func (x *Change) text(v *float64) string {
 		return thousands(uint64(*v + 0.5))
 	case x.Measure == measurePart:
 		return fmt.Sprintf("%.3g", *v)
+	case x.Measure == measureCPU || x.Measure == measureBatch:
+		return fmt.Sprintf("%.1f", *v)
 	}
 	return ms(*v)
 }
@@ -321,6 +347,12 @@ func (r *Report) settings() []setting {
 		{"instructed", fmt.Sprint(o.Instructed)}, {"open orders", fmt.Sprint(o.OpenOrders)},
 		{"deposits", fmt.Sprintf("%g/s", o.Deposits)}, {"seed", fmt.Sprint(o.Seed)},
 		{"subscribers", strings.Join(subscribers, ",")}, {"address", o.Address}}
+	s := Server{}
+	if r.Server != nil {
+		s = *r.Server
+	}
+	all = append(all, setting{"version", s.Version}, setting{"commit", s.Commit},
+		setting{"store", s.Store}, setting{"cluster", fmt.Sprint(s.Node != "")})
 	for i := range all {
 		all[i].value = cmp.Or(all[i].value, "-")
 	}

@@ -40,52 +40,56 @@ func compared(t *testing.T, a, b *Report) *Comparison {
 const comparedText = `A  2026-11-01 10:00:00 UTC  before.json
 B  2026-11-02 10:00:00 UTC  after.json
 
-settings that differ  A   B
-connections           64  128
+settings that differ  A       B
+connections           64      128
+commit                v0.1.0  v0.1.0-7
 
-                                    A         B   change
-all done            done/s      9,900     8,415  -15.0 %
-                    p50      0.500 ms  0.500 ms      0 %
-                    p90       1.50 ms   1.20 ms  -20.0 %
-                    p99       4.00 ms   12.0 ms       x3
-                    p99.9     20.0 ms   20.0 ms      0 %
-                    longest   50.0 ms   50.0 ms      0 %
-place               done/s      5,900     5,900      0 %
-                    p50      0.600 ms  0.600 ms      0 %
-                    p90       1.50 ms   1.50 ms      0 %
-                    p99       4.00 ms   4.00 ms      0 %
-                    p99.9     20.0 ms   20.0 ms      0 %
-                    longest   50.0 ms   50.0 ms      0 %
-cancel              done/s      4,000         0       x0
-                    p50      0.400 ms         -
-                    p90       1.40 ms         -
-                    p99       4.00 ms         -
-                    p99.9     20.0 ms         -
-                    longest   45.0 ms         -
-read book           done/s          0     4,000
-                    p50             -  0.400 ms
-                    p90             -   1.40 ms
-                    p99             -   4.00 ms
-                    p99.9           -   20.0 ms
-                    longest         -   45.0 ms
-refused             %               1         2       x2
-                    p50      0.200 ms  0.200 ms      0 %
-                    p90      0.200 ms  0.200 ms      0 %
-                    p99      0.400 ms  0.400 ms      0 %
-                    p99.9     1.00 ms   1.00 ms      0 %
-                    longest   1.00 ms   1.00 ms      0 %
-without an outcome  %               0      0.01
-                    p50             -  10000 ms
-                    p90             -  10000 ms
-                    p99             -  10000 ms
-                    p99.9           -  10000 ms
-                    longest         -  10000 ms
-due and not sent    %               0      13.8
-                    p50             -    100 ms
-                    p90             -    200 ms
-                    p99             -    900 ms
-                    p99.9           -   1000 ms
-                    longest         -   1200 ms
+                                           A         B   change
+all done            done/s             9,900     8,415  -15.0 %
+                    p50             0.500 ms  0.500 ms      0 %
+                    p90              1.50 ms   1.20 ms  -20.0 %
+                    p99              4.00 ms   12.0 ms       x3
+                    p99.9            20.0 ms   20.0 ms      0 %
+                    longest          50.0 ms   50.0 ms      0 %
+place               done/s             5,900     5,900      0 %
+                    p50             0.600 ms  0.600 ms      0 %
+                    p90              1.50 ms   1.50 ms      0 %
+                    p99              4.00 ms   4.00 ms      0 %
+                    p99.9            20.0 ms   20.0 ms      0 %
+                    longest          50.0 ms   50.0 ms      0 %
+cancel              done/s             4,000         0       x0
+                    p50             0.400 ms         -
+                    p90              1.40 ms         -
+                    p99              4.00 ms         -
+                    p99.9            20.0 ms         -
+                    longest          45.0 ms         -
+read book           done/s                 0     4,000
+                    p50                    -  0.400 ms
+                    p90                    -   1.40 ms
+                    p99                    -   4.00 ms
+                    p99.9                  -   20.0 ms
+                    longest                -   45.0 ms
+server              CPU us/order        80.0     100.0  +25.0 %
+                    mean append     0.600 ms   1.50 ms     x2.5
+                    records/append      10.0      20.0       x2
+refused             %                      1         2       x2
+                    p50             0.200 ms  0.200 ms      0 %
+                    p90             0.200 ms  0.200 ms      0 %
+                    p99             0.400 ms  0.400 ms      0 %
+                    p99.9            1.00 ms   1.00 ms      0 %
+                    longest          1.00 ms   1.00 ms      0 %
+without an outcome  %                      0      0.01
+                    p50                    -  10000 ms
+                    p90                    -  10000 ms
+                    p99                    -  10000 ms
+                    p99.9                  -  10000 ms
+                    longest                -  10000 ms
+due and not sent    %                      0      13.8
+                    p50                    -    100 ms
+                    p90                    -    200 ms
+                    p99                    -    900 ms
+                    p99.9                  -   1000 ms
+                    longest                -   1200 ms
 WORSE done/s fell by 15 %, from 9,900 to 8,415
 WORSE p99 rose by 200 %, from 4.00 ms to 12.0 ms
 `
@@ -177,6 +181,7 @@ func TestAReportThatCannotBeComparedIsRefused(t *testing.T) {
 func TestAForeignReportIsShownWithinItsColumns(t *testing.T) {
 	a, b := parsed(t, recorded(t, "before.json")), parsed(t, recorded(t, "after.json"))
 	long := "\x1b[2J" + strings.Repeat("long", 100)
+	a.Server, b.Server.CPU, b.Server.Commit = nil, 1e12, long
 	a.Options.Model, a.Options.Address, a.Operations[0].Name = long, "x\ny", long
 	b.Options.Subscribers = map[string]int{long: 7}
 	a.Latency.Max, b.Latency.Max, b.Latency.P90 = 1e300, 1e12, -1

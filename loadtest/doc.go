@@ -15,6 +15,7 @@
 //	stats.go         histograms, errors by kind, and the course of every second
 //	minutes.go       the table over time, and the bounds that a soak must hold
 //	watch.go         what the server tells of itself meanwhile; banker.go: deposits meanwhile
+//	server.go        what it is, and what the load has cost it
 //	ramp.go          the search for the highest rate that holds a bound
 //	login.go         websockets of the event stream, and logins with a key
 //	subscriber.go, book.go, own.go  sockets of the event stream, local books, and what happens to

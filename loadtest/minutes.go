@@ -231,7 +231,7 @@ func (r *Report) complete(t *test, w *watcher, b *Banker) {
 	if w != nil {
 		samples, marks := course(w.samples, began)
 		r.Samples, r.Marks = append(r.Samples, samples...), append(r.Marks, marks...)
-		r.Unsampled = w.failed
+		r.Unsampled, r.Server = w.failed, w.server(samples)
 	}
 	for i := range r.Minutes {
 		until := math.Inf(1)

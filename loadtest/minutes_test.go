@@ -130,10 +130,14 @@ func TestAScrapeIsRead(t *testing.T) {
 	var s Sample
 	if !s.read("# TYPE x gauge\nprocess_resident_memory_bytes 1.5e+09\n" +
 		`exchange_snapshot_stage_seconds{stage="upload"} 0.25` + "\nexchange_open_orders 12\n" +
+		"exchange_store_append_duration_seconds_sum 1.5\n" +
+		"exchange_store_append_duration_seconds_count 1000\n" +
+		"exchange_journal_batch_records_sum 7000\nexchange_journal_batch_records_count 1000\n" +
 		`exchange_http_requests_total{code="200"} 7` + "\n") {
 		t.Error("it is not read")
 	}
-	if s.RSS != 1.5e9 || s.stages != [snapshotStages]float64{0, 0.25, 0} || s.Open != 12 {
+	if s.RSS != 1.5e9 || s.stages != [snapshotStages]float64{0, 0.25, 0} || s.Open != 12 ||
+		s.appends != (tally{1.5, 1000}) || s.batches != (tally{7000, 1000}) {
 		t.Errorf("%+v", s)
 	}
 	if s.read("<html>another program</html>") {

@@ -41,6 +41,7 @@ type Report struct {
 	Samples       []Sample            `json:"samples"` // of the server, a second apart
 	Unsampled     int                 `json:"unsampled"`
 	Marks         []Mark              `json:"marks"`
+	Server        *Server             `json:"server"` // null: the operator's address is not known
 	Banker        *Banker             `json:"banker,omitempty"`
 	Pace          Pace                `json:"schedule"`
 	Broken        []string            `json:"broken"`   // bounds

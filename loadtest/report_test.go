@@ -35,7 +35,9 @@ func someReport() *Report {
 	r.fill(x, s, 2*time.Second, time.Second)
 	x.minutes = []Minute{{To: 2.5, Requests: 600, P99: 2}, {From: 2.5, To: 5, Requests: 400}}
 	x.o.Stall, x.o.AllowRefused = 100*time.Millisecond, 30
-	r.complete(x, &watcher{samples: sampled(x.base)},
+	w := &watcher{samples: sampled(x.base), unknown: errors.New("<b>gone</b>")}
+	w.status.Version, w.status.Commit = "0.1.0", "v0.1.0"
+	r.complete(x, w,
 		&Banker{Deposits: 7, Latency: Latency{P99: 3}})
 	r.Ramp = &Ramp{Bound: 10, Highest: 1000,
 		Steps: []Step{{Rate: 1000, Achieved: 999, P99: 3, Holds: true},
@@ -64,7 +66,9 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 		"2 differences:\n  <b>order 5</b>", "and 1 more", "the audit is NOT clean",
 		"not checked, 1 times: sums", "diff", "b:2 did not serve for 2.0 s: from 1.0 s to 3.0 s",
 		"b:2 did not serve 3 times more", "nothing was read at b:2",
-		"6 of these orders were read at another address"} {
+		"6 of these orders were read at another address",
+		"server: exchange 0.1.0 (v0.1.0)", "us of CPU an order, of 70 orders",
+		"its metrics until 5.0 s of the load: <b>gone"} {
 		if !strings.Contains(b.String(), say) {
 			t.Errorf("%q is not said in\n%s", say, &b)
 		}
@@ -88,7 +92,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	for _, say := range []string{"longest stage", "1 of 2 seconds have", "BTC_USDT", "ETH_BTC",
 		"&lt;script&gt;", "&lt;b&gt;order 5",
 		"prefers-color-scheme: dark", "<td>b:2", "b:2 did not serve for 2.0 s",
-		"1,000/s</b>", "not checked", "p99.9"} {
+		"1,000/s</b>", "not checked", "p99.9", "server: exchange 0.1.0", "&lt;b&gt;gone"} {
 		if !strings.Contains(text, say) {
 			t.Errorf("%q is not there", say)
 		}

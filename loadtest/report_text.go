@@ -48,6 +48,9 @@ func (r *Report) WriteText(out io.Writer) error {
 	}
 	fmt.Fprintf(b, "\nCPU of this program: %.1f us a request, %.1f us with all else that it does\n",
 		r.CPU.Generator, r.CPU.Process)
+	for _, line := range r.Server.lines() {
+		fmt.Fprintln(b, line)
+	}
 	if len(r.Errors) > 0 {
 		b.WriteString("\nerrors\n")
 		for _, k := range r.Errors {

@@ -90,7 +90,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	} else {
 		sum, took, err = t.phase(t.o.Rate, t.o.Duration, "")
 	}
-	watcher.end()
+	watcher.end(after)
 	witness.end()
 	deposits := banker.end()
 	if err != nil {

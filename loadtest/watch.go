@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,6 +31,9 @@ type Sample struct {
 	audit     span
 	stages    [snapshotStages]float64 // seconds, of the newest snapshot
 	rewriting float64
+	start     float64 // of the process, in Unix time; 0: it does not tell
+	appends   tally   // to the store, in seconds
+	batches   tally   // of these, in records
 	taken     time.Time
 }
 
@@ -68,6 +72,11 @@ type watcher struct {
 	wait    sync.WaitGroup
 	samples []Sample // the goroutine's until it has ended
 	failed  int      // questions without an answer
+	// why the newest question was not answered; nil: it was
+	unsampled error
+
+	status  status // as it was told last
+	unknown error  // why the status was not told at the end; nil: it was
 }
 
 const (
@@ -82,6 +91,7 @@ func watch(ctx context.Context, r *rest) *watcher {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	w := &watcher{rest: r, disk: r.o.Disk, stop: stop}
+	w.status, _ = r.status(ctx) // it is asked again at the end
 	w.wait.Go(func() {
 		tick := time.NewTicker(max(min(watchEvery, r.o.Every/4), time.Millisecond))
 		defer tick.Stop()
@@ -97,11 +107,16 @@ func watch(ctx context.Context, r *rest) *watcher {
 	return w
 }
 
-// end takes the last sample.
-func (w *watcher) end() {
-	if w != nil {
-		w.stop()
-		w.wait.Wait()
+// end takes the last sample and the status.
+func (w *watcher) end(ctx context.Context) {
+	if w == nil {
+		return
+	}
+	w.stop()
+	w.wait.Wait()
+	var now status
+	if now, w.unknown = w.rest.status(ctx); w.unknown == nil {
+		w.status = now
 	}
 }
 
@@ -109,7 +124,10 @@ func (w *watcher) end() {
 func (w *watcher) sample() {
 	s := Sample{taken: time.Now(), Own: processTime().Seconds(), Disk: folderSize(w.disk)}
 	text, err := w.rest.metrics()
-	if err != nil || !s.read(text) {
+	if err == nil && !s.read(text) {
+		err = errors.New("/metrics is not of an exchange")
+	}
+	if w.unsampled = err; err != nil {
 		w.failed++
 		return
 	}
@@ -147,6 +165,11 @@ func (s *Sample) read(text string) bool {
 		"exchange_audit_begin_timestamp_seconds":          &s.audit.begin,
 		"exchange_audit_end_timestamp_seconds":            &s.audit.end,
 		"exchange_store_rewriting":                        &s.rewriting,
+		"process_start_time_seconds":                      &s.start,
+		"exchange_store_append_duration_seconds_sum":      &s.appends.sum,
+		"exchange_store_append_duration_seconds_count":    &s.appends.count,
+		"exchange_journal_batch_records_sum":              &s.batches.sum,
+		"exchange_journal_batch_records_count":            &s.batches.count,
 		`exchange_snapshot_stage_seconds{stage="image"}`:  &s.stages[0],
 		`exchange_snapshot_stage_seconds{stage="upload"}`: &s.stages[1],
 		`exchange_snapshot_stage_seconds{stage="trim"}`:   &s.stages[2],

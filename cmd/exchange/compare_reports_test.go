@@ -48,7 +48,7 @@ func TestReportsOfLoadTestsAreCompared(t *testing.T) {
 	out, errOut, code := compare(before, after, "--json", "--worse", "10%")
 	var c loadtest.Comparison
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || len(c.Worse) != 2 ||
-		c.A.File != before || len(c.Settings) != 1 || !strings.HasPrefix(errOut, `{"error":`) {
+		c.A.File != before || len(c.Settings) != 2 || !strings.HasPrefix(errOut, `{"error":`) {
 		t.Errorf("%v %d %s %s", err, code, out, errOut)
 	}
 }

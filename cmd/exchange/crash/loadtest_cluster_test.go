@@ -39,6 +39,10 @@ func TestALoadOnThreeNodesIsVerifiedAcrossThem(t *testing.T) {
 		len(v.NotRead) > 0 {
 		t.Errorf("%+v", v)
 	}
+	if s := r.Server; s == nil || s.Node == "" || s.Leader == "" || s.Silent != "" ||
+		s.Restarts != 1 || s.Version == "" {
+		t.Errorf("%+v", s)
+	}
 	for _, a := range r.Addresses {
 		if a.Connections != 4 || a.Done == 0 || a.AccountsRead == 0 || a.Subscribers != 3 ||
 			a.Down == 0 || a.Address == led.Listen && (a.Unknown == 0 || len(a.Outages) == 0) {

@@ -68,6 +68,10 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		v.Accounts != 6 || v.Books != 1 || v.Updates == 0 || v.Audit != "clean" {
 		t.Errorf("%+v", v)
 	}
+	if s := r.Server; s == nil || s.Version == "" || s.Store != "pebble" || s.Silent != "" ||
+		s.Orders == 0 || s.CPU <= 0 || s.Append <= 0 || s.Batch <= 0 || s.Restarts != 0 {
+		t.Errorf("%+v", s)
+	}
 	if len(r.Subscribers) != len(loadtest.Channels) || len(r.Operations) != 8 {
 		t.Errorf("%+v %+v", r.Subscribers, r.Operations)
 	}
@@ -89,12 +93,23 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		t.Errorf("operations have %d latencies, refusals %d, and %d requests were made", sum,
 			r.Refusals.Count, r.Requests)
 	}
+	comparedWithItself(t, s, file)
 	html, err := os.ReadFile(page)
 	if text := string(html); err != nil || !strings.Contains(text, "<svg") ||
 		!strings.Contains(text, "BTC_USDT") || !strings.HasSuffix(text, "</html>\n") {
 		t.Errorf("%v: %.500s", err, text)
 	}
 	nothingStays(t, s)
+}
+
+// comparedWithItself compares a report with itself.
+func comparedWithItself(t *testing.T, s *exchangetest.Server, file string) {
+	t.Helper()
+	out, errOut, code := s.Command("loadtest", "compare", file, file, "--worse", "0%")
+	if code != 0 || !strings.Contains(out, "The settings are the same.") ||
+		!strings.Contains(out, "records/append") {
+		t.Errorf("exit code %d:\n%s\n%s", code, out, errOut)
+	}
 }
 
 func TestOrdersGoInBatchesAndOverSockets(t *testing.T) {

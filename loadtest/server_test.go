@@ -1,0 +1,80 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+func TestWhatALoadHasCostTheServerIsReported(t *testing.T) {
+	w := &watcher{status: status{Version: "0.1.0", Commit: "v0.1.0-7"}}
+	w.status.Store.Name = "pebble:/data/store"
+	samples := []Sample{
+		{At: -0.1, start: 5, CPU: 10, Placed: 1000, appends: tally{1, 100},
+			batches: tally{500, 100}},
+		{At: 1, start: 5, CPU: 12, Placed: 11_000, appends: tally{2, 1100},
+			batches: tally{10_500, 1100}},
+		// The process is another one, so its counters have begun anew.
+		{At: 2, start: 7, CPU: 13, Placed: 10_000, appends: tally{2, 1000},
+			batches: tally{9000, 1000}},
+	}
+	s := w.server(samples)
+	if s.Orders != 20_000 || s.CPU != 15*1e6/20_000 || s.Appends != 2000 || s.Append != 1.5 ||
+		s.Batch != 9.5 || s.Restarts != 1 || s.Told != 2 || s.Silent != "" || s.Node != "" {
+		t.Errorf("%+v", s)
+	}
+	const said = `server: exchange 0.1.0 (v0.1.0-7), pebble
+server: 750.0 us of CPU an order, of 20,000 orders with all that came beside them
+server: 2,000 appends to the store, in the mean 1.50 ms and 9.5 records
+server: restarts of its process meanwhile: 1`
+	if got := strings.Join(s.lines(), "\n"); got != said {
+		t.Errorf("%s", got)
+	}
+	w.status.Cluster = &struct{ Node, Leader string }{"a", "b"}
+	w.unsampled = errors.New("/metrics was not answered")
+	s = w.server(samples[:2])
+	if got := strings.Join(s.lines(), "\n"); !strings.Contains(got, "node a answered and node b") ||
+		!strings.HasSuffix(got, "did not tell all at the end, and its metrics until 1.0 s of the "+
+			"load: /metrics was not answered") {
+		t.Errorf("%s", got)
+	}
+	// A server that has told nothing has no numbers, and is named all the same.
+	w = &watcher{unsampled: errors.New("x"), unknown: errors.New("y")}
+	if s = w.server(nil); s.Silent != "y" || s.CPU != 0 || len(s.lines()) != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAServerThatIsGoneAtTheEndIsNamed(t *testing.T) {
+	told := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
+	var gone atomic.Bool
+	x := &smallExchange{open: map[string]bool{}}
+	address := serve(t, func(ctx *fasthttp.RequestCtx) {
+		switch path := string(ctx.Path()); {
+		case gone.Load():
+			ctx.SetStatusCode(500)
+			ctx.SetBodyString("gone")
+		case path == "/operator/v1/status":
+			fmt.Fprint(ctx, told)
+		default:
+			x.answer(ctx)
+		}
+	})
+	o := good()
+	o.Addresses, o.Operator = []string{address}, address
+	r := newRest(&o)
+	w := watch(t.Context(), r)
+	w.stop()
+	w.wait.Wait() // no question is under way while the server changes
+	gone.Store(true)
+	w.end(t.Context())
+	s := w.server(w.samples)
+	if s.Version != "0.1.0" || s.Store != "redis" ||
+		!strings.Contains(s.Silent, "/operator/v1/status was answered with 500 gone") {
+		t.Errorf("%+v", s)
+	}
+}
