@@ -260,6 +260,10 @@ func (r *Report) writeMinutes(b *strings.Builder) {
 		fmt.Fprintf(b, "\nschedule: of %s requests the generator sent %s more than 1 ms late "+
 			"beside a free connection, the longest by %s\n", thousands(p.Sent), thousands(p.Late),
 			ms(p.Longest))
+		if s := r.longestBacklog(); s.Backlog > 0 {
+			fmt.Fprintf(b, "backlog: at most %s requests were due and not answered, at %.0f s\n",
+				thousands(s.Backlog), s.At)
+		}
 	}
 	if k := r.Banker; k != nil {
 		fmt.Fprintf(b, "banker: %s deposits, %s failed; p50 %s, p99 %s, longest %s\n",
@@ -275,6 +279,16 @@ func (r *Report) writeMinutes(b *strings.Builder) {
 	for _, text := range r.Broken {
 		fmt.Fprintf(b, "BROKEN %s\n", text)
 	}
+}
+
+// longestBacklog returns the second at whose end the most requests were due and not answered.
+func (r *Report) longestBacklog() (most Second) {
+	for _, s := range r.Timeline {
+		if s.Backlog > most.Backlog {
+			most = s
+		}
+	}
+	return most
 }
 
 // rowHead are the columns of the table over time.

@@ -126,6 +126,22 @@ func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
 	}
 }
 
+func TestWhatWasAskedForEndsWithThePhase(t *testing.T) {
+	end := time.UnixMicro(1_700_000_000_000_000)
+	at := func(s float64) time.Time { return end.Add(time.Duration(s * float64(time.Second))) }
+	for _, x := range []struct{ from, to, want float64 }{{-2, -1, 100}, {-1, 0, 100},
+		{-0.25, 0.75, 25}, {0, 1, 0}, {1, 2, 0}, {0.5, 0.5, 0}} {
+		if got := asked(100, end, at(x.from), at(x.to)); got != x.want {
+			t.Errorf("from %g to %g it is %g, not %g", x.from, x.to, got, x.want)
+		}
+	}
+	s := Second{Asked: 100, Backlog: 9}
+	s.extend(&Second{Asked: 50, Backlog: 3}, 750*time.Millisecond, 250*time.Millisecond)
+	if s.Asked != 87.5 || s.Backlog != 3 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestAScrapeIsRead(t *testing.T) {
 	var s Sample
 	if !s.read("# TYPE x gauge\nprocess_resident_memory_bytes 1.5e+09\n" +
@@ -163,9 +179,9 @@ func TestTheDrawingStandsAlone(t *testing.T) {
 			rects[e.Attr[0].Value]++
 		}
 	}
-	// In each of five plots a key and the first snapshot. The second and all else come after the
-	// two seconds of two plots.
-	if rects["snapshot"] != 5+5+3 || rects["rewrite"] != 5+3 || rects["audit"] != 5+3 {
+	// In each of six plots a key and the first snapshot. The second and all else come after the
+	// two seconds of three plots.
+	if rects["snapshot"] != 6+6+3 || rects["rewrite"] != 6+3 || rects["audit"] != 6+3 {
 		t.Errorf("%v", rects)
 	}
 	for _, say := range []string{"Latency in each second", "Open orders", "RSS", "disk",

@@ -20,15 +20,16 @@ var page = template.Must(template.New("report").Funcs(
 func (r *Report) WriteHTML(w io.Writer) error {
 	var verified strings.Builder
 	r.writeVerification(&verified)
-	rate, timeline := r.ratePlot(), r.timelinePlot()
+	rate, timeline, backlog := r.ratePlot(), r.timelinePlot(), r.backlogPlot()
 	var server []template.HTML
 	for _, p := range r.serverPlots() {
 		server = append(server, p.svg())
 	}
 	rows := r.tableRows()
 	return page.Execute(w, map[string]any{"R": r, "Headline": r.headline(),
-		"NotDone": r.notDone(), "Told": r.Server.lines(), "Latency": r.latencyPlot(), "Rate": rate.svg(),
-		"Timeline": timeline.svg(), "ByPair": pairPlot(r.Pairs), "Server": server,
+		"NotDone": r.notDone(), "Told": r.Server.lines(), "Latency": r.latencyPlot(),
+		"Rate": rate.svg(), "Timeline": timeline.svg(), "Backlog": backlog.svg(),
+		"ByPair": pairPlot(r.Pairs), "Server": server,
 		"Outages": r.outages(), "RowHead": rows[0], "Rows": rows[1:],
 		"Curve": r.rampPlots(), "More": max(len(r.Pairs)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})
@@ -77,15 +78,32 @@ func (r *Report) latencyPlot() template.HTML {
 }
 
 func (r *Report) ratePlot() plot {
-	rate, errors := series{name: "done"}, series{name: "errors"}
+	rate, errors, asked := series{name: "done"}, series{name: "errors"}, series{name: "asked"}
 	last := 0.0
 	for _, s := range r.Timeline {
 		rate.add(s.At, s.Rate)
+		if s.Asked > 0 {
+			asked.add(s.At, s.Asked)
+		}
 		errors.add(s.At, float64(s.Errors)/max(s.At-last, 1e-3))
 		last = s.At
 	}
-	return plot{title: "Requests a second", xName: "s", yName: "/s", marks: r.Marks,
-		series: []series{rate, errors}}
+	all := []series{rate, errors}
+	if len(asked.x) > 0 {
+		all = append(all, asked)
+	}
+	return plot{title: "Requests a second", xName: "s", yName: "/s", marks: r.Marks, series: all}
+}
+
+// backlogPlot returns what was due and not answered, and which part of it was sent.
+func (r *Report) backlogPlot() plot {
+	backlog, sent := series{name: "due and not answered"}, series{name: "in flight"}
+	for _, s := range r.Timeline {
+		backlog.add(s.At, float64(s.Backlog))
+		sent.add(s.At, float64(s.InFlight))
+	}
+	return plot{title: "Backlog at the end of each second", xName: "s", yName: "requests",
+		marks: r.Marks, series: []series{backlog, sent}}
 }
 
 func (r *Report) timelinePlot() plot {
@@ -135,6 +153,7 @@ func (r *Report) serverPlots() []plot {
 // WriteSVG draws what happened over time.
 func (r *Report) WriteSVG(w io.Writer) error {
 	_, err := io.WriteString(w,
-		drawTogether(append([]plot{r.timelinePlot(), r.ratePlot()}, r.serverPlots()...)))
+		drawTogether(append([]plot{r.timelinePlot(), r.ratePlot(), r.backlogPlot()},
+			r.serverPlots()...)))
 	return err
 }

@@ -29,8 +29,10 @@ func someReport() *Report {
 	}
 	s.kind("400 <script>alert(1)</script>")
 	s.kind("429 Request was throttled. Expected available in N seconds.")
-	x.seconds = []Second{{At: 1, Rate: 600, P50: 1, P99: 2, Max: 3, Errors: 2},
-		{At: 2, Rate: 400, P50: 1, P99: 20, Max: 300}}
+	x.seconds = []Second{{At: 1, Rate: 600, P50: 1, P99: 2, Max: 3, Errors: 2, Backlog: 7},
+		{At: 2, Rate: 400, P50: 1, P99: 20, Max: 300, Asked: 500, InFlight: 4, Waiting: 1230,
+			Backlog: 1234}}
+	x.pace.Sent = 1500
 	r := x.newReport()
 	r.fill(x, s, 2*time.Second, time.Second)
 	x.minutes = []Minute{{To: 2.5, Requests: 600, P99: 2}, {From: 2.5, To: 5, Requests: 400}}
@@ -67,6 +69,7 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 		"not checked, 1 times: sums", "diff", "b:2 did not serve for 2.0 s: from 1.0 s to 3.0 s",
 		"b:2 did not serve 3 times more", "nothing was read at b:2",
 		"6 of these orders were read at another address",
+		"backlog: at most 1,234 requests were due and not answered, at 2 s",
 		"server: exchange 0.1.0 (v0.1.0)", "us of CPU an order, of 70 orders",
 		"its metrics until 5.0 s of the load: <b>gone"} {
 		if !strings.Contains(b.String(), say) {
@@ -92,7 +95,8 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	for _, say := range []string{"longest stage", "1 of 2 seconds have", "BTC_USDT", "ETH_BTC",
 		"&lt;script&gt;", "&lt;b&gt;order 5",
 		"prefers-color-scheme: dark", "<td>b:2", "b:2 did not serve for 2.0 s",
-		"1,000/s</b>", "not checked", "p99.9", "server: exchange 0.1.0", "&lt;b&gt;gone"} {
+		"1,000/s</b>", "not checked", "p99.9", "server: exchange 0.1.0", "&lt;b&gt;gone",
+		"Backlog at the end", "<title>asked</title>"} {
 		if !strings.Contains(text, say) {
 			t.Errorf("%q is not there", say)
 		}
@@ -104,7 +108,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		}
 	}
 	drawings := drawing.FindAllString(text, -1)
-	if len(drawings) != 9 {
+	if len(drawings) != 10 {
 		t.Errorf("%d drawings", len(drawings))
 	}
 	for _, svg := range drawings {

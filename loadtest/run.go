@@ -206,6 +206,7 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last, first := begin, len(t.seconds)
+	var length time.Duration // of the newest second
 	for running := true; running; {
 		select {
 		case <-tick.C:
@@ -214,14 +215,15 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 		}
 		now := time.Now()
 		s := t.second(now, now.Sub(last))
+		s.Asked = asked(rate, begin.Add(d), last, now)
 		switch {
 		case running:
 			t.prog.second(&s, title, now.Sub(begin), d)
 			fallthrough
 		case len(t.seconds) == first || now.Sub(last) > time.Second/2:
-			t.seconds = append(t.seconds, s)
+			t.seconds, length = append(t.seconds, s), now.Sub(last)
 		default: // too short to stand alone
-			t.seconds[len(t.seconds)-1].extend(&s, now.Sub(last))
+			t.seconds[len(t.seconds)-1].extend(&s, length, now.Sub(last))
 		}
 		last = now
 	}
@@ -255,14 +257,27 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	s.P50, s.P99, s.Max = milliseconds(h.ValueAtQuantile(50)), milliseconds(h.ValueAtQuantile(99)),
 		milliseconds(slowest.Microseconds())
 	s.Errors = c.refused + c.unknown
+	s.Backlog = uint64(s.InFlight) + s.Waiting
 	t.gather(&s, h, c, pace)
 	return s
 }
 
-// extend adds the measurements of a moment after it.
-func (s *Second) extend(more *Second, d time.Duration) {
-	s.Rate = (s.Rate + more.Rate*d.Seconds()) / (1 + d.Seconds())
+// asked returns how many requests were due, a second, from one moment to another one. At the end of
+// the phase none is due any more.
+func asked(rate float64, end, from, to time.Time) float64 {
+	if end.Before(to) {
+		return rate * max(end.Sub(from).Seconds(), 0) / max(to.Sub(from).Seconds(), 1e-3)
+	}
+	return rate
+}
+
+// extend adds the measurements of a moment after it, by which it is longer.
+func (s *Second) extend(more *Second, length, by time.Duration) {
+	part := by.Seconds() / max((length+by).Seconds(), 1e-6)
+	s.Rate += (more.Rate - s.Rate) * part
+	s.Asked += (more.Asked - s.Asked) * part
 	s.At, s.Max, s.InFlight, s.Waiting = more.At, max(s.Max, more.Max), more.InFlight, more.Waiting
+	s.Backlog = more.Backlog
 	s.Errors += more.Errors
 }
 

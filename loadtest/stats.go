@@ -222,13 +222,15 @@ func (s *stats) spend(t *stats) {
 
 // A Second has the measurements of one second of the load.
 type Second struct {
-	At       float64 `json:"at"`   // seconds since the load began, its end
-	Rate     float64 `json:"rate"` // done, or too late
+	At       float64 `json:"at"`               // seconds since the load began, its end
+	Rate     float64 `json:"rate"`             // done, or too late
+	Asked    float64 `json:"asked_per_second"` // that were due in an open loop; 0: a closed loop
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
 	Max      float64 `json:"max_ms"` // of all requests, whatever became of them
 	InFlight int     `json:"in_flight"`
 	Waiting  uint64  `json:"waiting"` // due, and not sent yet
+	Backlog  uint64  `json:"backlog"` // both: due, and not answered; a batch counts once
 	Errors   uint64  `json:"errors"`  // refused or unknown
 }
 
