@@ -83,6 +83,14 @@ func (r *reached) end(now time.Time) (open bool) {
 	return open
 }
 
+// forget leaves the outages until now out of the report.
+func (r *reached) forget() {
+	r.end(time.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down, r.all, r.more = 0, nil, 0
+}
+
 func (r *reached) endLocked(now time.Time) {
 	took := now.Sub(r.since)
 	r.down += took

@@ -343,7 +343,8 @@ func (r *Report) settings() []setting {
 		{"sockets", fmt.Sprint(o.Sockets)}, {"batch", fmt.Sprint(o.Batch)},
 		{"threads", fmt.Sprint(o.Threads)}, {"pairs", fmt.Sprint(o.Pairs)},
 		{"accounts", fmt.Sprint(o.Accounts)}, {"duration", fmt.Sprintf("%g s", o.Duration)},
-		{"interrupted", fmt.Sprint(r.Interrupted)}, {"model", o.Model}, {"mix", o.Mix},
+		{"warmup", fmt.Sprintf("%g s", o.Warmup)}, {"interrupted", fmt.Sprint(r.Interrupted)},
+		{"model", o.Model}, {"mix", o.Mix},
 		{"instructed", fmt.Sprint(o.Instructed)}, {"open orders", fmt.Sprint(o.OpenOrders)},
 		{"deposits", fmt.Sprintf("%g/s", o.Deposits)}, {"seed", fmt.Sprint(o.Seed)},
 		{"subscribers", strings.Join(subscribers, ",")}, {"address", o.Address}}

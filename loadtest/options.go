@@ -33,6 +33,7 @@ type Options struct {
 	Batch           int           // orders, cancels and changes of one request; 0: no batches
 	Threads         int           // generator threads
 	Duration        time.Duration // of the load, or of each step of a ramp
+	Warmup          time.Duration // of load before that, which is verified and not counted
 	Rate            float64       // requests a second in an open loop, 0: closed loop
 	Mix             Mix
 	Instructed      int // of 100 orders have instructions, and of 100 cancels are changes instead
@@ -98,6 +99,8 @@ func (o *Options) Validate() error {
 		return usagef("--disk is %q: write a folder that is on this machine", o.Disk)
 	case o.Duration <= 0:
 		return usagef("--duration is %v: write a time such as 30s", o.Duration)
+	case o.Warmup < 0:
+		return usagef("--warmup is %v: write a time such as 10s, or 0 for none", o.Warmup)
 	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > maxRate:
 		return usagef("--rate is %g: write requests a second up to %d, or 0 for a closed loop",
 			o.Rate, maxRate)

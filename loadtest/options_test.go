@@ -37,6 +37,7 @@ func TestWrongOptionsAreRefusedByTheirNames(t *testing.T) {
 		"--threads":           func(o *Options) { o.Threads = 0 },
 		"--duration":          func(o *Options) { o.Duration = 0 },
 		"--disk":              func(o *Options) { o.Disk = "/no/such/folder" },
+		"--warmup":            func(o *Options) { o.Warmup = -1 },
 		"--rate":              func(o *Options) { o.Rate = -1 },
 		"--open-orders":       func(o *Options) { o.OpenOrders = -1 },
 		"1 to 4000":           func(o *Options) { o.OpenOrders = 7 },

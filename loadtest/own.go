@@ -52,6 +52,13 @@ func (l *ownLag) heard(order uint64, at time.Time) {
 	}
 }
 
+// forget leaves what was compared until now out of the distribution.
+func (l *ownLag) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lags, l.before = newHistogram(), 0
+}
+
 // addTo adds the distribution to another one, and returns how many events came before their
 // acknowledgements.
 func (l *ownLag) addTo(h *hdrhistogram.Histogram) (before uint64) {

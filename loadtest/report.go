@@ -15,6 +15,7 @@ type Report struct {
 	Started     time.Time `json:"started"`
 	Options     Summary   `json:"options"`
 	Interrupted bool      `json:"interrupted"` // before its time
+	Warmup      *Warmup   `json:"warmup"`      // null: there was none
 	Seconds     float64   `json:"seconds"`
 	Requests    uint64    `json:"requests"`
 	Rate        float64   `json:"rate"`            // of those that were done or came too late
@@ -65,6 +66,7 @@ type Summary struct {
 	Deposits    float64        `json:"deposits_per_second"`
 	Threads     int            `json:"threads"`
 	Duration    float64        `json:"duration_seconds"`
+	Warmup      float64        `json:"warmup_seconds"`
 	Rate        float64        `json:"rate"` // 0: closed loop
 	Subscribers map[string]int `json:"subscribers"`
 }
@@ -79,6 +81,17 @@ type Latency struct {
 	P999  float64 `json:"p999_ms"`
 	P9999 float64 `json:"p9999_ms"`
 	Max   float64 `json:"max_ms"`
+}
+
+// A Warmup is the load before the one that is counted.
+type Warmup struct {
+	Seconds  float64 `json:"seconds"`
+	Requests uint64  `json:"requests"`
+	Done     uint64  `json:"done"`
+	Late     uint64  `json:"late_cancels"`
+	Refused  uint64  `json:"refused"`
+	Unknown  uint64  `json:"outcome_unknown"`
+	Unsent   uint64  `json:"unsent"`
 }
 
 // An Operation is one kind of request.
@@ -138,7 +151,8 @@ func (t *test) newReport() *Report {
 			Accounts: o.Accounts, Connections: o.Connections, Sockets: o.Sockets, Batch: o.Batch,
 			Instructed: o.Instructed, OpenOrders: o.OpenOrders, Deposits: o.Deposits,
 			Threads:  len(t.senders),
-			Duration: o.Duration.Seconds(), Rate: o.Rate, Subscribers: o.Subscribers},
+			Duration: o.Duration.Seconds(), Warmup: o.Warmup.Seconds(), Rate: o.Rate,
+			Subscribers: o.Subscribers},
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
 }
 
@@ -201,10 +215,11 @@ func (r *Report) subscribers(s *subscribers) {
 		for _, x := range s.all {
 			if x.channel == channel {
 				c.Subscribers++
-				c.Events += x.events.Load()
-				c.Bytes += x.bytes.Load()
-				c.Wholes += x.wholes.Load()
-				c.Lost += x.lost.Load()
+				heard := x.heard()
+				c.Events += heard.events - x.warm.events
+				c.Bytes += heard.bytes - x.warm.bytes
+				c.Wholes += heard.wholes - x.warm.wholes
+				c.Lost += heard.lost - x.warm.lost
 			}
 			if x.channel == channel && channel == ownChannel {
 				c.Before += x.user.lag.addTo(lags)

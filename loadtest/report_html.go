@@ -27,9 +27,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	rows := r.tableRows()
 	return page.Execute(w, map[string]any{"R": r, "Headline": r.headline(),
-		"NotDone": r.notDone(), "Told": r.Server.lines(), "Latency": r.latencyPlot(),
-		"Rate": rate.svg(), "Timeline": timeline.svg(), "Backlog": backlog.svg(),
-		"ByPair": pairPlot(r.Pairs), "Server": server,
+		"NotDone": r.notDone(), "Told": r.Server.lines(), "Warmup": r.Warmup.line(),
+		"Latency": r.latencyPlot(), "Rate": rate.svg(), "Timeline": timeline.svg(),
+		"Backlog": backlog.svg(),
+		"ByPair":  pairPlot(r.Pairs), "Server": server,
 		"Outages": r.outages(), "RowHead": rows[0], "Rows": rows[1:],
 		"Curve": r.rampPlots(), "More": max(len(r.Pairs)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})

@@ -41,6 +41,7 @@ func someReport() *Report {
 	w.status.Version, w.status.Commit = "0.1.0", "v0.1.0"
 	r.complete(x, w,
 		&Banker{Deposits: 7, Latency: Latency{P99: 3}})
+	r.Warmup = &Warmup{Seconds: 10, Requests: 5000, Refused: 7, Unsent: 3}
 	r.Ramp = &Ramp{Bound: 10, Highest: 1000,
 		Steps: []Step{{Rate: 1000, Achieved: 999, P99: 3, Holds: true},
 			{Rate: 1500, Achieved: 1400, P99: 30}}}
@@ -59,7 +60,9 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, say := range []string{"RSS MB", "upload 1000 ms", "banker: 7 deposits",
-		"BROKEN stall: 1 of 2 seconds", "500/s done, 33.3 % refused\n", "all done  ",
+		"BROKEN stall: 1 of 2 seconds", "500/s done, 33.3 % refused\n" +
+			"Not counted: a warmup of 10.0 s with 5,000 requests, 7 refused, 0 without an " +
+			"outcome, 3 due and not sent\n\n", "all done  ",
 		"refused       500     250  60031 ms", "of 2 pairs the slowest",
 		"BROKEN refused: 500 of 1,500 requests were refused, which is 33.3 %; at most 30 % may be",
 		"read own orders", "place", "1,000",
@@ -96,7 +99,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		"&lt;script&gt;", "&lt;b&gt;order 5",
 		"prefers-color-scheme: dark", "<td>b:2", "b:2 did not serve for 2.0 s",
 		"1,000/s</b>", "not checked", "p99.9", "server: exchange 0.1.0", "&lt;b&gt;gone",
-		"Backlog at the end", "<title>asked</title>"} {
+		"Not counted: a warmup of 10.0 s", "Backlog at the end", "<title>asked</title>"} {
 		if !strings.Contains(text, say) {
 			t.Errorf("%q is not there", say)
 		}

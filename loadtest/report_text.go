@@ -24,7 +24,7 @@ func (r *Report) WriteText(out io.Writer) error {
 	if r.Interrupted {
 		b.WriteString(", interrupted")
 	}
-	fmt.Fprintf(b, "\n%s\n\n", r.headline())
+	fmt.Fprintf(b, "\n%s\n%s\n", r.headline(), r.Warmup.line())
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "operation\trequests\trate/s\tp50\tp90\tp99\tp99.9\tp99.99\tmax\t")
 	row := func(name string, rate float64, l Latency) {
@@ -73,6 +73,20 @@ func (r *Report) WriteText(out io.Writer) error {
 	r.writeVerification(b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// line says what the warmup was, in a line of its own; "" if there was none.
+func (w *Warmup) line() string {
+	if w == nil {
+		return ""
+	}
+	text := fmt.Sprintf("Not counted: a warmup of %.1f s with %s requests, %s refused, "+
+		"%s without an outcome", w.Seconds, thousands(w.Requests), thousands(w.Refused),
+		thousands(w.Unknown))
+	if w.Unsent > 0 {
+		text += fmt.Sprintf(", %s due and not sent", thousands(w.Unsent))
+	}
+	return text + "\n"
 }
 
 // headline says how much was done, and which share was not.

@@ -77,12 +77,16 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	defer context.AfterFunc(ctx, t.stop)()
 
 	report := t.newReport()
-	own := processTime()
-	watcher, banker := watch(after, t.rest), startBanker(after, t)
 	witness := startWitness(after, t)
 	for _, l := range t.senders {
 		l.witness = witness
 	}
+	if report.Warmup, err = t.warmUp(stream); err != nil {
+		witness.end()
+		return nil, err
+	}
+	own := processTime()
+	watcher, banker := watch(after, t.rest), startBanker(after, t)
 	var sum *stats
 	var took time.Duration
 	if t.o.Ramp {
@@ -118,6 +122,25 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	}
 	report.subscribers(stream)
 	return report, t.field.tidy(after, t.rest.at(alive[0]), t.prog.say)
+}
+
+// warmUp sends load that is verified like the other, and forgets its measurements. It returns nil
+// if there is to be none.
+func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
+	if t.o.Warmup == 0 {
+		return nil, nil
+	}
+	s, took, err := t.phase(t.o.Rate, t.o.Warmup, "warming up: ")
+	if err != nil {
+		return nil, err
+	}
+	t.seconds, t.minutes, t.row, t.pace = nil, nil, row{}, generator.Pace{}
+	for _, r := range t.reached {
+		r.forget()
+	}
+	stream.forget()
+	return &Warmup{Seconds: took.Seconds(), Requests: s.requests, Done: s.done, Late: s.late,
+		Refused: s.refused, Unknown: s.unknown, Unsent: s.unsent}, nil
 }
 
 // makeSenders shares connections and users among the generator's threads: an account is of one

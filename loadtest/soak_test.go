@@ -158,6 +158,44 @@ func TestRefusalsBreakTheBoundAndAreNoWorkDone(t *testing.T) {
 	}
 }
 
+// A warmup trades like the load behind it, and is in no rate, percentile or row.
+func TestAWarmupIsNotCounted(t *testing.T) {
+	t.Parallel()
+	x := &smallExchange{}
+	r := soak(t, x, func(o *Options) { o.Warmup, o.Deposits = time.Second, 0 })
+	w := r.Warmup
+	if w == nil || w.Requests+w.Unsent != 400 || w.Done+w.Late != w.Requests || w.Seconds <= 0 {
+		t.Fatalf("%+v", w)
+	}
+	if r.Requests+r.Unsent != 400 || r.Latency.Count != int64(r.Requests) ||
+		r.Options.Warmup != 1 || r.Pace.Sent != r.Requests {
+		t.Errorf("%+v", r)
+	}
+	var placed int64
+	for _, op := range r.Operations {
+		if op.Name == operationNames[opPlace] {
+			placed = op.Latency.Count
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if placed == 0 || x.id <= uint64(placed) {
+		t.Errorf("%d orders were placed in all, and %d are counted", x.id, placed)
+	}
+	sum := uint64(0)
+	for _, m := range r.Minutes {
+		sum += m.Requests
+	}
+	if sum != r.Requests || r.Minutes[0].From != 0 || r.Timeline[0].At <= 0 {
+		t.Errorf("%d requests are in %+v", sum, r.Minutes)
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil ||
+		!strings.Contains(b.String(), "\nNot counted: a warmup of ") {
+		t.Errorf("%v %s", err, &b)
+	}
+}
+
 func TestGrowthBreaksTheBoundAndALevelDoesNot(t *testing.T) {
 	for name, growth := range map[string]float64{"level": 0, "grows": 0.5} {
 		t.Run(name, func(t *testing.T) {

@@ -30,12 +30,29 @@ type subscriber struct {
 	bytes   atomic.Uint64
 	lost    atomic.Uint64 // connections
 	wholes  atomic.Uint64 // whole books in place of changes that did not fit, or after a loss
+	warm    heard         // until the end of the warmup
 
 	mu    sync.Mutex
 	books map[string]*localBook
 	last  map[string]uint64 // newest trade by pair; of "own" the newest event
 	wrong []string
 	buf   []byte
+}
+
+// heard are the counters of a subscriber at one moment.
+type heard struct{ events, bytes, lost, wholes uint64 }
+
+func (s *subscriber) heard() heard {
+	return heard{s.events.Load(), s.bytes.Load(), s.lost.Load(), s.wholes.Load()}
+}
+
+// forget leaves what came until now out of the report.
+func (s *subscribers) forget() {
+	for _, x := range s.all {
+		if x.warm = x.heard(); x.channel == ownChannel {
+			x.user.lag.forget()
+		}
+	}
 }
 
 // subscribers are all of a test.

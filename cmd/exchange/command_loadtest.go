@@ -89,6 +89,8 @@ func (p *program) loadtestCommand() *cobra.Command {
 		"threads that send; one sends some 100,000 requests a second")
 	flags.DurationVar(&o.Duration, "duration", 30*time.Second,
 		"of the load, or of each step of a ramp")
+	flags.DurationVar(&o.Warmup, "warmup", 0,
+		"of load before that, which is verified and not counted (default none)")
 	flags.Float64Var(&o.Rate, "rate", 0,
 		"requests a second in an open loop, or where a ramp begins (default: a closed loop)")
 	flags.StringVar(&f.mix, "mix", "",

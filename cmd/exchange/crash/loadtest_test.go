@@ -201,6 +201,7 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 	s.Demo()
 	s.Start()
 	o := testOf(s)
+	o.Warmup = 500 * time.Millisecond
 	o.Token, o.Operator, o.Keys, o.Rate = "", "",
 		[]loadtest.Key{{Key: "demo-alice", Secret: "demo-alice-secret"},
 			{Key: "demo-bob", Secret: "demo-bob-secret"}}, 100
@@ -212,7 +213,8 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 		}
 		v := r.Verification
 		if r.Differs() || r.Done == 0 || v.Orders == 0 || v.Accounts != 2 || v.Audit != "" ||
-			v.Books != 3 || v.Incomplete != "" || r.Requests+r.Unsent != 200 {
+			v.Books != 3 || v.Incomplete != "" || r.Requests+r.Unsent != 200 ||
+			r.Warmup.Requests+r.Warmup.Unsent != 50 {
 			t.Errorf("%+v %+v", r, v)
 		}
 		if o.Seed++; o.Seed == 2 && len(v.NotChecked) == 0 {
