@@ -142,6 +142,9 @@ func describe(w *strings.Builder, s *state.State) {
 	for i, c := range s.Currencies() {
 		fmt.Fprintf(w, "currency %d %s: %v deposited, %v withdrawn\n", i+1, c.Code, c.Deposited,
 			c.Withdrawn)
+		if !c.Adjusted.IsZero() {
+			fmt.Fprintf(w, "  %v adjusted\n", c.Adjusted)
+		}
 	}
 	for _, a := range s.Accounts() {
 		fmt.Fprintf(w, "account %d %s %q: %d orders closed\n", a.ID, a.Name, a.Email, a.Closed)

@@ -114,6 +114,9 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 	case n < 7:
 		o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.random.IntN(lineartest.Currencies),
 			1+c.random.Int64N(2)
+		if n == 6 {
+			o.Kind = lineartest.Adjustment
+		}
 	case n < 9:
 		r.keys = append(r.keys, known{account: account, number: 100 + len(r.keys)})
 		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, 99+len(r.keys),
@@ -439,6 +442,15 @@ func (c *recordedClient) unsigned(e *Engine,
 		return done(func() (Admin, error) {
 			return e.Deposit("test", account, code, amount, reference)
 		})
+	case lineartest.Adjustment:
+		reference := wantID(r.t, fmt.Sprint("reference-", len(r.history.Operations())))
+		return func() (lineartest.Result, error) {
+			return r.commanded(e, o, func() (*Command, error) {
+				of := e.Key([]byte(keyName(ownKey(o.Account, 0)))).Account.ID
+				return e.Adjust("test", of, uint16(o.Currency+1), money.Amount(o.Amount)*coin,
+					"why", reference)
+			})
+		}
 	case lineartest.ReadKeys:
 		return func() (lineartest.Result, error) { return readKeys(e, account) }
 	}

@@ -218,6 +218,29 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 	return e.askWallet(c, operator, q.Account)
 }
 
+var errNotCorrected = refusef("not all nodes of the cluster run a program that knows this: run " +
+	"the same one on all, and repeat the command")
+
+// Adjust takes available money out of an account, as a correction; its owner is told the reason.
+// The caller must Free the command, whose Withdrawal says what was done. It is refused for
+// RefusedFunds, with its Shortfall, when less is available, and for RefusedWithdrawalID when
+// TakenBy has the reference. A RequestError says so while not all members of a cluster read such
+// records.
+func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount money.Amount,
+	reason string, reference event.ClientID) (*Command, error) {
+	switch {
+	case !e.node.reads(persistence.FormatCorrections):
+		return nil, errNotCorrected
+	case amount < 1 || reason == "" || len(reason) > MaxDetails || reference.IsZero():
+		return nil, refusef("an adjustment is of an amount above 0, with a reference and a reason "+
+			"of at most %d bytes", MaxDetails)
+	}
+	c := newCommand(event.KindAdjusted)
+	c.withdrawal = withdrawalRequest{currency: currency, amount: amount, details: reason,
+		clientID: reference}
+	return e.askWallet(c, operator, account)
+}
+
 // MoveWithdrawal approves or refuses a withdrawal; its owner is told the details. The caller must
 // Free the command. It is refused for RefusedWithdrawal when the status does not allow it, and an
 // approval for RefusedFrozen when the account is frozen.

@@ -103,11 +103,11 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 		}
 	}
 	for i, c := range s.Currencies() {
-		if !known[c.Code] && c.Deposited.Cmp(c.Withdrawn) != 0 {
+		if !known[c.Code] && !c.Held().IsZero() {
 			return nil,
 				fmt.Errorf(
 					"%w: currency %s (number %d) is not configured, but accounts hold %v of it: "+
-						"put it back", ErrConfig, c.Code, i+1, c.Deposited.Sub(c.Withdrawn))
+						"put it back", ErrConfig, c.Code, i+1, c.Held())
 		}
 	}
 	pairs := make(map[string]*directory.PairRules)

@@ -191,6 +191,10 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
 			w.Amount == q.amount && w.ClientID == q.withdrawalID
 		s.withdrawals = append(s.withdrawals, w.ID)
+	case event.KindAdjusted:
+		j := &r.Adjusted
+		asked = j.Account == q.adjusts && j.Currency == q.number && j.Amount == q.amount &&
+			j.ClientID == q.withdrawalID && r.Operator == "op"
 	case event.KindWithdrawalMoved:
 		m := &r.WithdrawalMoved
 		asked = m.ID == q.id && m.To == q.to && (q.key == nil || m.Account == q.account)

@@ -153,6 +153,7 @@ type played struct {
 	id           uint64 // of a withdrawal that is to be moved
 	to           uint8  // the withdrawal's next status
 	despite      bool   // an approval that a freeze does not stop
+	adjusts      uint32 // account that an operator's correction is of
 	code         mailedCode
 
 	batch []*played       // all commands that were sent with it, if there are more than one

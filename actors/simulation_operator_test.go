@@ -24,7 +24,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		s.maintain(l, false) // otherwise most commands that follow are turned away
 		return
 	}
-	switch n := r.IntN(26); {
+	switch n := r.IntN(28); {
 	case n < 4:
 		s.deposit(r, l, name)
 	case n < 6:
@@ -54,6 +54,8 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		id := newest(r, s.orders)
 		q := &played{l: l, what: fmt.Sprintf("cancel %d", id)}
 		s.asOperator(q, func() (*Command, error) { return e.OperatorCancel("op", id) })
+	case n < 25:
+		s.adjust(r, l, name)
 	default:
 		if a := s.model.Account(name); a != nil && a.ID <= e.dir.Count() {
 			s.cancelAllOf(l, a)
@@ -155,6 +157,29 @@ func (s *sim) decideWithdrawal(r *rand.Rand, l *life) {
 			return l.engine.MoveWithdrawal("op", q.id, q.to, "no")
 		}
 		return l.engine.MoveWithdrawal("op", q.id, q.to, "")
+	})
+}
+
+// adjust takes money out of an account, now and then more than there is, or by a reference that was
+// used before.
+func (s *sim) adjust(r *rand.Rand, l *life, name string) {
+	a := s.model.Account(name)
+	if a == nil || a.ID > l.engine.dir.Count() {
+		return
+	}
+	reference := s.drawWithdrawalID(r, a.ID)
+	if reference.IsZero() {
+		return
+	}
+	q := &played{l: l, adjusts: a.ID, number: pick(r, l.engine.Currencies()).Number,
+		amount: amountOf(r), withdrawalID: reference}
+	if r.IntN(3) == 0 {
+		q.amount = money.Amount(1+r.Int64N(100)) * 1e8
+	}
+	q.what = fmt.Sprintf("adjustment %v of %s by %v of currency %d", reference, name, q.amount,
+		q.number)
+	s.asOperator(q, func() (*Command, error) {
+		return l.engine.Adjust("op", a.ID, q.number, q.amount, "credited twice", reference)
 	})
 }
 
@@ -310,6 +335,9 @@ func (s *sim) asOperator(q *played, run func() (*Command, error)) {
 		q.begun = s.steps
 		if w := s.model.Withdrawals[q.id]; w != nil && w.Account <= l.engine.dir.Count() {
 			s.look(q, w.Account)
+		}
+		if q.adjusts != 0 {
+			s.look(q, q.adjusts)
 		}
 		l.open[0]++
 		c, err := run()

@@ -176,6 +176,9 @@ func (c *ownClient) apply(x *committed.OwnEvent) error {
 			c.pending[w.ID] = w
 		}
 		c.s.outcomes["withdraws, told to their accounts"]++
+		if w.Status == event.WithdrawalAdjusted {
+			c.s.outcomes["adjustments, told to their accounts"]++
+		}
 	}
 	if x.Cause == committed.CauseFreeze {
 		c.frozen = x.Frozen

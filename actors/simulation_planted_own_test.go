@@ -31,9 +31,13 @@ var ownFaults = []plantedFault{
 		"	for i := range pending.List {\n		s.Withdrawals",
 		"	for i := range pending.List {\n		if FAULT {\n			break\n		}\n" +
 			"		s.Withdrawals"},
+	{"an adjustment has no place among the events of its account", "core/state/events.go",
+		"event.KindSwept, event.KindToldFreeze, event.KindAdjusted:\n",
+		"event.KindSwept, event.KindToldFreeze, event.KindAdjusted:\n		if FAULT && " +
+			"k == event.KindAdjusted {\n			return false\n		}\n"},
 	{"a freeze has no place among the events of its account", "core/state/events.go",
-		"event.KindSwept, event.KindToldFreeze:\n",
-		"event.KindSwept, event.KindToldFreeze:\n		if FAULT && " +
+		"event.KindSwept, event.KindToldFreeze, event.KindAdjusted:\n",
+		"event.KindSwept, event.KindToldFreeze, event.KindAdjusted:\n		if FAULT && " +
 			"k == event.KindToldFreeze {\n			return false\n		}\n"},
 	{"an account's event lacks the order that its record closes", "actors/committed/own.go",
 		"		if f := c.own.forming(o.Account); f != nil {\n			c.own.put(f, rows",

@@ -651,6 +651,7 @@ func mustHappen() []string {
 		"refused for price_band", "events of accounts", "clients of accounts, begun",
 		"clients of accounts, resumed", "clients of accounts, gone",
 		"events of accounts, told to those who come back", "withdraws, told to their accounts",
+		"adjustment, accepted", "adjustments, told to their accounts",
 		"freezes, told to their accounts"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {

@@ -132,6 +132,8 @@ func (w *wallet) act(c *Command) bool {
 		w.withdrawal(c)
 	case event.KindWithdrawalMoved:
 		w.moveWithdrawal(c)
+	case event.KindAdjusted:
+		w.adjust(c)
 	case event.KindAmended:
 		if w.placesUnder(c.order.clientID) {
 			return false

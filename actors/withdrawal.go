@@ -46,6 +46,28 @@ func (w *wallet) withdrawal(c *Command) {
 	w.accept(c)
 }
 
+// adjust takes available money out of the account, as an operator's correction. It takes its id,
+// and keeps the operator's reference, as a withdrawal with a client id does.
+func (w *wallet) adjust(c *Command) {
+	wish := &c.withdrawal
+	ids := &w.rareParts().withdrawalIDs
+	if c.takenBy = ids.Withdrawal(wish.clientID); c.takenBy != 0 {
+		w.refuse(c, event.RefusedWithdrawalID)
+		return
+	}
+	if taken := wish.amount.Balance(); !w.reserve(c, wish.currency, taken) {
+		w.refuse(c, event.RefusedFunds)
+		return
+	}
+	wish.id = w.out.nextWithdrawal()
+	r := c.begin(event.KindAdjusted, 0)
+	r.Adjusted = event.Adjusted{ID: wish.id, Account: c.account.ID, Currency: wish.currency,
+		Amount: wish.amount, Reason: wish.details, ClientID: wish.clientID}
+	c.moved = *state.NewAdjustment(r)
+	ids.Ask(wish.id, wish.clientID, func(number uint64) bool { return w.pending[number] != nil })
+	w.accept(c)
+}
+
 // moveWithdrawal gives a withdrawal its next status: its owner confirms it with a code or cancels
 // it, an operator approves or refuses it.
 func (w *wallet) moveWithdrawal(c *Command) {

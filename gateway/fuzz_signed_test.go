@@ -438,6 +438,11 @@ func FuzzOperatorBodies(f *testing.F) {
 			`{"account":"bob","currency":"BTC","amount":1e3}`,
 			`{"account":"bob","currency":"BTC","amount":[1]}`,
 			`{"amount":92233720368.54775807,"account":"bob","currency":"BTC"}`},
+		"adjustments": {
+			`{"account":"alice","currency":"BTC","amount":"-1.5","reason":"x","reference":"r"}`,
+			`{"account":"alice","currency":"BTC","amount":-1e-8,"reason":"x"}`,
+			`{"account":"bob","currency":"BTC","amount":"1","reason":"x"}`,
+			`{"account":"bob","currency":"ETH","amount":"--1","reason":"\n"}`},
 		"withdraws/approve": {`{"withdraw":1}`, `{"withdraw":2,"details":"x"}`,
 			`{"withdraw":18446744073709551616}`},
 		"withdraws/refuse": {`{"withdraw":1,"details":"no"}`, `{"withdraw":1}`,
@@ -475,6 +480,9 @@ func FuzzOperatorBodies(f *testing.F) {
 	seed(step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`),
 		step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`),
 		step("deposits", `{"account":"bob","currency":"BTC","amount":2,"reference":"once"}`))
+	const adjusts = `{"account":"alice","currency":"BTC","reason":"x","reference":"once","amount":`
+	seed(step("adjustments", adjusts+`-1}`), step("adjustments", adjusts+`-1}`),
+		step("adjustments", adjusts+`-2}`), step("audit", `{}`))
 
 	f.Fuzz(func(t *testing.T, input string) {
 		b.fresh(t)

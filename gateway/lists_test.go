@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/core/event"
 )
 
 // The lists are compared with the sums of the answers to orders and cancels, filtered the obvious
@@ -414,6 +415,7 @@ type listedTransfer struct {
 	Amount           json.Number
 	Status           int
 	Address, Details string
+	Adjustment       bool
 	owner            string
 }
 
@@ -480,7 +482,29 @@ func transfers(t *testing.T, h *harness,
 			step("/api/v1/withdraw-cancel", fmt.Sprintf("withdraw=%d", x.ID), 50)
 		}
 	}
-	return deposits, withdrawals
+	return deposits, append(withdrawals, adjustments(t, h, uint64(len(withdrawals)))...)
+}
+
+// adjustments takes some of each currency from two accounts, and gives what is listed of that.
+func adjustments(t *testing.T, h *harness, last uint64) (list []*listedTransfer) {
+	t.Helper()
+	for i, code := range []string{"BTC", "ETH", "USDT", "BTC", "ETH", "USDT"} {
+		x := &listedTransfer{ID: last + uint64(i+1), Status: 30, Currency: code, Amount: "0.25",
+			Details: "twice", Adjustment: true, owner: []string{"alice", "bob"}[i%2]}
+		reference, err := event.NewClientID(fmt.Sprint("wire-", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := h.engine.Adjust("test", h.engine.Key([]byte("key-"+x.owner)).Account.ID,
+			h.engine.Currency([]byte(code)).Number, 25_000_000, x.Details, reference)
+		if err != nil || c.Outcome() != actors.Accepted {
+			t.Fatalf("adjustment %d: %v", x.ID, err)
+		}
+		x.Timestamp = float64(c.Withdrawal().TimeUs) / 1e6
+		c.Free()
+		list = append(list, x)
+	}
+	return list
 }
 
 func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {

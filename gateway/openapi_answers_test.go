@@ -312,6 +312,16 @@ func (d *documented) withdrawals() {
 		}
 		c.Free()
 	}
+	reference, err := event.NewClientID("wire-7")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	c, err := d.engine.Adjust("test", d.engine.Key([]byte("key-alice")).Account.ID, 1, 1, "twice",
+		reference)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	c.Free()
 }
 
 func (d *documented) reads() {

@@ -125,8 +125,8 @@ func TestTheOperatorsBodiesAreTakenLiterally(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
 	for _, path := range []string{"accounts", "accounts/freeze", "keys", "keys/revoke", "deposits",
-		"withdraws/approve", "withdraws/refuse", "orders/cancel", "orders/cancel-all", "pairs/halt",
-		"fees", "maintenance", "audit"} {
+		"adjustments", "withdraws/approve", "withdraws/refuse", "orders/cancel",
+		"orders/cancel-all", "pairs/halt", "fees", "maintenance", "audit"} {
 		for _, body := range []string{`{"":1,"":1}`, `null null`, `{"on":tru}`, `{"\ud800":1}`,
 			"\ufeff{}", strings.Repeat("[", 20_000), "", " ", "{", "[]", `"x"`, "1",
 			`{"nane":"alice"}`, `{"account":1}`, `{"name":["alice"]}`, `{"key":{}}`, `{}{}`, `{}x`,

@@ -29,8 +29,11 @@ const FormatWithdrawalIDs = 5
 // (event.KindToldFreeze).
 const FormatToldFreezes = 6
 
+// FormatCorrections is the format from which on operators correct accounts (event.KindAdjusted).
+const FormatCorrections = 7
+
 // NewestFormat is the newest format of a cluster's log that this program reads.
-const NewestFormat = FormatToldFreezes
+const NewestFormat = FormatCorrections
 
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store

@@ -401,20 +401,21 @@ const (
 	WithdrawalApproved  = 30
 	WithdrawalRefused   = 40
 	WithdrawalCancelled = 50
+	WithdrawalAdjusted  = 60 // an operator's correction, in the form of a withdrawal
 )
 
-// A Withdrawal is a closed one: approved, refused or cancelled.
+// A Withdrawal is a closed one: approved, refused or cancelled; or an adjustment.
 type Withdrawal struct {
 	ID        uint64
 	Account   uint32
 	Currency  uint16
 	Amount    money.Amount
-	Status    uint8 // WithdrawalApproved, WithdrawalRefused or WithdrawalCancelled
+	Status    uint8 // WithdrawalApproved or above
 	TimeUs    int64 // created
 	ClosedUs  int64
 	ClosedSeq uint64 // the record that closed it
 	Address   string // destination; at most 256 bytes
-	Details   string // reason of a refusal; at most 1,024 bytes
+	Details   string // reason of a refusal or an adjustment; at most 1,024 bytes
 	ClientID  string // the client's own id; "": none
 }
 
@@ -473,7 +474,7 @@ type DepositQuery struct {
 type WithdrawalQuery struct {
 	Account  uint32 // 0: of all
 	Currency uint16
-	Status   uint8
+	Status   uint8  // WithdrawalApproved: adjustments, too, because both have left the balance
 	Before   uint64 // only ids below
 	Offset   int    // leave out that many matching rows first
 	MaxSeq   uint64 // only those closed at or below this sequence

@@ -31,12 +31,13 @@ type Report struct {
 	Differences []string // at most maxDifferences; the last one says that there are more
 }
 
-// A Total is one currency over all accounts: Balances = Deposited - Withdrawn.
+// A Total is one currency over all accounts: Balances = Deposited - Withdrawn - Adjusted.
 //
 //tidy:keep a Report has it
 type Total struct {
-	Code                                     string
-	Deposited, Withdrawn, Balances, Reserved money.Balance
+	Code                           string
+	Deposited, Withdrawn, Adjusted money.Balance
+	Balances, Reserved             money.Balance
 }
 
 const maxDifferences = 100
@@ -194,17 +195,19 @@ func (a *audit) pairName(number uint32) string {
 	return fmt.Sprintf("number %d, which does not exist", number)
 }
 
-// totals compares each currency's balances with its deposits and withdrawals.
+// totals compares each currency's balances with its deposits, withdrawals and adjustments.
 func (a *audit) totals() {
 	for i, c := range a.state.Currencies() {
-		t := Total{Code: c.Code, Deposited: c.Deposited, Withdrawn: c.Withdrawn}
+		t := Total{Code: c.Code, Deposited: c.Deposited, Withdrawn: c.Withdrawn,
+			Adjusted: c.Adjusted}
 		for _, account := range a.state.Accounts() {
 			h := account.Wallet.Get(uint16(i + 1))
 			t.Balances, t.Reserved = t.Balances.Add(h.Balance), t.Reserved.Add(h.Reserve)
 		}
-		if t.Withdrawn.Cmp(t.Deposited) > 0 || t.Balances != t.Deposited.Sub(t.Withdrawn) {
-			a.differ("%s: all balances are %v, deposits %v - withdraws %v", t.Code, t.Balances,
-				t.Deposited, t.Withdrawn)
+		if left := t.Withdrawn.Add(t.Adjusted); left.Cmp(t.Deposited) > 0 ||
+			t.Balances != t.Deposited.Sub(left) {
+			a.differ("%s: all balances are %v, deposits %v - withdraws %v - adjustments %v", t.Code,
+				t.Balances, t.Deposited, t.Withdrawn, t.Adjusted)
 		}
 		a.report.Totals = append(a.report.Totals, t)
 	}

@@ -95,16 +95,20 @@ func (a *audit) nonces(ctx context.Context) error {
 // total. Each withdrawal is in two lists: that of its account and that of all.
 func (a *audit) withdrawals(ctx context.Context) error {
 	type sums map[uint16]struct { // by currency
-		ended    int
-		approved money.Balance
+		ended              int
+		approved, adjusted money.Balance
 	}
 	read := func(account uint32, of func(*persistence.Withdrawal) sums) error {
 		q := persistence.WithdrawalQuery{Account: account, MaxSeq: a.report.Sequence}
 		err := a.subject.Store.Withdrawals(ctx, q, func(w *persistence.Withdrawal) bool {
 			s := of(w)
 			sum := s[w.Currency]
-			if sum.ended++; w.Status == persistence.WithdrawalApproved {
+			sum.ended++
+			switch w.Status {
+			case persistence.WithdrawalApproved:
 				sum.approved = sum.approved.Add(w.Amount.Balance())
+			case persistence.WithdrawalAdjusted:
+				sum.adjusted = sum.adjusted.Add(w.Amount.Balance())
 			}
 			s[w.Currency] = sum
 			return true
@@ -125,13 +129,18 @@ func (a *audit) withdrawals(ctx context.Context) error {
 		return err
 	}
 	for i, c := range a.state.Currencies() {
-		var sum money.Balance
+		var sum, adjusted money.Balance
 		for _, s := range all {
 			sum = sum.Add(s[uint16(i+1)].approved)
+			adjusted = adjusted.Add(s[uint16(i+1)].adjusted)
 		}
 		if sum != c.Withdrawn {
 			a.differ("withdraws: of %s %v are approved in all, committed are %v withdrawn", c.Code,
 				sum, c.Withdrawn)
+		}
+		if adjusted != c.Adjusted {
+			a.differ("withdraws: of %s %v are adjusted in all, committed are %v", c.Code, adjusted,
+				c.Adjusted)
 		}
 	}
 	return concurrently(maps.Keys(all), func(account uint32) error {

@@ -307,8 +307,8 @@ func (r *replay) compare() {
 	}
 	for i, c := range a.state.Currencies() {
 		if i >= len(replayed.Currencies()) || replayed.Currencies()[i] != c {
-			a.differ("currency %s: %v deposited and %v withdrawn are not what the replay finds",
-				c.Code, c.Deposited, c.Withdrawn)
+			a.differ("currency %s: %v deposited, %v withdrawn and %v adjusted are not what the "+
+				"replay finds", c.Code, c.Deposited, c.Withdrawn, c.Adjusted)
 		}
 	}
 	if len(a.report.Differences) == before {

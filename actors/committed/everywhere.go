@@ -217,7 +217,7 @@ type (
 		ledger.Holding
 	}
 	// A CurrencyTotal is one currency over all accounts.
-	CurrencyTotal struct{ Deposited, Withdrawn, Balance, Reserve money.Balance }
+	CurrencyTotal struct{ Deposited, Withdrawn, Adjusted, Balance, Reserve money.Balance }
 	// A PairTotal is one pair.
 	PairTotal struct {
 		Open   int         // orders, those that wait for a trigger included
@@ -278,7 +278,8 @@ func (i *Imager) addUp(holdings bool) *Totals {
 	s := i.batches.State
 	t := &Totals{Seq: s.Seq(), Currencies: make([]CurrencyTotal, len(s.Currencies()))}
 	for n, c := range s.Currencies() {
-		t.Currencies[n].Deposited, t.Currencies[n].Withdrawn = c.Deposited, c.Withdrawn
+		t.Currencies[n] = CurrencyTotal{Deposited: c.Deposited, Withdrawn: c.Withdrawn,
+			Adjusted: c.Adjusted}
 	}
 	for n, a := range s.Accounts() {
 		for _, h := range a.Wallet.Holdings() {

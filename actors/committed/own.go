@@ -45,8 +45,8 @@ const (
 	CauseExpired
 	CauseSelfTrade // the account's order met another one of its own, and did not trade with it
 	CauseDeposit
-	CauseWithdraw
-	CauseFreeze // the beginning of one, or its end
+	CauseWithdraw // or an operator's correction
+	CauseFreeze   // the beginning of one, or its end
 )
 
 // An OwnSnapshot is what an account has, as of its newest event.
@@ -259,7 +259,8 @@ func (x *OwnEvent) begin(r *event.Record) {
 		}
 	case event.KindDeposit:
 		x.Cause = CauseDeposit
-	case event.KindWithdrawal, event.KindNamedWithdrawal, event.KindWithdrawalMoved:
+	case event.KindWithdrawal, event.KindNamedWithdrawal, event.KindWithdrawalMoved,
+		event.KindAdjusted:
 		x.Cause = CauseWithdraw
 	case event.KindToldFreeze:
 		x.Cause, x.Frozen = CauseFreeze, r.Freeze.Frozen

@@ -77,8 +77,9 @@ func (q *Statement) Deposits(ctx context.Context, fn func(*Deposit) bool) error 
 		persistence.DepositQuery{Account: q.Account, Before: q.newest.Deposit + 1}, fn)
 }
 
-// Approved calls fn for the account's approved withdrawals, newest first, until fn returns false.
-func (q *Statement) Approved(ctx context.Context, fn func(*Withdrawal) bool) error {
+// Left calls fn for the account's approved withdrawals and its adjustments, newest first, until fn
+// returns false.
+func (q *Statement) Left(ctx context.Context, fn func(*Withdrawal) bool) error {
 	return q.history.Withdrawals(ctx, persistence.WithdrawalQuery{Account: q.Account,
 		Status: event.WithdrawalApproved, MaxSeq: q.seq}, fn)
 }

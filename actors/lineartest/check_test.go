@@ -119,6 +119,15 @@ func (s *script) payOut() {
 		Result{Outcome: RefusedState})
 	s.did("paid out", Operation{Kind: ReadWallet, Account: 0},
 		Result{Funds: Wallet{{60_000, 0}, {986_010, 0}}})
+	s.did("", Operation{Kind: Deposit, Currency: 2, Amount: 3}, Result{})
+	s.did("", Operation{Kind: Freeze, Account: 0, On: true}, Result{})
+	s.did("adjust", Operation{Kind: Adjustment, Currency: 2, Amount: 2}, Result{})
+	s.did("adjust too much", Operation{Kind: Adjustment, Currency: 2, Amount: 2},
+		Result{Outcome: RefusedFunds})
+	s.did("", Operation{Kind: Freeze, Account: 0}, Result{})
+	s.did("", Operation{Kind: Adjustment, Currency: 2, Amount: 1}, Result{})
+	s.did("adjusted", Operation{Kind: ReadWallet, Account: 0},
+		Result{Funds: Wallet{{60_000, 0}, {986_010, 0}}})
 }
 
 func (s *script) reserveForTwoBooks() {
@@ -283,6 +292,11 @@ var plantedErrors = []struct {
 		func(r *Result) { r.Outcome = RefusedFrozen }},
 	{"money that was paid out and stays", "paid out",
 		func(r *Result) { r.Funds[1].Balance = 3_986_010 }},
+	{"an adjustment of more than is there", "adjust too much",
+		func(r *Result) { r.Outcome = Done }},
+	{"an adjustment that is refused", "adjust", func(r *Result) { r.Outcome = RefusedFunds }},
+	{"money that was taken and stays", "adjusted",
+		func(r *Result) { r.Funds[2].Balance = 10_000 }},
 	{"a key that does what it may not", "not permitted",
 		func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
 	{"a key that may not do what it may", "reads",

@@ -36,6 +36,7 @@ const (
 	ReadOpen                      // with a key. Gives Orders, all open ones in any order
 	ReadBook                      // Pair. Gives Levels and UpdateID
 	Deposit                       // Account, Currency, Amount
+	Adjustment                    // Account, Currency, Amount, which is taken
 	Withdrawal                    // with a key: Withdrawal, Currency, Amount
 	ConfirmWithdrawal             // with a key: Withdrawal
 	CancelWithdrawal              // with a key: Withdrawal
@@ -52,8 +53,8 @@ const (
 )
 
 var kindNames = [...]string{"place", "cancel", "cancel all", "amend", "read order",
-	"read open orders", "read book",
-	"deposit", "withdraw", "confirm", "cancel withdrawal", "approve", "refuse", "read wallet",
+	"read open orders", "read book", "deposit", "adjust",
+	"withdraw", "confirm", "cancel withdrawal", "approve", "refuse", "read wallet",
 	"read pending withdrawals", "subscribe", "create key", "revoke key", "freeze", "read keys",
 	"restart"}
 

@@ -106,6 +106,8 @@ func (s *market) step(p *part) bool {
 		s.wallets[o.Account][o.Currency].Balance += o.Amount * Unit
 		s.noteCredit(p, o.Account, o.Currency, o.Amount*Unit)
 		return r.Outcome == Done || r.Outcome == Unknown
+	case Adjustment:
+		return s.adjust(p)
 	case Withdrawal:
 		return s.withdrawal(p)
 	case ReadOrder:

@@ -85,7 +85,7 @@ func (p *part) describe() string {
 		text += fmt.Sprintf(" in pair %d, here #%d of %v", o.Pair, p.order, r.Cancelled)
 	case ReadBook:
 		text += fmt.Sprintf(" of pair %d", o.Pair)
-	case Deposit, Withdrawal:
+	case Deposit, Adjustment, Withdrawal:
 		text += fmt.Sprintf(" %d: %d of currency %d", o.Withdrawal, o.Amount, o.Currency)
 	case ConfirmWithdrawal, CancelWithdrawal, ApproveWithdrawal, RefuseWithdrawal:
 		text += fmt.Sprintf(" %d", o.Withdrawal)

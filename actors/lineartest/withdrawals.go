@@ -35,6 +35,22 @@ func (s *market) withdrawal(p *part) bool {
 	return r.Outcome == Done || r.Outcome == Unknown
 }
 
+// adjust takes money out of an account, frozen or not. It may take as much as a withdrawal may ask
+// for.
+func (s *market) adjust(p *part) bool {
+	o, r, amount := p.o, p.r, p.o.Amount*Unit
+	if r.Outcome == RefusedFunds {
+		return s.mayRefuse(p, o.Account, o.Currency, amount)
+	}
+	if !s.reserve(o.Account, o.Currency, amount) {
+		return false
+	}
+	s.last.of[o.Account] = true
+	f := &s.wallets[o.Account][o.Currency]
+	f.Reserve, f.Balance = f.Reserve-amount, f.Balance-amount
+	return r.Outcome == Done || r.Outcome == Unknown
+}
+
 // moveWithdrawal confirms a withdrawal, approves it, cancels it or refuses it.
 func (s *market) moveWithdrawal(p *part) bool {
 	o, r := p.o, p.r

@@ -34,6 +34,11 @@ var sentences = []struct {
 			return fmt.Sprintf("%s %s's withdraw %s of %s %s%s", p[5], p[4], p[1], p[2], p[3],
 				p[6])
 		}},
+	{form(`adjustment (\d+): -(\S+) (\S+) of account (\S+), reference (".*"), reason (".*")`),
+		func(p []string) string {
+			return fmt.Sprintf("took %s %s from %s: %s, reference %s (adjustment %s)", p[2], p[3],
+				p[4], unquoted(p[6]), unquoted(p[5]), p[1])
+		}},
 	{form(`was refused, for account (\S+): (.*)`), func(p []string) string {
 		return fmt.Sprintf("was refused a change of %s's: %s", p[1], p[2])
 	}},

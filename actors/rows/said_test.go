@@ -29,6 +29,10 @@ func TestEachActionIsSaidInWords(t *testing.T) {
 	from.Allow = []string{"10.0.0.0/8", "::1/128"}
 	parallel := from
 	parallel.Parallel, parallel.Permissions = 8, event.AllPermissions
+	wire, err := event.NewClientID("wire-7")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range []struct {
 		record event.Record
 		want   string
@@ -63,6 +67,9 @@ func TestEachActionIsSaidInWords(t *testing.T) {
 			Account: 1, Currency: 1, Amount: 1e8, To: event.WithdrawalRefused,
 			Details: "Who is that?"}},
 			"refused alice's withdraw 7 of 1 BTC: Who is that?"},
+		{event.Record{Kind: event.KindAdjusted, Adjusted: event.Adjusted{ID: 8, Account: 1,
+			Currency: 1, Amount: 150000000, Reason: "credited twice", ClientID: wire}},
+			"took 1.5 BTC from alice: credited twice, reference wire-7 (adjustment 8)"},
 		{event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1,
 			Reason: event.RefusedNotOpen}}, "was refused a change of alice's: not open"},
 		{event.Record{Kind: event.KindHalt, Pair: 1, Halt: event.Halt{Halted: true}},

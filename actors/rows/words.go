@@ -55,6 +55,10 @@ func allWords(s *state.State, r *event.Record) string {
 			text += ", though the account is frozen"
 		}
 		return text
+	case event.KindAdjusted:
+		j := &r.Adjusted
+		return fmt.Sprintf("adjustment %d: -%v %s of account %s, reference %q, reason %q", j.ID,
+			j.Amount, code(j.Currency), name(j.Account), j.ClientID, j.Reason)
 	case event.KindRefusal:
 		return fmt.Sprintf("was refused, for account %s: %s", name(r.Refusal.Account),
 			strings.ReplaceAll(event.RefusalName(r.Refusal.Reason), "_", " "))

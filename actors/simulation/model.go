@@ -42,7 +42,7 @@ type Model struct {
 	mails    map[uint64]uint64 // mails with a code that are to be sent: id -> withdrawal
 	lastMail uint64
 
-	supply     []*big.Int // by currency: deposits - paid withdrawals
+	supply     []*big.Int // by currency: deposits - paid withdrawals - adjustments
 	switches   map[switchOf]*armed
 	usedIDs    map[uint64]bool
 	usedTrades map[uint64]bool
@@ -145,6 +145,8 @@ func (m *Model) apply(r *event.Record) error {
 		return m.applyWithdrawal(r)
 	case event.KindWithdrawalMoved:
 		return m.applyMove(r)
+	case event.KindAdjusted:
+		return m.applyAdjusted(r)
 	case event.KindCodeRefused:
 		return m.applyRefusedCode(r)
 	case event.KindMailed:

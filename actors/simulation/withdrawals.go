@@ -129,6 +129,35 @@ func (m *Model) applyMove(r *event.Record) error {
 	return nil
 }
 
+// applyAdjusted takes money out of an account, which then has the adjustment among its withdrawals.
+func (m *Model) applyAdjusted(r *event.Record) error {
+	j := r.Adjusted
+	a := m.Accounts[j.Account-1]
+	if m.Withdrawals[j.ID] != nil || j.ID <= a.lastWithdrawal || j.Amount <= 0 ||
+		r.Operator == "" || j.Reason == "" || j.ClientID.IsZero() {
+		return fmt.Errorf("adjustment %+v of %q, after withdrawal %d of %s", j, r.Operator,
+			a.lastWithdrawal, a.Name)
+	}
+	if other := m.WithdrawalNamed(a, j.ClientID); other != 0 {
+		return fmt.Errorf("adjustment %d has the reference %v of withdrawal %d", j.ID, j.ClientID,
+			other)
+	}
+	a.lastWithdrawal = j.ID
+	m.Withdrawals[j.ID] = &Withdrawal{Withdrawal: event.Withdrawal{ID: j.ID, Account: j.Account,
+		Currency: j.Currency, Amount: j.Amount, ClientID: j.ClientID}, Seq: m.Seq,
+		Status: event.WithdrawalAdjusted, TimeUs: r.TimeUs}
+	n := ofAmount(j.Amount)
+	a.debit(j.Currency, n)
+	m.supply[j.Currency-1].Sub(m.supply[j.Currency-1], n)
+	m.Rows.Withdrawals = append(m.Rows.Withdrawals, Row[persistence.Withdrawal]{m.Seq,
+		persistence.Withdrawal{ID: j.ID, Account: j.Account, Currency: j.Currency,
+			Amount: j.Amount, Status: event.WithdrawalAdjusted, TimeUs: r.TimeUs,
+			ClosedUs: r.TimeUs, ClosedSeq: m.Seq, Details: j.Reason,
+			ClientID: j.ClientID.String()}})
+	m.touched = append(m.touched, j.Account)
+	return nil
+}
+
 func (m *Model) applyRefusedCode(r *event.Record) error {
 	c := &r.CodeRefused
 	if err := m.takeNonce(event.KindCodeRefused, c.Key, c.Account, c.Nonce); err != nil {

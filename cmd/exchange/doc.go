@@ -30,8 +30,8 @@
 // The operator's commands, of which each file has the commands about one subject:
 //
 //	client.go, stream.go, operator.go  the connection, long answers, and what the commands share
-//	operator_accounts.go, operator_actions.go, operator_audit.go, operator_backup.go,
-//	operator_cluster.go, operator_members.go, operator_config.go,
+//	operator_accounts.go, operator_actions.go, operator_adjust.go, operator_audit.go,
+//	operator_backup.go, operator_cluster.go, operator_members.go, operator_config.go,
 //	operator_deposits.go, operator_deposit_file.go, operator_export.go, operator_fees.go,
 //	operator_keys.go, operator_markets.go,
 //	operator_orders.go, operator_statement.go, operator_status.go, operator_switches.go,

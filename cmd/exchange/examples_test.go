@@ -86,7 +86,7 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 		for _, part := range parts {
 			for _, m := range said.FindAllStringSubmatch(part, -1) {
 				n++
-				parsesAs(t, where, shellWords(m[1]), "")
+				parsesAs(t, where, amountLast(shellWords(m[1])), "")
 			}
 		}
 	}

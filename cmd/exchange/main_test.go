@@ -223,6 +223,21 @@ func TestOperatorCommandsInTextAndJSON(t *testing.T) {
 				"now.\n",
 			`{"deposit":7,"account":"alice","currency":"BTC","amount":5.00000001,"balance":5,"reference":"R-1","repeated":true}`,
 		},
+		{
+			"adjust alice BTC -0.50 --reference R-1 --reason twice", 200,
+			`{"adjustment":7,"account":"alice","currency":"BTC","amount":-0.5,"balance":5,"reference":"R-1","reason":"twice"}`,
+			`POST /operator/v1/adjustments {"account":"alice","amount":"-0.5","currency":"BTC","reason":"twice","reference":"R-1"}`,
+			"adjustment  7\naccount     alice\namount      -0.5 BTC\nbalance     5 " +
+				"BTC\nreference   R-1\nreason      twice\n", "",
+		},
+		{
+			"adjust --reason=twice alice BTC --reference R-1 -5e-8", 200,
+			`{"adjustment":7,"account":"alice","currency":"BTC","amount":-0.00000005,"balance":5,"reference":"R-1","reason":"twice","repeated":true}`,
+			`POST /operator/v1/adjustments {"account":"alice","amount":"-0.00000005","currency":"BTC","reason":"twice","reference":"R-1"}`,
+			"adjustment  7\naccount     alice\namount      -0.00000005 BTC\nbalance     5 " +
+				"BTC\nreference   R-1\nreason      twice\n\nThis reference was taken before: " +
+				"nothing was taken now.\n", "",
+		},
 	} {
 		f := newFake(t, x.status, x.answer)
 		args := strings.Fields(x.args)
@@ -345,6 +360,22 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{[]string{"deposit", "a", "BTC", "1.000000001"}, "at most 8 fractional digits"},
 		{[]string{"deposit", "a", "BTC", "1", "--reference", ""}, `the reference "" must be`},
 		{[]string{"deposit", "a", "BTC", "1", "--reference", "a\tb"}, "the reference"},
+		{[]string{"adjust", "a"}, "adjust needs CURRENCY -AMOUNT"},
+		{[]string{"adjust", "a", "BTC", "1", "--reason", "x"}, "use `exchange deposit`"},
+		{[]string{"adjust", "a", "BTC", "-0", "--reason", "x"}, "must be a number below 0"},
+		{[]string{"adjust", "a", "BTC", "--", "-x"}, "must be a number below 0"},
+		{[]string{"adjust", "a", "BTC", "-0,5", "--reason", "x"}, "must be a number below 0"},
+		{[]string{"adjust", "a", "BTC", "--reason", "x", "-0.000000001"},
+			"at most 8 fractional digits"},
+		{[]string{"adjust", "a", "BTC", "-92233720368.54775808", "--reason", "x"},
+			"above -92,233,720,368"},
+		{[]string{"-1", "adjust", "a"}, `unknown command "a"`},
+		{[]string{"adjust", "A", "BTC", "-1", "--reason", "x"}, "the account name"},
+		{[]string{"adjust", "a", "btc", "-1", "--reason", "x"}, `the currency "btc" must be`},
+		{[]string{"adjust", "a", "BTC", "-1"}, "adjust needs --reason TEXT"},
+		{[]string{"adjust", "a", "BTC", "-1", "--reason", ""}, "--reason"},
+		{[]string{"adjust", "a", "BTC", "-1", "--reason", "x", "--reference", "a b"},
+			`the reference "a b" must be`},
 		{[]string{"version", "x"}, "one argument too many for version"},
 		{[]string{"health", "--listen", "x"}, `--listen is "x"`},
 		{[]string{"serve", "x"}, "one argument too many for serve"},

@@ -23,9 +23,10 @@ import (
 // operatorCommands returns all operators' commands.
 func (p *program) operatorCommands() []*cobra.Command {
 	return []*cobra.Command{p.statusCommand(), p.accountCommand(), p.keyCommand(),
-		p.depositCommand(), p.withdrawalCommand(), p.orderCommand(), p.switchCommand(),
-		p.pairCommand(), p.feesCommand(), p.maintenanceCommand(), p.actionsCommand(),
-		p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand()}
+		p.depositCommand(), p.adjustCommand(), p.withdrawalCommand(), p.orderCommand(),
+		p.switchCommand(), p.pairCommand(), p.feesCommand(), p.maintenanceCommand(),
+		p.actionsCommand(), p.auditCommand(), p.statementCommand(), p.exportCommand(),
+		p.backupCommand()}
 }
 
 // print writes the answer as JSON, or as text in columns that fn writes, separated by tabs.

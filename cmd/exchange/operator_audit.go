@@ -32,6 +32,7 @@ type (
 		Currency  string      `json:"currency"`
 		Deposited json.Number `json:"deposited"`
 		Withdrawn json.Number `json:"withdrawn"`
+		Adjusted  json.Number `json:"adjusted"`
 		Balances  json.Number `json:"balances"`
 		Reserved  json.Number `json:"reserved"`
 	}
@@ -45,8 +46,8 @@ func (a *auditReport) complete() bool {
 const auditHelp = `Derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot and the
 journal after it, and compares them with what the running exchange has: its committed state, its wallets
 and books at work, and in the store the wallets, nonces, deposits and withdraws, and every row of the history
-that the replayed records gave rise to, as far as it is kept. Per currency, all deposits less all withdraws must
-be all balances. Commands of clients wait for the moment that the wallets and books are looked at; all else goes on.
+that the replayed records gave rise to, as far as it is kept. Per currency, all deposits less all withdraws and
+adjustments must be all balances. Commands of clients wait for the moment that the wallets and books are looked at; all else goes on.
 
 With --archive it begins at the very first record instead, with what ` +
 	"`exchange serve --archive`" + ` kept in DIR; or, if that
@@ -142,10 +143,10 @@ func (a *auditReport) write(w *tabwriter.Writer, archived bool) {
 		"stored wallets\t%s compared, %s had changed since\nstored history\t%s rows compared, %s "+
 			"are not kept any more\ncommands paused\t%s ms\n",
 		a.Wallets, a.Changed, a.Rows, a.Trimmed, a.PausedMs)
-	fmt.Fprintln(w, "\nCURRENCY\tDEPOSITED\tWITHDRAWN\tBALANCES\tRESERVED")
+	fmt.Fprintln(w, "\nCURRENCY\tDEPOSITED\tWITHDRAWN\tADJUSTED\tBALANCES\tRESERVED")
 	for _, t := range a.Totals {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Currency, t.Deposited, t.Withdrawn, t.Balances,
-			t.Reserved)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Currency, t.Deposited, t.Withdrawn,
+			t.Adjusted, t.Balances, t.Reserved)
 	}
 	if len(a.Differences) == 0 {
 		fmt.Fprintln(w, "\nThe books balance: no difference was found.")

@@ -24,7 +24,7 @@ import (
 const (
 	balanced = `{"sequence":18446744073709551615,"replayed_from":0,"records":41,"accounts":3,"open_orders":2,"pending_withdraws":1,"projections_compared":2,` +
 		`"projections_changed_meanwhile":1,"rows_compared":77,"rows_trimmed":3,"paused_ms":7,"totals":[{"currency":"BTC","deposited":100000000000000000.0000000000000001,"withdrawn":0,` +
-		`"balances":100000000000000000.0000000000000001,"reserved":0.5},{"currency":"USDT","deposited":1,"withdrawn":1,"balances":0,"reserved":0}],"differences":[]}`
+		`"adjusted":0,"balances":100000000000000000.0000000000000001,"reserved":0.5},{"currency":"USDT","deposited":1,"withdrawn":1,"adjusted":0,"balances":0,"reserved":0}],"differences":[]}`
 	balancedText = `sequence           18446744073709551615
 replayed from      the very first record
 records replayed   41
@@ -35,9 +35,9 @@ stored wallets     2 compared, 1 had changed since
 stored history     77 rows compared, 3 are not kept any more
 commands paused    7 ms
 
-CURRENCY  DEPOSITED                            WITHDRAWN  BALANCES                             RESERVED
-BTC       100000000000000000.0000000000000001  0          100000000000000000.0000000000000001  0.5
-USDT      1                                    1          0                                    0
+CURRENCY  DEPOSITED                            WITHDRAWN  ADJUSTED  BALANCES                             RESERVED
+BTC       100000000000000000.0000000000000001  0          0         100000000000000000.0000000000000001  0.5
+USDT      1                                    1          0         0                                    0
 
 The books balance: no difference was found.
 `

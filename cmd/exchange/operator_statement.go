@@ -22,6 +22,7 @@ type statementLine struct {
 	Cause    string      `json:"cause"`
 	ID       json.Number `json:"id"`
 	Pair     string      `json:"pair"`
+	Reason   string      `json:"reason"`
 }
 
 func (l *statementLine) complete() bool {
@@ -39,8 +40,8 @@ func (p *program) statementCommand() *cobra.Command {
 		Short: "List every change of an account's balances, newest first",
 		Long: "Lists every change of an account's balances, newest first, with the balance after " +
 			"it and what caused it: a deposit, " +
-			"a withdraw, a trade, a fee, or, of the account that fees go to, fee income. It goes " +
-			"back as far as the history reaches; " +
+			"a withdraw, an adjustment, a trade, a fee, or, of the account that fees go to, " +
+			"fee income. It goes back as far as the history reaches; " +
 			"what was there before is brought forward.\n\nWith --json each line is an object.",
 		Args: takes("ACCOUNT"),
 	}
@@ -82,8 +83,12 @@ func (p *program) statement(ctx context.Context, account, currency string) error
 		if l.Time == "" {
 			id = "-"
 		}
+		cause := l.Cause
+		if l.Reason != "" {
+			cause += ": " + l.Reason
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(l.Time), plain(l.Currency), l.Change,
-			l.Balance, plain(l.Cause), id, orDash(l.Pair))
+			l.Balance, plain(cause), id, orDash(l.Pair))
 		if n%statementBlock == 0 {
 			return w.Flush()
 		}

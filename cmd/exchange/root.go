@@ -42,7 +42,7 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	output := &outputWriter{to: stdout}
 	p := &program{environ: environ, stdout: output, stderr: stderr}
 	root := p.root()
-	root.SetArgs(args)
+	root.SetArgs(amountLast(args))
 	root.SetOut(output)
 	root.SetErr(stderr)
 	command, err := root.ExecuteContextC(ctx)

@@ -142,6 +142,10 @@ func (r *Record) appendMore(dst []byte) []byte {
 		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce),
 			uint64(m.Currency))
 		return flag(text(append(amount(dst, m.Amount), m.To), m.Details), m.DespiteFreeze)
+	case KindAdjusted:
+		a := &r.Adjusted
+		dst = uv(uv(uv(dst, a.ID), uint64(a.Account)), uint64(a.Currency))
+		return a.ClientID.append(text(amount(dst, a.Amount), a.Reason))
 	case KindCodeRefused:
 		c := &r.CodeRefused
 		dst = uv(uv(uv(uv(dst, c.Withdrawal), uint64(c.Account)), uint64(c.Key)), c.Nonce)
@@ -342,6 +346,11 @@ func (d *decoder) more(r *Record) bool {
 			Nonce:    d.uv(),
 			Currency: d.u16(), Amount: d.amount(),
 			To: d.byte(), Details: d.text(), DespiteFreeze: d.flag()}
+	case KindAdjusted:
+		a := &r.Adjusted
+		*a = Adjusted{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(),
+			Reason: d.text()}
+		d.clientID(&a.ClientID)
 	case KindCodeRefused:
 		r.CodeRefused = CodeRefused{Withdrawal: d.uv(), Account: d.u32(), Key: d.u32(),
 			Nonce:   d.uv(),

@@ -22,7 +22,7 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
 	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed, KindNote,
-	KindNamedWithdrawal, KindToldFreeze}
+	KindNamedWithdrawal, KindToldFreeze, KindAdjusted}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -90,6 +90,12 @@ func drawCancel(t *rapid.T) Cancel {
 		Remaining: drawAmount(t, "remaining")}
 }
 
+func drawAdjusted(t *rapid.T) Adjusted {
+	return Adjusted{ID: rapid.Uint64().Draw(t, "id"), Account: rapid.Uint32().Draw(t, "account"),
+		Currency: rapid.Uint16().Draw(t, "currency"), Amount: drawAmount(t, "amount"),
+		Reason: drawText(t, "reason"), ClientID: drawClientID(t)}
+}
+
 func drawRecord(t *rapid.T) Record {
 	u16, u32, u64 := rapid.Uint16(), rapid.Uint32(), rapid.Uint64()
 	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"),
@@ -139,6 +145,8 @@ func drawRecord(t *rapid.T) Record {
 		r.Mailed = Mailed{u64.Draw(t, "id"), drawText(t, "error")}
 	case KindHalt:
 		r.Halt = Halt{rapid.Bool().Draw(t, "halted")}
+	case KindAdjusted:
+		r.Adjusted = drawAdjusted(t)
 	case KindFreeze, KindToldFreeze:
 		r.Freeze = Freeze{u32.Draw(t, "account"), rapid.Bool().Draw(t, "frozen")}
 	case KindMaintenance:
@@ -197,6 +205,8 @@ func part(r *Record) any {
 		h.rest = r.Mailed
 	case KindHalt:
 		h.rest = r.Halt
+	case KindAdjusted:
+		h.rest = r.Adjusted
 	case KindFreeze, KindToldFreeze:
 		h.rest = r.Freeze
 	case KindMaintenance:
@@ -349,7 +359,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindToldFreeze + 1, 127} {
+	for _, kind := range []Kind{0, KindAdjusted + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record

@@ -53,6 +53,8 @@ const (
 	KindNamedWithdrawal Kind = 29
 	// as KindFreeze, and an event that the account is told
 	KindToldFreeze Kind = 30
+	// an operator corrects an account: money leaves it that is not paid out
+	KindAdjusted Kind = 31
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
@@ -67,7 +69,8 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings",
 	KindParallelKey: "key for parallel use", KindSwept: "swept",
 	KindInstructed: "order with instructions", KindNote: "note",
-	KindNamedWithdrawal: "withdraw with a client id", KindToldFreeze: "freeze with an event"}
+	KindNamedWithdrawal: "withdraw with a client id", KindToldFreeze: "freeze with an event",
+	KindAdjusted: "adjustment"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -97,6 +100,7 @@ type Record struct {
 	Withdrawal      Withdrawal
 	WithdrawalMoved WithdrawalMoved
 	CodeRefused     CodeRefused
+	Adjusted        Adjusted
 	Mailed          Mailed
 	Halt            Halt
 	Freeze          Freeze
@@ -332,6 +336,8 @@ const (
 	WithdrawalApproved  uint8 = 30
 	WithdrawalRefused   uint8 = 40
 	WithdrawalCancelled uint8 = 50
+	// of an adjustment, which has the form of a withdrawal that has ended
+	WithdrawalAdjusted uint8 = 60
 )
 
 // WithdrawalStatusName returns the name of a withdrawal's status, as users read it.
@@ -345,6 +351,8 @@ func WithdrawalStatusName(status uint8) string {
 		return "approved"
 	case WithdrawalRefused:
 		return "refused"
+	case WithdrawalAdjusted:
+		return "adjusted"
 	}
 	return "canceled"
 }
@@ -390,6 +398,17 @@ type WithdrawalMoved struct {
 	// DespiteFreeze marks an approval by an operator who knew of the account's freeze. It is set
 	// for each approval of a frozen account, and for no other record.
 	DespiteFreeze bool
+}
+
+// Adjusted takes available money out of an account, as an operator's correction. It is listed as a
+// withdrawal that has ended, so it has an id and a client id of those.
+type Adjusted struct {
+	ID       uint64
+	Account  uint32
+	Currency uint16
+	Amount   money.Amount // that the account loses
+	Reason   string       // for the owner
+	ClientID ClientID     // the operator's reference; not zero
 }
 
 // CodeRefused counts a wrong code, or has a new code mailed because the last one is too old.

@@ -152,6 +152,10 @@ var golden = []struct {
 	{Record{Kind: KindToldFreeze, TimeUs: 1_700_000_000_000_030,
 		Freeze: Freeze{Account: 70_000, Frozen: true}},
 		"1e0000040000001e401e18240a0600f0a20401"},
+	{Record{Kind: KindAdjusted, Operator: "jane", TimeUs: 1_700_000_000_000_031,
+		Adjusted: Adjusted{ID: 301, Account: 70_000, Currency: 2, Amount: 500, Reason: "twice",
+			ClientID: clientID("wire_7")}},
+		"9f00001a0000001f401e18240a0600ad02f0a20402f40305747769636506776972655f37046a616e65"},
 }
 
 const goldenBatchHead = "0200040302010c0b0a0908070605100f0e0de5f54be3"

@@ -40,6 +40,7 @@ var crossing = map[string]bool{
 	"Cancel":              true,
 	"Refusal":             true,
 	"Withdrawal":          true, // its owner is shown the address
+	"Adjusted":            true, // its owner is shown the reason
 	"CodeRefused":         true, // counts; codes are in no record
 	"Mailed.ID":           true,
 	"Mailed.Error":        false, // a mail server's words, with the address
@@ -86,10 +87,11 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 		}
 	}
 	// those that are decided on as a whole
-	for _, v := range []any{Order{}, Cancel{}, Refusal{}, Withdrawal{}, CodeRefused{}, Halt{},
-		Freeze{}, Fees{}, Switch{}, Settings{}, WithdrawalMoved{}, Expired{}, Amended{},
+	for _, v := range []any{Order{}, Cancel{}, Refusal{}, Withdrawal{}, Adjusted{}, CodeRefused{},
+		Halt{}, Freeze{}, Fees{}, Switch{}, Settings{}, WithdrawalMoved{}, Expired{}, Amended{},
 		Triggered{}, Trade{}, Was{}} {
-		want := map[string]string{"Withdrawal": "Address", "WithdrawalMoved": "Details"}
+		want := map[string]string{"Withdrawal": "Address", "WithdrawalMoved": "Details",
+			"Adjusted": "Reason"}
 		kind := reflect.TypeOf(v)
 		for i := range kind.NumField() {
 			if f := kind.Field(i); f.Type.Kind() == reflect.String &&

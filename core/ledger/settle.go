@@ -79,6 +79,9 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		s.of(w.Account).in(w.Currency).Lock = w.Amount.Balance()
 	case event.KindWithdrawalMoved:
 		s.withdrawalMoved(&r.WithdrawalMoved)
+	case event.KindAdjusted:
+		a := &r.Adjusted
+		s.of(a.Account).in(a.Currency).Debit = a.Amount.Balance()
 	case event.KindCodeRefused:
 		s.of(r.CodeRefused.Account)
 	case event.KindToldFreeze:

@@ -151,6 +151,8 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 		Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: trading.Sell, Price: price("2"),
 			Remaining: amount("3")}}, "4: base unlock 3 closed [7]")
 	f(event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "4:")
+	f(event.Record{Kind: event.KindAdjusted, Adjusted: event.Adjusted{Account: 4, Currency: base,
+		Amount: amount("2")}}, "4: base -2")
 	f(event.Record{Kind: event.KindToldFreeze, Freeze: event.Freeze{Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused,
 		CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 4}}, "4:")

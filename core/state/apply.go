@@ -47,6 +47,8 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	switch r.Kind {
 	case event.KindDeposit:
 		err = s.deposit(&r.Deposit)
+	case event.KindAdjusted:
+		err = s.adjust(r, e)
 	case event.KindToldFreeze:
 		err = s.operate(r)
 	case event.KindOrder:

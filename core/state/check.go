@@ -172,16 +172,17 @@ func (c *checker) holding(a *Account, h ledger.Holding, held money.Balance) erro
 	return nil
 }
 
-// currencies compares the sums with deposits and withdrawals.
+// currencies compares the sums with deposits, withdrawals and adjustments.
 func (c *checker) currencies() error {
 	for i, currency := range c.State.currencies {
-		code, in, out := currency.Code, currency.Deposited, currency.Withdrawn
+		code, in, out := currency.Code, currency.Deposited, currency.left()
 		if out.Cmp(in) > 0 {
-			return fmt.Errorf("%v %s were withdrawn, but only %v deposited", out, code, in)
+			return fmt.Errorf("%v %s were withdrawn or adjusted, but only %v deposited", out, code,
+				in)
 		}
-		if got, want := c.sums[i], in.Sub(out); got != want {
-			return fmt.Errorf("all balances of %s are %v, but deposits - withdrawals are %v", code,
-				got, want)
+		if got, want := c.sums[i], currency.Held(); got != want {
+			return fmt.Errorf("all balances of %s are %v, but deposits - withdrawals - "+
+				"adjustments are %v", code, got, want)
 		}
 	}
 	return nil

@@ -74,6 +74,8 @@ func TestCheckFindsWrongBalances(t *testing.T) {
 		"all balances of ETH")
 	f("a withdrawal that no balance shows", func(s *State) { s.currencies[0].Withdrawn = unit },
 		"all balances of BTC")
+	f("an adjustment that no balance shows", func(s *State) { s.currencies[0].Adjusted = unit },
+		"all balances of BTC")
 	f("more withdrawn than deposited", func(s *State) { s.currencies[2].Withdrawn = unit },
 		"withdrawn")
 }
@@ -253,13 +255,15 @@ func TestCheckFindsWrongApprovals(t *testing.T) {
 	f("an approved withdrawal that is not counted", func(s *State) {
 		apply(t, s, approve2())
 		s.currencies[1].Withdrawn = money.Balance{}
-	}, "all balances of USD are 70, but deposits - withdrawals are 100")
+	}, "all balances of USD are 70, but deposits - withdrawals - "+
+		"adjustments are 100")
 	f("an approved withdrawal that did not leave", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) {
 			h.Balance = h.Balance.Add(money.Amount(30 * coin).Balance())
 		})
-	}, "all balances of USD are 100, but deposits - withdrawals are 70")
+	}, "all balances of USD are 100, but deposits - withdrawals - "+
+		"adjustments are 70")
 	f("an approved withdrawal that is still reserved", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) {

@@ -103,7 +103,12 @@ func (d *decider) next() event.Record {
 	case n < 9:
 		return d.cancel(r)
 	case n < 12:
-		return d.withdrawal(r)
+		r = d.withdrawal(r)
+		if w := &r.Withdrawal; r.Kind == event.KindNamedWithdrawal && d.pick(2) == 0 {
+			r.Kind, r.Adjusted = event.KindAdjusted, event.Adjusted{ID: w.ID, Account: w.Account,
+				Currency: w.Currency, Amount: w.Amount, ClientID: w.ClientID, Reason: "twice"}
+		}
+		return r
 	case n < 16:
 		return d.move(r)
 	case n < 17:

@@ -10,7 +10,7 @@ func isEvent(k event.Kind) bool {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
 		event.KindNamedWithdrawal, event.KindWithdrawalMoved, event.KindInstructed,
 		event.KindStop, event.KindTriggered, event.KindAmended, event.KindExpired,
-		event.KindSwept, event.KindToldFreeze:
+		event.KindSwept, event.KindToldFreeze, event.KindAdjusted:
 		return true
 	}
 	return false

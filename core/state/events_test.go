@@ -16,6 +16,8 @@ func toldTo(r *event.Record) map[uint32]bool {
 		list[r.Deposit.Account] = true
 	case event.KindToldFreeze:
 		list[r.Freeze.Account] = true
+	case event.KindAdjusted:
+		list[r.Adjusted.Account] = true
 	case event.KindCancel, event.KindSwept:
 		list[r.Cancel.Account] = true
 	case event.KindWithdrawal, event.KindNamedWithdrawal:

@@ -217,8 +217,12 @@ func (r *reader) currency(s *State) {
 	if r.must(s.currency(&event.Currency{Number: number, Code: r.text()})) {
 		c := &s.currencies[number-1]
 		c.Deposited, c.Withdrawn = r.balance(), r.balance()
-		if c.Deposited.Cmp(money.MaxSupply) >= 0 || c.Withdrawn.Cmp(c.Deposited) > 0 {
-			r.fail("more was deposited than can exist, or more was withdrawn than deposited, of " +
+		if r.version > unadjustedVersion {
+			c.Adjusted = r.balance()
+		}
+		if c.Deposited.Cmp(money.MaxSupply) >= 0 || c.Withdrawn.Cmp(c.Deposited) > 0 ||
+			c.Adjusted.Cmp(c.Deposited.Sub(c.Withdrawn)) > 0 {
+			r.fail("more was deposited than can exist, or more has left than was deposited, of " +
 				"currency " + c.Code)
 		}
 	}
@@ -322,6 +326,9 @@ func (r *reader) checkWithdrawalIDs(s *State) {
 	}
 	if r.version > namelessVersion && !s.namesWithdrawals() {
 		r.fail("it has no client ids of withdrawals, but is of a version that has them")
+	}
+	if r.version > unadjustedVersion && !s.isAdjusted() {
+		r.fail("it has no adjustments, but is of a version that has them")
 	}
 }
 

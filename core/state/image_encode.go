@@ -20,7 +20,10 @@ import (
 // stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 10
+	imageVersion = 11
+	// unadjustedVersion has no adjustments. An image that has none is of this version, or of the
+	// one before, so a program from before adjustments reads it.
+	unadjustedVersion = 10
 	// namelessVersion has no client ids of withdrawals. An image that has none is of this version,
 	// byte for byte as before, so that an earlier program reads it.
 	namelessVersion = 9
@@ -74,8 +77,12 @@ func (s *State) write(w *writer) {
 // begin writes the image up to its pairs.
 func (w *writer) begin(s *State) {
 	version := byte(namelessVersion)
-	if w.named = s.namesWithdrawals(); w.named {
+	w.named, w.adjusted = s.namesWithdrawals(), s.isAdjusted()
+	switch {
+	case w.adjusted:
 		version = imageVersion
+	case w.named:
+		version = unadjustedVersion
 	}
 	w.buf = append(append(w.buf, imageMagic...), version)
 	w.counters(s)
@@ -108,6 +115,9 @@ func (w *writer) counters(s *State) {
 		c := &s.currencies[i]
 		w.text(c.Code)
 		w.balance(c.Deposited, c.Withdrawn)
+		if w.adjusted {
+			w.balance(c.Adjusted)
+		}
 	}
 }
 
@@ -129,11 +139,12 @@ func (s *State) Hash() (digest [sha256.Size]byte) {
 
 // A writer writes an image.
 type writer struct {
-	buf   []byte // the piece that is forming
-	size  int    // from which on it is full
-	yield func([]byte) bool
-	left  bool // the receiver wants no more pieces
-	named bool // it writes client ids of withdrawals
+	buf      []byte // the piece that is forming
+	size     int    // from which on it is full
+	yield    func([]byte) bool
+	left     bool // the receiver wants no more pieces
+	named    bool // it writes client ids of withdrawals
+	adjusted bool // and adjustments
 }
 
 // over ends an entry, and the piece if that is full. It reports whether the receiver has left.

@@ -167,6 +167,7 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(speaking(), "image-instructions.hex")
 	f(parallel(), "image-parallel.hex")
 	f(namedOnes(), "image-named.hex")
+	f(adjusted(), "image-adjusted.hex")
 }
 
 // Images of the versions before are in stores that an older program has left. They do not say which

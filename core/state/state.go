@@ -38,15 +38,22 @@ type State struct {
 	settler ledger.Settler
 }
 
-// A Currency has its number (its place, from 1) and the sums of deposits and withdrawals over all
-// records, independently of balances.
+// A Currency has its number (its place, from 1) and the sums of deposits, withdrawals and
+// adjustments over all records, independently of balances.
 //
 //tidy:keep Currencies returns it
 type Currency struct {
 	Code      string
 	Deposited money.Balance
 	Withdrawn money.Balance
+	Adjusted  money.Balance // taken by operators' corrections
 }
+
+// Held returns what all accounts hold together: deposits - withdrawals - adjustments.
+func (c *Currency) Held() money.Balance { return c.Deposited.Sub(c.left()) }
+
+// left returns what has left the accounts.
+func (c *Currency) left() money.Balance { return c.Withdrawn.Add(c.Adjusted) }
 
 // A Pair is one market: its book and counters.
 type Pair struct {

@@ -103,6 +103,41 @@ func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
 	return s.useNonce(m.Key, m.Account, m.Nonce)
 }
 
+// adjust takes available money out of an account. The settlement that follows refuses more than
+// that.
+func (s *State) adjust(r *event.Record, e *Effects) error {
+	j := &r.Adjusted
+	a := s.Account(j.Account)
+	switch {
+	case a == nil:
+		return fmt.Errorf("there is no account %d", j.Account)
+	case j.ID == 0 || s.withdrawals[j.ID] != nil || j.ClientID.IsZero() || j.Reason == "":
+		return fmt.Errorf("adjustment %d has the id of a pending withdrawal, or no reference or "+
+			"reason", j.ID)
+	case j.Currency == 0 || int(j.Currency) > len(s.currencies):
+		return fmt.Errorf("there is no currency %d", j.Currency)
+	case j.Amount < 1:
+		return fmt.Errorf("adjustment %d is of %d units: it must be of at least 1", j.ID,
+			int64(j.Amount))
+	}
+	if err := s.nameWithdrawal(a, &event.Withdrawal{ID: j.ID, ClientID: j.ClientID}); err != nil {
+		return err
+	}
+	s.lastWithdrawal = max(s.lastWithdrawal, j.ID)
+	c := &s.currencies[j.Currency-1]
+	c.Adjusted = c.Adjusted.Add(j.Amount.Balance())
+	e.Withdrawal = NewAdjustment(r)
+	return nil
+}
+
+// NewAdjustment returns the adjustment of a record, in the form of a withdrawal that has ended.
+func NewAdjustment(r *event.Record) *Withdrawal {
+	j := &r.Adjusted
+	return &Withdrawal{ID: j.ID, Account: j.Account, Currency: j.Currency, Amount: j.Amount,
+		Status: event.WithdrawalAdjusted, TimeUs: r.TimeUs, Details: j.Reason,
+		ClientID: j.ClientID}
+}
+
 // Follows reports whether a withdrawal may go from one status to another.
 func Follows(from, to uint8) bool {
 	switch to {

@@ -95,10 +95,11 @@ func TestAnImageWithoutClientIDsOfWithdrawalsIsOfTheVersionBefore(t *testing.T) 
 	}
 	f(New(), namelessVersion)
 	f(everything(), namelessVersion)
-	f(namedOnes(), imageVersion)
+	f(namedOnes(), unadjustedVersion)
 	s := namedOnes()
 	apply(t, s, cancelled(3), cancelled(6))
-	f(s, imageVersion)
+	f(s, unadjustedVersion)
+	f(adjusted(), imageVersion)
 }
 
 func TestImpossibleClientIDsOfWithdrawalsAreRefused(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // of each currency, nonces, mails, and decisions of operators.
 type world struct {
 	in, out        map[uint16]money.Balance             // by currency
+	adjusted       map[uint16]money.Balance             // by currency
 	nonces         map[uint32]uint64                    // by key
 	revoked        map[uint32]bool                      // keys: their nonces count no more
 	withdrawals    []Withdrawal                         // pending, by id
@@ -36,7 +37,8 @@ type world struct {
 
 func newWorld() *world {
 	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{},
-		nonces: map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
+		adjusted: map[uint16]money.Balance{},
+		nonces:   map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
 		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{},
 		trades: map[uint32]uint64{}, selfTrade: map[uint32]trading.SelfTrade{},
 		named: map[uint32]map[event.ClientID]uint64{}}
@@ -59,22 +61,14 @@ func (w *world) note(r *event.Record) {
 				w.trades[account]++
 			}
 		}
+	case event.KindAdjusted:
+		w.adjust(r)
 	case event.KindCancel:
 		w.use(r.Cancel.Key, r.Cancel.Nonce)
 	case event.KindRefusal:
 		w.use(r.Refusal.Key, r.Refusal.Nonce)
 	case event.KindWithdrawal, event.KindNamedWithdrawal:
-		k := &r.Withdrawal
-		w.use(k.Key, k.Nonce)
-		w.lastWithdrawal = max(w.lastWithdrawal, k.ID)
-		made := Withdrawal{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount,
-			Status: event.WithdrawalNew,
-			TimeUs: r.TimeUs, Address: k.Address, ClientID: k.ClientID, Issue: 1,
-			IssuedUs: r.TimeUs}
-		w.name(k)
-		w.withdrawals = append(w.withdrawals, made)
-		slices.SortFunc(w.withdrawals, func(a, b Withdrawal) int { return cmp.Compare(a.ID, b.ID) })
-		w.mail(r.TimeUs, made)
+		w.ask(r)
 	case event.KindWithdrawalMoved:
 		w.use(r.WithdrawalMoved.Key, r.WithdrawalMoved.Nonce)
 		w.move(r)
@@ -112,6 +106,29 @@ func (w *world) note(r *event.Record) {
 	default:
 		w.set(r)
 	}
+}
+
+func (w *world) ask(r *event.Record) {
+	k := &r.Withdrawal
+	w.use(k.Key, k.Nonce)
+	w.lastWithdrawal = max(w.lastWithdrawal, k.ID)
+	made := Withdrawal{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount,
+		Status: event.WithdrawalNew, TimeUs: r.TimeUs, Address: k.Address,
+		ClientID: k.ClientID, Issue: 1, IssuedUs: r.TimeUs}
+	w.name(k)
+	w.withdrawals = append(w.withdrawals, made)
+	slices.SortFunc(w.withdrawals, func(a, b Withdrawal) int { return cmp.Compare(a.ID, b.ID) })
+	w.mail(r.TimeUs, made)
+}
+
+func (w *world) adjust(r *event.Record) {
+	j := &r.Adjusted
+	w.lastWithdrawal = max(w.lastWithdrawal, j.ID)
+	w.name(&event.Withdrawal{ID: j.ID, Account: j.Account, ClientID: j.ClientID})
+	w.adjusted[j.Currency] = w.adjusted[j.Currency].Add(j.Amount.Balance())
+	w.ended = &Withdrawal{ID: j.ID, Account: j.Account, Currency: j.Currency, Amount: j.Amount,
+		Status: event.WithdrawalAdjusted, TimeUs: r.TimeUs, Details: j.Reason,
+		ClientID: j.ClientID}
 }
 
 // name keeps the client id of a withdrawal.
@@ -236,17 +253,22 @@ func (w *world) rates(account uint32, pair uint16) FeeRates {
 	return FeeRates{Maker: 100_000, Taker: 200_001}
 }
 
+func heldOf(s *State, currency uint16) (sum money.Balance) {
+	for _, a := range s.Accounts() {
+		sum = sum.Add(a.Wallet.Get(currency).Balance)
+	}
+	return sum
+}
+
 // differs returns the first difference between a state and this world, "" if there is none.
 func (w *world) differs(s *State) string {
 	for i, c := range s.Currencies() {
 		n := uint16(i + 1)
-		var sum money.Balance
-		for _, a := range s.Accounts() {
-			sum = sum.Add(a.Wallet.Get(n).Balance)
-		}
-		if c.Deposited != w.in[n] || c.Withdrawn != w.out[n] || sum != w.in[n].Sub(w.out[n]) {
-			return fmt.Sprintf("%s: %+v, all hold %v; in came %v, out went %v", c.Code, c, sum,
-				w.in[n], w.out[n])
+		sum := heldOf(s, n)
+		if c.Deposited != w.in[n] || c.Withdrawn != w.out[n] || c.Adjusted != w.adjusted[n] ||
+			sum != w.in[n].Sub(w.out[n]).Sub(w.adjusted[n]) {
+			return fmt.Sprintf("%s: %+v, all hold %v; in came %v, out went %v, adjusted %v", c.Code,
+				c, sum, w.in[n], w.out[n], w.adjusted[n])
 		}
 	}
 	for _, k := range s.Keys() {

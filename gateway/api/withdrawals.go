@@ -60,14 +60,22 @@ func (c *Call) withdrawalStatus() uint8 {
 	return 0
 }
 
-// appendWithdrawal writes a withdrawal as all endpoints show it.
+// appendWithdrawal writes a withdrawal as all endpoints show it. An adjustment has the status of a
+// withdrawal that has left the balance, because clients know no other, and a mark.
 func appendWithdrawal(b []byte, w *committed.Withdrawal, currency string) []byte {
+	status, adjusted := w.Status, w.Status == event.WithdrawalAdjusted
+	if adjusted {
+		status = event.WithdrawalApproved
+	}
 	b = strconv.AppendUint(append(b, `{"id":`...), w.ID, 10)
 	b = encode.Seconds(append(b, `,"timestamp":`...), w.TimeUs)
 	b = encode.Text(append(b, `,"currency":`...), currency)
 	b = w.Amount.Append(append(b, `,"amount":`...))
-	b = strconv.AppendUint(append(b, `,"status":`...), uint64(w.Status), 10)
+	b = strconv.AppendUint(append(b, `,"status":`...), uint64(status), 10)
 	b = encode.Text(append(b, `,"address":`...), w.Address)
+	if adjusted {
+		b = append(b, `,"adjustment":true`...)
+	}
 	if w.Details != "" {
 		b = encode.Text(append(b, `,"details":`...), w.Details)
 	}

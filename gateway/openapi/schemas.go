@@ -243,7 +243,11 @@ func withdrawalSchemas() object {
 					"hold their amount in reserve.")},
 			property{name: "address", schema: valueSchema("string", "Where it goes.",
 				"bc1qexample")},
-			property{name: "details", schema: valueSchema("string", "Why it was refused.",
+			property{name: "adjustment", schema: valueSchema("boolean",
+				"Only there, and true, if this is no withdraw, but a correction: the exchange "+
+					"took the amount. Its address is empty.", true), optional: true},
+			property{name: "details", schema: valueSchema("string",
+				"Why it was refused, or why the amount was taken.",
 				"The address is unknown."), optional: true},
 			property{name: "client_id", schema: clientIDSchema(
 				"The client's own id for it, if it gave one."), optional: true})},

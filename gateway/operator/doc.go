@@ -10,6 +10,7 @@
 //	request.go     one request: its body, its query, its account
 //	answer.go      answers and failures
 //	accounts.go    accounts, keys, deposits
+//	adjustments.go corrections of accounts
 //	orders.go      open orders, and dead man's switches
 //	status.go      the state of the exchange on one page; sums over all accounts
 //	markets.go     pairs and fees, as they are set

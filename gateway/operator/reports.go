@@ -61,6 +61,7 @@ type totalAnswer struct {
 	Currency  string        `json:"currency"`
 	Deposited money.Balance `json:"deposited"`
 	Withdrawn money.Balance `json:"withdrawn"`
+	Adjusted  money.Balance `json:"adjusted"`
 	Balances  money.Balance `json:"balances"`
 	Reserved  money.Balance `json:"reserved"`
 }
@@ -155,8 +156,8 @@ func newAuditAnswer(r *audit.Report) auditAnswer {
 		PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{},
 		Differences: append([]string{}, r.Differences...)}
 	for _, t := range r.Totals {
-		a.Totals = append(a.Totals, totalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Balances,
-			t.Reserved})
+		a.Totals = append(a.Totals, totalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Adjusted,
+			t.Balances, t.Reserved})
 	}
 	return a
 }

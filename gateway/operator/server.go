@@ -119,6 +119,7 @@ var routes = map[string]route{
 	"POST /operator/v1/keys":              {createKey, reigns},
 	"POST /operator/v1/keys/revoke":       {revokeKey, reigns},
 	"POST /operator/v1/deposits":          {deposit, reigns},
+	"POST /operator/v1/adjustments":       {adjust, reigns},
 	"GET /operator/v1/withdraws":          {listWithdrawals, reigns},
 	"POST /operator/v1/withdraws/approve": {approveWithdrawal, reigns},
 	"POST /operator/v1/withdraws/refuse":  {refuseWithdrawal, reigns},

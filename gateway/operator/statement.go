@@ -12,6 +12,7 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -25,10 +26,13 @@ type statementLine struct {
 	Currency string        `json:"currency"`
 	Change   string        `json:"change"` // signed
 	Balance  money.Balance `json:"balance"`
-	// deposit, withdraw, trade, fee, fee income, or brought forward: the balance before the history
+	// deposit, withdraw, adjustment, trade, fee, fee income, or brought forward: the balance before
+	// the history
 	Cause string `json:"cause"`
 	ID    uint64 `json:"id"` // of the deposit, the withdrawal or the trade
 	Pair  string `json:"pair,omitempty"`
+	// of an adjustment
+	Reason string `json:"reason,omitempty"`
 }
 
 // A change is one change of a balance, going back in time.
@@ -40,6 +44,7 @@ type change struct {
 	credit   bool
 	amount   money.Balance
 	pair     string
+	reason   string // of an adjustment
 }
 
 // statement streams every change of an account's balances, newest first, with the balance after
@@ -126,7 +131,7 @@ func (s *statementSource) write(ctx context.Context, o *lineWriter) (int, error)
 			continue
 		}
 		if !o.write(statementLine{clock(c.timeUs), s.e.CurrencyCode(c.currency),
-			sign + c.amount.String(), after, c.cause, c.id, c.pair}) {
+			sign + c.amount.String(), after, c.cause, c.id, c.pair, c.reason}) {
 			return n, nil
 		}
 		n++
@@ -234,7 +239,8 @@ func (s *statementSource) ofTrade(t *committed.Trade) (list []change) {
 	pair := s.e.Market(t.Pair).Name
 	add := func(cause string, currency uint16, credit bool, b money.Balance) {
 		if !b.IsZero() {
-			list = append(list, change{t.TimeUs, t.ID, cause, currency, credit, b, pair})
+			list = append(list, change{timeUs: t.TimeUs, id: t.ID, cause: cause,
+				currency: currency, credit: credit, amount: b, pair: pair})
 		}
 	}
 	received := func(side trading.Side) uint16 {
@@ -272,14 +278,18 @@ func (s *statementSource) ofDeposits(ctx context.Context) iter.Seq[change] {
 	}
 }
 
-// ofWithdrawals returns the approved withdrawals, newest approval first. They are few, so they are
-// sorted here.
+// ofWithdrawals returns the approved withdrawals and the adjustments, newest first. They are few,
+// so they are sorted here.
 func (s *statementSource) ofWithdrawals(ctx context.Context) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		var list []change
-		err := s.Approved(ctx, func(w *committed.Withdrawal) bool {
-			list = append(list, change{timeUs: w.ClosedUs, id: w.ID, cause: "withdraw",
-				currency: w.Currency, amount: w.Amount.Balance()})
+		err := s.Left(ctx, func(w *committed.Withdrawal) bool {
+			c := change{timeUs: w.ClosedUs, id: w.ID, cause: "withdraw", currency: w.Currency,
+				amount: w.Amount.Balance()}
+			if w.Status == event.WithdrawalAdjusted {
+				c.cause, c.reason = "adjustment", w.Details
+			}
+			list = append(list, c)
 			return true
 		})
 		s.err = errors.Join(s.err, err)

@@ -211,7 +211,7 @@ func showTotals(c *call) (any, error) {
 	a := totalsAnswer{Sequence: t.Seq, Totals: []totalAnswer{}}
 	for i, x := range t.Currencies {
 		a.Totals = append(a.Totals, totalAnswer{c.engine.CurrencyCode(uint16(i + 1)), x.Deposited,
-			x.Withdrawn, x.Balance, x.Reserve})
+			x.Withdrawn, x.Adjusted, x.Balance, x.Reserve})
 	}
 	return a, nil
 }

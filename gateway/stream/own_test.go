@@ -420,6 +420,25 @@ func (w *world) tellsWithdraw(l *listener) {
 	tells(20, 0, 0, c, err)
 	c, err = w.engine.MoveWithdrawal("test", id, event.WithdrawalApproved, "")
 	tells(30, 1000000, 0, c, err)
+	w.tellsAdjustment(l, eth)
+}
+
+// tellsAdjustment wants the first trader to be told that an operator took money.
+func (w *world) tellsAdjustment(l *listener, currency uint16) {
+	w.t.Helper()
+	reference, err := event.NewClientID("wire-7")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := w.engine.Adjust("test", w.keys[0].Account.ID, currency, coin, "twice", reference)
+	if err != nil || c.Outcome() != actors.Accepted {
+		w.t.Fatal(err)
+	}
+	c.Free()
+	l.expect("own", `{"sequence":*,"prev":*,"timestamp":*,"cause":"withdraw","orders":[],`+
+		`"trades":[],"balances":[{"currency":"ETH","balance":999999,"reserve":0}],`+
+		`"withdraws":[{"id":*,"timestamp":*,"currency":"ETH","amount":1,"status":30,`+
+		`"address":"","adjustment":true,"details":"twice","client_id":"wire-7"}]}`)
 }
 
 // act does something random for a trader.

@@ -141,7 +141,7 @@ func (r *questions) drawWithdrawals() persistence.WithdrawalQuery {
 	q := persistence.WithdrawalQuery{Account: r.Uint32N(accounts + 2),
 		Currency: uint16(r.IntN(currencies + 2)), MaxSeq: r.Uint64N(uint64(r.flushes) + 1)}
 	if r.IntN(2) == 0 {
-		q.Status = uint8(10 * (3 + r.IntN(3)))
+		q.Status = uint8(10 * (3 + r.IntN(4)))
 	}
 	if r.IntN(2) == 0 {
 		q.Before = 1 + r.Uint64N(1_000_003)

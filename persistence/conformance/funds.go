@@ -56,7 +56,7 @@ func withdrawal(id uint64, account uint32) persistence.Withdrawal {
 func randomWithdrawal(r *rand.Rand, id, seq uint64) persistence.Withdrawal {
 	d := withdrawal(id, 1+r.Uint32N(accounts))
 	d.Currency = uint16(1 + r.IntN(currencies))
-	d.Status = uint8(10 * (3 + r.IntN(3)))
+	d.Status = uint8(10 * (3 + r.IntN(4)))
 	d.ClosedSeq = seq
 	if d.Status == persistence.WithdrawalRefused {
 		d.Details = fmt.Sprintf("reason %d", id)

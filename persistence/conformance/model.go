@@ -135,8 +135,12 @@ func (m *model) withdrawalsOf(q persistence.WithdrawalQuery) []persistence.Withd
 			d.Account == q.Account
 	}
 	out := choose(m.withdrawals, 0, inList, func(d *persistence.Withdrawal) bool {
+		shown := d.Status
+		if shown == persistence.WithdrawalAdjusted && q.Status != shown {
+			shown = persistence.WithdrawalApproved
+		}
 		return (q.Currency == 0 || d.Currency == q.Currency) &&
-			(q.Status == 0 || d.Status == q.Status) &&
+			(q.Status == 0 || shown == q.Status) &&
 			(q.Before == 0 || d.ID < q.Before) && (q.MaxSeq == 0 || d.ClosedSeq <= q.MaxSeq)
 	})
 	return out[min(q.Offset, len(out)):]

@@ -302,6 +302,17 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	assert.match(line, new RegExp(`,BTC,0\\.25,${BTC},refused,<img`));
 });
 
+account("a correction is in the history and among the withdraws, live", {}, async (page) => {
+	await enter(page, "alice");
+	await go(page, "balances");
+	await says(page, ".history tbody tr", "\\d");
+	await exchange.operator("adjust", "alice", "BTC", "-0.0625", "--reason", script);
+	await says(page, ".history tbody tr", "Correction \\d+\\s+BTC\\s+-0\\.0625\\s+<img");
+	await go(page, "withdraws");
+	await says(page, ".withdraws tbody tr", "0\\.0625.*Taken by the operator.*: <img");
+	assert.equal(await page.$("#main img, .withdraws tbody tr:first-child .cancel"), null);
+});
+
 account("a withdraw is asked for and cancelled by keyboard alone", { allowed: refused }, async (page) => {
 	const key = async (...keys) => {
 		for (const k of keys) await page.keyboard.press(k);

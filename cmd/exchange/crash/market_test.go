@@ -59,7 +59,7 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	c.shows(next, first, "1000")
 	exchangetest.Eventually(t, "limits on requests may be agreed on", func() bool {
 		return strings.Contains(strings.Join(strings.Fields(c.command(next, "cluster", "status")),
-			" "), "format 6 ")
+			" "), "format 7 ")
 	})
 	exchangetest.Eventually(t, "the status names those whose files differ", func() bool {
 		out := c.command(next, "cluster", "status")

@@ -316,6 +316,12 @@ $$export orders
 $$export deposits
 $$export withdraws
 $export balances --json
+$adjust alice BTC -0.25 --reason 'credited twice' --reference wire-7
+$adjust alice BTC -0.25 --reason 'credited twice' --reference wire-7
+$adjust alice BTC -0.2 --reason 'credited twice' --reference wire-7
+$adjust alice BTC -1000 --reason 'credited twice' --json
+$adjust alice BTC 1 --reason 'too little'
+alice GET /api/v1/withdraws/?status=30
 $$statement alice
 $$audit
 $key revoke {bob}

@@ -173,7 +173,7 @@ func checkDeposit(p *persistence.Deposit) error {
 func checkWithdrawal(d *persistence.Withdrawal) error {
 	switch d.Status {
 	case persistence.WithdrawalApproved, persistence.WithdrawalRefused,
-		persistence.WithdrawalCancelled:
+		persistence.WithdrawalCancelled, persistence.WithdrawalAdjusted:
 	default:
 		return fmt.Errorf(
 			"%w: withdrawal %d has status %d: only closed ones are history",
@@ -324,6 +324,7 @@ func checkOffset(n int) error {
 func WithdrawalMatches(d *persistence.Withdrawal, q *persistence.WithdrawalQuery) bool {
 	return (q.Account == 0 || d.Account == q.Account) &&
 		(q.Currency == 0 || d.Currency == q.Currency) &&
-		(q.Status == 0 || d.Status == q.Status) &&
+		(q.Status == 0 || d.Status == q.Status || q.Status == persistence.WithdrawalApproved &&
+			d.Status == persistence.WithdrawalAdjusted) &&
 		(q.MaxSeq == 0 || d.ClosedSeq <= q.MaxSeq)
 }

@@ -14,12 +14,14 @@ import { List } from "./list.js";
 const signed = ({ change }) => `${change > 0n ? "+" : ""}${exactly(plain(change, BALANCE_DIGITS))}`;
 
 /** what names an entry. @param {Entry} entry */
-const what = ({ source, id }) => (source === "deposits" ? words.deposit
-	: source === "withdraws" ? words.withdraw : words.trade)(id);
+const what = ({ source, id, row }) => (row.adjustment ? words.adjustment
+	: source === "deposits" ? words.deposit
+		: source === "withdraws" ? words.withdraw : words.trade)(id);
 
 /** about says more of it. @param {Entry} entry */
 function about({ source, row, currency }) {
 	if (source === "deposits") return "";
+	if (row.adjustment) return row.details;
 	if (source === "withdraws") return words.toAddress(row.address);
 	const fee = currency === row.fee_currency && row.fee !== "0"
 		? words.feeOf(exactly(row.fee), currency) : "";
@@ -38,7 +40,8 @@ export class Balances {
 				[text.currency, (e) => e.currency],
 				[words.change, (e) => html`<span class=${e.change < 0n ? "down" : "up"}
 					>${signed(e)}</span>`], [words.about, about]],
-			csv: [["time", (e) => utc(e.time)], ["what", (e) => e.source.slice(0, -1)],
+			csv: [["time", (e) => utc(e.time)],
+				["what", (e) => (e.row.adjustment ? "adjustment" : e.source.slice(0, -1))],
 				["id", (e) => e.id], ["currency", (e) => e.currency],
 				["change", (e) => plain(e.change, BALANCE_DIGITS)],
 				["pair", (e) => e.row.pair ?? ""], ["order", (e) => e.row.order ?? ""],

@@ -15,7 +15,7 @@ import { WITHDRAWALS } from "./sending.js";
 
 /**
  * @typedef {{id: string, timestamp: string, currency: string, amount: string, status: string,
- *   address: string, details?: string, client_id?: string}} Withdrawal
+ *   address: string, adjustment?: boolean, details?: string, client_id?: string}} Withdrawal
  * @typedef {"currency" | "amount" | "address"} Field
  */
 
@@ -58,7 +58,7 @@ export class Withdraws {
 			csv: [["time", (w) => utc(w.timestamp)], ["id", (w) => w.id],
 				["client_id", (w) => w.client_id ?? ""], ["currency", (w) => w.currency],
 				["amount", (w) => w.amount], ["address", (w) => w.address],
-				["status", (w) => STATUSES[w.status] ?? w.status],
+				["status", (w) => (w.adjustment ? "adjusted" : STATUSES[w.status] ?? w.status)],
 				["details", (w) => w.details ?? ""]],
 			open: () => new Pages({ read: (path) => page.session.read(path),
 				path: "/api/v1/withdraws/", most: 1000 }) });
@@ -175,7 +175,8 @@ export class Withdraws {
 	/** state says where a withdrawal is, with what its owner may do. @param {Withdrawal} w */
 	#state(w) {
 		const { id, status, details } = w;
-		const said = words.withdrawStates[/** @type {"10"} */ (status)] ?? status;
+		const said = w.adjustment ? words.adjusted
+			: words.withdrawStates[/** @type {"10"} */ (status)] ?? status;
 		const mayMove = this.page.session.may("withdraw") && [NEW, VERIFIED].includes(status);
 		const shown = html`<span>${details ? `${said}: ${details}` : said}</span>`;
 		if (!mayMove) return shown;

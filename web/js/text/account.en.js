@@ -39,7 +39,7 @@ export const words = {
 	cut: (n) => `The newest ${n.toLocaleString()} rows are in the file, because it has no more of them. Choose a range of time for the older ones.`,
 
 	history: "History",
-	aboutHistory: "Made of deposits, approved withdraws and own trades, each at the time when it was made or asked for. A trade with yourself stands there as that of its taker.",
+	aboutHistory: "Made of deposits, approved withdraws, the operator's corrections and own trades, each at the time when it was made or asked for. A trade with yourself stands there as that of its taker.",
 	what: "What",
 	change: "Change",
 	about: "About",
@@ -47,6 +47,8 @@ export const words = {
 	deposit: (id) => `Deposit ${id}`,
 	/** @param {string} id */
 	withdraw: (id) => `Withdraw ${id}`,
+	/** @param {string} id */
+	adjustment: (id) => `Correction ${id}`,
 	/** @param {string} id */
 	trade: (id) => `Trade ${id}`,
 	/** @param {string} pair @param {string} order @param {string} price */
@@ -90,6 +92,7 @@ export const words = {
 		40: "Refused",
 		50: "Cancelled",
 	},
+	adjusted: "Taken by the operator, as a correction",
 	code: "Code",
 	/** @param {string} id */
 	codeOf: (id) => `Code of withdraw ${id}`,

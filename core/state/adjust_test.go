@@ -1,0 +1,88 @@
+package state
+
+import (
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/money"
+)
+
+func adjustment(id uint64, amount money.Amount, reference string) event.Record {
+	return event.Record{Kind: event.KindAdjusted, TimeUs: 50, Operator: "jane",
+		Adjusted: event.Adjusted{ID: id, Account: 1, Currency: 1, Amount: amount,
+			Reason: "credited twice", ClientID: clientID(reference)}}
+}
+
+// adjusted returns a state with an adjustment and withdrawals with client ids.
+func adjusted() *State {
+	s := namedOnes()
+	apply(must{}, s, adjustment(7, coin/2, "wire-7"))
+	return s
+}
+
+func TestAnAdjustmentTakesAvailableMoneyAndIsSummed(t *testing.T) {
+	s := namedOnes()
+	before, deposited := s.Account(1).Wallet.Get(1), s.Currencies()[0].Deposited
+	var e Effects
+	r := adjustment(7, coin/2, "wire-7")
+	if err := s.Apply(&r, &e); err != nil {
+		t.Fatal(err)
+	}
+	taken := money.Amount(coin / 2).Balance()
+	after, c := s.Account(1).Wallet.Get(1), s.Currencies()[0]
+	if after.Balance != before.Balance.Sub(taken) || after.Reserve != before.Reserve {
+		t.Errorf("the account has %+v, and had %+v", after, before)
+	}
+	if c.Adjusted != taken || c.Deposited != deposited ||
+		c.Held() != deposited.Sub(c.Withdrawn).Sub(taken) {
+		t.Errorf("the totals are %+v", c)
+	}
+	if w := e.Withdrawal; w == nil || w.Status != event.WithdrawalAdjusted ||
+		w.Details != "credited twice" || w.Pending() || s.Withdrawal(7) != nil {
+		t.Errorf("it is listed as %+v", w)
+	}
+	if s.Account(1).LastEvent() != s.Seq() {
+		t.Error("it is no event of the account")
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	if twin(t, s).Hash() != s.Hash() {
+		t.Error("the image is of another state")
+	}
+}
+
+func TestAnAdjustmentThatDoesNotFitIsRefused(t *testing.T) {
+	with := func(change func(j *event.Adjusted)) event.Record {
+		r := adjustment(8, 1, "wire-8")
+		change(&r.Adjusted)
+		return r
+	}
+	for _, x := range []struct {
+		name   string
+		record event.Record
+		want   string
+	}{
+		{"of no account", with(func(j *event.Adjusted) { j.Account = 99 }), "no account 99"},
+		{"of no currency", with(func(j *event.Adjusted) { j.Currency = 99 }), "no currency 99"},
+		{"of nothing", with(func(j *event.Adjusted) { j.Amount = 0 }), "at least 1"},
+		{"the id of a pending withdrawal", with(func(j *event.Adjusted) { j.ID = 6 }),
+			"the id of a pending withdrawal"},
+		{"without a reason", with(func(j *event.Adjusted) { j.Reason = "" }), "reason"},
+		{"without a reference", with(func(j *event.Adjusted) { j.ClientID = event.ClientID{} }),
+			"no reference"},
+		{"the reference of another", adjustment(8, 1, "wire-7"),
+			"withdrawal 7 of account alice has the client id wire-7 already"},
+		{"more than is available", with(func(j *event.Adjusted) { j.Amount = 1e17 }), "alice"},
+	} {
+		refusedBy(t, adjusted(), x.name, x.record, x.want)
+	}
+	// what pending withdrawals reserve stays
+	s := adjusted()
+	all, err := money.AmountFromDecimal(s.Account(1).Wallet.Get(1).Balance.Decimal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedBy(t, s, "what is reserved",
+		with(func(j *event.Adjusted) { j.Amount = all }), "alice")
+}

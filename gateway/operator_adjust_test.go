@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+)
+
+// Of carol's 10 BTC two withdraws hold 1 each, so 8 are available.
+func TestAnAdjustmentTakesAvailableMoneyAndIsToldEverywhere(t *testing.T) {
+	h := moderated(t)
+	ask := asOperator(t, h.gateway)
+	const path = "/operator/v1/adjustments"
+	refused := func(body, want string) {
+		t.Helper()
+		before := h.hash()
+		if a := ask("POST", path, body); a.status != 400 || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s, want %q", body, a.status, a.body, want)
+		}
+		if !strings.Contains(want, "available") && !strings.Contains(want, "belongs") &&
+			h.hash() != before {
+			t.Errorf("%s: it changed the state", body)
+		}
+	}
+	const good = `"account":"carol","currency":"BTC","reason":"credited twice"`
+	refused(`{`+good+`,"amount":"1"}`, "use a deposit")
+	refused(`{`+good+`,"amount":1}`, "use a deposit")
+	refused(`{`+good+`,"amount":"-0"}`, "amount")
+	refused(`{`+good+`,"amount":"--1"}`, "amount")
+	refused(`{`+good+`}`, "amount")
+	refused(`{"account":"carol","currency":"BTC","amount":"-1"}`, "reason")
+	refused(`{"account":"nobody","currency":"BTC","amount":"-1","reason":"x"}`, "nobody")
+	refused(`{"account":"carol","currency":"XXX","amount":"-1","reason":"x"}`, "XXX")
+	refused(`{`+good+`,"amount":"-1","reference":"a b"}`, "reference")
+	refused(`{`+good+`,"amount":"-8.00000001"}`,
+		"account carol has 8 BTC available, and 8.00000001 were to be taken")
+
+	const first = `{"adjustment":3,"account":"carol","currency":"BTC","amount":-2.5,` +
+		`"balance":7.5,"reference":"wire-7","reason":"credited twice"`
+	says(t, "an adjustment", ask("POST", path, `{`+good+`,"amount":-2.5,"reference":"wire-7"}`),
+		200, first+"}")
+	says(t, "its repeat", ask("POST", path, `{`+good+`,"amount":"-2.50","reference":"wire-7"}`),
+		200, first+`,"repeated":true}`)
+	refused(`{`+good+`,"amount":"-2","reference":"wire-7"}`, "belongs to 3 of account carol")
+
+	if got := statementOf(t, ask, "carol"); got !=
+		"BTC -2.5 7.5 adjustment\nBTC 10 10 deposit\n" {
+		t.Errorf("the statement is\n%s", got)
+	}
+	if a := ask("GET", "/operator/v1/statement?account=carol", ""); !strings.Contains(a.body,
+		`"reason":"credited twice"`) {
+		t.Errorf("the statement says no reason: %s", a.body)
+	}
+	showsAdjustment(t, h)
+	if a := ask("GET", "/operator/v1/actions?limit=10", ""); !strings.Contains(a.body,
+		"took 2.5 BTC from carol: credited twice, reference wire-7 (adjustment 3)") {
+		t.Errorf("the actions are %s", a.body)
+	}
+	a := ask("POST", "/operator/v1/audit", "{}")
+	if !strings.Contains(a.body, `"differences":[]`) ||
+		!strings.Contains(a.body, `"withdrawn":0,"adjusted":2.5,`) {
+		t.Errorf("the audit: %s", a.body)
+	}
+	if a := ask("GET", "/operator/v1/totals", ""); !strings.Contains(a.body,
+		`"withdrawn":0,"adjusted":2.5,`) {
+		t.Errorf("the totals: %s", a.body)
+	}
+	h.crash()
+	h.start()
+	ask = asOperator(t, h.gateway)
+	says(t, "its repeat behind a crash", ask("POST", path,
+		`{`+good+`,"amount":"-2.5","reference":"wire-7"}`), 200, first+`,"repeated":true}`)
+}
+
+// showsAdjustment wants carol to be shown the adjustment as money that has left her balance.
+func showsAdjustment(t *testing.T, h *harness) {
+	t.Helper()
+	const shown = `"amount":2.5,"status":30,"address":"","adjustment":true,` +
+		`"details":"credited twice","client_id":"wire-7"}`
+	for _, query := range []string{"", "?status=30", "?status=30&currency_id=BTC&limit=1"} {
+		a := h.get("carol", "/api/v1/withdraws/"+query)
+		if strings.Count(a.body, shown) != 1 {
+			t.Errorf("%s: the account is shown %s", query, a.body)
+		}
+	}
+	if a := h.get("carol", "/api/v1/withdraws/?status=20"); strings.Contains(a.body, "wire-7") {
+		t.Errorf("with the pending withdraws it is shown %s", a.body)
+	}
+	if a := h.get("carol", "/api/v1/withdraws/?status=60"); a.status != 400 {
+		t.Errorf("a status that clients do not know: %d %s", a.status, a.body)
+	}
+	if a := h.post("carol", "/api/v1/withdraw-cancel/", "withdraw=3"); a.status != 400 ||
+		!strings.Contains(a.body, "Withdraw is adjusted") {
+		t.Errorf("a cancel of it: %d %s", a.status, a.body)
+	}
+	if a := h.post("carol", "/api/v1/withdraw/", "address=x&amount=1&client_id=wire-7&"+
+		"currency=BTC"); a.status != 400 ||
+		!strings.Contains(a.body, "Already used by withdraw 3") {
+		t.Errorf("a withdraw with its reference: %d %s", a.status, a.body)
+	}
+}
+
+func TestAFrozenAccountIsAdjusted(t *testing.T) {
+	h := moderated(t)
+	ask := asOperator(t, h.gateway)
+	adjust := func(amount string) answer {
+		return ask("POST", "/operator/v1/adjustments", `{"account":"carol","currency":"BTC",`+
+			`"amount":"`+amount+`","reason":"credited twice","reference":"wire-8"}`)
+	}
+	says(t, "a freeze", ask("POST", "/operator/v1/accounts/freeze",
+		`{"account":"carol","on":true}`), 200, `{"account":"carol","on":true}`)
+	if a := adjust("-8.00000001"); a.status != 400 ||
+		!strings.Contains(a.body, "account carol has 8 BTC available") {
+		t.Errorf("more than there is: %d %s", a.status, a.body)
+	}
+	says(t, "all that is available", adjust("-8"), 200, `{"adjustment":3,"account":"carol",`+
+		`"currency":"BTC","amount":-8,"balance":2,"reference":"wire-8",`+
+		`"reason":"credited twice"}`)
+	if got := statementOf(t, ask, "carol"); got != "BTC -8 2 adjustment\nBTC 10 10 deposit\n" {
+		t.Errorf("the statement is\n%s", got)
+	}
+}
