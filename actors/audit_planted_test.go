@@ -70,6 +70,12 @@ var testedFaults = []testedFault{
 		"	if differ != nil && !atRest {\n", "	if differ != nil && !atRest && !FAULT {\n",
 		inActors, "TestADecisionThatIsNotDurableIsNoDifference"},
 
+	{"projections go on during a rewrite of the store's file", "actors/ticker.go",
+		" now.Sub(r.since) < restLongest\n", " now.Sub(r.since) < restLongest && !FAULT\n",
+		inActors, "TestProjectionsWaitForTheEndOfARewrite"},
+	{"projections wait for a rewrite however many rows wait", "actors/ticker.go",
+		"	return behind < r.most &&", "	return (behind < r.most || FAULT) &&", inActors,
+		"TestProjectionsWaitForTheEndOfARewrite"},
 	{"an upload does not rest", uploading,
 		"	wait := min(restFor*now.Sub(p.worked), restMost)\n",
 		"	wait := min(restFor*now.Sub(p.worked), restMost)\n	if FAULT {\n		wait = 0\n" +
@@ -317,6 +323,10 @@ var testedFaults = []testedFault{
 			"	}\n" +
 			"	for _, c := range s.owners[m.account] {\n",
 		inStream, "TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence"},
+	{"the end of a watch ends a newer one of the account", "actors/committed/own_buffer.go",
+		"f.channel == m.Channel && f.token == m.Token {",
+		"f.channel == m.Channel && (f.token == m.Token || FAULT) {",
+		inCommitted, "TestTheEndOfAWatchLeavesANewerOneAlone"},
 	{"an event of an account is lost at its desk", "gateway/stream/desk.go",
 		"		if a.frames == nil {\n",
 		"		if FAULT && x.Seq%3 == 0 {\n			continue\n		}\n" +

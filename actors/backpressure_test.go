@@ -454,3 +454,93 @@ func TestASnapshotIsDueByItsRecordsAndItsAge(t *testing.T) {
 	f(100, 6*time.Second, true) // a tenth, so that a store that fails is not tried at once again
 	f(100, 6*time.Second-1, false)
 }
+
+// A rewriter is a store whose server rewrites its file when a test says so.
+type rewriter struct {
+	persistence.Store
+	rewrites atomic.Bool
+	looks    atomic.Int64
+}
+
+func (r *rewriter) Rewriting() bool {
+	r.looks.Add(1)
+	return r.rewrites.Load()
+}
+
+func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		r := new(rewriter)
+		g := newGated(t, fresh, func(o *Options) {
+			r.Store, o.Store = o.Store, r
+			o.Timing.Projection, o.Limits.ProjectionLag = time.Millisecond, 16
+		})
+		cancel := func() {
+			t.Helper()
+			g.ends("a cancel, which makes a row", g.cancelling(g.rest(g.sell(1e5))), accepted)
+		}
+		written := func(when string) {
+			t.Helper()
+			eventually(t, "no row is waiting "+when, func() bool {
+				return g.e.committed.Unsaved() == 0
+			})
+		}
+		wait := func(rows int64) {
+			t.Helper()
+			looks := r.looks.Load()
+			eventually(t, "projections were due", func() bool { return r.looks.Load() > looks+2 })
+			g.folded()
+			if got := g.e.committed.Unsaved(); got != rows {
+				t.Fatalf("%d rows wait, want %d", got, rows)
+			}
+		}
+		written("at the begin")
+		r.rewrites.Store(true)
+		wait(0)
+		for rows := range int64(3) {
+			cancel()
+			wait(rows + 1)
+		}
+		g.ends("who asks for the history", g.asking(new(committed.Written), nil, 0), accepted)
+		written("for who has asked")
+		for range 4 {
+			cancel()
+		}
+		written("behind a quarter of what may wait")
+		cancel()
+		wait(1)
+		r.rewrites.Store(false)
+		written("behind the rewrite")
+		g.end()
+	})
+}
+
+func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
+	rewriting := true
+	r := projectionRest{rewriting: func() bool { return rewriting }, most: 100}
+	now := time.Now()
+	for _, c := range []struct {
+		rewriting bool
+		after     time.Duration
+		behind    int64
+		holds     bool
+	}{
+		{true, 0, 0, true},
+		{true, time.Second, 99, true},
+		{true, time.Second, 100, false},
+		{true, restLongest - 1, 0, true},
+		{true, restLongest, 0, false},
+		{true, 2 * restLongest, 0, false},
+		{false, 2 * restLongest, 0, false},
+		{true, 2 * restLongest, 0, true}, // another one
+		{true, 3*restLongest - 1, 0, true},
+		{true, 3 * restLongest, 0, false},
+	} {
+		rewriting = c.rewriting
+		if holds := r.holds(now.Add(c.after), c.behind); holds != c.holds {
+			t.Errorf("%+v: %v", c, holds)
+		}
+	}
+	if new(projectionRest).holds(now, 0) {
+		t.Error("projections wait for a store that rewrites nothing")
+	}
+}

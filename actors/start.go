@@ -111,8 +111,13 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 // run starts the goroutines that are not actors.
 func (e *Engine) run() {
 	start := e.opts.Scheduler.Start
+	// A quarter of the rows at which commands are refused leaves them room.
+	rests := projectionRest{most: int64(e.opts.Limits.ProjectionLag / 4)}
+	if r, ok := e.opts.Store.(persistence.Rewriter); ok {
+		rests.rewriting = r.Rewriting
+	}
 	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
-		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log})
+		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log, rests: rests})
 	start(e.journal)
 	if e.node == nil {
 		e.folding.run(start)

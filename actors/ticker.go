@@ -23,6 +23,31 @@ type ticker struct {
 	log       *slog.Logger
 	clock     clockWatch
 	projected time.Time // when the committed side was last asked to write behind
+	rests     projectionRest
+}
+
+// A projectionRest has projections wait while the store's server rewrites its file: the rewrite
+// takes a core and the disk, which appends need. Then they are written in larger steps, which cost
+// less. Who asks for rows that the store lacks does not wait. The ticker owns it.
+type projectionRest struct {
+	rewriting func() bool // nil: the store never does
+	most      int64       // rows that the store may be behind
+	since     time.Time   // begin of the rewrite as it was seen; zero: there is none
+}
+
+// restLongest is the longest rest, so that what waits is bounded by time, too.
+const restLongest = time.Minute
+
+// holds reports whether projections wait, while the store is so many rows behind.
+func (r *projectionRest) holds(now time.Time, behind int64) bool {
+	switch {
+	case r.rewriting == nil || !r.rewriting():
+		r.since = time.Time{}
+		return false
+	case r.since.IsZero():
+		r.since = now
+	}
+	return behind < r.most && now.Sub(r.since) < restLongest
 }
 
 // dueEvery is the longest time between two looks for what is due: the docs promise it to traders.
@@ -59,7 +84,8 @@ func (k *ticker) tick() {
 	if k.journal.stalledFor(metrics.Now()) > most*9/8 {
 		k.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, most))
 	}
-	if now.Sub(k.projected) >= k.life.timing.Projection-k.interval()/2 {
+	if now.Sub(k.projected) >= k.life.timing.Projection-k.interval()/2 &&
+		!k.rests.holds(now, k.committed.Unsaved()) {
 		k.projected = now
 		k.committed.Send(committed.Tick{})
 	}

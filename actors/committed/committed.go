@@ -244,10 +244,7 @@ func (c *Side) Receive(ctx actor.Context) {
 	case *Unwatch:
 		c.unwatch(m)
 	case *OwnUnwatch:
-		if f := c.own.feeds[m.Account]; f != nil && f.channel == m.Channel &&
-			f.token == m.Token {
-			c.own.unwatch(m.Account, time.Now())
-		}
+		c.own.unwatch(m, time.Now())
 	case *lookBehind:
 		c.looks = append(c.looks, m)
 		c.lookNow()

@@ -87,9 +87,11 @@ func (f *ownFeed) since(after uint64) (events []*OwnEvent, ok bool) {
 	return slices.Clone(f.kept[at:]), true
 }
 
-// unwatch notes that an account has no subscriber any more.
-func (s *ownFeeds) unwatch(account uint32, now time.Time) {
-	if f := s.feeds[account]; f != nil && f.channel != nil {
+// unwatch notes that an account has no subscriber any more, unless a newer watch than the one that
+// ends has begun.
+func (s *ownFeeds) unwatch(m *OwnUnwatch, now time.Time) {
+	f := s.feeds[m.Account]
+	if f != nil && f.channel != nil && f.channel == m.Channel && f.token == m.Token {
 		f.channel, f.left = nil, now
 		s.used.Remove(f.at)
 		f.at = s.idle.PushBack(f)

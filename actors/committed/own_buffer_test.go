@@ -12,8 +12,9 @@ import (
 // A buffers has accounts, and gives them events of a size.
 type buffers struct {
 	*ownFeeds
-	t   *testing.T
-	seq uint64
+	t     *testing.T
+	seq   uint64
+	token uint64 // of the newest watch
 }
 
 func newBuffers(t *testing.T, most int) *buffers {
@@ -23,8 +24,14 @@ func newBuffers(t *testing.T, most int) *buffers {
 var aChannel = actor.NewPID("here", "a channel")
 
 func (b *buffers) watch(account uint32, after uint64) (events []*OwnEvent, resumed bool) {
+	b.token++
 	return b.ownFeeds.watch(&state.Account{ID: account},
-		&OwnWatch{Channel: aChannel, After: after})
+		&OwnWatch{Channel: aChannel, Token: b.token, After: after})
+}
+
+// unwatch ends the newest watch of an account.
+func (b *buffers) unwatch(account uint32, now time.Time) {
+	b.ownFeeds.unwatch(&OwnUnwatch{account, aChannel, b.feeds[account].token}, now)
 }
 
 // record makes an event of each account, of so many orders.
@@ -163,5 +170,26 @@ func TestABufferIsForgottenAWhileBehindItsLastSubscriber(t *testing.T) {
 	b.forget(now.Add(ownLife))
 	if b.check(); len(b.feeds) > 0 || b.bytes != 0 {
 		t.Errorf("%d feeds, %d bytes", len(b.feeds), b.bytes)
+	}
+}
+
+// A channel that watched again before it had said that the watch before is over keeps the new one.
+func TestTheEndOfAWatchLeavesANewerOneAlone(t *testing.T) {
+	b := newBuffers(t, 1<<20)
+	b.watch(1, 0)
+	first := b.token
+	b.watch(1, 0)
+	another := actor.NewPID("here", "another channel")
+	for _, m := range []*OwnUnwatch{{1, aChannel, 0}, {1, aChannel, first},
+		{1, another, b.token}, {2, aChannel, b.token}} {
+		b.ownFeeds.unwatch(m, time.Now())
+		if b.check(); b.feeds[1].channel != aChannel {
+			t.Fatalf("watch %d of account 1 was ended by %+v", b.token, m)
+		}
+	}
+	b.unwatch(1, time.Now())
+	b.unwatch(1, time.Now()) // it has ended
+	if b.check(); b.feeds[1].channel != nil || b.idle.Len() != 1 {
+		t.Error("the newest watch goes on behind its end")
 	}
 }

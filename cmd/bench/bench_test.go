@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/cmd/internal/bars"
 )
 
 func TestBenchmarkLinesAreReadByTheirUnits(t *testing.T) {
@@ -141,6 +143,28 @@ Redis    not measured  requests/s         no-op           >= 0.30 x       not me
 `
 	if got := strings.TrimSuffix(b.String(), explanation); got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAPictureShowsRowsAsTimesOfTheirAims(t *testing.T) {
+	noop := &row{subject: "no-op", values: []float64{100, 100, 100}}
+	c := pictureOf("a machine", options{rounds: 3}, []*row{noop,
+		{subject: "half", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.5},
+			values: []float64{25, 50, 20}},
+		{subject: "quick", unit: "ms", aim: aim{most: 10}, values: []float64{5, 2.5, 10}},
+		{subject: "both", yardstick: noop, aim: aim{least: 50, mostRatio: 0.5},
+			values: []float64{100, 100, 100}},
+		{subject: "nothing", aim: aim{least: 1}},
+		{subject: "no allocations", aim: aim{noAllocs: true}, values: []float64{1},
+			allocs: []float64{0}}})
+	want := []bars.Row{
+		{Name: "half", Value: 0.5, Low: 0.4, High: 1, Poor: true,
+			Text: "25 requests/s, 0.25 x (>= 0.50 x)"},
+		{Name: "quick", Value: 2, Low: 1, High: 4, Text: "5 ms (<= 10)"},
+		{Name: "both", Value: 0.5, Low: 0.5, High: 0.5, Poor: true,
+			Text: "100 , 1.00 x (>= 50, <= 0.50 x)"}}
+	if !slices.Equal(c.Rows, want) {
+		t.Errorf("%+v, want\n%+v", c.Rows, want)
 	}
 }
 

@@ -13,11 +13,13 @@
 // A missed aim is a line of the report, not an error. A value that cannot be measured is an error.
 //
 //	go run ./cmd/bench [-rounds 7] [-seconds 2] [-connections 64] [-only REGEXP] [-json FILE]
+//	    [-svg FILE]
 //
 // The files:
 //
 //	main.go       flags, and the rounds
 //	table.go      rows, aims, verdicts, and the report
+//	picture.go    how far the rows are from their aims, as a picture
 //	parts.go      Go benchmarks of the packages
 //	subjects.go   servers under load, and the exchange as one
 //	yardstick.go  the servers that exchanges are compared with
@@ -33,6 +35,7 @@
 //	entering.go   orders at a node that follows
 //	asking.go     clients that look for the node that leads
 //	start.go      the start of a large exchange, which large.go makes
+//	images.go     what requests wait for while snapshots of such an exchange are made
 //	open.go       orders in an open loop
 //	overload.go   more orders than the exchange can take
 //	fairness.go   one account that floods, beside many

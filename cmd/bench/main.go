@@ -22,6 +22,7 @@ type options struct {
 	connections int
 	only        *regexp.Regexp // of the rows' subjects
 	json        string         // a file, or nothing
+	svg         string         // the same
 }
 
 func main() {
@@ -36,6 +37,8 @@ func main() {
 		})
 	flag.StringVar(&o.json, "json", "",
 		"write the table to this `FILE` too, with the values of all rounds")
+	flag.StringVar(&o.svg, "svg", "",
+		"draw how far the rows are from their aims into this `FILE`, too")
 	open := flag.Float64("open-seconds", 0,
 		"length of one measurement in an open loop (default 60 with -only, else 5)")
 	noop := flag.String("noop", "",
@@ -119,7 +122,8 @@ func bench(o options) error {
 	rows := slices.DeleteFunc(rowsOf(parts, servers), func(r *row) bool { return !r.wanted })
 	printTable(os.Stdout, machine(), o, rows)
 	printNotes(os.Stdout, servers)
-	return errors.Join(failed, out.write(machine(), o, rows))
+	return errors.Join(failed, out.write(machine(), o, rows),
+		drawPicture(o.svg, machine(), o, rows))
 }
 
 // A subject is measured once in each round.

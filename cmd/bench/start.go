@@ -51,17 +51,10 @@ func (s *start) begin(ctx context.Context, dir string) error {
 		return err
 	}
 	data := filepath.Join(s.dir, "data")
-	sealer, err := seal.Load("", filepath.Join(data, "exchange.key"), true)
+	err = fillLarge(ctx, data, s.pairs, s.closed, func() (persistence.Store, error) {
+		return s.open(ctx, data)
+	})
 	if err != nil {
-		return err
-	}
-	store, err := s.open(ctx, data)
-	if err != nil {
-		return err
-	}
-	l := &largeExchange{pairs: s.pairs, accounts: 100_000, open: 1_000_000, closed: s.closed,
-		sealer: sealer}
-	if err := errors.Join(l.fill(ctx, store), store.Close()); err != nil {
 		return err
 	}
 	defer s.kill()
@@ -72,6 +65,22 @@ func (s *start) begin(ctx context.Context, dir string) error {
 		return err
 	}
 	return s.stop()
+}
+
+// fillLarge fills a store with a large exchange whose data folder it makes.
+func fillLarge(ctx context.Context, data string, pairs, closed int,
+	open func() (persistence.Store, error)) error {
+	sealer, err := seal.Load("", filepath.Join(data, "exchange.key"), true)
+	if err != nil {
+		return err
+	}
+	store, err := open()
+	if err != nil {
+		return err
+	}
+	l := &largeExchange{pairs: pairs, accounts: 100_000, open: 1_000_000, closed: closed,
+		sealer: sealer}
+	return errors.Join(l.fill(ctx, store), store.Close())
 }
 
 // open opens the store that is to be filled.
@@ -98,19 +107,6 @@ func (s *start) stop() error {
 	}
 	_, err = exchange.Wait()
 	return err
-}
-
-// settled waits until the exchange has nothing to do any more.
-func (s *start) settled() error {
-	const look = time.Second
-	for last := time.Duration(0); ; {
-		used, err := cpuOf(s.pids)
-		if err != nil || used-last < look/50 {
-			return err
-		}
-		last = used
-		time.Sleep(look)
-	}
 }
 
 func (s *start) measure(context.Context) error {

@@ -77,10 +77,13 @@ func allServers(o options) []subject {
 	list := []subject{newStart(o), newRedisStart(o), noop, durable, pebble, wide, few, many, redis,
 		newReads(o)}
 	list = append(list, streamSubjects(o)...)
-	return append(list, newIDs(o, "Pebble", pebbleStore), newIDs(o, "Redis", startOnRedis),
+	return append(list, newIDs(o, "Pebble", "", pebbleStore), newIDs(o, "Redis", "", startOnRedis),
+		newIDs(o, "Pebble without the filter", noFilter, pebbleStore),
+		newIDs(o, "Redis without the filter", noFilter, startOnRedis),
 		newTaking(o, pebbleStore), newResting(o, pebbleStore), newStops(o, pebble), newCascade(o),
-		newWays(o), newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
-		newFairness(o), crowded, newClusterLoad(o, o.connections, pebble, 1.5),
+		newWays(o), newProcess(o), newTester(o), newOpenLoop(o), newImages(o),
+		newOverload(o, noop.cpu), newFairness(o), crowded,
+		newClusterLoad(o, o.connections, pebble, 1.5),
 		newClusterLoad(o, crowd.connections, crowded, 1.25), newEntering(o),
 		newFailover(o, 1_000, 1.5),
 		newFailover(o, 100_000, 2))
@@ -186,6 +189,19 @@ func cpuOf(pids []int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
+// settled waits until the server has nothing to do any more.
+func (s *server) settled() error {
+	const look = time.Second
+	for last := time.Duration(0); ; {
+		used, err := cpuOf(s.pids)
+		if err != nil || used-last < look/50 {
+			return err
+		}
+		last = used
+		time.Sleep(look)
+	}
+}
+
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -278,6 +294,11 @@ func startExchange(s *server, dir string, store []string) error {
 	if err := s.launch(dir, store); err != nil {
 		return err
 	}
+	return s.populate()
+}
+
+// populate funds an account for each connection, and connects.
+func (s *server) populate() error {
 	users, err := makeAccounts(s.operator, max(s.accounts, s.options.connections), s.base)
 	if err != nil {
 		return err

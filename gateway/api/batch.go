@@ -19,8 +19,21 @@ const (
 
 var items = sync.Pool{New: func() any { return &Call{Status: 200} }}
 
-// steps are what an item of a batch may do.
-var steps = map[string]*step{"place": &placing, "cancel": &cancelling, "amend": &amending}
+// wordCancel is the word of an item that cancels.
+const wordCancel = "cancel"
+
+// stepOf returns what an item of a batch does by its word, in either case; nil: the word is none.
+func stepOf(word []byte) *step {
+	switch {
+	case isWord(word, "place"):
+		return &placing
+	case isWord(word, wordCancel):
+		return &cancelling
+	case isWord(word, "amend"):
+		return &amending
+	}
+	return nil
+}
 
 // freeItems gives the items of a batch back.
 func (c *Call) freeItems() {
@@ -37,7 +50,7 @@ func (c *Call) freeItems() {
 func (c *Call) batchTokens() (commands, cancels int) {
 	c.readItems()
 	for _, item := range c.batch {
-		if p, ok := item.Form.Get(itemKind); ok && string(p.Value) == "cancel" {
+		if p, ok := item.Form.Get(itemKind); ok && isWord(p.Value, wordCancel) {
 			cancels++
 		}
 	}
@@ -132,7 +145,7 @@ func (c *Call) prepareItem() (*step, *actors.Command) {
 		return nil, nil
 	}
 	text, _ := c.field(itemKind)
-	s := steps[string(text)]
+	s := stepOf(text)
 	if s == nil {
 		if len(c.fields) == 0 {
 			c.bad(itemKind, FieldChoice+" It must be place, cancel or amend.")

@@ -30,6 +30,7 @@ func (s *Store) rewrite(ctx context.Context) {
 	err = s.history.BgRewriteAOF(ctx).Err()
 	switch {
 	case err == nil:
+		s.rewriting.Store(true) // the next look says when it has ended
 		s.log.Info("Redis rewrites its append-only file", "store", s.name, "bytes", size,
 			"after_the_last", base)
 	case redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "ERR unknown command"):
