@@ -25,6 +25,8 @@ func drawPicture(file, machine string, o options, rows []*row) error {
 func pictureOf(machine string, o options, rows []*row) *bars.Chart {
 	c := &bars.Chart{Title: "Each row of the benchmark as times of its aim: to the right is better",
 		From: 1, Begin: "the aim",
+		Ticks: []bars.Tick{{Value: 0.1, Text: "0.1 x"}, {Value: 0.5, Text: "0.5 x"},
+			{Value: 2, Text: "2 x"}, {Value: 5, Text: "5 x"}, {Value: 20, Text: "20 x"}},
 		Footer: fmt.Sprintf("%s; medians of %d rounds, thin lines from the lowest to the highest",
 			machine, o.rounds)}
 	for _, r := range rows {

@@ -236,6 +236,12 @@ func TestChaos(t *testing.T) {
 			os.Getenv(commitVariable), redistest.Version(t)), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		var picture bytes.Buffer
+		reliabilityPicture(tallies).WriteTo(&picture) //nolint:errcheck // a buffer takes everything
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), "pictures", "reliability.svg"),
+			picture.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

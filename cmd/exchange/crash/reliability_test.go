@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/cmd/internal/bars"
 )
 
 // reliability returns docs/reliability.md: the course of the campaign, and its limits. commit is
@@ -39,6 +41,19 @@ func reliability(tallies []*tally, seed, commit, redis string) []byte {
 	return b.Bytes()
 }
 
+// reliabilityPicture shows what each kind of faults was asked to lose.
+func reliabilityPicture(tallies []*tally) *bars.Chart {
+	c := &bars.Chart{Title: "Acknowledged changes under each fault, and what of them is missing " +
+		"afterwards", From: 100, Begin: "100", Ticks: []bars.Tick{{Value: 1_000, Text: "1,000"},
+		{Value: 10_000, Text: "10,000"}, {Value: 100_000, Text: "100,000"}}}
+	for _, y := range tallies {
+		sum := y.orders + y.cancels + y.office
+		c.Rows = append(c.Rows, bars.Row{Name: y.injection.name, Value: float64(max(sum, 1)),
+			Text: fmt.Sprintf("%d in %d rounds, 0 missing", sum, y.rounds)})
+	}
+	return c
+}
+
 // The page's text before and after the table.
 var (
 	//go:embed testdata/reliability_head.md
@@ -61,6 +76,12 @@ func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)
 		}
+	}
+	picture := reliabilityPicture([]*tally{{injection: &injections[0], rounds: 7, orders: 100,
+		cancels: 20, trades: 3, office: 50}})
+	if want := (bars.Row{Name: injections[0].name, Value: 170,
+		Text: "170 in 7 rounds, 0 missing"}); picture.Rows[0] != want {
+		t.Errorf("%+v, want %+v", picture.Rows[0], want)
 	}
 	if page := string(reliability(nil, "4711", "", "7.0.15")); strings.Contains(page, "commit") {
 		t.Errorf("a commit that nobody knows is in\n%s", page)

@@ -18,8 +18,15 @@ type Chart struct {
 	// smaller value.
 	From   float64
 	Begin  string // what a value of From means; it stands over the line there
+	Ticks  []Tick // those within the values are drawn
 	Rows   []Row
 	Footer string // a line below the rows; "": none
+}
+
+// A Tick is a value with a line of its own.
+type Tick struct {
+	Value float64
+	Text  string
 }
 
 // A Row is one bar, or a heading.
@@ -76,17 +83,21 @@ func (c *Chart) WriteTo(w io.Writer) (int64, error) {
 	title := html.EscapeString(c.Title)
 	fmt.Fprintf(&b, head, width, height, width, title, gap, title)
 	bottom := top + rowHeight*float64(len(c.Rows))
-	for p := math.Ceil(math.Log10(low)); p <= math.Log10(high); p++ {
-		fmt.Fprintf(&b, "<path class=\"g\" d=\"M%.1f %.0fV%.1f\"/>\n", place(math.Pow(10, p)), top,
-			bottom)
+	line := func(class string, at float64, text string) {
+		fmt.Fprintf(&b, "<path class=\"%s\" d=\"M%.1f %.0fV%.1f\"/>\n", class, at, top-4, bottom)
+		fmt.Fprintf(&b, "<text class=\"m\" x=\"%.1f\" y=\"%.0f\">%s</text>\n", at, top-8,
+			html.EscapeString(text))
+	}
+	for _, t := range c.Ticks {
+		if low <= t.Value && t.Value <= high {
+			line("g", place(t.Value), t.Text)
+		}
 	}
 	begin := place(c.From)
 	for i := range c.Rows {
 		c.Rows[i].draw(&b, top+rowHeight*(float64(i)+0.5), left, begin, place)
 	}
-	fmt.Fprintf(&b, "<path class=\"a\" d=\"M%.1f %.0fV%.1f\"/>\n", begin, top-4, bottom)
-	fmt.Fprintf(&b, "<text class=\"m\" x=\"%.1f\" y=\"%.0f\">%s</text>\n", begin, top-8,
-		html.EscapeString(c.Begin))
+	line("a", begin, c.Begin)
 	fmt.Fprintf(&b, "<text x=\"%.0f\" y=\"%.1f\">%s</text>\n</svg>\n", gap, bottom+gap+4,
 		html.EscapeString(c.Footer))
 	n, err := w.Write(b.Bytes())
