@@ -75,7 +75,7 @@ var testedFaults = []testedFault{
 		inActors, "TestProjectionsWaitForTheEndOfARewrite"},
 	{"projections wait for a rewrite however many rows wait", "actors/ticker.go",
 		"	return behind < r.most &&", "	return (behind < r.most || FAULT) &&", inActors,
-		"TestProjectionsWaitForTheEndOfARewrite"},
+		"TestARewriteThatDoesNotEndHoldsProjectionsForAWhile"},
 	{"an upload does not rest", uploading,
 		"	wait := min(restFor*now.Sub(p.worked), restMost)\n",
 		"	wait := min(restFor*now.Sub(p.worked), restMost)\n	if FAULT {\n		wait = 0\n" +

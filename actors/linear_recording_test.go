@@ -349,6 +349,7 @@ func (r *recording) look(c *recordedClient) {
 		if frozen {
 			r.frozen[account] = false
 			c.do(r.e, lineartest.Operation{Kind: lineartest.Freeze, Account: account})
+			r.own[account].ask(true) // it is told before the epoch ends
 		}
 	}
 	for pair := range lineartest.Pairs {

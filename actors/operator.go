@@ -241,9 +241,10 @@ func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount
 	return e.askWallet(c, operator, account)
 }
 
-// MoveWithdrawal approves or refuses a withdrawal; its owner is told the details. The caller must
-// Free the command. It is refused for RefusedWithdrawal when the status does not allow it, and an
-// approval for RefusedFrozen when the account is frozen.
+// MoveWithdrawal approves or refuses a withdrawal; its owner is told the details: why it is
+// refused, or by which transaction it is paid. The caller must Free the command. It is refused for
+// RefusedWithdrawal when the status does not allow it, and an approval for RefusedFrozen when the
+// account is frozen.
 func (e *Engine) MoveWithdrawal(operator string, withdrawal uint64, to uint8,
 	details string) (*Command, error) {
 	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal, to: to, details: details})
@@ -251,9 +252,10 @@ func (e *Engine) MoveWithdrawal(operator string, withdrawal uint64, to uint8,
 
 // ApproveDespiteFreeze approves a withdrawal also of a frozen account; otherwise as MoveWithdrawal.
 // If the account is frozen, the log says so before the approval is sent to the store.
-func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64) (*Command, error) {
-	return e.moveAsOperator(operator,
-		withdrawalRequest{id: withdrawal, to: event.WithdrawalApproved, despiteFreeze: true})
+func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64,
+	details string) (*Command, error) {
+	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal,
+		to: event.WithdrawalApproved, details: details, despiteFreeze: true})
 }
 
 // insisted logs an approval that its operator wants despite a freeze. The wallet calls it before

@@ -152,7 +152,7 @@ func (s *sim) decideWithdrawal(r *rand.Rand, l *life) {
 	s.asOperator(q, func() (*Command, error) {
 		switch {
 		case q.despite:
-			return l.engine.ApproveDespiteFreeze("op", q.id)
+			return l.engine.ApproveDespiteFreeze("op", q.id, "")
 		case q.to == event.WithdrawalRefused:
 			return l.engine.MoveWithdrawal("op", q.id, q.to, "no")
 		}

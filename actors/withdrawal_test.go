@@ -442,11 +442,11 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		b.expect(b.balance(), "10 with 4 reserved")
 		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 2, event.WithdrawalRefused, "no")),
 			"status 40")
-		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 3)), "status 30")
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 3, "")), "status 30")
 		b.expect(b.balance(), "9 with 2 reserved")
 		freeze(false)
 		b.expect(approve(1), "status 30")
-		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 4)), "status 30")
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 4, "")), "status 30")
 		b.expect(b.balance(), "7 with 0 reserved")
 		var done []string
 		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
@@ -504,7 +504,7 @@ func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
 			b.expect(b.confirm(id, codeOf(t, b.e, id)), "status 20")
 		}
-		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 1)), "status 30")
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 1, "")), "status 30")
 		const warning = "a withdraw of a frozen account"
 		if text := log.String(); strings.Contains(text, warning) {
 			t.Errorf("of an account that is not frozen: %s", text)
@@ -512,7 +512,7 @@ func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 		must[Admin](t)(b.e.Freeze("olga", "ann", true))
 		g.set(func() { g.holding = true })
 		end := make(chan string)
-		go func() { end <- outcomeOf(b.e.ApproveDespiteFreeze("moderator", 2)) }()
+		go func() { end <- outcomeOf(b.e.ApproveDespiteFreeze("moderator", 2, "")) }()
 		eventually(t, "it is logged while the store does not have it",
 			func() bool { return strings.Contains(log.String(), warning) })
 		for _, word := range []string{"level=WARN", "operator=moderator", "withdraw=2",
@@ -524,7 +524,7 @@ func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 		b.expect(b.balance(), "9 with 1 reserved")
 		g.set(func() { g.holding = false })
 		b.expect(<-end, "status 30")
-		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 2)),
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 2, "")),
 			"there is no pending withdraw 2")
 		if n := strings.Count(log.String(), warning); n != 1 {
 			t.Errorf("there are %d lines of it", n)

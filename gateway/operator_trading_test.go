@@ -65,7 +65,8 @@ var operatorFields = []struct {
 		"pair": {"", "null", `""`}}},
 	{"withdraws/approve", nil, map[string][]string{"withdraw": noNumber}},
 	{"withdraws/approve", map[string]string{"withdraw": "2"},
-		map[string][]string{"details": append(noLine, `"why"`)}},
+		map[string][]string{"details": append(noLine, `"why"`),
+			"reference": append(noLine, quote(strings.Repeat("x", 1025)))}},
 	{"withdraws/refuse", map[string]string{"details": `"why"`},
 		map[string][]string{"withdraw": noNumber}},
 	{"withdraws/refuse", map[string]string{"withdraw": "2"},
@@ -181,6 +182,27 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 	if a.status != 200 || !strings.Contains(h.get("carol", "/api/v1/withdraws").body,
 		strings.Repeat("\u00e9", 512)) {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// The owner sees the transaction that pays a withdrawal, and nothing changes it.
+func TestAnApprovalNamesTheTransactionThatPays(t *testing.T) {
+	h := moderated(t)
+	approve := func(reference string, status int, want string) {
+		t.Helper()
+		a := asOperator(t, h.gateway)("POST", "/operator/v1/withdraws/approve",
+			`{"withdraw":2`+reference+`}`)
+		if a.status != status || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s, want %d %s", reference, a.status, a.body, status, want)
+		}
+	}
+	approve(`,"reference":"tx 7f"`, 200, `"state":"approved","address":"x","details":"tx 7f"`)
+	approve(`,"reference":"tx 7f"`, 200, `"repeated":true`)
+	approve("", 200, `"repeated":true`)
+	approve(`,"reference":"tx 80"`, 400, "with the reference \\\"tx 7f\\\"")
+	list := h.get("carol", "/api/v1/withdraws/?status=30").body
+	if !strings.Contains(list, `"details":"tx 7f"`) {
+		t.Error(list)
 	}
 }
 

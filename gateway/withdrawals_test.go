@@ -55,6 +55,7 @@ func TestOperatorsDecisionsOnWithdrawalsAreChecked(t *testing.T) {
 	for body, text := range map[string]string{
 		`{"withdraw":1,"details":"no","despite_freeze":true}`: "despite_freeze: only of an " +
 			"approval",
+		`{"withdraw":1,"details":"no","reference":"tx"}`: "reference: only of an approval",
 		`{"withdraw":1}`: "details: say why",
 		`{"withdraw":1,"details":"` + strings.Repeat("d", actors.MaxDetails+1) +
 			`"}`: "details: at most",
@@ -68,8 +69,8 @@ func TestOperatorsDecisionsOnWithdrawalsAreChecked(t *testing.T) {
 	}
 	a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":1,"details":"no"}`,
 		"Authorization: Bearer "+operatorToken)
-	if want := `{"error":"details: only of a refusal"}`; a.status != 400 ||
-		strings.TrimSpace(a.body) != want {
+	const want = `{"error":"details: only of a refusal; an approval has a reference"}`
+	if a.status != 400 || strings.TrimSpace(a.body) != want {
 		t.Errorf("an approval for a reason: %d %s", a.status, a.body)
 	}
 }

@@ -415,8 +415,9 @@ type Withdrawal struct {
 	ClosedUs  int64
 	ClosedSeq uint64 // the record that closed it
 	Address   string // destination; at most 256 bytes
-	Details   string // reason of a refusal or an adjustment; at most 1,024 bytes
-	ClientID  string // the client's own id; "": none
+	// reason of a refusal or an adjustment, or reference of an approval; at most 1,024 bytes
+	Details  string
+	ClientID string // the client's own id; "": none
 }
 
 // A Candle is the trades of one period of a pair.

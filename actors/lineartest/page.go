@@ -58,6 +58,12 @@ func (s *market) String() string {
 	}
 	fmt.Fprintf(&b, "wallets %+v<br>withdrawals %+v<br>updates %v", s.wallets,
 		s.withdrawals, s.updates)
+	for account, at := range s.heard {
+		if list := s.told[account]; at < len(list) && list[at].begins == nil {
+			fmt.Fprintf(&b, "<br>account %d is told next, at %d: %+v", account, list[at].at,
+				list[at].event)
+		}
+	}
 	return b.String()
 }
 

@@ -95,13 +95,13 @@ func (m *images) begin(ctx context.Context, dir string) error {
 		if err := s.launch(dir, nil); err != nil {
 			return err
 		}
-		if err := s.settled(); err != nil { // Pebble puts the many rows in order
-			return err
-		}
 		if err := s.populate(); err != nil {
 			return err
 		}
 		if _, err := s.clients.run(s.options.length); err != nil {
+			return err
+		}
+		if err := s.settled(); err != nil { // Pebble puts the many rows in order
 			return err
 		}
 	}

@@ -202,6 +202,12 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 				"approved\n", "",
 		},
 		{
+			"withdraw approve 7 --reference tx-7f", approved7,
+			`POST /operator/v1/withdraws/approve {"reference":"tx-7f","withdraw":7}`,
+			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     " +
+				"approved\n", "",
+		},
+		{
 			"withdraw approve 7 --despite-freeze", frozen7,
 			`POST /operator/v1/withdraws/approve {"despite_freeze":true,"withdraw":7}`,
 			"withdraw  7\naccount   alice (frozen)\namount    0.00000001 BTC\naddress   " +
@@ -343,6 +349,7 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"withdraw approve 1 2", `"2" is one argument too many`},
 		{"withdraw approve 1.0", `the withdraw "1.0" must be its number`},
 		{"withdraw approve 1 --details x", "unknown flag: --details"},
+		{"withdraw approve 1 --reference=", `--reference "" must be 1 to 1024 printable`},
 		{"withdraw refuse 1 --details x --despite-freeze", "unknown flag: --despite-freeze"},
 		{"withdraw refuse 1",
 			"withdraw refuse needs --details TEXT: the account's owner is told why"},

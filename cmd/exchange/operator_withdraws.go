@@ -105,23 +105,33 @@ func writeWithdrawals(w io.Writer, list []withdrawalRow) {
 
 func (p *program) withdrawalApproveCommand() *cobra.Command {
 	var despiteFreeze bool
+	var reference string
 	c := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Approve a withdraw that its owner has confirmed: its money leaves the account",
 		Long: "Approves a withdraw that its owner has confirmed: its money leaves the account. " +
 			"The withdraw of a frozen account " +
 			"is refused, unless --despite-freeze is given: the log and `exchange actions` have " +
-			"the operator's name then.",
+			"the operator's name then. --reference names the transaction that pays it: the " +
+			"account's owner sees it as details, and the export has it.",
 		Args: takes("ID"),
 	}
+	c.Flags().StringVar(&reference, "reference", "",
+		"the transaction that pays it; the account's owner is told")
 	c.Flags().BoolVar(&despiteFreeze, "despite-freeze", false,
 		"approve it though its account is frozen; that is logged")
 	c.RunE = run(func(ctx context.Context, args []string) error {
 		id, err := readID("withdraw", args[0])
+		if err == nil && c.Flags().Changed("reference") {
+			err = checkText("--reference", reference, maxDetails)
+		}
 		if err != nil {
 			return err
 		}
 		in := map[string]any{"withdraw": id}
+		if reference != "" {
+			in["reference"] = reference
+		}
 		if despiteFreeze {
 			in["despite_freeze"] = true
 		}

@@ -393,7 +393,7 @@ type WithdrawalMoved struct {
 	Currency uint16
 	Amount   money.Amount
 	To       uint8
-	Details  string // reason of a refusal, for the owner
+	Details  string // for the owner: the reason of a refusal, or the reference of an approval
 
 	// DespiteFreeze marks an approval by an operator who knew of the account's freeze. It is set
 	// for each approval of a frozen account, and for no other record.

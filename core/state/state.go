@@ -142,7 +142,7 @@ type Withdrawal struct {
 	Status   uint8 // event.WithdrawalNew or event.WithdrawalVerified while it is pending
 	TimeUs   int64 // asked for
 	Address  string
-	Details  string // reason of a refusal, for the owner
+	Details  string // for the owner: the reason of a refusal, or the reference of an approval
 	ClientID event.ClientID
 
 	Issue    uint32 // number of the valid code, from 1

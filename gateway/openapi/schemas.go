@@ -247,7 +247,7 @@ func withdrawalSchemas() object {
 				"Only there, and true, if this is no withdraw, but a correction: the exchange "+
 					"took the amount. Its address is empty.", true), optional: true},
 			property{name: "details", schema: valueSchema("string",
-				"Why it was refused, or why the amount was taken.",
+				"Why it was refused, why the amount was taken, or which transaction pays it.",
 				"The address is unknown."), optional: true},
 			property{name: "client_id", schema: clientIDSchema(
 				"The client's own id for it, if it gave one."), optional: true})},

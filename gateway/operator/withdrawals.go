@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -68,8 +69,9 @@ func refuseWithdrawal(c *call) (any, error) {
 // A decision approves or refuses a withdrawal.
 type decision struct {
 	Withdrawal    uint64 `json:"withdraw"`
-	Details       string
-	DespiteFreeze bool `json:"despite_freeze"`
+	Details       string // of a refusal
+	Reference     string // of an approval: the transaction that pays it
+	DespiteFreeze bool   `json:"despite_freeze"`
 }
 
 // check refuses fields that do not fit the new status.
@@ -78,14 +80,21 @@ func (q *decision) check(to uint8) error {
 	case to == event.WithdrawalRefused && q.Details == "":
 		return &badRequest{"details: say why, the owner is told"}
 	case to == event.WithdrawalApproved && q.Details != "":
-		return &badRequest{"details: only of a refusal"}
+		return &badRequest{"details: only of a refusal; an approval has a reference"}
+	case to == event.WithdrawalRefused && q.Reference != "":
+		return &badRequest{"reference: only of an approval"}
 	case to == event.WithdrawalRefused && q.DespiteFreeze:
 		return &badRequest{"despite_freeze: only of an approval"}
 	case len(q.Details) > actors.MaxDetails:
 		return &badRequest{fmt.Sprintf("details: at most %d bytes", actors.MaxDetails)}
+	case len(q.Reference) > actors.MaxDetails:
+		return &badRequest{fmt.Sprintf("reference: at most %d bytes", actors.MaxDetails)}
 	}
-	return line("details", q.Details)
+	return cmp.Or(line("details", q.Details), line("reference", q.Reference))
 }
+
+// text returns what the owner is told.
+func (q *decision) text() string { return cmp.Or(q.Details, q.Reference) }
 
 // decideWithdrawal approves or refuses a withdrawal. If the withdrawal has the status already, the
 // answer is the same, so a repeat is safe.
@@ -104,9 +113,9 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 	var command *actors.Command
 	var err error
 	if q.DespiteFreeze {
-		command, err = c.engine.ApproveDespiteFreeze(c.operator, q.Withdrawal)
+		command, err = c.engine.ApproveDespiteFreeze(c.operator, q.Withdrawal, q.text())
 	} else {
-		command, err = c.engine.MoveWithdrawal(c.operator, q.Withdrawal, to, q.Details)
+		command, err = c.engine.MoveWithdrawal(c.operator, q.Withdrawal, to, q.text())
 	}
 	if err == nil {
 		w := committed.WithdrawalRow(command.Withdrawal())
@@ -135,6 +144,9 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 	case w.Status != to:
 		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdrawal,
 			event.WithdrawalStatusName(w.Status))}
+	case q.Reference != "" && w.Details != q.Reference:
+		return nil, &badRequest{fmt.Sprintf("withdraw %d is approved already, with the reference "+
+			"%q: it was not changed", q.Withdrawal, w.Details)}
 	}
 	return answer{newWithdrawal(c.engine, &w), true}, nil
 }
