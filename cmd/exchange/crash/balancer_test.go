@@ -27,9 +27,15 @@ import (
 
 // The load balancers of docs/examples, in front of nodes.
 
-// balancers has how each is run on its file; folder is for what it writes.
-var balancers = map[string]func(t *testing.T, file, folder string) []string{
-	"nginx": func(t *testing.T, file, folder string) []string {
+// A balancer has its file of docs/examples, and the arguments that run it on a copy; folder is for
+// what it writes.
+type balancer struct {
+	file string
+	args func(t *testing.T, file, folder string) []string
+}
+
+var balancers = map[string]balancer{
+	"nginx": {"nginx.conf", func(t *testing.T, file, folder string) []string {
 		main := filepath.Join(folder, "main.conf")
 		text := fmt.Sprintf("daemon off;\nmaster_process off;\npid %[1]s/pid;\n"+
 			"error_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n\t"+
@@ -40,19 +46,22 @@ var balancers = map[string]func(t *testing.T, file, folder string) []string{
 			t.Fatal(err)
 		}
 		return []string{"-c", main, "-p", folder, "-e", "stderr"}
-	},
-	"haproxy": func(_ *testing.T, file, _ string) []string { return []string{"-db", "-f", file} },
+	}},
+	"haproxy": {"haproxy.cfg", func(_ *testing.T, file, _ string) []string {
+		return []string{"-db", "-f", file}
+	}},
+	"caddy": {"Caddyfile", func(t *testing.T, file, folder string) []string {
+		t.Setenv("HOME", folder) // it keeps its state there
+		return []string{"run", "--config", file, "--adapter", "caddyfile"}
+	}},
 }
 
 // balance runs a load balancer on its file of docs/examples in front of three nodes, and returns
 // its address. Of the file it changes the addresses alone.
 func balance(t *testing.T, name string, nodes []string) (address string) {
 	t.Helper()
-	files, err := filepath.Glob("../../../docs/examples/" + name + ".c*")
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%q, %v", files, err)
-	}
-	b, err := os.ReadFile(files[0])
+	example := balancers[name]
+	b, err := os.ReadFile(filepath.Join("../../../docs/examples", example.file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,13 +69,13 @@ func balance(t *testing.T, name string, nodes []string) (address string) {
 	address = exchangetest.FreeAddress(t)
 	for old, now := range map[string]string{"10.0.0.1:8080": nodes[0], "10.0.0.2:8080": nodes[1],
 		"10.0.0.3:8080": nodes[2], "listen 80;": "listen " + address + ";",
-		"bind :80\n": "bind " + address + "\n"} {
+		"bind :80\n": "bind " + address + "\n", "\n:80 {": "\nhttp://" + address + " {"} {
 		text = strings.ReplaceAll(text, old, now)
 	}
 	if strings.Contains(text, "10.0.0.") || !strings.Contains(text, address) {
 		t.Fatalf("not all addresses are put in:\n%s", text)
 	}
-	file := filepath.Join(folder, filepath.Base(files[0]))
+	file := filepath.Join(folder, example.file)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +83,7 @@ func balance(t *testing.T, name string, nodes []string) (address string) {
 	if err != nil {
 		program = "/usr/sbin/" + name // where Debian has it, and not all users look
 	}
-	cmd := exec.Command(program, balancers[name](t, file, folder)...)
+	cmd := exec.Command(program, example.args(t, file, folder)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
