@@ -510,6 +510,29 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 		wait(1)
 		r.rewrites.Store(false)
 		written("behind the rewrite")
+
+		r.rewrites.Store(true)
+		wait(0)
+		cancel()
+		wait(1)
+		g.crash()
+		g.again()
+		g.ends("the history behind a crash", g.asking(new(committed.Written), nil, 0), accepted)
+		if err := g.e.VerifyAtRest(); err != nil {
+			t.Error(err)
+		}
+		r.Store, g.o.Store = g.o.Store, r
+		restart := func() {
+			t.Helper()
+			stop(t, g.e)
+			g.e = start(t, g.o)
+			g.key = g.e.Key([]byte(g.key.Public))
+			wait(0)
+		}
+		restart()
+		cancel()
+		wait(1)
+		restart() // the last projection waits for nothing
 		g.end()
 	})
 }

@@ -28,7 +28,7 @@ type ticker struct {
 
 // A projectionRest has projections wait while the store's server rewrites its file: the rewrite
 // takes a core and the disk, which appends need. Then they are written in larger steps, which cost
-// less. Who asks for rows that the store lacks does not wait. The ticker owns it.
+// less. A read that needs rows that the store lacks does not wait. The ticker owns it.
 type projectionRest struct {
 	rewriting func() bool // nil: the store never does
 	most      int64       // rows that the store may be behind

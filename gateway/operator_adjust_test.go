@@ -29,7 +29,7 @@ func TestAnAdjustmentTakesAvailableMoneyAndIsToldEverywhere(t *testing.T) {
 	refused(`{`+good+`}`, "amount")
 	refused(`{"account":"carol","currency":"BTC","amount":"-1"}`, "reason")
 	refused(`{"account":"nobody","currency":"BTC","amount":"-1","reason":"x"}`, "nobody")
-	refused(`{"account":"carol","currency":"XXX","amount":"-1","reason":"x"}`, "XXX")
+	refused(`{"account":"carol","currency":"DOGE","amount":"-1","reason":"x"}`, "DOGE")
 	refused(`{`+good+`,"amount":"-1","reference":"a b"}`, "reference")
 	refused(`{`+good+`,"amount":"-8.00000001"}`,
 		"account carol has 8 BTC available, and 8.00000001 were to be taken")

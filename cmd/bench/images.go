@@ -114,7 +114,8 @@ func (m *images) measure(context.Context) error {
 	var waits [2]float64
 	for i := range m.sides {
 		at := (i + m.turn) % len(m.sides)
-		if err := m.sides[at].load(m.rate, &waits[at]); err != nil {
+		var err error
+		if waits[at], err = m.sides[at].load(m.rate); err != nil {
 			return err
 		}
 	}
@@ -122,31 +123,30 @@ func (m *images) measure(context.Context) error {
 	return nil
 }
 
-// load measures one exchange, and tells what is judged, in milliseconds.
-func (s *imageSide) load(perSecond float64, waits *float64) error {
+// load measures one exchange, and returns what is judged, in milliseconds.
+func (s *imageSide) load(perSecond float64) (waits float64, err error) {
 	before, err := scrape(&s.server)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	latencies := newLatencies()
 	if _, err := s.clients.runOpen(perSecond, s.options.openLength, latencies); err != nil {
-		return err
+		return 0, err
 	}
 	after, err := scrape(&s.server)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	made := after[metricSnapshots] - before[metricSnapshots]
 	if made < s.snaps || s.snaps == 0 && made > 0 {
-		return fmt.Errorf("%s: %v snapshots were made in %v: measure for longer (-open-seconds)",
+		return 0, fmt.Errorf("%s: %v snapshots were made in %v: measure for longer (-open-seconds)",
 			s.title, made, s.options.openLength)
 	}
 	for i, q := range imageQuantiles {
 		s.rows[i].values = append(s.rows[i].values,
 			milliseconds(latencies.ValueAtPercentile(q.percent)))
 	}
-	*waits = milliseconds(latencies.ValueAtPercentile(imageQuantiles[imagesWaits].percent))
-	return nil
+	return milliseconds(latencies.ValueAtPercentile(imageQuantiles[imagesWaits].percent)), nil
 }
 
 func (m *images) end() {

@@ -352,15 +352,13 @@ func (a *apiAnswer) write(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "Retry-After: %s\n", plain(a.RetryAfter))
 	}
 	var text string
-	if json.Unmarshal(a.Body, &text) == nil { // no JSON
-		for line := range strings.Lines(text) {
-			fmt.Fprintln(w, plain(strings.TrimRight(line, "\r\n")))
-		}
-		return
+	if json.Unmarshal(a.Body, &text) != nil { // it is JSON, and no text
+		var body bytes.Buffer
+		json.Indent(&body, a.Body, "", "  ") //nolint:errcheck // it is valid
+		text = body.String()
 	}
-	var body bytes.Buffer
-	if json.Indent(&body, a.Body, "", "  ") == nil {
-		fmt.Fprintln(w, body.String())
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(w, plain(strings.TrimRight(line, "\r\n")))
 	}
 }
 

@@ -69,6 +69,23 @@ func (c *call) export(produce func(context.Context, *rowWriter) error) (any, err
 	return nil, errStreamed
 }
 
+// exportPast streams rows of the past, of the period that the query names.
+func (c *call) exportPast(
+	produce func(ctx context.Context, past *committed.Past, in period, w *rowWriter) error,
+) (any, error) {
+	in, err := c.period()
+	if err != nil {
+		return nil, err
+	}
+	past, err := c.engine.Past()
+	if err != nil {
+		return nil, err
+	}
+	return c.export(func(ctx context.Context, w *rowWriter) error {
+		return produce(ctx, past, in, w)
+	})
+}
+
 type tradeLine struct {
 	ID         uint64        `json:"id"`
 	Time       string        `json:"time"`
@@ -95,15 +112,8 @@ func exportTrades(c *call) (any, error) {
 		}
 		only = pair.Number
 	}
-	in, err := c.period()
-	if err != nil {
-		return nil, err
-	}
-	past, err := c.engine.Past()
-	if err != nil {
-		return nil, err
-	}
-	return c.export(func(ctx context.Context, w *rowWriter) error {
+	return c.exportPast(func(ctx context.Context, past *committed.Past, in period,
+		w *rowWriter) error {
 		for pair := uint16(1); pair <= past.Pairs && !w.gone; pair++ {
 			if only != 0 && only != pair {
 				continue
@@ -175,15 +185,8 @@ type depositLine struct {
 
 // exportDeposits streams deposits, account by account, each account's newest first.
 func exportDeposits(c *call) (any, error) {
-	in, err := c.period()
-	if err != nil {
-		return nil, err
-	}
-	past, err := c.engine.Past()
-	if err != nil {
-		return nil, err
-	}
-	return c.export(func(ctx context.Context, w *rowWriter) error {
+	return c.exportPast(func(ctx context.Context, past *committed.Past, in period,
+		w *rowWriter) error {
 		for account := uint32(1); account <= past.Accounts && !w.gone; account++ {
 			name := c.engine.AccountName(account)
 			if err := past.Deposits(ctx, account, func(d *committed.Deposit) bool {
@@ -206,15 +209,8 @@ type withdrawalLine struct {
 
 // exportWithdrawals streams the withdrawals that were asked for in a period, newest first.
 func exportWithdrawals(c *call) (any, error) {
-	in, err := c.period()
-	if err != nil {
-		return nil, err
-	}
-	past, err := c.engine.Past()
-	if err != nil {
-		return nil, err
-	}
-	return c.export(func(ctx context.Context, w *rowWriter) error {
+	return c.exportPast(func(ctx context.Context, past *committed.Past, in period,
+		w *rowWriter) error {
 		return past.Withdrawals(ctx, func(x *committed.Withdrawal) bool {
 			if !in.has(x.TimeUs) {
 				return true

@@ -29,10 +29,10 @@ type Tick struct {
 	Text  string
 }
 
-// A Row is one bar, or a heading.
+// A Row is one bar.
 type Row struct {
 	Name      string
-	Value     float64 // more than 0; 0: the row is a heading
+	Value     float64 // more than 0
 	Low, High float64 // the ends of a thin line, more than 0; 0: there is none
 	Text      string  // to the right of the drawing
 	Poor      bool    // the bar has the colour of what falls short
@@ -106,17 +106,13 @@ func (c *Chart) WriteTo(w io.Writer) (int64, error) {
 
 // draw draws a row whose middle is at y.
 func (r *Row) draw(b *bytes.Buffer, y, left, begin float64, place func(float64) float64) {
-	name := html.EscapeString(r.Name)
-	if r.Value <= 0 {
-		fmt.Fprintf(b, "<text class=\"h\" x=\"%.0f\" y=\"%.1f\">%s</text>\n", gap, y+4, name)
-		return
-	}
 	class := "good"
 	if r.Poor {
 		class = "poor"
 	}
 	end := place(r.Value)
-	fmt.Fprintf(b, "<text class=\"n\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", left-gap, y+4, name)
+	fmt.Fprintf(b, "<text class=\"n\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", left-gap, y+4,
+		html.EscapeString(r.Name))
 	fmt.Fprintf(b, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\"/>\n",
 		class, min(begin, end), y-barHeight/2, max(math.Abs(end-begin), 1), barHeight)
 	if r.Low > 0 && r.High > 0 {

@@ -12,7 +12,8 @@ import (
 func TestAPictureHasABarOfEachRow(t *testing.T) {
 	c := &Chart{Title: "<b> & more", From: 1, Begin: "the aim", Footer: "one run",
 		Ticks: []Tick{{4, "four"}, {0.4, "too little"}, {9, "too much"}},
-		Rows: []Row{{Name: "a heading"}, {Name: "half", Value: 0.5, Text: "0.5 <", Poor: true},
+		Rows: []Row{{Name: "as it was", Value: 1},
+			{Name: "half", Value: 0.5, Text: "0.5 <", Poor: true},
 			{Name: "twice", Value: 2, Low: 1, High: 8, Text: "2 x"}}}
 	var b bytes.Buffer
 	if n, err := c.WriteTo(&b); err != nil || n != int64(b.Len()) {
@@ -27,7 +28,7 @@ func TestAPictureHasABarOfEachRow(t *testing.T) {
 		}
 	}
 	// The axis goes from 0.5 to 8, four doublings of 75 each; names are 9 letters at most.
-	for _, want := range []string{">&lt;b&gt; &amp; more<", ">a heading<", ">half<", ">0.5 &lt;<",
+	for _, want := range []string{">&lt;b&gt; &amp; more<", ">as it was<", ">half<", ">0.5 &lt;<",
 		">twice<", ">the aim<", ">one run<", `x="299.9" y="36">four<`, `class="poor" x="74.9"`,
 		`class="good" x="149.9" y="82.0" width="75.0"`, `d="M149.9 86.5H374.9"`} {
 		if !strings.Contains(picture, want) {
