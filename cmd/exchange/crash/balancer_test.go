@@ -328,7 +328,6 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 
 			node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+at,
 				"BTC_USDT")
-			o.Duration = 4 * time.Second
 			r = loaded(t, o, killed.Kill)
 			if v := r.Verification; r.Differs() || v.Orders < 50 || v.Audit != "clean" {
 				t.Errorf("%+v", v)

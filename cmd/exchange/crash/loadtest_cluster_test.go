@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"testing"
@@ -22,7 +23,7 @@ func TestALoadOnThreeNodesIsVerifiedAcrossThem(t *testing.T) {
 	for _, s := range c.nodes {
 		o.Addresses = append(o.Addresses, s.Listen)
 	}
-	o.Accounts, o.Connections, o.Instructed, o.Duration = 6, 12, 30, 4*time.Second
+	o.Accounts, o.Connections, o.Instructed = 6, 12, 30
 	o.Mix = loadtest.Mix{Place: 55, Cancel: 30, Read: 15}
 	o.Subscribers = map[string]int{"diff": 3, "trades": 3, "own": 3}
 
@@ -66,26 +67,46 @@ func TestALoadOnThreeNodesIsVerifiedAcrossThem(t *testing.T) {
 	}
 }
 
-// loaded runs a load test, does something after its first second, and returns the report.
+// loaded runs a load test, does something after its first second, and returns the report. The load
+// goes on for three seconds behind it, however long it takes: what came back has served again.
 func loaded(t *testing.T, o loadtest.Options, fault func()) *loadtest.Report {
 	t.Helper()
-	seen := make(chan struct{})
-	o.Progress = &watched{text: "1s of 4s: ", seen: seen}
+	passed := make(seconds, 3600)
+	o.Duration, o.Progress = time.Hour, passed
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
 	type result struct {
 		r   *loadtest.Report
 		err error
 	}
 	ended := make(chan result, 1)
-	go func() { r, err := loadtest.Run(context.Background(), o); ended <- result{r, err} }()
-	select {
-	case <-seen:
-	case x := <-ended:
-		t.Fatal(x.err)
+	go func() { r, err := loadtest.Run(ctx, o); ended <- result{r, err} }()
+	pass := func(n int) {
+		for range n {
+			select {
+			case <-passed:
+			case x := <-ended:
+				t.Fatalf("the load ends early: %+v, %v", x.r, x.err)
+			}
+		}
 	}
+	pass(1)
 	fault()
+	pass(len(passed) + 3)
+	end()
 	x := <-ended
 	if x.err != nil {
 		t.Fatal(x.err)
 	}
 	return x.r
+}
+
+// seconds has an element for each second of a load of an hour that its progress has told.
+type seconds chan struct{}
+
+func (s seconds) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("s of 1h0m0s: ")) {
+		s <- struct{}{}
+	}
+	return len(b), nil
 }

@@ -245,7 +245,7 @@ func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
 func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	s := startedForLoad(t)
 	o := testOf(s)
-	o.Duration, o.Mix = 4*time.Second, loadtest.Mix{Place: 100} // orders alone are found out about
+	o.Mix = loadtest.Mix{Place: 100} // orders alone are found out about
 	r := loaded(t, o, func() { s.Kill(); s.Start() })
 	v := r.Verification
 	if r.Unknown == 0 || r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" ||
