@@ -542,7 +542,10 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 	})
 	h.stop()
-	h.tune = func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) }
+	h.tune = func(o *Options) {
+		all := &slog.HandlerOptions{Level: slog.LevelDebug}
+		o.Log = slog.New(slog.NewTextHandler(logged, all))
+	}
 	h.start()
 	defer store.block()()
 	form := order("buy", "BTC_USDT", "1", "1")
@@ -554,10 +557,10 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 		a    answer
 		line []string
 	}{
-		{unknown, []string{"method=POST", "route=/api/v1/order ", "path=/api/v1/order/ ",
+		{unknown, []string{"level=ERROR", "method=POST", "route=/api/v1/order ", "path=/api/v1/order/ ",
 			"status=503", "took=", "failure=OutcomeUnknown"}},
-		{ready, []string{"method=GET", "route=/readyz", "status=503", "took=",
-			"failure=StoreUnavailable", `error="` + actors.ErrStalled.Error()}},
+		{ready, []string{"level=DEBUG", "method=GET", "route=/readyz", "status=503", "took=",
+			`error="` + actors.ErrStalled.Error()}},
 	} {
 		id := string(c.a.header.Peek("X-Request-Id"))
 		line := logged.line("request=" + id)

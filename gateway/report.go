@@ -55,11 +55,27 @@ type reports struct {
 // report names an answer in the log. more, the other attributes, may be empty.
 func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, took int64,
 	more ...any) (id string) {
+	id, attributes := identified(ctx, route, status, took)
+	s.write(status, attributes, more)
+	return id
+}
+
+// ofProbe names the answer to a probe that this process is not ready. That is no failed request,
+// and balancers ask each second: the line is for debugging.
+func (s *reports) ofProbe(ctx *fasthttp.RequestCtx, route string, status int, took int64,
+	cause error) {
+	_, attributes := identified(ctx, route, status, took)
+	s.log.Debug("a probe was told that this process is not ready",
+		append(attributes, "error", cause)...)
+}
+
+// identified gives an answer an id, and returns what the log says of each.
+func identified(ctx *fasthttp.RequestCtx, route string, status int, took int64) (id string,
+	attributes []any) {
 	id = requestID()
 	ctx.Response.Header.Set("X-Request-Id", id)
-	s.write(status, []any{"request", id, "method", string(ctx.Method()), "route", route, "path",
-		string(ctx.Path()), "status", status, "took", time.Duration(took)}, more)
-	return id
+	return id, []any{"request", id, "method", string(ctx.Method()), "route", route, "path",
+		string(ctx.Path()), "status", status, "took", time.Duration(took)}
 }
 
 // ofStream logs a failure that answers an event of the stream.

@@ -29,6 +29,7 @@ type request struct {
 	verifier sign.Verifier
 
 	private bool // caches must not keep the answer
+	probe   bool // it asks for the state of this process
 	// pages of no other origin may read the answer, which has its own Cache-Control
 	sameOrigin bool
 	route      int      // number of its route in the meter
@@ -50,7 +51,7 @@ func newRequest(e *edge, ctx *fasthttp.RequestCtx) *request {
 	r.edge, r.ctx = e, ctx
 	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, e.now(),
 		ratelimit.Answer{}, unmatched, false
-	r.written, r.sameOrigin, r.stack = false, false, nil
+	r.written, r.sameOrigin, r.probe, r.stack = false, false, false, nil
 	return r
 }
 
@@ -165,7 +166,12 @@ func (e *edge) refuseAbsent(c *api.Call) (leader string) {
 
 // report names an answer that is, or has, a failure of ours, and logs it.
 func (r *request) report(f *api.Failure, cause error, took int64) {
-	r.edge.reports.report(r.ctx, r.edge.meter.routes[r.route], f.Status, took,
+	route := r.edge.meter.routes[r.route]
+	if r.probe && f.Status == fasthttp.StatusServiceUnavailable {
+		r.edge.reports.ofProbe(r.ctx, route, f.Status, took, cause)
+		return
+	}
+	r.edge.reports.report(r.ctx, route, f.Status, took,
 		"failure", f.Name, "address", r.address().String(),
 		"error", cause, "stack", string(r.stack))
 }
