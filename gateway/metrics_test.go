@@ -557,8 +557,8 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 		a    answer
 		line []string
 	}{
-		{unknown, []string{"level=ERROR", "method=POST", "route=/api/v1/order ", "path=/api/v1/order/ ",
-			"status=503", "took=", "failure=OutcomeUnknown"}},
+		{unknown, []string{"level=ERROR", "method=POST", "route=/api/v1/order ",
+			"path=/api/v1/order/ ", "status=503", "took=", "failure=OutcomeUnknown"}},
 		{ready, []string{"level=DEBUG", "method=GET", "route=/readyz", "status=503", "took=",
 			`error="` + actors.ErrStalled.Error()}},
 	} {

@@ -266,6 +266,9 @@ func (s *server) startRedis(dir string) (url string, err error) {
 		return "", err
 	}
 	_, port, _ := strings.Cut(address, ":")
+	if dir, err = os.MkdirTemp(dir, "redis-"); err != nil { // another subject's has its data
+		return "", err
+	}
 	err = s.child(io.Discard, "redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir,
 		"--save", "", "--appendonly", "yes",
 		"--appendfsync", "always", "--maxmemory-policy", "noeviction",
