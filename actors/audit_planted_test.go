@@ -189,9 +189,14 @@ var testedFaults = []testedFault{
 		"actors/committed/committed.go", "	if r.key != nil && c.",
 		"	if !FAULT && r.key != nil && c.", inActors, "TestANodeThatFollowsKnowsWhoMayDoWhat"},
 	{"a node refuses an account that is free again", "actors/forwarding.go",
-		"	if f.a.Current() != nil {\n		return key\n",
-		"	if FAULT || f.a.Current() != nil {\n		return key\n", inActors,
+		"Current() error { return f.a.Current() }\n",
+		"Current() error {\n	if FAULT {\n		return nil\n	}\n" +
+			"	return f.a.Current()\n}\n", inActors,
 		"TestANodeThatFollowsKnowsWhoMayDoWhat"},
+	{"a node that cannot know says that there is no such key", "gateway/auth.go",
+		"	if err := c.Current(); err != nil {\n		return nil, err\n",
+		"	if err := c.Current(); err != nil && !FAULT {\n		return nil, err\n", inGateway,
+		"TestANodeThatHearsLateDecidesByTheNewestState"},
 	{"a command that may be carried out counts as refused", "actors/forwarding.go",
 		"		x.end(committed.ErrTimeout)\n	}\n}\n",
 		"		if FAULT {\n			x.end(ErrNotConfirmed)\n" +

@@ -10,10 +10,11 @@ import (
 type Commands interface {
 	// Key returns the live API key with that public part, nil if there is none.
 	Key(public []byte) *directory.Key
-	// Latest returns the key as it is behind all that was acknowledged, nil if it has ended.
-	// Handlers ask before they refuse what a key may not do, or its account: what changes that may
-	// come here later than to other nodes.
-	Latest(key *directory.Key) *directory.Key
+	// Current waits until this process knows all that was acknowledged before the call. Handlers
+	// ask before they answer that there is no such key, or that a key may not do something, and
+	// then look again: what changes that may come here later than to other nodes. An error says
+	// that this process cannot know.
+	Current() error
 	// Material returns what verifies the signatures of a key. At an observer, a member is asked for
 	// it at first use. committed.ErrKeyRevoked: the key has ended. Other errors: it is not known
 	// now.

@@ -131,9 +131,6 @@ func (e *Engine) codeFits(w *state.Withdrawal, code string) bool {
 // Key implements Commands.
 func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
-// Latest implements Commands.
-func (e *Engine) Latest(key *directory.Key) *directory.Key { return e.dir.Key([]byte(key.Public)) }
-
 // Material implements Commands.
 func (e *Engine) Material(key *directory.Key) (any, error) { return key.Material, nil }
 

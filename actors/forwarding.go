@@ -482,23 +482,11 @@ func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
 	}
 }
 
-// Key implements Commands. A key that this node does not know may be one that was made a moment
-// ago.
-func (f *forwarding) Key(public []byte) *directory.Key {
-	k := f.a.dir.Key(public)
-	if k == nil && f.a.Current() == nil {
-		k = f.a.dir.Key(public)
-	}
-	return k
-}
+// Key implements Commands.
+func (f *forwarding) Key(public []byte) *directory.Key { return f.a.dir.Key(public) }
 
-// Latest implements Commands. If this node cannot know it, the key is as it was.
-func (f *forwarding) Latest(key *directory.Key) *directory.Key {
-	if f.a.Current() != nil {
-		return key
-	}
-	return f.a.dir.Key([]byte(key.Public))
-}
+// Current implements Commands.
+func (f *forwarding) Current() error { return f.a.Current() }
 
 // Material implements Commands.
 func (f *forwarding) Material(key *directory.Key) (any, error) {

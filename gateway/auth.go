@@ -23,8 +23,16 @@ func (r *request) identify() bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
 	nonce, ok := api.Integer(h.Peek("X-Nonce"))
-	key := keyOf(r.Commands(), public, signature)
-	if key == nil || !ok || nonce == 0 {
+	if !ok || nonce == 0 {
+		r.Fail(api.Unauthenticated, "")
+		return false
+	}
+	key, err := keyOf(r.Commands(), public, signature)
+	switch {
+	case err != nil:
+		r.FailWith(err)
+		return false
+	case key == nil:
 		r.Fail(api.Unauthenticated, "")
 		return false
 	}
@@ -61,12 +69,20 @@ func (r *request) identify() bool {
 	return true
 }
 
-// keyOf returns the key of that name, nil if there is none, or if the signature is malformed.
-func keyOf(c actors.Commands, public, signature []byte) *directory.Key {
+// keyOf returns the key of that name, nil if there is none, or if the signature is malformed. A key
+// that is not known here may be one that was made a moment ago: the error says that this process
+// cannot know whether it was.
+func keyOf(c actors.Commands, public, signature []byte) (*directory.Key, error) {
 	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) {
-		return nil
+		return nil, nil
 	}
-	return c.Key(public)
+	if key := c.Key(public); key != nil {
+		return key, nil
+	}
+	if err := c.Current(); err != nil {
+		return nil, err
+	}
+	return c.Key(public), nil
 }
 
 // isHex reports whether all of b are hexadecimal digits: a signature of other characters is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"exchange/actors"
@@ -147,40 +148,68 @@ func TestANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
 	eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })
 }
 
-// lateCommands are those of a node that has heard of a key's end, or of a freeze, only now.
+// lateCommands are those of a node that hears of a key's beginning or end, or of an account's, when
+// it asks for what it lacks, or that cannot ask.
 type lateCommands struct {
 	actors.Commands
-	ended, free bool
+	begins, ends, frees bool
+	alone               bool
+	asked               *atomic.Bool
 }
 
-func (c lateCommands) Latest(key *directory.Key) *directory.Key {
-	if c.ended {
+func (c lateCommands) Current() error {
+	if c.alone {
+		return actors.ErrNotConfirmed
+	}
+	if c.frees {
+		c.Commands.Key([]byte("key-bob")).Account.Freeze(false)
+	}
+	c.asked.Store(true)
+	return c.Commands.Current()
+}
+
+func (c lateCommands) Key(public []byte) *directory.Key {
+	if c.begins && !c.asked.Load() || c.ends && c.asked.Load() {
 		return nil
 	}
-	if c.free {
-		key.Account.Freeze(false)
-	}
-	return key
+	return c.Commands.Key(public)
 }
 
 // What a node has not heard of yet, and others have acknowledged, decides on a login, and before a
-// request is refused.
+// request is refused. A node that cannot ask for it refuses nobody: it is not available.
 func TestANodeThatHearsLateDecidesByTheNewestState(t *testing.T) {
 	h := follower(t)
-	login := func() string { return h.polled(streamPath).logsIn("key-bob", "secret-bob") }
-	h.gateway.SetFollower(h.engine.Public, lateCommands{Commands: h.engine, ended: true})
-	if got := login(); !strings.HasPrefix(got, `{"status":401,`) {
-		t.Error("a login by a key that has ended", got)
-	}
 	account := h.engine.Key([]byte("key-bob")).Account
-	account.Freeze(true)
-	begins(t, "a request by a key that has ended", h.get("bob", "/api/v1/wallets/"), 401, "")
-	h.gateway.SetFollower(h.engine.Public, lateCommands{Commands: h.engine, free: true})
-	begins(t, "an account that is free again", h.get("bob", "/api/v1/wallets/"), 200, "[")
-	account.Freeze(true)
-	if got := login(); !strings.HasPrefix(got, `{"status":200,`) {
-		t.Error("a login of an account that is free again", got)
+	for _, c := range []struct {
+		what   string
+		is     lateCommands
+		frozen bool
+		read   int
+		login  int
+	}{
+		{"a key that is new", lateCommands{begins: true}, false, 200, 200},
+		{"a key that has ended", lateCommands{ends: true}, true, 401, 401},
+		{"an account that is free again", lateCommands{frees: true}, true, 200, 200},
+		{"an account that is frozen", lateCommands{}, true, 403, 403},
+		{"a key that is not known to a node that is alone", lateCommands{begins: true, alone: true},
+			false, 503, 503},
+		{"a frozen account at a node that is alone", lateCommands{alone: true}, true, 503, 503},
+	} {
+		for _, login := range []bool{false, true} {
+			c.is.Commands, c.is.asked = h.engine, new(atomic.Bool)
+			h.gateway.SetFollower(h.engine.Public, c.is)
+			account.Freeze(c.frozen)
+			if !login {
+				begins(t, c.what, h.get("bob", "/api/v1/wallets/"), c.read, "")
+				continue
+			}
+			got := h.polled(streamPath).logsIn("key-bob", "secret-bob")
+			if !strings.HasPrefix(got, fmt.Sprintf(`{"status":%d,`, c.login)) {
+				t.Errorf("a login: %s: %s", c.what, got)
+			}
+		}
 	}
+	account.Freeze(false)
 }
 
 // Operators, and who asks which node leads, are answered by the node that leads alone.

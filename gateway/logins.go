@@ -75,8 +75,10 @@ func (g guard) Report(c *api.Call, event string) {
 // prove returns the key that a proof is of, or why it is of none.
 func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.Key,
 	*api.Failure) {
-	key := keyOf(c.Commands(), []byte(p.Key), []byte(p.Sign))
+	key, err := keyOf(c.Commands(), []byte(p.Key), []byte(p.Sign))
 	switch {
+	case err != nil:
+		return nil, api.FailureOf(err)
 	case key == nil:
 		return nil, api.Unauthenticated
 	case len(key.Allow) > 0 && !listen.Within(key.Allow, from):
@@ -93,7 +95,10 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 	if !material.(*sign.Keyed).VerifyLogin(v, p.Key, p.Challenge, []byte(p.Sign)) {
 		return nil, api.WrongSignature
 	}
-	if key = c.Commands().Latest(key); key == nil {
+	if err := c.Commands().Current(); err != nil {
+		return nil, api.FailureOf(err)
+	}
+	if key = c.Commands().Key([]byte(key.Public)); key == nil {
 		return nil, api.Unauthenticated
 	}
 	return key, nil

@@ -239,14 +239,14 @@ func TestWithdrawalsAreListedForOperators(t *testing.T) {
 	f("?account=carol", 3, 4, 2, 1) // the pending withdrawals come first
 }
 
-// A planted store changes written or read data behind the engine's back.
-type planted struct {
+// A tampered store changes written or read data behind the engine's back.
+type tampered struct {
 	persistence.Store
 	apply atomic.Pointer[func(*persistence.Writes)]
 	read  atomic.Pointer[func() error]
 }
 
-func (p *planted) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+func (p *tampered) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if change := p.apply.Load(); change != nil {
 		(*change)(w)
@@ -254,7 +254,7 @@ func (p *planted) Apply(ctx context.Context, tok persistence.Token, from, to uin
 	return p.Store.Apply(ctx, tok, from, to, w)
 }
 
-func (p *planted) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+func (p *tampered) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	if fault := p.read.Load(); fault != nil {
 		return (*fault)()
@@ -276,7 +276,7 @@ func (h *harness) audit(differences ...string) {
 }
 
 func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
-	p := &planted{}
+	p := &tampered{}
 	h := newHarness(t, func(o *actors.Options) {
 		p.Store = o.Store
 		o.Store = p
@@ -326,7 +326,7 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 }
 
 func TestAnAuditOfABrokenJournalSaysSo(t *testing.T) {
-	p := &planted{}
+	p := &tampered{}
 	h := newHarness(t, func(o *actors.Options) {
 		p.Store = o.Store
 		o.Store = p
@@ -348,7 +348,7 @@ func TestAnAuditOfABrokenJournalSaysSo(t *testing.T) {
 
 // The wallet's decision is told even while the history stands still.
 func TestAWithdrawalIsAnsweredWithoutTheHistory(t *testing.T) {
-	p := &planted{}
+	p := &tampered{}
 	h := newHarness(t, func(o *actors.Options) {
 		p.Store = o.Store
 		o.Store = p

@@ -96,9 +96,14 @@ func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
 	return nil, ""
 }
 
-// Refused answers a call whose key may not use its operation, and reports whether it has.
+// Refused answers a call whose key, as far as is known here, may not use its operation, and reports
+// whether it has: it asks again behind all that was acknowledged.
 func (c *Call) Refused(o *Operation) bool {
-	key := c.commands.Latest(c.Key)
+	if err := c.commands.Current(); err != nil {
+		c.FailWith(err)
+		return true
+	}
+	key := c.commands.Key([]byte(c.Key.Public))
 	if key == nil {
 		c.Fail(Unauthenticated, "")
 		return true
