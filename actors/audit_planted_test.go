@@ -189,9 +189,9 @@ var testedFaults = []testedFault{
 		"actors/committed/committed.go", "	if r.key != nil && c.",
 		"	if !FAULT && r.key != nil && c.", inActors, "TestANodeThatFollowsKnowsWhoMayDoWhat"},
 	{"a node refuses an account that is free again", "actors/forwarding.go",
-		"Current() error { return f.a.Current() }\n",
+		"Current() error { return knows(f.a.Door) }\n",
 		"Current() error {\n	if FAULT {\n		return nil\n	}\n" +
-			"	return f.a.Current()\n}\n", inActors,
+			"	return knows(f.a.Door)\n}\n", inActors,
 		"TestANodeThatFollowsKnowsWhoMayDoWhat"},
 	{"a node that cannot know says that there is no such key", "gateway/auth.go",
 		"	if err := c.Current(); err != nil {\n		return nil, err\n",

@@ -1,6 +1,9 @@
 package actors
 
 import (
+	"errors"
+
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 )
@@ -54,3 +57,13 @@ type Commands interface {
 }
 
 var _ Commands = (*Engine)(nil)
+
+// knows returns nil once the committed side has all that was acknowledged before the call, by any
+// process. One that does not get there in time cannot know.
+func knows(d *committed.Door) error {
+	err := d.Current()
+	if errors.Is(err, committed.ErrTimeout) {
+		return ErrNotConfirmed
+	}
+	return err
+}

@@ -131,6 +131,9 @@ func (e *Engine) codeFits(w *state.Withdrawal, code string) bool {
 // Key implements Commands.
 func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
+// Current implements Commands.
+func (e *Engine) Current() error { return knows(e.Door) }
+
 // Material implements Commands.
 func (e *Engine) Material(key *directory.Key) (any, error) { return key.Material, nil }
 

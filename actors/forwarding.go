@@ -486,7 +486,7 @@ func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
 func (f *forwarding) Key(public []byte) *directory.Key { return f.a.dir.Key(public) }
 
 // Current implements Commands.
-func (f *forwarding) Current() error { return f.a.Current() }
+func (f *forwarding) Current() error { return knows(f.a.Door) }
 
 // Material implements Commands.
 func (f *forwarding) Material(key *directory.Key) (any, error) {

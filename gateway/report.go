@@ -65,7 +65,7 @@ func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, too
 func (s *reports) ofProbe(ctx *fasthttp.RequestCtx, route string, status int, took int64,
 	cause error) {
 	_, attributes := identified(ctx, route, status, took)
-	s.log.Debug("a probe was told that this process is not ready",
+	s.log.Debug("a probe was told that this process does not serve",
 		append(attributes, "error", cause)...)
 }
 
