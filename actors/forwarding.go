@@ -504,7 +504,7 @@ func (f *forwarding) Material(key *directory.Key) (any, error) {
 // Writable implements Commands.
 func (f *forwarding) Writable() error {
 	switch {
-	case f.Maintenance() != nil && (f.a.Current() != nil || f.Maintenance() != nil):
+	case f.Maintenance() != nil && (f.Current() != nil || f.Maintenance() != nil):
 		return turnAway(f.a.node.meter, ErrMaintenance)
 	case !f.connected():
 		return turnAway(f.a.node.meter, ErrNotConfirmed)

@@ -400,6 +400,28 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 	}
 }
 
+// A node whose fold does not get in time to what was acknowledged cannot know, and says so as one
+// that is cut off does.
+func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	fund(t, r.Engine, "ann", nil)
+	b := c.branch((r.at + 1) % len(c.nodes))
+	held, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() { ended <- b.node.onSide(func() { close(held); <-free }) }()
+	<-held
+	committed.SetPatience(b.Door, time.Millisecond)
+	must[Admin](t)(r.Deposit("test", "ann", "BTC", coin, "late"))
+	if err := b.Commands.Current(); !errors.Is(err, ErrNotConfirmed) {
+		t.Errorf("a node that is late: %v", err)
+	}
+	committed.SetPatience(b.Door, time.Minute)
+	close(free)
+	if err := errors.Join(<-ended, b.Commands.Current()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A node learns of accounts, keys, freezes, halts and maintenance while it follows.
 func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 	c := newClusterOf(t, steadyTick, nil)

@@ -176,7 +176,7 @@ func (c lateCommands) Key(public []byte) *directory.Key {
 }
 
 // What a node has not heard of yet, and others have acknowledged, decides on a login, and before a
-// request is refused. A node that cannot ask for it refuses nobody: it is not available.
+// request is refused. A node that cannot ask for it refuses no client: it is not available.
 func TestANodeThatHearsLateDecidesByTheNewestState(t *testing.T) {
 	h := follower(t)
 	account := h.engine.Key([]byte("key-bob")).Account

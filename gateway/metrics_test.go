@@ -560,7 +560,7 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 		{unknown, []string{"level=ERROR", "method=POST", "route=/api/v1/order ",
 			"path=/api/v1/order/ ", "status=503", "took=", "failure=OutcomeUnknown"}},
 		{ready, []string{"level=DEBUG", "method=GET", "route=/readyz", "status=503", "took=",
-			`error="` + actors.ErrStalled.Error()}},
+			"failure=StoreUnavailable", `error="` + actors.ErrStalled.Error()}},
 	} {
 		id := string(c.a.header.Peek("X-Request-Id"))
 		line := logged.line("request=" + id)

@@ -62,11 +62,11 @@ func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, too
 
 // ofProbe names the answer to a probe that this process is not ready. That is no failed request,
 // and balancers ask each second: the line is for debugging.
-func (s *reports) ofProbe(ctx *fasthttp.RequestCtx, route string, status int, took int64,
+func (s *reports) ofProbe(ctx *fasthttp.RequestCtx, route string, f *api.Failure, took int64,
 	cause error) {
-	_, attributes := identified(ctx, route, status, took)
+	_, attributes := identified(ctx, route, f.Status, took)
 	s.log.Debug("a probe was told that this process does not serve",
-		append(attributes, "error", cause)...)
+		append(attributes, "failure", f.Name, "error", cause)...)
 }
 
 // identified gives an answer an id, and returns what the log says of each.

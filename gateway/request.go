@@ -168,7 +168,7 @@ func (e *edge) refuseAbsent(c *api.Call) (leader string) {
 func (r *request) report(f *api.Failure, cause error, took int64) {
 	route := r.edge.meter.routes[r.route]
 	if r.probe && f.Status == fasthttp.StatusServiceUnavailable {
-		r.edge.reports.ofProbe(r.ctx, route, f.Status, took, cause)
+		r.edge.reports.ofProbe(r.ctx, route, f, took, cause)
 		return
 	}
 	r.edge.reports.report(r.ctx, route, f.Status, took,

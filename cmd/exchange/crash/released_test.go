@@ -98,7 +98,7 @@ func releasedServer(t *testing.T, store, from string) (s *exchangetest.Server, f
 	return s, folder
 }
 
-// bringKey gives an exchange the server's key, which nobody else may read.
+// bringKey gives an exchange the server's key, which only its own user may read.
 func bringKey(t *testing.T, s *exchangetest.Server, from string) {
 	t.Helper()
 	copyInto(t, s.Data(""), filepath.Join(from, "data"))
@@ -136,7 +136,7 @@ func readRelease(t *testing.T, from string) (r *release) {
 	return r
 }
 
-// traders returns those who have the keys.
+// traders returns a trader for each key, by account.
 func (r *release) traders(s *exchangetest.Server) map[string]*trader {
 	all := map[string]*trader{}
 	for name, k := range r.Keys {
@@ -146,27 +146,13 @@ func (r *release) traders(s *exchangetest.Server) map[string]*trader {
 	return all
 }
 
-// answer asks for a path.
-func (r *release) answer(s *exchangetest.Server, users map[string]*trader, account,
-	path string) (body json.RawMessage, err error) {
-	switch {
-	case strings.HasPrefix(path, "/operator/"):
-		_, err = s.Call("GET", path, nil, &body)
-	case account == "":
-		_, body, err = s.Client.Get(nil, "http://"+s.Listen+path)
-	default:
-		err = users[account].get(path, &body)
-	}
-	return body, err
-}
-
 // served starts this program on the store, which must answer as the one before did, and go on: with
 // the keys, orders and withdrawals that are there, through a kill, and with clean books.
 func (r *release) served(t *testing.T, s *exchangetest.Server) {
 	s.Start()
-	users := r.traders(s)
+	w := &releaseUsers{t: t, s: s, users: r.traders(s)}
 	for _, want := range r.Answers {
-		got, err := r.answer(s, users, want.Account, want.Path)
+		got, err := w.answer(want.Account, want.Path)
 		if err != nil {
 			t.Errorf("%s %s: %v", want.Account, want.Path, err)
 			continue
@@ -183,15 +169,16 @@ func (r *release) served(t *testing.T, s *exchangetest.Server) {
 	if err := s.Audit(); err != nil {
 		t.Error(err)
 	}
-	w := &releaseWriter{t: t, s: s, users: users}
 	w.post("alice", "/api/v1/order-cancel/", "client_order_id=rests", 200)
-	w.post("alice", "/api/v1/order/", "amount=1&client_order_id=stays&pair=BTC_USDT&price=90&"+
-		"type=sell", 400) // the id is taken still
+	if body := w.post("alice", "/api/v1/order/", "amount=1&client_order_id=stays&pair=BTC_USDT&"+
+		"price=190&type=sell", 400); !strings.Contains(body, "client_order_id") {
+		t.Errorf("an id is free that an open order has: %s", body)
+	}
 	w.post("bob", "/api/v1/order/", "amount=0.5&pair=BTC_USDT&price=130&type=buy", 201)
 	w.post("alice", "/api/v1/order/", "amount=8&pair=BTC_USDT&price=70&type=sell", 201)
 	w.post("bob", "/api/v1/order/", "amount=0.2&pair=BTC_USDT&price=70&type=buy", 201)
 	exchangetest.Eventually(t, "the stop is triggered", func() bool {
-		body, err := r.answer(s, users, "bob", "/api/v1/orders/own/?client_order_id=stop")
+		body, err := w.answer("bob", "/api/v1/orders/own/?client_order_id=stop")
 		return err == nil && strings.Contains(string(body), `"triggered":true`)
 	})
 	w.operate("withdraw", "refuse", "2", "--details", "not today")
@@ -255,14 +242,14 @@ func TestTheComparisonOfReleasedAnswersFindsWhatIsLost(t *testing.T) {
 	}
 }
 
-// A releaseWriter uses an exchange as clients and operators do.
-type releaseWriter struct {
+// releaseUsers are an exchange's clients, by account, and its operator.
+type releaseUsers struct {
 	t     *testing.T
 	s     *exchangetest.Server
 	users map[string]*trader
 }
 
-func (w *releaseWriter) post(account, path, form string, status int) string {
+func (w *releaseUsers) post(account, path, form string, status int) string {
 	w.t.Helper()
 	u := w.users[account]
 	u.nonce++
@@ -273,11 +260,28 @@ func (w *releaseWriter) post(account, path, form string, status int) string {
 	return body
 }
 
-func (w *releaseWriter) operate(args ...string) {
+func (w *releaseUsers) operate(args ...string) {
 	w.t.Helper()
 	if out, errOut, code := w.s.Command(args...); code != 0 {
 		w.t.Fatalf("%v: %d %s%s", args, code, out, errOut)
 	}
+}
+
+// answer asks for a path.
+func (w *releaseUsers) answer(account, path string) (body json.RawMessage, err error) {
+	switch {
+	case strings.HasPrefix(path, "/operator/"):
+		_, err = w.s.Call("GET", path, nil, &body)
+	case account == "":
+		var status int
+		status, body, err = w.s.Client.Get(nil, "http://"+w.s.Listen+path)
+		if err == nil && status != 200 {
+			err = fmt.Errorf("status %d", status)
+		}
+	default:
+		err = w.users[account].get(path, &body)
+	}
+	return body, err
 }
 
 // writeRelease has the program write a little of everything, and packs it.
@@ -285,7 +289,7 @@ func writeRelease(t *testing.T, store, to string) {
 	s, folder := releasedServer(t, store, "")
 	s.Start()
 	r := &release{Keys: map[string]releasedKey{}}
-	w := &releaseWriter{t: t, s: s}
+	w := &releaseUsers{t: t, s: s}
 	for _, name := range []string{"alice", "bob", "carol"} {
 		w.operate("account", "create", name, "--email", name+"@example.org")
 		var k releasedKey
@@ -306,12 +310,12 @@ func writeRelease(t *testing.T, store, to string) {
 		u.nonce = 0
 	}
 	w.operate("fees", "set", "bob", "BTC_USDT", "--maker", "0.0005", "--taker", "0.001")
-	w.trades()
+	w.trades("")
 	if code := s.Terminate(); code != 0 { // with a snapshot
 		t.Fatal(code)
 	}
 	s.Start()
-	w.trades() // and a journal behind it
+	w.trades("-again") // and a journal behind it
 	w.withdraws()
 	w.operate("account", "freeze", "carol")
 	dir := t.TempDir()
@@ -351,17 +355,17 @@ func writeRelease(t *testing.T, store, to string) {
 }
 
 // asks notes an answer.
-func (r *release) asks(t *testing.T, w *releaseWriter, account, path string) {
+func (r *release) asks(t *testing.T, w *releaseUsers, account, path string) {
 	t.Helper()
-	body, err := r.answer(w.s, w.users, account, path)
+	body, err := w.answer(account, path)
 	if err != nil || body == nil {
 		t.Fatal(account, path, string(body), err)
 	}
 	r.Answers = append(r.Answers, releasedAnswer{account, path, body})
 }
 
-// trades places orders of all kinds.
-func (w *releaseWriter) trades() {
+// trades places orders of all kinds, whose client order ids end with id.
+func (w *releaseUsers) trades(id string) {
 	w.t.Helper()
 	order := func(account, side, price, amount, more string) {
 		w.t.Helper()
@@ -372,14 +376,10 @@ func (w *releaseWriter) trades() {
 		slices.Sort(form)
 		w.post(account, "/api/v1/order/", strings.Join(form, "&"), 201)
 	}
-	id := ""
-	if w.users["alice"].next++; w.users["alice"].next > 1 {
-		id = "-again"
-	}
 	order("alice", "sell", "100", "1", "client_order_id=sold"+id)
 	order("bob", "buy", "100", "0.25", "")
 	order("bob", "buy", "101", "0.5", "client_order_id=bought"+id)
-	order("alice", "sell", "110.5", "1", "client_order_id=rests"+strings.Repeat("-x", len(id)))
+	order("alice", "sell", "110.5", "1", "client_order_id=rests"+id)
 	order("alice", "sell", "120", "0.5", "client_order_id=stays"+id+"&post_only=1")
 	order("alice", "sell", "125", "2", "display_amount=0.5&client_order_id=iceberg"+id)
 	order("bob", "buy", "90", "1", "client_order_id=amended"+id)
@@ -393,7 +393,7 @@ func (w *releaseWriter) trades() {
 }
 
 // withdraws leaves one that was paid and one that waits for the operator.
-func (w *releaseWriter) withdraws() {
+func (w *releaseUsers) withdraws() {
 	w.t.Helper()
 	for id := range uint64(2) {
 		w.post("alice", "/api/v1/withdraw/", "address=bc1q&amount=0.5&currency=BTC", 201)
