@@ -204,6 +204,9 @@ func (b bench) signed(path string, get bool, how byte, text string) {
 		message = "key-" + account
 	}
 	mac := sign.New([]byte("secret-"+account)).Sign(nil, []byte(message))
+	if err := atRest(b.engine); err != nil { // a stop order may trade behind the last answer
+		b.t.Fatal(err)
+	}
 	before := holdings(b.t, b.harness)
 	a := b.do(method, address, kind, body, "X-KEY", "key-"+account, "X-SIGN", string(mac),
 		"X-NONCE", strconv.FormatUint(b.nextNonce(account), 10))
