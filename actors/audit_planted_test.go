@@ -203,6 +203,10 @@ var testedFaults = []testedFault{
 			"			continue\n		}\n" +
 			"		x.end(committed.ErrTimeout)\n	}\n}\n", inActors,
 		"TestWhatABrokenConnectionLeavesIsUnknown"},
+	{"a node that led calls a key ended that it does not know", "actors/forwarded.go",
+		"	if err := knows(f.Door); err != nil {\n",
+		"	if err := knows(f.Door); err != nil && !FAULT {\n", inActors,
+		"TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded"},
 	{"a node that follows does not learn that a key has ended", "actors/attending.go",
 		"			a.dir.RemoveKey(entry)\n",
 		"			if !FAULT {\n				a.dir.RemoveKey(entry)\n			}\n",

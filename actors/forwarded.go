@@ -43,12 +43,13 @@ type errandRow = mailbox.FIFO[*errand]
 // An errand is what one message asks for: commands that travel together, the end of a session, or
 // only that those before it are done.
 type errand struct {
-	by     *forwarded
-	number uint64
-	list   []*Command
-	errs   []error
-	err    error        // why none of the commands was sent
-	left   atomic.Int64 // commands without an outcome, and one until all are sent
+	by      *forwarded
+	number  uint64
+	list    []*Command
+	errs    []error
+	err     error        // why none of the commands was sent
+	keyless bool         // its key is not known here
+	left    atomic.Int64 // commands without an outcome, and one until all are sent
 
 	counted  int64 // in forwarded.open
 	admitted bool
@@ -148,7 +149,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 		if err != nil {
 			return err
 		}
-		if gated {
+		if gated && !x.keyless {
 			f.begin(x, x.list[0].account)
 		} else {
 			f.begin(x, nil)
@@ -171,8 +172,8 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 		if err := p.done(); err != nil {
 			return err
 		}
-		if key == nil {
-			x.refuse(committed.ErrKeyRevoked)
+		if x.keyless = key == nil; x.keyless {
+			f.begin(x, nil)
 		} else {
 			f.begin(x, key.Account)
 		}
@@ -203,9 +204,8 @@ func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
 		p.Fail()
 	}
 	of := key
-	if of == nil { // it has ended by now; the rest must make sense all the same
+	if x.keyless = key == nil; x.keyless { // the rest must make sense all the same
 		of = &directory.Key{Account: new(directory.Account)}
-		x.err = committed.ErrKeyRevoked
 	}
 	for range n {
 		c := p.command(f.Catalogue, of, nonce)
@@ -314,7 +314,7 @@ func (f *forwarded) sendRow(x *errand, account uint32) {
 
 // quick reports whether send waits for nothing.
 func (f *forwarded) quick(x *errand) bool {
-	if !f.hasReleased() {
+	if x.keyless || !f.hasReleased() {
 		return false
 	}
 	for _, c := range x.list {
@@ -334,8 +334,11 @@ func (f *forwarded) send(x *errand) {
 		f.open.Add(-x.counted)
 		return
 	}
-	err := x.err
-	if err == nil && n > 0 {
+	var err error
+	switch {
+	case x.keyless:
+		err = f.whyUnknown()
+	case n > 0:
 		err = f.mayBegin(x)
 	}
 	if err != nil || n == 0 {
@@ -354,6 +357,15 @@ func (f *forwarded) send(x *errand) {
 		}
 	}
 	x.answered()
+}
+
+// whyUnknown returns why a key that the other node knows is not known here: it has ended by now, or
+// this node leads no more, and cannot know of a key that was made since.
+func (f *forwarded) whyUnknown() error {
+	if err := knows(f.Door); err != nil {
+		return err
+	}
+	return committed.ErrKeyRevoked
 }
 
 // refuse answers an errand none of whose commands was sent; nil: it has none.
@@ -492,13 +504,17 @@ func (x *errand) free() {
 // above it, the read is to be answered: behind all that the wallet had in flight, if the read names
 // an order by its client order id.
 func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID) {
-	seq, err := uint64(0), error(committed.ErrKeyRevoked)
-	if key != nil && !id.IsZero() {
+	var seq uint64
+	var err error
+	switch {
+	case key == nil:
+		err = f.whyUnknown()
+	case !id.IsZero():
 		q := &committed.NamedOrder{Account: key.Account.ID, ClientID: id}
 		if err = despiteFreeze(f.Ask(q, key, nonce)); err == nil {
 			seq = q.Seq
 		}
-	} else if key != nil {
+	default:
 		var q committed.Position
 		if err = despiteFreeze(f.Ask(&q, key, nonce)); err == nil {
 			seq = q.Seq

@@ -559,6 +559,14 @@ var keyOfNobody = &directory.Key{Account: new(directory.Account)}
 type lingering struct {
 	persistence.Replica
 	until atomic.Pointer[chan struct{}] // nil: it says so at once
+	alone atomic.Bool                   // nothing confirms that its node leads
+}
+
+func (s *lingering) Confirm(ctx context.Context, tok persistence.Token) (uint64, error) {
+	if s.alone.Load() {
+		return 0, context.DeadlineExceeded
+	}
+	return s.Replica.Confirm(ctx, tok)
 }
 
 func (s *lingering) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
@@ -606,6 +614,48 @@ func (b *branch) sees(r *reigning) (deposited chan error) {
 		return b.Ask(&q, nil, 0) == nil && len(q.Holdings) > 0
 	})
 	return deposited
+}
+
+// A node that led a moment ago does not say that a key has ended which it does not know: the one
+// that leads now may have made it.
+func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
+	c, r, b, store := lingers(t, map[string]money.Amount{"BTC": coin})
+	c.caughtUp(r)
+	r.dir.RemoveKey(r.Key([]byte("key-of-ann")))
+	id, err := event.NewClientID("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := map[string]func() error{
+		"a command": func() error {
+			_, err := b.Commands.Do(NewCancelAll(b.key, b.next(), CancelFilter{}))
+			return err
+		},
+		"a command that has passed its gate": func() error {
+			x := NewCancelAll(b.key, 0, CancelFilter{})
+			x.gate = passed{}
+			_, err := b.Commands.Do(x)
+			return err
+		},
+		"a read": func() error { return b.Ask(new(committed.Wallet), b.key, b.next()) },
+		"a read of an order by its client id": func() error {
+			q := &committed.NamedOrder{Account: b.key.Account.ID, ClientID: id}
+			return b.Ask(q, b.key, b.next())
+		},
+		"a fence": func() error { return b.Commands.Settle(b.key) },
+	}
+	for _, alone := range []bool{true, false} {
+		store.alone.Store(alone)
+		want := committed.ErrKeyRevoked
+		if alone {
+			want = ErrNotConfirmed
+		}
+		for what, does := range ask {
+			if err := does(); !errors.Is(err, want) {
+				t.Errorf("%s, alone: %t: %v", what, alone, err)
+			}
+		}
+	}
 }
 
 // Behind Settle nothing is on its way any more that has passed a gate, whatever it waits for.
