@@ -517,7 +517,18 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 		s.value("exchange_cluster_observer_keys_total", "outcome", "refused") != 8 {
 		t.Error("what is counted is not shown")
 	}
-	c.set(func(s *operator.Standing) { s.Leader, s.Fault = "a", "a record of a kind" })
+	if s["exchange_cluster_feed_bytes_total"] != nil {
+		t.Error("a node that has a store shows what observers are sent")
+	}
+	c.set(func(s *operator.Standing) { s.Observer, s.FedBatches, s.FedBytes = true, 9, 10 })
+	s = scrape()
+	if s.value("exchange_cluster_feed_batches_total") != 9 ||
+		s.value("exchange_cluster_feed_bytes_total") != 10 {
+		t.Error("what an observer was sent is not shown")
+	}
+	c.set(func(s *operator.Standing) {
+		s.Observer, s.Leader, s.Fault = false, "a", "a record of a kind"
+	})
 	h.gateway.SetEngine(h.engine)
 	s = scrape()
 	if s.value("exchange_cluster_leads") != 1 || s.value("exchange_cluster_fault") != 1 ||

@@ -53,11 +53,17 @@ var (
 	clusterLends = describe("cluster_observer_keys_total",
 		"Questions of observers for what verifies the signatures of a key, by outcome: given, and "+
 			"refused if there is no such live key, or this node could not tell.", "outcome")
+	clusterFedBatches = describe("cluster_feed_batches_total",
+		"Batches of the journal that nodes have sent to this observer since it began from an "+
+			"image. Clients of the observer do not add to them.")
+	clusterFedBytes = describe("cluster_feed_bytes_total",
+		"Bytes that an observer was sent with these batches, and with its image.")
 )
 
 var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
 	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
-	clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterLends}
+	clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterLends,
+	clusterFedBatches, clusterFedBytes}
 
 // cluster gives what a node knows of the cluster.
 func (s sink) cluster(c *operator.Standing) {
@@ -75,6 +81,10 @@ func (s sink) cluster(c *operator.Standing) {
 		s.link("from", &c.Links.From)
 		s.counter(clusterLends, c.Links.Given.Load(), "given")
 		s.counter(clusterLends, c.Links.Refused.Load(), "refused")
+	}
+	if c.Observer {
+		s.counter(clusterFedBatches, c.FedBatches)
+		s.counter(clusterFedBytes, c.FedBytes)
 	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]

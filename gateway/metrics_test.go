@@ -84,19 +84,21 @@ func (s scraped) value(name string, labels ...string) float64 {
 	return sum
 }
 
-// withAll is a scrape with the metrics of a gateway that has a certificate, and is a node that
-// leads.
+// withAll is a scrape with the metrics of two gateways that have a certificate: a node that leads,
+// and an observer.
 func (s scraped) withAll(t *testing.T) scraped {
 	t.Helper()
 	_, _, c := newCertificate(t, time.Now().Add(aDay), quiet())
-	cluster := newFakeCluster()
-	cluster.knows.Leader = cluster.knows.Node
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-		OperatorToken: operatorToken, Certificate: c, Cluster: cluster,
-		Folders: []Folder{{"data", t.TempDir()}}})
-	for name, f := range scraping(t, g)() {
-		if s[name] == nil {
-			s[name] = f
+	leads, observes := newFakeCluster(), newFakeCluster()
+	leads.knows.Leader, observes.knows.Observer = leads.knows.Node, true
+	for _, cluster := range []operator.Cluster{leads, observes} {
+		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+			OperatorToken: operatorToken, Certificate: c, Cluster: cluster,
+			Folders: []Folder{{"data", t.TempDir()}}})
+		for name, f := range scraping(t, g)() {
+			if s[name] == nil {
+				s[name] = f
+			}
 		}
 	}
 	return s

@@ -240,6 +240,9 @@ func (l *link) follow(ctx context.Context) error {
 			return fmt.Errorf("feed: %w", err)
 		}
 		into = payload[:0]
+		if kind != feedBeat {
+			s.fed.Add(frameHead + uint64(len(payload)))
+		}
 		p := fixed{b: payload}
 		switch {
 		case kind == feedBeat && len(payload) == 0:
@@ -267,6 +270,7 @@ func (l *link) follow(ctx context.Context) error {
 			if p.bad {
 				return errSense
 			}
+			s.batches.Add(1)
 			if err := s.take(ctx, batch{prev, next, slices.Clone(p.b)}, digest); err != nil {
 				return err
 			}

@@ -69,6 +69,14 @@ func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
 		c.append(currencyBatch(seq, "C"))
 	}
 	read(t, s, at, 20)
+	// each feed begins with a frame of 17 bytes, the first one has an empty image behind it
+	bytes := 2*(frameHead+17) + frameHead
+	for seq := range uint64(20) {
+		bytes += frameHead + 24 + len(currencyBatch(seq, "C").data)
+	}
+	if n, got := s.Fed(); n != 20 || got != uint64(bytes) {
+		t.Errorf("it was sent %d batches in %d bytes, 20 in %d have come", n, got, bytes)
+	}
 }
 
 // A member that leads, and has nothing to tell, says so: the observer does not take it for dead.

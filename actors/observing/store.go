@@ -57,6 +57,8 @@ type Store struct {
 	asking              chan struct{} // capacity maxKeys: one for each question for a key
 
 	dropped atomic.Uint64 // sequence up to which rows were left to members
+	batches atomic.Uint64 // that feeds have brought
+	fed     atomic.Uint64 // bytes of frames on feeds, but for beats
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change; guarded by mu
@@ -306,6 +308,10 @@ func (s *Store) Dial(ctx context.Context, node string) (net.Conn, error) {
 	}
 	return conn, err
 }
+
+// Fed returns how many batches of the journal members have sent so far, and the bytes of all that
+// they have sent beside their answers and beats: images, too.
+func (s *Store) Fed() (batches, bytes uint64) { return s.batches.Load(), s.fed.Load() }
 
 // Standing is what the member that is followed has told.
 func (s *Store) Standing() persistence.Standing {

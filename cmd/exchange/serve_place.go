@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/observing"
 	"exchange/config"
 	"exchange/gateway/operator"
 	"exchange/persistence"
@@ -74,6 +75,9 @@ func (p *place) Standing() operator.Standing {
 	fault := j.fault
 	if j.node != nil {
 		s.Folded, fault, s.Links = j.node.Folded(), j.node.Err(), j.node.Links()
+	}
+	if o, ok := j.replica.(*observing.Store); ok {
+		s.FedBatches, s.FedBytes = o.Fed()
 	}
 	if fault != nil {
 		s.Fault = fault.Error()

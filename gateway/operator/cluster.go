@@ -60,7 +60,10 @@ type Standing struct {
 	ClockWrong bool // it is so much that the node may not lead
 	Tick       time.Duration
 	Links      *metrics.Links // what one node does for another; nil: this one only votes
-	Nodes      []NodeStanding // all of them, in the order of their names
+	// FedBatches and FedBytes are what the members have sent to this observer: batches of the
+	// journal, and bytes with images, without answers.
+	FedBatches, FedBytes uint64
+	Nodes                []NodeStanding // all of them, in the order of their names
 }
 
 // Leads reports whether the node itself leads.
