@@ -18,8 +18,14 @@ import (
 type cluster struct {
 	server
 	nodes [3]clusterNode
-	leads int // place of the node that leads
+	leads int      // place of the node that leads
+	env   []string // of the nodes, beside that of all
+	dir   string   // of their folders, below that of the program
+	peers []string // the nodes' addresses for each other, as --nodes has them
 }
+
+// program is the exchange.
+func (c *cluster) program() string { return filepath.Join(filepath.Dir(c.dir), "exchange") }
 
 // A clusterNode is one process, which may be started again.
 type clusterNode struct {
@@ -39,21 +45,22 @@ func (c *cluster) launch(dir string) error {
 	if err != nil {
 		return err
 	}
-	program := filepath.Join(filepath.Dir(dir), "exchange")
+	c.dir = dir
+	program := c.program()
 	file := filepath.Join(dir, "settings.yaml")
 	if err := os.WriteFile(file, []byte(settings+c.settings), 0o600); err != nil {
 		return err
 	}
-	certificates, list := filepath.Join(dir, "certificates"), []string{}
+	certificates := filepath.Join(dir, "certificates")
 	for i := range c.nodes {
 		peers, err := freeAddress()
 		if err != nil {
 			return err
 		}
-		list = append(list, nodeName(i)+"="+peers)
+		c.peers = append(c.peers, nodeName(i)+"="+peers)
 	}
 	if out, err := exec.Command(program, append([]string{"cluster", "init", certificates},
-		list...)...).CombinedOutput(); err != nil {
+		c.peers...)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cluster init: %w: %s", err, out)
 	}
 	for i := range c.nodes {
@@ -67,10 +74,11 @@ func (c *cluster) launch(dir string) error {
 		}
 		n.args = []string{program, "serve", "--config", file, "--no-rate-limits", "--listen",
 			n.address, "--operator", n.operator, "--store", "pebble:" + data, "--node", nodeName(i),
-			"--nodes", strings.Join(list, ",")}
+			"--nodes", strings.Join(c.peers, ",")}
 		n.env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+token, manyOrders,
 			"EXCHANGE_CLUSTER_TICK_MS="+strconv.Itoa(clusterTick),
 			"EXCHANGE_CLUSTER_FOLDER="+filepath.Join(certificates, nodeName(i)))
+		n.env = append(n.env, c.env...)
 		if err := n.start(); err != nil {
 			return err
 		}

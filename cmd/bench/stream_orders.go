@@ -24,13 +24,14 @@ func newListened(o options) *listened {
 	l.watched = &row{subject: "stream: orders with 960 subscribers", unit: "requests/s",
 		group: groupStream, yardstick: l.alone, aim: aim{leastRatio: 0.7}}
 	l.title = "orders with subscribers"
-	l.audience = func(*server) wish {
-		return wish{Groups: []audience{{900, []string{"ticker", "orderbook.20"}},
-			{20, []string{"diff." + tradedPair}}, {20, []string{"trades." + tradedPair}},
-			{20, []string{"book_" + tradedPair}}}}
-	}
+	l.audience = func(*server) wish { return audienceOf960 }
 	return l
 }
+
+// audienceOf960 has subscribers of all kinds of public channels.
+var audienceOf960 = wish{Groups: []audience{{900, []string{"ticker", "orderbook.20"}},
+	{20, []string{"diff." + tradedPair}}, {20, []string{"trades." + tradedPair}},
+	{20, []string{"book_" + tradedPair}}}}
 
 // ownAccounts is how many accounts have a subscriber of own each.
 const ownAccounts = 1000

@@ -84,7 +84,7 @@ func allServers(o options) []subject {
 		newWays(o), newProcess(o), newTester(o), newOpenLoop(o), newImages(o),
 		newOverload(o, noop.cpu), newFairness(o), crowded,
 		newClusterLoad(o, o.connections, pebble, 1.5),
-		newClusterLoad(o, crowd.connections, crowded, 1.25), newEntering(o),
+		newClusterLoad(o, crowd.connections, crowded, 1.25), newEntering(o), newObserved(o),
 		newFailover(o, 1_000, 1.5),
 		newFailover(o, 100_000, 2))
 }
