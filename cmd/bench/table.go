@@ -193,6 +193,7 @@ own: 1,000 accounts take turns on the same connections; their subscribers hear e
 three nodes: they share this machine's processors and its disk; a tick is 30 ms. Silence: the longest time without an
 acknowledgement for any of 16 clients, each of which asks another node when it is refused or has waited for 0.2 s.
 load at another: 512 connections to a node that follows. One machine and three nodes are loaded in turns, twice.
+subscribers at an observer: orders go to the node that leads; to the observer: what its feed brings, in both cases.
 `
 
 // printTable writes the table with its columns aligned.
