@@ -33,6 +33,7 @@
 //	ways.go       orders of `exchange loadtest`: one by one, in batches, and over sockets
 //	cluster.go    three nodes: orders at the one that leads, and fail-overs
 //	entering.go   orders at a node that follows
+//	observed.go   orders beside subscribers of an observer
 //	asking.go     clients that look for the node that leads
 //	start.go      the start of a large exchange, which large.go makes
 //	images.go     what requests wait for while snapshots of such an exchange are made

@@ -48,8 +48,8 @@ func newObserved(o options) *observed {
 		return without, with
 	}
 	v.alone, v.watched = pair("CPU: node that leads", "us/request", groupCPU)
-	v.bytes, v.more = pair("to the observer", "bytes/request", groupStream)
-	v.batches, v.others = pair("to the observer", "batches/request", groupStream)
+	v.bytes, v.more = pair("bytes to the observer", "bytes/request", groupStream)
+	v.batches, v.others = pair("batches to the observer", "batches/request", groupStream)
 	return v
 }
 
