@@ -56,6 +56,9 @@ type Stats struct {
 	SnapshotLag   uint64        // records after the newest snapshot
 	SnapshotAge   time.Duration // of the newest snapshot, or of the process if there is none
 	SnapshotBytes int64
+	// JournalKept counts the records since the newest trim of the journal, or since the snapshot
+	// that the start began with. A healthy journal has those of one or two snapshots.
+	JournalKept uint64
 	// The newest one, and the newest audit. The zero time: there was none since the start.
 	SnapshotBegin, SnapshotEnd, AuditBegin, AuditEnd time.Time
 	SnapshotTimes                                    [metrics.SnapshotStages]time.Duration
@@ -78,8 +81,8 @@ type Count struct {
 func (e *Engine) Stats() Stats {
 	m, now := e.meter, time.Now()
 	// The counter that lags is read before the one ahead, so that no difference is negative.
-	folded, watermark, snapshot := e.committed.Folded(), m.Watermark.Load(),
-		m.SnapshotSeq.Load()
+	folded, watermark, snapshot, trimmed := e.committed.Folded(), m.Watermark.Load(),
+		m.SnapshotSeq.Load(), m.Trimmed.Load()
 	released := e.committed.Released()
 	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil,
 		TurnedAway:    turnedAwayCounts(m),
@@ -94,6 +97,7 @@ func (e *Engine) Stats() Stats {
 		ProjectionLag:  behind(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
 		Outbox:         m.Outbox.Load(), SnapshotLag: behind(released, snapshot),
+		JournalKept:   behind(released, trimmed),
 		SnapshotBytes: m.SnapshotBytes.Load(), OpenOrders: m.Open.Load(),
 		Recovery: time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}
 	s.journal(&m.Journal)

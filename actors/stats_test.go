@@ -205,7 +205,11 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 			t.Errorf("without a snapshot: %d bytes, %d records behind, begun at %v; %d open orders",
 				s.SnapshotBytes, s.SnapshotLag, s.SnapshotBegin, s.OpenOrders)
 		}
-		g.end() // takes one
+		if s := g.e.Stats(); s.JournalKept != s.SnapshotLag {
+			t.Errorf("the journal, never trimmed, has %d records of %d", s.JournalKept,
+				s.SnapshotLag)
+		}
+		g.end() // takes one, and trims up to the one before it
 		before := g.e.Stats()
 		if before.Snapshot.Count() != 1 || before.SnapshotBytes == 0 || before.SnapshotLag != 0 {
 			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind",
@@ -222,7 +226,8 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 			t.Errorf("after the next start there are %d open orders", n)
 		}
 		if s := g.e.Stats(); s.SnapshotBytes != before.SnapshotBytes || s.SnapshotLag != 0 ||
-			s.Snapshot.Count() != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 {
+			s.Snapshot.Count() != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 ||
+			s.JournalKept != 0 {
 			t.Errorf(
 				"at the next start: %d bytes instead of %d, %d records behind, %v old, "+
 					"projections %d behind", s.SnapshotBytes, before.SnapshotBytes, s.SnapshotLag,

@@ -145,6 +145,10 @@ var alertCases = map[string]struct{ fires, quiet []string }{
 			`exchange_disk_size_bytes{folder="data"} 1e11x120`,
 			`exchange_disk_free_bytes{folder="archive"} 1e11x120`, // of much 5 % are enough
 			`exchange_disk_size_bytes{folder="archive"} 2e12x120`}},
+	"ExchangeDiskFillsSoon": {
+		[]string{`exchange_disk_free_bytes{folder="data"} 100000000000-10000000x740`},
+		[]string{`exchange_disk_free_bytes{folder="data"} 100000000000-1000000x740`,
+			`exchange_disk_free_bytes{folder="archive"} 1e9x740`}},
 	"ExchangeRedisMemoryNearlyFull": {
 		[]string{`exchange_store_memory_bytes 86x120`, `exchange_store_memory_limit_bytes 100x120`},
 		[]string{`exchange_store_memory_bytes{instance="a"} 85x120`,

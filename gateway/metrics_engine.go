@@ -101,6 +101,10 @@ var (
 	snapshotLag = describe("snapshot_lag_records",
 		"Records after the newest snapshot: what a start has to fold. Far above "+
 			"snapshot.max_records means that snapshots fail.")
+	journalKept = describe("journal_kept_records",
+		"Records since the journal was last trimmed, or since the snapshot that the start began "+
+			"with. Those of two snapshots are usual; beyond that the journal is not archived, or "+
+			"not trimmed, and the store grows.")
 	snapshotBytes = describe("snapshot_bytes",
 		"Size of the newest snapshot; 0 if there is none.")
 	snapshotBegin = describe("snapshot_begin_timestamp_seconds",
@@ -133,6 +137,7 @@ var engineFamilies = []family{
 	applyDuration, snapshotTime, storeFailures,
 	idLooks, rowsDamaged, storeStalled, storeWaiting, storeConfirmed, mailboxes, commands, reading,
 	foldLag, projectionLag, projectionRows, openOrders, outbox, snapshotAge, snapshotLag,
+	journalKept,
 	snapshotBytes, snapshotBegin, snapshotEnd, snapshotStages, auditBegin, auditEnd, storeRewriting,
 	recoveryDuration, recoveryRecords, inMaintenance,
 }
@@ -203,6 +208,7 @@ func (s sink) state(e *actors.Stats) {
 	s.gauge(outbox, float64(e.Outbox))
 	s.gauge(snapshotAge, e.SnapshotAge.Seconds())
 	s.gauge(snapshotLag, float64(e.SnapshotLag))
+	s.gauge(journalKept, float64(e.JournalKept))
 	s.gauge(snapshotBytes, float64(e.SnapshotBytes))
 	s.moment(snapshotBegin, e.SnapshotBegin)
 	s.moment(snapshotEnd, e.SnapshotEnd)

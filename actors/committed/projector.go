@@ -234,6 +234,9 @@ func (p *Projector) trim(ctx context.Context, upTo uint64) {
 		upTo = trim
 	}
 	err := p.o.Store.Trim(ctx, p.o.Token, upTo)
+	if err == nil {
+		p.o.Meter.Trimmed.Store(max(upTo, p.o.Meter.Trimmed.Load()))
+	}
 	if err == nil || errors.Is(err, errOutdated) {
 		return
 	}

@@ -81,6 +81,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 		return nil, err
 	}
 	o.Meter.SnapshotTaken(s.Seq(), s.TimeUs(), size)
+	o.Meter.Trimmed.Store(s.Seq()) // what is kept below is not known
 	watermark, err := o.Store.Watermark(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the watermark: %w", err)

@@ -164,6 +164,7 @@ type Engine struct {
 	SnapshotSeq    atomic.Uint64 // of the newest snapshot; 0: there is none
 	SnapshotTimeUs atomic.Int64  // when it was taken, microseconds since the Unix epoch
 	SnapshotBytes  atomic.Int64
+	Trimmed        atomic.Uint64 // up to where the journal is trimmed, at least
 
 	// The newest snapshot, successful or not. The committed actor begins it. The goroutine that
 	// uploads it adds the stages and ends it.
