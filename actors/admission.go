@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,8 @@ type admission struct {
 
 	busyBooks atomic.Int64 // that do something without a command
 	triggers  atomic.Int64 // triggered orders on their way, but for one of each book
-	heldBooks atomic.Bool  // they start nothing without a command, for maintenance
+	// for maintenance: they start nothing without a command, and they trigger nothing
+	heldBooks, heldTriggers atomic.Bool
 
 	rounds     rounds // of looks for client order ids
 	clockError func() time.Duration
@@ -56,7 +58,7 @@ func (a *admission) connect(s *state.State, j *journal, behind lagging) {
 	a.journal, a.behind = j, behind
 	a.rounds.begin(s.Seq())
 	if m := s.Maintenance(); m.On {
-		a.heldBooks.Store(true)
+		a.hold(&m)
 		a.maintenance.Store(&m)
 	}
 }
@@ -115,6 +117,27 @@ func (a *admission) writable(now int64) error {
 	return a.open(now)
 }
 
+// cancelling returns nil while clients may cancel.
+func (a *admission) cancelling(now int64) error {
+	if m := a.maintenance.Load(); m != nil && m.BarsCancels() {
+		return ErrMaintenance
+	}
+	return a.open(now)
+}
+
+// takes returns nil while commands of a list may come in. In a maintenance it bars those that are
+// no cancels from a list that has cancels, too: nothing may come of them.
+func (a *admission) takes(list []*Command) error {
+	m := a.maintenance.Load()
+	if m != nil && (m.BarsCancels() || !slices.ContainsFunc(list, (*Command).cancels)) {
+		return ErrMaintenance
+	}
+	for _, c := range list {
+		c.barred = m != nil && !c.cancels()
+	}
+	return a.open(list[0].made)
+}
+
 // Maintenance implements Commands.
 func (a *admission) Maintenance() *event.Maintenance { return a.maintenance.Load() }
 
@@ -126,8 +149,14 @@ func (a *admission) settleMaintenance(m *event.Maintenance) {
 		return
 	}
 	now := *m
-	a.heldBooks.Store(true)
+	a.hold(&now)
 	a.maintenance.Store(&now)
+}
+
+// hold keeps books from what they may not do in a maintenance; nil: there is none.
+func (a *admission) hold(m *event.Maintenance) {
+	a.heldTriggers.Store(m != nil)
+	a.heldBooks.Store(m != nil && m.BarsCancels())
 }
 
 // quiet reports whether nothing is in flight: no command, and nothing that a book does without one.
@@ -142,6 +171,9 @@ func (a *admission) countBook(n int64) { a.busyBooks.Add(n) }
 func (a *admission) booksMayStart() bool {
 	return !a.heldBooks.Load() && !a.paused.Load() && !a.life.stopping.Load()
 }
+
+// booksMayTrigger implements bookOut.
+func (a *admission) booksMayTrigger() bool { return !a.heldTriggers.Load() && a.booksMayStart() }
 
 // takeTriggerSlot implements bookOut.
 func (a *admission) takeTriggerSlot() bool {
@@ -201,7 +233,7 @@ func (a *admission) takeSlots(list []*Command) error {
 		return ErrAccountBusy
 	}
 	// after the count: either a drain sees these commands, or they see the drain
-	if err := a.writable(list[0].made); err != nil {
+	if err := a.takes(list); err != nil {
 		account.InFlight.Add(int32(-n))
 		a.inFlight.Add(-n)
 		return err
@@ -268,9 +300,9 @@ func (a *admission) unhindered(now int64) error {
 	return nil
 }
 
-// startsWritable is writable at a start, when nothing is in flight.
-func (a *admission) startsWritable(now int64) error {
-	if m := a.Maintenance(); m != nil {
+// startsCancelling is cancelling at a start, when nothing is in flight.
+func (a *admission) startsCancelling(now int64) error {
+	if m := a.Maintenance(); m != nil && m.BarsCancels() {
 		return ErrMaintenance
 	}
 	return a.unhindered(now)

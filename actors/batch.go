@@ -87,23 +87,26 @@ func (e *Engine) lowers(c *Command) bool {
 // the store, or wait for the account's wallet, a client that asks for one of the ids meanwhile must
 // not be told that there is no such order. So all of them are announced before the first such look.
 func (e *Engine) sendAll(list []*Command, errs []error) {
-	begun := list[0].account.WalletBegan() != 0
+	account := list[0].account
+	begun := account.WalletBegan() != 0
 	var unsure []int // places of those whose look must wait
 	for i, c := range list {
-		if c.isNamedOrder() && (!begun || !e.look(c)) {
+		if c.barred {
+			e.drop(list, errs, i, e.turnAway(ErrMaintenance))
+		} else if c.isNamedOrder() && (!begun || !e.look(c)) {
 			unsure = append(unsure, i)
 		}
 	}
 	if len(unsure) > 0 {
 		for _, c := range list {
-			if c.isNamedOrder() {
+			if c != nil && c.isNamedOrder() {
 				defer e.Announce(c.account.ID, c.order.clientID).End()
 			}
 		}
 	}
 	var failed error
 	if len(unsure) > 0 && !begun {
-		failed = e.awaitWallet(list[0].account)
+		failed = e.awaitWallet(account)
 	}
 	for _, i := range unsure {
 		// When one look fails, the store may not answer at all, so the later ones fail with it.

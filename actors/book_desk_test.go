@@ -94,10 +94,11 @@ func (d *desk) apply(r *event.Record) {
 }
 
 // These make the desk a bookOut.
-func (d *desk) countBook(n int64)   { d.busy += n }
-func (d *desk) booksMayStart() bool { return !d.held }
-func (d *desk) giveTriggerSlot()    { d.taken-- }
-func (d *desk) callBook(*book)      { d.called = true }
+func (d *desk) countBook(n int64)     { d.busy += n }
+func (d *desk) booksMayStart() bool   { return !d.held }
+func (d *desk) booksMayTrigger() bool { return !d.held }
+func (d *desk) giveTriggerSlot()      { d.taken-- }
+func (d *desk) callBook(*book)        { d.called = true }
 func (d *desk) takeTriggerSlot() bool {
 	if d.taken == d.slots {
 		return false

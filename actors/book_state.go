@@ -61,6 +61,7 @@ type bookOut interface {
 	countBook(n int64)
 	// reports whether books may start something without a command
 	booksMayStart() bool
+	booksMayTrigger() bool
 	// takes a slot for one more triggered order on its way, beside the first of its book; false:
 	// none is free
 	takeTriggerSlot() bool

@@ -52,7 +52,7 @@ func (b *book) run() {
 // runs reports whether the next order of the queue may be executed: not before those that are due
 // have expired.
 func (b *book) runs() bool {
-	return b.stops.Queued() > 0 && !b.halted && b.lastTimeUs < b.expiryUs && b.out.booksMayStart()
+	return b.stops.Queued() > 0 && !b.halted && b.lastTimeUs < b.expiryUs && b.out.booksMayTrigger()
 }
 
 // rests ends a turn: the book calls itself if there is more to do, unless the release of a unit has

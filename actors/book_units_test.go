@@ -75,14 +75,14 @@ func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
 		eventually(t, "the stop is executed", func() bool { return g.rests(stop) })
 		soon, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
-		if _, err := g.e.SetMaintenance(soon, "op", true, ""); !errors.Is(err, ErrNotQuiet) {
+		if _, err := g.e.SetMaintenance(soon, "op", maintained); !errors.Is(err, ErrNotQuiet) {
 			t.Errorf("maintenance begins while a triggered order is on its way: %v", err)
 		}
 		g.letGo()
 		if got := <-done; got != accepted {
 			t.Error(got)
 		}
-		if _, err := g.e.SetMaintenance(context.Background(), "op", true, ""); err != nil {
+		if _, err := g.e.SetMaintenance(context.Background(), "op", maintained); err != nil {
 			t.Fatal(err)
 		}
 		if g.e.booksMayStart() || g.e.busyBooks.Load() != 0 {
@@ -97,7 +97,7 @@ func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
 		g := newGated(t, fresh, nil)
 		ends := time.Now().Add(2 * time.Second).UnixMicro()
 		order := g.rest(g.special(g.sell(coin/100), until(ends)))
-		if _, err := g.e.SetMaintenance(context.Background(), "op", true, ""); err != nil {
+		if _, err := g.e.SetMaintenance(context.Background(), "op", maintained); err != nil {
 			t.Fatal(err)
 		}
 		g.crash()
@@ -107,7 +107,7 @@ func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
 		if _, open := g.find(order); !open {
 			t.Error("an order expires in maintenance")
 		}
-		if _, err := g.e.SetMaintenance(context.Background(), "op", false, ""); err != nil {
+		if _, err := g.e.SetMaintenance(context.Background(), "op", unmaintained); err != nil {
 			t.Fatal(err)
 		}
 		g.ends("it is gone by then", g.cancelling(order), refusedFor(4))

@@ -12,6 +12,9 @@ import (
 // Writable implements Commands.
 func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
 
+// Cancelling implements Commands.
+func (e *Engine) Cancelling() error { return e.turnAway(e.cancelling(metrics.Now())) }
+
 // Confirmed implements Commands: the store has lately confirmed that this process owns it.
 func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
 

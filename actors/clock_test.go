@@ -264,7 +264,8 @@ func TestSwitchesFireThoughTheEndOfMaintenanceIsAheadOfTheClock(t *testing.T) {
 		g.later(-1000 * time.Hour)
 		dueUs := g.arm(60, CancelFilter{})
 		for _, on := range []bool{true, false} {
-			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", on, ""))
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops",
+				event.Maintenance{On: on}))
 		}
 		if end != "" {
 			g.restart(end)
@@ -342,7 +343,7 @@ func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
 		t.Errorf("due at %d, it fires at %d, by the fold at %d", dueUs, asked, folded)
 	}
 	for _, on := range []bool{true, false} {
-		must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", on, ""))
+		must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", event.Maintenance{On: on}))
 	}
 	asked, folded := fires()
 	if asked != folded || asked < dueUs+(58*time.Minute).Microseconds() {

@@ -37,6 +37,7 @@ type Command struct {
 	decision
 
 	lowering bool          // KindAmended: it is known to lower its order's amount alone
+	barred   bool          // admitted with cancels in a maintenance, which bars it
 	admitted bool          // holds a slot of admission, given back at release
 	unasked  bool          // no handler waits for its answer: a switch fires, or a session is lost
 	gate     Gate          // through which it goes to its wallet; nil: there is none
@@ -103,6 +104,7 @@ type Admin struct {
 	Pair    string          // name
 	On      bool            // halted, frozen, in maintenance
 	Message string          // of maintenance; why a mail was given up; a note
+	Cancels bool            // clients may cancel in the maintenance
 	fees    *state.FeeRates // nil: the pair's
 	mail    uint64          // id
 
@@ -219,6 +221,13 @@ func (c *Command) TakenBy() uint64 { return c.takenBy }
 func (c *Command) takesBack() bool {
 	return c.kind == event.KindCancel || c.kind == kindCancelAll || c.kind == event.KindSwitch ||
 		c.lowering
+}
+
+// cancels reports whether the command is a client's that does nothing but cancel, as clients may in
+// some maintenance.
+func (c *Command) cancels() bool {
+	return c.kind == event.KindCancel || c.kind == kindCancelAll ||
+		c.kind == event.KindWithdrawalMoved && c.withdrawal.to == event.WithdrawalCancelled
 }
 
 // refuse turns the command into a refusal: its entry is its nonce and the reason.

@@ -25,6 +25,9 @@ type Commands interface {
 	// Writable is nil while clients' commands are taken at all. Handlers ask before they look at a
 	// request's fields; admission comes after the fields.
 	Writable() error
+	// Cancelling is nil while clients' cancels are taken: as Writable, and in a maintenance in
+	// which clients may cancel.
+	Cancelling() error
 	// Confirmed is nil while it was lately confirmed that the commands go to the one process that
 	// decides. Otherwise private reads are refused: another one may have taken over, and know more.
 	Confirmed() error

@@ -57,10 +57,11 @@ type Engine struct {
 	auditing  atomic.Bool
 }
 
-// settleMaintenance follows a maintenance that begins or ends. Its end tells each book before
-// clients are admitted.
+// settleMaintenance follows a maintenance that begins, changes or ends. What a book may do again it
+// is told before clients are admitted.
 func (e *Engine) settleMaintenance(m *event.Maintenance) {
-	if !m.On {
+	if !m.BarsCancels() {
+		e.heldTriggers.Store(m.On)
 		e.heldBooks.Store(false)
 		e.wakeBooks()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/committed"
+	"exchange/core/event"
 	"exchange/core/market"
 )
 
@@ -123,7 +124,7 @@ func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
 		w, pid := g.spawn()
 		pair := g.e.Pairs()[0]
 		g.e.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 1})
-		w.hears(t, "watched 1 {false } []")
+		w.hears(t, "watched 1 {false  false} []")
 		g.hold()
 		halted := make(chan error, 1)
 		go func() {
@@ -137,13 +138,14 @@ func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
 		if err := <-halted; err != nil {
 			t.Fatal(err)
 		}
-		w.hears(t, fmt.Sprintf("status %d true {false }", pair.Number))
-		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test", true, "soon"))
-		w.hears(t, "status 0 false {true soon}")
+		w.hears(t, fmt.Sprintf("status %d true {false  false}", pair.Number))
+		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test",
+			event.Maintenance{On: true, Message: "soon"}))
+		w.hears(t, "status 0 false {true soon false}")
 		g.e.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 2})
-		w.hears(t, fmt.Sprintf("watched 2 {true soon} [%d]", pair.Number))
-		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test", false, ""))
-		w.hears(t, "status 0 false {false }")
+		w.hears(t, fmt.Sprintf("watched 2 {true soon false} [%d]", pair.Number))
+		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test", unmaintained))
+		w.hears(t, "status 0 false {false  false}")
 		g.e.Unwatch(pid, nil)
 		must[Admin](t)(g.e.Halt("test", pair.Name, false))
 		g.end()

@@ -503,8 +503,21 @@ func (f *forwarding) Material(key *directory.Key) (any, error) {
 
 // Writable implements Commands.
 func (f *forwarding) Writable() error {
+	return f.takes(func() bool { return f.Maintenance() != nil })
+}
+
+// Cancelling implements Commands.
+func (f *forwarding) Cancelling() error {
+	return f.takes(func() bool {
+		m := f.Maintenance()
+		return m != nil && m.BarsCancels()
+	})
+}
+
+// takes returns nil where commands are taken that no maintenance bars.
+func (f *forwarding) takes(barred func() bool) error {
 	switch {
-	case f.Maintenance() != nil && (f.Current() != nil || f.Maintenance() != nil):
+	case barred() && (f.Current() != nil || barred()):
 		return turnAway(f.a.node.meter, ErrMaintenance)
 	case !f.connected():
 		return turnAway(f.a.node.meter, ErrNotConfirmed)

@@ -478,7 +478,7 @@ func (r *reigning) maintains(t *testing.T, on bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := r.SetMaintenance(ctx, "test", on, ""); err != nil {
+	if _, err := r.SetMaintenance(ctx, "test", event.Maintenance{On: on}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,10 +11,21 @@ import (
 	"exchange/core/event"
 )
 
+var (
+	maintained, unmaintained = event.Maintenance{On: true}, event.Maintenance{}
+	// clients may cancel in it
+	cancelsOnly = event.Maintenance{On: true, Cancels: true}
+)
+
 // maintaining begins a change of maintenance.
 func (g *gated) maintaining(ctx context.Context, on bool) <-chan string {
+	return g.changing(ctx, event.Maintenance{On: on})
+}
+
+// changing begins a change of maintenance to another one.
+func (g *gated) changing(ctx context.Context, m event.Maintenance) <-chan string {
 	return g.begin(func() (*Command, error) {
-		_, err := g.e.SetMaintenance(ctx, "ops", on, "")
+		_, err := g.e.SetMaintenance(ctx, "ops", m)
 		return nil, err
 	})
 }

@@ -105,15 +105,22 @@ func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (A
 	return e.askRegistry(event.KindFees, operator, wish)
 }
 
-// SetMaintenance ends maintenance, or begins it: no client's command is taken from now on, those in
-// flight come to their end, and then it is journaled. It outlives restarts. ErrNotQuiet means that
-// they did not end while ctx lasted, and that nothing was done. Changes run one at a time: ending
-// an earlier maintenance cannot admit clients while a new one is starting.
-func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
-	message string) (Admin, error) {
-	a := Admin{On: on, Message: message}
-	if len(message) > maxMessage {
+// SetMaintenance begins maintenance, changes it, or ends it: no client's command is taken from now
+// on, those in flight come to their end, and then it is journaled. A plain maintenance has nothing
+// in flight, so its end waits for nothing. If clients may cancel in it, they can once that is
+// journaled. It outlives restarts. ErrNotQuiet means that they did not end while ctx lasted, and
+// that nothing was done. Changes run one at a time: ending an earlier maintenance cannot admit
+// clients while a new one is starting.
+func (e *Engine) SetMaintenance(ctx context.Context, operator string,
+	m event.Maintenance) (Admin, error) {
+	a := Admin{On: m.On, Message: m.Message, Cancels: m.Cancels}
+	switch {
+	case len(m.Message) > maxMessage:
 		return a, refusef("a message has at most %d bytes", maxMessage)
+	case m.Cancels && !m.On:
+		return a, refusef("clients may cancel in a maintenance that is on")
+	case m.Cancels && !e.node.reads(persistence.FormatCancels):
+		return a, errUnread
 	}
 	select {
 	case e.maintaining <- struct{}{}:
@@ -121,15 +128,18 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 	case <-ctx.Done():
 		return a, ErrNotQuiet
 	}
-	if !on {
-		return e.askRegistry(event.KindMaintenance, operator, a)
-	}
 	if err := e.none(ctx, &e.changing); err != nil {
 		return a, err
 	}
-	closed := &event.Maintenance{On: true, Message: message}
-	mine := e.maintenance.CompareAndSwap(nil, closed)
-	e.heldBooks.Store(true)
+	before, closed := e.maintenance.Load(), &event.Maintenance{On: true, Message: m.Message}
+	mine := before == nil || before.Cancels
+	if !m.On && (before == nil || !before.Cancels) {
+		return e.askRegistry(event.KindMaintenance, operator, a)
+	}
+	if mine {
+		mine = e.maintenance.CompareAndSwap(before, closed)
+	}
+	e.hold(closed)
 	err := e.none(ctx, &e.inFlight)
 	if err == nil {
 		err = e.none(ctx, &e.busyBooks)
@@ -145,8 +155,8 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string, on bool,
 		}
 	}
 	if err != nil && mine {
-		e.heldBooks.Store(false)
-		e.maintenance.CompareAndSwap(closed, nil) // nothing was done
+		e.hold(before)
+		e.maintenance.CompareAndSwap(closed, before) // nothing was done
 	}
 	return a, err
 }
@@ -218,7 +228,7 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 	return e.askWallet(c, operator, q.Account)
 }
 
-var errNotCorrected = refusef("not all nodes of the cluster run a program that knows this: run " +
+var errUnread = refusef("not all nodes of the cluster run a program that knows this: run " +
 	"the same one on all, and repeat the command")
 
 // Adjust takes available money out of an account, as a correction; its owner is told the reason.
@@ -230,7 +240,7 @@ func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount
 	reason string, reference event.ClientID) (*Command, error) {
 	switch {
 	case !e.node.reads(persistence.FormatCorrections):
-		return nil, errNotCorrected
+		return nil, errUnread
 	case amount < 1 || reason == "" || len(reason) > MaxDetails || reference.IsZero():
 		return nil, refusef("an adjustment is of an amount above 0, with a reference and a reason "+
 			"of at most %d bytes", MaxDetails)

@@ -56,7 +56,8 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 		must[Admin](t)(b.e.Freeze("ops", "ann", false))
 		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 
-		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", true, "back at nine"))
+		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops",
+			event.Maintenance{On: true, Message: "back at nine"}))
 		b.restart(at)
 		if _, err := b.e.Place(b.key, b.next(),
 			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Sell, Price: 100e8,
@@ -68,7 +69,7 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 			t.Errorf("a read is told %v", err)
 		}
 		must[Admin](t)(b.e.Deposit("ops", "ann", "USD", coin, "operators go on"))
-		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", false, ""))
+		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", unmaintained))
 		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		b.end()
 	})
@@ -82,8 +83,7 @@ func TestMaintenanceWaitsForWhatIsInFlight(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		done := make(chan error, 1)
 		go func() {
-			_, err := g.e.SetMaintenance(context.Background(), "ops", true,
-				"")
+			_, err := g.e.SetMaintenance(context.Background(), "ops", maintained)
 			done <- err
 		}()
 		eventually(t, "new orders are refused", func() bool {
@@ -226,7 +226,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		must[*Command](t)(b.e.MoveWithdrawal("eve", 1, event.WithdrawalApproved, "")).Free()
 		must[Admin](t)(b.e.Halt("eve", "BTC_USD", true))
 		must[Admin](t)(b.e.Freeze("eve", "ann", true))
-		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", true, ""))
+		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", maintained))
 		must[Admin](t)(b.e.SetFees("eve", "ann", "BTC_USD", &state.FeeRates{Taker: 1}))
 		must[Admin](t)(b.e.RevokeKey("eve", "key-of-ann"))
 		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
@@ -262,8 +262,8 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		if _, err := g.e.SetMaintenance(context.Background(), "ops", true,
-			strings.Repeat("x", maxMessage+1)); err == nil || g.e.Writable() != nil {
+		if _, err := g.e.SetMaintenance(context.Background(), "ops", event.Maintenance{On: true,
+			Message: strings.Repeat("x", maxMessage+1)}); err == nil || g.e.Writable() != nil {
 			t.Errorf("a message that is too long: %v, %v", err, g.e.Writable())
 		}
 		g.set(func() { g.holding = true })
@@ -271,7 +271,8 @@ func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		patience, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := g.e.SetMaintenance(patience, "ops", true, ""); !errors.Is(err, ErrNotQuiet) ||
+		if _, err := g.e.SetMaintenance(patience, "ops",
+			maintained); !errors.Is(err, ErrNotQuiet) ||
 			g.e.Writable() != nil {
 			t.Errorf("when what is in flight does not end: %v, %v", err, g.e.Writable())
 		}

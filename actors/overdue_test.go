@@ -471,7 +471,7 @@ func TestAQueueOutlivesAHaltInAMaintenance(t *testing.T) {
 		g.e.heldBooks.Store(false)
 		steps := []func(){
 			func() {
-				must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", true, ""))
+				must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", maintained))
 			},
 			func() { g.later(24 * time.Hour) },
 			func() { must[Admin](t)(g.e.Halt("ops", pair.Name, false)) },
@@ -490,7 +490,7 @@ func TestAQueueOutlivesAHaltInAMaintenance(t *testing.T) {
 					want)
 			}
 		}
-		must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", false, ""))
+		must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", unmaintained))
 		switch end {
 		case "crash":
 			g.restart(end)

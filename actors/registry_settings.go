@@ -35,11 +35,11 @@ func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 		if len(a.Message) > maxMessage {
 			return false, refusef("a message has at most %d bytes", maxMessage)
 		}
-		wanted := event.Maintenance{On: a.On, Message: a.Message}
+		wanted := event.Maintenance{On: a.On, Message: a.Message, Cancels: a.Cancels}
 		if a.Repeated = g.maintenance == wanted; a.Repeated {
 			g.out.settleMaintenance(&wanted)
 		}
-		c.record.Maintenance = event.Maintenance{On: a.On, Message: a.Message}
+		c.record.Maintenance = wanted
 	case event.KindMailed:
 		a.Repeated = known.ID == 0 // it left the outbox before
 		c.record.Mailed = event.Mailed{ID: a.mail, Error: a.Message}

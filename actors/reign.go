@@ -221,7 +221,7 @@ func (e *Engine) admit(list []*Command) error {
 		}
 	}
 	if !e.hasReleased() {
-		err := e.writable(list[0].made)
+		err := e.takes(list)
 		if err == nil {
 			err = e.awaitReleased()
 		}

@@ -21,7 +21,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 	e, name, on := l.engine, pick(r, s.names), r.IntN(2) == 0
 	pair := pick(r, e.Pairs())
 	if e.maintenance.Load() != nil && !l.changing && r.IntN(3) == 0 {
-		s.maintain(l, false) // otherwise most commands that follow are turned away
+		s.maintain(l, event.Maintenance{}) // otherwise most commands that follow are turned away
 		return
 	}
 	switch n := r.IntN(28); {
@@ -46,7 +46,8 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		s.setFees(l, name, pair, rates)
 	case n < 16:
 		if !l.changing {
-			s.maintain(l, r.IntN(2) == 0)
+			n := r.IntN(4)
+			s.maintain(l, event.Maintenance{On: n%2 == 0, Cancels: n == 0})
 		}
 	case n < 20:
 		s.decideWithdrawal(r, l)
@@ -272,15 +273,18 @@ func (s *sim) freeze(l *life, name string, on bool) {
 	})
 }
 
-func (s *sim) maintain(l *life, on bool) {
-	l.changing = true
-	s.spawn(l, fmt.Sprintf("%d.operator: maintenance %v", l.number, on), func() {
+func (s *sim) maintain(l *life, m event.Maintenance) {
+	l.changing, m.Message = true, "back soon"
+	s.spawn(l, fmt.Sprintf("%d.operator: maintenance %+v", l.number, m), func() {
 		defer func() { l.changing = false }()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, err := l.engine.SetMaintenance(ctx, "op", on, "back soon")
-		s.say("  maintenance %v: %s", on,
-			s.administered(err, s.model.Maintenance.On == on || l.overtaken, false))
+		_, err := l.engine.SetMaintenance(ctx, "op", m)
+		outcome := s.administered(err, s.model.Maintenance == m || l.overtaken, false)
+		s.say("  maintenance %+v: %s", m, outcome)
+		if err == nil && m.Cancels {
+			s.outcomes["maintenance with cancels"]++
+		}
 	})
 }
 

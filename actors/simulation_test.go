@@ -652,7 +652,7 @@ func mustHappen() []string {
 		"clients of accounts, resumed", "clients of accounts, gone",
 		"events of accounts, told to those who come back", "withdraws, told to their accounts",
 		"adjustment, accepted", "adjustments, told to their accounts",
-		"freezes, told to their accounts"}
+		"freezes, told to their accounts", "maintenance with cancels"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())

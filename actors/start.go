@@ -161,7 +161,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	}
 	// What came due while no engine ran: no client has sent a command yet. Projections that are far
 	// behind turn clients away, and not these.
-	e.fireWhile(e.startsWritable)
+	e.fireWhile(e.startsCancelling)
 	return nil
 }
 

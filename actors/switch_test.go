@@ -445,13 +445,13 @@ func TestASwitchDoesNotFireInMaintenanceNorJustBehindIt(t *testing.T) {
 			g := newClocked(t, fresh, nil)
 			id := g.rest(g.sell(1e5))
 			g.arm(10, CancelFilter{})
-			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", true, ""))
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", maintained))
 			g.later(time.Minute)
 			if restart {
 				g.restart("crash")
 			}
 			g.e.fireSwitches()
-			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", false, ""))
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", unmaintained))
 			g.later(g.o.Timing.SwitchGrace - time.Second)
 			if restart {
 				g.restart("crash")

@@ -112,10 +112,10 @@ func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
 	return time.Duration(w.apart - before)
 }
 
-// fireSwitches sends each switch that is due to its wallet, while the engine takes commands.
+// fireSwitches sends each switch that is due to its wallet, while clients may cancel.
 func (e *Engine) fireSwitches() {
 	e.endSessions()
-	e.fireWhile(e.writable)
+	e.fireWhile(e.cancelling)
 }
 
 // fireWhile is fireSwitches while may returns nil.

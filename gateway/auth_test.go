@@ -321,7 +321,8 @@ func TestMaintenanceRefusesInTheOrderOfChecks(t *testing.T) {
 		}
 	}
 	h.set(h.engine.Halt("test", "BTC_USDT", true))
-	h.set(h.engine.SetMaintenance(context.Background(), "test", true, "Back at nine."))
+	h.set(h.engine.SetMaintenance(context.Background(), "test",
+		event.Maintenance{On: true, Message: "Back at nine."}))
 	refused("maintenance before halted", "/api/v1/order", good, signed("bob", switchedNonce, good))
 	h.each(func(method, path, needs, params string) {
 		if method == "GET" {
@@ -354,9 +355,54 @@ func TestMaintenanceRefusesInTheOrderOfChecks(t *testing.T) {
 	})
 }
 
+// takenWithCancels says of each private command whether a maintenance with cancels takes it. A path
+// that is new must be here.
+var takenWithCancels = map[string]bool{
+	"/api/v1/order": false, "/api/v1/order-amend": false, "/api/v1/order-test": false,
+	"/api/v1/order-batch":  false, // without a cancel
+	"/api/v1/order-cancel": true, "/api/v1/order-cancel-all": true,
+	"/api/v1/order-cancel-after": false, "/api/v1/trading-settings": false,
+	"/api/v1/withdraw": false, "/api/v1/withdraw-confirm": false,
+	"/api/v1/withdraw-cancel": true,
+}
+
+func TestAMaintenanceWithCancelsTakesCancelsAlone(t *testing.T) {
+	h := switchable(t)
+	h.set(h.engine.SetMaintenance(context.Background(), "test",
+		event.Maintenance{On: true, Message: "Back at nine.", Cancels: true}))
+	closed := detail("The exchange is in maintenance. Cancels alone are taken. Back at nine.")
+	for _, o := range api.Operations {
+		if _, known := takenWithCancels[o.Path]; o.Private && o.Method == "POST" && !known {
+			t.Errorf("%s: whether it is taken is not said", o.Path)
+		}
+	}
+	h.each(func(method, path, _, params string) {
+		if method == "GET" {
+			return
+		}
+		a := h.ask("POST", path, params, signed("bob", switchedNonce, params))
+		if takes := takenWithCancels[path]; takes {
+			if a.status != 400 { // for its fields
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		} else {
+			want(t, path, a, 503, closed)
+		}
+	})
+	h.unchanged("a maintenance with cancels")
+	h.each(func(method, path, _, _ string) {
+		if method == "GET" {
+			if a := h.get("bob", path); a.status != 200 {
+				t.Errorf("%s in maintenance: %d %s", path, a.status, a.body)
+			}
+		}
+	})
+}
+
 func TestFrozenAccountsAreRefusedInTheOrderOfChecks(t *testing.T) {
 	h := switchable(t)
-	h.set(h.engine.SetMaintenance(context.Background(), "test", true, "Back at nine."))
+	h.set(h.engine.SetMaintenance(context.Background(), "test",
+		event.Maintenance{On: true, Message: "Back at nine."}))
 	h.set(h.engine.Freeze("test", "bob", true))
 	frozen := detail(api.AccountFrozen.Detail)
 	check := func(while string) {
@@ -379,7 +425,7 @@ func TestFrozenAccountsAreRefusedInTheOrderOfChecks(t *testing.T) {
 		h.unchanged("frozen" + while)
 	}
 	check(" in maintenance ")
-	h.set(h.engine.SetMaintenance(context.Background(), "test", false, ""))
+	h.set(h.engine.SetMaintenance(context.Background(), "test", event.Maintenance{}))
 	check(" ")
 	if a := h.get("alice", "/api/v1/wallets"); a.status != 200 {
 		t.Errorf("another account: %d %s", a.status, a.body)

@@ -116,7 +116,8 @@ func TestTheRulesSayWhatHoldsNow(t *testing.T) {
 	if _, err := h.engine.Halt("test", "BTC_USDT", true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.engine.SetMaintenance(t.Context(), "test", true, "Back <soon>"); err != nil {
+	if _, err := h.engine.SetMaintenance(t.Context(), "test",
+		event.Maintenance{On: true, Message: "Back <soon>"}); err != nil {
 		t.Fatal(err)
 	}
 	i = info()

@@ -402,14 +402,15 @@ func (d *documented) failures() {
 		d.t.Fatal(err)
 	}
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 403)
-	if _, err := d.engine.SetMaintenance(context.Background(), "test", true,
-		"Back soon."); err != nil {
+	if _, err := d.engine.SetMaintenance(context.Background(), "test",
+		event.Maintenance{On: true, Message: "Back soon."}); err != nil {
 		d.t.Fatal(err)
 	}
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 503)
 	d.public("/readyz", 200) // as it says, maintenance does not count
 	d.public("/leaderz", 200)
-	if _, err := d.engine.SetMaintenance(context.Background(), "test", false, ""); err != nil {
+	if _, err := d.engine.SetMaintenance(context.Background(), "test",
+		event.Maintenance{}); err != nil {
 		d.t.Fatal(err)
 	}
 	d.stop()

@@ -114,6 +114,25 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 			`{"pair":"ETH_BTC","on":false}]}`)
 }
 
+func TestTheStatusTellsOfAMaintenanceWithCancels(t *testing.T) {
+	h := traded(t)
+	ask := asOperator(t, h.gateway)
+	says(t, "its begin", ask("POST", "/operator/v1/maintenance",
+		`{"on":true,"message":"At 9.","cancels":true}`), 200,
+		`{"on":true,"message":"At 9.","cancels":true}`)
+	if a := ask("GET", "/operator/v1/maintenance", ""); !strings.Contains(a.body,
+		`"message":"At 9.","cancels":true}`) {
+		t.Error(a.body)
+	}
+	if a := ask("GET", "/operator/v1/status", ""); !strings.Contains(a.body,
+		`"message":"At 9.","cancels":true}`) {
+		t.Error(a.body)
+	}
+	says(t, "an end with cancels", ask("POST", "/operator/v1/maintenance",
+		`{"on":false,"cancels":true}`), 400,
+		`{"error":"cancels: with on true, for a maintenance in which clients may cancel"}`)
+}
+
 func TestTheStatusCountsArmedSwitches(t *testing.T) {
 	h := traded(t)
 	ask := asOperator(t, h.gateway)

@@ -49,7 +49,7 @@ var operatorFields = []struct {
 	{"pairs/halt", map[string]string{"pair": `"BTC_USDT"`, "on": "true"},
 		map[string][]string{"pair": noMarket, "on": noSwitch, "all": {"true", "1", `"yes"`}}},
 	{"maintenance", map[string]string{"on": "true"},
-		map[string][]string{"on": noSwitch,
+		map[string][]string{"on": noSwitch, "cancels": {"1", `"yes"`, "{}"},
 			"message": append(noLine, quote(strings.Repeat("x", 501)),
 				quote(strings.Repeat("\u00e9", 251)))}},
 	{"fees", map[string]string{"account": `"alice"`, "pair": `"BTC_USDT"`, "maker": "0.1",

@@ -373,7 +373,8 @@ func TestRatesAreCheckedInTheirOrder(t *testing.T) {
 		h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
 	throttled(t, "the key's reads before nonce",
 		h.do("GET", privatePath, "", "", signed("reader", 1, "")...), 1, 1)
-	if _, err := h.engine.SetMaintenance(t.Context(), "test", true, ""); err != nil {
+	on := event.Maintenance{On: true}
+	if _, err := h.engine.SetMaintenance(t.Context(), "test", on); err != nil {
 		t.Fatal(err)
 	}
 	throttled(t, "the account's commands before maintenance",

@@ -424,7 +424,8 @@ func (s script) order() (row string) {
 
 // operate runs a command of the operator olga:
 //
-//	maintenance on|off [message=M]      halt PAIR on|off      freeze NAME on|off
+//	maintenance on|off [message=M] [cancels]
+//	halt PAIR on|off                    freeze NAME on|off
 //	fees NAME PAIR maker=R taker=R      usual-fees NAME PAIR
 //	cancel ORDER                        cancel-all [account=NAME] [pair=X]
 //	approve WITHDRAW [despite-freeze]   refuse WITHDRAW details=D     withdrawals [account=NAME]
@@ -436,7 +437,11 @@ func (s script) operate() string {
 	number := func() json.Number { return json.Number(s.arg(1)) }
 	switch what {
 	case "maintenance":
-		return s.tell("maintenance", map[string]any{"on": on, "message": option("message")})
+		in := map[string]any{"on": on, "message": option("message")}
+		if s.d.HasArg("cancels") {
+			in["cancels"] = true
+		}
+		return s.tell("maintenance", in)
 	case "halt":
 		return s.tell("pairs/halt", map[string]any{"pair": s.arg(1), "on": on})
 	case "freeze":

@@ -71,6 +71,45 @@ func TestASocketIsAnsweredAsARequestIs(t *testing.T) {
 	}
 }
 
+// In a maintenance with cancels a socket may cancel, and of a batch the cancels are carried out.
+func TestASocketMayCancelInAMaintenanceWithCancels(t *testing.T) {
+	h := traded(t)
+	p := h.loggedIn("bob")
+	place := func() (id string) {
+		t.Helper()
+		a := h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "7"))
+		if a.status != 201 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return fmt.Sprint(decode[struct{ Oid uint64 }](t, a).Oid)
+	}
+	first, second := place(), place()
+	if _, err := h.engine.SetMaintenance(t.Context(), "test",
+		event.Maintenance{On: true, Cancels: true}); err != nil {
+		t.Fatal(err)
+	}
+	const closed = `{"status":503,"body":{"detail":"The exchange is in maintenance. Cancels alone ` +
+		`are taken."}`
+	const item = `{"do":"place","pair":"BTC_USDT","type":"buy","amount":"1","price":"7"}`
+	for _, x := range [][3]string{
+		{"order", item, closed + `,"retry_after":30}`},
+		{"order-amend", `{"order":` + first + `,"amount":"0.5"}`, closed + `,"retry_after":30}`},
+		{"order-test", item, closed + `,"retry_after":30}`},
+		{"order-cancel-after", `{"timeout":5}`, closed + `,"retry_after":30}`},
+		{"order-batch", `{"orders":[` + item + `]}`, closed + `,"retry_after":30}`},
+		{"order-batch", `{"orders":[` + item + `,{"do":"cancel","order":` + first + `}]}`,
+			`{"status":200,"body":{"results":[` + closed +
+				`},{"status":200,"body":{"order":` + first + `}}]}}`},
+		{"order-cancel", `{"order":` + second + `}`,
+			`{"status":200,"body":{"order":` + second + `}}`},
+		{"order-cancel-all", `{"all":"1","pair":"ETH_BTC"}`, `{"status":200,"body":{"orders":[]}}`},
+	} {
+		if got := p.asks(x[0], ","+x[1]); got != x[2] {
+			t.Errorf("%s %s: %s", x[0], x[1], got)
+		}
+	}
+}
+
 func TestASocketNeedsALoginAndThePermissionForOrders(t *testing.T) {
 	h := traded(t)
 	h.key("bob", "reader", event.PermissionRead)

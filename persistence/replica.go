@@ -32,8 +32,12 @@ const FormatToldFreezes = 6
 // FormatCorrections is the format from which on operators correct accounts (event.KindAdjusted).
 const FormatCorrections = 7
 
+// FormatCancels is the format from which on clients may cancel in a maintenance
+// (event.Maintenance.Cancels).
+const FormatCancels = 8
+
 // NewestFormat is the newest format of a cluster's log that this program reads.
-const NewestFormat = FormatCorrections
+const NewestFormat = FormatCancels
 
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store

@@ -56,7 +56,7 @@ var sentences = []struct {
 
 var (
 	halts        = form(`trading on (\S+) halted: (true|false)`)
-	maintenances = form(`maintenance: (true|false) (".*")`)
+	maintenances = form(`maintenance( with cancels)?: (true|false) (".*")`)
 )
 
 // form compiles an expression that a whole text must match.
@@ -79,7 +79,7 @@ func Closes(what string) (pair string, on, ok bool) {
 		return p[1], p[2] == "true", true
 	}
 	if p := maintenances.FindStringSubmatch(what); p != nil {
-		return "", p[1] == "true", true
+		return "", p[2] == "true", true
 	}
 	return "", false, false
 }
@@ -133,9 +133,9 @@ func sayKey(p []string) string {
 }
 
 func sayMaintenance(p []string) string {
-	text := pick(p[1], "began maintenance", "ended maintenance")
-	if p[2] != `""` {
-		text += ", and tells clients: " + unquoted(p[2])
+	text := pick(p[2], "began maintenance"+p[1], "ended maintenance")
+	if p[3] != `""` {
+		text += ", and tells clients: " + unquoted(p[3])
 	}
 	return text
 }

@@ -67,7 +67,11 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindFreeze, event.KindToldFreeze:
 		return fmt.Sprintf("account %s frozen: %v", name(r.Freeze.Account), r.Freeze.Frozen)
 	case event.KindMaintenance:
-		return fmt.Sprintf("maintenance: %v %q", r.Maintenance.On, r.Maintenance.Message)
+		m := &r.Maintenance
+		if m.Cancels {
+			return fmt.Sprintf("maintenance with cancels: %v %q", m.On, m.Message)
+		}
+		return fmt.Sprintf("maintenance: %v %q", m.On, m.Message)
 	case event.KindFees:
 		f := &r.Fees
 		return fmt.Sprintf("fees of account %s in %s: own %v, maker %v, taker %v", name(f.Account),

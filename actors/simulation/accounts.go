@@ -148,7 +148,8 @@ func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) er
 	if k.Account != account {
 		return fmt.Errorf("key %s is not of account %d", k.Name, account)
 	}
-	if err := m.mayCommand(k); err != nil || nonce == 0 { // a login stands for it
+	cancels := kind == event.KindCancel || kind == event.KindWithdrawalMoved
+	if err := m.mayCommand(k, cancels); err != nil || nonce == 0 { // a login stands for it
 		return err
 	}
 	if nonce <= k.floor && k.Parallel == 0 {
@@ -203,10 +204,14 @@ func (m *Model) Taken(at KeyNonce) bool {
 // before the wallet looks at its nonce, may have one that a command or a read has used.
 func (m *Model) applyRefusal(f *event.Refusal) error {
 	if f.Nonce == 0 && f.Key != 0 { // of a session
-		return m.mayCommand(m.Keys[f.Key-1])
+		return m.mayCommand(m.Keys[f.Key-1], mayRefuseCancel(f.Reason))
 	}
 	if f.Reason != event.RefusedNonce && f.Reason != event.RefusedKey {
-		return m.takeNonce(event.KindRefusal, f.Key, f.Account, f.Nonce)
+		kind := event.KindRefusal
+		if mayRefuseCancel(f.Reason) {
+			kind = event.KindCancel
+		}
+		return m.takeNonce(kind, f.Key, f.Account, f.Nonce)
 	}
 	if f.Key == 0 {
 		return nil
@@ -217,14 +222,25 @@ func (m *Model) applyRefusal(f *event.Refusal) error {
 			f.Nonce, k.Name, k.Nonce, m.ReadNonces[f.Key])
 	}
 	k.use(f.Nonce)
-	return m.mayCommand(k)
+	return m.mayCommand(k, true)
+}
+
+// mayRefuseCancel reports whether a refusal may be that of a cancel, as far as its reason tells.
+func mayRefuseCancel(reason uint8) bool {
+	switch reason {
+	case event.RefusedNonce, event.RefusedKey, event.RefusedFrozen, event.RefusedNotOpen,
+		event.RefusedNoOrders, event.RefusedWithdrawal:
+		return true
+	}
+	return false
 }
 
 // mayCommand returns an error during maintenance, which begins when no client's command is in
-// flight.
-func (m *Model) mayCommand(k *Key) error {
-	if m.Maintenance.On {
-		return fmt.Errorf("a command of key %s during maintenance", k.Name)
+// flight, unless the command may be a cancel, and clients may cancel.
+func (m *Model) mayCommand(k *Key, cancels bool) error {
+	if m.Maintenance.On && !(cancels && m.Maintenance.Cancels) {
+		return fmt.Errorf("a command of key %s during maintenance, in which clients may "+
+			"cancel: %v", k.Name, m.Maintenance.Cancels)
 	}
 	return nil
 }

@@ -150,6 +150,46 @@ func TestTheModelRefusesWrongRecords(t *testing.T) {
 	}
 }
 
+// cancelOf returns a cancel by a key; 0: by an operator.
+func cancelOf(key uint32) event.Record {
+	r := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 2,
+		Cancel: event.Cancel{ID: 3, Order: 2, Account: 1, Key: key, Side: trading.Sell,
+			Price: 100e8, Remaining: 2 * coin}}
+	if key == 0 {
+		r.Operator = "op"
+	} else {
+		r.Cancel.Nonce = 3
+	}
+	return r
+}
+
+func TestTheModelTakesCancelsAloneWhileClientsMayCancel(t *testing.T) {
+	on := event.Record{Kind: event.KindMaintenance,
+		Maintenance: event.Maintenance{On: true, Cancels: true}}
+	refused := func(reason uint8) event.Record {
+		return event.Record{Kind: event.KindRefusal,
+			Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 3, Reason: reason}}
+	}
+	for _, x := range []struct {
+		what  string
+		r     event.Record
+		takes bool
+	}{
+		{"an order", orderOf(taken()), false},
+		{"a cancel", cancelOf(1), true},
+		{"a cancel of what is not open", refused(event.RefusedNotOpen), true},
+		{"an order without funds", refused(event.RefusedFunds), false},
+	} {
+		m, begins := begun(t), on
+		if err := m.Apply(&begins); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Apply(&x.r); (err == nil) != x.takes {
+			t.Errorf("%s: %v", x.what, err)
+		}
+	}
+}
+
 func TestTheModelRefusesClientsCommandsDuringMaintenance(t *testing.T) {
 	maintenance := func(on bool) event.Record {
 		return event.Record{Kind: event.KindMaintenance, Maintenance: event.Maintenance{On: on}}
@@ -159,6 +199,7 @@ func TestTheModelRefusesClientsCommandsDuringMaintenance(t *testing.T) {
 		"a refused nonce": {Kind: event.KindRefusal,
 			Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 2, Reason: event.RefusedNonce}},
 		"maintenance that has begun already": maintenance(true),
+		"a cancel":                           cancelOf(1),
 	} {
 		m, on := begun(t), maintenance(true)
 		if err := m.Apply(&on); err != nil {
@@ -168,10 +209,7 @@ func TestTheModelRefusesClientsCommandsDuringMaintenance(t *testing.T) {
 			t.Errorf("%s is taken", mistake)
 		}
 	}
-	m, order := begun(t), orderOf(taken())
-	cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 2, Operator: "op",
-		Cancel: event.Cancel{ID: 3, Order: 2, Account: 1, Side: trading.Sell, Price: 100e8,
-			Remaining: 2 * coin}}
+	m, order, cancel := begun(t), orderOf(taken()), cancelOf(0)
 	order.TimeUs, order.Order.ID, order.Order.Amount, order.Order.Trades = 4, 4, 2*coin,
 		order.Order.Trades[:1]
 	on, off := maintenance(true), maintenance(false)

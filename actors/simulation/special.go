@@ -187,7 +187,7 @@ func (m *Model) applyExpired(r *event.Record) error {
 	if err := p.takeTime(r.TimeUs); err != nil {
 		return err
 	}
-	if m.Maintenance.On {
+	if m.Maintenance.BarsCancels() {
 		return fmt.Errorf("orders expire during maintenance")
 	}
 	before := p.Book.display()

@@ -102,7 +102,7 @@ func (m *Model) applySession(r *event.Record, now *armed) error {
 	s := &r.Switch
 	lives := now != nil && now.DueUs == 0 && !now.before
 	if s.DueUs == 0 { // a client wants it
-		if err := m.mayCommand(m.Keys[s.Key-1]); err != nil {
+		if err := m.mayCommand(m.Keys[s.Key-1], false); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (m *Model) mayFire(r *event.Record, s *armed) error {
 	case s.DueUs == 0 || r.TimeUs < s.DueUs:
 		return fmt.Errorf("the switch of key %d fires at %d us, and is due at %d us", s.Key,
 			r.TimeUs, s.DueUs)
-	case m.Maintenance.On:
+	case m.Maintenance.BarsCancels():
 		return fmt.Errorf("the switch of key %d fires at %d us, in maintenance", s.Key, r.TimeUs)
 	}
 	return nil

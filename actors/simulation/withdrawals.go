@@ -92,6 +92,11 @@ func (m *Model) applyMove(r *event.Record) error {
 	if err := m.takeNonce(r.Kind, k.Key, k.Account, k.Nonce); err != nil {
 		return err
 	}
+	if k.Key != 0 && k.To != event.WithdrawalCancelled {
+		if err := m.mayCommand(m.Keys[k.Key-1], false); err != nil {
+			return err
+		}
+	}
 	w := m.Withdrawals[k.ID]
 	if w == nil || w.Account != k.Account || w.Currency != k.Currency || w.Amount != k.Amount ||
 		!w.MayMove(k.To) {

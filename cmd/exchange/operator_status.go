@@ -62,6 +62,7 @@ type (
 		On      *bool  `json:"on"`
 		Since   string `json:"since"` // "": that is not known any more
 		Message string `json:"message"`
+		Cancels bool   `json:"cancels,omitempty"` // clients may cancel
 	}
 	statusHalt struct {
 		Pair  string `json:"pair"`
@@ -163,7 +164,7 @@ func (a *closedAnswer) text() string {
 	if !*a.On {
 		return "off"
 	}
-	text := "on " + since(a.Since)
+	text := either(a.Cancels, "on with cancels ", "on ") + since(a.Since)
 	if a.Message != "" {
 		text += "; clients are told: " + plain(a.Message)
 	}

@@ -128,6 +128,9 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			"Maintenance is on: no commands of clients are taken.\nClients are told: Back at " +
 				"14:00 & better.\n", "",
 		},
+		{"maintenance on --cancels", `{"on":true,"cancels":true}`,
+			`POST /operator/v1/maintenance {"cancels":true,"message":"","on":true}`,
+			"Maintenance is on: of clients' commands cancels alone are taken.\n", ""},
 		{"maintenance off", `{"on":false,"repeated":true}`,
 			`POST /operator/v1/maintenance {"on":false}`,
 			"Maintenance is off.\n\nIt was so already: nothing was changed.\n", ""},
@@ -312,6 +315,7 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"maintenance true", `maintenance has no command "true", only on, off`},
 		{"maintenance on now", "one argument too many for maintenance on"},
 		{"maintenance off --message x", "unknown flag: --message"},
+		{"maintenance off --cancels", "unknown flag: --cancels"},
 		{"maintenance on --message ' x'", "without blanks at its ends"},
 		{"maintenance on --message 'a\nb'",
 			`--message "a\nb" must be 1 to 500 printable characters`},

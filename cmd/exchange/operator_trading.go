@@ -23,6 +23,7 @@ type (
 	maintenanceAnswer struct {
 		On       *bool  `json:"on"`
 		Message  string `json:"message,omitempty"`
+		Cancels  bool   `json:"cancels,omitempty"` // clients may cancel
 		Repeated bool   `json:"repeated,omitempty"`
 	}
 )
@@ -96,12 +97,16 @@ func (p *program) haltAll(ctx context.Context, on bool) error {
 
 func (p *program) maintenanceCommand() *cobra.Command {
 	var message string
+	var cancels bool
 	on := &cobra.Command{
 		Use:   "on",
 		Short: "Take no commands of clients, also after a restart, until `maintenance off`",
 		Long: "Takes no commands of clients from now on, lets those that are in flight end, and " +
 			"answers when none is left. " +
-			"Clients can still read, and operators can still do everything. It outlives restarts.",
+			"Clients can still read, and operators can still do everything. It outlives " +
+			"restarts. With --cancels clients can cancel from then on: orders and withdraws. " +
+			"Their switches cancel, too. Nothing trades, and no stop is triggered. The same " +
+			"command without it ends that.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if message != "" {
@@ -109,11 +114,16 @@ func (p *program) maintenanceCommand() *cobra.Command {
 					return err
 				}
 			}
-			return p.maintain(ctx, map[string]any{"on": true, "message": message})
+			in := map[string]any{"on": true, "message": message}
+			if cancels { // an older server does not know the field
+				in["cancels"] = true
+			}
+			return p.maintain(ctx, in)
 		}),
 	}
 	on.Flags().StringVar(&message, "message", "",
 		"what clients are told besides, such as until when")
+	on.Flags().BoolVar(&cancels, "cancels", false, "clients can cancel meanwhile")
 	off := &cobra.Command{
 		Use:   "off",
 		Short: "Take commands of clients again",
@@ -148,7 +158,8 @@ func (p *program) maintain(ctx context.Context, in any) error {
 	}
 	return p.print(&a, func(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "Maintenance is %s.\n",
-			either(*a.On, "on: no commands of clients are taken", "off"))
+			either(*a.On, either(a.Cancels, "on: of clients' commands cancels alone are taken",
+				"on: no commands of clients are taken"), "off"))
 		if a.Message != "" {
 			fmt.Fprintf(w, "Clients are told: %s\n", plain(a.Message))
 		}

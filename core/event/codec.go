@@ -157,7 +157,7 @@ func (r *Record) appendMore(dst []byte) []byte {
 	case KindFreeze, KindToldFreeze:
 		return flag(uv(dst, uint64(r.Freeze.Account)), r.Freeze.Frozen)
 	case KindMaintenance:
-		return text(flag(dst, r.Maintenance.On), r.Maintenance.Message)
+		return text(append(dst, r.Maintenance.Mode()), r.Maintenance.Message)
 	case KindFees:
 		f := &r.Fees
 		return rate(rate(flag(uv(dst, uint64(f.Account)), f.Own), f.Maker), f.Taker)
@@ -363,7 +363,12 @@ func (d *decoder) more(r *Record) bool {
 	case KindFreeze, KindToldFreeze:
 		r.Freeze = Freeze{Account: d.u32(), Frozen: d.flag()}
 	case KindMaintenance:
-		r.Maintenance = Maintenance{On: d.flag(), Message: d.text()}
+		m, ok := MaintenanceOf(d.byte())
+		if !ok {
+			d.fail()
+		}
+		m.Message = d.text()
+		r.Maintenance = m
 	case KindFees:
 		r.Fees = Fees{Account: d.u32(), Own: d.flag(), Maker: d.rate(), Taker: d.rate()}
 	case KindHistory:

@@ -150,7 +150,8 @@ func drawRecord(t *rapid.T) Record {
 	case KindFreeze, KindToldFreeze:
 		r.Freeze = Freeze{u32.Draw(t, "account"), rapid.Bool().Draw(t, "frozen")}
 	case KindMaintenance:
-		r.Maintenance = Maintenance{rapid.Bool().Draw(t, "on"), drawText(t, "message")}
+		r.Maintenance = Maintenance{On: rapid.Bool().Draw(t, "on"), Message: drawText(t, "message")}
+		r.Maintenance.Cancels = r.Maintenance.On && rapid.Bool().Draw(t, "cancels")
 	case KindFees:
 		rate := rapid.Uint32Range(0, uint32(money.MaxRate))
 		r.Fees = Fees{u32.Draw(t, "account"), rapid.Bool().Draw(t, "own"),

@@ -438,10 +438,33 @@ type Freeze struct {
 	Frozen  bool
 }
 
-// Maintenance begins or ends a maintenance.
+// Maintenance begins, changes or ends a maintenance.
 type Maintenance struct {
 	On      bool
 	Message string // for clients; may be empty
+	Cancels bool   // clients may cancel; only with On
+}
+
+// BarsCancels reports whether clients may not even cancel.
+func (m *Maintenance) BarsCancels() bool { return m.On && !m.Cancels }
+
+// Mode returns the number that records and images have for a maintenance: 0 off, 1 on, 2 on, and
+// clients may cancel.
+func (m *Maintenance) Mode() byte {
+	switch {
+	case m.Cancels && !m.On:
+		panic("BUG: there is no maintenance, and clients may cancel in it")
+	case m.Cancels:
+		return 2
+	case m.On:
+		return 1
+	}
+	return 0
+}
+
+// MaintenanceOf returns the maintenance of a number that Mode returns; false: it is none.
+func MaintenanceOf(mode byte) (m Maintenance, ok bool) {
+	return Maintenance{On: mode > 0, Cancels: mode == 2}, mode <= 2
 }
 
 // Fees sets an account's own fees in the record's pair. Without Own the pair's usual fees apply

@@ -47,6 +47,7 @@ var crossing = map[string]bool{
 	"Halt":                true,
 	"Freeze":              true,
 	"Maintenance.On":      true,
+	"Maintenance.Cancels": true,
 	"Fees":                true,
 	"History":             true,
 	"Note":                false,

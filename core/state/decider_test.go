@@ -341,6 +341,7 @@ func (d *decider) operate(r event.Record, n int) event.Record {
 	case 2:
 		r.Kind, r.Maintenance = event.KindMaintenance,
 			event.Maintenance{On: d.pick(4) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}
+		r.Maintenance.Cancels = r.Maintenance.On && d.pick(2) == 0
 	case 3:
 		rates := [...]money.Rate{0, 1, 150_000, money.MaxRate}
 		r.Kind, r.Pair, r.Fees = event.KindFees, d.pair().Number,

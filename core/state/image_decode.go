@@ -96,11 +96,27 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 		r.key(s)
 	}
 	r.withdrawals(s)
-	s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
+	r.maintenance(s)
 	if r.version > plainVersion {
 		s.maintainedUs = int64(r.uint())
 	}
 	return r, s, nil
+}
+
+// maintenance reads the maintenance. Its clients may cancel if the image is of the newest version,
+// and only then.
+func (r *reader) maintenance(s *State) {
+	mode := r.take(1)
+	if len(mode) == 0 {
+		return
+	}
+	m, ok := event.MaintenanceOf(mode[0])
+	if !ok || m.Cancels != (r.version > adjustedVersion) {
+		r.fail("its maintenance is none of its version")
+		return
+	}
+	m.Message = r.text()
+	s.maintenance = m
 }
 
 // A reader reads an image. At the first fault it keeps the reason, and reads zeros from then on.
@@ -323,6 +339,9 @@ func (r *reader) checkWithdrawalIDs(s *State) {
 		if err := a.WithdrawalIDs().check(s); err != nil {
 			r.fail("account " + a.Name + ": " + err.Error())
 		}
+	}
+	if s.maintenance.Cancels {
+		return // its version says this, and not the rest
 	}
 	if r.version > namelessVersion && !s.namesWithdrawals() {
 		r.fail("it has no client ids of withdrawals, but is of a version that has them")

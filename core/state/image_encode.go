@@ -20,7 +20,10 @@ import (
 // stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 11
+	imageVersion = 12
+	// adjustedVersion has no maintenance in which clients may cancel. An image without one is of
+	// this version, or of one before, so a program from before it reads it.
+	adjustedVersion = 11
 	// unadjustedVersion has no adjustments. An image that has none is of this version, or of the
 	// one before, so a program from before adjustments reads it.
 	unadjustedVersion = 10
@@ -77,10 +80,13 @@ func (s *State) write(w *writer) {
 // begin writes the image up to its pairs.
 func (w *writer) begin(s *State) {
 	version := byte(namelessVersion)
-	w.named, w.adjusted = s.namesWithdrawals(), s.isAdjusted()
+	cancels := s.maintenance.Cancels
+	w.named, w.adjusted = cancels || s.namesWithdrawals(), cancels || s.isAdjusted()
 	switch {
-	case w.adjusted:
+	case cancels:
 		version = imageVersion
+	case w.adjusted:
+		version = adjustedVersion
 	case w.named:
 		version = unadjustedVersion
 	}
@@ -122,7 +128,7 @@ func (w *writer) counters(s *State) {
 }
 
 func (w *writer) maintenance(s *State) {
-	w.bool(s.maintenance.On)
+	w.buf = append(w.buf, s.maintenance.Mode())
 	w.text(s.maintenance.Message)
 	w.uint(uint64(s.maintainedUs))
 }

@@ -168,6 +168,7 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(parallel(), "image-parallel.hex")
 	f(namedOnes(), "image-named.hex")
 	f(adjusted(), "image-adjusted.hex")
+	f(cancelling(), "image-cancels.hex")
 }
 
 // Images of the versions before are in stores that an older program has left. They do not say which

@@ -158,11 +158,23 @@ func TestFeesOfOnesOwnAreOfOnePairUntilTheUsualOnesCountAgain(t *testing.T) {
 	}
 }
 
+// withCancels returns the record of a maintenance in which clients may cancel.
+func withCancels(message string) event.Record {
+	r := maintenance(true, message)
+	r.Maintenance.Cancels = true
+	return r
+}
+
+// cancelling returns instructed in a maintenance in which clients may cancel.
+func cancelling() *State { return after(withCancels("cancel what you like"))() }
+
 func TestTheNewestRecordSetsMaintenance(t *testing.T) {
 	s := small()
 	for _, m := range []event.Maintenance{{On: true, Message: "back at noon"},
-		{On: true, Message: "back at one"}, {On: true}, {}, {}} {
-		apply(t, s, maintenance(m.On, m.Message))
+		{On: true, Message: "back at one", Cancels: true}, {On: true}, {}, {}} {
+		r := maintenance(m.On, m.Message)
+		r.Maintenance.Cancels = m.Cancels
+		apply(t, s, r)
 		if s.Maintenance() != m {
 			t.Errorf("%+v, want %+v", s.Maintenance(), m)
 		}

@@ -41,7 +41,7 @@ func (d *decider) special(r event.Record, n int) event.Record {
 // due returns a record of what happens by itself, if something does and is chosen: an end, a
 // triggered order, or a switch.
 func (d *decider) due(r event.Record) (event.Record, bool) {
-	if d.world.maintenance.On {
+	if d.world.maintenance.BarsCancels() {
 		return r, false
 	}
 	for _, p := range d.s.pairs {
@@ -50,7 +50,8 @@ func (d *decider) due(r event.Record) (event.Record, bool) {
 		}
 	}
 	for _, p := range d.s.pairs {
-		if d.stops[p.Number-1].Queued() > 0 && !d.world.halted[p.Number] && d.pick(3) > 0 {
+		if d.stops[p.Number-1].Queued() > 0 && !d.world.halted[p.Number] &&
+			!d.world.maintenance.On && d.pick(3) > 0 {
 			return d.trigger(r, p), true
 		}
 	}

@@ -432,6 +432,8 @@ func TestApplyRefusesTriggeredOrdersThatDoNotFit(t *testing.T) {
 		"is halted (true)")
 	refusedBy(t, after(rises(), maintenance(true, ""))(), "maintenance", enters(),
 		"maintenance (true)")
+	refusedBy(t, after(rises(), withCancels(""))(), "maintenance with cancels", enters(),
+		"maintenance (true)")
 	refusedBy(t, instructed(), "an empty queue", enters(), "the head of the queue is")
 
 	f = refusesOf(t, after(falls()...), killed)
@@ -550,6 +552,7 @@ func TestApplyRefusesExpiriesThatDoNotFit(t *testing.T) {
 	f("no pair", func(r *event.Record) { r.Pair = 0 }, "its pair does not exist")
 	f("time that goes back", func(r *event.Record) { r.TimeUs = 1 }, "its time 1 us")
 	refusedBy(t, after(maintenance(true, ""))(), "maintenance", expires(), "in maintenance")
+	apply(t, after(withCancels(""))(), expires())
 
 	late := rises()
 	late.TimeUs, late.Order.Price, late.Order.Amount = 1000, 12*coin, 5*coin
@@ -611,6 +614,11 @@ func TestApplyRefusesSwitchesAndSettingsThatDoNotFit(t *testing.T) {
 	fires := event.Record{Kind: event.KindSwitch, TimeUs: 100,
 		Switch: event.Switch{Account: 1, Key: 1, DueUs: 100}}
 	refusedBy(t, maintained(), "a switch that fires in maintenance", fires, "has fired")
+	with := maintained()
+	apply(t, with, later(withCancels(""), 99), fires)
+	if with.Maintained() != 0 {
+		t.Error("a maintenance that changes has ended")
+	}
 	ended := maintained()
 	apply(t, ended, later(maintenance(false, ""), 200))
 	if ended.Maintained() != 200 {
@@ -659,6 +667,8 @@ func TestApplyRefusesSweptOrdersThatDoNotFit(t *testing.T) {
 	s = armed()
 	apply(t, s, later(maintenance(true, ""), 99))
 	refusedBy(t, s, "a sweep in maintenance", swept(), "by a switch")
+	with := armed()
+	apply(t, with, later(withCancels(""), 99), swept())
 	apply(t, s, later(maintenance(false, ""), 101)) // by a clock that was ahead
 	r = swept()
 	r.Cancel.ID = 10

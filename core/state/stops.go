@@ -158,7 +158,7 @@ func (s *State) expire(p *Pair, r *event.Record, e *Effects) error {
 	if err := s.reach(p, r.TimeUs); err != nil {
 		return err
 	}
-	if s.maintenance.On {
+	if s.maintenance.BarsCancels() {
 		return errors.New("orders expire in maintenance")
 	}
 	rested := false

@@ -69,7 +69,7 @@ func (s *State) switched(r *event.Record) error {
 		}
 		return nil
 	case w.DueUs != 0 && (!armed || a.rare.switches[at].DueUs != w.DueUs || r.TimeUs < w.DueUs ||
-		s.maintenance.On):
+		s.maintenance.BarsCancels()):
 		return fmt.Errorf("the switch of key number %d that was due at %d us has fired at %d us, "+
 			"but armed are %+v", w.Key, w.DueUs, r.TimeUs, a.Switches())
 	}
@@ -111,9 +111,9 @@ func (s *State) checkSwept(p *Pair, r *event.Record) error {
 	c := &r.Cancel
 	a := s.Account(c.Account)
 	at, armed := a.switchAt(c.Key, c.Reason == trading.CancelledDisconnect)
-	if !armed || s.maintenance.On {
+	if !armed || s.maintenance.BarsCancels() {
 		return fmt.Errorf("order %d is cancelled by a switch of key number %d, which is not "+
-			"armed, or in maintenance (%v)", c.Order, c.Key, s.maintenance.On)
+			"armed, or in maintenance (%v)", c.Order, c.Key, s.maintenance.BarsCancels())
 	}
 	w := &a.rare.switches[at]
 	if w.DueUs == 0 || r.TimeUs < w.DueUs || w.Pair != 0 && w.Pair != p.Number ||

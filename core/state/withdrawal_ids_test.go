@@ -99,7 +99,11 @@ func TestAnImageWithoutClientIDsOfWithdrawalsIsOfTheVersionBefore(t *testing.T) 
 	s := namedOnes()
 	apply(t, s, cancelled(3), cancelled(6))
 	f(s, unadjustedVersion)
-	f(adjusted(), imageVersion)
+	f(adjusted(), adjustedVersion)
+	f(cancelling(), imageVersion)
+	s = cancelling()
+	apply(t, s, maintenance(true, ""))
+	f(s, namelessVersion)
 }
 
 func TestImpossibleClientIDsOfWithdrawalsAreRefused(t *testing.T) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 
@@ -50,7 +51,7 @@ func (c *Call) freeItems() {
 func (c *Call) batchTokens() (commands, cancels int) {
 	c.readItems()
 	for _, item := range c.batch {
-		if p, ok := item.Form.Get(itemKind); ok && isWord(p.Value, wordCancel) {
+		if item.cancelsItem() {
 			cancels++
 		}
 	}
@@ -101,10 +102,16 @@ func (c *Call) addItem(element []byte) {
 func (c *Call) isAnswered() bool { return c.Status != 200 || len(c.body) > 0 }
 
 // orderBatch carries out the items of a batch. Those that are bad in their fields are answered
-// without the engine; the others go to their wallet together.
+// without the engine; the others go to their wallet together. In a maintenance in which clients may
+// cancel, the other items are answered that there is maintenance, unless that is all of them.
 func (c *Call) orderBatch() {
-	if err := c.commands.Writable(); err != nil {
+	if err := c.commands.Cancelling(); err != nil {
 		c.FailWith(err)
+		return
+	}
+	closed := c.commands.Writable()
+	if closed != nil && !slices.ContainsFunc(c.batch, (*Call).cancelsItem) {
+		c.FailWith(closed)
 		return
 	}
 	if c.badFields() {
@@ -113,7 +120,7 @@ func (c *Call) orderBatch() {
 	prepared := make([]preparedItem, 0, len(c.batch))
 	list := make([]*actors.Command, 0, len(c.batch))
 	for _, item := range c.batch {
-		if s, cmd := item.prepareItem(); cmd != nil {
+		if s, cmd := item.prepareItem(closed); cmd != nil {
 			prepared = append(prepared, preparedItem{item, s})
 			list = append(list, cmd)
 		}
@@ -139,8 +146,9 @@ type preparedItem struct {
 	step *step
 }
 
-// prepareItem makes the command of an item; nil: the item is answered.
-func (c *Call) prepareItem() (*step, *actors.Command) {
+// prepareItem makes the command of an item; nil: the item is answered. closed says why it may only
+// cancel; nil: it may do all.
+func (c *Call) prepareItem(closed error) (*step, *actors.Command) {
 	if c.isAnswered() {
 		return nil, nil
 	}
@@ -153,7 +161,17 @@ func (c *Call) prepareItem() (*step, *actors.Command) {
 		c.badFields()
 		return nil, nil
 	}
+	if closed != nil && s != &cancelling {
+		c.FailWith(closed)
+		return nil, nil
+	}
 	return s, s.prepare(c)
+}
+
+// cancelsItem reports whether the call is an item of a batch that cancels.
+func (c *Call) cancelsItem() bool {
+	p, ok := c.Form.Get(itemKind)
+	return ok && isWord(p.Value, wordCancel)
 }
 
 // carryOutAll sends the commands of a batch, and answers its items. False: the batch is answered as

@@ -8,6 +8,7 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/core/event"
 	"exchange/gateway/encode"
 	"exchange/gateway/params"
 )
@@ -119,10 +120,21 @@ func (c *Call) FailWith(err error) {
 	f, about := FailureOf(err), ""
 	if f != Maintenance {
 		c.Cause = err
-	} else if m := c.commands.Maintenance(); m != nil && m.Message != "" {
-		about = " " + m.Message
+	} else if m := c.commands.Maintenance(); m != nil {
+		about = ofMaintenance(m)
 	}
 	c.Fail(f, about)
+}
+
+// ofMaintenance returns what a client is told of a maintenance behind the first sentence.
+func ofMaintenance(m *event.Maintenance) (about string) {
+	if m.Cancels {
+		about = " Cancels alone are taken."
+	}
+	if m.Message != "" {
+		about += " " + m.Message
+	}
+	return about
 }
 
 // wrongNonce answers a call whose signature was right, with the last nonce of its key.

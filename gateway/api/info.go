@@ -34,11 +34,7 @@ func (c *Call) exchangeInfo() {
 	}
 	b := encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro())
 	b = append(b, `,"maintenance":`...)
-	if m := &now.Maintenance; m.On {
-		b = append(encode.Text(append(b, `{"message":`...), m.Message), '}')
-	} else {
-		b = append(b, "null"...)
-	}
+	b = encode.Maintenance(b, &now.Maintenance)
 	b = append(append(b, `,"limits":`...), c.api.limits...)
 	b = append(b, `,"pairs":[`...)
 	for i, p := range c.public.Pairs() {

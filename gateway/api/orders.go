@@ -46,7 +46,11 @@ func (c *Call) amendOrder()  { c.carryOut(&amending) }
 
 // carryOut sends one command and answers with its outcome.
 func (c *Call) carryOut(s *step) {
-	if err := c.commands.Writable(); err != nil {
+	may := c.commands.Writable
+	if s == &cancelling {
+		may = c.commands.Cancelling
+	}
+	if err := may(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -425,7 +429,7 @@ func (c *Call) given(name string) bool {
 // cancelAllOrders cancels all open orders of the account that pass the filters. The client must say
 // which, because a signature without any parameter is the signature of each GET of the key.
 func (c *Call) cancelAllOrders() {
-	if err := c.commands.Writable(); err != nil {
+	if err := c.commands.Cancelling(); err != nil {
 		c.FailWith(err)
 		return
 	}

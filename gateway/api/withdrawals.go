@@ -223,7 +223,7 @@ func (c *Call) confirmWithdrawal() {
 }
 
 func (c *Call) cancelWithdrawal() {
-	if err := c.commands.Writable(); err != nil {
+	if err := c.commands.Cancelling(); err != nil {
 		c.FailWith(err)
 		return
 	}

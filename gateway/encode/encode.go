@@ -7,10 +7,23 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"exchange/core/event"
 	"exchange/core/market"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
+
+// Maintenance writes what clients are told of a maintenance: null, if there is none.
+func Maintenance(b []byte, m *event.Maintenance) []byte {
+	if !m.On {
+		return append(b, "null"...)
+	}
+	b = Text(append(b, `{"message":`...), m.Message)
+	if m.Cancels {
+		b = append(b, `,"cancels":true`...)
+	}
+	return append(b, '}')
+}
 
 const hexDigits = "0123456789abcdef"
 

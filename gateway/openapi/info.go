@@ -33,10 +33,13 @@ func infoSchemas() object {
 		{"ExchangeInfo", recordSchema("Rules and limits.",
 			property{name: "time", schema: timeSchema("Now.")},
 			property{name: "maintenance", schema: object{
-				{"description", "null, or the maintenance that keeps out all changes."},
+				{"description", "null, or the maintenance that keeps out changes."},
 				{"oneOf", []object{{{"type", "null"}}, recordSchema("Maintenance.",
 					property{name: "message", schema: valueSchema("string",
-						"Of the operator; may be empty.", "Back at 14:00 UTC.")})}}}},
+						"Of the operator; may be empty.", "Back at 14:00 UTC.")},
+					property{name: "cancels", optional: true, schema: valueSchema("boolean",
+						"True where cancels are taken, and nothing else that changes something: "+
+							"then no order trades, and none is triggered.", true)})}}}},
 			property{name: "limits", schema: recordSchema("The limits that hold for each client.",
 				property{name: "rates", schema: recordSchema(
 					"How often a client may ask, by kind of request. null: as often as it likes.",

@@ -24,7 +24,7 @@ func serviceDescriptions() []description {
 			summary: "Is the exchange up?",
 			text: "Answers 200 while the engine is up and its store confirms that it is the " +
 				"exchange's own. Maintenance does not count: the exchange is ready then, and " +
-				"says of every POST that it is in maintenance.",
+				"says of POSTs that it is in maintenance.",
 			status: 200, success: "It is.", answer: reference("schemas", "Status"),
 			failures: append([]*api.Failure{api.Paused}, engineFailures...)},
 		{method: "GET", path: "/leaderz", id: "getLeadership", tag: tagService,

@@ -319,7 +319,8 @@ func specialDescriptions() []description {
 			tag: tagOrders, summary: "Set a dead man's switch",
 			text: "Cancels open orders of the account unless the key calls again in time: all, " +
 				"or those that pass each of the filters. Each key has a switch of its own. It " +
-				"outlives restarts of the exchange. In maintenance it does not fire.",
+				"outlives restarts of the exchange. In maintenance it does not fire, unless " +
+				"cancels are taken.",
 			body: "CancelAfter", status: 200, success: "The switch is set.",
 			answer: reference("schemas", "CancelSwitch"),
 			refusals: []refusal{{"WrongTimeout", fieldsExample("timeout",

@@ -149,6 +149,7 @@ type switchAnswer struct {
 	Pair     string `json:"pair,omitempty"`
 	On       bool   `json:"on"`
 	Message  string `json:"message,omitempty"`
+	Cancels  bool   `json:"cancels,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 

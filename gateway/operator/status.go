@@ -72,6 +72,7 @@ type (
 		On      bool   `json:"on"`
 		Since   string `json:"since"` // "": of earlier than the actions that were looked through
 		Message string `json:"message"`
+		Cancels bool   `json:"cancels,omitempty"` // clients may cancel
 	}
 	halted struct {
 		Pair  string `json:"pair"`
@@ -150,7 +151,8 @@ func showMaintenance(c *call) (any, error) {
 
 // closed describes what keeps orders out.
 func (c *call) closed(now *committed.Status) (closedAll, []halted) {
-	all, list := closedAll{On: now.Maintenance.On, Message: now.Maintenance.Message}, []halted{}
+	all, list := closedAll{On: now.Maintenance.On, Message: now.Maintenance.Message,
+		Cancels: now.Maintenance.Cancels}, []halted{}
 	if !all.On && len(now.Halted) == 0 {
 		return all, list
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 )
@@ -58,6 +59,7 @@ func maintenance(c *call) (any, error) {
 	var q struct {
 		On      *bool
 		Message string
+		Cancels bool // with on: clients may cancel
 	}
 	if err := c.parse(&q); err != nil {
 		return nil, err
@@ -65,13 +67,19 @@ func maintenance(c *call) (any, error) {
 	if q.On == nil {
 		return nil, &badRequest{"on: true or false is required"}
 	}
+	if q.Cancels && !*q.On {
+		return nil, &badRequest{"cancels: with on true, for a maintenance in which clients may " +
+			"cancel"}
+	}
 	if err := line("message", q.Message); err != nil {
 		return nil, err
 	}
 	patience, cancel := context.WithTimeout(context.Background(), maintenancePatience)
 	defer cancel()
-	a, err := c.engine.SetMaintenance(patience, c.operator, *q.On, q.Message)
-	return switchAnswer{On: a.On, Message: a.Message, Repeated: a.Repeated}, err
+	a, err := c.engine.SetMaintenance(patience, c.operator,
+		event.Maintenance{On: *q.On, Message: q.Message, Cancels: q.Cancels})
+	return switchAnswer{On: a.On, Message: a.Message, Cancels: a.Cancels,
+		Repeated: a.Repeated}, err
 }
 
 func cancelOrder(c *call) (any, error) {

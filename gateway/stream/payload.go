@@ -247,11 +247,7 @@ func statusOf(halted bool) string {
 }
 
 func maintenance(b []byte, m *event.Maintenance) []byte {
-	b = append(b, `,"maintenance":`...)
-	if !m.On {
-		return append(b, "null"...)
-	}
-	return append(encode.Text(append(b, `{"message":`...), m.Message), '}')
+	return encode.Maintenance(append(b, `,"maintenance":`...), m)
 }
 
 // orders appends events for each unit, in the form of the book_ channels.

@@ -3,6 +3,8 @@ package stream
 import (
 	"context"
 	"testing"
+
+	"exchange/core/event"
 )
 
 // The status begins with all that keeps orders out, and then tells of each change, in the order of
@@ -20,12 +22,18 @@ func TestStatusTellsOfHaltsAndMaintenance(t *testing.T) {
 	w.must(w.engine.Halt("test", "BTC_USDT", true)) // it is halted already
 	w.must(w.engine.Halt("test", "ETH_USDT", false))
 	l.expect("status", `{"timestamp":*,"pair":"ETH_USDT","status":"trading"}`)
+	change := func(m event.Maintenance) {
+		t.Helper()
+		w.must(w.engine.SetMaintenance(context.Background(), "test", m))
+	}
 	maintain := func(on bool, message string) {
 		t.Helper()
-		w.must(w.engine.SetMaintenance(context.Background(), "test", on, message))
+		change(event.Maintenance{On: on, Message: message})
 	}
 	maintain(true, `a "new" disk`)
 	l.expect("status", `{"timestamp":*,"maintenance":{"message":"a \"new\" disk"}}`)
+	change(event.Maintenance{On: true, Cancels: true})
+	l.expect("status", `{"timestamp":*,"maintenance":{"message":"","cancels":true}}`)
 	maintain(true, "")
 	l.expect("status", `{"timestamp":*,"maintenance":{"message":""}}`)
 	for range 2 { // the second time after a restart, which the maintenance outlives

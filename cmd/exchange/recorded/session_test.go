@@ -305,6 +305,11 @@ $maintenance on --message 'Back at 14:00.'
 $$maintenance status
 bob POST /api/v1/order/ amount=2&pair=BTC_USDT&price=90&type=buy
 - GET /readyz
+$maintenance on --cancels
+$$maintenance status
+- GET /api/v1/exchange-info/
+bob POST /api/v1/order/ amount=2&pair=BTC_USDT&price=90&type=buy
+bob POST /api/v1/order-cancel/ order=99
 $maintenance off --json
 bob POST /api/v1/order/ amount=2&pair=BTC_USDT&price=90&type=buy
 bob POST /api/v1/order/ amount=2&pair=BTC_USDT&price=91&type=buy

@@ -1,0 +1,306 @@
+package actors
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors/committed"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/persistence"
+)
+
+// maintains changes the maintenance.
+func (g *gated) maintains(m event.Maintenance) {
+	g.t.Helper()
+	if got := <-g.changing(context.Background(), m); got != accepted {
+		g.t.Fatalf("maintenance %+v: %s", m, got)
+	}
+}
+
+// doing is a call with the account's next nonce.
+func (g *gated) doing(command func(nonce uint64) *Command) func() (*Command, error) {
+	g.nonce++
+	nonce := g.nonce
+	return func() (*Command, error) { return g.e.Do(command(nonce)) }
+}
+
+// asksFor asks for a withdrawal, and returns its number.
+func (g *gated) asksFor() uint64 {
+	g.t.Helper()
+	c := must[*Command](g.t)(g.doing(func(nonce uint64) *Command {
+		return NewWithdrawal(g.key, nonce, 1, coin/100, "somewhere")
+	})())
+	defer c.Free()
+	if c.Outcome() != Accepted {
+		g.t.Fatalf("a withdrawal: %+v", c.Record())
+	}
+	return c.Record().Withdrawal.ID
+}
+
+// wantsCancelsOnly wants each command of a client that is no cancel turned away, and cancels taken.
+func (g *gated) wantsCancelsOnly(order, other, withdrawal uint64) {
+	g.t.Helper()
+	if m := g.e.Maintenance(); m == nil || *m != cancelsOnly {
+		g.t.Errorf("the maintenance is %+v", m)
+	}
+	if err := g.e.Writable(); err != ErrMaintenance {
+		g.t.Errorf("it is writable: %v", err)
+	}
+	if err := g.e.Cancelling(); err != nil {
+		g.t.Errorf("clients may not cancel: %v", err)
+	}
+	for what, run := range map[string]func() (*Command, error){
+		"an order":  g.placing(g.sell(coin / 100)),
+		"a change":  g.amending(AmendRequest{Order: order, Amount: coin / 200}),
+		"a setting": g.setting(trading.SelfTradeCancelBoth),
+		"a switch":  g.arming(60, CancelFilter{}),
+		"no switch": g.arming(0, CancelFilter{}),
+		"a session": g.beginning(g.key, Session{Number: 9, Seconds: 10}),
+		"its leave": g.leaving(9),
+		"a withdrawal": g.doing(func(nonce uint64) *Command {
+			return NewWithdrawal(g.key, nonce, 1, coin/100, "somewhere")
+		}),
+		"a code": g.doing(func(nonce uint64) *Command {
+			return NewConfirmation(g.key, nonce, withdrawal, "123456")
+		}),
+	} {
+		g.nonce++ // turnedAway gives it back
+		g.turnedAway(what, run, ErrMaintenance)
+	}
+	g.ends("a cancel", g.cancelling(order), accepted)
+	g.ends("the cancel of a withdrawal", g.doing(func(nonce uint64) *Command {
+		return NewWithdrawalCancel(g.key, nonce, withdrawal)
+	}), accepted)
+	g.ends("a cancel of all", g.doing(func(nonce uint64) *Command {
+		return NewCancelAll(g.key, nonce, CancelFilter{})
+	}), accepted)
+	if _, open := g.find(other); open {
+		g.t.Error("the other order is open")
+	}
+}
+
+func TestClientsMayOnlyCancelInAMaintenanceWithCancels(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, end := range []string{"", "crash", "stop"} {
+			g := newGated(t, fresh, nil)
+			order, other, withdrawal := g.rest(g.sell(coin/100)), g.rest(g.sell(coin/100)),
+				g.asksFor()
+			g.maintains(cancelsOnly)
+			if end != "" {
+				g.restart(end)
+			}
+			g.wantsCancelsOnly(order, other, withdrawal)
+			g.maintains(unmaintained)
+			g.ends("an order behind it", g.placing(g.sell(coin/100)), accepted)
+			g.end()
+		}
+	})
+}
+
+// Each change of the kind of a maintenance waits for what is in flight, as its begin does.
+func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		first, second := g.rest(g.sell(coin/100)), g.rest(g.sell(coin/100))
+		g.hold()
+		order := g.begin(g.placing(g.sell(coin / 100)))
+		eventually(t, "the order is at the store", g.held)
+		on := g.changing(context.Background(), cancelsOnly)
+		eventually(t, "new orders are refused", g.closed)
+		g.turnedAway("a cancel before it has begun", g.cancelling(first), ErrMaintenance)
+		silent(t, "maintenance with an order in flight", on)
+		g.letGo()
+		if a, b := <-order, <-on; a != accepted || b != accepted {
+			t.Errorf("the order: %s, maintenance: %s", a, b)
+		}
+		g.hold()
+		cancel := g.begin(g.cancelling(first))
+		eventually(t, "the cancel is at the store", g.held)
+		soon, over := context.WithCancel(context.Background())
+		plain := g.changing(soon, maintained)
+		eventually(t, "cancels are refused", func() bool {
+			return g.e.Cancelling() == ErrMaintenance
+		})
+		over()
+		if got := <-plain; got != ErrNotQuiet.Error() {
+			t.Errorf("with a cancel in flight: %s", got)
+		}
+		if g.e.Cancelling() != nil || !g.closed() {
+			t.Error("a change that did not come about is one")
+		}
+		plain = g.changing(context.Background(), maintained)
+		silent(t, "maintenance with a cancel in flight", plain)
+		g.letGo()
+		if a, b := <-cancel, <-plain; a != accepted || b != accepted {
+			t.Errorf("the cancel: %s, maintenance: %s", a, b)
+		}
+		g.turnedAway("a cancel", g.cancelling(second), ErrMaintenance)
+		g.maintains(cancelsOnly)
+		g.maintains(cancelsOnly)
+		g.turnedAway("an order", g.placing(g.sell(coin/100)), ErrMaintenance)
+		g.ends("a cancel", g.cancelling(second), accepted)
+		g.end()
+	})
+}
+
+func TestABatchInAMaintenanceWithCancelsOnlyCancels(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.each("before it", g.batchOf(g.order("a"), g.order("b")), accepted, accepted)
+		g.maintains(cancelsOnly)
+		barred := ErrMaintenance.Error()
+		g.each("in it", g.batchOf(g.order("c"), g.cancelOf("a"), g.order(""), g.cancelOf("b")),
+			barred, accepted, barred, accepted)
+		g.each("without a cancel", g.batchOf(g.order("d"), g.order("")), "all: "+barred,
+			"all: "+barred)
+		if a, b := g.e.inFlight.Load(), g.key.Account.InFlight.Load(); a != 0 || b != 0 {
+			t.Errorf("%d are in flight, %d of the account", a, b)
+		}
+		g.maintains(maintained)
+		g.each("in a plain one", g.batchOf(g.order("c"), g.cancelOf("a")), "all: "+barred,
+			"all: "+barred)
+		g.maintains(unmaintained)
+		g.each("behind it", g.batchOf(g.order("c"), g.order("d")), accepted, accepted)
+		g.end()
+	})
+}
+
+// Orders expire, and switches cancel; what was triggered waits for the end.
+func TestWhatIsDueInAMaintenanceWithCancelsEndsAndNothingIsTriggered(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, nil)
+		stop := g.stop()
+		buy := g.reach()
+		g.e.heldTriggers.Store(true)
+		g.ends("the trade", buy, accepted)
+		ends := time.Now().Add(2 * time.Second).UnixMicro()
+		order := g.rest(g.special(g.sell(coin/100), until(ends)))
+		stays := g.rest(g.sellAt(150e8, coin/100))
+		g.maintains(maintained)
+		eventually(t, "its time has come", func() bool { return time.Now().UnixMicro() > ends })
+		g.e.wakeBooks()
+		if _, open := g.find(order); !open {
+			t.Error("an order expires in a plain maintenance")
+		}
+		g.maintains(cancelsOnly)
+		eventually(t, "it expires", func() bool {
+			_, open := g.find(order)
+			return !open
+		})
+		g.crash()
+		g.again()
+		g.e.wakeBooks()
+		if _, open := g.find(stays); !open || g.rests(stop) || g.e.booksMayTrigger() {
+			t.Errorf("an order is open: %v, one is triggered: %v", open, g.rests(stop))
+		}
+		g.maintains(unmaintained)
+		eventually(t, "the stop is executed", func() bool { return g.rests(stop) })
+		g.end()
+	})
+}
+
+func TestSwitchesFireInAMaintenanceWithCancels(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, session := range []bool{false, true} {
+			for _, from := range []event.Maintenance{unmaintained, maintained} {
+				g := newClocked(t, fresh, nil)
+				id := g.rest(g.sell(1e5))
+				if session {
+					g.session(Session{Number: 1, Seconds: 10})
+				} else {
+					g.arm(10, CancelFilter{})
+				}
+				g.maintains(from)
+				g.maintains(cancelsOnly)
+				if session {
+					g.lose(1)
+				}
+				g.stays("before its time", id)
+				g.later(time.Minute)
+				g.fired()
+				g.noneOpen()
+				g.end()
+			}
+		}
+	})
+}
+
+func TestAMaintenanceWithCancelsBeginsOnceAllMembersReadIt(t *testing.T) {
+	var older atomic.Bool
+	older.Store(true)
+	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatCancels}
+	})
+	r := c.next()
+	eventually(t, "all members read the newest format", func() bool {
+		return r.node.replica.(olderMembers).Replica.Standing().Format >=
+			persistence.FormatCancels
+	})
+	change := func(m event.Maintenance) string {
+		_, err := r.SetMaintenance(t.Context(), "test", m)
+		if err != nil {
+			return err.Error()
+		}
+		return accepted
+	}
+	if got := change(cancelsOnly); !strings.Contains(got, "not all nodes of the cluster") {
+		t.Errorf("while one does not: %s", got)
+	}
+	if got := change(maintained); got != accepted {
+		t.Errorf("a plain one: %s", got)
+	}
+	older.Store(false)
+	if got := change(cancelsOnly); got != accepted {
+		t.Errorf("once all do: %s", got)
+	}
+}
+
+// The clients of a node that follows may do the same, and the next node that leads goes on so.
+func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
+	c := newClusterOf(t, steadyTick, nil)
+	r := c.next()
+	ann := fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+	b := c.branch((r.at + 1) % len(c.nodes))
+	sell := &OrderRequest{Pair: r.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin / 100}
+	for nonce := uint64(1); nonce <= 2; nonce++ {
+		if got := outcomeOf(r.Place(ann, nonce, sell)); got != accepted {
+			t.Fatal(got)
+		}
+	}
+	eventually(t, "all members read the newest format", func() bool {
+		return r.node.reads(persistence.FormatCancels)
+	})
+	must[Admin](t)(r.SetMaintenance(t.Context(), "test", cancelsOnly))
+	if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if b.Commands.Writable() != ErrMaintenance || b.Commands.Cancelling() != nil {
+		t.Error("the node that follows does not know what clients may do")
+	}
+	there := b.Commands.Key([]byte(ann.Public))
+	w := *sell
+	w.Pair = b.Pairs()[0]
+	list := []*Command{NewOrder(there, 3, &w), NewCancel(there, 3, 1, event.ClientID{})}
+	errs := make([]error, 2)
+	if err := b.Commands.DoAll(list, errs); err != nil || list[0] != nil ||
+		errs[0] != ErrMaintenance || list[1] == nil || list[1].Outcome() != Accepted {
+		t.Fatalf("a batch by the node that follows: %v, %v", err, errs)
+	}
+	list[1].Free()
+	for what, x := range map[string]struct {
+		command *Command
+		want    string
+	}{
+		"an order": {NewOrder(there, 4, &w), ErrMaintenance.Error()},
+		"a cancel": {NewCancelAll(there, 5, CancelFilter{}), accepted},
+	} {
+		if got := outcomeOf(b.Commands.Do(x.command)); got != x.want {
+			t.Errorf("%s by the node that follows: %s", what, got)
+		}
+	}
+}
