@@ -82,7 +82,7 @@ func TestADifferenceIsShownWithItsLine(t *testing.T) {
 }
 
 var (
-	commandLine = regexp.MustCompile(`(?m)^  ([a-z-]+) {2,}`)
+	commandLine = regexp.MustCompile(`(?m)^  ([a-z-]+) +`)
 	flagLine    = regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z0-9-]+)( [a-z]+)? {2,}`)
 	defaultText = regexp.MustCompile(`\(default (.*)\)`)
 	exitCode    = regexp.MustCompile(`(?m)^ +([0-9]+)  `)
