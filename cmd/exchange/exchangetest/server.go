@@ -43,6 +43,14 @@ func Main(m *testing.M) int {
 // detector.
 const programVariable = "EXCHANGE_TEST_PROGRAM"
 
+// environment returns the tests' environment without programVariable. The program would warn of a
+// variable that names no option, in the errors of each command.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, programVariable+"=")
+	})
+}
+
 // build makes the program once for all tests, with the race detector.
 func build(t testing.TB) string {
 	t.Helper()
@@ -158,7 +166,7 @@ func New(t testing.TB, store string, more ...string) *Server {
 		more...)
 	s.Mails = newMails(t)
 	// Built with the race detector, a program stays for a second at its end unless it is told.
-	s.Env = append(append(os.Environ(), s.Mails.Env()...), "EXCHANGE_OPERATOR_TOKEN="+s.token,
+	s.Env = append(append(environment(), s.Mails.Env()...), "EXCHANGE_OPERATOR_TOKEN="+s.token,
 		"GORACE=atexit_sleep_ms=0")
 	t.Cleanup(func() {
 		s.Kill()
