@@ -13,6 +13,9 @@ import { LocalBook } from "../../../docs/examples/local_book.mjs";
 
 const [base, pair] = process.argv.slice(2);
 const kept = 20_000; // states of a book that are remembered
+// Looks at distances of 10 ms. A client whose node dies while it turns from polling to a websocket does not poll any
+// more, and sees only by the silence (45 s) that it must connect again.
+const patience = 9000;
 const report = { compared: 0, tops: 0, bests: 0, depths: 0, checksums: 0, trades: 0, fulls: 0, candles: 0, statuses: 0, connects: 0, errors: [] };
 const wrong = (text) => report.errors.length < 20 && report.errors.push(text);
 const text = (sell, buy) => JSON.stringify([sell, buy]);
@@ -164,7 +167,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 async function look() {
 	const last = await book();
 	for (const s of subscribers) {
-		for (let tries = 0; s.book.updateId !== last.id && tries < 3000; tries++) await pause(10);
+		for (let tries = 0; s.book.updateId !== last.id && tries < patience; tries++) await pause(10);
 		if (s.book.updateId !== last.id) wrong(`${s.name} is at ${s.book.updateId}, REST at ${last.id}`);
 		s.shown(last);
 	}
@@ -198,12 +201,12 @@ const chart = await fetch(`${base}/api/charts/${pair}/D/chart/?limit=1`);
 const [newest] = await chart.json();
 for (const s of subscribers) {
 	// Trades come by a channel of their own, and perhaps later.
-	for (let tries = 0; s.trades.length > 0 && s.trades.at(-1).id !== trades.at(-1).id && tries < 3000; tries++) await pause(10);
-	for (let tries = 0; s.fulls.length > 0 && s.fulls.at(-1).id !== trades.at(-1).id && tries < 3000; tries++) await pause(10);
+	for (let tries = 0; s.trades.length > 0 && s.trades.at(-1).id !== trades.at(-1).id && tries < patience; tries++) await pause(10);
+	for (let tries = 0; s.fulls.length > 0 && s.fulls.at(-1).id !== trades.at(-1).id && tries < patience; tries++) await pause(10);
 	s.compareTrades(trades);
-	for (let tries = 0; s.candle?.volume !== newest.volume && tries < 3000; tries++) await pause(10);
+	for (let tries = 0; s.candle?.volume !== newest.volume && tries < patience; tries++) await pause(10);
 	s.compareCandle(newest);
-	for (let tries = 0; s.depth.updateId !== last.id && tries < 3000; tries++) await pause(10);
+	for (let tries = 0; s.depth.updateId !== last.id && tries < patience; tries++) await pause(10);
 	if (s.depth.updateId !== last.id) wrong(`${s.name}: depth is at ${s.depth.updateId}, REST at ${last.id}`);
 	report.checksums += s.depth.checked;
 	s.socket.close();
