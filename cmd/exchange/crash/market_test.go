@@ -1,12 +1,14 @@
 package crash
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"exchange/cmd/exchange/exchangetest"
+	"exchange/persistence"
 )
 
 // with writes another configuration file for a node: with a taker fee, and with a limit of fills
@@ -57,9 +59,10 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	next := c.others(led)[0]
 	c.handsOver(next)
 	c.shows(next, first, "1000")
+	newest := fmt.Sprintf("format %d ", persistence.NewestFormat)
 	exchangetest.Eventually(t, "limits on requests may be agreed on", func() bool {
 		return strings.Contains(strings.Join(strings.Fields(c.command(next, "cluster", "status")),
-			" "), "format 7 ")
+			" "), newest)
 	})
 	exchangetest.Eventually(t, "the status names those whose files differ", func() bool {
 		out := c.command(next, "cluster", "status")
