@@ -15,11 +15,12 @@ import (
 // observer.
 type observed struct {
 	streamed
-	nodes           *cluster
-	observer        server
-	alone, watched  *row // CPU of the node that leads
-	bytes, more     *row // to the observer
-	batches, others *row
+	nodes    *cluster
+	observer server
+
+	alone, watched          *row // CPU of the node that leads
+	bytes, watchedBytes     *row // to the observer
+	batches, watchedBatches *row // to the observer
 }
 
 const (
@@ -48,15 +49,15 @@ func newObserved(o options) *observed {
 		return without, with
 	}
 	v.alone, v.watched = pair("CPU: node that leads", "us/request", groupCPU)
-	v.bytes, v.more = pair("bytes to the observer", "bytes/request", groupStream)
-	v.batches, v.others = pair("batches to the observer", "batches/request", groupStream)
+	v.bytes, v.watchedBytes = pair("bytes to the observer", "bytes/request", groupStream)
+	v.batches, v.watchedBatches = pair("batches to the observer", "batches/request", groupStream)
 	return v
 }
 
 func (v *observed) name() string { return "subscribers at an observer" }
 
 func (v *observed) rows() []*row {
-	return []*row{v.alone, v.watched, v.bytes, v.more, v.batches, v.others}
+	return []*row{v.alone, v.watched, v.bytes, v.watchedBytes, v.batches, v.watchedBatches}
 }
 
 const observerName = "o"
@@ -162,7 +163,10 @@ func (v *observed) measure(context.Context) error {
 	for _, x := range []struct {
 		of                  *fed
 		cpu, bytes, batches *row
-	}{{&without, v.alone, v.bytes, v.batches}, {&with, v.watched, v.more, v.others}} {
+	}{
+		{&without, v.alone, v.bytes, v.batches},
+		{&with, v.watched, v.watchedBytes, v.watchedBatches},
+	} {
 		n := x.of.requests
 		x.cpu.values = append(x.cpu.values, x.of.cpu*1e6/n)
 		x.bytes.values = append(x.bytes.values, x.of.bytes/n)
