@@ -65,8 +65,9 @@ func exampleValue(o *Option) string {
 	return `""`
 }
 
-// where returns a sentence with the option's range, its variable and its flag, and says of one of
-// the market part that the nodes of a cluster agree on it.
+// where returns a sentence with the option's range, its variable and its flag. It says of one of
+// the market part that the nodes of a cluster agree on it, and of one that needs no restart that a
+// reload takes it up.
 func (o *Option) where() string {
 	s := ""
 	if r := o.valueRange(); r != "" {
@@ -82,6 +83,9 @@ func (o *Option) where() string {
 	}
 	if o.market > 0 {
 		s += "; the nodes of a cluster agree on it"
+	}
+	if by := reachOf[o.Key]; by != 0 && by != byStart {
+		s += "; a reload takes it up"
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }

@@ -17,7 +17,7 @@ var marketOptions = []Option{
 			ASCII characters without blanks. deposit_instructions: what customers are told who pay in, at most 1000
 			characters, lines separated by \n in double quotes; the page /account and exchange-info/ show it to signed
 			requests of keys that may read; left out, nothing is told. Each node of a cluster tells what its own
-			file has: change all of them. A currency of which an account still holds something cannot be
+			file has: change all of them; a reload takes them up. A currency of which an account still holds something cannot be
 			taken out: the start refuses then.`,
 		list: readCurrencies,
 		write: func(c *Config, b *strings.Builder) {

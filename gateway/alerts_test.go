@@ -182,6 +182,8 @@ var alertCases = map[string]struct{ fires, quiet []string }{
 		[]string{`exchange_tls_certificate_expiry_timestamp_seconds 1300000x120`}},
 	"ExchangeCertificateStale": {[]string{`exchange_tls_certificate_stale 1x120`},
 		[]string{`exchange_tls_certificate_stale 0x115 1x5`}},
+	"ExchangeConfigStale": {[]string{`exchange_config_stale 1x120`},
+		[]string{`exchange_config_stale 0x70 1x50`}},
 	"ExchangeMaintenanceForgotten": {[]string{`exchange_maintenance 1x740`},
 		[]string{`exchange_maintenance 1x700 0 1x40`}},
 	"ExchangeDescriptorsShort": {

@@ -67,7 +67,7 @@ func (b bench) fresh(t testing.TB) {
 	if b.observed != nil {
 		b.observe()
 		a := b.observed.attendance
-		b.gateway.api.Store(api.New(a.Public, a.Commands(), api.Rates{}))
+		b.gateway.api.Store(api.New(a.Public, a.Commands()))
 	} else {
 		b.store = b.open()
 		engine, err := actors.Start(context.Background(), b.options())
@@ -76,7 +76,7 @@ func (b bench) fresh(t testing.TB) {
 		}
 		b.engine = engine
 		b.gateway.engine.Store(engine)
-		b.gateway.api.Store(api.New(engine.Public, engine, api.Rates{}).Lead(engine.Ready))
+		b.gateway.api.Store(api.New(engine.Public, engine).Lead(engine.Ready))
 	}
 	clear(b.nonces)
 	b.accountAt("alice", "alice@example.com")

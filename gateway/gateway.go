@@ -47,39 +47,72 @@ func New(o Options) *Gateway {
 // Operators are served where an engine is. SetEngine, SetFollower and Shutdown are called one after
 // the other.
 func (g *Gateway) SetFollower(p *actors.Public, c actors.Commands) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.operators.operator.SetFollower(true, p != nil && c != nil)
 	g.api.Store(nil)
 	g.engine.Store(nil)
 	g.stream.end()
 	if p != nil {
-		g.open(api.New(p, c, g.rates()))
+		g.open(api.New(p, c))
 	}
 }
 
+// open opens an API and the stream. The caller holds mu.
 func (g *Gateway) open(a *api.API) {
-	g.api.Store(a.Demo(g.opts.Demo).Deposits(g.opts.DepositInstructions))
+	a.Tell(g.rates(), g.deposits)
+	g.api.Store(a.Demo(g.opts.Demo))
 	g.stream.sockets.Store(g.stream.newSockets(a))
 }
 
-// rates are those that clients are told.
+// rates are those that clients are told. The caller holds mu.
 func (g *Gateway) rates() api.Rates {
 	o := &g.agreed
 	return api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
 		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)}
 }
 
-// SetLimits changes the limits that the nodes of a cluster agree on. It is called before SetEngine,
-// or while this process follows and shows nothing, and never at the same time as these.
+// SetLimits changes the limits on requests, and those of the streams that are opened from then on.
+// Any goroutine may call it.
 func (g *Gateway) SetLimits(l Limits) {
-	g.limits.set(&l, g.opts.RateEntries)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limits.set(&l, g.opts.RateEntries, g.now())
 	g.agreed = l
+	g.tell()
+}
+
+// SetDepositInstructions changes those of the options, and has clients told what an engine has for
+// them now. Any goroutine may call it.
+func (g *Gateway) SetDepositInstructions(texts map[string]string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deposits = texts
+	g.tell()
+}
+
+// tell has clients told of the configuration as it is now. The caller holds mu.
+func (g *Gateway) tell() {
+	if a := g.api.Load(); a != nil {
+		a.Tell(g.rates(), g.deposits)
+	}
 }
 
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
 	defer g.operators.operator.SetFollower(false, false)
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.engine.Store(e)
-	g.open(api.New(e.Public, e, g.rates()).Lead(e.Ready))
+	g.open(api.New(e.Public, e).Lead(e.Ready))
+}
+
+// Reconfigured has the metrics tell that a configuration was taken up now, or that it was refused.
+func (g *Gateway) Reconfigured(taken bool) {
+	if taken {
+		g.configured.at.Store(time.Now().Unix())
+	}
+	g.configured.stale.Store(!taken)
 }
 
 // Serve serves the public API until Shutdown.

@@ -59,6 +59,11 @@ var (
 	certificateStale = describe("tls_certificate_stale",
 		"1 while a certificate's files have something that cannot be used, and the one before is "+
 			"served. The log says why.", "listener")
+	configTaken = describe("config_applied_timestamp_seconds",
+		"When the configuration was last taken up, by the start or a reload, in Unix time.")
+	configStale = describe("config_stale",
+		"1 while the last reload of the configuration was refused, and the one before counts. "+
+			"The log says why.")
 	limits = describe("limits",
 		"Limits of the configuration by name, to draw beside what they bound.", "limit")
 )
@@ -66,7 +71,7 @@ var (
 // families are all metrics.
 var families = slices.Concat(streamFamilies, engineFamilies, clusterFamilies, watchFamilies,
 	[]family{buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused,
-		httpThrottled, certificateEnds, certificateStale, limits})
+		httpThrottled, certificateEnds, certificateStale, configTaken, configStale, limits})
 
 // newScrape makes the handler of /metrics, with a registry of its own, without the metrics that
 // libraries register by themselves.
@@ -124,6 +129,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		out.counter(httpThrottled, l.refused.Load(), rateNames[i])
 	}
 	out.counter(httpThrottled, c.operator.Refused(), "guesses")
+	out.gauge(configTaken, float64(c.configured.at.Load()))
+	out.yes(configStale, c.configured.stale.Load())
 	out.gauge(limits, float64(c.opts.Connections), "connections")
 	c.watch(out)
 	observes := false

@@ -35,12 +35,13 @@ type Options struct {
 	// addresses only.
 	Certificate, OperatorCertificate, MetricsCertificate *listen.Certificate
 
-	Archive operator.Archive // of the journal; nil: there is none
-	Tasks   operator.Memory  // of the last backup and the last audit
-	Folders []Folder         // whose disks the metrics show; each has another name
-	Cluster operator.Cluster // nil: the exchange runs on one machine
-	Build   Build            // source of the program, for monitoring
-	Node    string           // begins the ids of the stream's sessions; "": nothing does
+	Archive operator.Archive  // of the journal; nil: there is none
+	Tasks   operator.Memory   // of the last backup and the last audit
+	Folders []Folder          // whose disks the metrics show; each has another name
+	Cluster operator.Cluster  // nil: the exchange runs on one machine
+	Reload  operator.Reloader // of the configuration; nil: there is none
+	Build   Build             // source of the program, for monitoring
+	Node    string            // begins the ids of the stream's sessions; "": nothing does
 
 	Demo []DemoKey // keys that everybody may know; none: this is no demo
 

@@ -665,8 +665,8 @@ func TestLimitsThatChangeCountFromTheNextEngineOn(t *testing.T) {
 	if r := info.Limits.Rates["commands"]; r == nil || r.PerSecond != 2 || r.Burst != 4 {
 		t.Errorf("clients are told %+v", r)
 	}
-	again(func(l *Limits) { l.PublicRate = Rate{1, 2} })
-	rated(t, "another limit", public(), 2, 1, 1)
+	again(func(l *Limits) { l.PublicRate = Rate{1, 4} })
+	rated(t, "another limit", public(), 4, 1, 3)
 	again(func(l *Limits) { l.PublicRate = Rate{} })
 	rated(t, "without a limit", public(), 0, 0, 0)
 }

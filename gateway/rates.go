@@ -30,7 +30,7 @@ type rateLimits struct {
 
 // A rateLimit is one kind of bucket. The zero rateLimit limits nothing.
 type rateLimit struct {
-	rate    Rate // of the buckets; of the caller of set
+	rate    Rate // of the buckets; guarded by Gateway.mu
 	buckets atomic.Pointer[ratelimit.Limiter]
 	refused atomic.Uint64 // answers with 429
 }
@@ -44,14 +44,13 @@ func (l *rateLimits) all() []*rateLimit {
 		&l.probes, &l.docs, &l.web}
 }
 
-// set makes buckets for other limits. Clients that a limit has counted begin anew if it changes.
-func (l *rateLimits) set(o *Limits, entries int) {
+// set makes buckets for other limits at a time. Clients still owe the tokens that they have taken.
+func (l *rateLimits) set(o *Limits, entries int, at int64) {
 	for i, rate := range []Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate,
 		o.FailureRate, o.ProbeRate, o.DocsRate, o.WebRate} {
-		at := l.all()[i]
-		if at.buckets.Load() == nil || at.rate != rate {
-			at.rate = rate
-			at.buckets.Store(ratelimit.New(rate.PerSecond, rate.Burst, entries))
+		if x := l.all()[i]; x.rate != rate {
+			x.rate = rate
+			x.buckets.Store(x.buckets.Load().Changed(rate.PerSecond, rate.Burst, entries, at))
 		}
 	}
 }

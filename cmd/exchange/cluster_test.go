@@ -247,6 +247,23 @@ func TestAFileIsApplied(t *testing.T) {
 	f.wantAsked()
 }
 
+func TestARunningExchangeReloads(t *testing.T) {
+	f := newFake(t, 200, `{"applied":[{"key":"log.level","before":"info","after":"warn",`+
+		`"origin":"x.yaml line 3"}],"faults":["the tokens stay as they were"]}`)
+	runLine(f.environ, "config", "reload").want(t, 0, "OPTION     NOW   BEFORE  FROM\n"+
+		"log.level  warn  info    x.yaml line 3\nthe tokens stay as they were\n", "")
+	f.wantAsked("POST /operator/v1/config/reload {}")
+	f = newFake(t, 200, `{"applied":[],"faults":[]}`)
+	runLine(f.environ, "config", "reload").want(t, 0, "The configuration is as it was.\n", "")
+	runLine(f.environ, "config", "reload", "--json").want(t, 0, `{"applied":[],"faults":[]}`+"\n",
+		"")
+	f = newFake(t, 400, `{"error":"it stays as it was:\n  - listen needs a restart"}`)
+	runLine(f.environ, "config", "reload").want(t, exitUsage, "",
+		"exchange: it stays as it was:\n  - listen needs a restart\n")
+	f = newFake(t, 200, "{}")
+	runLine(f.environ, "config", "reload").wantError(t, exitUnavailable, "is not one of")
+}
+
 // What is packed to be larger than any market part does not take its memory.
 func TestAPackedMarketPartIsBounded(t *testing.T) {
 	packed, err := pack(make([]byte, 4*config.MaxMarket))

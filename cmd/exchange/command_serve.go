@@ -45,12 +45,14 @@ func (p *program) serveCommand() *cobra.Command {
 				return usage("--take-over is for a store that others can reach: the nodes of a " +
 					"cluster agree themselves; see exchange cluster transfer")
 			}
-			slog.SetDefault(newLogger(p.stderr, cfg.Log))
+			level := new(slog.LevelVar)
+			slog.SetDefault(newLogger(p.stderr, cfg.Log, level))
 			p.logsEnd = cfg.Log.Format == "json"
 			for _, name := range cfg.Ignored {
 				slog.Warn("an environment variable names no option and is ignored", "name", name)
 			}
-			return serve(ctx, cfg, takeOver)
+			load := func() (*config.Config, error) { return p.load(&given) }
+			return serve(ctx, cfg, rereading{load, level}, takeOver)
 		}),
 	}
 	given.register(c.Flags())
@@ -93,8 +95,8 @@ func (p *program) configCommand() *cobra.Command {
 		}),
 	}
 	given.register(check.Flags())
-	c := group("config", "Print, check or apply a configuration", example, check,
-		p.configApplyCommand())
+	c := group("config", "Print, check, reload or apply a configuration", example, check,
+		p.configReloadCommand(), p.configApplyCommand())
 	c.Long = "Everything that `exchange serve` can be told, by its key in the YAML file.\n\n" +
 		config.Reference()
 	return c
@@ -148,15 +150,20 @@ func (f *textFlag) Set(s string) error { f.text, f.given = s, true; return nil }
 func (f *textFlag) String() string     { return f.text }
 func (f *textFlag) Type() string       { return f.kind }
 
-// newLogger writes the program's log.
-func newLogger(w io.Writer, c config.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		panic("BUG: the level of the log was not checked: " + err.Error())
-	}
+// newLogger writes the program's log. It sets the level, which can be changed later.
+func newLogger(w io.Writer, c config.Log, level *slog.LevelVar) *slog.Logger {
+	level.Set(logLevel(c.Level))
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// logLevel reads a level of the configuration.
+func logLevel(name string) (level slog.Level) {
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		panic("BUG: the level of the log was not checked: " + err.Error())
+	}
+	return level
 }

@@ -18,6 +18,7 @@
 //	serve_archive.go, serve_listeners.go, serve_mail.go, serve_operator.go, serve_renew.go
 //	                    archive, listeners, mails, access of operators and monitoring, renewal of
 //	                    certificates and tokens
+//	serve_reload.go     another configuration, while the exchange runs
 //	serve_cluster.go, serve_place.go  a node of a cluster: its reigns, and what it knows
 //	serve_observer.go  an observer of a cluster
 //	serve_market.go   and the market part of its configuration

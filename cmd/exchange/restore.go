@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -186,7 +187,8 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 			"node; nothing was written: name an empty one", cfg.Data)))
 	}
 	store, err := openStore(ctx, cfg, true,
-		newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
+		newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format},
+			new(slog.LevelVar)))
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return withExit(exitUsage, fmt.Errorf(
 			"%w; nothing was written: if the store is what is damaged, name an empty one", err))

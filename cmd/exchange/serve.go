@@ -32,7 +32,7 @@ import (
 
 // serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
 // go on. The error carries the exit code.
-func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
+func serve(ctx context.Context, cfg *config.Config, from rereading, takeOver bool) error {
 	log := slog.Default()
 	build := buildVersion()
 	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
@@ -61,10 +61,13 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	}
 	defer open.close()
 	warnOfDust(cfg, log)
+	at := newPlace(cfg, log)
+	renewed := newRenewal(cfg, from, at, log)
 	if err := fitMachine(cfg, log); err != nil {
 		return err
 	}
-	o, at := gatewayOptions(cfg, log), newPlace(cfg, log)
+	o := gatewayOptions(cfg, log)
+	o.Reload = renewed
 	if at != nil {
 		o.Cluster = at
 	}
@@ -85,8 +88,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	g := gateway.New(o)
 	served := open.serve(g)
 	defer g.Shutdown(lastAnswers)
-	renewed := &renewal{cfg: cfg, log: log, gateway: g, tokens: secret,
-		certificates: certified.all()}
+	renewed.gateway, renewed.tokens, renewed.certificates = g, secret, certified.all()
 	renewing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go renewed.run(renewing, asked)
@@ -362,10 +364,7 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	if cfg.Demo {
 		o.Demo, o.DemoMails = demoKeys(), demoMails(cfg)
 	}
-	o.DepositInstructions = map[string]string{}
-	for _, c := range cfg.Currencies {
-		o.DepositInstructions[c.Code] = c.DepositInstructions
-	}
+	o.DepositInstructions = depositInstructions(cfg)
 	version := buildVersion()
 	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
 	return o

@@ -170,6 +170,13 @@ func (m *market) compare(text []byte) {
 	}
 }
 
+// agreedText returns the market part that is applied; nil: none is known.
+func (m *market) agreedText() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.applied
+}
+
 // differs returns the keys of the options in which the node's file differs.
 func (m *market) differs() []string {
 	m.mu.Lock()

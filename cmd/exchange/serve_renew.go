@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/subtle"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -12,21 +13,31 @@ import (
 	"exchange/config"
 	"exchange/gateway"
 	"exchange/gateway/listen"
+	"exchange/gateway/operator"
 )
 
-// Certificates and the operator's token are renewed while the exchange runs.
+// Certificates and the operator's token are renewed while the exchange runs, and the configuration
+// is taken up anew: see serve_reload.go.
 
 // renewInterval is the time between two looks for new files of certificates. A supervisor that
 // cannot send signals only has to replace the files.
 const renewInterval = 10 * time.Second
 
-// A renewal takes up new certificates and tokens.
+// A renewal takes up new certificates and tokens, and another configuration. Its goroutine alone
+// does, one after the other.
 type renewal struct {
 	cfg          *config.Config
 	log          *slog.Logger
 	gateway      *gateway.Gateway
 	certificates []*listen.Certificate
 	tokens       tokenSet // as they are now
+
+	source  rereading
+	running *config.Config // that counts, as it was read
+	// agreed is the market part that is applied in the cluster, as text; nil: none is known. It is
+	// nil itself for an exchange on one machine.
+	agreed func() []byte
+	wishes chan reloadWish
 }
 
 // A certificateSet has the listeners' certificates; nil without TLS.
@@ -78,7 +89,10 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-asked:
-			r.all()
+			_, _ = r.all() // the log says what is wrong
+		case wish := <-r.wishes:
+			done, err := r.all()
+			wish <- reloadOutcome{done, err}
 		case now := <-tick.C:
 			for _, c := range r.certificates {
 				c.Refresh(now)
@@ -87,16 +101,35 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 	}
 }
 
-// all takes everything anew. A certificate or token that cannot be taken stays as it is, and the
-// log says so.
-func (r *renewal) all() {
+// all takes everything anew. A certificate or token that cannot be taken stays as it is, and so
+// does the configuration. The log says so.
+func (r *renewal) all() (*operator.Reloaded, error) {
+	var faults []string
 	for _, c := range r.certificates {
-		c.Reload()
+		if c.Reload(); c.Stale() {
+			faults = append(faults, "a certificate stays as it was: see the log")
+		}
 	}
+	if err := r.renewTokens(); err != nil {
+		r.log.Error("the tokens stay as they are", "error", err)
+		faults = append(faults, fmt.Sprintf("the tokens stay as they were: %v", err))
+	}
+	changes, err := r.configure()
+	if err != nil {
+		return nil, err
+	}
+	done := &operator.Reloaded{Faults: faults}
+	for _, c := range changes {
+		done.Applied = append(done.Applied, operator.ReloadedOption{Key: c.Key, Before: c.Before,
+			After: c.After, Origin: c.Origin})
+	}
+	return done, nil
+}
+
+func (r *renewal) renewTokens() error {
 	now, err := tokens(r.cfg)
 	if err != nil {
-		r.log.Error("the tokens stay as they are", "error", err)
-		return
+		return err
 	}
 	if !same(now.operator, r.tokens.operator) {
 		r.gateway.SetOperatorToken(now.operator)
@@ -107,6 +140,7 @@ func (r *renewal) all() {
 		r.log.Info("the metrics' token was changed: the one before has ended")
 	}
 	r.tokens = now
+	return nil
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -10,25 +10,28 @@ import (
 
 // An API answers calls by what one engine, or a node that follows, shows, and sends commands.
 type API struct {
-	public   *actors.Public
-	commands actors.Commands // nil: public calls alone can be answered
-	leads    func() error    // of Lead; nil: the process follows
-	// Answers that follow from the configuration alone, encoded once.
-	currencies []byte
-	pairs      [][]byte // an object each, in order
-	rules      [][]byte // as exchange-info shows them, up to the status
-	limits     []byte
-	demo       []byte // the last member of exchange-info of a demo
-	deposits   []byte // what exchange-info has more for a key
-	batch      int    // most items of a batch
+	public     *actors.Public
+	commands   actors.Commands // nil: public calls alone can be answered
+	leads      func() error    // of Lead; nil: the process follows
+	currencies []byte          // follows from the configuration alone, encoded once
+	demo       []byte          // the last member of exchange-info of a demo
+	told       atomic.Pointer[told]
 	tickers    atomic.Pointer[tickerList]
 }
 
-// New makes the API of what p shows, for an edge with these rates. Clients' commands go to c; nil:
+// A told has the answers that follow from the configuration, as it is at the moment.
+type told struct {
+	pairs    [][]byte // an object each, in order
+	rules    [][]byte // as exchange-info shows them, up to the status
+	limits   []byte
+	deposits []byte // what exchange-info has more for a key
+	batch    int    // most items of a batch
+}
+
+// New makes the API of what p shows, without rates until Tell. Clients' commands go to c; nil:
 // public calls alone can be answered.
-func New(p *actors.Public, c actors.Commands, r Rates) *API {
-	a := &API{public: p, commands: c, batch: mostItems(&r, p.Limits())}
-	a.limits = appendLimits(nil, &r, p.Limits(), a.batch)
+func New(p *actors.Public, c actors.Commands) *API {
+	a := &API{public: p, commands: c}
 	b := []byte{'['}
 	for i, c := range p.Currencies() {
 		if i > 0 {
@@ -39,11 +42,23 @@ func New(p *actors.Public, c actors.Commands, r Rates) *API {
 		b = append(b, '}')
 	}
 	a.currencies = append(b, ']')
-	for _, pair := range p.Pairs() {
-		a.pairs = append(a.pairs, appendPair(nil, pair))
-		a.rules = append(a.rules, appendAllRules(nil, pair))
-	}
+	a.Tell(Rates{}, nil)
 	return a
+}
+
+// Tell has clients told of the configuration as it is now: of an edge's rates, the engine's limits
+// and rules, and, if their key may read, of how to pay in: texts by currency. Those of currencies
+// that are not listed are left out. One goroutine at a time calls it, also while calls are
+// answered.
+func (a *API) Tell(r Rates, instructions map[string]string) {
+	p := a.public
+	t := &told{batch: mostItems(&r, p.Limits()), deposits: a.howToPayIn(instructions)}
+	t.limits = appendLimits(nil, &r, p.Limits(), t.batch)
+	for _, pair := range p.Pairs() {
+		t.pairs = append(t.pairs, appendPair(nil, pair))
+		t.rules = append(t.rules, appendAllRules(nil, pair))
+	}
+	a.told.Store(t)
 }
 
 // mostItems returns how many items a batch may have: a larger one would never find as many slots or
@@ -87,17 +102,15 @@ func (a *API) Demo(keys []DemoKey) *API {
 	return a
 }
 
-// Deposits has exchange-info tell keys that may read how to pay in: texts by currency. Those of
-// currencies that are not listed are left out. It is called before the API's first use.
-func (a *API) Deposits(instructions map[string]string) *API {
+// howToPayIn encodes the instructions of currencies.
+func (a *API) howToPayIn(instructions map[string]string) []byte {
 	b := []byte(`,"deposit_instructions":{`)
 	for _, c := range a.public.Currencies() {
 		if text := instructions[c.Code]; text != "" {
 			b = append(encode.Text(append(encode.Text(b, c.Code), ':'), text), ',')
 		}
 	}
-	a.deposits = append(bytes.TrimSuffix(b, []byte{','}), '}')
-	return a
+	return append(bytes.TrimSuffix(b, []byte{','}), '}')
 }
 
 // Commands returns where clients' commands go; nil: there is no such place, see Serves.

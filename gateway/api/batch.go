@@ -68,7 +68,7 @@ func (c *Call) readItems() {
 		c.bad(batchField, FieldRequired)
 		return
 	}
-	most := c.api.batch
+	most := c.api.told.Load().batch
 	err := params.Elements(p.Value, func(element []byte) bool {
 		if len(c.batch) == most {
 			c.bad(batchField, "At most "+strconv.Itoa(most)+" items are possible.")

@@ -35,19 +35,20 @@ func (c *Call) exchangeInfo() {
 	b := encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro())
 	b = append(b, `,"maintenance":`...)
 	b = encode.Maintenance(b, &now.Maintenance)
-	b = append(append(b, `,"limits":`...), c.api.limits...)
+	told := c.api.told.Load()
+	b = append(append(b, `,"limits":`...), told.limits...)
 	b = append(b, `,"pairs":[`...)
 	for i, p := range c.public.Pairs() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, c.api.rules[i]...)
+		b = append(b, told.rules[i]...)
 		b = encode.Text(append(b, `,"status":`...), statusOf(now.Status, p))
 		b = append(b, '}')
 	}
 	b = append(append(b, ']'), c.api.demo...)
 	if c.Key != nil {
-		b = append(b, c.api.deposits...)
+		b = append(b, told.deposits...)
 	}
 	c.body = append(b, '}')
 }

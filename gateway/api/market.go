@@ -15,7 +15,7 @@ func (c *Call) pairs() {
 	if c.badFields() {
 		return
 	}
-	b := append(c.body, '[')
+	b, told := append(c.body, '['), c.api.told.Load()
 	for i, p := range c.public.Pairs() {
 		if first != nil && p.Base != first.Code || second != nil && p.Quote != second.Code {
 			continue
@@ -23,7 +23,7 @@ func (c *Call) pairs() {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(b, c.api.pairs[i]...)
+		b = append(b, told.pairs[i]...)
 	}
 	c.body = append(b, ']')
 }

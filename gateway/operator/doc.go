@@ -21,6 +21,7 @@
 //	tasks.go       the last backup and the last audit
 //	statement.go   an account's statement
 //	cluster.go     the nodes that share a journal
+//	reload.go      the configuration, which a process takes up
 //	members.go     other nodes than those
 //	lines.go       long answers, which are streamed line by line
 //	testing.go     for tests of other packages

@@ -29,20 +29,22 @@ type Options struct {
 	Archive Archive      // of the journal; nil: the process keeps none
 	Cluster Cluster      // nil: the exchange runs on one machine
 	Memory  Memory       // of the last backup and the last audit
+	Reload  Reloader     // of the configuration; nil: there is none
 	Clock   func() int64 // nanoseconds of a clock that never goes back
 }
 
 // A Server answers operators' requests. JSON goes in and out, and an error is {"error": "..."}.
 // Requests are handled by many goroutines at once.
 type Server struct {
-	log     *slog.Logger
-	archive Archive
-	cluster Cluster
-	commit  string
-	began   time.Time
-	tasks   tasks
-	token   Token
-	guesses *guesses
+	log      *slog.Logger
+	archive  Archive
+	cluster  Cluster
+	reloader Reloader
+	commit   string
+	began    time.Time
+	tasks    tasks
+	token    Token
+	guesses  *guesses
 	// owner of the store for which the start waits; nil: the process is no standby
 	standby  atomic.Pointer[string]
 	follows  atomic.Bool // this node follows another one
@@ -55,7 +57,7 @@ type Server struct {
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
-		commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock)}
+		reloader: o.Reload, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock)}
 	s.tasks.remember(o.Memory, o.Log)
 	s.SetToken(o.Token)
 	return s
@@ -142,6 +144,7 @@ var routes = map[string]route{
 	"GET /operator/v1/export/withdraws":   {exportWithdrawals, reigns},
 	"GET /operator/v1/export/balances":    {exportBalances, reigns},
 	"GET /operator/v1/backup":             {writeBackup, reigns},
+	"POST /operator/v1/config/reload":     {reload, asked},
 
 	"GET /operator/v1/cluster":           {showCluster, asked},
 	"GET /operator/v1/cluster/hash":      {showHash, asked},

@@ -60,6 +60,43 @@ func New(rate, burst, most int) *Limiter {
 	return l
 }
 
+// Changed returns a limiter of other numbers whose clients owe as many tokens as those of l, at
+// most a whole bucket: a change gives no client a fresh burst. What clients take from l meanwhile
+// may be forgotten. Without a limit before, or from now on, it is New.
+func (l *Limiter) Changed(rate, burst, most int, now int64) *Limiter {
+	to := New(rate, burst, most)
+	if l == nil || to == nil || len(l.shards) != len(to.shards) ||
+		cap(l.shards[0].buckets) != cap(to.shards[0].buckets) {
+		return to
+	}
+	to.seed = l.seed
+	for i := range l.shards {
+		to.shards[i].take(&l.shards[i], now, func(owed int64) int64 {
+			// Two factors below 2^30 each: an interval is at most a second.
+			return min(to.depth, owed/l.interval*to.interval+
+				owed%l.interval*to.interval/l.interval)
+		})
+	}
+	return to
+}
+
+// take copies the buckets of a shard of as much room. owes makes of a debt another one, and of a
+// larger one none that is smaller: so the order stays one.
+func (s *shard) take(from *shard, now int64, owes func(int64) int64) {
+	later := func(full int64) int64 { return now + owes(max(0, full-now)) }
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	copy(s.heads, from.heads)
+	for _, b := range from.buckets {
+		b.full = later(b.full)
+		s.buckets = append(s.buckets, b)
+	}
+	for _, o := range from.order {
+		o.full = later(o.full)
+		s.order = append(s.order, o)
+	}
+}
+
 // Take takes a token from a client's bucket, if the bucket has one.
 func (l *Limiter) Take(client uint64, now int64) Answer { return l.TakeMany(client, 1, now) }
 

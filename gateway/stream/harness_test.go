@@ -118,9 +118,9 @@ func (w *world) start() {
 			}
 			return e.Current()
 		}}
-	a := api.New(e.Public, e, api.Rates{})
+	a := api.New(e.Public, e)
 	if w.follows {
-		a, ho.Guard = api.New(e.Public, nil, api.Rates{}), nil
+		a, ho.Guard = api.New(e.Public, nil), nil
 		ho.Absent = func(c *api.Call) (leader string) {
 			c.Fail(api.Following, " Node b leads.")
 			return ""

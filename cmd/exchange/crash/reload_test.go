@@ -1,0 +1,199 @@
+package crash
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+// Changes of the configuration file while the exchange runs.
+
+// An edited server has a file that the test changes.
+type edited struct {
+	*exchangetest.Server
+	t *testing.T
+}
+
+func newEdited(t *testing.T) *edited {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
+	return &edited{s, t}
+}
+
+// writes replaces the file by the settings of tests with replacements (before, after ...) and more
+// text behind them.
+func (e *edited) writes(more string, replacements ...string) {
+	e.t.Helper()
+	text := strings.NewReplacer(replacements...).Replace(exchangetest.Settings) + more
+	if err := os.WriteFile(e.Args[2], []byte(text), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// reloads has an operator reload, and returns the keys that have changed.
+func (e *edited) reloads() (keys []string) {
+	e.t.Helper()
+	out, text, code := e.Command("config", "reload", "--json")
+	var a struct {
+		Applied []struct{ Key, Before, After, Origin string }
+		Faults  []string
+	}
+	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 || a.Applied == nil ||
+		len(a.Faults) > 0 {
+		e.t.Fatalf("%d %s %s", code, out, text)
+	}
+	for _, x := range a.Applied {
+		if x.Before == x.After || x.Origin == "" {
+			e.t.Errorf("%+v", x)
+		}
+		keys = append(keys, x.Key)
+	}
+	return keys
+}
+
+// refuses wants a reload to be refused, with these words for the operator and in the log.
+func (e *edited) refuses(words ...string) {
+	e.t.Helper()
+	before := len(e.Log())
+	out, text, code := e.Command("config", "reload")
+	log := e.Log()[before:]
+	for _, word := range words {
+		if code != 64 || !strings.Contains(text, word) || !strings.Contains(log, word) {
+			e.t.Errorf("%q is missing: %d %s %s\n%s", word, code, out, text, log)
+		}
+	}
+	if stale := e.Metrics()["exchange_config_stale"]; stale != 1 {
+		e.t.Errorf("after a refusal stale is %v", stale)
+	}
+}
+
+// shows wants clients to be told these parts of exchange-info.
+func (e *edited) shows(parts ...string) {
+	e.t.Helper()
+	status, body, err := e.Client.Get(nil, "http://"+e.Listen+"/api/v1/exchange-info/")
+	for _, part := range parts {
+		if err != nil || status != 200 || !strings.Contains(string(body), part) {
+			e.t.Errorf("clients are told %d %s, %v; want %s", status, body, err, part)
+		}
+	}
+}
+
+func publicRate(n string) string { return `"public":{"per_second":` + n + `,` }
+
+func TestTheConfigurationIsReloaded(t *testing.T) {
+	e := newEdited(t)
+	e.writes("limits: {public_rate: 700}\n")
+	e.Start()
+	e.shows(publicRate("700"))
+	if keys := e.reloads(); len(keys) != 0 {
+		t.Errorf("without a change %q have changed", keys)
+	}
+
+	e.writes("limits: {public_rate: 800}\nlog: {level: error}\n", "{code: BTC}",
+		"{code: BTC, deposit_instructions: Ask the desk.}")
+	e.Signal(syscall.SIGHUP)
+	exchangetest.Eventually(t, "the signal's limit counts", func() bool {
+		_, body, err := e.Client.Get(nil, "http://"+e.Listen+"/api/v1/exchange-info/")
+		return err == nil && strings.Contains(string(body), publicRate("800"))
+	})
+	if e.reloads(); strings.Contains(e.Log(), "the configuration was taken up\" changes=2") {
+		t.Error("the level of the log has not changed")
+	}
+	e.writes("limits: {public_rate: 800}\n")
+	want := []string{"currencies.BTC.deposit_instructions", "log.level"}
+	if keys := e.reloads(); !slices.Equal(sorted(keys), want) {
+		t.Errorf("%q have changed, want %q", keys, want)
+	}
+	if !strings.Contains(e.Log(), "key=log.level from=error to=info") {
+		t.Error("the log lacks the change")
+	}
+
+	// Changes that are good are refused with one that is not.
+	e.writes("limits: {public_rate: 900}\nlisten: 127.0.0.1:1\n", "{code: USDT}",
+		"{code: USDT}\n  - {code: EUR}", "price_precision: 2", "price_precision: 3")
+	for i, a := range e.Args { // a flag counts more than the file
+		if a == "--listen" && e.Args[i+1] != e.Listen {
+			t.Fatal(e.Args)
+		}
+	}
+	e.refuses("needs a restart", "currencies", "BTC USDT EUR", "pairs.BTC_USDT.price_precision",
+		"exchange.yaml line")
+	e.shows(publicRate("800"), `"price_precision":2`)
+	e.writes("limits: {public_rate: -1}\n")
+	e.refuses("the configuration stays as it was", "limits.public_rate")
+	if err := os.Remove(e.Args[2]); err != nil {
+		t.Fatal(err)
+	}
+	e.refuses("the configuration stays as it was", "no such file")
+	e.shows(publicRate("800"))
+
+	e.writes("limits: {public_rate: 900}\n")
+	before := e.Metrics()["exchange_config_applied_timestamp_seconds"]
+	if keys := e.reloads(); !slices.Equal(keys, []string{"limits.public_rate"}) {
+		t.Errorf("%q have changed", keys)
+	}
+	m := e.Metrics()
+	if m["exchange_config_stale"] != 0 ||
+		m["exchange_config_applied_timestamp_seconds"] < before || before < 1.7e9 {
+		t.Errorf("since %v, stale %v", m["exchange_config_applied_timestamp_seconds"],
+			m["exchange_config_stale"])
+	}
+	e.Kill()
+	e.Start()
+	e.shows(publicRate("900"))
+	if out, _, _ := e.Command("actions"); strings.Count(out, "took up another configuration: "+
+		"limits.public_rate 900\n") != 1 {
+		t.Errorf("the log of actions is\n%s", out)
+	}
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
+// A node takes up what is its own, and names the command for what the nodes agree on. What they
+// have agreed on is no change.
+func TestANodeReloadsItsOwnOptions(t *testing.T) {
+	c := prepareCluster(t, nil)
+	for _, s := range c.nodes {
+		with(t, s, "0.001", "1000")
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_NODE="+c.name(s),
+			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","))
+		s.Run()
+	}
+	led := c.leader(nil)
+	e := &edited{c.others(led)[0], t}
+	c.follows(e.Server, led)
+	text, err := os.ReadFile(e.Args[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(more string) {
+		t.Helper()
+		if err := os.WriteFile(e.Args[2], append(text, more...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("  public_burst: 777\nlog: {level: debug}\n")
+	e.refuses("limits.public_burst", "exchange config apply")
+	write("log: {level: debug}\n")
+	if keys := e.reloads(); !slices.Equal(keys, []string{"log.level"}) {
+		t.Errorf("%q have changed", keys)
+	}
+	write("  max_fills_: 1\n")
+	e.refuses("unknown key")
+
+	with(t, e.Server, "0.002", "2000")
+	e.refuses("pairs.BTC_USDT.taker_fee", "exchange config apply")
+	c.command(led, "config", "apply", "--config", e.Args[2])
+	exchangetest.Eventually(t, "what is applied is no change", func() bool {
+		_, _, code := e.Command("config", "reload")
+		return code == 0
+	})
+}

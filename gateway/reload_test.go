@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"exchange/actors"
+	"exchange/gateway/operator"
+)
+
+// A reloads answers operators as the process does that reloads.
+type reloads struct {
+	done *operator.Reloaded
+	err  error
+	n    int
+}
+
+func (r *reloads) Reload(context.Context) (*operator.Reloaded, error) {
+	r.n++
+	return r.done, r.err
+}
+
+func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
+	h := newHarness(t, nil)
+	h.stop()
+	r := &reloads{}
+	h.tune = func(o *Options) { o.Reload = r }
+	h.start()
+	ask := asOperator(t, h.gateway)
+	const path = "/operator/v1/config/reload"
+	for _, x := range []struct {
+		done   *operator.Reloaded
+		err    error
+		status int
+		want   string
+	}{
+		{&operator.Reloaded{}, nil, 200, `{"applied":[],"faults":[]}`},
+		{&operator.Reloaded{Applied: []operator.ReloadedOption{{Key: "log.level", Before: "info",
+			After: "warn", Origin: "x.yaml line 3"}}, Faults: []string{"no token"}}, nil, 200,
+			`{"applied":[{"key":"log.level","before":"info","after":"warn",` +
+				`"origin":"x.yaml line 3"}],"faults":["no token"]}`},
+		{nil, actors.Refuse("listen needs a restart"), 400, refusal("listen needs a restart")},
+		{nil, errors.New("nothing was done"), 503, refusal("nothing was done")},
+	} {
+		r.done, r.err = x.done, x.err
+		says(t, path, ask("POST", path, "{}"), x.status, x.want)
+	}
+	if actions := ask("GET", "/operator/v1/actions", "").body; r.n != 4 ||
+		strings.Count(actions, `"words":"took up another configuration: log.level warn"`) != 1 {
+		t.Errorf("%d reloads, and the log of actions is %s", r.n, actions)
+	}
+	r.done, r.err = &operator.Reloaded{}, nil
+	h.gateway.SetFollower(nil, nil)
+	says(t, "a node that follows", ask("POST", path, "{}"), 200, `{"applied":[],"faults":[]}`)
+	says(t, "without a configuration", asOperator(t, newHarness(t, nil).gateway)("POST", path,
+		"{}"), 400, refusal("this process has no configuration to take up"))
+}
+
+// Limits and instructions change while clients are served, and each answer has one or the other.
+func TestLimitsChangeUnderLoad(t *testing.T) {
+	h, _ := limited(t, func(o *Options) {
+		o.PublicRate, o.ReadRate = Rate{1000, 1000}, Rate{1000, 1000}
+		o.DepositInstructions = map[string]string{"BTC": "one"}
+	})
+	stop, served := make(chan struct{}), make(chan struct{}, 1)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case served <- struct{}{}:
+			}
+			a := h.do("GET", "/api/v1/exchange-info/", "", "", from("192.0.2.1")...)
+			i := decode[exchangeInfo](t, a)
+			r := i.Limits.Rates["reads"]
+			if r == nil || r.PerSecond != r.Burst {
+				t.Errorf("clients are told %s", a.body)
+				return
+			}
+		}
+	})
+	l := h.gateway.opts.Limits
+	for i := range 100 {
+		<-served
+		l.ReadRate = Rate{1000 + i, 1000 + i}
+		l.PublicRate = l.ReadRate
+		now := l
+		all.Go(func() { h.gateway.SetLimits(now) })
+		all.Go(func() { h.gateway.SetDepositInstructions(map[string]string{"BTC": "two"}) })
+		h.gateway.SetEngine(h.engine)
+		all.Go(func() { h.gateway.Reconfigured(i%2 == 0) })
+	}
+	close(stop)
+	all.Wait()
+	h.gateway.SetLimits(l)
+	a := h.get("alice", "/api/v1/exchange-info/")
+	if i := decode[exchangeInfo](t, a); i.Limits.Rates["reads"].Burst != 1099 ||
+		!strings.Contains(a.body, `"BTC":"two"`) {
+		t.Errorf("in the end clients are told %s", a.body)
+	}
+}
+
+func TestTheMetricsTellOfReloads(t *testing.T) {
+	h := newHarness(t, nil)
+	scrape := scraping(t, h.gateway)
+	began := scrape().value("exchange_config_applied_timestamp_seconds")
+	if began < 1.7e9 {
+		t.Errorf("the configuration counts since %v", began)
+	}
+	h.gateway.configured.at.Store(7)
+	for _, x := range []struct {
+		taken bool
+		stale float64
+		later bool
+	}{{false, 1, false}, {true, 0, true}, {false, 1, true}} {
+		h.gateway.Reconfigured(x.taken)
+		s := scrape()
+		at := s.value("exchange_config_applied_timestamp_seconds")
+		if got := s.value("exchange_config_stale"); got != x.stale || (at >= began) != x.later {
+			t.Errorf("%+v: stale is %v, since %v", x, got, at)
+		}
+	}
+}
