@@ -25,7 +25,7 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 	var items []map[string]string
 	request := func() {
 		t.Helper()
-		text := string(l.Request(0))
+		text := string(l.Request(0, 0))
 		_, form, _ := strings.Cut(text, "\r\n\r\n")
 		values, err := url.ParseQuery(form)
 		if err == nil {

@@ -65,6 +65,8 @@ func (r *Report) fit() error {
 		return errors.New("its run has failed: no rate of the ramp held")
 	case r.Done+r.Late == 0:
 		return errors.New("its run has failed: nothing was done")
+	case len(r.Stages) > maxStages:
+		return fmt.Errorf("it is damaged: no run has %d stages", len(r.Stages))
 	case len(r.Operations) > mostOperations || rate == nil || *rate == 0 || p99 == nil || *p99 == 0:
 		return errors.New("it is damaged: no run has such a rate, p99 or number of operations")
 	}
@@ -76,6 +78,7 @@ type Comparison struct {
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
 	Settings []Setting `json:"settings"` // those that differ
+	Notes    []string  `json:"notes"`    // of what cannot be compared
 	Rows     []Change  `json:"rows"`
 	Worse    []string  `json:"worse"` // what Judge has found, in words
 }
@@ -110,6 +113,8 @@ const (
 	measureP99  = "p99_ms"
 	measurePart = "percent"
 
+	measureMissed = "not_done_percent"
+
 	measureCPU    = "cpu_per_order_us"
 	measureAppend = "mean_append_ms"
 	measureBatch  = "mean_batch_records"
@@ -122,7 +127,7 @@ func Compare(a, b *Report) (*Comparison, error) {
 			"a kind")
 	}
 	c := &Comparison{A: Side{Started: a.Started}, B: Side{Started: b.Started},
-		Settings: []Setting{}, Worse: []string{}}
+		Settings: []Setting{}, Notes: []string{}, Worse: []string{}}
 	of, with := a.settings(), b.settings()
 	for i, s := range of {
 		if s.value != with[i].value {
@@ -152,7 +157,30 @@ func Compare(a, b *Report) (*Comparison, error) {
 			c.addLatencies(x.name, x.latency, y.latency)
 		}
 	}
+	c.addStages(a.Stages, b.Stages)
 	return c, nil
+}
+
+// addStages adds the stages, if the runs had the same ones.
+func (c *Comparison) addStages(a, b []StageReport) {
+	if !slices.EqualFunc(a, b, func(x, y StageReport) bool {
+		return x.Seconds == y.Seconds && x.From == y.From && x.To == y.To
+	}) {
+		c.Notes = append(c.Notes, "The stages differ, so they are not compared one by one.")
+		return
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		row := clip(fmt.Sprintf("stage %d, %s/s", i+1, ratesText(x.From, x.To)))
+		c.add(row, measureRate, plausible(x.Rate), plausible(y.Rate))
+		c.addLatencies(row, &x.Latency, &y.Latency)
+		c.add(row, measureMissed, plausible(x.missed()), plausible(y.missed()))
+	}
+}
+
+// missed returns how many percent of the requests were refused, had no outcome, or were not sent.
+func (s *StageReport) missed() float64 {
+	return 100 * float64(s.Refused+s.Unknown+s.Unsent) / max(float64(s.Requests+s.Unsent), 1)
 }
 
 // A part is a share of the requests that was not done.
@@ -277,7 +305,8 @@ func (c *Comparison) judged() string {
 }
 
 // titles are measures whose names for people are others.
-var titles = map[string]string{measureRate: "done/s", measurePart: "%", "p999_ms": "p99.9",
+var titles = map[string]string{measureRate: "done/s", measurePart: "%",
+	measureMissed: "% not done", "p999_ms": "p99.9",
 	"max_ms": "longest", measureCPU: "CPU us/order", measureAppend: "mean append",
 	measureBatch: "records/append"}
 
@@ -299,7 +328,7 @@ func (x *Change) text(v *float64) string {
 		return "-"
 	case x.Measure == measureRate:
 		return thousands(uint64(*v + 0.5))
-	case x.Measure == measurePart:
+	case x.Measure == measurePart || x.Measure == measureMissed:
 		return fmt.Sprintf("%.3g", *v)
 	case x.Measure == measureCPU || x.Measure == measureBatch:
 		return fmt.Sprintf("%.1f", *v)
@@ -331,6 +360,8 @@ func (r *Report) settings() []setting {
 	rate := "closed loop"
 	if r.Ramp != nil {
 		rate = "ramp, p99 of at most " + ms(r.Ramp.Bound)
+	} else if o.Stages != "" {
+		rate = "stages"
 	} else if o.Rate > 0 {
 		rate = fmt.Sprintf("%g/s", o.Rate)
 	}
@@ -339,7 +370,8 @@ func (r *Report) settings() []setting {
 		subscribers = append(subscribers, fmt.Sprintf("%s=%d", channel, n))
 	}
 	slices.Sort(subscribers)
-	all := []setting{{"rate", rate}, {"connections", fmt.Sprint(o.Connections)},
+	all := []setting{{"rate", rate}, {"stages", o.Stages},
+		{"connections", fmt.Sprint(o.Connections)},
 		{"sockets", fmt.Sprint(o.Sockets)}, {"batch", fmt.Sprint(o.Batch)},
 		{"threads", fmt.Sprint(o.Threads)}, {"pairs", fmt.Sprint(o.Pairs)},
 		{"accounts", fmt.Sprint(o.Accounts)}, {"duration", fmt.Sprintf("%g s", o.Duration)},
@@ -391,6 +423,9 @@ func (c *Comparison) WriteText(out io.Writer) error {
 			rows = append(rows, []string{s.Name, s.A, s.B})
 		}
 		writeTable(b, rows, len(rows[0]))
+	}
+	for _, text := range c.Notes {
+		fmt.Fprintln(b, text)
 	}
 	b.WriteByte('\n')
 	rows, last := [][]string{{"", "", "A", "B", "change"}}, ""

@@ -16,6 +16,7 @@
 //	minutes.go       the table over time, and the bounds that a soak must hold
 //	watch.go         what the server tells of itself meanwhile; banker.go: deposits meanwhile
 //	server.go        what it is, and what the load has cost it
+//	stages.go        rates that change by a list of stages, and what each of them came to
 //	ramp.go          the search for the highest rate that holds a bound
 //	login.go         websockets of the event stream, and logins with a key
 //	subscriber.go, book.go, own.go  sockets of the event stream, local books, and what happens to
@@ -33,9 +34,10 @@
 //
 // In a closed loop a connection sends its next request after an answer. So a stalled server is
 // asked less, and the latencies are only those of the sent requests. In an open loop request k is
-// due at start + k/rate, however slow the server is. Its latency counts from that moment, so a
-// stall shows in all requests due during it. Requests that were due and could not be sent before
-// the end count with the time that they had waited. Each item of a batch counts as a request.
+// due when the integral of the rate comes to k, however slow the server is. Its latency counts from
+// that moment, so a stall shows in all requests due during it. Requests that were due and could not
+// be sent before the end count with the time that they had waited. Each item of a batch counts as a
+// request.
 //
 // # Outcome of a request
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -110,6 +111,29 @@ func FuzzParseKeys(f *testing.F) {
 	})
 }
 
+// Stages that are taken are written as they are read again.
+func FuzzParseStages(f *testing.F) {
+	for _, s := range []string{"30s@1000,1m@1000..5000,30s@..0,20s@0", "1h30m@0.5", "1s@1e3..2",
+		"1s", "@", "1s@..", "1s@NaN", "9999999h@1,9999999h@1", "1s@-0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		o := good()
+		o.Duration = 0
+		var err error
+		if o.Stages, err = ParseStages(text); err != nil || o.Validate() != nil {
+			return
+		}
+		again, err := ParseStages(stagesText(o.Stages))
+		if err != nil || !slices.Equal(again, o.Stages) {
+			t.Fatalf("%q came back as %q, %v", text, stagesText(o.Stages), err)
+		}
+		if n := o.schedule().Before(o.length()); n == 0 {
+			t.Fatalf("%q sends nothing", text)
+		}
+	})
+}
+
 // Whatever a report says, it is refused, or it is equal to itself in every row, and shown within
 // its columns.
 func FuzzParseReport(f *testing.F) {
@@ -119,6 +143,8 @@ func FuzzParseReport(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b)
+		f.Add(bytes.Replace(b, []byte(`"operations"`), []byte(`"stages": [{"seconds": 60, `+
+			`"to_rate": 1e300, "rate": 7, "latency": {"count": 7, "p99_ms": 1}}], "operations"`), 1))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := ParseReport(text)

@@ -127,18 +127,21 @@ func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
 }
 
 func TestWhatWasAskedForEndsWithThePhase(t *testing.T) {
-	end := time.UnixMicro(1_700_000_000_000_000)
-	at := func(s float64) time.Time { return end.Add(time.Duration(s * float64(time.Second))) }
-	for _, x := range []struct{ from, to, want float64 }{{-2, -1, 100}, {-1, 0, 100},
-		{-0.25, 0.75, 25}, {0, 1, 0}, {1, 2, 0}, {0.5, 0.5, 0}} {
-		if got := asked(100, end, at(x.from), at(x.to)); got != x.want {
+	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	s := steady(100, at(2))
+	for _, x := range []struct{ from, to, want float64 }{{0, 1, 100}, {1, 2, 100},
+		{1.75, 2.75, 25}, {2, 3, 0}, {3, 4, 0}, {2.5, 2.5, 0}} {
+		if got := asked(s, at(x.from), at(x.to)); got != x.want {
 			t.Errorf("from %g to %g it is %g, not %g", x.from, x.to, got, x.want)
 		}
 	}
-	s := Second{Asked: 100, Backlog: 9}
-	s.extend(&Second{Asked: 50, Backlog: 3}, 750*time.Millisecond, 250*time.Millisecond)
-	if s.Asked != 87.5 || s.Backlog != 3 {
-		t.Errorf("%+v", s)
+	if got := asked(nil, 0, time.Second); got != 0 {
+		t.Errorf("in a closed loop it is %g", got)
+	}
+	second := Second{Asked: 100, Backlog: 9}
+	second.extend(&Second{Asked: 50, Backlog: 3}, 750*time.Millisecond, 250*time.Millisecond)
+	if second.Asked != 87.5 || second.Backlog != 3 {
+		t.Errorf("%+v", second)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"exchange/loadtest/generator"
 )
 
 // Options are the parameters of a test.
@@ -29,12 +31,13 @@ type Options struct {
 	PairsPerAccount int // 0: as the number of accounts asks for, at least 4
 	Accounts        int
 	Connections     int
-	Sockets         int           // that orders go over, in place of connections; 0: HTTP
-	Batch           int           // orders, cancels and changes of one request; 0: no batches
-	Threads         int           // generator threads
-	Duration        time.Duration // of the load, or of each step of a ramp
-	Warmup          time.Duration // of load before that, which is verified and not counted
-	Rate            float64       // requests a second in an open loop, 0: closed loop
+	Sockets         int               // that orders go over, in place of connections; 0: HTTP
+	Batch           int               // orders, cancels and changes of one request; 0: no batches
+	Threads         int               // generator threads
+	Duration        time.Duration     // of the load, or of each step of a ramp
+	Warmup          time.Duration     // of load before that, which is verified and not counted
+	Rate            float64           // requests a second in an open loop, 0: closed loop
+	Stages          []generator.Stage // in place of a rate and a duration
 	Mix             Mix
 	Instructed      int // of 100 orders have instructions, and of 100 cancels are changes instead
 	Model           string
@@ -97,7 +100,7 @@ func (o *Options) Validate() error {
 		return usagef("--threads is %d: write 1 to 256", o.Threads)
 	case o.Disk != "" && !isFolder(o.Disk):
 		return usagef("--disk is %q: write a folder that is on this machine", o.Disk)
-	case o.Duration <= 0:
+	case o.Duration <= 0 && len(o.Stages) == 0:
 		return usagef("--duration is %v: write a time such as 30s", o.Duration)
 	case o.Warmup < 0:
 		return usagef("--warmup is %v: write a time such as 10s, or 0 for none", o.Warmup)
@@ -141,7 +144,7 @@ func (o *Options) Validate() error {
 		return usagef("--subscribers asks for %d sockets: write at most %d in all", sum,
 			maxSubscribers)
 	}
-	return errors.Join(o.validateAddresses(), checkOperator(o))
+	return errors.Join(o.validateStages(), o.validateAddresses(), checkOperator(o))
 }
 
 // validateAddresses checks where the exchange is.

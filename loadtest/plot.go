@@ -14,7 +14,8 @@ type plot struct {
 	title, xName, yName string
 	xLog, yLog          bool
 	series              []series
-	marks               []Mark // over the x axis
+	marks               []Mark    // over the x axis
+	ends                []float64 // of stages, on the x axis
 }
 
 type series struct {
@@ -167,8 +168,15 @@ func (p *plot) drawLines(b *strings.Builder, x, y *axis) {
 	}
 }
 
-// drawMarks draws a band for each mark. A short one is as wide as can be seen.
+// drawMarks draws a band for each mark, and a line for the end of each stage. A short band is as
+// wide as can be seen.
 func (p *plot) drawMarks(b *strings.Builder, x *axis) {
+	for i, v := range p.ends {
+		if at := x.place(v); at <= plotWidth-plotRight {
+			fmt.Fprintf(b, `<line class="stage" x1="%.1f" x2="%.1f" y1="%g" y2="%g">`+
+				`<title>stage %d begins</title></line>`, at, at, plotTop, plotHeight-plotBottom, i+2)
+		}
+	}
 	for _, m := range p.marks {
 		from, to := x.place(max(m.From, 0)), x.place(min(m.To, x.to))
 		if from > plotWidth-plotRight {
@@ -190,7 +198,8 @@ text { fill: var(--text); font: 11px system-ui, sans-serif } text.title { font-s
 .c0, .c1, .c2, .c3 { stroke-width: 1.8 } .c0 { stroke: var(--c0) } .c1 { stroke: var(--c1) }
 .c2 { stroke: var(--c2) } .c3 { stroke: var(--c3) }
 .snapshot, .rewrite, .audit { fill-opacity: .3 } .snapshot { fill: #bf5700 }
-.rewrite { fill: #8250df } .audit { fill: #1a7f37 }`
+.rewrite { fill: #8250df } .audit { fill: #1a7f37 }
+.stage { stroke: var(--text); stroke-dasharray: 5 4 }`
 
 // drawTogether returns one drawing of several plots, one below the other.
 func drawTogether(plots []plot) string {

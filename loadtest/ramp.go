@@ -62,8 +62,8 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 	report.Ramp = r
 	s := search{rate: t.o.Rate}
 	for range rampSteps {
-		x, d, err := t.phase(s.rate, t.o.Duration,
-			fmt.Sprintf("%s/s asked: ", thousands(uint64(s.rate))))
+		x, d, err := t.phase(steady(s.rate, t.o.Duration), t.o.Duration,
+			always(fmt.Sprintf("%s/s asked: ", thousands(uint64(s.rate)))))
 		if err != nil {
 			return nil, 0, err
 		}

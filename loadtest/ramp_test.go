@@ -26,7 +26,7 @@ func TestTheSearchComesCloseToTheHighestRate(t *testing.T) {
 
 func TestARateHoldsOnlyIfNearlyAllOfItIsAnsweredInTime(t *testing.T) {
 	f := func(change func(x *stats)) bool {
-		x := newStats(1, 1)
+		x := newStats(1, 1, 0)
 		for range 1000 {
 			record(x.all, time.Millisecond)
 		}

@@ -32,6 +32,7 @@ type Report struct {
 	Operations    []Operation         `json:"operations"`
 	Errors        []Kind              `json:"errors"`
 	Timeline      []Second            `json:"timeline"`
+	Stages        []StageReport       `json:"stages"`
 	Pairs         []PairReport        `json:"pairs"` // the highest p99 first, then the most requests
 	Addresses     []AddressReport     `json:"addresses"`
 	CPU           CPU                 `json:"cpu"`
@@ -67,7 +68,8 @@ type Summary struct {
 	Threads     int            `json:"threads"`
 	Duration    float64        `json:"duration_seconds"`
 	Warmup      float64        `json:"warmup_seconds"`
-	Rate        float64        `json:"rate"` // 0: closed loop
+	Rate        float64        `json:"rate"`   // 0: closed loop, or stages
+	Stages      string         `json:"stages"` // as they may be given; "": none
 	Subscribers map[string]int `json:"subscribers"`
 }
 
@@ -151,10 +153,14 @@ func (t *test) newReport() *Report {
 			Accounts: o.Accounts, Connections: o.Connections, Sockets: o.Sockets, Batch: o.Batch,
 			Instructed: o.Instructed, OpenOrders: o.OpenOrders, Deposits: o.Deposits,
 			Threads:  len(t.senders),
-			Duration: o.Duration.Seconds(), Warmup: o.Warmup.Seconds(), Rate: o.Rate,
+			Duration: o.length().Seconds(), Warmup: o.Warmup.Seconds(), Rate: o.Rate,
+			Stages:      stagesText(o.Stages),
 			Subscribers: o.Subscribers},
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
 }
+
+// open reports whether requests were due by a schedule.
+func (o *Summary) open() bool { return o.Rate > 0 || o.Stages != "" }
 
 // refusedPercent is the share of refusals among all requests.
 func (r *Report) refusedPercent() float64 {
@@ -163,7 +169,7 @@ func (r *Report) refusedPercent() float64 {
 
 // fill takes the measurements.
 func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
-	r.Addresses = t.addresses(s, took)
+	r.Addresses, r.Stages = t.addresses(s, took), t.o.stageReports(s, took)
 	r.Seconds = took.Seconds()
 	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
 		s.refused, s.unknown, s.unsent

@@ -25,13 +25,15 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	for _, p := range r.serverPlots() {
 		server = append(server, p.svg())
 	}
-	rows := r.tableRows()
+	rows, stages := r.tableRows(), r.stageRows()
 	return page.Execute(w, map[string]any{"R": r, "Headline": r.headline(),
-		"NotDone": r.notDone(), "Told": r.Server.lines(), "Warmup": r.Warmup.line(),
+		"Open": r.Options.open(), "NotDone": r.notDone(),
+		"Told": r.Server.lines(), "Warmup": r.Warmup.line(),
 		"Latency": r.latencyPlot(), "Rate": rate.svg(), "Timeline": timeline.svg(),
 		"Backlog": backlog.svg(),
 		"ByPair":  pairPlot(r.Pairs), "Server": server,
 		"Outages": r.outages(), "RowHead": rows[0], "Rows": rows[1:],
+		"StageHead": stages[0], "Stages": stages[1:],
 		"Curve": r.rampPlots(), "More": max(len(r.Pairs)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})
 }
@@ -83,17 +85,16 @@ func (r *Report) ratePlot() plot {
 	last := 0.0
 	for _, s := range r.Timeline {
 		rate.add(s.At, s.Rate)
-		if s.Asked > 0 {
-			asked.add(s.At, s.Asked)
-		}
+		asked.add(s.At, s.Asked)
 		errors.add(s.At, float64(s.Errors)/max(s.At-last, 1e-3))
 		last = s.At
 	}
 	all := []series{rate, errors}
-	if len(asked.x) > 0 {
+	if slices.ContainsFunc(asked.y, func(v float64) bool { return v > 0 }) { // an open loop
 		all = append(all, asked)
 	}
-	return plot{title: "Requests a second", xName: "s", yName: "/s", marks: r.Marks, series: all}
+	return plot{title: "Requests a second", xName: "s", yName: "/s", marks: r.Marks, series: all,
+		ends: r.stageEnds()}
 }
 
 // backlogPlot returns what was due and not answered, and which part of it was sent.
@@ -104,7 +105,7 @@ func (r *Report) backlogPlot() plot {
 		sent.add(s.At, float64(s.InFlight))
 	}
 	return plot{title: "Backlog at the end of each second", xName: "s", yName: "requests",
-		marks: r.Marks, series: []series{backlog, sent}}
+		marks: r.Marks, series: []series{backlog, sent}, ends: r.stageEnds()}
 }
 
 func (r *Report) timelinePlot() plot {
@@ -115,7 +116,7 @@ func (r *Report) timelinePlot() plot {
 		longest.add(s.At, s.Max)
 	}
 	return plot{title: "Latency in each second", xName: "s", yName: "ms", yLog: true,
-		marks: r.Marks, series: []series{p50, p99, longest}}
+		marks: r.Marks, series: []series{p50, p99, longest}, ends: r.stageEnds()}
 }
 
 // serverPlots are of the samples of the server; nil without any.

@@ -19,7 +19,7 @@ func someReport() *Report {
 		pairs: []*pair{{name: "BTC_USDT"}, {name: "ETH_BTC", index: 1}}}}
 	x.reached = []*reached{{}, {down: 2500 * time.Millisecond, more: 3,
 		all: []outage{{x.base.Add(time.Second), x.base.Add(3 * time.Second)}}}}
-	s := newStats(2, 2)
+	s := newStats(2, 2, 0)
 	for i := range 1000 {
 		s.note(&item{op: operation(i % int(operations)), pair: x.field.pairs[i%2]}, i%2,
 			time.Duration(i)*time.Millisecond, isDone)
@@ -127,7 +127,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	o := good()
 	x := &test{o: &o, field: &field{}, reached: []*reached{{}}}
 	r := x.newReport()
-	r.fill(x, newStats(0, 1), 0, 0)
+	r.fill(x, newStats(0, 1, 0), 0, 0)
 	b.Reset()
 	if err := r.WriteHTML(&b); err != nil || strings.Contains(b.String(), "NaN") ||
 		strings.Contains(b.String(), "Inf") {
@@ -136,7 +136,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 }
 
 func TestHistogramsKeepThreeDigitsAndAllMerge(t *testing.T) {
-	a, b := newStats(1, 1), newStats(1, 1)
+	a, b := newStats(1, 1, 0), newStats(1, 1, 0)
 	p := &pair{name: "BTC_USDT"}
 	for i := range 1000 {
 		of := a

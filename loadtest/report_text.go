@@ -16,6 +16,9 @@ func (r *Report) WriteText(out io.Writer) error {
 	if o.Rate > 0 {
 		loop = fmt.Sprintf("open loop, %s/s asked for", thousands(uint64(o.Rate)))
 	}
+	if n := len(r.Stages); n > 0 {
+		loop = fmt.Sprintf("open loop of %d stages", n)
+	}
 	if r.Ramp != nil {
 		loop = "ramp, p99 of at most " + ms(r.Ramp.Bound)
 	}
@@ -43,7 +46,7 @@ func (r *Report) WriteText(out io.Writer) error {
 	fmt.Fprintf(b, "\n%s done, %s cancels and changes came too late, %s refused, "+
 		"%s without an outcome",
 		thousands(r.Done), thousands(r.Late), thousands(r.Refused), thousands(r.Unknown))
-	if r.Options.Rate > 0 {
+	if r.Options.open() {
 		fmt.Fprintf(b, ", %s due and not sent", thousands(r.Unsent))
 	}
 	fmt.Fprintf(b, "\nCPU of this program: %.1f us a request, %.1f us with all else that it does\n",
@@ -65,6 +68,7 @@ func (r *Report) WriteText(out io.Writer) error {
 			}
 		}
 	}
+	r.writeStages(b)
 	r.writePairs(b)
 	r.writeAddresses(b)
 	r.writeChannels(b)

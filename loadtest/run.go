@@ -92,7 +92,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	if t.o.Ramp {
 		sum, took, err = t.ramp(ctx, report)
 	} else {
-		sum, took, err = t.phase(t.o.Rate, t.o.Duration, "")
+		sum, took, err = t.phase(t.o.schedule(), t.o.length(), t.stageTitle)
 	}
 	watcher.end(after)
 	witness.end()
@@ -130,7 +130,7 @@ func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
 	if t.o.Warmup == 0 {
 		return nil, nil
 	}
-	s, took, err := t.phase(t.o.Rate, t.o.Warmup, "warming up: ")
+	s, took, err := t.phase(t.o.warmupSchedule(), t.o.Warmup, always("warming up: "))
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,9 @@ func (t *test) generatorOptions(l *sender) generator.Options {
 }
 
 // newStats returns the measurements of a part that has not begun.
-func (t *test) newStats() *stats { return newStats(len(t.field.pairs), len(t.o.Addresses)) }
+func (t *test) newStats() *stats {
+	return newStats(len(t.field.pairs), len(t.o.Addresses), len(t.o.Stages))
+}
 
 // stop ends the load.
 func (t *test) stop() {
@@ -209,8 +211,15 @@ func (t *test) stop() {
 	}
 }
 
-// phase sends at a rate, or as fast as answers come, and returns its measurements.
-func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.Duration, error) {
+// always returns the title of a phase that has one for all of its time.
+func always(title string) func(time.Duration) string {
+	return func(time.Duration) string { return title }
+}
+
+// phase sends by a schedule, or as fast as answers come if there is none, and returns its
+// measurements. The progress has the title of each moment.
+func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Duration) string) (
+	*stats, time.Duration, error) {
 	for _, l := range t.senders {
 		l.generator.Look(func(int, uint64) { l.stats = t.newStats() })
 	}
@@ -218,12 +227,14 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 	if len(t.seconds) == 0 {
 		t.began = begin.Sub(t.base)
 	}
-	each := generator.Phase{Rate: rate / float64(len(t.senders)*max(1, t.o.Batch)), Length: d}
+	batch := uint64(max(1, t.o.Batch)) // the schedule counts items, and a batch goes with its first
 	errs := make([]error, len(t.senders))
 	var wait sync.WaitGroup
 	finished := make(chan struct{})
 	for i, l := range t.senders {
-		wait.Go(func() { errs[i] = l.run(each) })
+		p := generator.Phase{Schedule: s, First: uint64(i) * batch,
+			Step: uint64(len(t.senders)) * batch, Begin: begin, Length: d}
+		wait.Go(func() { errs[i] = l.run(p) })
 	}
 	go func() { wait.Wait(); close(finished) }()
 	tick := time.NewTicker(time.Second)
@@ -237,16 +248,16 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 			running = false
 		}
 		now := time.Now()
-		s := t.second(now, now.Sub(last))
-		s.Asked = asked(rate, begin.Add(d), last, now)
+		x := t.second(now, now.Sub(last))
+		x.Asked = asked(s, last.Sub(begin), now.Sub(begin))
 		switch {
 		case running:
-			t.prog.second(&s, title, now.Sub(begin), d)
+			t.prog.second(&x, title(last.Sub(begin)), now.Sub(begin), d)
 			fallthrough
 		case len(t.seconds) == first || now.Sub(last) > time.Second/2:
-			t.seconds, length = append(t.seconds, s), now.Sub(last)
+			t.seconds, length = append(t.seconds, x), now.Sub(last)
 		default: // too short to stand alone
-			t.seconds[len(t.seconds)-1].extend(&s, length, now.Sub(last))
+			t.seconds[len(t.seconds)-1].extend(&x, length, now.Sub(last))
 		}
 		last = now
 	}
@@ -285,13 +296,13 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	return s
 }
 
-// asked returns how many requests were due, a second, from one moment to another one. At the end of
-// the phase none is due any more.
-func asked(rate float64, end, from, to time.Time) float64 {
-	if end.Before(to) {
-		return rate * max(end.Sub(from).Seconds(), 0) / max(to.Sub(from).Seconds(), 1e-3)
+// asked returns how many requests were due, a second, from one time of a phase to another one; 0 in
+// a closed loop.
+func asked(s *generator.Schedule, from, to time.Duration) float64 {
+	if s == nil {
+		return 0
 	}
-	return rate
+	return (s.Integral(to) - s.Integral(from)) / max((to-from).Seconds(), 1e-3)
 }
 
 // extend adds the measurements of a moment after it, by which it is longer.

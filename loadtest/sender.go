@@ -35,6 +35,7 @@ type item struct {
 	pair  *pair
 	order int  // in the user's orders, of a place, a cancel or a change; -1: none
 	rests bool // the order is open behind the answer
+	stage int  // in which the request was due
 }
 
 // run sends for a phase and waits for the answers.
@@ -45,7 +46,7 @@ func (l *sender) run(p generator.Phase) error {
 }
 
 // Request chooses the next request of a connection.
-func (l *sender) Request(number int) []byte {
+func (l *sender) Request(number, stage int) []byte {
 	c := l.conns[number]
 	l.writer.host = l.o.Addresses[c.at]
 	c.turn++
@@ -53,13 +54,15 @@ func (l *sender) Request(number int) []byte {
 	share := l.model.rand.IntN(100)
 	if share < l.o.Mix.Read {
 		c.reads++
-		x := item{op: reads[c.reads%len(reads)], pair: l.model.choose(c.user.pairs), order: -1}
+		x := item{op: reads[c.reads%len(reads)], pair: l.model.choose(c.user.pairs), order: -1,
+			stage: stage}
 		c.items = append(c.items, x)
 		return l.writer.read(x.op, c.user, x.pair)
 	}
 	l.writer.begin()
 	for {
 		x := l.choose(c, share)
+		x.stage = stage
 		c.items = append(c.items, x)
 		l.writer.add(x.op)
 		if len(c.items) >= l.o.Batch {

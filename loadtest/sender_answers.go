@@ -128,9 +128,9 @@ func (l *sender) Broken(number int, reason string, inFlight bool, latency time.D
 }
 
 // Unsent counts a request that was due and that no connection was free for.
-func (l *sender) Unsent(waited time.Duration) {
+func (l *sender) Unsent(stage int, waited time.Duration) {
 	for range max(1, l.o.Batch) {
-		l.stats.wait(waited)
+		l.stats.wait(stage, waited)
 	}
 }
 

@@ -46,8 +46,8 @@ func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 			const rate, behind = 2000, 300 // requests a second; how many wait before the stall ends
 			ended := make(chan error, 1)
 			go func() {
-				ended <- l.run(generator.Phase{Rate: rate,
-					Length: 500 * time.Millisecond})
+				ended <- l.run(generator.Phase{
+					Schedule: generator.Steady(rate, 500*time.Millisecond)})
 			}()
 			for {
 				var waiting uint64
@@ -89,7 +89,8 @@ func TestRequestsThatCouldNotBeSentCount(t *testing.T) {
 	o.Addresses, o.Timeout = []string{address}, 100*time.Millisecond
 	o.Connections, o.Accounts = 2, 2
 	_, l := newSender(t, &o, false)
-	if err := l.run(generator.Phase{Rate: 1000, Length: 200 * time.Millisecond}); err != nil {
+	err := l.run(generator.Phase{Schedule: generator.Steady(1000, 200*time.Millisecond)})
+	if err != nil {
 		t.Fatal(err)
 	}
 	close(release)

@@ -248,7 +248,7 @@ func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
 	requests := 0
 	for requests < 1000 {
 		c := l.conns[0]
-		l.Request(0)
+		l.Request(0, 0)
 		if c.items[0].op == opPlace {
 			id++
 			l.Answered(0, okAnswer(201, fmt.Sprintf(placedAnswer, id)), 0)

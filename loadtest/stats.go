@@ -82,6 +82,7 @@ type stats struct {
 	kinds       map[string]uint64
 	byPair      []pairStats
 	byAddress   []addressStats
+	byStage     []stageStats // empty without stages
 	cpu         time.Duration
 	unpooled    uint64 // requests that took of cpu, and are counted nowhere else
 }
@@ -101,10 +102,11 @@ type pairStats struct {
 // maxPairHistograms bounds the memory for them.
 const maxPairHistograms = 500
 
-func newStats(pairs, addresses int) *stats {
+func newStats(pairs, addresses, stages int) *stats {
 	s := &stats{all: newHistogram(), recent: newHistogram(), refusals: newHistogram(),
 		unknowns: newHistogram(), waits: newHistogram(), kinds: map[string]uint64{},
-		byPair: make([]pairStats, pairs), byAddress: make([]addressStats, addresses)}
+		byPair: make([]pairStats, pairs), byAddress: make([]addressStats, addresses),
+		byStage: make([]stageStats, stages)}
 	for i := range s.byAddress {
 		s.byAddress[i].latency = newHistogram()
 	}
@@ -123,6 +125,10 @@ func (s *stats) note(x *item, address int, latency time.Duration, r result) {
 	s.count(r)
 	s.lately.count(r)
 	s.slowest = max(s.slowest, latency)
+	if of := s.stage(x.stage); of != nil {
+		of.count(r)
+		of.longest = max(of.longest, latency)
+	}
 	if x.pair != nil {
 		s.byPair[x.pair.index].requests++
 	}
@@ -147,6 +153,9 @@ func (s *stats) serve(x *item, at *addressStats, latency time.Duration) {
 	record(s.all, latency)
 	record(s.recent, latency)
 	record(at.latency, latency)
+	if of := s.stage(x.stage); of != nil {
+		record(of.histogram(), latency)
+	}
 	if x.pair == nil {
 		return
 	}
@@ -157,12 +166,24 @@ func (s *stats) serve(x *item, at *addressStats, latency time.Duration) {
 	}
 }
 
-// wait counts a request that was due so long ago, and not sent.
-func (s *stats) wait(waited time.Duration) {
+// stage returns the stats of a stage; nil if the load has no stages.
+func (s *stats) stage(number int) *stageStats {
+	if len(s.byStage) == 0 {
+		return nil
+	}
+	return &s.byStage[number]
+}
+
+// wait counts a request that was due in a stage, so long ago, and not sent.
+func (s *stats) wait(stage int, waited time.Duration) {
 	record(s.waits, waited)
 	s.slowest = max(s.slowest, waited)
 	s.unsent++
 	s.lately.unsent++
+	if of := s.stage(stage); of != nil {
+		of.unsent++
+		of.longest = max(of.longest, waited)
+	}
 }
 
 // maxKinds bounds the list of errors.
@@ -201,6 +222,9 @@ func (s *stats) merge(t *stats) {
 	for i := range t.byAddress {
 		s.byAddress[i].add(t.byAddress[i].counters)
 		s.byAddress[i].latency.Merge(t.byAddress[i].latency)
+	}
+	for i := range t.byStage {
+		s.byStage[i].merge(&t.byStage[i])
 	}
 	s.spend(t)
 }

@@ -249,7 +249,7 @@ var (
 )
 
 // Request returns the next request of a connection.
-func (cl *clients) Request(conn int) []byte { return cl.next(conn) }
+func (cl *clients) Request(conn, _ int) []byte { return cl.next(conn) }
 
 // Answered notes the orders that rest.
 func (cl *clients) Answered(conn int, a generator.Answer, latency time.Duration) (rest bool) {
@@ -280,7 +280,7 @@ func (cl *clients) Broken(_ int, reason string, _ bool, _ time.Duration) error {
 }
 
 // Unsent does nothing, because all runs send late requests.
-func (cl *clients) Unsent(time.Duration) {}
+func (cl *clients) Unsent(int, time.Duration) {}
 
 func number(b, name []byte) (n uint64) {
 	for _, d := range b[bytes.Index(b, name)+len(name):] {
@@ -320,7 +320,7 @@ func (cl *clients) runOpen(perSecond float64, d time.Duration,
 	latencies *hdrhistogram.Histogram) (result, error) {
 	cl.latencies = latencies
 	defer func() { cl.latencies = nil }()
-	return cl.phase(generator.Phase{Rate: perSecond, Length: d, SendsLate: true},
+	return cl.phase(generator.Phase{Schedule: generator.Steady(perSecond, d), SendsLate: true},
 		func(conn int) []byte { return cl.conns[conn].request() })
 }
 

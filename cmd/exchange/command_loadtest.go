@@ -37,6 +37,8 @@ Rates and latencies count what was done. Refusals have a row of their own, and m
 
 Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
 latency counts from when a request was due. --ramp finds the highest rate whose p99 is within --p99: --duration is one step's.
+--stages is an open loop, too, whose rate changes: each stage has a time, and a rate or two for a straight line. So
+30s@1000,1m@1000..5000,20s@0 sends 1,000 requests a second, then ever more up to 5,000, and then none.
 
 With --sockets each account logs in and sends its orders over a socket.
 
@@ -55,6 +57,7 @@ did not come to its end, 64 for wrong arguments.`
 type loadtestFlags struct {
 	options                loadtest.Options
 	keys, mix, subscribers string
+	stages                 string
 	jsonFile, htmlFile     string
 	plotFile               string
 }
@@ -63,7 +66,8 @@ func (p *program) loadtestCommand() *cobra.Command {
 	var f loadtestFlags
 	o := &f.options
 	c := &cobra.Command{
-		Use:   loadtestName + " [--rate N | --ramp --p99 TIME] [--json FILE] [--html FILE]",
+		Use: loadtestName + " [--rate N | --stages LIST | --ramp --p99 TIME] " +
+			"[--json FILE] [--html FILE]",
 		Short: "Drive a running exchange, measure it, and verify what it answered",
 		Long:  loadtestHelp,
 		Args:  takes(),
@@ -91,8 +95,7 @@ func (p *program) loadtestCommand() *cobra.Command {
 		"of the load, or of each step of a ramp")
 	flags.DurationVar(&o.Warmup, "warmup", 0,
 		"of load before that, which is verified and not counted (default none)")
-	flags.Float64Var(&o.Rate, "rate", 0,
-		"requests a second in an open loop, or where a ramp begins (default: a closed loop)")
+	loadtestRates(flags, &f)
 	flags.StringVar(&f.mix, "mix", "",
 		"shares of 100 of place,cancel,reads (default by the model, 60,40,0)")
 	flags.IntVar(&o.Instructed, "instructed", 0,
@@ -104,8 +107,6 @@ func (p *program) loadtestCommand() *cobra.Command {
 	flags.StringVar(&f.subscribers, "subscribers", "diff=1",
 		"sockets by channel, such as diff=1,trades=10, or none; channels are "+strings.Join(
 			loadtest.Channels, ", "))
-	flags.BoolVar(&o.Ramp, "ramp", false, "find the highest rate that holds --p99")
-	flags.DurationVar(&o.P99, "p99", 0, "the bound of --ramp")
 	flags.IntVar(&o.OpenOrders, "open-orders", 0,
 		"orders that are to rest in all: an order or a cancel is sent as this level asks for")
 	flags.Float64Var(&o.Deposits, "deposits", 0,
@@ -127,6 +128,17 @@ func (p *program) loadtestCommand() *cobra.Command {
 	c.RunE = run(func(ctx context.Context, _ []string) error { return p.loadtest(ctx, c, &f) })
 	c.AddCommand(p.loadtestCompareCommand())
 	return c
+}
+
+// loadtestRates adds what says how often requests are sent.
+func loadtestRates(flags *pflag.FlagSet, f *loadtestFlags) {
+	flags.Float64Var(&f.options.Rate, "rate", 0,
+		"requests a second in an open loop, or where a ramp begins (default: a closed loop)")
+	flags.StringVar(&f.stages, "stages", "",
+		"an open loop whose rate changes, in place of --duration and --rate: TIME@RATE or "+
+			"TIME@FROM..TO, with commas")
+	flags.BoolVar(&f.options.Ramp, "ramp", false, "find the highest rate that holds --p99")
+	flags.DurationVar(&f.options.P99, "p99", 0, "the bound of --ramp")
 }
 
 // loadtestBounds adds what fails a test that verifies.
@@ -151,6 +163,9 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 	}
 	if o.Subscribers, err = loadtest.ParseSubscribers(f.subscribers); err != nil {
 		return usage("%w", err)
+	}
+	if err := loadtestStages(c, f); err != nil {
+		return err
 	}
 	if checkAccount(o.Name+"-1000000") != nil {
 		return usage(
@@ -188,6 +203,24 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 		writeFile(htmlFile, report.WriteHTML), writeFile(plotFile, report.WriteSVG),
 		loadtestFailed(err))
 	return loadtestOutcome(report, err)
+}
+
+// loadtestStages reads the stages, if there are any. They replace the usual duration.
+func loadtestStages(c *cobra.Command, f *loadtestFlags) (err error) {
+	if !c.Flags().Changed("stages") {
+		return nil
+	}
+	for _, name := range []string{"duration", "rate", "ramp"} {
+		if c.Flags().Changed(name) {
+			return usage("--%s and --stages exclude each other: a stage says for how long which "+
+				"rate is sent", name)
+		}
+	}
+	f.options.Duration = 0
+	if f.options.Stages, err = loadtest.ParseStages(f.stages); err != nil {
+		return usage("%w", err)
+	}
+	return nil
 }
 
 // loadtestOutcome is the error that a report ends with. The worst one counts.

@@ -16,7 +16,8 @@ import (
 
 const loadtestCompareHelp = `Puts two reports that ` + "`exchange loadtest --json FILE`" + ` wrote beside each other: first the
 settings that differ, then each rate and percentile, refusals and unknown outcomes, with the change
-from A to B in percent, or as a factor where it is at least double or at most half.
+from A to B in percent, or as a factor where it is at least double or at most half. Stages are
+compared if both tests had the same ones.
 
 With --worse 10% it exits with 1 if B has done less per second by more than 10 %, or if its p99 is
 higher by more than 10 %; of two ramps, if the highest rate that held is lower by more than that.

@@ -5,10 +5,10 @@ import "time"
 // A Client chooses the requests of a generator and takes their answers. A generator calls its
 // client from one goroutine at a time; Generator.Look waits until it does not.
 type Client interface {
-	// Request returns the next request of a connection. The generator has written it before it
-	// calls the client again. In a closed loop nil means that the connection sends no more in
-	// this phase.
-	Request(conn int) []byte
+	// Request returns the next request of a connection, which was due in that stage of the
+	// schedule. The generator has written it before it calls the client again. In a closed loop
+	// the stage is 0, and nil means that the connection sends no more in this phase.
+	Request(conn, stage int) []byte
 	// Answered takes an answer, whose body is valid until it returns. It reports whether the
 	// connection is to rest before its next request.
 	Answered(conn int, a Answer, latency time.Duration) (rest bool)
@@ -16,8 +16,8 @@ type Client interface {
 	// in flight, then its outcome is unknown. An error ends the phase; otherwise the generator
 	// dials again.
 	Broken(conn int, reason string, inFlight bool, latency time.Duration) error
-	// Unsent takes how long a request has waited that was due and is not sent any more.
-	Unsent(waited time.Duration)
+	// Unsent takes how long a request has waited that was due in a stage and is not sent any more.
+	Unsent(stage int, waited time.Duration)
 }
 
 // The reasons that a Client is given.
@@ -47,9 +47,30 @@ func (p *Pace) Add(q Pace) {
 
 // A Phase is one run of a generator.
 type Phase struct {
-	Rate   float64 // requests a second that are due; 0: a closed loop
-	Length time.Duration
-	// SendsLate sends all requests that were due within Length, however long that takes.
-	// Otherwise those that were not sent by then are given to Client.Unsent.
+	Schedule *Schedule // of requests that are due; nil: a closed loop
+	// Of several generators with one schedule, each sends every Step-th of its requests, from
+	// number First on. Step 0 is 1.
+	First, Step uint64
+	Begin       time.Time     // of the schedule or the closed loop; zero: now
+	Length      time.Duration // of a closed loop
+	// SendsLate sends all requests that the schedule has, however long that takes. Otherwise
+	// those that were not sent by its end are given to Client.Unsent.
 	SendsLate bool
+}
+
+// length returns for how long requests may be due.
+func (p *Phase) length() time.Duration {
+	if p.Schedule != nil {
+		return p.Schedule.Length()
+	}
+	return p.Length
+}
+
+// number returns the number in the schedule of the phase's n-th request.
+func (p *Phase) number(n uint64) uint64 { return p.First + n*max(p.Step, 1) }
+
+// share returns how many of so many requests of the schedule are the phase's.
+func (p *Phase) share(all uint64) uint64 {
+	step := max(p.Step, 1)
+	return (max(all, p.First) - p.First + step - 1) / step
 }

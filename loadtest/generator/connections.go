@@ -6,8 +6,8 @@ import (
 )
 
 // request sends the next request of a connection.
-func (g *Generator) request(c *conn, since time.Duration) {
-	b := g.client.Request(c.number)
+func (g *Generator) request(c *conn, stage int, since time.Duration) {
+	b := g.client.Request(c.number, stage)
 	if b == nil {
 		g.spent++
 		return
@@ -129,8 +129,8 @@ func (g *Generator) answered(c *conn, a Answer) {
 	case rest:
 		c.idle, c.resume = true, now+restFor
 		g.resting = append(g.resting, c)
-	case g.phase.Rate == 0 && now < g.end && !g.stopped.Load():
-		g.request(c, now)
+	case !g.open() && now < g.end && !g.stopped.Load():
+		g.request(c, 0, now)
 	default:
 		g.release(c, now)
 	}

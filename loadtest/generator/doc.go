@@ -1,10 +1,11 @@
 // Package generator sends the requests of a Client over HTTP/1.1 or over sockets of Socket.IO, on
 // many connections from one thread. A connection has at most one request in flight; a socket may
 // have many connections. In a closed loop a connection sends its next request when it has its
-// answer. In an open loop requests are due at a fixed rate, however slow the server is, and a
-// latency counts from the moment its request was due.
+// answer. In an open loop requests are due by a schedule, however slow the server is, and a latency
+// counts from the moment its request was due.
 //
 //	client.go       what a generator asks of its client, and the phases of a load
+//	schedule.go     stages of rates, and the moment at which each request is due
 //	generator.go    the loop: when a connection sends, and how long the loop waits
 //	connections.go  answers, and connections that break and are dialed again
 //	answer.go       one answer over HTTP, read from its bytes

@@ -38,7 +38,9 @@ type Generator struct {
 	phase    Phase
 	begin    time.Duration // of the phase, since base
 	end      time.Duration
-	next     uint64 // number of the next request that is due
+	next     uint64        // requests of the phase that were sent or given up
+	due      time.Duration // when the next request of an open loop is due, since base
+	stage    int           // of the schedule, of that request
 	inFlight int
 	spent    int // connections that send no more in this phase
 	checked  time.Duration
@@ -176,7 +178,7 @@ func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
 		if now-g.checked >= lookEvery {
 			g.look(now)
 		}
-		g.waiting = max(g.due(min(now, g.end)), g.next) - g.next
+		g.waiting = max(g.dueBefore(min(now, g.end)), g.next) - g.next
 		if err = g.wait(g.patience(g.now(), sending)); err != nil {
 			break
 		}
@@ -190,7 +192,11 @@ func (g *Generator) now() time.Duration { return time.Since(g.base) }
 
 func (g *Generator) start(p Phase) {
 	g.phase, g.begin, g.next, g.spent, g.failed = p, g.now(), 0, 0, nil
-	g.end = g.begin + p.Length
+	if !p.Begin.IsZero() {
+		g.begin = p.Begin.Sub(g.base)
+	}
+	g.end = g.begin + p.length()
+	g.plan()
 	g.free, g.resting = g.free[:0], g.resting[:0]
 	for _, c := range g.conns {
 		if c.link.up && !c.busy {
@@ -199,23 +205,30 @@ func (g *Generator) start(p Phase) {
 	}
 }
 
+// open reports whether the loop is an open one.
+func (g *Generator) open() bool { return g.phase.Schedule != nil }
+
+// plan looks up when the next request of an open loop is due.
+func (g *Generator) plan() {
+	g.due, g.stage = g.end, 0
+	if g.open() {
+		at, stage := g.phase.Schedule.due(g.phase.number(g.next))
+		g.due, g.stage = g.begin+at, stage
+	}
+}
+
 // sending reports whether there may be something to send at this moment.
 func (g *Generator) sending(now time.Duration) bool {
-	late := g.phase.SendsLate && g.phase.Rate > 0 && g.dueAt(g.next) < g.end
+	late := g.phase.SendsLate && g.open() && g.due < g.end
 	return (now < g.end || late) && g.spent < len(g.conns) && !g.stopped.Load()
 }
 
-// due returns the number of requests of an open loop that were due at a moment.
-func (g *Generator) due(at time.Duration) uint64 {
-	if g.phase.Rate == 0 {
+// dueBefore returns how many requests of an open loop were due before a moment.
+func (g *Generator) dueBefore(at time.Duration) uint64 {
+	if !g.open() {
 		return g.next
 	}
-	return uint64((at-g.begin).Seconds()*g.phase.Rate) + 1
-}
-
-// dueAt returns the time at which a request of an open loop is due.
-func (g *Generator) dueAt(k uint64) time.Duration {
-	return g.begin + time.Duration(float64(k)/g.phase.Rate*float64(time.Second))
+	return g.phase.share(g.phase.Schedule.Before(at - g.begin))
 }
 
 // send sends all requests that may be sent now.
@@ -226,19 +239,20 @@ func (g *Generator) send(now time.Duration) {
 	}
 	n := 0
 	for ; n < len(g.free); n++ {
-		since := now
-		if g.phase.Rate > 0 {
-			if since = g.dueAt(g.next); since > now || since >= g.end {
+		since, stage := now, g.stage
+		if g.open() {
+			if since = g.due; since > now || since >= g.end {
 				break
 			}
 			g.next++
+			g.plan()
 		}
 		c := g.free[n]
 		c.idle = false
-		if g.phase.Rate > 0 {
+		if g.open() {
 			g.keptPace(now - max(since, c.freed))
 		}
-		g.request(c, since)
+		g.request(c, stage, since)
 	}
 	g.free = g.free[:copy(g.free, g.free[n:])]
 }
@@ -264,8 +278,8 @@ func (g *Generator) patience(now time.Duration, sending bool) time.Duration {
 	if !sending {
 		return d
 	}
-	if g.phase.Rate > 0 && len(g.free) > 0 {
-		d = min(d, g.dueAt(g.next)-now)
+	if g.open() && len(g.free) > 0 {
+		d = min(d, g.due-now)
 	}
 	if len(g.resting) > 0 {
 		d = min(d, g.resting[0].resume-now)
@@ -295,10 +309,12 @@ func (g *Generator) wait(d time.Duration) (err error) {
 // unsent tells the client of the requests that were due and that no connection was free for. The
 // time that such a request had waited at the end is a lower bound of its latency.
 func (g *Generator) unsent() {
-	if g.phase.Rate == 0 {
+	if !g.open() {
 		return
 	}
-	for ; g.dueAt(g.next) < g.end; g.next++ {
-		g.client.Unsent(g.now() - g.dueAt(g.next))
+	for g.due < g.end {
+		g.client.Unsent(g.stage, g.now()-g.due)
+		g.next++
+		g.plan()
 	}
 }

@@ -14,7 +14,7 @@ func TestTheReportOfALoadTestHasTheMembersRecorded(t *testing.T) {
 	s.Start()
 	file := filepath.Join(t.TempDir(), "report.json")
 	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--accounts", "2",
-		"--connections", "2", "--duration", "1s", "--mix", "50,30,20",
+		"--connections", "2", "--stages", "600ms@..500,400ms@500", "--mix", "50,30,20",
 		"--subscribers", "diff=1,trades=1", "--json", file)
 	if code != 0 {
 		t.Fatalf("%d\n%s\n%s", code, out, errOut)
