@@ -13,7 +13,7 @@ import (
 // An admission is the way in: it counts commands between their handler and their release, and turns
 // away those beyond the limits. No command is turned away later. Handlers and the release use it.
 type admission struct {
-	limits  *Limits
+	limits  *atomic.Pointer[Limits]
 	timing  *Timing
 	life    *lifetime
 	owner   *ownership
@@ -48,8 +48,9 @@ type lagging interface {
 }
 
 // prepare makes the admission of an engine that is about to start.
-func (a *admission) prepare(o *Options, l *lifetime, owner *ownership) {
-	a.limits, a.timing, a.life, a.owner = &o.Limits, &o.Timing, l, owner
+func (a *admission) prepare(o *Options, limits *atomic.Pointer[Limits], l *lifetime,
+	owner *ownership) {
+	a.limits, a.timing, a.life, a.owner = limits, &o.Timing, l, owner
 	a.maintaining, a.clockError, a.nowUs = make(chan struct{}, 1), o.ClockError, o.nowUs
 }
 
@@ -80,8 +81,9 @@ func (a *admission) going(now int64) error {
 		return ErrStalled
 	}
 	records, rows := a.behind.lag()
+	limits := a.limits.Load()
 	switch {
-	case records > uint64(a.limits.FoldLag), rows > int64(a.limits.ProjectionLag):
+	case records > uint64(limits.FoldLag), rows > int64(limits.ProjectionLag):
 		return ErrBehind
 	case a.paused.Load():
 		return ErrPaused
@@ -177,7 +179,7 @@ func (a *admission) booksMayTrigger() bool { return !a.heldTriggers.Load() && a.
 
 // takeTriggerSlot implements bookOut.
 func (a *admission) takeTriggerSlot() bool {
-	if a.triggers.Add(1) <= int64(a.limits.TriggersInFlight) {
+	if a.triggers.Add(1) <= int64(a.limits.Load().TriggersInFlight) {
 		return true
 	}
 	a.triggers.Add(-1)
@@ -217,10 +219,11 @@ func (a *admission) takeSlots(list []*Command) error {
 	}
 	account := list[0].account
 	// Of the slots that are kept for cancels a list may have as many as it has cancels.
-	most, mostOfAccount := int64(a.limits.InFlight), int32(a.limits.InFlightPerAccount)
+	limits := a.limits.Load()
+	most, mostOfAccount := int64(limits.InFlight), int32(limits.InFlightPerAccount)
 	if ofCancels < n {
-		most += ofCancels - int64(a.limits.InFlightCancels)
-		most = min(most, int64(a.limits.InFlight))
+		most += ofCancels - int64(limits.InFlightCancels)
+		most = min(most, int64(limits.InFlight))
 		mostOfAccount = min(mostOfAccount, mostOfAccount-mostOfAccount/8+int32(ofCancels))
 	}
 	if a.inFlight.Add(n)+a.operating.Load() > most {
@@ -254,7 +257,7 @@ func (a *admission) stamp(c *Command) {
 // admitOperator takes a slot for an operator's command.
 func (a *admission) admitOperator(c *Command) error {
 	a.stamp(c)
-	if a.operating.Add(1)+a.inFlight.Load() > int64(a.limits.InFlight) {
+	if a.operating.Add(1)+a.inFlight.Load() > int64(a.limits.Load().InFlight) {
 		a.operating.Add(-1)
 		return ErrBusy
 	}

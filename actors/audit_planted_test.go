@@ -24,6 +24,7 @@ const (
 	inObserving = "observing"
 	inDuplex    = "duplex"
 	inGateway   = "../gateway"
+	inRates     = "../gateway/ratelimit"
 	inStream    = "../gateway/stream"
 
 	differences = "TestAnAuditNamesEachPlaceThatDiffersInMemory"
@@ -236,6 +237,23 @@ var testedFaults = []testedFault{
 	{"an account is adjusted, which a member does not read", "actors/operator.go",
 		"	case !e.node.reads(", "	case !FAULT && !e.node.reads(", inActors,
 		"TestAccountsAreAdjustedOnceAllMembersReadThat"},
+	{"a reload leaves the rules of pairs", "actors/reconfigure.go",
+		"			p.SetRules(pairs[i])\n",
+		"			if !FAULT {\n				p.SetRules(pairs[i])\n			}\n", inActors,
+		"TestFeesChangeBetweenTwoOrders"},
+	{"a reload leaves the limits", "actors/reconfigure.go", "	e.live.Store(&limits)\n",
+		"	if !FAULT {\n		e.live.Store(&limits)\n	}\n", inActors,
+		"TestLimitsBelowWhatWaitsRefuseOnlyMore"},
+	{"fees count that no account receives", "actors/reconfigure.go",
+		"err != nil {\n			return fmt", "err != nil && !FAULT {\n			return fmt",
+		inActors, "TestRulesThatCannotBeTakenUpChangeNothing"},
+	{"a changed limit on requests forgives what was used", "gateway/ratelimit/limiter.go",
+		"	if l == nil || to == nil ||", "	if FAULT || l == nil || to == nil ||", inRates,
+		"TestAChangeOfALimitForgivesNoTokens"},
+	{"clients are told the limits of before", "gateway/gateway.go",
+		"	if a := g.api.Load(); a != nil {\n",
+		"	if a := g.api.Load(); a != nil && !FAULT {\n",
+		inGateway, "TestLimitsChangeUnderLoad"},
 	{"a wallet keeps more client ids of withdrawals than the state", "actors/withdrawal.go",
 		"		if w.rare != nil {\n			w.withdrawalIDs.End",
 		"		if w.rare != nil && !FAULT {\n			w.withdrawalIDs.End", inActors,

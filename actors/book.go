@@ -132,7 +132,8 @@ func (b *book) place(c *Command) {
 		c.refuse(event.RefusedBookLimit)
 		return
 	}
-	fills, rest, cut := b.orders.Match(w.side, w.price, w.amount, b.limits.MaxFills, b.fills[:0])
+	fills, rest, cut := b.orders.Match(w.side, w.price, w.amount, b.limits.Load().MaxFills,
+		b.fills[:0])
 	b.fills = fills
 	r := c.begin(event.KindOrder, b.pair.Number)
 	trades := r.Order.Trades[:0]

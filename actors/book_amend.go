@@ -115,7 +115,7 @@ func (b *book) refusalOfAmend(c *Command, x *change) uint8 {
 		x.price = price
 	}
 	if s := b.standing[x.was.ID]; a.ExpireUs != 0 && (s == nil || s.ExpireUs == 0) &&
-		b.expiries.Len() >= b.limits.GTDPerBook {
+		b.expiries.Len() >= b.limits.Load().GTDPerBook {
 		return event.RefusedGTDLimit
 	}
 	return 0

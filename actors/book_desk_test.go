@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"exchange/actors/directory"
@@ -51,9 +52,11 @@ func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *desk {
 	}
 	accounts := directory.New()
 	d.found(accounts)
-	p := &directory.Pair{PairRules: rules, Number: 1, BaseNumber: 1, QuoteNumber: 2}
+	p := directory.NewPair(rules, 1, 1, 2)
+	var live atomic.Pointer[Limits]
+	live.Store(&limits)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	d.b = newBook(p, d.s, &bookShares{limits: &limits, ids: new(counters),
+	d.b = newBook(p, d.s, &bookShares{limits: &live, ids: new(counters),
 		fees: &fees{dir: accounts}, out: d, clock: &clockAlarm{log: quiet},
 		journal: newJournal(nil, "", 0, 1<<20, nil, quiet, new(metrics.Engine),
 			nil)})

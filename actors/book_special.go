@@ -61,9 +61,9 @@ func (b *book) refusal(c *Command) uint8 {
 		w.price = price
 	}
 	switch {
-	case (trigger.When != 0 || isOCO) && b.stops.Len() >= b.limits.StopsPerBook:
+	case (trigger.When != 0 || isOCO) && b.stops.Len() >= b.limits.Load().StopsPerBook:
 		return event.RefusedStopLimit
-	case i.ExpireUs != 0 && b.expiries.Len() >= b.limits.GTDPerBook:
+	case i.ExpireUs != 0 && b.expiries.Len() >= b.limits.Load().GTDPerBook:
 		return event.RefusedGTDLimit
 	case b.full() && (trigger.When != 0 || mayRest(i) && !b.crosses(w.side, w.price)):
 		return event.RefusedBookLimit
@@ -126,7 +126,7 @@ func (b *book) take(r *event.Record) matching.End {
 		return matching.EndNoMaker
 	}
 	t := matching.Taker{Side: o.Side, Limit: o.Price, Amount: o.Remaining, Account: o.Account,
-		SelfTrade: i.SelfTrade, MaxFills: b.limits.MaxFills}
+		SelfTrade: i.SelfTrade, MaxFills: b.limits.Load().MaxFills}
 	if i.Quote != 0 {
 		t.Amount, t.Money, t.Step = money.MaxAmount, i.Quote.Balance(), b.pair.AmountStep
 	}

@@ -47,7 +47,7 @@ type book struct {
 
 // bookShares has the parts that all books of an engine share.
 type bookShares struct {
-	limits  *Limits
+	limits  *atomic.Pointer[Limits]
 	ids     *counters
 	fees    *fees
 	journal *journal
@@ -151,7 +151,7 @@ func (b *book) close(id uint64) trading.Order {
 // full reports whether the book has as many open orders as it may. An order that waits has its
 // place when it is triggered.
 func (b *book) full() bool {
-	return b.orders.Len()+b.stops.Waiting() >= b.limits.OpenOrdersPerBook
+	return b.orders.Len()+b.stops.Waiting() >= b.limits.Load().OpenOrdersPerBook
 }
 
 // keep notes an open order that has instructions, waits, or was triggered.
@@ -273,7 +273,7 @@ func (b *book) aside(side trading.Side, price money.Price, amount money.Amount,
 		return 0, false
 	}
 	price, ok = b.orders.Slide(side, price, b.pair.PriceTick)
-	return price, ok && price.Times(amount).Balance().Cmp(b.pair.MinimumOrderValue) >= 0
+	return price, ok && price.Times(amount).Balance().Cmp(b.pair.Rules().MinimumOrderValue) >= 0
 }
 
 // mayRest reports whether the rest of an order may stay in the book.

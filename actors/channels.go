@@ -20,6 +20,7 @@ type Public struct {
 	*directory.Catalogue
 	*committed.Door
 	opts *Options
+	live func() *Limits     // nil: those of the options
 	root *actor.RootContext // of its channels
 	side *committed.Side
 	// over reports that the channels have ended, while the fold of their node goes on. nil: the
@@ -29,8 +30,13 @@ type Public struct {
 	fires func(dueUs int64) int64
 }
 
-// Limits returns the limits that are agreed on.
-func (p *Public) Limits() Limits { return p.opts.Limits }
+// Limits returns the limits that count now.
+func (p *Public) Limits() Limits {
+	if p.live != nil {
+		return *p.live()
+	}
+	return p.opts.Limits
+}
 
 // Agreed returns the market part that counts, as text; nil: there is none.
 func (p *Public) Agreed() []byte { return p.opts.market }

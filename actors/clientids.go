@@ -35,7 +35,7 @@ func (e *Engine) sendNamed(c *Command) error {
 func (e *Engine) look(c *Command) bool {
 	c.round = e.rounds.join()
 	look, complete := e.FilterClientID(c.account.ID, c.order.clientID,
-		e.opts.Limits.placedAfter(c.timeUs))
+		e.limits().placedAfter(c.timeUs))
 	c.looked(look)
 	return complete
 }
@@ -44,7 +44,7 @@ func (e *Engine) look(c *Command) bool {
 // mailbox, or has come to nothing.
 func (e *Engine) ask(c *Command) (*committed.PendingLook, error) {
 	look, pending, err := e.LookUpClientID(c.account.ID, c.order.clientID,
-		e.opts.Limits.placedAfter(c.timeUs))
+		e.limits().placedAfter(c.timeUs))
 	c.looked(look)
 	return pending, err
 }

@@ -55,6 +55,7 @@
 //	registry_state.go       what the registry has
 //	keyring.go              the secrets of API keys, opened
 //	registry_settings.go    halts, freezes, fees, maintenance
+//	reconfigure.go          other limits and rules of pairs, while the engine runs
 //	email.go                the form of an account's address
 //	entry.go                one record on its way into the journal
 //	settled.go              what its release tells a wallet

@@ -21,6 +21,7 @@ import (
 // projector. Its methods may be called from any goroutine.
 type Engine struct {
 	opts   Options
+	live   atomic.Pointer[Limits] // that count now; never changed in place: see Reconfigure
 	log    *slog.Logger
 	system *actor.ActorSystem
 	root   *actor.RootContext
@@ -99,7 +100,7 @@ func (e *Engine) toBook(c *Command) {
 
 func (e *Engine) toJournal(n *entry)                  { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *committed.Read)       { e.committed.Send(r) }
-func (e *Engine) limits() *Limits                     { return &e.opts.Limits }
+func (e *Engine) limits() *Limits                     { return e.live.Load() }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
 func (e *Engine) reads(format uint8) bool             { return e.node.reads(format) }
 func (e *Engine) nextWithdrawal() uint64              { return e.ids.withdrawal.Add(1) }
@@ -115,7 +116,7 @@ func (e *Engine) lookUp(l *lookup) {
 }
 
 func (e *Engine) widenCancelAll() bool {
-	if e.extraCancels.Add(1) <= int64(e.opts.Limits.InFlight) {
+	if e.extraCancels.Add(1) <= int64(e.limits().InFlight) {
 		return true
 	}
 	e.extraCancels.Add(-1)

@@ -18,21 +18,26 @@ type fees struct {
 	own     atomic.Bool   // some account has rates of its own
 }
 
-// rates returns the rates of an account in a pair.
-func (f *fees) rates(p *directory.Pair, a *directory.Account) state.FeeRates {
+// rates returns the rates of an account in a pair with usual ones.
+func rates(p *directory.Pair, usual state.FeeRates, a *directory.Account) state.FeeRates {
 	if r, ok := a.Fees()[p.Number]; ok {
 		return r
 	}
-	return p.Fees
+	return usual
 }
 
 // charge writes the fees of an order's trades into its record. Each side pays in the currency that
-// it receives, rounded up.
+// it receives, rounded up. All trades of an order have the same usual rates, and records have fees
+// and no rates: so what comes of a record does not depend on the configuration.
 func (f *fees) charge(p *directory.Pair, taker *directory.Account, o *event.Order) {
-	if len(o.Trades) == 0 || p.Fees == (state.FeeRates{}) && !f.own.Load() {
+	if len(o.Trades) == 0 {
 		return
 	}
-	takerRate := f.rates(p, taker).Taker
+	usual := p.Rules().Fees
+	if usual == (state.FeeRates{}) && !f.own.Load() {
+		return
+	}
+	takerRate := rates(p, usual, taker).Taker
 	any := false
 	for i := range o.Trades {
 		t := &o.Trades[i]
@@ -41,7 +46,7 @@ func (f *fees) charge(p *directory.Pair, taker *directory.Account, o *event.Orde
 			base, quote = quote, base
 		}
 		t.TakerFee = takerRate.FeeRoundedUp(base)
-		t.MakerFee = f.makerRate(p, t.MakerAccount).FeeRoundedUp(quote)
+		t.MakerFee = f.makerRate(p, usual, t.MakerAccount).FeeRoundedUp(quote)
 		any = any || !t.TakerFee.IsZero() || !t.MakerFee.IsZero()
 	}
 	if any {
@@ -49,9 +54,9 @@ func (f *fees) charge(p *directory.Pair, taker *directory.Account, o *event.Orde
 	}
 }
 
-func (f *fees) makerRate(p *directory.Pair, account uint32) money.Rate {
+func (f *fees) makerRate(p *directory.Pair, usual state.FeeRates, account uint32) money.Rate {
 	if !f.own.Load() {
-		return p.Fees.Maker
+		return usual.Maker
 	}
-	return f.rates(p, f.dir.Account(account)).Maker
+	return rates(p, usual, f.dir.Account(account)).Maker
 }

@@ -34,9 +34,10 @@ func (g *gated) closed() bool { return errors.Is(g.e.Writable(), ErrMaintenance)
 
 func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 	e := new(Engine)
-	e.opts.Limits = DefaultLimits
+	limits := DefaultLimits
+	e.live.Store(&limits)
 	e.begin(mailbox.Runners{}, &e.opts.Timing)
-	e.prepare(&e.opts, &e.lifetime, nil)
+	e.prepare(&e.opts, &e.live, &e.lifetime, nil)
 	e.inFlight.Store(1)
 	e.stopping.Store(true) // operators' commands are turned away, when they have been counted
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -65,7 +65,7 @@ func withMarkets(t *testing.T) *cluster {
 func (c *cluster) decides(r *reigning, market string) {
 	c.Helper()
 	for _, p := range r.Pairs() {
-		if got := fmt.Sprint(int64(p.Fees.Taker)); got != market {
+		if got := fmt.Sprint(int64(p.Rules().Fees.Taker)); got != market {
 			c.Errorf("node %d reigns with the fee %s, and %s is the applied one", r.at, got, market)
 		}
 	}
@@ -114,7 +114,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range r.Pairs() {
-		if fmt.Sprint(int64(p.Fees.Taker)) != first {
+		if fmt.Sprint(int64(p.Rules().Fees.Taker)) != first {
 			t.Error("a market part counts in the reign that is under way")
 		}
 	}

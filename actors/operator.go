@@ -98,11 +98,22 @@ func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (A
 	if !errors.Is(err, errNoFeeAccount) {
 		return a, err
 	}
-	if a, err := e.CreateAccount(operator, directory.FeeAccount,
-		""); err != nil && e.fees.account.Load() == 0 {
+	if err := e.openFeeAccount(operator); err != nil {
 		return a, err
 	}
 	return e.askRegistry(event.KindFees, operator, wish)
+}
+
+// openFeeAccount opens the account that fees go to, unless it is there.
+func (e *Engine) openFeeAccount(operator string) error {
+	if e.fees.account.Load() != 0 {
+		return nil
+	}
+	if _, err := e.CreateAccount(operator, directory.FeeAccount,
+		""); err != nil && e.fees.account.Load() == 0 {
+		return err
+	}
+	return nil
 }
 
 // SetMaintenance begins maintenance, changes it, or ends it: no client's command is taken from now
@@ -320,5 +331,6 @@ func (e *Engine) AccountFrozen(id uint32) bool { return e.dir.Account(id).Frozen
 
 // FeesOf returns the rates that count for an account in a pair; both must exist.
 func (e *Engine) FeesOf(account uint32, pair string) state.FeeRates {
-	return e.fees.rates(e.PairNamed(pair), e.dir.Account(account))
+	p := e.PairNamed(pair)
+	return rates(p, p.Rules().Fees, e.dir.Account(account))
 }

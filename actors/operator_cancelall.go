@@ -47,7 +47,7 @@ func (e *Engine) cancelAllOf(ctx context.Context, operator string, accounts []ui
 	var failures []error
 	todo := make(chan uint32)
 	var busy sync.WaitGroup
-	for range min(accountsAtOnce, max(1, e.opts.Limits.InFlight/100)) {
+	for range min(accountsAtOnce, max(1, e.limits().InFlight/100)) {
 		busy.Go(func() {
 			for id := range todo {
 				done, err := e.cancelAllOfAccount(ctx, operator, id, p)

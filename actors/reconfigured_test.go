@@ -26,6 +26,16 @@ func (g *gated) restartWith(change func(*Options)) {
 	g.again()
 }
 
+// reloadWith has other options count in the engine that runs.
+func (g *gated) reloadWith(change func(*Options)) {
+	g.t.Helper()
+	g.o.Pairs = slices.Clone(g.o.Pairs)
+	change(&g.o)
+	if err := g.e.Reconfigure(g.o.Limits, g.o.Pairs); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
 // A trader places orders with a key of its own.
 type trader struct {
 	g     *gated
@@ -65,7 +75,7 @@ func coarse(o *Options) {
 }
 
 func TestWaitingOrdersKeepTheirTermsUnderOtherRules(t *testing.T) {
-	for _, end := range []string{"crash", "stop"} {
+	for _, end := range []string{"crash", "stop", "reload"} {
 		g := newGated(t, memoryPlaces, nil)
 		fund(t, g.e, "ben", map[string]money.Amount{"BTC": 10 * coin, "USD": 10_000 * coin})
 		ben := &trader{g: g, key: "key-of-ben"}
@@ -83,7 +93,11 @@ func TestWaitingOrdersKeepTheirTermsUnderOtherRules(t *testing.T) {
 			g.crash()
 			g.again()
 		}
-		g.restartWith(coarse)
+		if end == "reload" {
+			g.reloadWith(coarse)
+		} else {
+			g.restartWith(coarse)
+		}
 		if hashAtRest(t, g.e) != before || g.funds(1, 1) != btc || g.funds(1, 2) != usd {
 			t.Errorf("after a %s the state is another", end)
 		}
@@ -110,8 +124,10 @@ func TestWaitingOrdersKeepTheirTermsUnderOtherRules(t *testing.T) {
 		ben.places(g.sellAt(110_03e6, coin))
 		ben.places(g.buy(110_03e6, coin))
 		eventually(t, "both stops rest", func() bool { return g.rests(limit) && g.rests(slides) })
-		g.ends("an amount that is no multiple", g.amending(AmendRequest{Order: limit,
-			Amount: 2_20000000}), refusedFor(event.RefusedRules))
+		if end != "reload" { // the step is as it was
+			g.ends("an amount that is no multiple", g.amending(AmendRequest{Order: limit,
+				Amount: 2_20000000}), refusedFor(event.RefusedRules))
+		}
 		g.ends("an amount that is", g.amending(AmendRequest{Order: limit, Amount: 2_50000000}),
 			refusedFor(event.RefusedRules))
 		for _, id := range []uint64{limit, slides} {
@@ -135,8 +151,16 @@ func TestLimitsBelowWhatWaitsRefuseOnlyMore(t *testing.T) {
 			l.StopsPerAccountAndBook, l.GTDPerAccountAndBook = 2, 2
 		},
 		"of a book": func(l *Limits) { l.StopsPerBook, l.GTDPerBook = 2, 2 },
+		"of an account, by a reload": func(l *Limits) {
+			l.StopsPerAccountAndBook, l.GTDPerAccountAndBook = 2, 2
+		},
+		"of a book, by a reload": func(l *Limits) { l.StopsPerBook, l.GTDPerBook = 2, 2 },
 	} {
 		g := newGated(t, memoryPlaces, nil)
+		change := g.restartWith
+		if strings.HasSuffix(what, "reload") {
+			change = g.reloadWith
+		}
 		in := time.Now().Add(time.Hour).UnixMicro()
 		var stops, ending []uint64
 		for range 4 {
@@ -144,7 +168,7 @@ func TestLimitsBelowWhatWaitsRefuseOnlyMore(t *testing.T) {
 			ending = append(ending, g.rest(g.special(g.buy(1e8, 1e6), until(in))))
 		}
 		plain := g.rest(g.buy(1e8, 1e6))
-		g.restartWith(func(o *Options) { lower(&o.Limits) })
+		change(func(o *Options) { lower(&o.Limits) })
 		more := func(stop, end string) {
 			t.Helper()
 			g.ends(what+": one more stop", g.placing(g.stopBuy(1e8, 1e6)), stop)

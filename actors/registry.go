@@ -204,7 +204,7 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 		return false, refusef("%.80q is not an e-mail address", a.Email)
 	case g.accounts[a.Account] != nil:
 		return false, refusef("account %s exists already", a.Account)
-	case int(g.accountIDs) >= g.limits.Accounts:
+	case int(g.accountIDs) >= g.limits.Load().Accounts:
 		return false, limitf("there are %d accounts, no more are allowed", g.accountIDs)
 	}
 	g.accountIDs++
@@ -227,7 +227,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
 		return false,
 			refusef("a key needs at least one of the permissions read, trade and withdraw")
-	case g.keysOf[account.ID] >= g.limits.KeysPerAccount:
+	case g.keysOf[account.ID] >= g.limits.Load().KeysPerAccount:
 		return false, limitf("account %s has %d keys, no more are allowed: revoke one",
 			account.Name, g.keysOf[account.ID])
 	case c.kind == event.KindParallelKey && (a.Parallel < 1 || a.Parallel > event.MaxParallel):

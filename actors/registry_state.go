@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"sync/atomic"
+
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
@@ -30,7 +32,7 @@ type registry struct {
 
 // registryTools are the parts that a registry works with.
 type registryTools struct {
-	limits    *Limits
+	limits    *atomic.Pointer[Limits]
 	dir       *directory.Directory
 	catalogue *directory.Catalogue
 	fees      *fees

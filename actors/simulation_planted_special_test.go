@@ -20,8 +20,8 @@ var specialFaults = []plantedFault{
 		"	if i.SelfTrade != trading.SelfTradeNone || i.Quote != 0 {\n",
 		"	if i.SelfTrade != trading.SelfTradeNone && !FAULT || i.Quote != 0 {\n"},
 	{"a taker that is to cancel the oldest ends", "actors/book_special.go",
-		"		SelfTrade: i.SelfTrade, MaxFills: b.limits.MaxFills}\n",
-		"		SelfTrade: i.SelfTrade, MaxFills: b.limits.MaxFills}\n" +
+		"		SelfTrade: i.SelfTrade, MaxFills: b.limits.Load().MaxFills}\n",
+		"		SelfTrade: i.SelfTrade, MaxFills: b.limits.Load().MaxFills}\n" +
 			"	if FAULT && i.SelfTrade == trading.SelfTradeCancelOldest {\n" +
 			"		t.SelfTrade = trading.SelfTradeCancelNewest\n	}\n"},
 	{"a taker that is to cancel both goes on", "actors/book_special.go",

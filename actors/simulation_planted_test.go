@@ -664,7 +664,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}
 	dir := t.TempDir()
 	overlay, binaries := plantAll(t, root, dir), map[string]string{}
-	for _, in := range []string{inActors, inCommitted, inObserving, inDuplex, inGateway, inStream} {
+	for _, in := range []string{inActors, inCommitted, inObserving, inDuplex, inGateway, inRates,
+		inStream} {
 		binaries[in] = filepath.Join(dir, filepath.Base(filepath.Join("actors", in))+".test")
 		plantedtest.Build(t, root, overlay, "exchange/"+filepath.Join("actors", in), binaries[in])
 	}

@@ -90,13 +90,16 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, node: r.node,
 		history: r.committed.State().History(), dir: directory.New(), meter: r.meter,
 		projected: r.committed.Watermark()}
+	limits := e.opts.Limits
+	e.live.Store(&limits)
 	e.begin(o.Scheduler, &e.opts.Timing)
-	e.prepare(&e.opts, &e.lifetime, own)
+	e.prepare(&e.opts, &e.live, &e.lifetime, own)
 	e.fees = &fees{dir: e.dir}
 	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: failStop{o.Log, o.Exit}}
 	e.system = newSystem()
 	e.root = e.system.Root
-	e.Public = &Public{opts: &e.opts, root: e.root, side: r.committed, fires: e.firesAt}
+	e.Public = &Public{opts: &e.opts, live: e.limits, root: e.root, side: r.committed,
+		fires: e.firesAt}
 	if e.node != nil {
 		e.over = func() bool { return e.Err() != nil }
 	}
@@ -137,7 +140,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if ended := s.Maintained(); ended != 0 {
 		e.maintenanceEnds(ended)
 	}
-	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
+	g := newRegistry(s, registryTools{limits: &e.live, dir: e.dir, catalogue: e.Catalogue,
 		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
 		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter,
 			outside{e})})
@@ -192,7 +195,7 @@ func (e *Engine) connect(r *recovered) {
 
 // spawnBooks starts the book of each configured pair.
 func (e *Engine) spawnBooks(s *state.State) (err error) {
-	shared := &bookShares{limits: &e.opts.Limits, ids: &e.ids, fees: e.fees, journal: e.journal,
+	shared := &bookShares{limits: &e.live, ids: &e.ids, fees: e.fees, journal: e.journal,
 		clock: &clockAlarm{log: e.log}, out: e}
 	e.books = make([]*book, len(s.Pairs()))
 	pairs := e.Pairs()

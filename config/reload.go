@@ -17,6 +17,7 @@ const (
 	byStart  reach = iota + 1 // a start alone
 	byEdge                    // the log and the gateway of each process, while it runs
 	byMarket                  // the gateway, from what the nodes of a cluster agree on
+	byEngine                  // the engine of a process that is no node of a cluster
 )
 
 // reaches has the options by what takes them up. Those of lists are in the tables of their fields.
@@ -25,6 +26,12 @@ var reaches = map[reach][]string{
 	byMarket: {"limits.public_rate", "limits.public_burst", "limits.read_rate",
 		"limits.read_burst", "limits.command_rate", "limits.command_burst", "limits.cancel_rate",
 		"limits.cancel_burst", "limits.failure_rate", "limits.failure_burst"},
+	byEngine: {"limits.in_flight", "limits.in_flight_per_account", "limits.in_flight_cancels",
+		"limits.batch", "limits.max_fills", "limits.open_orders_per_account",
+		"limits.open_orders_per_book", "limits.open_orders_per_account_and_book",
+		"limits.stops_per_account", "limits.stops_per_book", "limits.gtd_per_account",
+		"limits.gtd_per_book", "limits.triggers_in_flight", "limits.pending_withdraws",
+		"limits.keys_per_account", "limits.accounts", "limits.fold_lag"},
 	byStart: {"listen", "operator", "store", "data", "archive", "operator_token_file",
 		"secret_key_file", "demo", "no_demo_market", "no_rate_limits", "no_docs", "no_pages",
 		"synthetic_pairs", "accept_redis_durability", "trusted_proxies", "tls.cert_file",
@@ -38,16 +45,10 @@ var reaches = map[reach][]string{
 		"history.trades_per_pair", "history.orders_per_account", "history.candles",
 		"withdraw.code_tries",
 
-		"limits.in_flight", "limits.in_flight_per_account", "limits.in_flight_cancels",
 		"limits.reads", "limits.reads_per_account", "limits.connections",
 		"limits.connections_per_address", "limits.rate_entries", "limits.body_bytes",
-		"limits.answers_bytes", "limits.header_bytes", "limits.batch", "limits.max_fills",
-		"limits.open_orders_per_account", "limits.open_orders_per_book",
-		"limits.open_orders_per_account_and_book", "limits.stops_per_account",
-		"limits.stops_per_book", "limits.gtd_per_account", "limits.gtd_per_book",
-		"limits.triggers_in_flight", "limits.client_order_id_hours",
-		"limits.client_order_id_filter_mb", "limits.pending_withdraws", "limits.keys_per_account",
-		"limits.accounts", "limits.fold_lag", "limits.projection_lag", "limits.batch_bytes",
+		"limits.answers_bytes", "limits.header_bytes", "limits.client_order_id_hours",
+		"limits.client_order_id_filter_mb", "limits.projection_lag", "limits.batch_bytes",
 
 		"stream.connections", "stream.connections_per_address", "stream.messages_per_second",
 		"stream.queue_bytes", "stream.stall_ms", "stream.interval_ms", "stream.bbo_interval_ms",
@@ -91,16 +92,16 @@ var currencyFields = []listField[Currency]{
 var pairFields = []listField[Pair]{
 	{"price_precision", byStart, func(x *Pair) string { return strconv.Itoa(x.PricePrecision) }},
 	{"amount_precision", byStart, func(x *Pair) string { return strconv.Itoa(x.AmountPrecision) }},
-	{"minimum_order_size", byStart, func(x *Pair) string { return x.MinimumOrderSize.String() }},
-	{"maximum_order_size", byStart, func(x *Pair) string { return x.MaximumOrderSize.String() }},
-	{"minimum_order_value", byStart, func(x *Pair) string { return x.MinimumOrderValue.String() }},
+	{"minimum_order_size", byEngine, func(x *Pair) string { return x.MinimumOrderSize.String() }},
+	{"maximum_order_size", byEngine, func(x *Pair) string { return x.MaximumOrderSize.String() }},
+	{"minimum_order_value", byEngine, func(x *Pair) string { return x.MinimumOrderValue.String() }},
 	{"price_tick", byStart, func(x *Pair) string { return x.PriceTick.String() }},
 	{"amount_step", byStart, func(x *Pair) string { return x.AmountStep.String() }},
-	{"price_band", byStart, func(x *Pair) string { return x.PriceBand.String() }},
-	{"market_collar", byStart, func(x *Pair) string { return x.MarketCollar.String() }},
-	{"stop_collar", byStart, func(x *Pair) string { return x.StopCollar.String() }},
-	{"maker_fee", byStart, func(x *Pair) string { return x.MakerFee.String() }},
-	{"taker_fee", byStart, func(x *Pair) string { return x.TakerFee.String() }},
+	{"price_band", byEngine, func(x *Pair) string { return x.PriceBand.String() }},
+	{"market_collar", byEngine, func(x *Pair) string { return x.MarketCollar.String() }},
+	{"stop_collar", byEngine, func(x *Pair) string { return x.StopCollar.String() }},
+	{"maker_fee", byEngine, func(x *Pair) string { return x.MakerFee.String() }},
+	{"taker_fee", byEngine, func(x *Pair) string { return x.TakerFee.String() }},
 }
 
 // Reasons why a change waits.
@@ -116,6 +117,7 @@ type Change struct {
 	Before, After string // without secrets
 	Origin        string // of the value that is to count
 	Refusal       string // why it does not count now; "": it can be taken up
+	Engine        bool   // the engine takes it up
 }
 
 // String describes the change in a line.
@@ -155,14 +157,14 @@ func (c *Config) changed(list []Change, o *Option, next *Config, key, before, af
 		return list
 	}
 	x := Change{Key: key, Before: o.redacted(before), After: o.redacted(after),
-		Origin: next.origin[o.Key]}
+		Origin: next.origin[o.Key], Engine: by == byEngine}
 	if x.Origin == "" {
 		x.Origin = "the default"
 	}
 	switch {
 	case c.Cluster.On() && o.market > 0 && by != byEdge:
 		x.Refusal = needsApply
-	case by == byStart:
+	case by == byStart, by == byEngine && c.Cluster.On():
 		x.Refusal = needsStart
 	}
 	return append(list, x)

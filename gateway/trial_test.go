@@ -179,7 +179,7 @@ func (c *trials) wallet(account string) map[string]*big.Int {
 
 // price draws a price at an edge: around a reference, its bands and collars, and at the ends.
 func (c *trials) price(references ...money.Price) string {
-	rules := &c.engine.PairNamed("BTC_USDT").PairRules
+	rules := c.engine.PairNamed("BTC_USDT").Rules()
 	reference := oneOf(c.rng, references...)
 	if reference == 0 {
 		reference = 100e8

@@ -1,9 +1,6 @@
 package directory
 
 import (
-	"cmp"
-
-	"exchange/core/money"
 	"exchange/core/state"
 )
 
@@ -39,10 +36,7 @@ func NewCatalogue(pairs []PairRules, currencies []Currency, s *state.State) *Cat
 	}
 	for i := range pairs {
 		market := s.Pair(numbers[pairs[i].Name])
-		p := &Pair{PairRules: pairs[i], Number: market.Number, BaseNumber: market.Base,
-			QuoteNumber: market.Quote}
-		p.PriceTick = cmp.Or(p.PriceTick, money.PriceUnit(p.PricePrecision))
-		p.AmountStep = cmp.Or(p.AmountStep, money.AmountUnit(p.AmountPrecision))
+		p := NewPair(pairs[i], market.Number, market.Base, market.Quote)
 		p.halted.Store(market.Halted)
 		c.pairs = append(c.pairs, p)
 		c.byName[p.Name], c.byNumber[p.Number-1] = p, p

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"cmp"
 	"hash/maphash"
 	"net/netip"
 	"regexp"
@@ -15,11 +16,41 @@ import (
 
 // A Pair is one market, as gateway handlers see it.
 type Pair struct {
-	PairRules
+	Name        string
+	Base, Quote string // currency codes
+	// What orders are written in does not change: see PairRules.
+	PricePrecision, AmountPrecision int
+	PriceTick                       money.Price
+	AmountStep                      money.Amount
+
+	rules                   atomic.Pointer[PairRules]
 	Number                  uint16
 	BaseNumber, QuoteNumber uint16
 	Book                    *actor.PID // the actor
 	halted                  atomic.Bool
+}
+
+// NewPair makes a pair with its rules. A tick or a step that is not configured is one unit of the
+// last digit.
+func NewPair(r PairRules, number, base, quote uint16) *Pair {
+	p := &Pair{Name: r.Name, Base: r.Base, Quote: r.Quote, PricePrecision: r.PricePrecision,
+		AmountPrecision: r.AmountPrecision, Number: number, BaseNumber: base, QuoteNumber: quote,
+		PriceTick:  cmp.Or(r.PriceTick, money.PriceUnit(r.PricePrecision)),
+		AmountStep: cmp.Or(r.AmountStep, money.AmountUnit(r.AmountPrecision))}
+	p.SetRules(r)
+	return p
+}
+
+// Rules are those that count now. Read only; a decision that needs several loads them once.
+func (p *Pair) Rules() *PairRules { return p.rules.Load() }
+
+// SetRules has other rules count from now on. Its names, digits, tick and step count for nothing:
+// those of a pair stay.
+func (p *Pair) SetRules(r PairRules) {
+	r.Name, r.Base, r.Quote = p.Name, p.Base, p.Quote
+	r.PricePrecision, r.AmountPrecision = p.PricePrecision, p.AmountPrecision
+	r.PriceTick, r.AmountStep = p.PriceTick, p.AmountStep
+	p.rules.Store(&r)
 }
 
 // Halted reports whether no orders are taken.

@@ -11,7 +11,32 @@ import (
 // "" if nothing is.
 
 // PriceFault checks a price above 0.
-func (r *PairRules) PriceFault(p money.Price) string {
+func (p *Pair) PriceFault(x money.Price) string { return p.Rules().priceFault(x) }
+
+// StepFault checks the digits of an amount above 0, and not its size.
+func (p *Pair) StepFault(a money.Amount) string { return p.Rules().stepFault(a) }
+
+// AmountFault checks the amount of an order.
+func (p *Pair) AmountFault(a money.Amount) string { return p.Rules().amountFault(a) }
+
+// ValueFault checks the value of an order.
+func (p *Pair) ValueFault(x money.Price, a money.Amount) string {
+	return p.Rules().valueFault(x, a)
+}
+
+// DisplayFault checks how much an order of an amount shows of itself at a time.
+func (p *Pair) DisplayFault(display, amount money.Amount) string {
+	return p.Rules().displayFault(display, amount)
+}
+
+// BeyondBand returns the worst price within the pair's band of a reference, if the price of an
+// order is worse for its owner than that; 0: the price is within the band.
+func (p *Pair) BeyondBand(side trading.Side, price, reference money.Price) money.Price {
+	return p.Rules().beyondBand(side, price, reference)
+}
+
+// priceFault checks a price above 0.
+func (r *PairRules) priceFault(p money.Price) string {
 	switch {
 	case !p.FitsDecimals(r.PricePrecision):
 		return digitsFault(r.PricePrecision)
@@ -21,8 +46,8 @@ func (r *PairRules) PriceFault(p money.Price) string {
 	return ""
 }
 
-// StepFault checks the digits of an amount above 0, and not its size.
-func (r *PairRules) StepFault(a money.Amount) string {
+// stepFault checks the digits of an amount above 0, and not its size.
+func (r *PairRules) stepFault(a money.Amount) string {
 	switch {
 	case !a.FitsDecimals(r.AmountPrecision):
 		return digitsFault(r.AmountPrecision)
@@ -32,9 +57,9 @@ func (r *PairRules) StepFault(a money.Amount) string {
 	return ""
 }
 
-// AmountFault checks the amount of an order.
-func (r *PairRules) AmountFault(a money.Amount) string {
-	if text := r.StepFault(a); text != "" {
+// amountFault checks the amount of an order.
+func (r *PairRules) amountFault(a money.Amount) string {
+	if text := r.stepFault(a); text != "" {
 		return text
 	}
 	switch {
@@ -46,18 +71,18 @@ func (r *PairRules) AmountFault(a money.Amount) string {
 	return ""
 }
 
-// ValueFault checks the value of an order.
-func (r *PairRules) ValueFault(p money.Price, a money.Amount) string {
+// valueFault checks the value of an order.
+func (r *PairRules) valueFault(p money.Price, a money.Amount) string {
 	if p.Times(a).Balance().Cmp(r.MinimumOrderValue) < 0 {
 		return "price x amount must be at least " + r.MinimumOrderValue.String() + "."
 	}
 	return ""
 }
 
-// BeyondBand returns the worst price within the pair's band of a reference, if the price of an
+// beyondBand returns the worst price within the pair's band of a reference, if the price of an
 // order is worse for its owner than that. It returns 0 if the price is within the band, or if there
 // is no band or no reference. The bound is a multiple of the tick, and one tick is always within.
-func (r *PairRules) BeyondBand(side trading.Side, price, reference money.Price) money.Price {
+func (r *PairRules) beyondBand(side trading.Side, price, reference money.Price) money.Price {
 	if r.PriceBand == 0 || reference == 0 {
 		return 0
 	}
@@ -77,9 +102,9 @@ func (r *PairRules) BeyondBand(side trading.Side, price, reference money.Price) 
 // mostParts bounds the parts of an iceberg.
 const mostParts = 20
 
-// DisplayFault checks how much an order of an amount shows of itself at a time.
-func (r *PairRules) DisplayFault(display, amount money.Amount) string {
-	if text := r.StepFault(display); text != "" {
+// displayFault checks how much an order of an amount shows of itself at a time.
+func (r *PairRules) displayFault(display, amount money.Amount) string {
+	if text := r.stepFault(display); text != "" {
 		return text
 	}
 	switch {

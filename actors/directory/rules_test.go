@@ -12,10 +12,10 @@ func TestABandEndsAtATickWithinIt(t *testing.T) {
 	f := func(side trading.Side, reference int64, band money.Rate, tick, within, beyond int64) {
 		t.Helper()
 		r := PairRules{PriceBand: band, PriceTick: money.Price(tick)}
-		if got := r.BeyondBand(side, money.Price(within), money.Price(reference)); got != 0 {
+		if got := r.beyondBand(side, money.Price(within), money.Price(reference)); got != 0 {
 			t.Errorf("%v at %d, band %v of %d: beyond %d", side, within, band, reference, got)
 		}
-		if got := r.BeyondBand(side, money.Price(beyond), money.Price(reference)); got !=
+		if got := r.beyondBand(side, money.Price(beyond), money.Price(reference)); got !=
 			money.Price(within) {
 			t.Errorf("%v at %d, band %v of %d: the bound is %d, want %d", side, beyond, band,
 				reference, got, within)
@@ -39,7 +39,7 @@ func TestWithoutABandOrAReferenceEachPriceIsPossible(t *testing.T) {
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 		for _, price := range []money.Price{1, money.MaxPrice} {
 			none, some := PairRules{PriceTick: 1}, PairRules{PriceTick: 1, PriceBand: 1}
-			if none.BeyondBand(side, price, 100) != 0 || some.BeyondBand(side, price, 0) != 0 {
+			if none.beyondBand(side, price, 100) != 0 || some.beyondBand(side, price, 0) != 0 {
 				t.Errorf("%v at %v is beyond a band that is not there", side, price)
 			}
 		}

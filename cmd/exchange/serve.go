@@ -98,13 +98,13 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, takeOver boo
 	if at != nil {
 		return serveNode(ctx, cfg, archived, g, at, open, served)
 	}
-	return serveAlone(ctx, cfg, takeOver, archived, g, open, served)
+	return serveAlone(ctx, cfg, takeOver, archived, renewed, open, served)
 }
 
 // serveAlone runs the exchange on this machine alone. archived is nil if nothing is archived.
 func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived *archive.Archive,
-	g *gateway.Gateway, open *listeners, served <-chan error) error {
-	log := slog.Default()
+	renewed *renewal, open *listeners, served <-chan error) error {
+	log, g := slog.Default(), renewed.gateway
 	if there, err := replicated.Formed(cfg.Data); err != nil || there {
 		return withExit(exitUsage, cmp.Or(err, fmt.Errorf("the folder %s is that of a cluster's "+
 			"node: set cluster.node, or name another folder", cfg.Data)))
@@ -126,6 +126,7 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	}
 	defer stopDemo()
 	g.SetEngine(engine)
+	renewed.engine.Store(engine)
 	open.sayReady(log)
 	if cfg.Demo {
 		printDemo(os.Stdout, open.public.Addr().String(), !cfg.NoPages)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"exchange/actors"
@@ -70,11 +71,21 @@ func (r *renewal) configure() (changes []config.Change, err error) {
 		return nil, actors.Refuse("the configuration stays as it was: " + err.Error())
 	}
 	changes = r.baseline().Changes(next)
+	engine := r.engine.Load()
+	for i := range changes {
+		if c := &changes[i]; c.Engine && engine == nil && c.Refusal == "" {
+			c.Refusal = "cannot be taken up while the exchange starts: reload when it is ready"
+		}
+	}
 	if refused := config.Refused(changes); len(refused) > 0 {
 		r.gateway.Reconfigured(false)
 		return nil, r.refused(refused, len(changes))
 	}
-	r.take(next, changes)
+	if err := r.take(next, changes, engine); err != nil {
+		r.gateway.Reconfigured(false)
+		r.log.Error("the configuration stays as it was", "error", err)
+		return nil, actors.Refuse("the configuration stays as it was: " + err.Error())
+	}
 	r.gateway.Reconfigured(true)
 	for _, c := range changes {
 		r.log.Info("an option has changed", "key", c.Key, "from", c.Before, "to", c.After,
@@ -121,16 +132,26 @@ func (r *renewal) refused(list []config.Change, all int) error {
 	return actors.Refuse(b.String())
 }
 
-// take has the parts of the process take up changes that each of them can.
-func (r *renewal) take(next *config.Config, changes []config.Change) {
+// take has the parts of the process take up changes that each of them can. After an error nothing
+// has changed. engine is nil if none of them is the engine's.
+func (r *renewal) take(next *config.Config, changes []config.Change, engine *actors.Engine) error {
+	if slices.ContainsFunc(changes, func(c config.Change) bool { return c.Engine }) {
+		var o actors.Options
+		setMarket(next, &o)
+		if err := engine.Reconfigure(o.Limits, o.Pairs); err != nil {
+			return err
+		}
+		warnOfDust(next, r.log)
+	}
 	if len(changes) == 0 {
-		return
+		return nil
 	}
 	r.source.level.Set(logLevel(next.Log.Level))
 	r.gateway.SetDepositInstructions(depositInstructions(next))
 	if r.agreed == nil { // otherwise the nodes agree on them
 		r.gateway.SetLimits(gatewayLimits(next))
 	}
+	return nil
 }
 
 // depositInstructions returns those of each currency.

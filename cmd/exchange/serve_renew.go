@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"exchange/actors"
 	"exchange/config"
 	"exchange/gateway"
 	"exchange/gateway/listen"
@@ -37,6 +39,7 @@ type renewal struct {
 	// agreed is the market part that is applied in the cluster, as text; nil: none is known. It is
 	// nil itself for an exchange on one machine.
 	agreed func() []byte
+	engine atomic.Pointer[actors.Engine] // of an exchange on one machine; nil: it is starting
 	wishes chan reloadWish
 }
 

@@ -55,8 +55,9 @@ func (a *API) Tell(r Rates, instructions map[string]string) {
 	t := &told{batch: mostItems(&r, p.Limits()), deposits: a.howToPayIn(instructions)}
 	t.limits = appendLimits(nil, &r, p.Limits(), t.batch)
 	for _, pair := range p.Pairs() {
-		t.pairs = append(t.pairs, appendPair(nil, pair))
-		t.rules = append(t.rules, appendAllRules(nil, pair))
+		r := pair.Rules()
+		t.pairs = append(t.pairs, appendPair(nil, r))
+		t.rules = append(t.rules, appendAllRules(nil, r))
 	}
 	a.told.Store(t)
 }

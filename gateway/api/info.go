@@ -67,12 +67,12 @@ func statusOf(now *committed.Status, p *directory.Pair) string {
 }
 
 // appendPair writes a pair as pairs/ shows it.
-func appendPair(b []byte, p *directory.Pair) []byte {
+func appendPair(b []byte, p *directory.PairRules) []byte {
 	return append(appendRules(b, p), '}')
 }
 
 // appendRules is appendPair without the closing brace.
-func appendRules(b []byte, p *directory.Pair) []byte {
+func appendRules(b []byte, p *directory.PairRules) []byte {
 	b = encode.Text(append(b, `{"name":`...), p.Name)
 	b = encode.Text(append(b, `,"currency1":`...), p.Base)
 	b = encode.Text(append(b, `,"currency2":`...), p.Quote)
@@ -84,7 +84,7 @@ func appendRules(b []byte, p *directory.Pair) []byte {
 }
 
 // appendAllRules writes what exchange-info shows of a pair, up to its status.
-func appendAllRules(b []byte, p *directory.Pair) []byte {
+func appendAllRules(b []byte, p *directory.PairRules) []byte {
 	b = p.PriceTick.Append(append(appendRules(b, p), `,"price_tick":`...))
 	b = p.AmountStep.Append(append(b, `,"amount_step":`...))
 	b = p.MarketCollar.Append(append(b, `,"market_collar":`...))

@@ -37,7 +37,8 @@ func (c *Call) specialOrder(w *actors.OrderRequest) {
 func (c *Call) specialPrice(i *intent, w *actors.OrderRequest) {
 	if _, ok := c.Form.Get("price"); !ok && i.market {
 		if i.trigger != 0 && w.Pair != nil && w.Side != 0 {
-			w.Price = trading.Furthest(w.Side, i.trigger, w.Pair.StopCollar, w.Pair.PriceTick)
+			w.Price = trading.Furthest(w.Side, i.trigger, w.Pair.Rules().StopCollar,
+				w.Pair.PriceTick)
 		}
 		return
 	}

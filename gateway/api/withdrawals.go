@@ -300,7 +300,7 @@ func (c *Call) fees() {
 	for i, p := range c.public.Pairs() {
 		rates, own := q.Own[p.Number]
 		if !own {
-			rates = p.Fees
+			rates = p.Rules().Fees
 		}
 		if i > 0 {
 			b = append(b, ',')

@@ -25,7 +25,7 @@ func (c *Call) worstPrice(w *actors.OrderRequest) bool {
 		c.forbid(NoLiquidity, time.Now().UnixMicro(), w.Pair.Name)
 		return false
 	}
-	w.Price = trading.Furthest(w.Side, best, w.Pair.MarketCollar, w.Pair.PriceTick)
+	w.Price = trading.Furthest(w.Side, best, w.Pair.Rules().MarketCollar, w.Pair.PriceTick)
 	if w.Special.Quote != 0 {
 		c.quoteRules(w.Special.Quote, w)
 	} else if text := w.Pair.ValueFault(w.Price, w.Amount); text != "" {
@@ -49,15 +49,15 @@ func (c *Call) best(w *actors.OrderRequest) (money.Price, error) {
 // quoteRules notes a sum that is below the pair's minimum, or that buys too little or too much at
 // the order's price.
 func (c *Call) quoteRules(quote money.Amount, w *actors.OrderRequest) {
-	text := ""
+	text, rules := "", w.Pair.Rules()
 	switch buys := bought(quote, w.Price, w.Pair); {
-	case quote.Balance().Cmp(w.Pair.MinimumOrderValue) < 0:
-		text = "It must be at least " + w.Pair.MinimumOrderValue.String() + "."
-	case buys < w.Pair.MinimumOrderSize:
-		text = "It buys less than " + w.Pair.MinimumOrderSize.String() + " at " +
+	case quote.Balance().Cmp(rules.MinimumOrderValue) < 0:
+		text = "It must be at least " + rules.MinimumOrderValue.String() + "."
+	case buys < rules.MinimumOrderSize:
+		text = "It buys less than " + rules.MinimumOrderSize.String() + " at " +
 			w.Price.String() + "."
-	case buys > w.Pair.MaximumOrderSize:
-		text = "It buys more than " + w.Pair.MaximumOrderSize.String() + " at " +
+	case buys > rules.MaximumOrderSize:
+		text = "It buys more than " + rules.MaximumOrderSize.String() + " at " +
 			w.Price.String() + "."
 	default:
 		return

@@ -46,11 +46,12 @@ func listPairs(c *call) (any, error) {
 	list := []pairAnswer{}
 	for _, p := range c.engine.Pairs() {
 		now := q.List[p.Number-1]
+		r := p.Rules()
 		a := pairAnswer{Pair: p.Name, PricePrecision: p.PricePrecision,
 			AmountPrecision: p.AmountPrecision, PriceTick: p.PriceTick, AmountStep: p.AmountStep,
-			MinimumOrderSize: p.MinimumOrderSize, MaximumOrderSize: p.MaximumOrderSize,
-			MinimumOrderValue: p.MinimumOrderValue, PriceBand: json.Number(p.PriceBand.String()),
-			ratesAnswer: newRates(p.Fees), Last: now.Last, Open: now.Open, Halted: now.Halted}
+			MinimumOrderSize: r.MinimumOrderSize, MaximumOrderSize: r.MaximumOrderSize,
+			MinimumOrderValue: r.MinimumOrderValue, PriceBand: json.Number(r.PriceBand.String()),
+			ratesAnswer: newRates(r.Fees), Last: now.Last, Open: now.Open, Halted: now.Halted}
 		if a.Halted {
 			if since == nil {
 				since = c.closings()
@@ -94,7 +95,7 @@ func listFees(c *call) (any, error) {
 	a := feesAnswer{Pairs: []pairFees{}, Accounts: []ownFees{}}
 	if q.After == 0 {
 		for _, p := range c.engine.Pairs() {
-			a.Pairs = append(a.Pairs, pairFees{p.Name, newRates(p.Fees)})
+			a.Pairs = append(a.Pairs, pairFees{p.Name, newRates(p.Rules().Fees)})
 		}
 	}
 	for more := true; more; more = q.After != 0 && len(q.List) < limit {

@@ -259,8 +259,7 @@ func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
 func TestAClientHasAtMostSoManyNames(t *testing.T) {
 	var pairs []*directory.Pair
 	for i := range 200 {
-		pairs = append(pairs, &directory.Pair{
-			PairRules: directory.PairRules{Name: fmt.Sprint("P", i)}})
+		pairs = append(pairs, &directory.Pair{Name: fmt.Sprint("P", i)})
 	}
 	n := newNames(pairs)
 	if n.topics() != int(status)*200+1 {

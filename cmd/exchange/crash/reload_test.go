@@ -152,6 +152,69 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	}
 }
 
+// trades has t0 sell and t1 buy, and wants both orders to end with a status.
+func (e *edited) trades(w *world, price string, status int) {
+	e.t.Helper()
+	for i, side := range []string{"sell", "buy"} {
+		x := w.traders[i]
+		x.nonce++
+		got, body, err := x.send("POST", "/api/v1/order/",
+			"amount=0.01&pair=BTC_USDT&price="+price+"&type="+side, x.nonce)
+		if err != nil || got != status {
+			e.t.Errorf("a %s at %s: %d %s, %v", side, price, got, body, err)
+		}
+	}
+}
+
+// Fees, minimums and limits change without a restart. What was traded keeps its fees, also over a
+// kill.
+func TestFeesAndLimitsAreReloaded(t *testing.T) {
+	e := newEdited(t)
+	e.Start()
+	w := &world{t: t, s: e.Server}
+	w.open(2, newRandom(t))
+	e.trades(w, "100", 201)
+	const maximum = "maximum_order_size: 1000000"
+	e.writes("limits: {max_fills: 55, open_orders_per_account_and_book: 77}\n", maximum,
+		maximum+", taker_fee: 0.002, maker_fee: 0.001, minimum_order_value: 0.5")
+	want := []string{"limits.max_fills", "limits.open_orders_per_account_and_book",
+		"pairs.BTC_USDT.maker_fee", "pairs.BTC_USDT.minimum_order_value",
+		"pairs.BTC_USDT.taker_fee"}
+	if keys := sorted(e.reloads()); !slices.Equal(keys, want) {
+		t.Errorf("%q have changed, want %q", keys, want)
+	}
+	told := []string{`"taker_fee":0.002`, `"maker_fee":0.001`, `"minimum_order_value":0.5`,
+		`"max_fills":55`, `"open_orders_per_account_and_book":77`}
+	e.shows(told...)
+	e.trades(w, "100", 201)
+	e.trades(w, "10", 400)
+	if out, _, _ := e.Command("fees", "list"); !strings.Contains(out, "0.002") {
+		t.Errorf("operators are told\n%s", out)
+	}
+	e.Kill()
+	e.Start()
+	e.shows(told...)
+	e.trades(w, "10", 400)
+	e.writes("", maximum, maximum+", taker_fee: 0.003")
+	e.reloads()
+	e.trades(w, "10", 201)
+	out, text, code := e.Command("export", "trades", "--format", "csv")
+	var fees []string
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
+		columns := strings.Split(strings.TrimSpace(line), ",")
+		fees = append(fees, strings.Join(columns[len(columns)-2:], " "))
+	}
+	if got := strings.Join(fees, ", "); got != "0 0, 0.00002 0.001, 0.00003 0" {
+		t.Errorf("the trades have the fees %s: %d %s %s", got, code, out, text)
+	}
+	if err := e.Audit(); err != nil {
+		t.Error(err)
+	}
+	if code := e.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func sorted(list []string) []string {
 	slices.Sort(list)
 	return list
