@@ -2,6 +2,7 @@ package crash
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -212,6 +213,30 @@ func TestFeesAndLimitsAreReloaded(t *testing.T) {
 	}
 	if code := e.Terminate(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// While limits and rules change clients trade on, and what was acknowledged is there after a kill.
+func TestReloadsDoNotDisturbTrading(t *testing.T) {
+	e := &edited{exchangetest.New(t, "pebble:"+t.TempDir()), t}
+	e.Start()
+	w := &world{t: t, s: e.Server}
+	w.open(3, newRandom(t))
+	for range 2 {
+		w.load(50, func() {
+			for i := range 20 {
+				e.writes(fmt.Sprintf("limits: {in_flight: %d, in_flight_per_account: %d, "+
+					"public_rate: %d}\n", 2_016+i%3, 1+i%4, 100+i), "minimum_order_size: 0.00001",
+					fmt.Sprintf("minimum_order_size: 0.00000%d", 1+i%2))
+				if keys := e.reloads(); len(keys) == 0 {
+					t.Error("nothing has changed")
+				}
+			}
+			w.acks.Store(0)
+		})
+		w.load(50, e.Kill)
+		e.Start()
+		w.compare()
 	}
 }
 
