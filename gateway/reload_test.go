@@ -96,9 +96,10 @@ func TestLimitsChangeUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
+	l.ReadRate = Rate{2000, 2000}
 	h.gateway.SetLimits(l)
 	a := h.get("alice", "/api/v1/exchange-info/")
-	if i := decode[exchangeInfo](t, a); i.Limits.Rates["reads"].Burst != 1099 ||
+	if i := decode[exchangeInfo](t, a); i.Limits.Rates["reads"].Burst != 2000 ||
 		!strings.Contains(a.body, `"BTC":"two"`) {
 		t.Errorf("in the end clients are told %s", a.body)
 	}
