@@ -249,7 +249,7 @@ func (m *mailer) serve(q *mailQueue) {
 
 // done takes a mail out of the outbox, now or, if that cannot be just now, in a later round.
 func (m *mailer) done(id uint64, reason string) {
-	reason = reason[:min(len(reason), maxMessage)]
+	reason = reason[:min(len(reason), MaxMessage)]
 	if err := m.out.mailed(id, reason); err != nil {
 		m.over[id] = reason
 		m.log.Warn("a mail is still in the outbox, and is taken out later", "mail", id, "error",

@@ -126,8 +126,8 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 	m event.Maintenance) (Admin, error) {
 	a := Admin{On: m.On, Message: m.Message, Cancels: m.Cancels}
 	switch {
-	case len(m.Message) > maxMessage:
-		return a, refusef("a message has at most %d bytes", maxMessage)
+	case len(m.Message) > MaxMessage:
+		return a, refusef("a message has at most %d bytes", MaxMessage)
 	case m.Cancels && !m.On:
 		return a, refusef("clients may cancel in a maintenance that is on")
 	case m.Cancels && !e.node.reads(persistence.FormatCancels):

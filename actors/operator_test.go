@@ -263,7 +263,7 @@ func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		if _, err := g.e.SetMaintenance(context.Background(), "ops", event.Maintenance{On: true,
-			Message: strings.Repeat("x", maxMessage+1)}); err == nil || g.e.Writable() != nil {
+			Message: strings.Repeat("x", MaxMessage+1)}); err == nil || g.e.Writable() != nil {
 			t.Errorf("a message that is too long: %v, %v", err, g.e.Writable())
 		}
 		g.set(func() { g.holding = true })

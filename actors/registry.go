@@ -298,8 +298,8 @@ func (g *registry) depositable(a *Admin) error {
 		return refusef("there is no currency %.80q", a.Currency)
 	case a.amount <= 0:
 		return refusef("the amount of a deposit is above 0")
-	case a.Reference == "" || len(a.Reference) > maxReference:
-		return refusef("a reference has 1 to %d bytes", maxReference)
+	case a.Reference == "" || len(a.Reference) > MaxReference:
+		return refusef("a reference has 1 to %d bytes", MaxReference)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// maxMessage bounds the text for clients during maintenance, in bytes.
-const maxMessage = 500
+// MaxMessage bounds the text for clients during maintenance, in bytes.
+const MaxMessage = 500
 
 // setting decides halts, freezes, fees, maintenance, mails and notes. A setting that is so already
 // changes nothing.
@@ -32,8 +32,8 @@ func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 	case event.KindFees:
 		return g.ownFees(c)
 	case event.KindMaintenance:
-		if len(a.Message) > maxMessage {
-			return false, refusef("a message has at most %d bytes", maxMessage)
+		if len(a.Message) > MaxMessage {
+			return false, refusef("a message has at most %d bytes", MaxMessage)
 		}
 		wanted := event.Maintenance{On: a.On, Message: a.Message, Cancels: a.Cancels}
 		if a.Repeated = g.maintenance == wanted; a.Repeated {

@@ -77,5 +77,5 @@ func (g *registry) known(name string) (*directory.Account, error) {
 	return nil, refusef("there is no account %.80q", name)
 }
 
-// maxReference bounds a deposit's reference, in bytes.
-const maxReference = 128
+// MaxReference bounds a deposit's reference, in bytes.
+const MaxReference = 128

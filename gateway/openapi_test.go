@@ -19,6 +19,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/gateway/api"
 	"exchange/gateway/openapi"
+	"exchange/gateway/operator"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
 )
@@ -34,12 +35,7 @@ type apiDocumentation struct {
 // they name.
 func documentation(t testing.TB, strict bool) *apiDocumentation {
 	t.Helper()
-	root, err := jsonschema.UnmarshalJSON(
-		bytes.NewReader(openapi.New(true).Text()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &apiDocumentation{t: t, root: root.(map[string]any), compiler: jsonschema.NewCompiler()}
+	d := newDocumentation(t, openapi.New(true).Text())
 	if strict {
 		for _, s := range d.at("/components/schemas").(map[string]any) {
 			if s := s.(map[string]any); s["properties"] != nil {
@@ -47,6 +43,17 @@ func documentation(t testing.TB, strict bool) *apiDocumentation {
 			}
 		}
 	}
+	return d
+}
+
+// newDocumentation reads a document.
+func newDocumentation(t testing.TB, text []byte) *apiDocumentation {
+	t.Helper()
+	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &apiDocumentation{t: t, root: root.(map[string]any), compiler: jsonschema.NewCompiler()}
 	if err := d.compiler.AddResource("openapi.json", root); err != nil {
 		t.Fatal(err)
 	}
@@ -119,16 +126,23 @@ func TestTheDocumentIsValidOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	read, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", schema); err != nil {
+	if err := c.AddResource("schema.json", read); err != nil {
 		t.Fatal(err)
 	}
-	d := documentation(t, false)
-	if err := c.MustCompile("schema.json").Validate(d.root); err != nil {
+	schema := c.MustCompile("schema.json")
+	checkDocument(t, schema, documentation(t, false))
+	checkDocument(t, schema, newDocumentation(t, operator.Document()))
+}
+
+// checkDocument holds a document against the schema of OpenAPI, and follows its references.
+func checkDocument(t *testing.T, schema *jsonschema.Schema, d *apiDocumentation) {
+	t.Helper()
+	if err := schema.Validate(d.root); err != nil {
 		t.Errorf("%#v", err)
 	}
 	ids := map[any]bool{}

@@ -38,7 +38,9 @@ func asOperator(t testing.TB, g *Gateway) func(method, path, body string,
 				head += line + "\r\n"
 			}
 		}
-		return h.raw(method, head+"\r\n"+body)
+		a := h.raw(method, head+"\r\n"+body)
+		operatorDocument().fits(t, method, path, body, a)
+		return a
 	}
 }
 

@@ -57,7 +57,7 @@ func (p *passing) node(token string) *Gateway {
 // ownRoutes are those that the node that is asked answers itself, and a part of the answer.
 var ownRoutes = map[string]string{"/operator/v1/cluster": `"node":"b"`,
 	"/operator/v1/cluster/hash":  `"node":"b"`,
-	"/operator/v1/config/reload": "JSON object"}
+	"/operator/v1/config/reload": "JSON object", operator.DocumentPath: `"openapi":"3.1.0"`}
 
 // Each route answers the same at both nodes, but for those that tell of the node that is asked.
 func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {

@@ -19,8 +19,13 @@ type accountAnswer struct {
 	Email   string `json:"email"`
 }
 
+type accountRequest struct {
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
 func createAccount(c *call) (any, error) {
-	var q struct{ Name, Email string }
+	var q accountRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -107,6 +112,19 @@ type orderAnswer struct {
 	Time      string       `json:"time"`
 }
 
+// A portrait is an account at one moment.
+type portrait struct {
+	Account   string             `json:"account"`
+	Email     string             `json:"email"`
+	Frozen    bool               `json:"frozen"`
+	Holdings  []holdingAnswer    `json:"holdings"`
+	ID        uint32             `json:"id"`
+	Newest    []orderAnswer      `json:"newest_orders"`
+	Open      int                `json:"open_orders"`
+	Withdraws []withdrawalAnswer `json:"pending_withdraws"`
+	Sequence  uint64             `json:"sequence"`
+}
+
 // shownOrders is the number of open orders that an account is shown with.
 const shownOrders = 20
 
@@ -137,9 +155,9 @@ func showAccount(c *call) (any, error) {
 		w := committed.WithdrawalRow(&q.Withdrawals[i])
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
-	return map[string]any{"account": a.Name, "id": a.ID, "email": a.Email, "frozen": a.Frozen,
-		"sequence": q.Seq, "holdings": holdings,
-		"open_orders": q.Open, "newest_orders": orders, "pending_withdraws": pending}, nil
+	return &portrait{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
+		Sequence: q.Seq, Holdings: holdings,
+		Open: q.Open, Newest: orders, Withdraws: pending}, nil
 }
 
 // A switchAnswer has the state after a request to switch something on or off. Repeated says that it
@@ -153,11 +171,13 @@ type switchAnswer struct {
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
+type freezeRequest struct {
+	Account string `json:"account"`
+	On      *bool  `json:"on"`
+}
+
 func freeze(c *call) (any, error) {
-	var q struct {
-		Account string
-		On      *bool
-	}
+	var q freezeRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -189,13 +209,15 @@ func newKeyAnswer(key, account string, permissions uint8, allow []string) keyAns
 	return a
 }
 
+type keyRequest struct {
+	Account     string   `json:"account"`
+	Permissions []string `json:"permissions"`
+	Allow       []string `json:"allow"`
+	Parallel    *int     `json:"parallel"`
+}
+
 func createKey(c *call) (any, error) {
-	var q struct {
-		Account     string
-		Permissions []string
-		Allow       []string
-		Parallel    *int
-	}
+	var q keyRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -235,6 +257,10 @@ func random(n int) string {
 	return hex.EncodeToString(b)
 }
 
+type keysAnswer struct {
+	Keys []keyAnswer `json:"keys"`
+}
+
 func listKeys(c *call) (any, error) {
 	account, err := c.account(string(c.query("account")))
 	if err != nil {
@@ -250,16 +276,26 @@ func listKeys(c *call) (any, error) {
 		a.Revoked, a.Parallel = &k.Revoked, k.Parallel
 		list = append(list, a)
 	}
-	return map[string]any{"keys": list}, nil
+	return &keysAnswer{list}, nil
+}
+
+type revokeRequest struct {
+	Key string `json:"key"`
+}
+
+type revokedAnswer struct {
+	Account string `json:"account"`
+	Key     string `json:"key"`
+	Revoked bool   `json:"revoked"`
 }
 
 func revokeKey(c *call) (any, error) {
-	var q struct{ Key string }
+	var q revokeRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
 	a, err := c.engine.RevokeKey(c.operator, q.Key)
-	return map[string]any{"key": a.Key, "account": a.Account, "revoked": true}, err
+	return &revokedAnswer{a.Account, a.Key, true}, err
 }
 
 type depositAnswer struct {
@@ -272,11 +308,15 @@ type depositAnswer struct {
 	Repeated  bool          `json:"repeated,omitempty"`
 }
 
+type depositRequest struct {
+	Account   string `json:"account"`
+	Currency  string `json:"currency"`
+	Reference string `json:"reference"`
+	Amount    number `json:"amount"`
+}
+
 func deposit(c *call) (any, error) {
-	var q struct {
-		Account, Currency, Reference string
-		Amount                       number
-	}
+	var q depositRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}

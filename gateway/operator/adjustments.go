@@ -26,8 +26,11 @@ type adjustmentAnswer struct {
 
 // An adjustment is the request for one.
 type adjustment struct {
-	Account, Currency, Reference, Reason string
-	Amount                               number
+	Account   string `json:"account"`
+	Currency  string `json:"currency"`
+	Reference string `json:"reference"`
+	Reason    string `json:"reason"`
+	Amount    number `json:"amount"`
 
 	amount    money.Amount // that the account loses
 	reference event.ClientID

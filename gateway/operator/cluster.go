@@ -261,9 +261,18 @@ func showHash(c *call) (any, error) {
 	return &hashAnswer{c.server.cluster.Standing().Node, seq, hex.EncodeToString(hash[:])}, nil
 }
 
+type transferRequest struct {
+	To string `json:"to"`
+}
+
+type transferAnswer struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
 // transfer hands the lead over to the node in "to", or to any.
 func transfer(c *call) (any, error) {
-	var q struct{ To string }
+	var q transferRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -285,7 +294,7 @@ func transfer(c *call) (any, error) {
 	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
 		return nil, &notHanded{err}
 	}
-	return map[string]string{"from": s.Node, "to": c.server.cluster.Standing().Leader}, nil
+	return &transferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
 }
 
 // noted has the log of actions say what the operator did to the cluster. It is done in any case: a
@@ -309,9 +318,17 @@ func (c *call) noting(format string, args ...any) (wait func()) {
 
 var errNoReign = errors.New("this node does not serve")
 
+type applyRequest struct {
+	Market []byte `json:"market"`
+}
+
+type applyAnswer struct {
+	Keys []string `json:"keys"`
+}
+
 // applyMarket lets the nodes agree on the market part in "market".
 func applyMarket(c *call) (any, error) {
-	var q struct{ Market []byte }
+	var q applyRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -330,7 +347,7 @@ func applyMarket(c *call) (any, error) {
 		c.noted("applied another market part, from the next reign on: %s",
 			strings.Join(keys, ", "))
 	}
-	return map[string][]string{"keys": append([]string{}, keys...)}, nil
+	return &applyAnswer{append([]string{}, keys...)}, nil
 }
 
 // within returns a context that ends by itself. It is not the request's, of which a goroutine would

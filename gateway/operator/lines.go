@@ -33,6 +33,11 @@ type errorLine struct {
 	Damaged bool `json:"damaged,omitempty"`
 }
 
+// An endLine ends an answer that is whole.
+type endLine struct {
+	End any `json:"end"`
+}
+
 // stream answers with lines that produce writes. An error after the first line becomes the last
 // line.
 func (c *call) stream(produce func(context.Context, *lineWriter) (end any, err error)) {
@@ -48,7 +53,7 @@ func (c *call) stream(produce func(context.Context, *lineWriter) (end any, err e
 			o.write(errorLine{err.Error(),
 				committed.Damaged(err) || errors.Is(err, errHistory)})
 		} else {
-			o.write(map[string]any{"end": end})
+			o.write(endLine{end})
 		}
 		o.flush()
 	})

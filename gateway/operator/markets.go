@@ -37,6 +37,10 @@ func newRates(r state.FeeRates) ratesAnswer {
 	return ratesAnswer{json.Number(r.Maker.String()), json.Number(r.Taker.String())}
 }
 
+type pairsAnswer struct {
+	Pairs []pairAnswer `json:"pairs"`
+}
+
 // listPairs returns all configured pairs, in the order of the configuration.
 func listPairs(c *call) (any, error) {
 	q, since := new(committed.PairStates), map[string]string(nil)
@@ -60,7 +64,7 @@ func listPairs(c *call) (any, error) {
 		}
 		list = append(list, a)
 	}
-	return map[string]any{"pairs": list}, nil
+	return &pairsAnswer{list}, nil
 }
 
 type pairFees struct {

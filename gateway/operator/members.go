@@ -43,9 +43,10 @@ const alive = 10
 
 // A wish is one for other nodes. The client repeats it until it is done.
 type wish struct {
-	Node, Address string
-	Old           string // of a replacement: the voter that leaves
-	Begun         bool   // an earlier request of the client was answered
+	Node    string `json:"node"`
+	Address string `json:"address"`
+	Old     string `json:"old"`   // of a replacement: the voter that leaves
+	Begun   bool   `json:"begun"` // an earlier request of the client was answered
 }
 
 // A wishAnswer says how far a change is.

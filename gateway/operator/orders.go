@@ -144,6 +144,10 @@ type keySwitchAnswer struct {
 	Prefix  string `json:"client_order_id_prefix,omitempty"`
 }
 
+type switchesAnswer struct {
+	Switches []keySwitchAnswer `json:"switches"`
+}
+
 // listSwitches returns all armed dead man's switches, those of one account if it names one.
 func listSwitches(c *call) (any, error) {
 	q := &committed.Switches{}
@@ -172,5 +176,5 @@ func listSwitches(c *call) (any, error) {
 		}
 		list = append(list, row)
 	}
-	return map[string]any{"switches": list}, nil
+	return &switchesAnswer{list}, nil
 }

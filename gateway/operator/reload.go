@@ -27,9 +27,11 @@ type ReloadedOption struct {
 	Origin string `json:"origin"` // of the value
 }
 
+type reloadRequest struct{}
+
 // reload has the process that is asked take up its configuration.
 func reload(c *call) (any, error) {
-	var q struct{}
+	var q reloadRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,10 @@ type actionLine struct {
 	Words    string `json:"words"` // What, said for people
 }
 
+type actionsAnswer struct {
+	Actions []actionLine `json:"actions"`
+}
+
 // listActions returns the log of operators' actions, newest first.
 func listActions(c *call) (any, error) {
 	limit, err := c.limit()
@@ -43,7 +47,7 @@ func listActions(c *call) (any, error) {
 			rows.Say(a.What)})
 	}
 	actions.Free()
-	return map[string]any{"actions": list}, nil
+	return &actionsAnswer{list}, nil
 }
 
 // An Archive keeps trimmed parts of the journal.
@@ -82,14 +86,22 @@ type auditAnswer struct {
 	Differences []string      `json:"differences"`
 }
 
+type auditRequest struct {
+	Archive string `json:"archive"`
+	Without bool   `json:"without_authentication"`
+}
+
+// A progressLine says how far an audit is.
+type progressLine struct {
+	At uint64 `json:"at"`
+	Of uint64 `json:"of"`
+}
+
 // auditBooks streams its progress and then its findings. A body {"archive": DIR} starts at the
 // archive's beginning; the folder must be the one that the server archives to.
 // {"without_authentication": true} takes the archive's parts as they are.
 func auditBooks(c *call) (any, error) {
-	var q struct {
-		Archive string
-		Without bool `json:"without_authentication"`
-	}
+	var q auditRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -105,7 +117,7 @@ func auditBooks(c *call) (any, error) {
 		report, err := c.engine.Audit(patience, from, func(at, of uint64) {
 			if now := time.Now(); now.Sub(shown) > 200*time.Millisecond {
 				shown = now
-				if !o.write(map[string]uint64{"at": at, "of": of}) {
+				if !o.write(progressLine{at, of}) {
 					cancel()
 				}
 				o.flush()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,12 +53,15 @@ type Server struct {
 	relaying atomic.Int64
 	// own is the operator's token that this node shows for users of its socket; nil: it has none
 	own atomic.Pointer[string]
+	// document returns the document of the API, which is made for the first request.
+	document func() []byte
 }
 
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
-		reloader: o.Reload, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock)}
+		reloader: o.Reload, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock),
+		document: sync.OnceValue(newDocument)}
 	s.tasks.remember(o.Memory, o.Log)
 	s.SetToken(o.Token)
 	return s
@@ -145,6 +149,7 @@ var routes = map[string]route{
 	"GET /operator/v1/export/balances":    {exportBalances, reigns},
 	"GET /operator/v1/backup":             {writeBackup, reigns},
 	"POST /operator/v1/config/reload":     {reload, asked},
+	"GET " + DocumentPath:                 {showDocument, asked},
 
 	"GET /operator/v1/cluster":           {showCluster, asked},
 	"GET /operator/v1/cluster/hash":      {showHash, asked},
@@ -241,6 +246,14 @@ func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 	return string(name) + " from " + from.Origin
 }
 
+// A failureAnswer says why a request has failed.
+type failureAnswer struct {
+	// stored data do not fit together: trying again does not help
+	Damaged bool     `json:"damaged,omitempty"`
+	Error   string   `json:"error"`
+	Orders  []uint64 `json:"orders,omitempty"` // that were cancelled all the same
+}
+
 // fail answers with a handler's error, and returns it if it is a failure of this process.
 func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	status, text, f := fasthttp.StatusServiceUnavailable, err.Error(), api.FailureOf(err)
@@ -265,13 +278,10 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	if status >= 500 && f.Ours {
 		ours = err
 	}
-	answer := map[string]any{"error": text}
-	if committed.Damaged(err) {
-		answer["damaged"] = true // trying again does not help
-	}
+	answer := failureAnswer{Damaged: committed.Damaged(err), Error: text}
 	var part *partlyCancelled
 	if errors.As(err, &part) {
-		answer["orders"] = part.orders
+		answer.Orders = part.orders
 	}
 	Answer(ctx, status, answer)
 	return ours

@@ -8,3 +8,6 @@ func (s *Server) AllowGuesses() { s.guesses.buckets = nil }
 
 // SetArchive changes the archive of the journal, for tests of gateway.
 func (s *Server) SetArchive(a Archive) { s.archive = a }
+
+// Document returns the document of the operator's API, for tests of gateway.
+func Document() []byte { return newDocument() }

@@ -13,12 +13,14 @@ import (
 	"exchange/core/state"
 )
 
+type haltRequest struct {
+	Pair string `json:"pair"`
+	All  bool   `json:"all"` // pairs that are configured
+	On   *bool  `json:"on"`
+}
+
 func halt(c *call) (any, error) {
-	var q struct {
-		Pair string
-		All  bool // pairs that are configured
-		On   *bool
-	}
+	var q haltRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -32,6 +34,11 @@ func halt(c *call) (any, error) {
 	}
 	a, err := c.engine.Halt(c.operator, q.Pair, *q.On)
 	return switchAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated}, err
+}
+
+// An allAnswer has the state of each pair after a request about all of them.
+type allAnswer struct {
+	Pairs []switchAnswer `json:"pairs"`
 }
 
 // haltAll halts or resumes each pair by an action of its own, one after the other.
@@ -49,18 +56,20 @@ func (c *call) haltAll(on bool) (any, error) {
 		}
 		list = append(list, switchAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated})
 	}
-	return map[string]any{"pairs": list}, nil
+	return &allAnswer{list}, nil
 }
 
 // maintenancePatience bounds the wait for commands in flight.
 const maintenancePatience = 10 * time.Second
 
+type maintenanceRequest struct {
+	On      *bool  `json:"on"`
+	Message string `json:"message"`
+	Cancels bool   `json:"cancels"` // with on: clients may cancel
+}
+
 func maintenance(c *call) (any, error) {
-	var q struct {
-		On      *bool
-		Message string
-		Cancels bool // with on: clients may cancel
-	}
+	var q maintenanceRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -82,8 +91,18 @@ func maintenance(c *call) (any, error) {
 		Repeated: a.Repeated}, err
 }
 
+type cancelRequest struct {
+	Order uint64 `json:"order"`
+}
+
+type cancelAnswer struct {
+	Account string `json:"account"`
+	Order   uint64 `json:"order"`
+	Pair    string `json:"pair"`
+}
+
 func cancelOrder(c *call) (any, error) {
-	var q struct{ Order uint64 }
+	var q cancelRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -96,13 +115,22 @@ func cancelOrder(c *call) (any, error) {
 		return nil, &badRequest{fmt.Sprintf("order %d is not open any more", q.Order)}
 	}
 	r := command.Record()
-	return map[string]any{"order": r.Cancel.Order,
-		"account": c.engine.AccountName(r.Cancel.Account),
-		"pair":    c.engine.Market(r.Pair).Name}, nil
+	return &cancelAnswer{Order: r.Cancel.Order,
+		Account: c.engine.AccountName(r.Cancel.Account),
+		Pair:    c.engine.Market(r.Pair).Name}, nil
+}
+
+type cancelAllRequest struct {
+	Account string `json:"account"`
+	Pair    string `json:"pair"`
+}
+
+type cancelAllAnswer struct {
+	Orders []uint64 `json:"orders"`
 }
 
 func cancelAllOrders(c *call) (any, error) {
-	var q struct{ Account, Pair string }
+	var q cancelAllRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -110,7 +138,7 @@ func cancelAllOrders(c *call) (any, error) {
 	if err != nil && len(orders) > 0 {
 		return nil, &partlyCancelled{orders, err}
 	}
-	return map[string]any{"orders": append([]uint64{}, orders...)}, err
+	return &cancelAllAnswer{append([]uint64{}, orders...)}, err
 }
 
 // A partlyCancelled error has the orders that were cancelled and the reason why others were not. It
@@ -126,12 +154,25 @@ func (e *partlyCancelled) Error() string {
 		len(e.orders), e.cause)
 }
 
+type feesRequest struct {
+	Account string `json:"account"`
+	Pair    string `json:"pair"`
+	Maker   number `json:"maker"` // fraction: 0.001 is 0.1 %
+	Taker   number `json:"taker"`
+	Usual   bool   `json:"usual"` // the pair's rates count again
+}
+
+type setFeesAnswer struct {
+	Account  string      `json:"account"`
+	Maker    json.Number `json:"maker"`
+	Own      bool        `json:"own"`
+	Pair     string      `json:"pair"`
+	Repeated bool        `json:"repeated"`
+	Taker    json.Number `json:"taker"`
+}
+
 func setFees(c *call) (any, error) {
-	var q struct {
-		Account, Pair string
-		Maker, Taker  number // fractions: 0.001 is 0.1 %
-		Usual         bool   // the pair's rates count again
-	}
+	var q feesRequest
 	if err := c.parse(&q); err != nil {
 		return nil, err
 	}
@@ -154,9 +195,9 @@ func setFees(c *call) (any, error) {
 		return nil, err
 	}
 	rates := c.engine.FeesOf(a.AccountID, a.Pair)
-	return map[string]any{"account": a.Account, "pair": a.Pair, "own": own != nil,
-		"maker": json.Number(rates.Maker.String()), "taker": json.Number(rates.Taker.String()),
-		"repeated": a.Repeated}, nil
+	return &setFeesAnswer{Account: a.Account, Pair: a.Pair, Own: own != nil,
+		Maker: json.Number(rates.Maker.String()), Taker: json.Number(rates.Taker.String()),
+		Repeated: a.Repeated}, nil
 }
 
 func rate(name string, text number) (money.Rate, error) {

@@ -30,6 +30,10 @@ func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) withdrawalAnswer {
 		e.AccountFrozen(w.Account)}
 }
 
+type withdrawalsAnswer struct {
+	Withdrawals []withdrawalAnswer `json:"withdraws"`
+}
+
 // listWithdrawals returns the pending withdrawals of all accounts, or all of one account, newest
 // first.
 func listWithdrawals(c *call) (any, error) {
@@ -55,7 +59,7 @@ func listWithdrawals(c *call) (any, error) {
 		list = append(list, newWithdrawal(c.engine, &withdrawals.Rows[i]))
 	}
 	withdrawals.Free()
-	return map[string]any{"withdraws": list}, nil
+	return &withdrawalsAnswer{list}, nil
 }
 
 func approveWithdrawal(c *call) (any, error) {
@@ -69,8 +73,8 @@ func refuseWithdrawal(c *call) (any, error) {
 // A decision approves or refuses a withdrawal.
 type decision struct {
 	Withdrawal    uint64 `json:"withdraw"`
-	Details       string // of a refusal
-	Reference     string // of an approval: the transaction that pays it
+	Details       string `json:"details"`   // of a refusal
+	Reference     string `json:"reference"` // of an approval: the transaction that pays it
 	DespiteFreeze bool   `json:"despite_freeze"`
 }
 
@@ -96,6 +100,11 @@ func (q *decision) check(to uint8) error {
 // text returns what the owner is told.
 func (q *decision) text() string { return cmp.Or(q.Details, q.Reference) }
 
+type decisionAnswer struct {
+	withdrawalAnswer
+	Repeated bool `json:"repeated,omitempty"`
+}
+
 // decideWithdrawal approves or refuses a withdrawal. If the withdrawal has the status already, the
 // answer is the same, so a repeat is safe.
 func decideWithdrawal(c *call, to uint8) (any, error) {
@@ -105,10 +114,6 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 	}
 	if err := q.check(to); err != nil {
 		return nil, err
-	}
-	type answer struct {
-		withdrawalAnswer
-		Repeated bool `json:"repeated,omitempty"`
 	}
 	var command *actors.Command
 	var err error
@@ -123,7 +128,7 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 		kind, refusal := command.Record().Kind, command.Record().Refusal
 		switch command.Free(); {
 		case accepted:
-			return answer{newWithdrawal(c.engine, &w), false}, nil
+			return decisionAnswer{newWithdrawal(c.engine, &w), false}, nil
 		case kind == event.KindRefusal && refusal.Reason == event.RefusedFrozen:
 			return nil, &badRequest{fmt.Sprintf(
 				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
@@ -148,5 +153,5 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 		return nil, &badRequest{fmt.Sprintf("withdraw %d is approved already, with the reference "+
 			"%q: it was not changed", q.Withdrawal, w.Details)}
 	}
-	return answer{newWithdrawal(c.engine, &w), true}, nil
+	return decisionAnswer{newWithdrawal(c.engine, &w), true}, nil
 }

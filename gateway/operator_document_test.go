@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"exchange/gateway/operator"
+)
+
+// An operatorDocumentation is the document of the operator's API. Its schemas of objects allow no
+// members but those that they name. Any goroutine may use it.
+type operatorDocumentation struct {
+	*apiDocumentation
+	mu       sync.Mutex
+	compiled map[string]*jsonschema.Schema // by pointer
+	seen     map[string]bool               // operations that have answered 200
+}
+
+// operatorDocument has the document that all answers to operators are held against.
+var operatorDocument = sync.OnceValue(func() *operatorDocumentation {
+	root, err := jsonschema.UnmarshalJSON(strings.NewReader(string(operator.Document())))
+	if err != nil {
+		panic(err)
+	}
+	d := &operatorDocumentation{apiDocumentation: &apiDocumentation{root: root.(map[string]any),
+		compiler: jsonschema.NewCompiler()}, compiled: map[string]*jsonschema.Schema{},
+		seen: map[string]bool{}}
+	d.walk(func(_ string, v any) {
+		if s, ok := v.(map[string]any); ok && s["type"] == "object" && s["properties"] != nil {
+			s["additionalProperties"] = false
+		}
+	})
+	if err := d.compiler.AddResource("operator.json", root); err != nil {
+		panic(err)
+	}
+	return d
+})
+
+// schema returns the schema at a pointer.
+func (d *operatorDocumentation) schema(pointer string) *jsonschema.Schema {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.compiled[pointer] == nil {
+		d.compiled[pointer] = d.compiler.MustCompile("operator.json#" +
+			(&url.URL{Path: pointer}).EscapedPath())
+	}
+	return d.compiled[pointer]
+}
+
+// fits holds an answer against the document, and a request that was carried out.
+func (d *operatorDocumentation) fits(t testing.TB, method, address, body string, a answer) {
+	t.Helper()
+	path, query, _ := strings.Cut(address, "?")
+	path = strings.TrimSuffix(path, "/")
+	if !strings.HasPrefix(path, "/operator/v1/") || method == "HEAD" || a.status == 0 {
+		return
+	}
+	operation := "/paths/" + escaped(path) + "/" + strings.ToLower(method)
+	at := d.follow(operation + "/responses/" + strconv.Itoa(a.status))
+	if d.at(operation) == nil {
+		at = "/components/responses/" + responseName(a.status)
+	}
+	kind, _, _ := strings.Cut(string(a.header.ContentType()), ";")
+	at += "/content/" + escaped(kind)
+	if d.at(at) == nil {
+		t.Errorf("%s %s: %d of %s is not described: %.300s", method, address, a.status, kind,
+			a.body)
+		return
+	}
+	switch kind {
+	case jsonMedia:
+		d.holds(t, method+" "+address, at+"/schema", a.body)
+	case "application/x-ndjson":
+		for line := range strings.Lines(a.body) {
+			d.holds(t, method+" "+address, at+"/schema", line)
+		}
+	}
+	if a.status == 200 {
+		d.asked(t, operation, query, body)
+	}
+}
+
+// holds holds a text against a schema.
+func (d *operatorDocumentation) holds(t testing.TB, what, schema, text string) {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = d.schema(schema).Validate(v)
+	}
+	if err != nil {
+		t.Errorf("%s: %.300s\n%v", what, text, err)
+	}
+}
+
+// asked holds a request that was carried out against the document.
+func (d *operatorDocumentation) asked(t testing.TB, operation, query, body string) {
+	t.Helper()
+	d.mu.Lock()
+	d.seen[operation] = true
+	d.mu.Unlock()
+	values, _ := url.ParseQuery(query)
+	list, _ := d.at(operation + "/parameters").([]any)
+	for name := range values {
+		if !slices.ContainsFunc(list, func(p any) bool {
+			return p.(map[string]any)["name"] == name
+		}) {
+			t.Errorf("%s: the parameter %s is not described", operation, name)
+		}
+	}
+	var sent map[string]any
+	if d.at(operation+"/requestBody") == nil || json.Unmarshal([]byte(body), &sent) != nil ||
+		sent == nil {
+		return
+	}
+	plain := map[string]any{} // case does not matter, and null is as if it were left out
+	for name, v := range sent {
+		if v != nil {
+			plain[strings.ToLower(name)] = v
+		}
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.holds(t, operation, operation+"/requestBody/content/"+escaped(jsonMedia)+"/schema",
+		string(text))
+}
+
+// operations visits each operation, with the names of the members of its body.
+func (d *operatorDocumentation) bodies(visit func(path string, members []string)) {
+	d.operations(func(method, path, pointer string, _ map[string]any) {
+		schema := d.follow(pointer + "/requestBody/content/" + escaped(jsonMedia) + "/schema")
+		if method != "POST" {
+			return
+		}
+		var members []string
+		all, _ := d.at(schema + "/properties").(map[string]any)
+		for name := range all {
+			members = append(members, name)
+		}
+		slices.Sort(members)
+		visit(path, members)
+	})
+}
+
+func TestTheOperatorsDocumentHasTheRoutesAndNoOther(t *testing.T) {
+	d := newDocumentation(t, operator.Document())
+	var described []string
+	d.operations(func(method, path, _ string, o map[string]any) {
+		described = append(described, method+" "+path)
+		for _, must := range []string{"summary", "description", "tags", "responses"} {
+			if o[must] == nil {
+				t.Errorf("%s %s has no %s", method, path, must)
+			}
+		}
+		if (method == "POST") != (o["requestBody"] != nil) {
+			t.Errorf("%s %s: body %v", method, path, o["requestBody"])
+		}
+	})
+	if slices.Sort(described); !slices.Equal(described, operator.Routes()) {
+		t.Errorf("described are %q, routes are %q", described, operator.Routes())
+	}
+}
+
+func TestTheOperatorsDocumentIsServed(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		OperatorToken: operatorToken})
+	ask := asOperator(t, g) // before there is an engine
+	a := ask("GET", operator.DocumentPath, "")
+	var got, want any
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 200 ||
+		string(a.header.ContentType()) != jsonMedia {
+		t.Fatal(a.status, err)
+	}
+	if err := json.Unmarshal(operator.Document(), &want); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := json.Marshal(got); err != nil {
+		t.Fatal(err)
+	} else if other, err := json.Marshal(want); err != nil || string(again) != string(other) {
+		t.Error("another document is served")
+	}
+	if a := ask("GET", operator.DocumentPath, "", "Authorization: Bearer x"); a.status != 401 {
+		t.Errorf("without the token: %d", a.status)
+	}
+}
+
+// Handlers take the members that the document has, and each of them refuses any other.
+func TestTheOperatorsBodiesHaveTheMembersOfTheDocument(t *testing.T) {
+	h := newHarness(t, nil)
+	ask := asOperator(t, h.gateway)
+	operatorDocument().bodies(func(path string, members []string) {
+		for _, name := range append(members, "unheard_of") {
+			a := ask("POST", path, `{"`+name+`":null}`)
+			if unknown := strings.Contains(a.body, "unknown field"); unknown != (name ==
+				"unheard_of") {
+				t.Errorf("%s %s: %d %s", path, name, a.status, a.body)
+			}
+		}
+	})
+}
+
+// A schema that takes anything would let each test pass.
+func TestAnswersThatTheOperatorsDocumentLacksAreFound(t *testing.T) {
+	d := operatorDocument()
+	schema := d.schema("/paths/" + escaped("/operator/v1/accounts") + "/get/responses/200/content/" +
+		escaped(jsonMedia) + "/schema")
+	for text, good := range map[string]bool{
+		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false}],"next":1}`: true,
+		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false,"x":1}]}`:    false,
+		`{"accounts":[{"account":"a","id":1,"email":""}]}`:                         false,
+		`{"accounts":[{"account":"a","id":"1","email":"","frozen":false}]}`:        false,
+		`{"accounts":null}`:          false,
+		`{"accounts":[],"x":1}`:      false,
+		`{"accounts":[]}`:            true,
+		`{"error":"wrong"}`:          false,
+		`{"next":1.5,"accounts":[]}`: false} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(v); (err == nil) != good {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
