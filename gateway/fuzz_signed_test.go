@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/valyala/fasthttp"
+
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/core/money"
@@ -517,6 +519,7 @@ func (b bench) operate(path, body string) {
 	before := holdings(b.t, b.harness)
 	b.gateway.operators.server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
 	a := readAnswer(b.t, w.out.Bytes())
+	operatorDocument().fits(b.t, "POST", path, "", a)
 	what := fmt.Sprintf("POST %s %q", path, body)
 	var last map[string]any
 	for line := range bytes.Lines([]byte(a.body)) { // several are of an answer that is streamed
@@ -570,5 +573,8 @@ func readAnswer(t testing.TB, got []byte) answer {
 	if err != nil {
 		t.Fatalf("%q: %v", got, err)
 	}
-	return answer{status: resp.StatusCode, body: string(body)}
+	a := answer{status: resp.StatusCode, body: string(body),
+		header: new(fasthttp.ResponseHeader)}
+	a.header.SetContentType(resp.Header.Get("Content-Type"))
+	return a
 }

@@ -133,7 +133,7 @@ func (d *operatorDocumentation) asked(t testing.TB, operation, query, body strin
 		string(text))
 }
 
-// operations visits each operation, with the names of the members of its body.
+// bodies visits each operation with a body, with the names of the body's members.
 func (d *operatorDocumentation) bodies(visit func(path string, members []string)) {
 	d.operations(func(method, path, pointer string, _ map[string]any) {
 		schema := d.follow(pointer + "/requestBody/content/" + escaped(jsonMedia) + "/schema")
@@ -210,8 +210,8 @@ func TestTheOperatorsBodiesHaveTheMembersOfTheDocument(t *testing.T) {
 // A schema that takes anything would let each test pass.
 func TestAnswersThatTheOperatorsDocumentLacksAreFound(t *testing.T) {
 	d := operatorDocument()
-	schema := d.schema("/paths/" + escaped("/operator/v1/accounts") + "/get/responses/200/content/" +
-		escaped(jsonMedia) + "/schema")
+	schema := d.schema("/paths/" + escaped("/operator/v1/accounts") +
+		"/get/responses/200/content/" + escaped(jsonMedia) + "/schema")
 	for text, good := range map[string]bool{
 		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false}],"next":1}`: true,
 		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false,"x":1}]}`:    false,

@@ -16,6 +16,7 @@
 //	batch.go       several orders in one request
 //	special.go     orders with instructions: their operations and shapes
 //	failures.go    failures of an operation, and their examples
+//	routes.go      the document of an API of Go types, which package operator's is
 //	pages.go       the document and the page as files, in several codings; sign.js is one of them
 //	testing.go     for tests of other packages
 package openapi

@@ -17,21 +17,25 @@ var descriptions = map[string]description{
 	"GET " + DocumentPath: {Tag: tagState, Summary: "This document",
 		Text: "Each node answers itself.", Answers: answers(json.RawMessage{})},
 	"GET /operator/v1/status": {Tag: tagState, Summary: "The exchange on one page",
-		Text: "The parts of the page are each of their own moment.", Answers: answers(statusAnswer{})},
+		Text: "The parts of the page are each of their own " +
+			"moment.", Answers: answers(statusAnswer{})},
 	"GET /operator/v1/totals": {Tag: tagState, Summary: "Sums over all accounts",
-		Text: "What all accounts have, by currency, at one sequence.", Answers: answers(totalsAnswer{})},
+		Text: "What all accounts have, by currency, at one " +
+			"sequence.", Answers: answers(totalsAnswer{})},
 	"GET /operator/v1/actions": {Tag: tagState, Summary: "What operators did",
 		Text: "The log of operators' actions, newest first.",
 		Query: []openapi.Query{limitQuery, {Name: "before", Type: "integer", Field: openapi.Field{
 			Text: "Only actions with a smaller sequence.", Minimum: 1}}},
 		Answers: answers(actionsAnswer{})},
 	"POST /operator/v1/config/reload": {Tag: tagState, Summary: "Take up the configuration",
-		Text: "The process that is asked takes up its own configuration, with its certificates and " +
+		Text: "The process that is asked takes up its own configuration, with its certificates " +
+			"and " +
 			"tokens. A configuration that is refused changes nothing.",
 		Body: reloadRequest{}, Answers: answers(Reloaded{})},
 
 	"GET /operator/v1/accounts": {Tag: tagAccounts, Summary: "Accounts",
-		Text: "A page of the accounts, in order of their ids. `next` is there if more may follow: " +
+		Text: "A page of the accounts, in order of their ids. `next` is there if more may " +
+			"follow: " +
 			"send it as `after`.",
 		Query: []openapi.Query{limitQuery, afterQuery, {Name: "frozen", Type: "integer",
 			Field: openapi.Field{Text: "Only accounts that are frozen.", Enum: []any{1}}}},
@@ -45,7 +49,8 @@ var descriptions = map[string]description{
 		Query: []openapi.Query{{Name: "name", Type: "string",
 			Field: openapi.Field{Text: "Name of the account.", Required: true}}},
 		Answers: answers(portrait{})},
-	"POST /operator/v1/accounts/freeze": {Tag: tagAccounts, Summary: "Freeze an account, or end that",
+	"POST /operator/v1/accounts/freeze": {Tag: tagAccounts, Summary: "Freeze an account, or end " +
+		"that",
 		Text: "The keys of a frozen account do nothing, and its withdraws are not approved. Open " +
 			"orders stay.",
 		Body: freezeRequest{}, Answers: answers(switchAnswer{})},
@@ -81,7 +86,8 @@ var descriptions = map[string]description{
 		Body: decision{}, Answers: answers(decisionAnswer{})},
 
 	"GET /operator/v1/orders": {Tag: tagTrading, Summary: "Open orders",
-		Text: "Of one account, newest first, or of all accounts, account by account. For the next " +
+		Text: "Of one account, newest first, or of all accounts, account by account. For the " +
+			"next " +
 			"page send `next` as `before`, and `after` as `after`, whichever of them are there.",
 		Query: []openapi.Query{limitQuery, {Name: "account", Type: "string",
 			Field: openapi.Field{Text: "Name of an account."}},
@@ -93,7 +99,8 @@ var descriptions = map[string]description{
 	"POST /operator/v1/orders/cancel": {Tag: tagTrading, Summary: "Cancel an order",
 		Text: "Of any account.", Body: cancelRequest{}, Answers: answers(cancelAnswer{})},
 	"POST /operator/v1/orders/cancel-all": {Tag: tagTrading, Summary: "Cancel an account's orders",
-		Text: "If only some are known to be cancelled, the answer is 503 and has these as `orders`.",
+		Text: "If only some are known to be cancelled, the answer is 503 and has these as " +
+			"`orders`.",
 		Body: cancelAllRequest{}, Answers: answers(cancelAllAnswer{})},
 	"GET /operator/v1/switches": {Tag: tagTrading, Summary: "Dead man's switches",
 		Text: "All that are armed.",
@@ -104,11 +111,13 @@ var descriptions = map[string]description{
 		Text:    "All configured pairs with their rules, in the order of the configuration.",
 		Answers: answers(pairsAnswer{})},
 	"POST /operator/v1/pairs/halt": {Tag: tagTrading, Summary: "Halt a pair, or resume it",
-		Text: "A halted pair takes cancels and no orders. With `all` the pairs are halted one after " +
+		Text: "A halted pair takes cancels and no orders. With `all` the pairs are halted one " +
+			"after " +
 			"the other, and the answer has a list.",
 		Body: haltRequest{}, Answers: answers(switchAnswer{}, allAnswer{})},
 	"GET /operator/v1/fees": {Tag: tagTrading, Summary: "Fees",
-		Text: "The usual rates, on the first page, and a page of the accounts with rates of their " +
+		Text: "The usual rates, on the first page, and a page of the accounts with rates of " +
+			"their " +
 			"own. `next` is there if more may follow: send it as `after`.",
 		Query: []openapi.Query{limitQuery, afterQuery}, Answers: answers(feesAnswer{})},
 	"POST /operator/v1/fees": {Tag: tagTrading, Summary: "Set an account's fees in a pair",
@@ -117,16 +126,19 @@ var descriptions = map[string]description{
 	"GET /operator/v1/maintenance": {Tag: tagTrading, Summary: "Is there maintenance?",
 		Text: "And since when.", Answers: answers(closedAll{})},
 	"POST /operator/v1/maintenance": {Tag: tagTrading, Summary: "Begin or end maintenance",
-		Text: "In maintenance clients' commands are refused. It lasts until it is ended, also over " +
+		Text: "In maintenance clients' commands are refused. It lasts until it is ended, also " +
+			"over " +
 			"restarts.",
 		Body: maintenanceRequest{}, Answers: answers(switchAnswer{})},
 
 	"POST /operator/v1/audit": {Tag: tagReports, Summary: "Audit the books",
-		Text: "Replays the journal and compares. Lines of progress come before the findings. With " +
+		Text: "Replays the journal and compares. Lines of progress come before the findings. " +
+			"With " +
 			"`archive` it starts at the archive's beginning.",
 		Body: auditRequest{}, Answers: answers(progressLine{}), End: auditAnswer{}},
 	"GET /operator/v1/statement": {Tag: tagReports, Summary: "An account's statement",
-		Text: "Every change of the account's balances, newest first, as far as the history reaches.",
+		Text: "Every change of the account's balances, newest first, as far as the history " +
+			"reaches.",
 		Query: []openapi.Query{{Name: "account", Type: "string",
 			Field: openapi.Field{Text: "Name of the account.", Required: true}},
 			{Name: "currency", Type: "string",

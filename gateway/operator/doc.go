@@ -23,6 +23,9 @@
 //	cluster.go     the nodes that share a journal
 //	reload.go      the configuration, which a process takes up
 //	members.go     other nodes than those
+//	document.go    the document of all this, as OpenAPI
+//	described.go   its descriptions of routes
+//	fields.go      its descriptions of members of bodies and answers
 //	lines.go       long answers, which are streamed line by line
 //	testing.go     for tests of other packages
 package operator

@@ -58,7 +58,8 @@ var bodyFields = map[string]openapi.Field{
 	"depositRequest.amount": needed("Amount, above 0. Text keeps all digits in any program."),
 	"adjustment.account":    needed("Name of the account."),
 	"adjustment.currency":   needed("Code of the currency."),
-	"adjustment.reference": {Text: "Name of the correction, with which a repeat is safe. Left out: " +
+	"adjustment.reference": {Text: "Name of the correction, with which a repeat is safe. Left " +
+		"out: " +
 		"the exchange makes one.", Length: event.MaxClientID},
 	"adjustment.reason": {Text: "Why, on one line: the owner is told.", Required: true,
 		Length: actors.MaxDetails},
@@ -81,7 +82,8 @@ var bodyFields = map[string]openapi.Field{
 	"maintenanceRequest.cancels": said("Clients may cancel in it; only with `on` true."),
 	"feesRequest.account":        needed("Name of the account."),
 	"feesRequest.pair":           needed("Name of the pair."),
-	"feesRequest.maker": said("Fraction that the account pays as the maker, 0 to 1 with at most 8 " +
+	"feesRequest.maker": said("Fraction that the account pays as the maker, 0 to 1 with at most " +
+		"8 " +
 		"digits: 0.001 is 0.1 %."),
 	"feesRequest.taker": said("The same as the taker."),
 	"feesRequest.usual": said("The pair's rates count again; without `maker` and `taker`."),
@@ -89,7 +91,8 @@ var bodyFields = map[string]openapi.Field{
 		"archives to. Left out or empty: none is read."),
 	"auditRequest.without_authentication": said("Take the archive's parts as they are."),
 	"transferRequest.to":                  said("Name of the node; left out or empty: any."),
-	"applyRequest.market":                 needed("The market part of a configuration, packed as gzip."),
+	"applyRequest.market":                 needed("The market part of a configuration, packed " +
+		"as gzip."),
 	"wish.node":                           needed("Name of the node."),
 	"wish.address": said("Where it listens for the other nodes. Of a node that is " +
 		"removed: left out."),
@@ -190,7 +193,8 @@ var tradingFields = map[string]openapi.Field{
 	"last":                    said("Price of the last trade; 0: there was none."),
 	"pairAnswer.open_orders":  said("Number of open orders."),
 	"pairAnswer.halted":       said("Whether orders are refused, and cancels taken."),
-	"since":                   said("Since when; \"\": it is not so, or that is not known any more."),
+	"since":                   said("Since when; \"\": it is not so, or that is not known any " +
+		"more."),
 	"maker":                   said("Fraction that the maker pays."),
 	"taker":                   said("Fraction that the taker pays."),
 	"own":                     said("Whether these rates are the account's own."),
@@ -203,7 +207,8 @@ var tradingFields = map[string]openapi.Field{
 
 var stateFields = map[string]openapi.Field{
 	"error":                          said("What was wrong, and what to do."),
-	"damaged":                        said("Stored data do not fit together: trying again does not help."),
+	"damaged":                        said("Stored data do not fit together: trying again does " +
+		"not help."),
 	"failureAnswer.orders":           said("Ids of the orders that were cancelled all the same."),
 	"version":                        said("Version of the program."),
 	"commit":                         said("Commit of the program; \"\": not known."),
@@ -255,7 +260,8 @@ var stateFields = map[string]openapi.Field{
 	"what":                           said("The action, for programs."),
 	"words":                          said("The action, for people."),
 	"applied":                        said("Options that have another value now."),
-	"faults":                         said("Certificates and tokens that stay as they were, and why."),
+	"faults":                         said("Certificates and tokens that stay as they were, and " +
+		"why."),
 	"ReloadedOption.key":             said("The option."),
 	"before":                         said("Its value before."),
 	"after":                          said("Its value now."),
@@ -301,7 +307,8 @@ var clusterFields = map[string]openapi.Field{
 	"node":                         said("Name of the node."),
 	"role":                         said("What it does in the cluster; \"\": it is no member."),
 	"leader":                       said("Node that leads; \"\": none is known."),
-	"leader_url":                   said("Where clients reach the node that leads; \"\": not known."),
+	"leader_url":                   said("Where clients reach the node that leads; \"\": not " +
+		"known."),
 	"term":                         said("Number of the reign."),
 	"log_bytes":                    said("What the node's log takes on its disk."),
 	"serves":                       said("Whether the node serves clients."),
@@ -322,7 +329,8 @@ var clusterFields = map[string]openapi.Field{
 	"lag":                          said("Entries that it lacks; null: not known."),
 	"silent_ticks":                 said("Ticks since it was heard of; null: not known."),
 	"reads":                        said("Newest format that its program reads; null: not known."),
-	"nodeAnswer.config_differs":    said("Whether its file differs from what is applied; null: not known."),
+	"nodeAnswer.config_differs":    said("Whether its file differs from what is applied; null: " +
+		"not known."),
 	"hash":                         said("SHA-256 of the state, in hexadecimal digits."),
 	"from":                         said("Node that led."),
 	"to":                           said("Node that leads; \"\": none is known."),

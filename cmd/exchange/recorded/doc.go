@@ -2,6 +2,7 @@
 // that its users depend on, and compare them with those that were recorded before, in testdata:
 //
 //   - openapi.json: the document of the API, whole
+//   - operator.json: the document of the operator's API, whole
 //   - commands.txt: commands, arguments, flags with their defaults, exit codes
 //   - configuration.txt: the options with their defaults, and the variables of the environment
 //   - session.txt: requests and commands with their answers: status, headers, body, text, JSON, CSV

@@ -356,6 +356,7 @@ func TestRequestsAndCommandsAreAnsweredAsRecorded(t *testing.T) {
 			compare(t, "session.txt", s.list.String())
 			compare(t, "metrics.txt", s.metrics())
 			compare(t, "openapi.json", s.document())
+			compare(t, "operator.json", s.operatorDocument())
 			backup := filepath.Join(t.TempDir(), "backup")
 			s.command("backup " + backup)
 			if code := s.s.Terminate(); code != 0 {
@@ -446,6 +447,11 @@ func (s *session) get(address, path string, headers ...string) []byte {
 
 func (s *session) document() string {
 	return indented(s.t, s.get(s.s.Listen, "/api/openapi.json"))
+}
+
+func (s *session) operatorDocument() string {
+	return indented(s.t, s.get(s.s.Operator, "/operator/v1/openapi.json", "Authorization",
+		"Bearer "+s.token()))
 }
 
 var series = regexp.MustCompile(`^(exchange_[a-z0-9_]+)(?:\{(.*)\})? `)
