@@ -15,28 +15,28 @@ func answers(of ...any) []any { return of }
 
 var descriptions = map[string]description{
 	"GET " + DocumentPath: {Tag: tagState, Summary: "This document",
-		Text: "Each node answers itself.", Answers: answers(json.RawMessage{})},
+		Text:    "Each node answers itself.",
+		Answers: answers(json.RawMessage{})},
 	"GET /operator/v1/status": {Tag: tagState, Summary: "The exchange on one page",
-		Text: "The parts of the page are each of their own " +
-			"moment.", Answers: answers(statusAnswer{})},
+		Text:    "The parts of the page are each of their own moment.",
+		Answers: answers(statusAnswer{})},
 	"GET /operator/v1/totals": {Tag: tagState, Summary: "Sums over all accounts",
-		Text: "What all accounts have, by currency, at one " +
-			"sequence.", Answers: answers(totalsAnswer{})},
+		Text:    "What all accounts have, by currency, at one sequence.",
+		Answers: answers(totalsAnswer{})},
 	"GET /operator/v1/actions": {Tag: tagState, Summary: "What operators did",
 		Text: "The log of operators' actions, newest first.",
 		Query: []openapi.Query{limitQuery, {Name: "before", Type: "integer", Field: openapi.Field{
-			Text: "Only actions with a smaller sequence.", Minimum: 1}}},
+			Text:    "Only actions with a smaller sequence.",
+			Minimum: 1}}},
 		Answers: answers(actionsAnswer{})},
 	"POST /operator/v1/config/reload": {Tag: tagState, Summary: "Take up the configuration",
 		Text: "The process that is asked takes up its own configuration, with its certificates " +
-			"and " +
-			"tokens. A configuration that is refused changes nothing.",
+			"and tokens. A configuration that is refused changes nothing.",
 		Body: reloadRequest{}, Answers: answers(Reloaded{})},
 
 	"GET /operator/v1/accounts": {Tag: tagAccounts, Summary: "Accounts",
 		Text: "A page of the accounts, in order of their ids. `next` is there if more may " +
-			"follow: " +
-			"send it as `after`.",
+			"follow: send it as `after`.",
 		Query: []openapi.Query{limitQuery, afterQuery, {Name: "frozen", Type: "integer",
 			Field: openapi.Field{Text: "Only accounts that are frozen.", Enum: []any{1}}}},
 		Answers: answers(accountsAnswer{})},
@@ -51,8 +51,8 @@ var descriptions = map[string]description{
 		Answers: answers(portrait{})},
 	"POST /operator/v1/accounts/freeze": {Tag: tagAccounts, Summary: "Freeze an account, or end " +
 		"that",
-		Text: "The keys of a frozen account do nothing, and its withdraws are not approved. Open " +
-			"orders stay.",
+		Text: "The keys of a frozen account do nothing, and its withdraws are not approved. " +
+			"Open orders stay.",
 		Body: freezeRequest{}, Answers: answers(switchAnswer{})},
 	"GET /operator/v1/keys": {Tag: tagAccounts, Summary: "API keys of an account",
 		Text: "With those that are revoked, and without secrets.",
@@ -63,15 +63,16 @@ var descriptions = map[string]description{
 		Text: "The answer alone has the secret: it is not told again.",
 		Body: keyRequest{}, Answers: answers(keyAnswer{})},
 	"POST /operator/v1/keys/revoke": {Tag: tagAccounts, Summary: "Revoke an API key",
-		Text: "The key ends for good.", Body: revokeRequest{}, Answers: answers(revokedAnswer{})},
+		Text: "The key ends for good.",
+		Body: revokeRequest{}, Answers: answers(revokedAnswer{})},
 
 	"POST /operator/v1/deposits": {Tag: tagMoney, Summary: "Credit an account",
 		Text: "A deposit with the same reference and content is made once. Without a reference " +
 			"the exchange makes one.",
 		Body: depositRequest{}, Answers: answers(depositAnswer{})},
 	"POST /operator/v1/adjustments": {Tag: tagMoney, Summary: "Take money back",
-		Text: "A correction takes available money out of an account. One with the same reference " +
-			"and content is made once.",
+		Text: "A correction takes available money out of an account. One with the same " +
+			"reference and content is made once.",
 		Body: adjustment{}, Answers: answers(adjustmentAnswer{})},
 	"GET /operator/v1/withdraws": {Tag: tagMoney, Summary: "Withdraws",
 		Text: "Newest first: the pending ones of all accounts, or all of one account.",
@@ -87,17 +88,19 @@ var descriptions = map[string]description{
 
 	"GET /operator/v1/orders": {Tag: tagTrading, Summary: "Open orders",
 		Text: "Of one account, newest first, or of all accounts, account by account. For the " +
-			"next " +
-			"page send `next` as `before`, and `after` as `after`, whichever of them are there.",
+			"next page send `next` as `before`, and `after` as `after`, whichever of them are " +
+			"there.",
 		Query: []openapi.Query{limitQuery, {Name: "account", Type: "string",
 			Field: openapi.Field{Text: "Name of an account."}},
 			{Name: "pair", Type: "string", Field: openapi.Field{Text: "Only of this pair."}},
 			{Name: "before", Type: "integer",
-				Field: openapi.Field{Text: "Only orders with a smaller id.", Minimum: 1}},
+				Field: openapi.Field{Text: "Only orders with a smaller id.",
+					Minimum: 1}},
 			afterQuery},
 		Answers: answers(openOrdersAnswer{})},
 	"POST /operator/v1/orders/cancel": {Tag: tagTrading, Summary: "Cancel an order",
-		Text: "Of any account.", Body: cancelRequest{}, Answers: answers(cancelAnswer{})},
+		Text: "Of any account.",
+		Body: cancelRequest{}, Answers: answers(cancelAnswer{})},
 	"POST /operator/v1/orders/cancel-all": {Tag: tagTrading, Summary: "Cancel an account's orders",
 		Text: "If only some are known to be cancelled, the answer is 503 and has these as " +
 			"`orders`.",
@@ -112,29 +115,26 @@ var descriptions = map[string]description{
 		Answers: answers(pairsAnswer{})},
 	"POST /operator/v1/pairs/halt": {Tag: tagTrading, Summary: "Halt a pair, or resume it",
 		Text: "A halted pair takes cancels and no orders. With `all` the pairs are halted one " +
-			"after " +
-			"the other, and the answer has a list.",
+			"after the other, and the answer has a list.",
 		Body: haltRequest{}, Answers: answers(switchAnswer{}, allAnswer{})},
 	"GET /operator/v1/fees": {Tag: tagTrading, Summary: "Fees",
 		Text: "The usual rates, on the first page, and a page of the accounts with rates of " +
-			"their " +
-			"own. `next` is there if more may follow: send it as `after`.",
+			"their own. `next` is there if more may follow: send it as `after`.",
 		Query: []openapi.Query{limitQuery, afterQuery}, Answers: answers(feesAnswer{})},
 	"POST /operator/v1/fees": {Tag: tagTrading, Summary: "Set an account's fees in a pair",
 		Text: "Either `maker` and `taker`, or `usual`.",
 		Body: feesRequest{}, Answers: answers(setFeesAnswer{})},
 	"GET /operator/v1/maintenance": {Tag: tagTrading, Summary: "Is there maintenance?",
-		Text: "And since when.", Answers: answers(closedAll{})},
+		Text:    "And since when.",
+		Answers: answers(closedAll{})},
 	"POST /operator/v1/maintenance": {Tag: tagTrading, Summary: "Begin or end maintenance",
 		Text: "In maintenance clients' commands are refused. It lasts until it is ended, also " +
-			"over " +
-			"restarts.",
+			"over restarts.",
 		Body: maintenanceRequest{}, Answers: answers(switchAnswer{})},
 
 	"POST /operator/v1/audit": {Tag: tagReports, Summary: "Audit the books",
 		Text: "Replays the journal and compares. Lines of progress come before the findings. " +
-			"With " +
-			"`archive` it starts at the archive's beginning.",
+			"With `archive` it starts at the archive's beginning.",
 		Body: auditRequest{}, Answers: answers(progressLine{}), End: auditAnswer{}},
 	"GET /operator/v1/statement": {Tag: tagReports, Summary: "An account's statement",
 		Text: "Every change of the account's balances, newest first, as far as the history " +
@@ -170,9 +170,11 @@ var descriptions = map[string]description{
 		Text:    "As the node that is asked knows them: each node answers itself.",
 		Answers: answers(clusterAnswer{})},
 	"GET /operator/v1/cluster/hash": {Tag: tagCluster, Summary: "A digest of a node's state",
-		Text: "Each node answers itself.", Answers: answers(hashAnswer{})},
+		Text:    "Each node answers itself.",
+		Answers: answers(hashAnswer{})},
 	"POST /operator/v1/cluster/transfer": {Tag: tagCluster, Summary: "Hand the lead over",
-		Text: "To a node, or to any.", Body: transferRequest{}, Answers: answers(transferAnswer{})},
+		Text: "To a node, or to any.",
+		Body: transferRequest{}, Answers: answers(transferAnswer{})},
 	"POST /operator/v1/cluster/apply": {Tag: tagCluster, Summary: "Agree on another market part",
 		Text: "The nodes use it from the next reign on. The body may be larger than others: 6 MiB.",
 		Body: applyRequest{}, Answers: answers(applyAnswer{})},
@@ -190,9 +192,11 @@ var descriptions = map[string]description{
 
 var (
 	limitQuery = openapi.Query{Name: "limit", Type: "integer", Field: openapi.Field{
-		Text: "Most entries of the list.", Minimum: 1, Maximum: maxList, Default: defaultList}}
+		Text:    "Most entries of the list.",
+		Minimum: 1, Maximum: maxList, Default: defaultList}}
 	afterQuery = openapi.Query{Name: "after", Type: "integer", Field: openapi.Field{
-		Text: "Only accounts with a greater id.", Minimum: 0}}
+		Text:    "Only accounts with a greater id.",
+		Minimum: 0}}
 	periodQuery = []openapi.Query{
 		{Name: "from", Type: "string", Field: openapi.Field{
 			Text: "Only from this time on: 2026-11-21, or 2026-11-21T08:00:00Z."}},

@@ -78,13 +78,13 @@ const (
 
 // statuses are those of refusals.
 var statuses = []openapi.Status{
-	{Status: fasthttp.StatusBadRequest, Text: "The request has to be changed: the text says how. " +
-		"Nothing was done."},
+	{Status: fasthttp.StatusBadRequest, Text: "The request has to be changed: the text says " +
+		"how. Nothing was done."},
 	{Status: fasthttp.StatusUnauthorized, Text: "The bearer token is missing or wrong."},
 	{Status: fasthttp.StatusForbidden, Text: "The user at the other end of the socket may not " +
 		"operate this exchange."},
-	{Status: fasthttp.StatusNotFound, Text: "There is no such path with this method: the program " +
-		"is of another version."},
+	{Status: fasthttp.StatusNotFound, Text: "There is no such path with this method: the " +
+		"program is of another version."},
 	{Status: fasthttp.StatusRequestTimeout, Text: "The request did not arrive in time."},
 	{Status: fasthttp.StatusRequestEntityTooLarge, Text: "The body is too large."},
 	{Status: fasthttp.StatusTooManyRequests, Text: "Too many wrong tokens came from this address.",
@@ -92,7 +92,7 @@ var statuses = []openapi.Status{
 	{Status: fasthttp.StatusRequestHeaderFieldsTooLarge, Text: "The headers are too large."},
 	{Status: fasthttp.StatusInternalServerError, Text: "An error of the server, whose log has " +
 		"the request id.", Headers: []string{"X-Request-Id"}},
-	{Status: fasthttp.StatusServiceUnavailable, Text: "Not now, or the outcome is not known. With " +
-		"Retry-After nothing was done.",
+	{Status: fasthttp.StatusServiceUnavailable, Text: "Not now, or the outcome is not known. " +
+		"With Retry-After nothing was done.",
 		Headers: []string{"Retry-After", "X-Request-Id", "X-Leader"}},
 }

@@ -59,14 +59,13 @@ var bodyFields = map[string]openapi.Field{
 	"adjustment.account":    needed("Name of the account."),
 	"adjustment.currency":   needed("Code of the currency."),
 	"adjustment.reference": {Text: "Name of the correction, with which a repeat is safe. Left " +
-		"out: " +
-		"the exchange makes one.", Length: event.MaxClientID},
+		"out: the exchange makes one.", Length: event.MaxClientID},
 	"adjustment.reason": {Text: "Why, on one line: the owner is told.", Required: true,
 		Length: actors.MaxDetails},
 	"adjustment.amount": needed("Amount, below 0: a correction only takes money."),
 	"decision.withdraw": needed("Id of the withdraw."),
-	"decision.details": {Text: "Why it is refused, on one line: the owner is told. Required of a " +
-		"refusal, and not for an approval.", Length: actors.MaxDetails},
+	"decision.details": {Text: "Why it is refused, on one line: the owner is told. Required of " +
+		"a refusal, and not for an approval.", Length: actors.MaxDetails},
 	"decision.reference": {Text: "The transaction that pays it, on one line: the owner is told. " +
 		"Not for a refusal.", Length: actors.MaxDetails},
 	"decision.despite_freeze":  said("Approve it although the account is frozen."),
@@ -83,19 +82,18 @@ var bodyFields = map[string]openapi.Field{
 	"feesRequest.account":        needed("Name of the account."),
 	"feesRequest.pair":           needed("Name of the pair."),
 	"feesRequest.maker": said("Fraction that the account pays as the maker, 0 to 1 with at most " +
-		"8 " +
-		"digits: 0.001 is 0.1 %."),
+		"8 digits: 0.001 is 0.1 %."),
 	"feesRequest.taker": said("The same as the taker."),
 	"feesRequest.usual": said("The pair's rates count again; without `maker` and `taker`."),
 	"auditRequest.archive": said("Folder of the archive, which must be the one that the server " +
 		"archives to. Left out or empty: none is read."),
 	"auditRequest.without_authentication": said("Take the archive's parts as they are."),
 	"transferRequest.to":                  said("Name of the node; left out or empty: any."),
-	"applyRequest.market":                 needed("The market part of a configuration, packed " +
+	"applyRequest.market": needed("The market part of a configuration, packed " +
 		"as gzip."),
-	"wish.node":                           needed("Name of the node."),
-	"wish.address": said("Where it listens for the other nodes. Of a node that is " +
-		"removed: left out."),
+	"wish.node": needed("Name of the node."),
+	"wish.address": said("Where it listens for the other nodes. Of a node that is removed: left " +
+		"out."),
 	"wish.old":   said("Of a replacement, the voter that leaves. Otherwise left out."),
 	"wish.begun": said("An earlier request of the same change was answered."),
 }
@@ -193,21 +191,21 @@ var tradingFields = map[string]openapi.Field{
 	"last":                    said("Price of the last trade; 0: there was none."),
 	"pairAnswer.open_orders":  said("Number of open orders."),
 	"pairAnswer.halted":       said("Whether orders are refused, and cancels taken."),
-	"since":                   said("Since when; \"\": it is not so, or that is not known any " +
+	"since": said("Since when; \"\": it is not so, or that is not known any " +
 		"more."),
-	"maker":                   said("Fraction that the maker pays."),
-	"taker":                   said("Fraction that the taker pays."),
-	"own":                     said("Whether these rates are the account's own."),
-	"feesAnswer.pairs":        said("Usual rates; of the first page alone."),
-	"feesAnswer.accounts":     said("Accounts with rates of their own."),
-	"feesAnswer.next":         said("Id of the last account, if more may follow it."),
-	"allAnswer.pairs":         said("State of each pair."),
-	"cancelAllAnswer.orders":  said("Ids of the orders that were cancelled."),
+	"maker":                  said("Fraction that the maker pays."),
+	"taker":                  said("Fraction that the taker pays."),
+	"own":                    said("Whether these rates are the account's own."),
+	"feesAnswer.pairs":       said("Usual rates; of the first page alone."),
+	"feesAnswer.accounts":    said("Accounts with rates of their own."),
+	"feesAnswer.next":        said("Id of the last account, if more may follow it."),
+	"allAnswer.pairs":        said("State of each pair."),
+	"cancelAllAnswer.orders": said("Ids of the orders that were cancelled."),
 }
 
 var stateFields = map[string]openapi.Field{
-	"error":                          said("What was wrong, and what to do."),
-	"damaged":                        said("Stored data do not fit together: trying again does " +
+	"error": said("What was wrong, and what to do."),
+	"damaged": said("Stored data do not fit together: trying again does " +
 		"not help."),
 	"failureAnswer.orders":           said("Ids of the orders that were cancelled all the same."),
 	"version":                        said("Version of the program."),
@@ -260,12 +258,12 @@ var stateFields = map[string]openapi.Field{
 	"what":                           said("The action, for programs."),
 	"words":                          said("The action, for people."),
 	"applied":                        said("Options that have another value now."),
-	"faults":                         said("Certificates and tokens that stay as they were, and " +
+	"faults": said("Certificates and tokens that stay as they were, and " +
 		"why."),
-	"ReloadedOption.key":             said("The option."),
-	"before":                         said("Its value before."),
-	"after":                          said("Its value now."),
-	"origin":                         said("Where the value comes from."),
+	"ReloadedOption.key": said("The option."),
+	"before":             said("Its value before."),
+	"after":              said("Its value now."),
+	"origin":             said("Where the value comes from."),
 }
 
 var reportFields = map[string]openapi.Field{
@@ -304,10 +302,10 @@ var reportFields = map[string]openapi.Field{
 }
 
 var clusterFields = map[string]openapi.Field{
-	"node":                         said("Name of the node."),
-	"role":                         said("What it does in the cluster; \"\": it is no member."),
-	"leader":                       said("Node that leads; \"\": none is known."),
-	"leader_url":                   said("Where clients reach the node that leads; \"\": not " +
+	"node":   said("Name of the node."),
+	"role":   said("What it does in the cluster; \"\": it is no member."),
+	"leader": said("Node that leads; \"\": none is known."),
+	"leader_url": said("Where clients reach the node that leads; \"\": not " +
 		"known."),
 	"term":                         said("Number of the reign."),
 	"log_bytes":                    said("What the node's log takes on its disk."),
@@ -329,12 +327,12 @@ var clusterFields = map[string]openapi.Field{
 	"lag":                          said("Entries that it lacks; null: not known."),
 	"silent_ticks":                 said("Ticks since it was heard of; null: not known."),
 	"reads":                        said("Newest format that its program reads; null: not known."),
-	"nodeAnswer.config_differs":    said("Whether its file differs from what is applied; null: " +
-		"not known."),
-	"hash":                         said("SHA-256 of the state, in hexadecimal digits."),
-	"from":                         said("Node that led."),
-	"to":                           said("Node that leads; \"\": none is known."),
-	"applyAnswer.keys":             said("Options that differ from the ones before."),
-	"done":                         said("Whether the change is complete."),
-	"says":                         said("What is still to come, or what was done."),
+	"nodeAnswer.config_differs": said("Whether its file differs from what is applied; null: not " +
+		"known."),
+	"hash":             said("SHA-256 of the state, in hexadecimal digits."),
+	"from":             said("Node that led."),
+	"to":               said("Node that leads; \"\": none is known."),
+	"applyAnswer.keys": said("Options that differ from the ones before."),
+	"done":             said("Whether the change is complete."),
+	"says":             said("What is still to come, or what was done."),
 }
