@@ -231,3 +231,18 @@ func TestAnswersThatTheOperatorsDocumentLacksAreFound(t *testing.T) {
 		}
 	}
 }
+
+func TestExamplesOfRefusalsOfOperatorsAreTrue(t *testing.T) {
+	h := newHarness(t, nil)
+	ask := asOperator(t, h.gateway)
+	for _, route := range operator.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		for _, x := range operator.RefusalsOf(route) {
+			query, body := "", x.Ask
+			if method == "GET" {
+				query, body = "?"+x.Ask, ""
+			}
+			says(t, route+" "+x.Ask, ask(method, path+query, body), 400, refusal(x.Text))
+		}
+	}
+}

@@ -50,7 +50,11 @@ type Route struct {
 	Answers      []any // a value of each type; of an answer in lines, those of its lines
 	End          any   // a value of the type that ends an answer in lines; nil: no lines
 	Kind         string
+	Refusals     []Refusal // examples of status 400
 }
+
+// A Refusal is what a body, or a query, is refused with where the exchange has no account.
+type Refusal struct{ Ask, Text string }
 
 // A Query is a parameter of the query. Type is one of JSON's.
 type Query struct {
@@ -181,8 +185,11 @@ func (r *reflected) operation(route *Route) object {
 	all := object{{"200", object{{"description", "It is done, or this is what was asked for."},
 		{"content", r.success(route)}}}}
 	for _, s := range r.outline.Statuses {
-		all = append(all, member{strconv.Itoa(s.Status),
-			reference("responses", responseName(s.Status))})
+		response := reference("responses", responseName(s.Status))
+		if s.Status == 400 && len(route.Refusals) > 0 {
+			response = r.refused(&s, route.Refusals)
+		}
+		all = append(all, member{strconv.Itoa(s.Status), response})
 	}
 	return append(o, member{"responses", all})
 }
@@ -229,15 +236,27 @@ func (r *reflected) success(route *Route) object {
 func (r *reflected) responses() object {
 	var all object
 	for _, s := range r.outline.Statuses {
-		response := object{{"description", s.Text}}
-		if len(s.Headers) > 0 {
-			response = append(response, member{"headers", headerReferences(s.Headers)})
-		}
-		all = append(all, member{responseName(s.Status), append(response, member{"content",
-			object{{jsonMedia,
-				object{{"schema", r.schema(reflect.TypeOf(r.outline.Failure))}}}}})})
+		all = append(all, member{responseName(s.Status), r.refused(&s, nil)})
 	}
 	return all
+}
+
+// refused returns the response of a refusal.
+func (r *reflected) refused(s *Status, refusals []Refusal) object {
+	content := object{{"schema", r.schema(reflect.TypeOf(r.outline.Failure))}}
+	var examples object
+	for i, x := range refusals {
+		examples = append(examples, member{"refusal" + strconv.Itoa(i+1), object{
+			{"summary", x.Ask}, {"value", object{{"error", x.Text}}}}})
+	}
+	if examples != nil {
+		content = append(content, member{"examples", examples})
+	}
+	response := object{{"description", s.Text}}
+	if len(s.Headers) > 0 {
+		response = append(response, member{"headers", headerReferences(s.Headers)})
+	}
+	return append(response, member{"content", object{{jsonMedia, content}}})
 }
 
 // headers returns those headers of the public API's that the refusals have.

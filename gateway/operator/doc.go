@@ -26,6 +26,7 @@
 //	document.go    the document of all this, as OpenAPI
 //	described.go   its descriptions of routes
 //	fields.go      its descriptions of members of bodies and answers
+//	refusals.go    its examples of refusals
 //	lines.go       long answers, which are streamed line by line
 //	testing.go     for tests of other packages
 package operator

@@ -32,6 +32,7 @@ func newDocument() []byte {
 		for _, name := range Routes() {
 			if d := descriptions[name]; d.Tag == group.Name {
 				d.Method, d.Path, _ = strings.Cut(name, " ")
+				d.Refusals = refusalsOf(name)
 				o.Routes = append(o.Routes, d)
 			}
 		}

@@ -25,6 +25,11 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			t.Errorf("%s is described and is no route", name)
 		}
 	}
+	for name := range refusals {
+		if _, ok := routes[name]; !ok {
+			t.Errorf("%s is refused and is no route", name)
+		}
+	}
 	if !t.Failed() {
 		newDocument() // panics if a member has no description, or a description no member
 	}
