@@ -164,7 +164,8 @@ func (a *Attendance) know(s *state.State) {
 	a.dir = directory.New()
 	accounts := make([]*directory.Account, len(s.Accounts()))
 	for i, x := range s.Accounts() {
-		accounts[i] = &directory.Account{ID: x.ID, Name: x.Name, HasEmail: x.Email != ""}
+		accounts[i] = &directory.Account{ID: x.ID, Name: x.Name}
+		accounts[i].SetEmail(x.Email != "")
 		accounts[i].Freeze(x.Frozen)
 		a.dir.AddAccount(accounts[i])
 	}
@@ -212,16 +213,20 @@ func (a *Attendance) knowKeys(keys []*state.Key, accounts []*directory.Account,
 func (a *Attendance) learn(r *event.Record) {
 	switch r.Kind {
 	case event.KindAccount:
-		a.dir.AddAccount(&directory.Account{ID: r.Account.ID, Name: r.Account.Name,
-			HasEmail: r.Account.Email != ""})
+		opened := &directory.Account{ID: r.Account.ID, Name: r.Account.Name}
+		opened.SetEmail(r.Account.Email != "")
+		a.dir.AddAccount(opened)
+	case event.KindEmail:
+		a.dir.Account(r.Email.Account).SetEmail(true)
+	case event.KindAccountClosed:
+		a.dir.Account(r.AccountClosed.Account).Freeze(true)
+		for _, key := range a.node.committed.State().Account(r.AccountClosed.Account).Keys {
+			a.dropKey(key)
+		}
 	case event.KindKey, event.KindParallelKey:
 		a.learnKey(&r.Key)
 	case event.KindKeyRevoked:
-		k := a.node.committed.State().Keys()[r.KeyRevoked.Number-1]
-		if entry := a.dir.Key([]byte(k.Key.Key)); entry != nil {
-			a.dir.RemoveKey(entry)
-		}
-		a.lent.drop(r.KeyRevoked.Number)
+		a.dropKey(r.KeyRevoked.Number)
 	case event.KindFreeze, event.KindToldFreeze:
 		a.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
 		a.lent.drop(a.node.committed.State().Account(r.Freeze.Account).Keys...)
@@ -239,6 +244,15 @@ func (a *Attendance) learn(r *event.Record) {
 			a.graceMu.Unlock()
 		}
 	}
+}
+
+// dropKey forgets a key that has ended.
+func (a *Attendance) dropKey(number uint32) {
+	k := a.node.committed.State().Keys()[number-1]
+	if entry := a.dir.Key([]byte(k.Key.Key)); entry != nil {
+		a.dir.RemoveKey(entry)
+	}
+	a.lent.drop(number)
 }
 
 // learnKey takes in a key that was just made.

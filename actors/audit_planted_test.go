@@ -27,6 +27,9 @@ const (
 	inRates     = "../gateway/ratelimit"
 	inStream    = "../gateway/stream"
 
+	addressed     = "TestAnotherAddressHoldsWithdrawalsAlsoOverARestart"
+	closedForGood = "TestAnEmptyAccountIsClosedForGood"
+
 	differences = "TestAnAuditNamesEachPlaceThatDiffersInMemory"
 	inParts     = "TestAComparisonFindsWhatDiffersBehindTheFirstPart"
 	decidedOnly = "TestABookGoesOnUntilAllThatItHadDecidedIsFolded"
@@ -229,7 +232,8 @@ var testedFaults = []testedFault{
 		"	replica.Hold(0)\n", "	if !FAULT {\n		replica.Hold(0)\n	}\n", inActors,
 		"TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed"},
 	{"a note is written that a member does not read", "actors/operator.go",
-		"	if !e.node.reads(", "	if !FAULT && !e.node.reads(", inActors,
+		"	if !e.node.reads(persistence.FormatNotes", "	if !FAULT && " +
+			"!e.node.reads(persistence.FormatNotes", inActors,
 		"TestANoteIsWrittenOnceAllMembersReadIt"},
 	{"a withdrawal has a client id, which a member does not read", "actors/reign.go",
 		"		case !e.node.readsAll(", "		case !FAULT && !e.node.readsAll(", inActors,
@@ -254,6 +258,35 @@ var testedFaults = []testedFault{
 		"	if a := g.api.Load(); a != nil {\n",
 		"	if a := g.api.Load(); a != nil && !FAULT {\n",
 		inGateway, "TestLimitsChangeUnderLoad"},
+	{"a code that went to the address before is good", "actors/withdrawal.go",
+		"		d.VoidCode()\n", "		if !FAULT {\n			d.VoidCode()\n		}\n",
+		inActors, addressed},
+	{"the address before is not told", "core/state/email.go", "	if before != \"\" {\n",
+		"	if before != \"\" && !FAULT {\n", inActors, addressed},
+	{"an account with money is closed", "actors/wallet_close.go",
+		"		if !h.Balance.IsZero() {\n",
+		"		if !h.Balance.IsZero() && !FAULT {\n", inActors, closedForGood},
+	{"a restart opens closed accounts", "actors/registry.go", "	if a.ClosedUs() != 0 {\n",
+		"	if a.ClosedUs() != 0 && !FAULT {\n", inActors, closedForGood},
+	{"the keys of a closed account live on", "actors/registry_close.go", "		g.end(k)\n",
+		"		if !FAULT {\n			g.end(k)\n		}\n", inActors, closedForGood},
+	{"a deposit on its way does not keep its account open", "actors/registry_close.go",
+		"	case g.depositing[account.ID] > 0:\n",
+		"	case g.depositing[account.ID] > 0 && !FAULT:\n", inActors,
+		"TestADepositOnItsWayKeepsItsAccountOpen"},
+	{"a deposit comes behind the end of its account", "actors/registry_close.go",
+		"	return account != nil && account.ID == g.closing\n",
+		"	return account != nil && account.ID == g.closing && !FAULT\n", inActors,
+		"TestNothingComesBehindAnEndThatIsOnItsWay"},
+	{"commands on their way do not keep their account open", "actors/wallet_close.go",
+		"	if w.flight != nil && (", "	if !FAULT && w.flight != nil && (", inActors,
+		"TestCommandsOnTheirWayKeepTheirAccountOpen"},
+	{"an account is closed, which a member does not read", "actors/operator.go",
+		"	if !e.node.reads(persistence.FormatAccounts) {\n" +
+			"		return Admin{Account: account}, ",
+		"	if !FAULT && !e.node.reads(persistence.FormatAccounts) {\n" +
+			"		return Admin{Account: account}, ", inActors,
+		"TestAccountsAreClosedOnceAllMembersReadThat"},
 	{"a wallet keeps more client ids of withdrawals than the state", "actors/withdrawal.go",
 		"		if w.rare != nil {\n			w.withdrawalIDs.End",
 		"		if w.rare != nil && !FAULT {\n			w.withdrawalIDs.End", inActors,

@@ -107,6 +107,9 @@ type Admin struct {
 	Cancels bool            // clients may cancel in the maintenance
 	fees    *state.FeeRates // nil: the pair's
 	mail    uint64          // id
+	// HeldUs is until when no money is withdrawn, once the address is changed.
+	HeldUs int64
+	Before string // the address before that
 
 	AccountID uint32
 	Deposit   uint64
@@ -125,9 +128,11 @@ type decision struct {
 	// of the price, when it was refused for the pair's band; of the last trade, when it was refused
 	// because that would trigger it
 	bound     money.Price
-	faults    []Fault          // of an amend, when it does not fit its order
-	lastNonce uint64           // of the key, when its nonce was refused
-	takenBy   uint64           // order or withdrawal that has its client id, when that was refused
+	faults    []Fault // of an amend, when it does not fit its order
+	lastNonce uint64  // of the key, when its nonce was refused
+	// order or withdrawal that has its client id, when that was refused; the end of the hold, in
+	// microseconds, when it was refused as held
+	takenBy   uint64
 	cancelled []uint64         // kindCancelAll: the orders
 	moved     state.Withdrawal // KindWithdrawalMoved, accepted: as it is after that
 	adminErr  error            // why an operator's request changed nothing
@@ -216,6 +221,10 @@ func (c *Command) LastNonce() uint64 { return c.lastNonce }
 // TakenBy returns the order that has the client order id when the refusal's reason is
 // RefusedClientID, and the withdrawal that has the client id when it is RefusedWithdrawalID.
 func (c *Command) TakenBy() uint64 { return c.takenBy }
+
+// HeldUs returns until when no money of the account is withdrawn, when the refusal's reason is
+// RefusedHeld.
+func (c *Command) HeldUs() int64 { return int64(c.takenBy) }
 
 // takesBack reports whether the command takes something back, for which slots are kept.
 func (c *Command) takesBack() bool {

@@ -54,6 +54,7 @@
 //	registry.go             operators' commands about accounts, keys, deposits
 //	registry_state.go       what the registry has
 //	keyring.go              the secrets of API keys, opened
+//	registry_close.go       the ends of accounts; wallet_close.go what the wallet says to them
 //	registry_settings.go    halts, freezes, fees, maintenance
 //	reconfigure.go          other limits and rules of pairs, while the engine runs
 //	email.go                the form of an account's address

@@ -100,6 +100,7 @@ func (e *Engine) toBook(c *Command) {
 
 func (e *Engine) toJournal(n *entry)                  { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *committed.Read)       { e.committed.Send(r) }
+func (e *Engine) refuseEnd(c *Command)                { e.root.Send(e.registry, &refusedEnd{c}) }
 func (e *Engine) limits() *Limits                     { return e.live.Load() }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
 func (e *Engine) reads(format uint8) bool             { return e.node.reads(format) }

@@ -131,7 +131,7 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 			t.Errorf("an observer is told a text with %q", text)
 		}
 	}
-	if !x.key.Account.HasEmail {
+	if !x.key.Account.HasEmail() {
 		t.Error("that there is an address is lost")
 	}
 	must[Admin](t)(r.RevokeKey("planted-operator", "key-of-eve"))

@@ -227,14 +227,15 @@ func (m *mailer) serve(q *mailQueue) {
 	if len(r.Mails) == 0 || r.Mails[0].ID != id {
 		return // it has left the outbox
 	}
-	mail := &r.Mails[0]
+	mail, account := &r.Mails[0], r.Accounts[0].Name // withdrawal 0: it is about an address
 	err := m.options.Mail(m.ctx, m.compose(mail, &r.Accounts[0]))
 	switch now := time.Now(); {
 	case err == nil:
 		q.failures = 0
 		m.done(id, "")
 	case errors.Is(err, ErrNeverMailed), now.Sub(time.UnixMicro(mail.TimeUs)) > mailLifetime:
-		m.log.Error("a mail is given up", "mail", id, "withdraw", mail.Withdrawal.ID, "error", err)
+		m.log.Error("a mail is given up", "mail", id, "account", account, "withdraw",
+			mail.Withdrawal.ID, "error", err)
 		m.done(id, err.Error())
 	default:
 		wait := min(mailLeast<<min(q.failures, 16), mailMost)
@@ -242,8 +243,8 @@ func (m *mailer) serve(q *mailQueue) {
 		q.next = now.Add(wait)
 		q.mails = append(q.mails, id) // behind the account's others
 		m.known++
-		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "withdraw",
-			mail.Withdrawal.ID, "again_in", wait, "error", err)
+		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "account", account,
+			"withdraw", mail.Withdrawal.ID, "again_in", wait, "error", err)
 	}
 }
 
@@ -268,9 +269,14 @@ func (m *mailer) tell() {
 }
 
 func (m *mailer) compose(mail *state.Mail, to *committed.AccountInfo) *Mail {
+	c := &Mail{id: mail.ID, history: m.history, To: to.Email, Account: to.Name,
+		Change: mail.Change}
+	if mail.Change.Account != 0 {
+		c.To = mail.Change.To
+		return c
+	}
 	w := &mail.Withdrawal
-	c := &Mail{id: mail.ID, history: m.history, To: to.Email,
-		Currency: m.out.CurrencyCode(w.Currency), Withdrawal: *w}
+	c.Currency, c.Withdrawal = m.out.CurrencyCode(w.Currency), *w
 	if w.Status == event.WithdrawalNew {
 		c.Code, c.Valid = m.out.Code(w), m.options.Withdrawal.CodeValid
 	}

@@ -239,6 +239,27 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 	return e.askWallet(c, operator, q.Account)
 }
 
+// SetEmail gives an account another e-mail address, and holds its withdrawals for a while: HeldUs
+// of the answer says until when. The address that it has is refused. A RequestError says so while
+// not all members of a cluster read such records.
+func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
+	if !e.node.reads(persistence.FormatAccounts) {
+		return Admin{Account: account, Email: email}, errUnread
+	}
+	return e.askRegistry(event.KindEmail, operator, Admin{Account: account, Email: email})
+}
+
+// CloseAccount ends an account that has no money, no orders and no pending withdrawals, and all its
+// keys. Its name stays taken. Of a closed one nothing changes, and the answer says Repeated. A
+// RequestError says what is left in the account, or that not all
+// members of a cluster read such records.
+func (e *Engine) CloseAccount(operator, account string) (Admin, error) {
+	if !e.node.reads(persistence.FormatAccounts) {
+		return Admin{Account: account}, errUnread
+	}
+	return e.askRegistry(event.KindAccountClosed, operator, Admin{Account: account})
+}
+
 var errUnread = refusef("not all nodes of the cluster run a program that knows this: run " +
 	"the same one on all, and repeat the command")
 

@@ -229,10 +229,14 @@ type Mail struct {
 	id         uint64 // the same for every try in one history
 	history    event.HistoryID
 	To         string // address
+	Account    string // name
 	Currency   string // code
 	Code       string // "": the withdrawal was refused
 	Valid      time.Duration
 	Withdrawal state.Withdrawal
+	// Change is what the mail tells of another e-mail address; of no account: it is about the
+	// withdrawal.
+	Change state.AddressChange
 }
 
 // MessageID returns an id that is the same for every try in one history, and of no other mail of

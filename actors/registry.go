@@ -23,7 +23,8 @@ func newRegistry(s *state.State, tools registryTools) *registry {
 	g := &registry{registryTools: tools,
 		accounts: make(map[string]*directory.Account, len(s.Accounts())),
 		revoked:  map[string]*directory.Account{},
-		keysOf:   make(map[uint32]int, len(s.Accounts())), deposits: deposit,
+		closed:   map[uint32]bool{}, depositing: map[uint32]int{},
+		keysOf: make(map[uint32]int, len(s.Accounts())), deposits: deposit,
 		lastTimeUs: s.TimeUs(), busy: map[string][]*Command{}, maintenance: s.Maintenance()}
 	for _, c := range s.Currencies() {
 		g.deposited = append(g.deposited, c.Deposited)
@@ -33,8 +34,12 @@ func newRegistry(s *state.State, tools registryTools) *registry {
 
 // recoverAccount takes over an account that the state has.
 func (g *registry) recoverAccount(a *state.Account) *directory.Account {
-	entry := &directory.Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
+	entry := &directory.Account{ID: a.ID, Name: a.Name}
+	entry.SetEmail(a.Email != "")
 	entry.Freeze(a.Frozen)
+	if a.ClosedUs() != 0 {
+		g.closed[a.ID] = true
+	}
 	if own := a.Fees(); len(own) > 0 {
 		entry.SetFees(maps.Clone(own))
 		g.fees.own.Store(true)
@@ -83,6 +88,9 @@ func (g *registry) Receive(ctx actor.Context) {
 		g.decide(m)
 	case *releasedCommand:
 		g.released(m.command)
+	case *refusedEnd:
+		m.command.outcome = Refused
+		g.over(m.command)
 	case *lookup:
 		if m.leavesOpen() {
 			g.index.Ask(m)
@@ -102,16 +110,37 @@ func (g *registry) decide(c *Command) {
 		g.busy[object] = append(waiting, c)
 		return
 	}
-	if c.kind == event.KindMailed || c.kind == event.KindDeposit && g.depositable(&c.admin) == nil {
+	if g.waitsForAnEnd(c) {
+		g.later = append(g.later, c)
+		return
+	}
+	if g.asksCommitted(c) {
 		g.busy[object] = nil
 		l := &lookup{command: c}
 		if l.Mail = c.admin.mail; c.kind == event.KindDeposit {
 			l.Lookup = committed.Lookup{Reference: c.admin.Reference}
 		}
+		if c.kind == event.KindEmail {
+			l.Account = g.accounts[c.admin.Account].ID
+		}
 		g.out.lookUp(l)
 		return
 	}
 	g.conclude(c, nil)
+}
+
+// asksCommitted reports whether a command is decided by what the committed side has: a deposit by
+// its reference, a mail, and an e-mail address by the one before.
+func (g *registry) asksCommitted(c *Command) bool {
+	switch c.kind {
+	case event.KindMailed:
+		return true
+	case event.KindDeposit:
+		return g.depositable(&c.admin) == nil
+	case event.KindEmail:
+		return g.accounts[c.admin.Account] != nil
+	}
+	return false
 }
 
 // free returns the commands that waited for an object, which is not busy any more.
@@ -124,6 +153,10 @@ func (g *registry) free(c *Command) (waiting []*Command) {
 
 // conclude decides a command whose object is free. known is the answer for a deposit or a mail.
 func (g *registry) conclude(c *Command, known *lookup) {
+	if g.waitsForAnEnd(c) { // which began during the look-up
+		g.later = append(g.later, c)
+		return
+	}
 	// A halt has the time of its pair, which its book knows. Another time, if a wrong clock once
 	// told it, would end the pair's orders that expire.
 	if c.kind != event.KindHalt {
@@ -162,8 +195,9 @@ func (g *registry) conclude(c *Command, known *lookup) {
 			g.out.toBook(c)
 			return
 		}
-		if c.kind == event.KindFreeze { // and its wallet: it is in order with approvals
-			g.out.toWallet(g.dir.Account(c.record.Freeze.Account), c)
+		switch c.kind { // and its wallet: it is in order with approvals and orders
+		case event.KindFreeze, event.KindEmail, event.KindAccountClosed:
+			g.out.toWallet(g.dir.Account(c.admin.AccountID), c)
 			return
 		}
 		c.encode()
@@ -178,7 +212,7 @@ func (c *Command) object() string {
 		return "account " + c.admin.Account
 	case event.KindDeposit:
 		return "reference " + c.admin.Reference
-	case event.KindFreeze, event.KindFees:
+	case event.KindFreeze, event.KindFees, event.KindEmail, event.KindAccountClosed:
 		return "account " + c.admin.Account
 	case event.KindHalt:
 		return "pair " + c.admin.Pair
@@ -288,12 +322,11 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// depositable checks a deposit, but for its reference.
+// depositable checks a deposit, but for its reference, and for the end of its account.
 func (g *registry) depositable(a *Admin) error {
-	_, err := g.known(a.Account)
 	switch {
-	case err != nil:
-		return err
+	case g.accounts[a.Account] == nil:
+		return refusef("there is no account %.80q", a.Account)
 	case g.catalogue.CurrencyNumber(a.Currency) == 0:
 		return refusef("there is no currency %.80q", a.Currency)
 	case a.amount <= 0:
@@ -325,6 +358,9 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 		a.Deposit, a.Repeated = known.ID, true
 		return false, nil
 	}
+	if _, err := g.known(a.Account); err != nil { // it is closed
+		return false, err
+	}
 	total := g.deposited[currency-1].Add(a.amount.Balance())
 	if total.Cmp(money.MaxSupply) >= 0 {
 		return false,
@@ -332,6 +368,7 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 				a.Currency, money.MaxSupply)
 	}
 	g.deposited[currency-1] = total
+	g.depositing[account.ID]++
 	g.deposits++
 	a.Deposit = g.deposits
 	c.record.Deposit = event.Deposit{ID: a.Deposit, Account: account.ID, Currency: currency,
@@ -345,8 +382,8 @@ func (g *registry) released(c *Command) {
 	r := &c.record
 	switch r.Kind {
 	case event.KindAccount:
-		a := &directory.Account{ID: r.Account.ID, Name: r.Account.Name,
-			HasEmail: r.Account.Email != ""}
+		a := &directory.Account{ID: r.Account.ID, Name: r.Account.Name}
+		a.SetEmail(r.Account.Email != "")
 		g.dir.AddAccount(a)
 		g.add(a)
 	case event.KindKey, event.KindParallelKey:
@@ -354,21 +391,37 @@ func (g *registry) released(c *Command) {
 			panic(fmt.Sprintf("BUG: a key that was just made: %v", err))
 		}
 	case event.KindKeyRevoked:
-		k := g.dir.Key([]byte(c.admin.Key))
-		g.dir.RemoveKey(k)
-		g.revoked[k.Public] = k.Account
-		g.keysOf[k.Account.ID]--
-		g.out.toWallet(k.Account, &keyEnded{k.Number})
+		g.end(g.dir.Key([]byte(c.admin.Key)))
+	case event.KindDeposit:
+		if g.depositing[r.Deposit.Account]--; g.depositing[r.Deposit.Account] == 0 {
+			delete(g.depositing, r.Deposit.Account)
+		}
 	default:
 		g.applySetting(c)
 	}
+	g.over(c)
+}
+
+// over answers a command that was on its way, and decides the commands that waited for it.
+func (g *registry) over(c *Command) {
 	waiting := append(g.later, g.free(c)...)
-	g.out.finish(c, Accepted) // from here on the command is its handler's
+	if c.kind == event.KindAccountClosed {
+		g.closing = 0
+	}
+	g.out.finish(c, c.outcome) // from here on the command is its handler's
 	g.onTheWay--
 	g.later = nil
 	for _, next := range waiting {
 		g.decide(next)
 	}
+}
+
+// end takes a key whose end is durable out of the directory.
+func (g *registry) end(k *directory.Key) {
+	g.dir.RemoveKey(k)
+	g.revoked[k.Public] = k.Account
+	g.keysOf[k.Account.ID]--
+	g.out.toWallet(k.Account, &keyEnded{k.Number})
 }
 
 // addKey adds a key that was just made to the directory.

@@ -31,6 +31,10 @@ func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 		}
 	case event.KindFees:
 		return g.ownFees(c)
+	case event.KindEmail:
+		return g.email(c, known)
+	case event.KindAccountClosed:
+		return g.closeAccount(c)
 	case event.KindMaintenance:
 		if len(a.Message) > MaxMessage {
 			return false, refusef("a message has at most %d bytes", MaxMessage)
@@ -47,6 +51,24 @@ func (g *registry) setting(c *Command, known *lookup) (submit bool, err error) {
 		c.record.Note = a.Message
 	}
 	return !a.Repeated, nil
+}
+
+// email decides on another e-mail address of an account. known has the one before.
+func (g *registry) email(c *Command, known *lookup) (submit bool, err error) {
+	a := &c.admin
+	account, err := g.known(a.Account)
+	switch {
+	case err != nil:
+		return false, err
+	case !isEmail(a.Email):
+		return false, refusef("email: %.80q is not an e-mail address", a.Email)
+	case known.Email == a.Email:
+		return false, refusef("account %s has the e-mail address %s already: nothing is changed",
+			account.Name, a.Email)
+	}
+	a.AccountID, a.Before = account.ID, known.Email
+	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet ends the hold
+	return true, nil
 }
 
 func (g *registry) halt(c *Command) (submit bool, err error) {
@@ -102,6 +124,10 @@ func (g *registry) applySetting(c *Command) {
 		}
 		g.maintenance = r.Maintenance
 		g.out.settleMaintenance(&r.Maintenance)
+	case event.KindEmail:
+		g.dir.Account(r.Email.Account).SetEmail(true)
+	case event.KindAccountClosed:
+		g.accountEnds(r.AccountClosed.Account)
 	case event.KindFees:
 		f := &r.Fees
 		account := g.dir.Account(f.Account)

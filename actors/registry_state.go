@@ -26,8 +26,13 @@ type registry struct {
 	lastTimeUs  int64
 	busy        map[string][]*Command // object -> the commands that wait for it
 	maintenance event.Maintenance
-	onTheWay    int        // commands submitted and not released
-	later       []*Command // commands at a limit that counts commands on their way
+	closed      map[uint32]bool // accounts by id
+	closing     uint32          // id of the account whose end is on its way; 0: none is
+	depositing  map[uint32]int  // deposits on their way, by account; no entry is zero
+	onTheWay    int             // commands submitted and not released
+	// commands at a limit that counts commands on their way, or that wait for an account's end, or
+	// for the deposits before that
+	later []*Command
 }
 
 // registryTools are the parts that a registry works with.
@@ -67,11 +72,19 @@ func (l *lookup) leavesOpen() bool {
 	return l.command.kind == event.KindDeposit && l.ID == 0 && !l.Asked
 }
 
+// refusedEnd tells the registry that an account's wallet does not let it be closed, for the
+// command's adminErr.
+type refusedEnd struct{ command *Command }
+
 // releasedCommand tells the registry that one of its commands is durable.
 type releasedCommand struct{ command *Command }
 
+// known returns an account that is not closed.
 func (g *registry) known(name string) (*directory.Account, error) {
 	if a := g.accounts[name]; a != nil {
+		if g.closed[a.ID] {
+			return nil, refusef("account %s is closed", name)
+		}
 		return a, nil
 	}
 	return nil, refusef("there is no account %.80q", name)

@@ -313,6 +313,9 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	case event.RefusedTries:
 		w := s.model.Withdrawals[q.id]
 		return w == nil || w.Tries < s.options.Withdrawal.CodeTries
+	case event.RefusedHeld:
+		return c.Record().TimeUs >= a.HeldUs || q.to == event.WithdrawalRefused ||
+			q.to == event.WithdrawalCancelled
 	case event.RefusedKey:
 		return !s.model.Keys[f.Key-1].Revoked
 	case event.RefusedFrozen:

@@ -528,7 +528,15 @@ func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 	return func(_ context.Context, m *Mail) error {
 		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.id), nil)
 		w := s.model.Withdrawals[m.Withdrawal.ID]
-		if w == nil || w.Account != m.Withdrawal.Account || int(m.Withdrawal.Issue) > w.Issue {
+		if change := &m.Change; change.Account != 0 {
+			a := s.model.Accounts[change.Account-1]
+			if !a.HeldOnce(change.HeldUs) || m.Account != a.Name || m.To != change.To {
+				s.violate("engine %d mails %+v, which is not durable so", l.number, m)
+				return nil
+			}
+			s.outcomes["mails about addresses"]++
+		} else if w == nil || w.Account != m.Withdrawal.Account ||
+			int(m.Withdrawal.Issue) > w.Issue {
 			s.violate("engine %d mails of withdraw %d, which is not durable so", l.number,
 				m.Withdrawal.ID)
 			return nil

@@ -24,7 +24,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		s.maintain(l, event.Maintenance{}) // otherwise most commands that follow are turned away
 		return
 	}
-	switch n := r.IntN(28); {
+	switch n := r.IntN(30); {
 	case n < 4:
 		s.deposit(r, l, name)
 	case n < 6:
@@ -57,6 +57,8 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		s.asOperator(q, func() (*Command, error) { return e.OperatorCancel("op", id) })
 	case n < 25:
 		s.adjust(r, l, name)
+	case n < 27:
+		s.tend(r, l, name)
 	default:
 		if a := s.model.Account(name); a != nil && a.ID <= e.dir.Count() {
 			s.cancelAllOf(l, a)
@@ -117,8 +119,13 @@ func (s *sim) setFees(l *life, name string, pair *directory.Pair, rates *state.F
 	s.administer(l, fmt.Sprintf("fees of %s in %s: %v", name, pair.Name, rates), func() string {
 		missing := s.model.Account(name) == nil
 		_, err := l.engine.SetFees("op", name, pair.Name, rates)
-		return s.administered(err, s.model.Account(name) != nil, missing)
+		return s.administered(err, s.model.Account(name) != nil, missing || s.isClosed(name))
 	})
+}
+
+func (s *sim) isClosed(name string) bool {
+	a := s.model.Account(name)
+	return a != nil && a.ClosedUs != 0
 }
 
 func (s *sim) cancelAllOf(l *life, a *simulation.Account) {
@@ -254,7 +261,8 @@ func (s *sim) freeze(l *life, name string, on bool) {
 		missing := s.model.Account(name) == nil
 		_, err := l.engine.Freeze("op", name, on)
 		a := s.model.Account(name)
-		outcome := s.administered(err, a != nil && (!on || a.Freezes > 0), missing)
+		outcome := s.administered(err, a != nil && (!on || a.Freezes > 0),
+			missing || s.isClosed(name))
 		if outcome == unknownOutcome {
 			s.say("  %s: %s", what, outcome)
 			return

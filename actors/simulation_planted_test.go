@@ -399,8 +399,13 @@ var plainFaults = []plantedFault{
 		"	if despite && !wish.despiteFreeze {\n",
 		"	if despite && (!wish.despiteFreeze || FAULT) {\n"},
 	{"a freeze does not reach its wallet", "actors/registry.go",
-		"		if c.kind == event.KindFreeze {",
-		"		if c.kind == event.KindFreeze && !FAULT {"},
+		"		switch c.kind { // and its wallet:",
+		"		if FAULT && c.kind == event.KindFreeze {\n			c.encode()\n			" +
+			"g.journal.submit(&c.entry)\n			return\n		}\n" +
+			"		switch c.kind { // and its wallet:"},
+	{"money leaves an account that is held", "actors/withdrawal.go",
+		"	if w.rare == nil || c.timeUs >= w.heldUs {\n",
+		"	if w.rare == nil || c.timeUs >= w.heldUs || FAULT {\n"},
 	{"a withdrawal that is new cannot be refused", "core/state/withdrawal.go",
 		"	case event.WithdrawalRefused, event.WithdrawalCancelled:\n",
 		"	case event.WithdrawalRefused, event.WithdrawalCancelled:\n		if FAULT && to == " +
@@ -528,6 +533,9 @@ var plainFaults = []plantedFault{
 			"	w.recoverOrders(a, committed.State())\n"},
 	{"a restart forgets withdrawals", "actors/wallet.go", "			w.pending[d.ID] = &copied\n",
 		"			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
+	{"a restart forgets holds", "actors/wallet_special.go",
+		"	if until := a.HeldUs(); until != 0 {\n",
+		"	if until := a.HeldUs(); until != 0 && !FAULT {\n"},
 	{"a restart forgets which accounts are frozen", "actors/registry.go",
 		"		entry.Freeze(a.Frozen)\n",
 		"		entry.Freeze(a.Frozen && !FAULT)\n"},

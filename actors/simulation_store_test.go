@@ -83,6 +83,7 @@ func (s *sim) oddsOf(what string) int {
 // the call up.
 func (k *link) call(what string, look func(), land func(*memory.Store) error) error {
 	s := k.s
+	defer s.handOver() // the caller may wait for a timer next, and not park
 	s.park(k.l, k.name(what), nil)
 	if look != nil {
 		look()

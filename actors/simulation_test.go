@@ -652,7 +652,8 @@ func mustHappen() []string {
 		"clients of accounts, resumed", "clients of accounts, gone",
 		"events of accounts, told to those who come back", "withdraws, told to their accounts",
 		"adjustment, accepted", "adjustments, told to their accounts",
-		"freezes, told to their accounts", "maintenance with cancels"}
+		"freezes, told to their accounts", "maintenance with cancels",
+		"addresses, changed", "mails about addresses", "refused for held", "accounts, closed"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())

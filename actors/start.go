@@ -252,7 +252,7 @@ func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *commandBatch, *wallet, *settled, *releasedCancel, *committed.Released,
-			*releasedCommand, *lookup, *keyEnded, forgetClosed, *unit, bookGoesOn:
+			*releasedCommand, *refusedEnd, *lookup, *keyEnded, forgetClosed, *unit, bookGoesOn:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)

@@ -154,6 +154,10 @@ func verifyRare(w *wallet, a *state.Account) error {
 		return fmt.Errorf("account %s: its wallet has other client ids of withdraws than are "+
 			"committed", a.Name)
 	}
+	if r.heldUs != a.HeldUs() {
+		return fmt.Errorf("account %s: its wallet holds its money until %d us, committed is %d",
+			a.Name, r.heldUs, a.HeldUs())
+	}
 	armed := a.Switches()
 	if len(r.switches) != len(armed) ||
 		slices.ContainsFunc(armed, func(s event.Switch) bool {

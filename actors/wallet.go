@@ -45,11 +45,16 @@ func (w *wallet) Receive(ctx actor.Context) {
 func (w *wallet) receive(message any) {
 	switch m := message.(type) {
 	case *Command:
-		if m.kind == event.KindFreeze {
+		switch m.kind {
+		case event.KindFreeze:
 			w.freeze(m)
-			return
+		case event.KindEmail:
+			w.hold(m)
+		case event.KindAccountClosed:
+			w.close(m)
+		default:
+			w.decide(m)
 		}
-		w.decide(m)
 	case *commandBatch:
 		w.decideAll(m)
 	case *settled:

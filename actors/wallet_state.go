@@ -78,6 +78,8 @@ type walletOut interface {
 	switchDue(a *directory.Account, id switchID, dueUs int64)
 	toBook(c *Command) // c.record.Pair says which
 	toJournal(n *entry)
+	refuseEnd(c *Command) // does not let the account be closed, for its adminErr
+	CurrencyCode(number uint16) string
 	toCommitted(r *committed.Read) // a read whose nonce is taken; it is answered from r.after on
 	finish(c *Command, o Outcome)
 }
@@ -115,6 +117,7 @@ type rare struct {
 	sessions  []liveSession
 	// client ids of withdrawals, also of those on their way
 	withdrawalIDs state.WithdrawalIDs
+	heldUs        int64 // until when no money is withdrawn, also while the record is on its way
 }
 
 // rareParts returns the rare parts, made when there are none yet.

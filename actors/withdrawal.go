@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"time"
+
 	"exchange/core/event"
 	"exchange/core/state"
 )
@@ -20,6 +22,9 @@ func (w *wallet) withdrawal(c *Command) {
 			w.refuse(c, event.RefusedWithdrawalID)
 			return
 		}
+	}
+	if w.holds(c) {
+		return
 	}
 	if len(w.pending) >= w.out.limits().PendingWithdrawals {
 		w.refuse(c, event.RefusedWithdrawalLimit)
@@ -77,6 +82,10 @@ func (w *wallet) moveWithdrawal(c *Command) {
 		w.refuse(c, event.RefusedWithdrawal)
 		return
 	}
+	leaves := wish.to == event.WithdrawalVerified || wish.to == event.WithdrawalApproved
+	if leaves && w.holds(c) {
+		return
+	}
 	if wish.to == event.WithdrawalVerified && !w.confirmed(c, d) {
 		return
 	}
@@ -109,6 +118,33 @@ func (w *wallet) freeze(c *Command) {
 	w.frozen = c.record.Freeze.Frozen
 	c.encode()
 	w.out.toJournal(&c.entry)
+}
+
+// withdrawalHold is for how long no money is withdrawn once an account's e-mail address was
+// changed: an owner whose address a thief has changed has two days to see the mail and to object.
+const withdrawalHold = 48 * time.Hour
+
+// hold gives the account another e-mail address, and holds its money. The wallet has the last
+// word, because the journal must have no withdrawal behind the record.
+func (w *wallet) hold(c *Command) {
+	own := w.rareParts()
+	own.heldUs = max(own.heldUs, c.timeUs+withdrawalHold.Microseconds())
+	c.record.Email.HeldUs, c.admin.HeldUs = own.heldUs, own.heldUs
+	for _, d := range w.pending {
+		d.VoidCode()
+	}
+	c.encode()
+	w.out.toJournal(&c.entry)
+}
+
+// holds refuses a command that withdraws money during a hold. The refusal tells when that ends.
+func (w *wallet) holds(c *Command) bool {
+	if w.rare == nil || c.timeUs >= w.heldUs {
+		return false
+	}
+	c.takenBy = uint64(w.heldUs)
+	w.refuse(c, event.RefusedHeld)
+	return true
 }
 
 // confirmed checks the code. It returns false if the command is refused. A wrong code is counted. A

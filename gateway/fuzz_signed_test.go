@@ -433,6 +433,9 @@ func FuzzOperatorBodies(f *testing.F) {
 		"audit": {``, `{}`, `null`, `{"archive":"x"}`},
 		"accounts": {`{"name":"carol","email":"carol@example.com"}`, `{"name":"alice"}`,
 			`{"Name":"x","name":"y"}`, `{"name":"a","email":"x y"}`},
+		"accounts/close": {`{"account":"bob"}`, `{"account":"alice"}`, `{"account":1}`},
+		"accounts/email": {`{"account":"bob","email":"new@example.com"}`,
+			`{"account":"alice","email":"x y"}`, `{"account":"alice"}`},
 		"accounts/freeze": {`{"account":"alice","on":true}`, `{"account":"alice","on":null}`,
 			`{"on":1}`},
 		"keys": {
@@ -479,6 +482,11 @@ func FuzzOperatorBodies(f *testing.F) {
 		step("orders/cancel", `{"order":1}`),
 		step("deposits", `{"account":"bob","currency":"BTC","amount":1}`),
 		step("maintenance", `{"on":false}`), step("audit", `{}`))
+	seed(step("accounts", `{"name":"carol"}`), step("keys", `{"account":"carol"}`),
+		step("accounts/close", `{"account":"carol"}`), step("keys", `{"account":"carol"}`),
+		step("deposits", `{"account":"carol","currency":"BTC","amount":1,"reference":"r"}`))
+	seed(step("accounts/email", `{"account":"alice","email":"new@example.com"}`),
+		step("withdraws/approve", `{"withdraw":1}`), step("audit", `{}`))
 	seed(step("withdraws/approve", `{"withdraw":1}`), step("withdraws/approve", `{"withdraw":1}`),
 		step("withdraws/refuse", `{"withdraw":1,"details":"late"}`),
 		step("accounts/freeze", `{"account":"alice","on":true}`),

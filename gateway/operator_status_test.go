@@ -27,6 +27,11 @@ type statusPage struct {
 		Accounts int
 		First    []string
 	}
+	Held struct {
+		Accounts int
+		First    []string
+	}
+	Closed  int `json:"closed_accounts"`
 	Pending struct {
 		New, Verified int
 		Oldest        string

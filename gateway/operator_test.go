@@ -126,7 +126,8 @@ func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 func TestTheOperatorsBodiesAreTakenLiterally(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
-	for _, path := range []string{"accounts", "accounts/freeze", "keys", "keys/revoke", "deposits",
+	for _, path := range []string{"accounts", "accounts/freeze",
+		"accounts/email", "accounts/close", "keys", "keys/revoke", "deposits",
 		"adjustments", "withdraws/approve", "withdraws/refuse", "orders/cancel",
 		"orders/cancel-all", "pairs/halt", "fees", "maintenance", "audit"} {
 		for _, body := range []string{`{"":1,"":1}`, `null null`, `{"on":tru}`, `{"\ud800":1}`,

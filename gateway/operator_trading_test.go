@@ -46,6 +46,12 @@ var operatorFields = []struct {
 }{
 	{"accounts/freeze", map[string]string{"account": `"alice"`, "on": "true"},
 		map[string][]string{"account": noName, "on": noSwitch}},
+	{"accounts/close", map[string]string{"account": `"alice"`},
+		map[string][]string{"account": noName}},
+	{"accounts/email", map[string]string{"account": `"alice"`, "email": `"a@new.example"`},
+		map[string][]string{"account": noName, "email": {`""`, "1", "null", `"a b@new.example"`,
+			`"new.example"`, `"A <a@new.example>"`, `"a@new.example\n"`,
+			quote(strings.Repeat("x", 255) + "@new.example")}}},
 	{"pairs/halt", map[string]string{"pair": `"BTC_USDT"`, "on": "true"},
 		map[string][]string{"pair": noMarket, "on": noSwitch, "all": {"true", "1", `"yes"`}}},
 	{"maintenance", map[string]string{"on": "true"},

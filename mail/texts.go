@@ -70,14 +70,54 @@ please ask our support and name the number of the withdrawal.
 %s`, line(w.Exchange, maxName), w.table(), reason, w.farewell())
 }
 
+// AddressChange has the facts of a mail about another e-mail address of an account. The address
+// before gets one such mail, and the new one another.
+type AddressChange struct {
+	Exchange string // the exchange's name, as its users know it
+	To       string // the reader's mail address
+	New      bool   // that is the new address
+	Account  string // name
+	// HeldUntil is until when no money leaves the account.
+	HeldUntil time.Time
+}
+
+// Text returns the mail. It names no other address: one of the two may be a stranger's.
+func (c AddressChange) Text() (subject, text string) {
+	exchange, until := line(c.Exchange, maxName), c.HeldUntil.UTC().Format("2006-01-02 15:04 MST")
+	if c.New {
+		return exchange + ": this is the e-mail address of your account now",
+			fmt.Sprintf(`Hello,
+
+account %s at %s has this e-mail address from now on: codes for withdrawals come here.
+
+To keep your money safe, nothing can be withdrawn from the account before
+%s. Codes that were mailed before are void.
+
+You have no such account? Then please tell our support.
+
+%s`, line(c.Account, maxName), exchange, until, closing(exchange, c.To))
+	}
+	return exchange + ": the e-mail address of your account was changed", fmt.Sprintf(`Hello,
+
+account %s at %s has another e-mail address from now on. Mails about it come to
+this one no more.
+
+Was it not you? Then please tell our support at once: nothing can be withdrawn from the
+account before %s.
+
+%s`, line(c.Account, maxName), exchange, until, closing(exchange, c.To))
+}
+
 func (w Withdrawal) table() string {
 	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n",
 		w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue), line(w.Address, maxPlace))
 }
 
-func (w Withdrawal) farewell() string {
-	return fmt.Sprintf("Kind regards\n%s\n\nThis mail was sent by a program to %s.\n",
-		line(w.Exchange, maxName), line(w.To, maxAddress))
+func (w Withdrawal) farewell() string { return closing(line(w.Exchange, maxName), w.To) }
+
+func closing(exchange, to string) string {
+	return fmt.Sprintf("Kind regards\n%s\n\nThis mail was sent by a program to %s.\n", exchange,
+		line(to, maxAddress))
 }
 
 // line returns s as one line of at most limit bytes. Characters that cannot be printed become

@@ -36,8 +36,12 @@ const FormatCorrections = 7
 // (event.Maintenance.Cancels).
 const FormatCancels = 8
 
+// FormatAccounts is the format from which on operators change e-mail addresses of accounts
+// (event.KindEmail), and close accounts (event.KindAccountClosed).
+const FormatAccounts = 9
+
 // NewestFormat is the newest format of a cluster's log that this program reads.
-const NewestFormat = FormatCancels
+const NewestFormat = FormatAccounts
 
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store

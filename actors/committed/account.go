@@ -65,13 +65,17 @@ func (q *Fees) from(c *Side) (needs uint64) {
 
 // An AccountInfo describes an account.
 type AccountInfo struct {
-	ID     uint32
-	Name   string
-	Email  string
-	Frozen bool
+	ID       uint32
+	Name     string
+	Email    string
+	Frozen   bool
+	HeldUs   int64 // until when no money is withdrawn; 0: it never was held
+	ClosedUs int64 // when it was closed; 0: it is open
 }
 
-func infoOf(a *state.Account) AccountInfo { return AccountInfo{a.ID, a.Name, a.Email, a.Frozen} }
+func infoOf(a *state.Account) AccountInfo {
+	return AccountInfo{a.ID, a.Name, a.Email, a.Frozen, a.HeldUs(), a.ClosedUs()}
+}
 
 // Accounts asks for the accounts above an id, in order of their ids, which is that of creation.
 type Accounts struct {
@@ -214,7 +218,7 @@ func (q *Outbox) from(c *Side) (needs uint64) {
 			break
 		}
 		q.Mails = append(q.Mails, *m)
-		q.Accounts = append(q.Accounts, infoOf(c.state.Account(m.Withdrawal.Account)))
+		q.Accounts = append(q.Accounts, infoOf(c.state.Account(m.Account())))
 	}
 	return 0
 }

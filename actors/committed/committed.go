@@ -180,15 +180,16 @@ func (c *Side) Release(data []byte, next uint64) {
 func (c *Side) LookBehind(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
 
 // WatchNames has names called behind each record that changes what a directory has: accounts, keys,
-// freezes, halts, and maintenance. nil ends it. It is for the actor's turn, on which names is
-// called, too.
+// freezes, e-mail addresses, ends, halts, and maintenance. nil ends it. It is for the actor's turn,
+// on which names is called, too.
 func (c *Side) WatchNames(names func(r *event.Record)) { c.names = names }
 
 // noteNames tells of a record that changes what a directory has.
 func (c *Side) noteNames(r *event.Record) {
 	switch r.Kind {
 	case event.KindAccount, event.KindKey, event.KindParallelKey, event.KindKeyRevoked,
-		event.KindFreeze, event.KindToldFreeze, event.KindHalt, event.KindMaintenance:
+		event.KindFreeze, event.KindToldFreeze, event.KindHalt, event.KindMaintenance,
+		event.KindEmail, event.KindAccountClosed:
 		c.names(r)
 	}
 }
@@ -360,6 +361,12 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 		c.accounts[r.Account.ID] = struct{}{}
 	case event.KindKeyRevoked:
 		delete(c.readNonces, r.KeyRevoked.Number)
+	case event.KindAccountClosed:
+		for _, key := range c.state.Account(r.AccountClosed.Account).Keys {
+			delete(c.readNonces, key)
+		}
+	case event.KindEmail:
+		c.mailed()
 	case event.KindOrder, event.KindInstructed, event.KindStop, event.KindTriggered,
 		event.KindAmended:
 		c.noteNonce(r.Order.Key)

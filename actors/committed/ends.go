@@ -13,10 +13,11 @@ import (
 // told. And it is told in its place among all that the committed side tells of the account: what
 // came before it is sent, and nothing that came after.
 
-// An End is the end of all that was begun with a key: its revocation, or the freeze of its account.
+// An End is the end of all that was begun with a key: its revocation, or the freeze or the end of
+// its account.
 type End struct {
 	Account uint32
-	Key     uint32 // number of the key; 0: all keys of the account, which is frozen
+	Key     uint32 // number of the key; 0: all keys of the account, which is frozen or closed
 }
 
 // Ends are a message to those who watch them: those of one batch, in the order of their records.
@@ -41,6 +42,8 @@ func (c *Side) noteEnd(r *event.Record) {
 		x.Account = c.state.Keys()[x.Key-1].Account
 	case (r.Kind == event.KindFreeze || r.Kind == event.KindToldFreeze) && r.Freeze.Frozen:
 		x.Account = r.Freeze.Account
+	case r.Kind == event.KindAccountClosed:
+		x.Account = r.AccountClosed.Account
 	default:
 		return
 	}

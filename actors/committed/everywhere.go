@@ -65,10 +65,14 @@ func waiting(s *state.State) (fresh, verified Awaiting) {
 // A Census asks for numbers of accounts behind an id, and adds them up.
 type Census struct {
 	After uint64 // an id; from sets it to where the next question goes on, 0: all were counted
-	Names int    // most of Frozen
+	Names int    // most of Frozen, and of Held
+	NowUs int64  // holds that have ended by then do not count
 
-	FrozenAccounts int
+	FrozenAccounts int      // closed ones are not among them
 	Frozen         []string // names of the first of them
+	HeldAccounts   int      // no money is withdrawn from them, because their e-mail address changed
+	Held           []string // names of the first of them
+	Closed         int      // accounts
 	Switches       int      // armed dead man's switches
 }
 
@@ -77,17 +81,26 @@ func (q *Census) from(c *Side) (needs uint64) {
 	part, q.After = span(c.state.Accounts(), q.After, accountsAtOnce)
 	for _, a := range part {
 		q.Switches += len(a.Switches())
-		if !a.Frozen {
+		if a.ClosedUs() != 0 {
+			q.Closed++
 			continue
 		}
-		if q.FrozenAccounts++; len(q.Frozen) < q.Names {
-			q.Frozen = append(q.Frozen, a.Name)
+		if a.Frozen {
+			if q.FrozenAccounts++; len(q.Frozen) < q.Names {
+				q.Frozen = append(q.Frozen, a.Name)
+			}
+		}
+		if a.HeldUs() > q.NowUs {
+			if q.HeldAccounts++; len(q.Held) < q.Names {
+				q.Held = append(q.Held, a.Name)
+			}
 		}
 	}
 	return 0
 }
 
-// FrozenAccounts asks for frozen accounts behind an id, and adds them to the list.
+// FrozenAccounts asks for frozen accounts behind an id, and adds them to the list. Closed ones are
+// not among them.
 type FrozenAccounts struct {
 	After uint64 // as of Census
 	Limit int    // of List
@@ -99,7 +112,7 @@ func (q *FrozenAccounts) from(c *Side) (needs uint64) {
 	var part []*state.Account
 	part, q.After = span(c.state.Accounts(), q.After, accountsAtOnce)
 	for _, a := range part {
-		if !a.Frozen {
+		if !a.Frozen || a.ClosedUs() != 0 {
 			continue
 		}
 		q.List = append(q.List, infoOf(a))
@@ -289,7 +302,7 @@ func (i *Imager) addUp(holdings bool) *Totals {
 				t.Holdings = append(t.Holdings, AccountHolding{a.ID, h})
 			}
 		}
-		if a.Frozen {
+		if a.Frozen && a.ClosedUs() == 0 {
 			t.Frozen++
 		}
 		if n%accountsAtOnce == 0 {

@@ -32,10 +32,12 @@ var ErrIndexDamaged = errors.New(
 // the two looks is in the store.
 type Lookup struct {
 	Reference string // of a deposit
-	Mail      uint64 // 0: the question is for a deposit
+	Mail      uint64 // 0: the question is for a deposit or an account
+	Account   uint32 // 0: the question is for a deposit or a mail
 	By        Finder // gets the answer
 
 	ID        uint64 // of the deposit or the mail; 0: there is none
+	Email     string // of the account; "": it has none
 	Deposit   persistence.Deposit
 	watermark uint64 // up to there the committed side leaves deposits to the store
 	Asked     bool   // the store was asked, too
@@ -52,7 +54,9 @@ type Finder interface{ Found(l Looker) }
 
 // answer fills the lookup from the committed side.
 func (l *Lookup) answer(c *Side) {
-	if l.Mail == 0 {
+	if l.Account != 0 {
+		l.Email = c.state.Account(l.Account).Email
+	} else if l.Mail == 0 {
 		l.Deposit, l.watermark = c.references[l.Reference], c.watermark
 		l.ID = l.Deposit.ID
 	} else if c.state.Mail(l.Mail) != nil {

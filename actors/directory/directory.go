@@ -91,11 +91,11 @@ type Currency struct {
 type Account struct {
 	ID       uint32
 	Name     string
-	HasEmail bool // the state has it: there are many accounts
 	wallet   atomic.Pointer[actor.PID]
 	began    atomic.Uint64
 	InFlight atomic.Int32 // commands between admission and release
 	frozen   atomic.Bool
+	hasEmail atomic.Bool // the state has the address: there are many accounts
 	// its own, by pair; never changed in place; nil: none
 	fees atomic.Pointer[map[uint16]state.FeeRates]
 }
@@ -112,6 +112,12 @@ func (a *Account) WalletBegan() uint64 { return a.began.Load() }
 
 // WalletBegins says that the wallet has begun with the state of a sequence. The wallet calls it.
 func (a *Account) WalletBegins(seq uint64) { a.began.Store(seq) }
+
+// HasEmail reports whether the account has an e-mail address.
+func (a *Account) HasEmail() bool { return a.hasEmail.Load() }
+
+// SetEmail says that the account has an e-mail address, or had one from its beginning.
+func (a *Account) SetEmail(has bool) { a.hasEmail.Store(has) }
 
 // Frozen reports whether the account may do nothing at the moment.
 func (a *Account) Frozen() bool { return a.frozen.Load() }
@@ -200,6 +206,21 @@ func (d *Directory) RemoveKey(k *Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.keys, k.Public)
+}
+
+// KeysOf returns the live keys of an account, in no order. It looks at all keys.
+func (d *Directory) KeysOf(a *Account) (list []*Key) {
+	for i := range d.shards {
+		s := &d.shards[i]
+		s.mu.RLock()
+		for _, k := range s.keys {
+			if k.Account == a {
+				list = append(list, k)
+			}
+		}
+		s.mu.RUnlock()
+	}
+	return list
 }
 
 // AddAccount adds the account with the next id.

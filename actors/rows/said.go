@@ -45,6 +45,13 @@ var sentences = []struct {
 	{halts, func(p []string) string { return pick(p[2], "halted ", "resumed ") + p[1] }},
 	{form(`account (\S+) frozen: (true|false)`),
 		func(p []string) string { return pick(p[2], "froze ", "unfroze ") + p[1] }},
+	{form(`account (\S+) has the e-mail address (".*"), its withdraws are held until (\S+)`),
+		func(p []string) string {
+			return fmt.Sprintf("gave %s the e-mail address %s, and held its withdraws until %s",
+				p[1], unquoted(p[2]), p[3])
+		}},
+	{form(`account (\S+) closed, its keys have ended`),
+		func(p []string) string { return "closed the account " + p[1] + ", and ended its keys" }},
 	{maintenances, sayMaintenance},
 	{form(`fees of account (\S+) in (\S+): own (true|false), maker (\S+), taker (\S+)`),
 		func(p []string) string {

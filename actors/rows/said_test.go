@@ -79,6 +79,13 @@ func TestEachActionIsSaidInWords(t *testing.T) {
 			"froze alice"},
 		{event.Record{Kind: event.KindToldFreeze, Freeze: event.Freeze{Account: 1}},
 			"unfroze alice"},
+		{event.Record{Kind: event.KindEmail, Email: event.Email{Account: 1,
+			Address: "a@new.example", HeldUs: 1_700_000_000_000_000}},
+			"gave alice the e-mail address a@new.example, and held its withdraws until " +
+				"2023-11-14T22:13:20Z"},
+		{event.Record{Kind: event.KindAccountClosed,
+			AccountClosed: event.AccountClosed{Account: 1}},
+			"closed the account alice, and ended its keys"},
 		{event.Record{Kind: event.KindMaintenance, Maintenance: event.Maintenance{On: true,
 			Message: "Back at 9."}}, "began maintenance, and tells clients: Back at 9."},
 		{event.Record{Kind: event.KindMaintenance, Maintenance: event.Maintenance{On: true}},

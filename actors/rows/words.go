@@ -3,6 +3,7 @@ package rows
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"exchange/core/event"
 	"exchange/core/state"
@@ -55,6 +56,12 @@ func allWords(s *state.State, r *event.Record) string {
 			text += ", though the account is frozen"
 		}
 		return text
+	case event.KindEmail:
+		return fmt.Sprintf("account %s has the e-mail address %q, its withdraws are held until %s",
+			name(r.Email.Account), r.Email.Address,
+			time.UnixMicro(r.Email.HeldUs).UTC().Format(time.RFC3339))
+	case event.KindAccountClosed:
+		return fmt.Sprintf("account %s closed, its keys have ended", name(r.AccountClosed.Account))
 	case event.KindAdjusted:
 		j := &r.Adjusted
 		return fmt.Sprintf("adjustment %d: -%v %s of account %s, reference %q, reason %q", j.ID,

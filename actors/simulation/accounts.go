@@ -15,6 +15,11 @@ type Account struct {
 	Name    string
 	Frozen  bool
 	Freezes int // how often it was frozen
+	email   string
+	HeldUs  int64 // until when no money leaves it
+	// ClosedUs is when it was closed; 0: it is open.
+	ClosedUs int64
+	changes  []int64 // ends of the holds that changes of its e-mail address began
 
 	balances       []*big.Int // by currency-1
 	versions       []version
@@ -115,7 +120,7 @@ func (m *Model) applyAccount(a *event.Account) error {
 		return fmt.Errorf("account %d, %s, after %d others", a.ID, a.Name, len(m.Accounts))
 	}
 	m.Accounts = append(m.Accounts,
-		&Account{ID: a.ID, Name: a.Name, clientIDs: map[event.ClientID][]named{}})
+		&Account{ID: a.ID, Name: a.Name, email: a.Email, clientIDs: map[event.ClientID][]named{}})
 	if a.Name == "fees" {
 		m.feeAccount = m.Accounts[a.ID-1]
 	}
@@ -129,7 +134,8 @@ func (m *Model) applyKey(k *event.Key) error {
 		known.sealedBy = k.SealedBy // its secret is sealed anew
 		return nil
 	}
-	if int(k.Number) != len(m.Keys)+1 || m.Key(k.Key) != nil || int(k.Account) > len(m.Accounts) {
+	if int(k.Number) != len(m.Keys)+1 || m.Key(k.Key) != nil || int(k.Account) > len(m.Accounts) ||
+		m.Accounts[k.Account-1].ClosedUs != 0 {
 		return fmt.Errorf("key %d, %s, of account %d after %d others", k.Number, k.Key, k.Account,
 			len(m.Keys))
 	}

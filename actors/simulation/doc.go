@@ -17,6 +17,7 @@
 //	switches.go     dead man's switches, and accounts' settings
 //	funds.go        balances, reserves, deposits; money is conserved
 //	withdrawals.go  withdrawals, their codes and mails
+//	tending.go      e-mail addresses, and accounts that are closed
 //	versions.go     what each account was after each record    rows.go    the rows of the history
 //	shrink.go       the shortest list of actions that still fails
 package simulation

@@ -169,10 +169,15 @@ func (m *Model) applyOperator(r *event.Record) error {
 		}
 		p.Halts = append(p.Halts, Halt{m.Seq, r.Halt.Halted})
 		return p.takeTime(r.TimeUs)
+	case event.KindEmail:
+		return m.applyEmail(r)
+	case event.KindAccountClosed:
+		return m.applyClosed(r)
 	case event.KindToldFreeze: // a single program writes no other
 		a := m.Accounts[r.Freeze.Account-1]
-		if a.Frozen == r.Freeze.Frozen {
-			return fmt.Errorf("%s: frozen is %v already", a.Name, a.Frozen)
+		if a.Frozen == r.Freeze.Frozen || a.ClosedUs != 0 {
+			return fmt.Errorf("%s: frozen is %v already, it was closed at %d us", a.Name,
+				a.Frozen, a.ClosedUs)
 		}
 		if a.Frozen = r.Freeze.Frozen; a.Frozen {
 			a.Freezes++
@@ -188,6 +193,9 @@ func (m *Model) applyOperator(r *event.Record) error {
 		m.Maintenance = r.Maintenance
 	case event.KindFees:
 		a, p := m.Accounts[r.Fees.Account-1], m.Pairs[r.Pair-1]
+		if a.ClosedUs != 0 {
+			return fmt.Errorf("%s was closed at %d us", a.Name, a.ClosedUs)
+		}
 		rates := Rates{r.Fees.Maker, r.Fees.Taker}
 		if !r.Fees.Own {
 			rates = p.rules.Usual

@@ -51,6 +51,9 @@ func (m *Model) applyWithdrawal(r *event.Record) error {
 	if err := m.takeNonce(r.Kind, w.Key, w.Account, w.Nonce); err != nil {
 		return err
 	}
+	if err := m.mayLeave(w.Account, r.TimeUs); err != nil {
+		return err
+	}
 	if m.Withdrawals[w.ID] != nil || w.ID <= a.lastWithdrawal || w.Amount <= 0 {
 		return fmt.Errorf("withdrawal %d of %v, after withdrawal %d of %s, or its id is used twice",
 			w.ID, w.Amount, a.lastWithdrawal, a.Name)
@@ -101,6 +104,11 @@ func (m *Model) applyMove(r *event.Record) error {
 	if w == nil || w.Account != k.Account || w.Currency != k.Currency || w.Amount != k.Amount ||
 		!w.MayMove(k.To) {
 		return fmt.Errorf("withdrawal %d goes to status %d, and is %+v", k.ID, k.To, w)
+	}
+	if k.To == event.WithdrawalVerified || k.To == event.WithdrawalApproved {
+		if err := m.mayLeave(k.Account, r.TimeUs); err != nil {
+			return err
+		}
 	}
 	if k.To == event.WithdrawalVerified && m.isExpired(w, r.TimeUs) {
 		return fmt.Errorf("withdrawal %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs,

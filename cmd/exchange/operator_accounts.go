@@ -21,7 +21,9 @@ type (
 	}
 	accountRow struct {
 		accountAnswer
-		Frozen *bool `json:"frozen,omitempty"` // nil: the server is older and does not tell
+		Frozen *bool  `json:"frozen,omitempty"` // nil: the server is older and does not tell
+		Held   string `json:"held_until,omitempty"`
+		Closed string `json:"closed,omitempty"` // when
 	}
 	accountsAnswer struct {
 		Accounts []accountRow `json:"accounts"`
@@ -32,6 +34,18 @@ type (
 	totalsAnswer struct {
 		Sequence json.Number  `json:"sequence"`
 		Totals   []auditTotal `json:"totals"`
+	}
+	emailAnswer struct {
+		accountAnswer
+		Before string `json:"before"`
+		Held   string `json:"held_until"`
+	}
+	endAnswer struct {
+		Account string      `json:"account"`
+		ID      json.Number `json:"id"`
+		Closed  *bool       `json:"closed"`
+		// Repeated: it was so already
+		Repeated bool `json:"repeated,omitempty"`
 	}
 	freezeAnswer struct {
 		Account  string `json:"account"`
@@ -44,6 +58,8 @@ type (
 		ID          json.Number     `json:"id"`
 		Email       string          `json:"email"`
 		Frozen      *bool           `json:"frozen"`
+		Held        string          `json:"held_until,omitempty"`
+		Closed      string          `json:"closed,omitempty"` // when
 		Sequence    json.Number     `json:"sequence"`
 		Holdings    []holdingRow    `json:"holdings"`
 		Open        json.Number     `json:"open_orders"`   // how many there are
@@ -70,15 +86,20 @@ type (
 func (a *accountAnswer) complete() bool  { return a.Account != "" && a.ID != "" }
 func (a *accountsAnswer) complete() bool { return a.Accounts != nil }
 func (a *totalsAnswer) complete() bool   { return a.Sequence != "" && a.Totals != nil }
-func (a *freezeAnswer) complete() bool   { return a.Account != "" && a.On != nil }
+func (a *emailAnswer) complete() bool    { return a.accountAnswer.complete() && a.Held != "" }
+func (a *endAnswer) complete() bool {
+	return a.Account != "" && a.ID != "" && a.Closed != nil && *a.Closed
+}
+func (a *freezeAnswer) complete() bool { return a.Account != "" && a.On != nil }
 func (a *shownAccount) complete() bool {
 	return a.Account != "" && a.ID != "" && a.Frozen != nil && a.Sequence != "" && a.Open != "" &&
 		a.Holdings != nil && a.Newest != nil && a.Withdrawals != nil
 }
 
 func (p *program) accountCommand() *cobra.Command {
-	return group("account", "Open, list, show and freeze accounts", p.accountCreateCommand(),
-		p.accountListCommand(), p.accountShowCommand(),
+	return group("account", "Open, list, show, freeze and close accounts",
+		p.accountCreateCommand(), p.accountListCommand(), p.accountShowCommand(),
+		p.accountEmailCommand(), p.accountCloseCommand(),
 		p.freezeCommand("freeze",
 			"Keep an account's keys from doing anything, and its withdraws from being approved; "+
 				"its open orders stay", true),
@@ -113,6 +134,59 @@ func (p *program) accountCreateCommand() *cobra.Command {
 	return c
 }
 
+func (p *program) accountEmailCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "email NAME ADDRESS",
+		Short: "Give an account another e-mail address, and hold its withdraws for 48 hours",
+		Args:  takes("NAME", "ADDRESS"),
+		RunE: run(func(ctx context.Context, args []string) error {
+			err := cmp.Or(checkAccount(args[0]), checkEmail(args[1]))
+			if err == nil && args[1] == "" {
+				err = usage("an account that has an address cannot lose it: name the new one")
+			}
+			if err != nil {
+				return err
+			}
+			var a emailAnswer
+			in := map[string]string{"account": args[0], "email": args[1]}
+			if err := p.change(ctx, "/operator/v1/accounts/email", in, &a,
+				"`exchange account show "+args[0]+"` shows the address"); err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "account\t%s\nemail\t%s\nbefore\t%s\nwithdraws held until\t%s\n",
+					a.Account, plain(a.Email), orDash(a.Before), a.Held)
+			})
+		}),
+	}
+}
+
+func (p *program) accountCloseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "close NAME",
+		Short: "End an empty account and its keys for good; its name stays taken",
+		Long: "Ends an account that has no money, no open orders and no pending withdraws, and " +
+			"all its keys. There is no way back, and no other account gets its name. `adjust` " +
+			"takes out dust that is too little to withdraw.",
+		Args: takes("NAME"),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if err := checkAccount(args[0]); err != nil {
+				return err
+			}
+			var a endAnswer
+			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/accounts/close",
+				map[string]string{"account": args[0]}, &a, repeatIt)
+			if err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "The account %s is closed, and its keys have ended.\n", a.Account)
+				already(w, a.Repeated, repeats)
+			})
+		}),
+	}
+}
+
 func (p *program) accountListCommand() *cobra.Command {
 	var frozen, totals bool
 	c := &cobra.Command{
@@ -131,7 +205,7 @@ func (p *program) accountListCommand() *cobra.Command {
 			return p.print(a, a.print)
 		}),
 	}
-	c.Flags().BoolVar(&frozen, "frozen", false, "only those that are frozen")
+	c.Flags().BoolVar(&frozen, "frozen", false, "only those that are frozen, and not closed")
 	c.Flags().BoolVar(&totals, "totals", false,
 		"add up what all accounts have of each currency, frozen or not, at one moment")
 	return c
@@ -166,6 +240,12 @@ func (a *accountsAnswer) print(w *tabwriter.Writer) {
 		frozen := "unknown"
 		if x.Frozen != nil {
 			frozen = either(*x.Frozen, "frozen", "-")
+		}
+		switch {
+		case x.Closed != "":
+			frozen = "closed"
+		case x.Held != "":
+			frozen += ", held until " + x.Held
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.ID, x.Account, orDash(x.Email), frozen)
 	}
@@ -227,6 +307,12 @@ func (p *program) accountShowCommand() *cobra.Command {
 func (a *shownAccount) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "account\t%s\nid\t%s\nemail\t%s\nfrozen\t%s\n", a.Account, a.ID, orDash(a.Email),
 		either(*a.Frozen, "yes", "no"))
+	if a.Held != "" {
+		fmt.Fprintf(w, "withdraws held until\t%s\n", a.Held)
+	}
+	if a.Closed != "" {
+		fmt.Fprintf(w, "closed\t%s\n", a.Closed)
+	}
 	fmt.Fprintf(w, "open orders\t%s\npending withdraws\t%d\nas of sequence\t%s\n", a.Open,
 		len(a.Withdrawals), a.Sequence)
 	if len(a.Holdings) > 0 {

@@ -11,6 +11,7 @@ import (
 var repeatable = []struct{ line, answer string }{
 	{"account freeze alice", frozen},
 	{"account unfreeze alice", `{"account":"alice","on":false}`},
+	{"account close alice", `{"account":"alice","id":7,"closed":true}`},
 	{"pair halt BTC_USDT", `{"pair":"BTC_USDT","on":true}`},
 	{"pair resume BTC_USDT", `{"pair":"BTC_USDT","on":false}`},
 	{"maintenance on", `{"on":true}`},

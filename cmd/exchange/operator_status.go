@@ -30,7 +30,9 @@ type (
 		Snapshot statusSnapshot    `json:"snapshot"`
 		Closed   closedAnswer      `json:"maintenance"`
 		Halted   []statusHalt      `json:"halted"`
-		Frozen   statusFrozen      `json:"frozen"`
+		Frozen   statusSome        `json:"frozen"`
+		Held     *statusSome       `json:"held,omitempty"` // null: the server is older
+		Ended    json.Number       `json:"closed_accounts,omitempty"`
 		Pending  statusWithdrawals `json:"pending_withdraws"`
 		Switches json.Number       `json:"switches"`
 		Open     json.Number       `json:"open_orders"`
@@ -68,7 +70,7 @@ type (
 		Pair  string `json:"pair"`
 		Since string `json:"since"` // "": that is not known any more
 	}
-	statusFrozen struct {
+	statusSome struct {
 		Accounts int      `json:"accounts"`
 		First    []string `json:"first"`
 	}
@@ -138,6 +140,12 @@ func (a *statusAnswer) write(w *tabwriter.Writer) {
 	row("maintenance", "%s", a.Closed.text())
 	row("halted pairs", "%s", a.halts())
 	row("frozen accounts", "%s", a.Frozen.text())
+	if a.Held != nil {
+		row("held withdraws", "%s", a.Held.text())
+	}
+	if a.Ended != "" {
+		row("closed accounts", "%s", a.Ended)
+	}
 	row("pending withdraws", "%s to be approved, %s to be confirmed%s", a.Pending.Verified,
 		a.Pending.New, at("; the oldest is of ", a.Pending.Oldest))
 	row("armed switches", "%s", a.Switches)
@@ -182,7 +190,7 @@ func (a *statusAnswer) halts() string {
 	return listed(len(a.Halted), names)
 }
 
-func (f *statusFrozen) text() string {
+func (f *statusSome) text() string {
 	var names []string
 	for _, name := range f.First {
 		names = append(names, plain(name))

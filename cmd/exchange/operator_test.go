@@ -100,6 +100,24 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 		{"account unfreeze alice", `{"account":"alice","on":false}`,
 			`POST /operator/v1/accounts/freeze {"account":"alice","on":false}`,
 			"The account alice is not frozen.\n", ""},
+		{"account close alice", `{"account":"alice","id":7,"closed":true}`,
+			`POST /operator/v1/accounts/close {"account":"alice"}`,
+			"The account alice is closed, and its keys have ended.\n", ""},
+		{
+			"account close alice", `{"account":"alice","id":7,"closed":true,"repeated":true}`,
+			`POST /operator/v1/accounts/close {"account":"alice"}`,
+			"The account alice is closed, and its keys have ended.\n\n" +
+				"It was so already: nothing was changed.\n", "",
+		},
+		{
+			"account email alice a@new.example",
+			`{"account":"alice","id":7,"email":"a@new.example","before":"a@b.example",` +
+				`"held_until":"2026-11-30T09:00:00Z"}`,
+			`POST /operator/v1/accounts/email {"account":"alice","email":"a@new.example"}`,
+			"account               alice\nemail                 a@new.example\n" +
+				"before                a@b.example\n" +
+				"withdraws held until  2026-11-30T09:00:00Z\n", "",
+		},
 		{"account show alice", shown, `GET /operator/v1/account?name=alice`, shownText, ""},
 		{
 			"account show bob", empty, `GET /operator/v1/account?name=bob`,
@@ -289,6 +307,11 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"account freeze Alice", `the account name "Alice" must be`},
 		{"account unfreeze a b", `"b" is one argument too many for account unfreeze`},
 		{"account show", "account show needs NAME"},
+		{"account close", "account close needs NAME"},
+		{"account close Alice", `the account name "Alice" must be`},
+		{"account email alice", "account email needs ADDRESS"},
+		{"account email alice ''", "cannot lose it: name the new one"},
+		{"account email alice a@b@c", "a@b@c"},
 		{"account show ''", `the account name "" must be`},
 
 		{"pair", "pair needs a command: halt, resume"},

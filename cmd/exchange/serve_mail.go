@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	netmail "net/mail"
 	"path/filepath"
+	"time"
 
 	"exchange/actors"
 	"exchange/config"
@@ -77,19 +78,27 @@ func withMail(cfg *config.Config, log *slog.Logger, o *actors.Options) (err erro
 func sendMail(exchange string, send func(context.Context, mail.Message) error) func(context.Context,
 	*actors.Mail) error {
 	return func(ctx context.Context, m *actors.Mail) error {
-		d := &m.Withdrawal
-		w := mail.Withdrawal{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(),
-			Currency: m.Currency, Address: d.Address}
 		message := mail.Message{ID: m.MessageID(), To: m.To}
-		if m.Code != "" {
-			message.Subject, message.Text = w.Code(m.Code, m.Valid)
-		} else {
-			message.Subject, message.Text = w.Refused(d.Details)
-		}
+		message.Subject, message.Text = inWords(exchange, m)
 		err := send(ctx, message)
 		if errors.Is(err, mail.ErrNever) {
 			return fmt.Errorf("%w: %w", err, actors.ErrNeverMailed)
 		}
 		return err
 	}
+}
+
+// inWords returns the subject and the text of a mail.
+func inWords(exchange string, m *actors.Mail) (subject, text string) {
+	if c := &m.Change; c.Account != 0 {
+		return mail.AddressChange{Exchange: exchange, To: m.To, New: c.New, Account: m.Account,
+			HeldUntil: time.UnixMicro(c.HeldUs)}.Text()
+	}
+	d := &m.Withdrawal
+	w := mail.Withdrawal{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(),
+		Currency: m.Currency, Address: d.Address}
+	if m.Code != "" {
+		return w.Code(m.Code, m.Valid)
+	}
+	return w.Refused(d.Details)
 }

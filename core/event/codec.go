@@ -146,6 +146,11 @@ func (r *Record) appendMore(dst []byte) []byte {
 		a := &r.Adjusted
 		dst = uv(uv(uv(dst, a.ID), uint64(a.Account)), uint64(a.Currency))
 		return a.ClientID.append(text(amount(dst, a.Amount), a.Reason))
+	case KindEmail:
+		m := &r.Email
+		return uv(text(uv(dst, uint64(m.Account)), m.Address), moment(m.HeldUs))
+	case KindAccountClosed:
+		return uv(dst, uint64(r.AccountClosed.Account))
 	case KindCodeRefused:
 		c := &r.CodeRefused
 		dst = uv(uv(uv(uv(dst, c.Withdrawal), uint64(c.Account)), uint64(c.Key)), c.Nonce)
@@ -252,6 +257,14 @@ func atMost(n, most int) uint64 {
 	return uint64(n)
 }
 
+// moment returns a time that a record can have.
+func moment(timeUs int64) uint64 {
+	if timeUs < 0 {
+		panic(fmt.Sprintf("BUG: a record is written with the time %d us", timeUs))
+	}
+	return uint64(timeUs)
+}
+
 func amount(dst []byte, a money.Amount) []byte {
 	if a < 0 {
 		panic(fmt.Sprintf("BUG: a record is written with the price or amount %d", int64(a)))
@@ -351,6 +364,10 @@ func (d *decoder) more(r *Record) bool {
 		*a = Adjusted{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(),
 			Reason: d.text()}
 		d.clientID(&a.ClientID)
+	case KindEmail:
+		r.Email = Email{Account: d.u32(), Address: d.text(), HeldUs: int64(d.upTo(1<<63 - 1))}
+	case KindAccountClosed:
+		r.AccountClosed = AccountClosed{Account: d.u32()}
 	case KindCodeRefused:
 		r.CodeRefused = CodeRefused{Withdrawal: d.uv(), Account: d.u32(), Key: d.u32(),
 			Nonce:   d.uv(),

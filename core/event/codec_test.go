@@ -22,7 +22,7 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
 	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed, KindNote,
-	KindNamedWithdrawal, KindToldFreeze, KindAdjusted}
+	KindNamedWithdrawal, KindToldFreeze, KindAdjusted, KindEmail, KindAccountClosed}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -88,6 +88,11 @@ func drawCancel(t *rapid.T) Cancel {
 		Account: u32.Draw(t, "account"), Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"),
 		Side: drawSide(t), Price: money.Price(drawAmount(t, "price")),
 		Remaining: drawAmount(t, "remaining")}
+}
+
+func drawEmail(t *rapid.T) Email {
+	return Email{rapid.Uint32().Draw(t, "account"), drawText(t, "address"),
+		rapid.Int64Min(0).Draw(t, "held")}
 }
 
 func drawAdjusted(t *rapid.T) Adjusted {
@@ -208,6 +213,10 @@ func part(r *Record) any {
 		h.rest = r.Halt
 	case KindAdjusted:
 		h.rest = r.Adjusted
+	case KindEmail:
+		h.rest = r.Email
+	case KindAccountClosed:
+		h.rest = r.AccountClosed
 	case KindFreeze, KindToldFreeze:
 		h.rest = r.Freeze
 	case KindMaintenance:
@@ -360,7 +369,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindAdjusted + 1, 127} {
+	for _, kind := range []Kind{0, KindAccountClosed + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record

@@ -55,6 +55,9 @@ const (
 	KindToldFreeze Kind = 30
 	// an operator corrects an account: money leaves it that is not paid out
 	KindAdjusted Kind = 31
+	// an account gets another e-mail address, and its money is held for a while
+	KindEmail         Kind = 32
+	KindAccountClosed Kind = 33 // an empty account ends, and all its keys
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
@@ -70,7 +73,7 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindParallelKey: "key for parallel use", KindSwept: "swept",
 	KindInstructed: "order with instructions", KindNote: "note",
 	KindNamedWithdrawal: "withdraw with a client id", KindToldFreeze: "freeze with an event",
-	KindAdjusted: "adjustment"}
+	KindAdjusted: "adjustment", KindEmail: "e-mail address", KindAccountClosed: "account closed"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -101,6 +104,8 @@ type Record struct {
 	WithdrawalMoved WithdrawalMoved
 	CodeRefused     CodeRefused
 	Adjusted        Adjusted
+	Email           Email
+	AccountClosed   AccountClosed
 	Mailed          Mailed
 	Halt            Halt
 	Freeze          Freeze
@@ -302,6 +307,10 @@ const (
 // RefusedWithdrawalID refuses a withdrawal whose client_id another one of the account has.
 const RefusedWithdrawalID uint8 = 21
 
+// RefusedHeld refuses a withdrawal, its confirmation or its approval, because the account's e-mail
+// address was changed a while ago.
+const RefusedHeld uint8 = 22
+
 // RefusalName names a reason in the statistics and the log of actions: lower case words, joined by
 // underscores. It is "" for an unknown reason.
 func RefusalName(reason uint8) string {
@@ -319,7 +328,8 @@ var refusalNames = [...]string{RefusedNonce: "nonce", RefusedFunds: "funds",
 	RefusedAccountBookLimit: "account_book_limit", RefusedWouldTrade: "would_trade",
 	RefusedWouldTrigger: "would_trigger", RefusedPriceBand: "price_band",
 	RefusedStopLimit: "too_many_stops", RefusedGTDLimit: "too_many_gtd",
-	RefusedRules: "rules", RefusedWithdrawalID: "withdraw_client_id"}
+	RefusedRules: "rules", RefusedWithdrawalID: "withdraw_client_id",
+	RefusedHeld: "held"}
 
 // Refusal is a command that changed nothing but its nonce.
 type Refusal struct {
@@ -410,6 +420,18 @@ type Adjusted struct {
 	Reason   string       // for the owner
 	ClientID ClientID     // the operator's reference; not zero
 }
+
+// Email gives an account another e-mail address. No money is withdrawn before HeldUs, and codes
+// that were mailed before are void.
+type Email struct {
+	Account uint32
+	Address string
+	HeldUs  int64 // end of the hold; after the record's time
+}
+
+// AccountClosed ends an account that has no money, no orders, and no pending withdrawals. Its keys
+// end with it, and its name stays taken.
+type AccountClosed struct{ Account uint32 }
 
 // CodeRefused counts a wrong code, or has a new code mailed because the last one is too old.
 type CodeRefused struct {

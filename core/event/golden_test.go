@@ -159,6 +159,12 @@ var golden = []struct {
 		Adjusted: Adjusted{ID: 301, Account: 70_000, Currency: 2, Amount: 500, Reason: "twice",
 			ClientID: clientID("wire_7")}},
 		"9f00001a0000001f401e18240a0600ad02f0a20402f40305747769636506776972655f37046a616e65"},
+	{Record{Kind: KindEmail, Operator: "jane", TimeUs: 1_700_000_000_000_032,
+		Email: Email{Account: 70_000, Address: "a@b.example", HeldUs: 1_700_172_800_000_032}},
+		"a000001c00000020401e18240a0600f0a2040b6140622e6578616d706c65a080b49ec5c98203046a616e65"},
+	{Record{Kind: KindAccountClosed, Operator: "jane", TimeUs: 1_700_000_000_000_033,
+		AccountClosed: AccountClosed{Account: 70_000}},
+		"a100000800000021401e18240a0600f0a204046a616e65"},
 }
 
 const goldenBatchHead = "0200040302010c0b0a0908070605100f0e0de5f54be3"

@@ -63,6 +63,14 @@ func drawWas(t *rapid.T) Was {
 }
 
 func drawSpecial(t *rapid.T, r *Record) {
+	switch r.Kind {
+	case KindEmail:
+		r.Email = drawEmail(t)
+		return
+	case KindAccountClosed:
+		r.AccountClosed = AccountClosed{rapid.Uint32().Draw(t, "account")}
+		return
+	}
 	u32, u64 := rapid.Uint32(), rapid.Uint64()
 	switch r.Kind {
 	case KindInstructed:

@@ -22,6 +22,8 @@ func (r *Record) withhold() (changed bool) {
 	switch r.Kind {
 	case KindAccount:
 		take(&r.Account.Email)
+	case KindEmail:
+		take(&r.Email.Address)
 	case KindKey, KindParallelKey:
 		changed = changed || r.Key.Sealed != nil
 		r.Key.Sealed = nil
@@ -38,7 +40,7 @@ func (r *Record) withhold() (changed bool) {
 // withholds reports whether withhold may change a record that begins so.
 func withholds(head byte) bool {
 	switch Kind(head &^ operatorFlag) {
-	case KindAccount, KindKey, KindParallelKey, KindDeposit, KindMailed, KindNote:
+	case KindAccount, KindKey, KindParallelKey, KindDeposit, KindMailed, KindNote, KindEmail:
 		return true
 	}
 	return head&operatorFlag != 0

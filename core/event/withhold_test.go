@@ -41,6 +41,10 @@ var crossing = map[string]bool{
 	"Refusal":             true,
 	"Withdrawal":          true, // its owner is shown the address
 	"Adjusted":            true, // its owner is shown the reason
+	"Email.Account":       true,
+	"Email.Address":       false, // as that of a new account
+	"Email.HeldUs":        true,
+	"AccountClosed":       true,
 	"CodeRefused":         true, // counts; codes are in no record
 	"Mailed.ID":           true,
 	"Mailed.Error":        false, // a mail server's words, with the address

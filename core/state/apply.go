@@ -32,11 +32,14 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindAccount:
 		return s.account(&r.Account)
 	case event.KindKey, event.KindParallelKey:
+		if err := s.mustBeOpen(r.Key.Account); err != nil {
+			return err
+		}
 		return s.newKey(&r.Key)
 	case event.KindKeyRevoked:
 		return s.revoke(r.KeyRevoked.Number)
 	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
-		event.KindNote:
+		event.KindNote, event.KindEmail, event.KindAccountClosed:
 		return s.operate(r)
 	case event.KindHistory:
 		return s.newHistory(r)
@@ -178,6 +181,9 @@ func (s *State) revoke(number uint32) error {
 // deposit does not keep the reference: the store's index has it. Until the store has it, the
 // committed side does.
 func (s *State) deposit(d *event.Deposit) error {
+	if err := s.mustBeOpen(d.Account); err != nil {
+		return err
+	}
 	switch {
 	case d.ID != s.deposits+1:
 		return fmt.Errorf("deposit %d is not the next after %d", d.ID, s.deposits)

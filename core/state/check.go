@@ -145,7 +145,7 @@ func (c *checker) account(a *Account) error {
 			return err
 		}
 	}
-	return nil
+	return c.checkClosed(a)
 }
 
 // holding checks one currency of an account, of which its orders and withdrawals hold held.

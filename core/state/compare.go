@@ -109,6 +109,7 @@ func (c *Comparison) entry(one, other *State) error {
 
 func (c *Comparison) write(w *writer, s *State) {
 	w.buf, w.size, w.named = w.buf[:0], math.MaxInt, true
+	w.adjusted, w.held = true, true
 	switch c.section {
 	case general:
 		w.general(s)

@@ -116,6 +116,9 @@ func (d *decider) next() event.Record {
 	case n < 19:
 		return d.mailed(r)
 	case n < 23:
+		if n == 19 {
+			return d.tend(r)
+		}
 		return d.operate(r, n)
 	case n < 24:
 		r.Kind, r.History = event.KindHistory,
@@ -126,7 +129,17 @@ func (d *decider) next() event.Record {
 	return r
 }
 
-func (d *decider) account() uint32  { return uint32(1 + d.pick(len(d.s.accounts))) }
+// account returns one that is not closed.
+func (d *decider) account() uint32 {
+	var open []uint32
+	for _, a := range d.s.accounts {
+		if d.world.closed[a.ID] == 0 {
+			open = append(open, a.ID)
+		}
+	}
+	return open[d.pick(len(open))]
+}
+
 func (d *decider) currency() uint16 { return uint16(1 + d.pick(len(d.s.currencies))) }
 func (d *decider) pair() *Pair      { return d.s.pairs[d.pick(len(d.s.pairs))] }
 
@@ -234,7 +247,7 @@ func (d *decider) withdrawal(r event.Record) event.Record {
 	most, err := money.AmountFromDecimal(
 		d.s.Account(account).Wallet.Get(currency).Available().Decimal().Truncate(
 			money.FixedDecimals))
-	if err != nil || most == 0 {
+	if err != nil || most == 0 || r.TimeUs < d.world.held[account] {
 		return d.refusal(r)
 	}
 	amount := []money.Amount{1, most, 1 + most/10, 1 + most/3}[d.pick(4)]
@@ -275,7 +288,7 @@ func (d *decider) move(r event.Record) event.Record {
 	to := []uint8{event.WithdrawalVerified, event.WithdrawalVerified, event.WithdrawalCancelled,
 		event.WithdrawalRefused}
 	switch {
-	case w.Stale:
+	case w.Stale, r.TimeUs < d.world.held[w.Account]:
 		to = to[2:]
 	case w.Status == event.WithdrawalVerified:
 		to = []uint8{event.WithdrawalApproved, event.WithdrawalRefused, event.WithdrawalCancelled}
@@ -350,6 +363,33 @@ func (d *decider) operate(r event.Record, n int) event.Record {
 			r.Fees.Maker, r.Fees.Taker = rates[d.pick(len(rates))], rates[d.pick(len(rates))]
 		}
 	}
+	return r
+}
+
+// tend opens and closes accounts, and changes their e-mail addresses.
+func (d *decider) tend(r event.Record) event.Record {
+	d.names++
+	switch n := uint32(len(d.s.accounts) + 1); d.pick(4) {
+	case 0:
+		if n < 8 {
+			r.Kind, r.Account = event.KindAccount, event.Account{ID: n,
+				Name: fmt.Sprint("more-", n), Email: []string{"", "more@home.example"}[d.pick(2)]}
+			return r
+		}
+	case 1:
+		for id := n - 1; id > 3; id-- { // the first three trade, the third gets the fees
+			a := d.s.Account(id)
+			if d.world.closed[id] == 0 && a.Open.Len() == 0 && len(a.Withdrawals()) == 0 &&
+				len(a.Switches()) == 0 && len(a.Wallet.Holdings()) == 0 {
+				r.Kind, r.AccountClosed = event.KindAccountClosed, event.AccountClosed{Account: id}
+				return r
+			}
+		}
+	}
+	id := d.account()
+	r.Kind, r.Email = event.KindEmail, event.Email{Account: id,
+		Address: fmt.Sprintf("%d@home.example", d.names),
+		HeldUs:  max(d.world.held[id], r.TimeUs+1+int64(d.pick(4)))}
 	return r
 }
 

@@ -26,6 +26,8 @@
 //	switches.go  records of dead man's switches, and of accounts' settings
 //	withdrawal.go records of withdrawals and their codes; withdrawal_ids.go their client ids
 //	operate.go   records of operators' decisions
+//	email.go     e-mail addresses that are changed, and the holds that follow
+//	close.go     accounts that are closed
 //	outbox.go    the mails to be sent
 //	history.go   a new history, and how it renews codes
 //	events.go    which records are events of accounts

@@ -25,7 +25,7 @@ func (s *State) newHistory(r *event.Record) error {
 	}
 	s.history = r.History
 	for _, w := range s.withdrawals {
-		w.Stale, w.Renewed = w.Status == event.WithdrawalNew, false
+		w.VoidCode()
 	}
 	for _, id := range slices.Sorted(maps.Values(s.outbox.codes)) {
 		w := s.withdrawals[s.Mail(id).Withdrawal.ID]

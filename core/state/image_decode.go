@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -57,6 +58,9 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	if err == nil {
 		err = openAccounts(s, parts, each)
 	}
+	for _, a := range s.accounts {
+		err = cmp.Or(err, s.checkClosed(a))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
@@ -103,15 +107,15 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 	return r, s, nil
 }
 
-// maintenance reads the maintenance. Its clients may cancel if the image is of the newest version,
-// and only then.
+// maintenance reads the maintenance. An image of a version for that alone has one in which clients
+// may cancel, and earlier ones have none.
 func (r *reader) maintenance(s *State) {
 	mode := r.take(1)
 	if len(mode) == 0 {
 		return
 	}
 	m, ok := event.MaintenanceOf(mode[0])
-	if !ok || m.Cancels != (r.version > adjustedVersion) {
+	if !ok || r.version <= unheldVersion && m.Cancels != (r.version == unheldVersion) {
 		r.fail("its maintenance is none of its version")
 		return
 	}
@@ -279,6 +283,9 @@ func (r *reader) account(s *State) {
 	if r.version > namelessVersion {
 		r.withdrawalIDs(a)
 	}
+	if r.version > unheldVersion {
+		r.heldAndClosed(a)
+	}
 	if s.trades[id] = r.uint(); s.trades[id] > s.trades[0] {
 		r.fail("account " + a.Name + " has more trades than all accounts together")
 	}
@@ -340,6 +347,12 @@ func (r *reader) checkWithdrawalIDs(s *State) {
 			r.fail("account " + a.Name + ": " + err.Error())
 		}
 	}
+	if r.version > unheldVersion {
+		if !s.holdsOrCloses() {
+			r.fail("it has no holds and no closed accounts, but is of a version that has them")
+		}
+		return
+	}
 	if s.maintenance.Cancels {
 		return // its version says this, and not the rest
 	}
@@ -392,14 +405,18 @@ func (r *reader) withdrawals(s *State) {
 	}
 	last = 0
 	for range r.entries {
-		m := &Mail{ID: r.uint(), TimeUs: int64(r.uint()), Withdrawal: r.withdrawal(s)}
+		m := &Mail{ID: r.uint(), TimeUs: int64(r.uint())}
+		if r.version > unheldVersion && r.bool() {
+			m.Change = r.addressChange(s)
+		} else {
+			m.Withdrawal = r.withdrawal(s)
+		}
 		if r.err != "" || m.ID <= last || m.ID > s.lastMail {
 			r.fail("a mail is not in order, or above the last id given")
 			return
 		}
-		if w := &m.Withdrawal; w.Status != event.WithdrawalNew &&
-			w.Status != event.WithdrawalRefused ||
-			w.ID > s.lastWithdrawal {
+		if w := &m.Withdrawal; m.Change.Account == 0 && (w.Status != event.WithdrawalNew &&
+			w.Status != event.WithdrawalRefused || w.ID > s.lastWithdrawal) {
 			r.fail("a mail is of a withdrawal in a status without mails")
 			return
 		}
@@ -413,9 +430,8 @@ func (r *reader) withdrawals(s *State) {
 
 // checkMail checks a mail against the bounds of the outbox.
 func (r *reader) checkMail(s *State, m *Mail) {
-	if m.Withdrawal.Status == event.WithdrawalRefused {
-		if own := s.Account(m.Withdrawal.Account).rare; own != nil &&
-			len(own.notices) >= maxNotices {
+	if !m.hasCode() {
+		if own := s.Account(m.Account()).rare; own != nil && len(own.notices) >= maxNotices {
 			r.fail("an account has more mails of refusals than are kept")
 		}
 		return

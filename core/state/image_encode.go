@@ -20,9 +20,11 @@ import (
 // stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 12
-	// adjustedVersion has no maintenance in which clients may cancel. An image without one is of
-	// this version, or of one before, so a program from before it reads it.
+	imageVersion = 13
+	// unheldVersion has no holds of accounts and no closed ones. An image that has none is of this
+	// version, or of one before, so a program from before them reads it.
+	unheldVersion = 12
+	// adjustedVersion has no maintenance in which clients may cancel.
 	adjustedVersion = 11
 	// unadjustedVersion has no adjustments. An image that has none is of this version, or of the
 	// one before, so a program from before adjustments reads it.
@@ -81,10 +83,14 @@ func (s *State) write(w *writer) {
 func (w *writer) begin(s *State) {
 	version := byte(namelessVersion)
 	cancels := s.maintenance.Cancels
-	w.named, w.adjusted = cancels || s.namesWithdrawals(), cancels || s.isAdjusted()
+	w.held = s.holdsOrCloses()
+	w.adjusted = w.held || cancels || s.isAdjusted()
+	w.named = w.adjusted || s.namesWithdrawals()
 	switch {
-	case cancels:
+	case w.held:
 		version = imageVersion
+	case cancels:
+		version = unheldVersion
 	case w.adjusted:
 		version = adjustedVersion
 	case w.named:
@@ -151,6 +157,7 @@ type writer struct {
 	left     bool // the receiver wants no more pieces
 	named    bool // it writes client ids of withdrawals
 	adjusted bool // and adjustments
+	held     bool // and holds, and closed accounts
 }
 
 // over ends an entry, and the piece if that is full. It reports whether the receiver has left.
@@ -211,6 +218,9 @@ func (w *writer) account(a *Account) {
 	if w.named {
 		w.withdrawalIDs(a.WithdrawalIDs())
 	}
+	if w.held {
+		w.uint(uint64(a.HeldUs()), uint64(a.ClosedUs()))
+	}
 }
 
 // withdrawalIDs writes the client ids of withdrawals, those of pending ones among them.
@@ -262,10 +272,26 @@ func (w *writer) withdrawals(s *State) {
 	w.uint(uint64(s.Mails()))
 	for m := range s.MailsAfter(0) {
 		w.uint(m.ID, uint64(m.TimeUs))
-		if w.withdrawal(&m.Withdrawal); w.over() {
+		if w.mail(m); w.over() {
 			return
 		}
 	}
+}
+
+// mail writes what a mail is about.
+func (w *writer) mail(m *Mail) {
+	change := &m.Change
+	if w.held {
+		w.bool(change.Account != 0)
+	}
+	if change.Account == 0 {
+		w.withdrawal(&m.Withdrawal)
+		return
+	}
+	w.uint(uint64(change.Account))
+	w.text(change.To)
+	w.bool(change.New)
+	w.uint(uint64(change.HeldUs))
 }
 
 func (w *writer) withdrawal(d *Withdrawal) {

@@ -169,6 +169,8 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(namedOnes(), "image-named.hex")
 	f(adjusted(), "image-adjusted.hex")
 	f(cancelling(), "image-cancels.hex")
+	f(held(), "image-held.hex")
+	f(closedOne(), "image-closed.hex")
 }
 
 // Images of the versions before are in stores that an older program has left. They do not say which

@@ -30,6 +30,9 @@ func (s *State) operate(r *event.Record) error {
 			return fmt.Errorf("account %d does not exist, or its freeze already is %v",
 				r.Freeze.Account, r.Freeze.Frozen)
 		}
+		if err := s.mustBeOpen(a.ID); err != nil {
+			return err
+		}
 		a.Frozen = r.Freeze.Frozen
 	case event.KindMaintenance:
 		if s.maintenance.On && !r.Maintenance.On {
@@ -38,6 +41,10 @@ func (s *State) operate(r *event.Record) error {
 		s.maintenance = r.Maintenance
 	case event.KindFees:
 		return s.fees(r)
+	case event.KindEmail:
+		return s.email(r)
+	case event.KindAccountClosed:
+		return s.closeAccount(r)
 	}
 	return nil
 }
@@ -51,6 +58,9 @@ func (s *State) fees(r *event.Record) error {
 	if max(f.Maker, f.Taker) > money.MaxRate { // no image could hold them
 		return fmt.Errorf("fees of %v (maker) and %v (taker): the most is %v", f.Maker, f.Taker,
 			money.MaxRate)
+	}
+	if err := s.mustBeOpen(f.Account); err != nil {
+		return err
 	}
 	own := a.own()
 	if !f.Own {

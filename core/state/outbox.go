@@ -7,19 +7,41 @@ import (
 	"exchange/core/event"
 )
 
-// A Mail is a mail to be sent about a withdrawal: with its code, or about its refusal.
+// A Mail is a mail to be sent. It is about a withdrawal, with its code or about its refusal; or it
+// tells of another e-mail address of an account.
 type Mail struct {
 	ID         uint64
 	TimeUs     int64
-	Withdrawal Withdrawal // the withdrawal when the mail was written
+	Withdrawal Withdrawal    // the withdrawal when the mail was written
+	Change     AddressChange // of no account: the mail is about the withdrawal
 }
 
-// maxNotices is how many mails about refused withdrawals wait for one account at most. One more
-// replaces the oldest.
+// An AddressChange is what a mail tells of an account's e-mail address. The address before gets
+// one such mail, and the new one another.
+type AddressChange struct {
+	Account uint32
+	To      string // address that the mail goes to
+	New     bool   // that is the new address
+	HeldUs  int64  // until when no money is withdrawn
+}
+
+// Account returns the id of the account that a mail is for.
+func (m *Mail) Account() uint32 {
+	if m.Change.Account != 0 {
+		return m.Change.Account
+	}
+	return m.Withdrawal.Account
+}
+
+// hasCode reports whether a mail has the code of a withdrawal.
+func (m *Mail) hasCode() bool { return m.Withdrawal.Status == event.WithdrawalNew }
+
+// maxNotices is how many mails without a code wait for one account at most. One more replaces the
+// oldest.
 const maxNotices = 100
 
 // An outbox has the mails to be sent. It is bounded. There is at most one mail with a code for each
-// withdrawal that is to be confirmed, and at most maxNotices of refusals for each account.
+// withdrawal that is to be confirmed, and at most maxNotices of others for each account.
 type outbox struct {
 	mails map[uint64]*Mail
 	order []uint64          // ids, oldest first; of some the mail is gone
@@ -35,7 +57,7 @@ func (o *outbox) put(m *Mail) {
 	}
 	o.mails[m.ID] = m
 	o.order = append(o.order, m.ID)
-	if m.Withdrawal.Status == event.WithdrawalNew {
+	if m.hasCode() {
 		o.codes[m.Withdrawal.ID] = m.ID
 	}
 }
@@ -47,7 +69,7 @@ func (o *outbox) remove(id uint64) *Mail {
 		return nil
 	}
 	delete(o.mails, id)
-	if m.Withdrawal.Status == event.WithdrawalNew {
+	if m.hasCode() {
 		delete(o.codes, m.Withdrawal.ID)
 	}
 	if len(o.order) > 2*len(o.mails)+outboxSlack {
@@ -91,10 +113,10 @@ func (s *State) mail(timeUs int64, w *Withdrawal) {
 
 func (s *State) post(m *Mail) {
 	s.outbox.put(m)
-	if m.Withdrawal.Status == event.WithdrawalNew {
+	if m.hasCode() {
 		return
 	}
-	own := s.accounts[m.Withdrawal.Account-1].own()
+	own := s.accounts[m.Account()-1].own()
 	if own.notices = append(own.notices, m.ID); len(own.notices) > maxNotices {
 		s.unmail(own.notices[0])
 	}
@@ -103,9 +125,9 @@ func (s *State) post(m *Mail) {
 // unmail takes a mail out, because it was sent, given up, or superseded. An unknown id is ignored.
 func (s *State) unmail(id uint64) {
 	m := s.outbox.remove(id)
-	if m == nil || m.Withdrawal.Status == event.WithdrawalNew {
+	if m == nil || m.hasCode() {
 		return
 	}
-	own := s.accounts[m.Withdrawal.Account-1].own()
+	own := s.accounts[m.Account()-1].own()
 	own.notices = slices.DeleteFunc(own.notices, func(n uint64) bool { return n == id })
 }

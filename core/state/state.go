@@ -102,9 +102,11 @@ type rare struct {
 	// client ids of withdrawals: of pending ones, and of the newest
 	withdrawalIDs WithdrawalIDs
 	fees          map[uint16]FeeRates // own fees, by pair
-	notices       []uint64            // ids of mails about refused withdrawals that are to be sent
+	notices       []uint64            // ids of mails to be sent that are not replaced by newer ones
 	selfTrade     trading.SelfTrade   // mode of an order that names none
 	switches      []event.Switch      // armed ones, by key, that of calls before that of sessions
+	heldUs        int64               // until when no money is withdrawn; 0: it never was held
+	closedUs      int64               // when the account was closed; 0: it is open
 }
 
 func (a *Account) own() *rare {
@@ -148,7 +150,9 @@ type Withdrawal struct {
 	Issue    uint32 // number of the valid code, from 1
 	IssuedUs int64
 	Tries    uint32 // wrong codes so far, of all issues
-	Stale    bool   // the valid code is of an earlier history: it has expired
+	// Stale: the valid code is of an earlier history, or was mailed to an earlier address: it has
+	// expired.
+	Stale bool
 	// Renewed: the history has made this code anew, because the mail with the code before was still
 	// in the outbox. That mail may have been sent all the same. So the first code that does not fit
 	// counts as expired.

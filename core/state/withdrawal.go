@@ -24,6 +24,9 @@ func (s *State) withdrawal(r *event.Record) error {
 		return fmt.Errorf("withdrawal %d is of %d units: it must be of at least 1", w.ID,
 			int64(w.Amount))
 	}
+	if err := a.mayLeave(r); err != nil {
+		return err
+	}
 	if err := s.nameWithdrawal(a, w); err != nil {
 		return err
 	}
@@ -86,6 +89,11 @@ func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
 		return fmt.Errorf(
 			"withdrawal %d goes to status %d, despite a freeze: %v, but its account is frozen: %v",
 			m.ID, m.To, m.DespiteFreeze, frozen)
+	}
+	if m.To == event.WithdrawalVerified || m.To == event.WithdrawalApproved {
+		if err := s.Account(w.Account).mayLeave(r); err != nil {
+			return err
+		}
 	}
 	w.Status, w.Details, w.Stale, w.Renewed = m.To, m.Details, false, false
 	s.unmail(s.outbox.codes[w.ID]) // it is not to be confirmed any more

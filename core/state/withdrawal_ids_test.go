@@ -100,10 +100,11 @@ func TestAnImageWithoutClientIDsOfWithdrawalsIsOfTheVersionBefore(t *testing.T) 
 	apply(t, s, cancelled(3), cancelled(6))
 	f(s, unadjustedVersion)
 	f(adjusted(), adjustedVersion)
-	f(cancelling(), imageVersion)
+	f(cancelling(), unheldVersion)
 	s = cancelling()
 	apply(t, s, maintenance(true, ""))
 	f(s, namelessVersion)
+	f(held(), imageVersion)
 }
 
 func TestImpossibleClientIDsOfWithdrawalsAreRefused(t *testing.T) {

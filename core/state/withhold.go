@@ -51,5 +51,8 @@ func (s *State) withhold() {
 	}
 	for m := range s.outbox.after(0) {
 		m.Withdrawal.Address, m.Withdrawal.Details = "", ""
+		if m.Change.Account != 0 {
+			m.Change.To = event.Withheld
+		}
 	}
 }

@@ -71,6 +71,8 @@ var crossing = map[string]bool{
 	"rare.selfTrade":       true,
 	"rare.switches":        true,
 	"rare.withdrawalIDs":   true, // its owner is shown them
+	"rare.heldUs":          true, // the same decisions follow from it
+	"rare.closedUs":        true,
 	"Withdrawal.ClientID":  true,
 	"Withdrawal.ID":        true,
 	"Withdrawal.Account":   true,
@@ -89,6 +91,7 @@ var crossing = map[string]bool{
 	"Mail.ID":              true,
 	"Mail.TimeUs":          true,
 	"Mail.Withdrawal":      false, // its address and details
+	"Mail.Change":          false, // its address
 	"outbox.mails":         false,
 	"outbox.order":         true,
 	"outbox.codes":         true,

@@ -17,6 +17,7 @@ type world struct {
 	in, out        map[uint16]money.Balance             // by currency
 	adjusted       map[uint16]money.Balance             // by currency
 	nonces         map[uint32]uint64                    // by key
+	keys           map[uint32]uint32                    // account by key
 	revoked        map[uint32]bool                      // keys: their nonces count no more
 	withdrawals    []Withdrawal                         // pending, by id
 	named          map[uint32]map[event.ClientID]uint64 // withdrawals by account and client id
@@ -26,6 +27,9 @@ type world struct {
 	ended          *Withdrawal // by the newest record
 	halted         map[uint16]bool
 	frozen         map[uint32]bool
+	emails         map[uint32]string
+	held           map[uint32]int64 // until when, by account
+	closed         map[uint32]int64 // when, by account
 	maintenance    event.Maintenance
 	maintainedUs   int64
 	selfTrade      map[uint32]trading.SelfTrade // by account
@@ -38,8 +42,10 @@ type world struct {
 func newWorld() *world {
 	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{},
 		adjusted: map[uint16]money.Balance{},
-		nonces:   map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
-		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{},
+		nonces:   map[uint32]uint64{}, keys: map[uint32]uint32{}, revoked: map[uint32]bool{},
+		halted: map[uint16]bool{},
+		frozen: map[uint32]bool{}, emails: map[uint32]string{}, held: map[uint32]int64{},
+		closed: map[uint32]int64{}, own: map[uint32]map[uint16]FeeRates{},
 		trades: map[uint32]uint64{}, selfTrade: map[uint32]trading.SelfTrade{},
 		named: map[uint32]map[event.ClientID]uint64{}}
 }
@@ -47,9 +53,10 @@ func newWorld() *world {
 func (w *world) note(r *event.Record) {
 	w.ended = nil
 	switch r.Kind {
+	case event.KindKey, event.KindParallelKey:
+		w.keys[r.Key.Number] = r.Key.Account
 	case event.KindKeyRevoked:
-		w.revoked[r.KeyRevoked.Number] = true
-		delete(w.nonces, r.KeyRevoked.Number)
+		w.revoke(r.KeyRevoked.Number)
 	case event.KindDeposit:
 		w.in[r.Deposit.Currency] = w.in[r.Deposit.Currency].Add(r.Deposit.Amount.Balance())
 	case event.KindOrder, event.KindInstructed, event.KindStop, event.KindTriggered,
@@ -108,6 +115,11 @@ func (w *world) note(r *event.Record) {
 	}
 }
 
+func (w *world) revoke(key uint32) {
+	w.revoked[key] = true
+	delete(w.nonces, key)
+}
+
 func (w *world) ask(r *event.Record) {
 	k := &r.Withdrawal
 	w.use(k.Key, k.Nonce)
@@ -145,6 +157,12 @@ func (w *world) name(k *event.Withdrawal) {
 // set keeps an account's settings and switches.
 func (w *world) set(r *event.Record) {
 	switch r.Kind {
+	case event.KindAccount:
+		w.emails[r.Account.ID] = r.Account.Email
+	case event.KindEmail:
+		w.readdress(r)
+	case event.KindAccountClosed:
+		w.close(r)
 	case event.KindSettings:
 		w.use(r.Settings.Key, r.Settings.Nonce)
 		w.selfTrade[r.Settings.Account] = r.Settings.SelfTrade
@@ -152,6 +170,37 @@ func (w *world) set(r *event.Record) {
 		w.use(r.Switch.Key, r.Switch.Nonce)
 		w.arm(r.Switch)
 	}
+}
+
+// readdress gives an account another e-mail address: both are told, and the codes are void.
+func (w *world) readdress(r *event.Record) {
+	m := &r.Email
+	for i := range w.withdrawals {
+		if k := &w.withdrawals[i]; k.Account == m.Account {
+			k.Stale, k.Renewed = k.Status == event.WithdrawalNew, false
+			w.useless(k.ID)
+		}
+	}
+	for _, to := range []string{w.emails[m.Account], m.Address} {
+		if to != "" {
+			w.lastMail++
+			w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: r.TimeUs, Change: AddressChange{
+				Account: m.Account, To: to, New: to == m.Address, HeldUs: m.HeldUs}})
+			w.crowdOut(m.Account)
+		}
+	}
+	w.emails[m.Account], w.held[m.Account] = m.Address, m.HeldUs
+}
+
+// close closes an account.
+func (w *world) close(r *event.Record) {
+	account := r.AccountClosed.Account
+	for key, of := range w.keys {
+		if of == account {
+			w.revoke(key)
+		}
+	}
+	w.closed[account], w.frozen[account] = r.TimeUs, true
 }
 
 // arm arms a switch anew, or ends it.
@@ -214,9 +263,14 @@ func (w *world) mail(timeUs int64, k Withdrawal) {
 	w.lastMail++
 	k.ClientID = event.ClientID{}
 	w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs, Withdrawal: k})
+	w.crowdOut(k.Account)
+}
+
+// crowdOut takes the oldest mail without a code of an account out, if there are too many.
+func (w *world) crowdOut(account uint32) {
 	var notices []uint64
 	for _, m := range w.mails {
-		if m.Withdrawal.Account == k.Account && m.Withdrawal.Status == event.WithdrawalRefused {
+		if m.Account() == account && m.Withdrawal.Status != event.WithdrawalNew {
 			notices = append(notices, m.ID)
 		}
 	}
@@ -272,6 +326,10 @@ func (w *world) differs(s *State) string {
 		}
 	}
 	for _, k := range s.Keys() {
+		if k.Revoked != w.revoked[k.Number] {
+			return fmt.Sprintf("key %d is revoked: %v, want %v", k.Number, k.Revoked,
+				w.revoked[k.Number])
+		}
 		if k.Nonce != w.nonces[k.Number] {
 			return fmt.Sprintf("key %d has used nonce %d, want %d", k.Number, k.Nonce,
 				w.nonces[k.Number])
@@ -311,10 +369,21 @@ func (w *world) differs(s *State) string {
 			return fmt.Sprintf("account %d had %d trades, want %d", account, n, w.trades[account])
 		}
 	}
+	return w.differsInAccounts(s, of)
+}
+
+// differsInAccounts returns the first difference in accounts; of has the pending withdrawals.
+func (w *world) differsInAccounts(s *State, of map[uint32][]Withdrawal) string {
 	for _, a := range s.Accounts() {
 		if a.Frozen != w.frozen[a.ID] || !maps.Equal(a.Fees(), w.own[a.ID]) {
 			return fmt.Sprintf("account %s is frozen: %v, with fees %v, want %v, %v", a.Name,
 				a.Frozen, a.Fees(), w.frozen[a.ID], w.own[a.ID])
+		}
+		if a.Email != w.emails[a.ID] || a.HeldUs() != w.held[a.ID] ||
+			a.ClosedUs() != w.closed[a.ID] {
+			return fmt.Sprintf("account %s has the address %q, is held until %d, and was closed "+
+				"at %d, want %q, %d, %d", a.Name, a.Email, a.HeldUs(), a.ClosedUs(),
+				w.emails[a.ID], w.held[a.ID], w.closed[a.ID])
 		}
 		var own []Withdrawal
 		for _, k := range a.Withdrawals() {

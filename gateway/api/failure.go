@@ -35,7 +35,10 @@ var (
 		Detail: "This key lacks the permission %s."}
 
 	AccountFrozen = &Failure{Name: "AccountFrozen", Status: 403, Detail: "The account is frozen."}
-	PairHalted    = &Failure{Name: "PairHalted", Status: 403, Detail: "Trading on %s is halted."}
+	// WithdrawalsHeld says until when, rounded up to a second.
+	WithdrawalsHeld = &Failure{Name: "WithdrawsHeld", Status: 403,
+		Detail: "The e-mail address of the account was changed: its withdraws are held until %s."}
+	PairHalted = &Failure{Name: "PairHalted", Status: 403, Detail: "Trading on %s is halted."}
 
 	NotFound         = &Failure{Name: "NotFound", Status: 404, Detail: "Not found."}
 	MethodNotAllowed = &Failure{Name: "MethodNotAllowed", Status: 405,
@@ -118,7 +121,7 @@ var (
 var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest,
 	TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdrawals, NoEmail,
 	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen,
-	PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
+	WithdrawalsHeld, PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
 	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance,
 	Paused, Starting, Following, Stopping, StoreUnavailable, Overloaded, AccountBusy,
 	WithdrawalsClosed, TooManyConnections, OutcomeUnknown}

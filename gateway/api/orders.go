@@ -288,6 +288,8 @@ func (c *Call) refused(cmd *actors.Command, of subject) {
 		c.Fail(PairHalted, of.pair)
 	case event.RefusedFrozen:
 		c.Fail(AccountFrozen, "")
+	case event.RefusedHeld:
+		c.Fail(WithdrawalsHeld, heldUntil(cmd.HeldUs()))
 	case event.RefusedWithdrawalLimit:
 		c.Fail(TooManyWithdrawals, "")
 	default:

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"strconv"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -103,7 +104,7 @@ func (c *Call) withdrawal() {
 	if c.badFields() {
 		return
 	}
-	if !c.Key.Account.HasEmail {
+	if !c.Key.Account.HasEmail() {
 		c.Fail(NoEmail, "")
 		return
 	}
@@ -310,4 +311,13 @@ func (c *Call) fees() {
 		b = append(rates.Taker.Append(append(b, `,"taker":`...)), '}')
 	}
 	c.body = append(b, ']')
+}
+
+// heldUntil returns the end of a hold, in whole seconds: at that time it is over.
+func heldUntil(us int64) string {
+	end := time.UnixMicro(us)
+	if whole := end.Truncate(time.Second); whole.Before(end) {
+		end = whole.Add(time.Second)
+	}
+	return end.UTC().Format(time.RFC3339)
 }

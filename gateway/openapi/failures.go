@@ -69,14 +69,14 @@ var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
 	503: {"Retry-After", "X-Request-Id", "X-Leader"}}
 
 // failed has a response for each status other than success. All operations share the response of a
-// status that has every reason of the catalogue.
+// status that has every usual reason.
 func (d *description) failed(e *api.Operation) object {
 	possible := byStatus(d.failuresOf(e))
-	all := byStatus(api.Failures)
+	all := byStatus(usual())
 	var responses object
 	for _, status := range statuses(possible) {
 		response := failedResponse(status, possible[status], d.refusals)
-		if status != 400 && len(possible[status]) == len(all[status]) {
+		if status != 400 && slices.Equal(possible[status], all[status]) {
 			response = reference("responses", responseName(status))
 		}
 		responses = append(responses, member{strconv.Itoa(status), response})
@@ -84,9 +84,16 @@ func (d *description) failed(e *api.Operation) object {
 	return responses
 }
 
+// usual returns the failures of the shared responses: all but those of few operations.
+func usual() []*api.Failure {
+	return slices.DeleteFunc(slices.Clone(api.Failures), func(f *api.Failure) bool {
+		return f == api.WithdrawalsHeld
+	})
+}
+
 // sharedResponses are the responses that failed refers to.
 func sharedResponses() object {
-	all := byStatus(api.Failures)
+	all := byStatus(usual())
 	var responses object
 	for _, status := range statuses(all) {
 		if status != 400 {
@@ -148,6 +155,7 @@ func statuses(m map[int][]*api.Failure) []int { return slices.Sorted(maps.Keys(m
 var failureAbout = map[*api.Failure]string{
 	api.NotPermitted:     api.PermissionName(event.PermissionTrade),
 	api.PairHalted:       "BTC_USDT",
+	api.WithdrawalsHeld:  "2026-11-30T09:00:00Z",
 	api.TooManyInBook:    "BTC_USDT",
 	api.BookFull:         "BTC_USDT",
 	api.MethodNotAllowed: "PUT",

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"exchange/actors"
 	"exchange/actors/committed"
@@ -35,7 +36,9 @@ func createAccount(c *call) (any, error) {
 
 type accountLine struct {
 	accountAnswer
-	Frozen bool `json:"frozen"`
+	Frozen bool   `json:"frozen"`
+	Held   string `json:"held_until,omitempty"`
+	Closed string `json:"closed,omitempty"` // when
 }
 
 type accountsAnswer struct {
@@ -90,7 +93,8 @@ func newAccounts(list []committed.AccountInfo) *accountsAnswer {
 	page := &accountsAnswer{Accounts: make([]accountLine, 0, len(list))}
 	for _, a := range list {
 		page.Accounts = append(page.Accounts,
-			accountLine{accountAnswer{a.Name, a.ID, a.Email}, a.Frozen})
+			accountLine{accountAnswer{a.Name, a.ID, a.Email}, a.Frozen, heldUntil(a.HeldUs),
+				closedAt(a.ClosedUs)})
 	}
 	return page
 }
@@ -115,8 +119,10 @@ type orderAnswer struct {
 // A portrait is an account at one moment.
 type portrait struct {
 	Account   string             `json:"account"`
+	Closed    string             `json:"closed,omitempty"` // when
 	Email     string             `json:"email"`
 	Frozen    bool               `json:"frozen"`
+	Held      string             `json:"held_until,omitempty"`
 	Holdings  []holdingAnswer    `json:"holdings"`
 	ID        uint32             `json:"id"`
 	Newest    []orderAnswer      `json:"newest_orders"`
@@ -156,6 +162,7 @@ func showAccount(c *call) (any, error) {
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
 	return &portrait{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
+		Held: heldUntil(a.HeldUs), Closed: closedAt(a.ClosedUs),
 		Sequence: q.Seq, Holdings: holdings,
 		Open: q.Open, Newest: orders, Withdraws: pending}, nil
 }
@@ -186,6 +193,67 @@ func freeze(c *call) (any, error) {
 	}
 	a, err := c.engine.Freeze(c.operator, q.Account, *q.On)
 	return switchAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
+}
+
+// An emailAnswer is an account's new address, with the end of the hold that it begins.
+type emailAnswer struct {
+	accountAnswer
+	Before string `json:"before"` // address; "": there was none
+	Held   string `json:"held_until"`
+}
+
+type emailRequest struct {
+	Account string `json:"account"`
+	Email   string `json:"email"`
+}
+
+// setEmail gives an account another e-mail address.
+func setEmail(c *call) (any, error) {
+	var q emailRequest
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	a, err := c.engine.SetEmail(c.operator, q.Account, q.Email)
+	return emailAnswer{accountAnswer{a.Account, a.AccountID, a.Email}, a.Before,
+		clock(a.HeldUs)}, err
+}
+
+// heldUntil returns the end of an account's hold, "" if it is not held now.
+func heldUntil(us int64) string {
+	if us <= time.Now().UnixMicro() {
+		return ""
+	}
+	return clock(us)
+}
+
+// closedAt returns when an account was closed, "" if it is open.
+func closedAt(us int64) string {
+	if us == 0 {
+		return ""
+	}
+	return clock(us)
+}
+
+// closeAccount ends an empty account and its keys.
+func closeAccount(c *call) (any, error) {
+	var q closeRequest
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	a, err := c.engine.CloseAccount(c.operator, q.Account)
+	return endAnswer{a.Account, a.AccountID, true, a.Repeated}, err
+}
+
+type closeRequest struct {
+	Account string `json:"account"`
+}
+
+type endAnswer struct {
+	Account string `json:"account"`
+	ID      uint32 `json:"id"`
+	Closed  bool   `json:"closed"`
+	// Repeated: it was so already
+	Repeated bool `json:"repeated,omitempty"`
 }
 
 type keyAnswer struct {

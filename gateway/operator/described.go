@@ -49,6 +49,14 @@ var descriptions = map[string]description{
 		Query: []openapi.Query{{Name: "name", Type: "string",
 			Field: openapi.Field{Text: "Name of the account.", Required: true}}},
 		Answers: answers(portrait{})},
+	"POST /operator/v1/accounts/email": {Tag: tagAccounts, Summary: "Change an account's e-mail " +
+		"address",
+		Text: "Both addresses are told, and the account's withdraws are held for 48 hours.",
+		Body: emailRequest{}, Answers: answers(emailAnswer{})},
+	"POST /operator/v1/accounts/close": {Tag: tagAccounts, Summary: "Close an account",
+		Text: "An account without money, open orders and pending withdraws ends for good, and " +
+			"its keys with it.",
+		Body: closeRequest{}, Answers: answers(endAnswer{})},
 	"POST /operator/v1/accounts/freeze": {Tag: tagAccounts, Summary: "Freeze an account, or end " +
 		"that",
 		Text: "The keys of a frozen account do nothing, and its withdraws are not approved. " +

@@ -120,6 +120,8 @@ var routes = map[string]route{
 	"GET /operator/v1/accounts":           {listAccounts, reigns},
 	"POST /operator/v1/accounts":          {createAccount, reigns},
 	"GET /operator/v1/account":            {showAccount, reigns},
+	"POST /operator/v1/accounts/email":    {setEmail, reigns},
+	"POST /operator/v1/accounts/close":    {closeAccount, reigns},
 	"POST /operator/v1/accounts/freeze":   {freeze, reigns},
 	"GET /operator/v1/keys":               {listKeys, reigns},
 	"POST /operator/v1/keys":              {createKey, reigns},

@@ -15,7 +15,7 @@ import (
 // waits for the page.
 
 const (
-	shownFrozen = 10 // frozen accounts that are named
+	shownNames = 10 // accounts that are named, of those that are frozen or held
 	// closingsSought is how many of the newest actions are looked through for when trading stopped.
 	closingsSought = 1000
 	// sizePatience bounds the wait for the store's size.
@@ -37,7 +37,9 @@ type statusAnswer struct {
 	Snapshot snapshot   `json:"snapshot"`
 	Closed   closedAll  `json:"maintenance"`
 	Halted   []halted   `json:"halted"`
-	Frozen   frozen     `json:"frozen"`
+	Frozen   someOf     `json:"frozen"`
+	Held     someOf     `json:"held"`            // their withdrawals, for a changed e-mail address
+	Ended    int        `json:"closed_accounts"` // for good
 	Pending  pending    `json:"pending_withdraws"`
 	Switches int        `json:"switches"` // armed dead man's switches
 	Open     int64      `json:"open_orders"`
@@ -78,7 +80,8 @@ type (
 		Pair  string `json:"pair"`
 		Since string `json:"since"` // as of closedAll
 	}
-	frozen struct {
+	// someOf are accounts, of which the first are named.
+	someOf struct {
 		Accounts int      `json:"accounts"`
 		First    []string `json:"first"`
 	}
@@ -91,8 +94,9 @@ type (
 
 // showStatus returns the page.
 func showStatus(c *call) (any, error) {
-	now, census, err := &committed.Overview{}, &committed.Census{Names: shownFrozen}, error(nil)
-	if err = c.read(now); err != nil {
+	now := &committed.Overview{}
+	census := &committed.Census{Names: shownNames, NowUs: time.Now().UnixMicro()}
+	if err := c.read(now); err != nil {
 		return nil, err
 	}
 	for more := true; more; more = census.After != 0 {
@@ -107,7 +111,9 @@ func showStatus(c *call) (any, error) {
 		Lag: lag{stats.ProjectionLag, stats.ProjectionRows},
 		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
 			stats.SnapshotBytes},
-		Frozen:   frozen{census.FrozenAccounts, append([]string{}, census.Frozen...)},
+		Frozen:   someOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
+		Held:     someOf{census.HeldAccounts, append([]string{}, census.Held...)},
+		Ended:    census.Closed,
 		Pending:  pending{New: now.New.Number, Verified: now.Verified.Number},
 		Switches: census.Switches, Open: stats.OpenOrders, Mails: stats.Outbox}
 	if now.TimeUs != 0 {

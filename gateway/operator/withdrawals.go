@@ -126,6 +126,7 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 		w := committed.WithdrawalRow(command.Withdrawal())
 		accepted := command.Outcome() == actors.Accepted
 		kind, refusal := command.Record().Kind, command.Record().Refusal
+		held := command.HeldUs()
 		switch command.Free(); {
 		case accepted:
 			return decisionAnswer{newWithdrawal(c.engine, &w), false}, nil
@@ -134,6 +135,11 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
 					"account, or approve with despite_freeze (--despite-freeze)",
 				c.engine.AccountName(refusal.Account), q.Withdrawal)}
+		case kind == event.KindRefusal && refusal.Reason == event.RefusedHeld:
+			return nil, &badRequest{fmt.Sprintf(
+				"the e-mail address of account %s was changed, so its withdraws are held "+
+					"until %s: withdraw %d was not approved", c.engine.AccountName(refusal.Account),
+				clock(held), q.Withdrawal)}
 		}
 	}
 	var request *actors.RequestError

@@ -328,6 +328,22 @@ $adjust alice BTC -1000 --reason 'credited twice' --json
 $adjust alice BTC 1 --reason 'too little'
 alice GET /api/v1/withdraws/?status=30
 $$statement alice
+$account create dave --email dave@home.example
+$key create dave --permissions read --json
+$account email dave dave@home.example
+$account email dave dave@new.example
+$account email dave nowhere --json
+$account email nobody a@b.example --json
+$account email alice alice@new.example --json
+alice POST /api/v1/withdraw/ address=x&amount=1&currency=USDT
+$account close alice
+$account close fees --json
+$account close dave
+$account close dave --json
+$deposit dave BTC 1 --reference late
+$account unfreeze dave
+$$account show dave
+$$account list
 $$audit
 $key revoke {bob}
 $key revoke {bob} --json

@@ -1,0 +1,127 @@
+package actors
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// pastHold has a command come when each hold of today is over.
+func pastHold(c *Command) *Command {
+	c.timeUs += (withdrawalHold + time.Hour).Microseconds()
+	return c
+}
+
+func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, func(o *Options) { // codes that outlive the hold by themselves
+			o.Withdrawal.CodeValid = 2 * withdrawalHold
+		})
+		for range 4 {
+			b.ask(coin)
+		}
+		first, second, fourth := codeOf(t, b.e, 1), codeOf(t, b.e, 2), codeOf(t, b.e, 4)
+		b.expect(b.confirm(1, first), "status 20")
+
+		a := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@new.example"))
+		if in := time.Until(time.UnixMicro(a.HeldUs)); in <= withdrawalHold-time.Hour ||
+			in > withdrawalHold || a.Before != "ann@example.org" {
+			t.Errorf("the hold ends in %v, the address before was %q", in, a.Before)
+		}
+		approve := func() string {
+			return outcomeOf(b.e.MoveWithdrawal("ops", 1, event.WithdrawalApproved, "wire"))
+		}
+		// behind the hold a code that went to the address before is void, also in the wallet alone
+		b.expect(outcomeOf(b.e.Do(pastHold(NewConfirmation(b.key, b.next(), 4, fourth)))),
+			"code expired")
+		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 4))), "status 50")
+		for range 2 {
+			b.expect(b.ask(coin), "refused for 22")
+			b.expect(b.confirm(2, second), "refused for 22")
+			b.expect(approve(), "refused for 22")
+			b.restart(at)
+		}
+		c, err := b.e.Do(NewWithdrawal(b.key, b.next(), 1, coin, "there"))
+		if err != nil || c.HeldUs() != a.HeldUs {
+			t.Fatalf("the refusal says that the hold ends at %d, not %d: %v", c.HeldUs(), a.HeldUs,
+				err)
+		}
+		c.Free()
+		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 3))), "status 50")
+
+		told := func(to string) bool {
+			return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
+				return m.To == to && m.Account == "ann" && m.Change.HeldUs == a.HeldUs &&
+					m.Change.New == (to == "ann@new.example")
+			})
+		}
+		eventually(t, "all mails are sent", func() bool { return b.e.Stats().Outbox == 0 })
+		if !told("ann@example.org") || !told("ann@new.example") {
+			t.Errorf("not both addresses are told: %+v", b.post.delivered())
+		}
+
+		// and after a restart
+		b.expect(outcomeOf(b.e.Do(pastHold(NewConfirmation(b.key, b.next(), 2, second)))),
+			"code expired")
+		b.expect(outcomeOf(b.e.Do(pastHold(NewConfirmation(b.key, b.next(), 2,
+			codeOf(t, b.e, 2))))), "status 20")
+		b.expect(outcomeOf(b.e.Do(pastHold(NewWithdrawal(b.key, b.next(), 1, coin, "there")))),
+			"withdraw 5")
+		b.expect(outcomeOf(b.e.MoveWithdrawal("ops", 1, event.WithdrawalRefused, "no")),
+			"status 40")
+		b.end()
+	})
+}
+
+func TestAnAddressThatChangesNothingIsRefused(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		for _, x := range [...][3]string{
+			{"ann", "ann@example.org", "already: nothing is changed"},
+			{"ann", "no address", "is not an e-mail address"},
+			{"ann", "", "is not an e-mail address"},
+			{"bob", "bob@example.org", "there is no account"},
+		} {
+			if _, err := b.e.SetEmail("ops", x[0], x[1]); err == nil ||
+				!strings.Contains(err.Error(), x[2]) {
+				t.Errorf("%s of %s: %v, want %q", x[1], x[0], err, x[2])
+			}
+		}
+		b.expect(b.ask(coin), "withdraw 1")
+		must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@new.example"))
+		first := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@newer.example"))
+		second := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@newest.example"))
+		if second.HeldUs <= first.HeldUs {
+			t.Errorf("a second change ends the hold at %d, the first at %d", second.HeldUs,
+				first.HeldUs)
+		}
+		b.end()
+	})
+}
+
+// While a member does not read such records, no address changes.
+func TestAddressesChangeOnceAllMembersReadThat(t *testing.T) {
+	var older atomic.Bool
+	older.Store(true)
+	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatAccounts}
+	})
+	r := c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	eventually(t, "all members read the newest format", func() bool {
+		return r.node.replica.(olderMembers).Replica.Standing().Format >= persistence.FormatAccounts
+	})
+	if _, err := r.SetEmail("test", "ann", "ann@new.example"); err == nil ||
+		!strings.Contains(err.Error(), "not all nodes of the cluster") {
+		t.Errorf("while one does not: %v", err)
+	}
+	older.Store(false)
+	must[Admin](t)(r.SetEmail("test", "ann", "ann@new.example"))
+}

@@ -1,0 +1,92 @@
+package simulation
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"exchange/core/event"
+)
+
+// hold is for how long no money leaves an account whose e-mail address was changed.
+const hold = 48 * time.Hour
+
+// applyEmail gives an account another e-mail address: both addresses are told, and all codes that
+// were mailed before are void.
+func (m *Model) applyEmail(r *event.Record) error {
+	k := &r.Email
+	a := m.Accounts[k.Account-1]
+	if until := max(a.HeldUs, r.TimeUs+hold.Microseconds()); a.ClosedUs != 0 ||
+		k.Address == "" || k.Address == a.email || k.HeldUs != until {
+		return fmt.Errorf("%s, of %q, closed at %d, gets %q and is held until %d, not %d", a.Name,
+			a.email, a.ClosedUs, k.Address, k.HeldUs, until)
+	}
+	for _, w := range m.Withdrawals {
+		if w.Account == a.ID && w.Status == event.WithdrawalNew {
+			w.stale, w.renewed = true, false
+			m.dropMail(w)
+		}
+	}
+	if a.email != "" {
+		m.lastMail++
+	}
+	m.lastMail++
+	a.email, a.HeldUs = k.Address, k.HeldUs
+	a.changes = append(a.changes, k.HeldUs)
+	return nil
+}
+
+// HeldOnce reports whether a change of the account's e-mail address began a hold until a time.
+func (a *Account) HeldOnce(untilUs int64) bool { return slices.Contains(a.changes, untilUs) }
+
+// mayLeave returns an error for a record that withdraws an account's money during a hold.
+func (m *Model) mayLeave(account uint32, timeUs int64) error {
+	if a := m.Accounts[account-1]; timeUs < a.HeldUs {
+		return fmt.Errorf("money of %s leaves at %d us, and is held until %d us", a.Name, timeUs,
+			a.HeldUs)
+	}
+	return nil
+}
+
+// applyClosed ends an account and its keys.
+func (m *Model) applyClosed(r *event.Record) error {
+	a := m.Accounts[r.AccountClosed.Account-1]
+	if a.ClosedUs != 0 || a.Name == "fees" || m.pending(a) > 0 || len(m.open(a)) > 0 ||
+		m.funds(a).any() {
+		return fmt.Errorf("%s is closed: at %d us before, with %d pending withdrawals, %d open "+
+			"orders, and %v", a.Name, a.ClosedUs, m.pending(a), len(m.open(a)), m.funds(a))
+	}
+	for id, w := range m.switches {
+		if w != nil && m.Keys[id.key-1].Account == a.ID {
+			return fmt.Errorf("%s is closed with a switch", a.Name)
+		}
+	}
+	a.ClosedUs, a.Frozen = r.TimeUs, true
+	a.Freezes++
+	for _, k := range m.Keys {
+		if k.Account == a.ID {
+			k.Revoked = true
+		}
+	}
+	return nil
+}
+
+func (f Funds) any() bool {
+	return slices.ContainsFunc(f, func(h struct{ Balance, Reserve *big.Int }) bool {
+		return h.Balance.Sign() != 0
+	})
+}
+
+// HadMoney reports whether the account had any money at a sequence, or since.
+func (a *Account) HadMoney(since uint64) bool {
+	for _, v := range slices.Backward(a.versions) {
+		if v.funds.any() {
+			return true
+		}
+		if v.seq <= since {
+			break
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+package state
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"exchange/core/event"
+)
+
+// HeldUs returns the time until which no money of the account is withdrawn, because its e-mail
+// address was changed; 0: it never was. The state has it also when that time has passed: a state
+// depends on no clock.
+func (a *Account) HeldUs() int64 {
+	if a.rare == nil {
+		return 0
+	}
+	return a.rare.heldUs
+}
+
+// email gives an account another e-mail address. Codes that were mailed to the one before are void,
+// because its mailbox may be in other hands, and a mail with a code that still waits is not sent.
+// The first confirmation behind the hold has a new code mailed.
+func (s *State) email(r *event.Record) error {
+	m := &r.Email
+	a := s.Account(m.Account)
+	if err := s.mustBeOpen(m.Account); err != nil {
+		return err
+	}
+	switch {
+	case a == nil:
+		return fmt.Errorf("there is no account %d", m.Account)
+	case m.Address == "" || m.Address == a.Email && m.Address != event.Withheld:
+		return fmt.Errorf("the new e-mail address of account %s is none, or the one that it has",
+			a.Name)
+	case m.HeldUs <= r.TimeUs || m.HeldUs < a.HeldUs():
+		return fmt.Errorf("the hold of account %s ends at %d us: not after the record's time, "+
+			"%d us, or before the end that it had, %d us", a.Name, m.HeldUs, r.TimeUs, a.HeldUs())
+	}
+	for _, w := range a.Withdrawals() {
+		w.VoidCode()
+		s.unmail(s.outbox.codes[w.ID])
+	}
+	before := a.Email
+	a.Email, a.own().heldUs = m.Address, m.HeldUs
+	if before != "" {
+		s.mailChange(r.TimeUs, AddressChange{Account: a.ID, To: before, HeldUs: m.HeldUs})
+	}
+	s.mailChange(r.TimeUs, AddressChange{a.ID, m.Address, true, m.HeldUs})
+	return nil
+}
+
+// mailChange writes a mail about another e-mail address.
+func (s *State) mailChange(timeUs int64, c AddressChange) {
+	s.lastMail++
+	s.post(&Mail{ID: s.lastMail, TimeUs: timeUs, Change: c})
+}
+
+// VoidCode has the valid code of a withdrawal count as expired, if the withdrawal waits for it.
+func (w *Withdrawal) VoidCode() { w.Stale, w.Renewed = w.Status == event.WithdrawalNew, false }
+
+// mayLeave returns an error for a record that withdraws money during a hold.
+func (a *Account) mayLeave(r *event.Record) error {
+	if r.TimeUs < a.HeldUs() {
+		return fmt.Errorf("money of account %s is held until %d us, and the record's time is %d us",
+			a.Name, a.HeldUs(), r.TimeUs)
+	}
+	return nil
+}
+
+// holdsOrCloses reports whether the e-mail address of an account was ever changed, or an account
+// closed.
+func (s *State) holdsOrCloses() bool {
+	return slices.ContainsFunc(s.accounts, func(a *Account) bool {
+		return a.HeldUs() != 0 || a.ClosedUs() != 0
+	})
+}
+
+// heldAndClosed reads until when an account is held, and when it was closed.
+func (r *reader) heldAndClosed(a *Account) {
+	held, closed := int64(r.upTo(math.MaxInt64)), int64(r.upTo(math.MaxInt64))
+	if held == 0 && closed == 0 {
+		return
+	}
+	if a.own().heldUs, a.rare.closedUs = held, closed; held != 0 && a.Email == "" {
+		r.fail("account " + a.Name + " is held, but has no e-mail address")
+	}
+}
+
+// addressChange reads what a mail tells of another e-mail address.
+func (r *reader) addressChange(s *State) AddressChange {
+	c := AddressChange{r.u32(), r.text(), r.bool(), int64(r.upTo(math.MaxInt64))}
+	if a := s.Account(c.Account); a == nil || c.To == "" || c.HeldUs < 1 || c.HeldUs > a.HeldUs() {
+		r.fail("a mail tells of another e-mail address that no account has")
+	}
+	return c
+}

@@ -1,0 +1,134 @@
+package state
+
+import (
+	"slices"
+	"testing"
+
+	"exchange/core/event"
+)
+
+func addressed(account uint32, address string, timeUs, heldUs int64) event.Record {
+	return event.Record{Kind: event.KindEmail, TimeUs: timeUs, Operator: "jane",
+		Email: event.Email{Account: account, Address: address, HeldUs: heldUs}}
+}
+
+// held returns a state with pending withdrawals of an account that is held until 1,000 us.
+func held() *State {
+	s := namedOnes()
+	apply(must{}, s, addressed(1, "new@home.example", 50, 1000))
+	return s
+}
+
+func TestAnotherAddressHoldsMoneyAndVoidsCodes(t *testing.T) {
+	first := namedOnes().Account(1).Email
+	s := held()
+	a := s.Account(1)
+	if a.Email != "new@home.example" || a.HeldUs() != 1000 {
+		t.Fatalf("the account has the address %q and is held until %d", a.Email, a.HeldUs())
+	}
+	if len(a.Withdrawals()) == 0 {
+		t.Fatal("the account has no pending withdrawals, so this test shows nothing")
+	}
+	var told []AddressChange
+	for m := range s.MailsAfter(0) {
+		if m.Change.Account != 0 {
+			told = append(told, m.Change)
+		}
+	}
+	if !slices.Equal(told, []AddressChange{{1, first, false, 1000},
+		{1, "new@home.example", true, 1000}}) {
+		t.Errorf("the mails tell %+v", told)
+	}
+	waiting := 0
+	for _, w := range a.Withdrawals() {
+		if w.Status == event.WithdrawalNew {
+			waiting++
+		}
+		if w.Stale != (w.Status == event.WithdrawalNew) || s.outbox.codes[w.ID] != 0 {
+			t.Errorf("withdrawal %+v has a code that counts, or is to be mailed", w)
+		}
+	}
+	if waiting == 0 {
+		t.Error("no withdrawal waits for a code, so this test shows nothing")
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	back := twin(t, s)
+	if back.Hash() != s.Hash() || back.Account(1).HeldUs() != 1000 {
+		t.Error("the image is of another state")
+	}
+	apply(must{}, s, addressed(1, "newer@home.example", 60, 1000))
+	apply(must{}, s, addressed(1, "newest@home.example", 60, 1001))
+	if a.HeldUs() != 1001 {
+		t.Errorf("a second change leaves the end of the hold at %d", a.HeldUs())
+	}
+}
+
+func TestARecordAgainstAHoldIsRefused(t *testing.T) {
+	id := uint64(0)
+	for _, w := range held().Account(1).Withdrawals() {
+		if w.Status == event.WithdrawalNew {
+			id = w.ID
+		}
+	}
+	w := held().Withdrawal(id)
+	moved := func(to uint8, timeUs int64) event.Record {
+		return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: timeUs, Operator: "jane",
+			WithdrawalMoved: event.WithdrawalMoved{ID: id, Account: 1, Currency: w.Currency,
+				Amount: w.Amount, To: to}}
+	}
+	ask := func(timeUs int64) event.Record {
+		return event.Record{Kind: event.KindWithdrawal, TimeUs: timeUs,
+			Withdrawal: event.Withdrawal{ID: 50, Account: 1, Currency: w.Currency, Amount: 1,
+				Address: "there"}}
+	}
+	for _, x := range []struct {
+		name   string
+		record event.Record
+		want   string
+	}{
+		{"of no account", addressed(99, "a@b.example", 50, 2000), "no account 99"},
+		{"no address", addressed(1, "", 50, 2000), "none, or the one that it has"},
+		{"the same address", addressed(1, "new@home.example", 50, 2000), "the one that it has"},
+		{"a hold that is over", addressed(1, "a@b.example", 2000, 2000), "not after"},
+		{"a shorter hold", addressed(1, "a@b.example", 50, 999), "before the end that it had"},
+		{"a withdrawal", ask(999), "held until 1000 us"},
+		{"a confirmation", moved(event.WithdrawalVerified, 999), "its code"},
+	} {
+		refusedBy(t, held(), x.name, x.record, x.want)
+	}
+	s := held()
+	s.Withdrawal(id).Status, s.Withdrawal(id).Stale = event.WithdrawalVerified, false
+	refusedBy(t, s, "an approval", moved(event.WithdrawalApproved, 999), "held until 1000 us")
+	for _, r := range []event.Record{ask(1000), moved(event.WithdrawalRefused, 999),
+		moved(event.WithdrawalCancelled, 999)} {
+		s := held()
+		if err := s.Apply(&r, new(Effects)); err != nil {
+			t.Errorf("%v to %d at %d us: %v", r.Kind, r.WithdrawalMoved.To, r.TimeUs, err)
+		}
+	}
+}
+
+func TestAnImageOfAHoldThatCannotBeIsRefused(t *testing.T) {
+	s := held()
+	s.Account(1).Email = ""
+	if _, err := Decode(s.AppendTo(nil)); err == nil {
+		t.Error("an account without an address is held")
+	}
+	for name, spoil := range map[string]func(c *AddressChange){
+		"of no account":    func(c *AddressChange) { c.Account = 99 },
+		"to nobody":        func(c *AddressChange) { c.To = "" },
+		"without a hold":   func(c *AddressChange) { c.HeldUs = 0 },
+		"of another hold":  func(c *AddressChange) { c.HeldUs++ },
+		"of other account": func(c *AddressChange) { c.Account = 2 },
+	} {
+		impossible(t, name, held(), func(s *State) {
+			for m := range s.MailsAfter(0) {
+				if m.Change.New {
+					spoil(&m.Change)
+				}
+			}
+		}, "another e-mail address that no account has")
+	}
+}
