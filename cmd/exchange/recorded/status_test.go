@@ -39,6 +39,8 @@ snapshot  SIZE MB, N old, lacks N records
 maintenance  on since TIME; clients are told: At 9.
 halted pairs  1: BTC_USDT since TIME
 frozen accounts  1: bob
+held withdraws  none
+closed accounts  0
 pending withdraws  0 to be approved, 1 to be confirmed; the oldest is of TIME
 armed switches  0
 open orders  1
