@@ -28,7 +28,8 @@ type account struct {
 	banked map[string]money.Balance
 	unsure bool
 	newest struct{ order, trade uint64 }
-	fees   map[string]money.Rate // of a maker, once they are asked for
+	// rates of a maker by pair, before the load and, once they are asked for, behind it
+	feesBefore, fees map[string]money.Rate
 
 	lag *ownLag // of its events behind its answers; nil: no socket hears its events
 }

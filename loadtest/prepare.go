@@ -173,9 +173,12 @@ func (a *account) fund(ctx context.Context, r *rest) error {
 	return nil
 }
 
-// look notes the account's holdings and newest rows before the load.
+// look notes the account's holdings, fees and newest rows before the load.
 func (a *account) look(ctx context.Context, r *rest) (err error) {
 	if a.before, err = a.wallets(ctx, r); err != nil {
+		return err
+	}
+	if a.feesBefore, err = a.makerFees(ctx, r); err != nil {
 		return err
 	}
 	newest := func(path string, at *uint64) error {
@@ -218,6 +221,35 @@ func (a *account) wallets(ctx context.Context, r *rest) (h holdings, err error) 
 		})
 	})
 	return h, err
+}
+
+// makerFees reads which rates the account pays as the maker in its pairs.
+func (a *account) makerFees(ctx context.Context, r *rest) (fees map[string]money.Rate, err error) {
+	err = r.get(ctx, a.users[0], "/api/v1/fees/", func(body []byte) error {
+		fees = map[string]money.Rate{}
+		for _, p := range a.pairs {
+			fees[p.name] = 0
+		}
+		return eachItem(body, func(item []byte) error {
+			var name string
+			var rate money.Rate
+			var bad error
+			err := eachField(item, func(field, value []byte) bool {
+				switch string(field) {
+				case "pair":
+					name = string(value)
+				case "maker":
+					rate, bad = money.ParseRate(value)
+				}
+				return bad == nil
+			})
+			if _, trades := fees[name]; trades {
+				fees[name] = rate
+			}
+			return errors.Join(err, bad)
+		})
+	})
+	return fees, err
 }
 
 // tidy cancels the resting orders and revokes the made keys. It goes on over errors.

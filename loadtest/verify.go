@@ -79,6 +79,9 @@ func (v *verifier) differ(format string, args ...any) {
 func (v *verifier) skip(why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if _, ok := v.skips[why]; !ok && len(v.skips) >= maxKinds {
+		why = "others"
+	}
 	v.skips[why]++
 }
 

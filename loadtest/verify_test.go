@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ type liar struct {
 	orders   []string // newest first
 	byClient map[string]string
 	trades   []string
+	maker    string // the rate of its fee
 	wallets  string
 	book     string
 	update   string
@@ -43,7 +45,7 @@ func (s *liar) answer(ctx *fasthttp.RequestCtx) {
 	case path == "/api/v1/wallets/":
 		ctx.SetBodyString(s.wallets)
 	case path == "/api/v1/fees/":
-		ctx.SetBodyString(`[{"pair":"BTC_USDT","maker":0.001,"taker":0.002}]`)
+		fmt.Fprintf(ctx, `[{"pair":"BTC_USDT","maker":%s,"taker":0.002}]`, s.maker)
 	case strings.HasPrefix(path, "/api/v1/orderbook/"):
 		ctx.Response.Header.Set("X-Update-Id", s.update)
 		ctx.SetBodyString(s.book)
@@ -62,6 +64,7 @@ func honest() (*liar, *account) {
 	a := &account{name: "loadtest-1",
 		before: holdings{"BTC": {balance: balance("100")}, "USDT": {balance: balance("100000")}}}
 	newUser(a, 0, Key{"key", "secret"}, 0)
+	a.feesBefore = map[string]money.Rate{"BTC_USDT": 0.001e8}
 	a.newest.order, a.newest.trade = 9, 4
 	a.orders = []sent{
 		{id: 10, price: price, amount: 3 * lot, filled: lot, outcome: done, serial: 1},
@@ -85,6 +88,7 @@ func honest() (*liar, *account) {
 		wallets: `[{"currency":"BTC","balance":99,"reserve":3},{"currency":"USDT","balance":100499,"reserve":0}]`,
 		book:    `{"sell":[{"price":500,"amount":2},{"price":600,"amount":1}],"buy":[]}`,
 		update:  "3",
+		maker:   "0.001",
 		audit:   `{"end":{"sequence":1,"differences":[]}}`,
 	}
 	return s, a
@@ -122,6 +126,7 @@ func check(t *testing.T, s *liar, a *account, x *subscriber) *Verification {
 	t.Helper()
 	address := serve(t, s.answer)
 	pairs := testPairs(t)[:1]
+	a.pairs = pairs
 	r := newRest(&Options{Addresses: []string{address}, Operator: address})
 	v := newVerifier(context.Background(), r, &field{pairs: pairs, accounts: []*account{a}}, "lt0",
 		[]int{0})
@@ -230,7 +235,8 @@ func TestEveryLieIsFoundAndNamed(t *testing.T) {
 	}
 }
 
-func TestASelfTradeMovesNothingButFees(t *testing.T) {
+// selfTrade returns a server and a client whose two orders traded with each other.
+func selfTrade(t *testing.T) (*liar, *account, *subscriber) {
 	s, a := honest()
 	a.orders = []sent{{id: 10, price: price, amount: lot, outcome: done, serial: 1},
 		{id: 11, price: price, amount: lot, buy: true, filled: lot, outcome: done, serial: 2}}
@@ -245,7 +251,37 @@ func TestASelfTradeMovesNothingButFees(t *testing.T) {
 	tell(t, x,
 		`{"pair":"BTC_USDT","update_id":4,"prev_update_id":3,"timestamp":1.5,"sell":[{"price":500,"amount":0},{"price":600,"amount":0}],"buy":[]}`)
 	s.update = "4"
+	return s, a, x
+}
+
+func TestASelfTradeMovesNothingButFees(t *testing.T) {
+	s, a, x := selfTrade(t)
 	if v := check(t, s, a, x); v.Found > 0 || v.Incomplete != "" || v.Accounts != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Which of the two fees a trade paid is not known, so the one balance that they are in is not
+// verified. All others are.
+func TestFeesThatChangeInATestAreNoDamage(t *testing.T) {
+	s, a, x := selfTrade(t)
+	s.maker = "0.003"
+	v := check(t, s, a, x)
+	if v.Found > 0 || v.Incomplete != "" || v.Accounts != 0 || !slices.Equal(v.NotChecked,
+		[]string{"1 times: the balance in USDT of an account that traded BTC_USDT with itself, " +
+			"while its maker's fee changed from 0.001 to 0.003"}) {
+		t.Errorf("%+v", v)
+	}
+	s, a, x = selfTrade(t)
+	s.maker = "0.003"
+	s.wallets = strings.Replace(s.wallets, "99.998", "99.997", 1)
+	if v := check(t, s, a, x); v.Found != 1 || !strings.Contains(v.Differences[0],
+		"its balance is 99.997 BTC") {
+		t.Errorf("%+v", v)
+	}
+	s, a = honest() // without a trade with itself a balance does not take the maker's fee
+	s.maker = "0.003"
+	if v := check(t, s, a, stream(t)); v.Found > 0 || v.Accounts != 1 || len(v.NotChecked) > 0 {
 		t.Errorf("%+v", v)
 	}
 }
