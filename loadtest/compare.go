@@ -172,10 +172,18 @@ func (c *Comparison) addStages(a, b []StageReport) {
 	for i := range a {
 		x, y := &a[i], &b[i]
 		row := clip(fmt.Sprintf("stage %d, %s/s", i+1, ratesText(x.From, x.To)))
-		c.add(row, measureRate, plausible(x.Rate), plausible(y.Rate))
+		c.add(row, measureRate, x.rate(), y.rate())
 		c.addLatencies(row, &x.Latency, &y.Latency)
 		c.add(row, measureMissed, plausible(x.missed()), plausible(y.missed()))
 	}
+}
+
+// rate returns how much was done a second in the stage's own time; nil: the report does not say.
+func (s *StageReport) rate() *float64 {
+	if s.Rate == nil {
+		return nil
+	}
+	return plausible(*s.Rate)
 }
 
 // missed returns how many percent of the requests were refused, had no outcome, or were not sent.

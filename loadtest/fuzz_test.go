@@ -144,7 +144,7 @@ func FuzzParseReport(f *testing.F) {
 		}
 		f.Add(b)
 		f.Add(bytes.Replace(b, []byte(`"operations"`), []byte(`"stages": [{"seconds": 60, `+
-			`"to_rate": 1e300, "rate": 7, "latency": {"count": 7, "p99_ms": 1}}], "operations"`), 1))
+			`"to_rate": 1e300, "rate": 7, "done_per_second": 1e300, "latency": {"count": 7, "p99_ms": 1}}], "operations"`), 1))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := ParseReport(text)

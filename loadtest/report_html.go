@@ -33,7 +33,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		"Backlog": backlog.svg(),
 		"ByPair":  pairPlot(r.Pairs), "Server": server,
 		"Outages": r.outages(), "RowHead": rows[0], "Rows": rows[1:],
-		"StageHead": stages[0], "Stages": stages[1:],
+		"StageHead": stages[0], "Stages": stages[1:], "StageNote": stageNote,
 		"Curve": r.rampPlots(), "More": max(len(r.Pairs)-shownPairs, 0),
 		"Verified": strings.TrimSpace(verified.String())})
 }

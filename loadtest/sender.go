@@ -16,6 +16,7 @@ type sender struct {
 	stats     *stats
 	reached   []*reached // by the number of an address; of all senders
 	witness   *witness   // of all senders; nil: there is none
+	phase     generator.Phase
 }
 
 // A conn is a connection with its request in flight and the users that send on it in turn.
@@ -40,6 +41,7 @@ type item struct {
 
 // run sends for a phase and waits for the answers.
 func (l *sender) run(p generator.Phase) error {
+	l.phase = p
 	cpu, err := l.generator.Run(p)
 	l.stats.cpu += cpu
 	return err

@@ -29,7 +29,16 @@ var (
 
 // Answered notes an answer. Each item of a batch counts as a request would.
 func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
-	c := l.conns[number]
+	before := l.stats.served()
+	rest = l.outcomes(l.conns[number], a, latency)
+	if len(l.o.Stages) > 0 {
+		l.stats.finish(l.phase.Schedule, time.Since(l.phase.Begin), l.stats.served()-before)
+	}
+	return rest
+}
+
+// outcomes notes what became of the items of a request.
+func (l *sender) outcomes(c *conn, a generator.Answer, latency time.Duration) (rest bool) {
 	if l.o.Batch > 0 && a.Status == 200 && c.items[0].op <= opAmend {
 		l.reached[c.at].served()
 		l.results(c, a.Body, latency)

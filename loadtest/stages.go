@@ -170,11 +170,13 @@ type stageStats struct {
 	counters
 	latency *hdrhistogram.Histogram // of what was served; nil: nothing was
 	longest time.Duration           // whatever became of the request
+	within  uint64                  // requests served in the stage's time, whenever they were due
 }
 
 func (s *stageStats) merge(t *stageStats) {
 	s.add(t.counters)
 	s.longest = max(s.longest, t.longest)
+	s.within += t.within
 	if t.latency != nil {
 		s.histogram().Merge(t.latency)
 	}
@@ -188,21 +190,24 @@ func (s *stageStats) histogram() *hdrhistogram.Histogram {
 	return s.latency
 }
 
-// A StageReport has the requests that were due in one stage, whenever they were answered.
+// A StageReport has the requests that were due in one stage, whenever they were answered. Only its
+// rate is of the stage's own time.
 type StageReport struct {
-	Seconds  float64 `json:"seconds"` // that were asked for
-	From     float64 `json:"from_rate"`
-	To       float64 `json:"to_rate"`
-	Ran      float64 `json:"ran_seconds"` // less if the load was interrupted
-	Requests uint64  `json:"requests"`
-	Rate     float64 `json:"rate"` // done or too late
-	Done     uint64  `json:"done"`
-	Late     uint64  `json:"late_cancels"`
-	Refused  uint64  `json:"refused"`
-	Unknown  uint64  `json:"outcome_unknown"`
-	Unsent   uint64  `json:"unsent"`
-	Latency  Latency `json:"latency"`    // as the rate
-	Longest  float64 `json:"longest_ms"` // of all requests, whatever became of them
+	Seconds float64 `json:"seconds"` // that were asked for
+	From    float64 `json:"from_rate"`
+	To      float64 `json:"to_rate"`
+	Ran     float64 `json:"ran_seconds"` // less if the load was interrupted
+	// done or too late in the time that the stage ran, whenever it was due; null: it did not run,
+	// or an earlier version has written the report, whose rate was another one
+	Rate     *float64 `json:"done_per_second"`
+	Requests uint64   `json:"requests"`
+	Done     uint64   `json:"done"`
+	Late     uint64   `json:"late_cancels"`
+	Refused  uint64   `json:"refused"`
+	Unknown  uint64   `json:"outcome_unknown"`
+	Unsent   uint64   `json:"unsent"`
+	Latency  Latency  `json:"latency"`    // of what was done or too late
+	Longest  float64  `json:"longest_ms"` // of all requests, whatever became of them
 }
 
 // stageReports reports each stage of a load that took so long.
@@ -217,7 +222,8 @@ func (o *Options) stageReports(s *stats, took time.Duration) []StageReport {
 			Unknown: of.unknown, Unsent: of.unsent, Latency: latency(of.histogram()),
 			Longest: milliseconds(of.longest.Microseconds())}
 		if ran > 0 {
-			r.Rate = float64(of.served()) / ran.Seconds()
+			rate := float64(of.within) / ran.Seconds()
+			r.Rate = &rate
 		}
 		all = append(all, r)
 	}
@@ -225,8 +231,12 @@ func (o *Options) stageReports(s *stats, took time.Duration) []StageReport {
 }
 
 // stageHead are the columns of the table of stages.
-var stageHead = []string{"stage", "from", "to", "asked/s", "requests", "done/s", "refused",
+var stageHead = []string{"stage", "from", "to", "asked/s", "done/s", "requests", "refused",
 	"unknown", "not sent", "p50", "p99", "longest"}
+
+// stageNote says what the columns of the table of stages are.
+const stageNote = "done/s counts what was done in the time of the stage, the columns behind it " +
+	"what was due in it."
 
 // stageRows returns the table of stages, its head first.
 func (r *Report) stageRows() [][]string {
@@ -234,7 +244,10 @@ func (r *Report) stageRows() [][]string {
 	from := 0.0
 	for i, s := range r.Stages {
 		to := from + s.Seconds
-		p50, p99, most := "-", "-", "-"
+		rate, p50, p99, most := "-", "-", "-", "-"
+		if s.Rate != nil {
+			rate = thousands(uint64(*s.Rate + 0.5))
+		}
 		if s.Latency.Count > 0 {
 			p50, p99 = ms(s.Latency.P50), ms(s.Latency.P99)
 		}
@@ -242,8 +255,8 @@ func (r *Report) stageRows() [][]string {
 			most = ms(s.Longest)
 		}
 		rows = append(rows, []string{fmt.Sprint(i + 1), secondsText(from), secondsText(to),
-			ratesText(s.From, s.To), thousands(s.Requests), thousands(uint64(s.Rate + 0.5)),
-			thousands(s.Refused), thousands(s.Unknown), thousands(s.Unsent), p50, p99, most})
+			ratesText(s.From, s.To), rate, thousands(s.Requests), thousands(s.Refused),
+			thousands(s.Unknown), thousands(s.Unsent), p50, p99, most})
 		from = to
 	}
 	return rows
@@ -259,6 +272,7 @@ func (r *Report) writeStages(b *strings.Builder) {
 	if len(r.Stages) > 0 {
 		b.WriteByte('\n')
 		writeTable(b, r.stageRows(), 0)
+		fmt.Fprintln(b, stageNote)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -137,13 +139,100 @@ func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 			for i, s := range <-ended {
 				all, want := s.Requests+s.Unsent, []uint64{200, 200, 0, 200, 150}[i]
 				if all != want || s.Done != s.Requests || s.Latency.Count != int64(s.Done) ||
-					s.Rate*s.Seconds > float64(s.Done)+0.5 || s.Ran != s.Seconds {
+					s.Ran != s.Seconds {
 					t.Errorf("%d requests count in stage %d, where %d were due: %+v", all, i+1,
 						want, s)
 				}
 				if i == 1 && s.Longest < 100 {
 					t.Errorf("the stall over the third stage is not seen in the second: %+v", s)
 				}
+			}
+		})
+	}
+}
+
+// A server that does 2,000 requests a second is asked for 10,000 in each of 10 s. It works off the
+// backlog in the minute behind them.
+func TestAServerThatIsTooSlowShowsItsOwnRateInEachStage(t *testing.T) {
+	o := staged(t, "10s@10000,1m@1000")
+	const does = 2000
+	parts := []*stats{newStats(1, 1, 2), newStats(1, 1, 2)} // of two threads
+	for k := range 160_000 {
+		stage, due := 0, time.Duration(k)*100*time.Microsecond
+		if k >= 100_000 {
+			stage, due = 1, 10*time.Second+time.Duration(k-100_000)*time.Millisecond
+		}
+		at := time.Duration(k) * time.Second / does
+		s := parts[k%2]
+		if at >= o.length() && k >= 150_000 { // those before were sent, and are answered too late
+			s.wait(stage, o.length()-due)
+			continue
+		}
+		s.note(&item{op: opPlace, stage: stage}, 0, at-due, isDone)
+		s.finish(o.schedule(), at, 1)
+	}
+	sum := newStats(1, 1, 2)
+	for _, s := range parts {
+		sum.merge(s)
+	}
+	r := &Report{Stages: o.stageReports(sum, o.length())}
+	a, b := &r.Stages[0], &r.Stages[1]
+	if *a.Rate != does || *b.Rate != does || a.Done != 100_000 || a.Unsent != 0 ||
+		b.Done != 50_000 || b.Unsent != 10_000 {
+		t.Errorf("%v, %v: %+v\n%+v", *a.Rate, *b.Rate, a, b)
+	}
+	var text strings.Builder
+	r.writeStages(&text)
+	for _, say := range []string{"stage  from     to  asked/s  done/s  requests  refused ",
+		"\n    1    0s    10s    10000   2,000   100,000 ",
+		"\n    2   10s  1m10s     1000   2,000    50,000 ", "\n" + stageNote + "\n"} {
+		if !strings.Contains(text.String(), say) {
+			t.Errorf("%q is not said in\n%s", say, &text)
+		}
+	}
+}
+
+// A server that answers nothing before the second stage has done nothing in the first one.
+func TestARateIsOfWhatIsDoneInTheStage(t *testing.T) {
+	for _, batch := range []int{0, 5} {
+		t.Run(fmt.Sprintf("batch=%d", batch), func(t *testing.T) {
+			var ids atomic.Uint64
+			var first sync.Once
+			second := make(chan struct{})
+			address := serve(t, func(ctx *fasthttp.RequestCtx) {
+				first.Do(func() { time.AfterFunc(100*time.Millisecond, func() { close(second) }) })
+				<-second
+				answerAll(ctx, &ids)
+			})
+			o := staged(t, "100ms@1000,1h@0")
+			o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
+			o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
+			x, _ := newSender(t, &o, false)
+			ended := make(chan []StageReport, 1)
+			go func() {
+				s, took, err := x.phase(o.schedule(), o.length(), x.stageTitle)
+				if err != nil {
+					t.Error(err)
+				}
+				ended <- o.stageReports(s, took)
+			}()
+			for done := uint64(0); done < 100; {
+				done = 0
+				for _, l := range x.senders {
+					l.generator.Look(func(int, uint64) { done += l.stats.done })
+				}
+				select {
+				case <-ended:
+					t.Fatal("it ended before all was done")
+				case <-time.After(time.Millisecond):
+				}
+			}
+			x.stop()
+			r := <-ended
+			a, b := r[0], r[1]
+			if a.Done != 100 || *a.Rate != 0 || b.Requests != 0 ||
+				math.Round(*b.Rate*b.Ran) != 100 {
+				t.Errorf("%v, %v: %+v", *a.Rate, *b.Rate, r)
 			}
 		})
 	}
@@ -213,6 +302,10 @@ func stagedReport(t *testing.T) *Report {
 	s.note(&item{op: opCancel, stage: 1}, 0, time.Second, isLate)
 	s.note(&item{op: opCancel, stage: 1}, 0, time.Second, isUnknown)
 	s.wait(1, 2*time.Minute)
+	for at, n := range map[time.Duration]uint64{0: 300, 2*time.Second - 1: 100,
+		2 * time.Second: 400, 4 * time.Second: 101, 6 * time.Second: 100, time.Hour: 7} {
+		s.finish(o.schedule(), at, n)
+	}
 	x.seconds = []Second{{At: 1, Rate: 400, Asked: 400}, {At: 4, Rate: 250, Asked: 300}}
 	sum := newStats(1, 1, 2)
 	sum.merge(s)
@@ -223,10 +316,10 @@ func stagedReport(t *testing.T) *Report {
 
 func TestEachStageHasARow(t *testing.T) {
 	r := stagedReport(t)
-	if a, b := &r.Stages[0], &r.Stages[1]; a.Requests != 500 || a.Rate != 250 || a.Ran != 2 ||
+	if a, b := &r.Stages[0], &r.Stages[1]; a.Requests != 500 || *a.Rate != 200 || a.Ran != 2 ||
 		a.Latency.P50 < 0.99 || a.Latency.P50 > 1.01 || a.Longest != 1 || a.Unsent != 0 ||
 		b.Requests != 503 || b.Done != 500 || b.Late != 1 || b.Refused != 1 || b.Unknown != 1 ||
-		b.Unsent != 1 || b.Rate != 250.5 || b.Ran != 2 || b.Seconds != 4 || b.From != 400 ||
+		b.Unsent != 1 || *b.Rate != 250.5 || b.Ran != 2 || b.Seconds != 4 || b.From != 400 ||
 		b.To != 0 || b.Latency.Count != 501 || b.Longest != 120_000 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
@@ -238,14 +331,16 @@ func TestEachStageHasARow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, say := range []string{"random-walk, open loop of 2 stages, mix", "1 due and not sent\n",
-		"stage  from  to  asked/s  requests  done/s  refused  unknown  not sent  ",
-		"    1    0s  2s      400       500     250        0        0         0",
-		"    2    2s  6s   400..0       503     251        1        1         1", "120000 ms\n"} {
+		"stage  from  to  asked/s  done/s  requests  refused  unknown  not sent  ",
+		"    1    0s  2s      400     200       500        0        0         0",
+		"    2    2s  6s   400..0     251       503        1        1         1", "120000 ms\n",
+		stageNote} {
 		if !strings.Contains(text.String(), say) {
 			t.Errorf("%q is not said in\n%s", say, &text)
 		}
 	}
-	for _, say := range []string{"open loop of 2 stages", "<h2>Stages</h2>", "<td>400..0<td>503",
+	for _, say := range []string{"open loop of 2 stages", "<h2>Stages</h2>",
+		"<td>400..0<td>251<td>503", stageNote,
 		"1 due and not sent", "<title>stage 2 begins</title>", "<title>asked</title>"} {
 		if !strings.Contains(page.String(), say) {
 			t.Errorf("%q is not there", say)
@@ -260,7 +355,8 @@ func TestStagesOfTwoReportsAreComparedIfTheyAreTheSame(t *testing.T) {
 	a, b := parsed(t, recorded(t, "before.json")), parsed(t, recorded(t, "before.json"))
 	a.Options.Stages, a.Stages = "2s@400,4s@400..0", stagedReport(t).Stages
 	b.Options.Stages, b.Stages = a.Options.Stages, slices.Clone(a.Stages)
-	b.Stages[1].Rate, b.Stages[1].Latency.P99, b.Stages[1].Unsent = 501, 4, 504
+	rate := 501.0
+	b.Stages[1].Rate, b.Stages[1].Latency.P99, b.Stages[1].Unsent = &rate, 4, 504
 	text := func() string {
 		var out strings.Builder
 		if err := compared(t, a, b).WriteText(&out); err != nil {
@@ -275,6 +371,17 @@ func TestStagesOfTwoReportsAreComparedIfTheyAreTheSame(t *testing.T) {
 			t.Errorf("%q is not said in\n%s", say, text())
 		}
 	}
+	// The rate of an earlier version was of the requests that were due.
+	earlier := parsed(t, strings.Replace(recorded(t, "before.json"), `"operations": [`,
+		`"stages": [{"seconds": 2, "from_rate": 400, "to_rate": 400, "ran_seconds": 2, "rate": 9}, `+
+			`{"seconds": 4, "from_rate": 400, "rate": 9}], "operations": [`, 1))
+	earlier.Options.Stages = a.Options.Stages
+	a, earlier = earlier, a
+	say := "\nstage 1, 400/s      done/s                 -       200\n"
+	if !strings.Contains(text(), say) {
+		t.Errorf("%q is not said in\n%s", say, text())
+	}
+	a = earlier
 	b.Stages[1].To = 1
 	b.Options.Stages = "2s@400,4s@400..1"
 	for _, say := range []string{"\nstages                2s@400,4s@400..0  2s@400,4s@400..1\n",

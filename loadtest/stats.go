@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"exchange/loadtest/generator"
 )
 
 // Latencies are kept in microseconds up to an hour, to three digits.
@@ -172,6 +174,14 @@ func (s *stats) stage(number int) *stageStats {
 		return nil
 	}
 	return &s.byStage[number]
+}
+
+// finish counts requests that were served at a time of the schedule. Behind its end they are in no
+// stage's time.
+func (s *stats) finish(by *generator.Schedule, at time.Duration, served uint64) {
+	if len(s.byStage) > 0 && by != nil && at < by.Length() {
+		s.byStage[by.StageAt(at)].within += served
+	}
 }
 
 // wait counts a request that was due in a stage, so long ago, and not sent.
