@@ -88,10 +88,11 @@ func (c AddressChange) Text() (subject, text string) {
 		return exchange + ": this is the e-mail address of your account now",
 			fmt.Sprintf(`Hello,
 
-account %s at %s has this e-mail address from now on: codes for withdrawals come here.
+account %s at %s has this e-mail address from now on.
+Codes for withdrawals come here; those that were mailed before are void.
 
-To keep your money safe, nothing can be withdrawn from the account before
-%s. Codes that were mailed before are void.
+To keep your money safe, nothing can be withdrawn from the account
+before %s.
 
 You have no such account? Then please tell our support.
 
@@ -99,11 +100,11 @@ You have no such account? Then please tell our support.
 	}
 	return exchange + ": the e-mail address of your account was changed", fmt.Sprintf(`Hello,
 
-account %s at %s has another e-mail address from now on. Mails about it come to
-this one no more.
+account %s at %s has another e-mail address from now on.
+Mails about it come to this one no more.
 
-Was it not you? Then please tell our support at once: nothing can be withdrawn from the
-account before %s.
+Was it not you? Then please tell our support at once: nothing can be
+withdrawn from the account before %s.
 
 %s`, line(c.Account, maxName), exchange, until, closing(exchange, c.To))
 }

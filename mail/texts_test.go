@@ -77,6 +77,54 @@ This mail was sent by a program to alice@example.com.
 	}
 }
 
+func TestTheMailsAboutAnotherAddress(t *testing.T) {
+	c := AddressChange{Exchange: "Example Exchange", To: "old@example.com", Account: "alice",
+		HeldUntil: time.Date(2026, 11, 30, 10, 5, 59, 0, time.FixedZone("CET", 3600))}
+	subject, text := c.Text()
+	if want := "Example Exchange: the e-mail address of your account was changed"; subject != want {
+		t.Errorf("subject is %q, want %q", subject, want)
+	}
+	const before = `Hello,
+
+account alice at Example Exchange has another e-mail address from now on.
+Mails about it come to this one no more.
+
+Was it not you? Then please tell our support at once: nothing can be
+withdrawn from the account before 2026-11-30 09:05 UTC.
+
+Kind regards
+Example Exchange
+
+This mail was sent by a program to old@example.com.
+`
+	if text != before {
+		t.Errorf("got\n%s\nwant\n%s", text, before)
+	}
+	c.To, c.New = "new@example.com", true
+	subject, text = c.Text()
+	if want := "Example Exchange: this is the e-mail address of your account now"; subject != want {
+		t.Errorf("subject is %q, want %q", subject, want)
+	}
+	const now = `Hello,
+
+account alice at Example Exchange has this e-mail address from now on.
+Codes for withdrawals come here; those that were mailed before are void.
+
+To keep your money safe, nothing can be withdrawn from the account
+before 2026-11-30 09:05 UTC.
+
+You have no such account? Then please tell our support.
+
+Kind regards
+Example Exchange
+
+This mail was sent by a program to new@example.com.
+`
+	if text != now {
+		t.Errorf("got\n%s\nwant\n%s", text, now)
+	}
+}
+
 func TestMailsOfAnyTextsCanBeSent(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
@@ -92,6 +140,9 @@ func TestMailsOfAnyTextsCanBeSent(t *testing.T) {
 					time.Duration(rapid.Int64().Draw(t, "valid")))
 			},
 			func() (string, string) { return w.Refused(anything.Draw(t, "details")) },
+			AddressChange{Exchange: w.Exchange, To: w.To, New: rapid.Bool().Draw(t, "new"),
+				Account:   anything.Draw(t, "account"),
+				HeldUntil: time.UnixMicro(rapid.Int64().Draw(t, "held"))}.Text,
 		} {
 			subject, text := mail()
 			if err := (Message{ID: "1", To: "a@b", Subject: subject, Text: text}).check(); err !=
