@@ -83,7 +83,9 @@ type AddressChange struct {
 
 // Text returns the mail. It names no other address: one of the two may be a stranger's.
 func (c AddressChange) Text() (subject, text string) {
-	exchange, until := line(c.Exchange, maxName), c.HeldUntil.UTC().Format("2006-01-02 15:04 MST")
+	exchange := line(c.Exchange, maxName)
+	end := c.HeldUntil.UTC().Add(time.Minute - 1).Truncate(time.Minute) // at that time it is over
+	until := end.Format("2006-01-02 15:04 MST")
 	if c.New {
 		return exchange + ": this is the e-mail address of your account now",
 			fmt.Sprintf(`Hello,

@@ -90,7 +90,7 @@ account alice at Example Exchange has another e-mail address from now on.
 Mails about it come to this one no more.
 
 Was it not you? Then please tell our support at once: nothing can be
-withdrawn from the account before 2026-11-30 09:05 UTC.
+withdrawn from the account before 2026-11-30 09:06 UTC.
 
 Kind regards
 Example Exchange
@@ -111,7 +111,7 @@ account alice at Example Exchange has this e-mail address from now on.
 Codes for withdrawals come here; those that were mailed before are void.
 
 To keep your money safe, nothing can be withdrawn from the account
-before 2026-11-30 09:05 UTC.
+before 2026-11-30 09:06 UTC.
 
 You have no such account? Then please tell our support.
 
