@@ -123,6 +123,25 @@ func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 	says(t, "too large", a, 413, refusal("The body is larger than 65536 bytes."))
 }
 
+func TestAMemberOfAWrongTypeIsNamedAsTheClientKnowsIt(t *testing.T) {
+	h := newHarness(t, nil)
+	ask := asOperator(t, h.gateway)
+	const not = "the body is not the JSON object that is expected: "
+	for body, want := range map[string]string{
+		`{"account":1,"on":true}`: "account has to be text, and is of the type number",
+		`{"account":"alice","on":"yes"}`: "on has to be true or false, and is of the type " +
+			"string",
+		`[]`: "it has to be an object, and is of the type array",
+	} {
+		says(t, body, ask("POST", "/operator/v1/accounts/freeze", body), 400, refusal(not+want))
+	}
+	says(t, "a list", ask("POST", "/operator/v1/keys", `{"account":"alice","allow":"::1"}`), 400,
+		refusal(not+"allow has to be a list, and is of the type string"))
+	says(t, "a number", ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":-1}`), 400,
+		refusal(not+"withdraw has to be a whole number of its range, and is of the type "+
+			"number -1"))
+}
+
 func TestTheOperatorsBodiesAreTakenLiterally(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)

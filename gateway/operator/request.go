@@ -2,9 +2,12 @@ package operator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -43,12 +46,33 @@ func (c *call) parse(into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return &badRequest{"the body is not the JSON object that is expected: " + err.Error()}
+		why := err.Error()
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			why = wrongType(wrong)
+		}
+		return &badRequest{"the body is not the JSON object that is expected: " + why}
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return &badRequest{"there is something behind the JSON object"}
 	}
 	return unique(body)
+}
+
+// wrongType says which member of a body is of a wrong type, without the names of Go's types.
+func wrongType(e *json.UnmarshalTypeError) string {
+	expected := "an object"
+	switch e.Type.Kind() {
+	case reflect.String:
+		expected = "text"
+	case reflect.Bool:
+		expected = "true or false"
+	case reflect.Slice:
+		expected = "a list"
+	case reflect.Int, reflect.Int64, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		expected = "a whole number of its range"
+	}
+	return fmt.Sprintf("%s has to be %s, and is of the type %s", cmp.Or(e.Field, "it"), expected,
+		e.Value)
 }
 
 // unique refuses an object that has a member twice, because one of the two would not count, and
