@@ -125,3 +125,29 @@ func TestAddressesChangeOnceAllMembersReadThat(t *testing.T) {
 	older.Store(false)
 	must[Admin](t)(r.SetEmail("test", "ann", "ann@new.example"))
 }
+
+// A clock that was once ahead, for one record, makes no later hold longer.
+func TestAHoldGoesByTheClockOfNow(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		c := newCommand(event.KindAccount)
+		c.admin, c.operator = Admin{Account: "bob"}, "test"
+		if err := b.e.admitOperator(c); err != nil {
+			t.Fatal(err)
+		}
+		c.timeUs += (30 * 24 * time.Hour).Microseconds()
+		b.e.root.Send(b.e.registry, c)
+		if _, err := b.e.outcome(c); err != nil || c.adminErr != nil {
+			t.Fatal(err, c.adminErr)
+		}
+		c.Free()
+		a := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@new.example"))
+		if in := time.Until(time.UnixMicro(a.HeldUs)); in > withdrawalHold {
+			t.Errorf("the hold ends in %v", in)
+		}
+		b.expect(b.ask(coin), "refused for 22")
+		b.expect(outcomeOf(b.e.Do(pastHold(NewWithdrawal(b.key, b.next(), 1, coin, "there")))),
+			"withdraw 1")
+		b.end()
+	})
+}

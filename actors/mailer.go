@@ -233,7 +233,7 @@ func (m *mailer) serve(q *mailQueue) {
 	case err == nil:
 		q.failures = 0
 		m.done(id, "")
-	case errors.Is(err, ErrNeverMailed), now.Sub(time.UnixMicro(mail.TimeUs)) > mailLifetime:
+	case errors.Is(err, ErrNeverMailed), now.Sub(time.UnixMicro(mail.TimeUs)) > mailLife(mail):
 		m.log.Error("a mail is given up", "mail", id, "account", account, "withdraw",
 			mail.Withdrawal.ID, "error", err)
 		m.done(id, err.Error())
@@ -246,6 +246,14 @@ func (m *mailer) serve(q *mailQueue) {
 		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "account", account,
 			"withdraw", mail.Withdrawal.ID, "again_in", wait, "error", err)
 	}
+}
+
+// mailLife is for how long a mail is tried: one about an address for as long as its hold can last.
+func mailLife(mail *state.Mail) time.Duration {
+	if mail.Change.Account != 0 {
+		return withdrawalHold
+	}
+	return mailLifetime
 }
 
 // done takes a mail out of the outbox, now or, if that cannot be just now, in a later round.

@@ -251,8 +251,8 @@ func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
 
 // CloseAccount ends an account that has no money, no orders and no pending withdrawals, and all its
 // keys. Its name stays taken. Of a closed one nothing changes, and the answer says Repeated. A
-// RequestError says what is left in the account, or that not all
-// members of a cluster read such records.
+// RequestError says what is left in the account, or that not all members of a cluster read such
+// records.
 func (e *Engine) CloseAccount(operator, account string) (Admin, error) {
 	if !e.node.reads(persistence.FormatAccounts) {
 		return Admin{Account: account}, errUnread

@@ -151,7 +151,8 @@ func (g *registry) free(c *Command) (waiting []*Command) {
 	return waiting
 }
 
-// conclude decides a command whose object is free. known is the answer for a deposit or a mail.
+// conclude decides a command whose object is free. known is the answer of a look-up, if it
+// needed one.
 func (g *registry) conclude(c *Command, known *lookup) {
 	if g.waitsForAnEnd(c) { // which began during the look-up
 		g.later = append(g.later, c)
@@ -159,6 +160,9 @@ func (g *registry) conclude(c *Command, known *lookup) {
 	}
 	// A halt has the time of its pair, which its book knows. Another time, if a wrong clock once
 	// told it, would end the pair's orders that expire.
+	if c.kind == event.KindEmail { // by the clock of now: one of before may have been ahead
+		c.admin.HeldUs = c.timeUs + withdrawalHold.Microseconds()
+	}
 	if c.kind != event.KindHalt {
 		c.timeUs = max(c.timeUs, g.lastTimeUs)
 		g.lastTimeUs = c.timeUs

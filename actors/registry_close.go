@@ -23,24 +23,24 @@ func (g *registry) closeAccount(c *Command) (submit bool, err error) {
 	case account.Name == directory.FeeAccount:
 		return false, refusef("account %s gets the fees of all trades, so it is not closed",
 			directory.FeeAccount)
-	case g.depositing[account.ID] > 0:
-		return false, limitf("account %s has a deposit on its way, so it is not closed",
-			account.Name)
 	}
 	g.closing = account.ID
 	c.record.AccountClosed = event.AccountClosed{Account: account.ID}
 	return true, nil
 }
 
-// waitsForAnEnd reports whether a command would change an account whose end is on its way.
+// waitsForAnEnd reports whether a command would change an account whose end is on its way, or would
+// end one that has a deposit on its way. Ends go one after the other.
 func (g *registry) waitsForAnEnd(c *Command) bool {
+	if c.kind == event.KindAccountClosed {
+		a := g.accounts[c.admin.Account]
+		return g.closing != 0 || a != nil && g.depositing[a.ID] > 0
+	}
 	if g.closing == 0 {
 		return false
 	}
 	var account *directory.Account
 	switch c.kind {
-	case event.KindAccountClosed: // ends go one after the other
-		return true
 	case event.KindKeyRevoked:
 		if k := g.dir.Key([]byte(c.admin.Key)); k != nil {
 			account = k.Account
@@ -55,6 +55,7 @@ func (g *registry) waitsForAnEnd(c *Command) bool {
 func (g *registry) accountEnds(id uint32) {
 	account := g.dir.Account(id)
 	account.Freeze(true)
+	account.SetFees(nil)
 	g.closed[id] = true
 	for _, k := range g.dir.KeysOf(account) {
 		g.end(k)

@@ -128,7 +128,7 @@ const withdrawalHold = 48 * time.Hour
 // word, because the journal must have no withdrawal behind the record.
 func (w *wallet) hold(c *Command) {
 	own := w.rareParts()
-	own.heldUs = max(own.heldUs, c.timeUs+withdrawalHold.Microseconds())
+	own.heldUs = max(own.heldUs, c.admin.HeldUs)
 	c.record.Email.HeldUs, c.admin.HeldUs = own.heldUs, own.heldUs
 	for _, d := range w.pending {
 		d.VoidCode()

@@ -18,6 +18,7 @@ import (
 type End struct {
 	Account uint32
 	Key     uint32 // number of the key; 0: all keys of the account, which is frozen or closed
+	Closed  bool   // the account, for good
 }
 
 // Ends are a message to those who watch them: those of one batch, in the order of their records.
@@ -43,7 +44,7 @@ func (c *Side) noteEnd(r *event.Record) {
 	case (r.Kind == event.KindFreeze || r.Kind == event.KindToldFreeze) && r.Freeze.Frozen:
 		x.Account = r.Freeze.Account
 	case r.Kind == event.KindAccountClosed:
-		x.Account = r.AccountClosed.Account
+		x.Account, x.Closed = r.AccountClosed.Account, true
 	default:
 		return
 	}

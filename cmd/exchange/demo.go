@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,16 @@ func demoKeys() (keys []gateway.DemoKey) {
 	return keys
 }
 
+// isDemos reports whether a store is the demo's, by its first account: that has the demo's key,
+// which may have ended, or, if the demo was stopped before it made that, the demo's address.
+func isDemos(s *state.State) bool {
+	first, name := s.Accounts()[0], demoAccounts[0]
+	return first.Name == name && (first.Email == demoEmail(name) && first.HeldUs() == 0 ||
+		slices.ContainsFunc(first.Keys, func(number uint32) bool {
+			return s.Keys()[number-1].Key.Key == demoKey(name)
+		}))
+}
+
 // demoCheck keeps the demo's store and others apart, for actors.Options. A store is the demo's if
 // its first account is the demo's first, and stays so for ever: visitors had the keys of its
 // accounts, and its trades were made by a machine.
@@ -54,7 +65,7 @@ func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, 
 			return nil
 		}
 		first, store := s.Accounts()[0], config.RedactURL(cfg.Store)
-		demo := first.Name == demoAccounts[0] && first.Email == demoEmail(demoAccounts[0])
+		demo := isDemos(s)
 		switch {
 		case demo && !cfg.Demo:
 			return fmt.Errorf("%w: the store %s is the demo's, and everybody knows the secrets of "+

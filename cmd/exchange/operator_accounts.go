@@ -244,8 +244,10 @@ func (a *accountsAnswer) print(w *tabwriter.Writer) {
 		switch {
 		case x.Closed != "":
 			frozen = "closed"
+		case x.Held != "" && frozen == "-":
+			frozen = "withdraws held until " + x.Held
 		case x.Held != "":
-			frozen += ", held until " + x.Held
+			frozen += ", withdraws held until " + x.Held
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.ID, x.Account, orDash(x.Email), frozen)
 	}
@@ -307,7 +309,7 @@ func (p *program) accountShowCommand() *cobra.Command {
 func (a *shownAccount) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "account\t%s\nid\t%s\nemail\t%s\nfrozen\t%s\n", a.Account, a.ID, orDash(a.Email),
 		either(*a.Frozen, "yes", "no"))
-	if a.Held != "" {
+	if a.Held != "" && a.Closed == "" {
 		fmt.Fprintf(w, "withdraws held until\t%s\n", a.Held)
 	}
 	if a.Closed != "" {

@@ -426,7 +426,7 @@ type Adjusted struct {
 type Email struct {
 	Account uint32
 	Address string
-	HeldUs  int64 // end of the hold; after the record's time
+	HeldUs  int64 // end of the hold, by the clock of the change
 }
 
 // AccountClosed ends an account that has no money, no orders, and no pending withdrawals. Its keys

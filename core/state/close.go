@@ -24,8 +24,8 @@ func (s *State) mustBeOpen(account uint32) error {
 	return nil
 }
 
-// closeAccount ends an account, and each of its keys. The account stays frozen, and its name stays
-// taken.
+// closeAccount ends an account, each of its keys, and its own fees. The account stays frozen, and its
+// name stays taken.
 func (s *State) closeAccount(r *event.Record) error {
 	a := s.Account(r.AccountClosed.Account)
 	if a == nil {
@@ -47,7 +47,7 @@ func (s *State) closeAccount(r *event.Record) error {
 			}
 		}
 	}
-	a.Frozen, a.own().closedUs = true, r.TimeUs
+	a.Frozen, a.own().closedUs, a.rare.fees = true, r.TimeUs, nil
 	return nil
 }
 

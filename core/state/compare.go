@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"exchange/core/ledger"
 	"exchange/core/matching"
@@ -131,13 +132,13 @@ func (w *writer) general(s *State) {
 	w.maintenance(s)
 }
 
-// outstanding writes an account's pending withdrawals, and the mails about these and about refused
-// ones. There are no other mails.
+// outstanding writes an account's pending withdrawals, and its mails: about these, about refused
+// ones, and about its e-mail addresses. There are no other mails.
 func (w *writer) outstanding(s *State, a *Account) {
 	mail := func(id uint64) {
 		if m := s.outbox.mails[id]; m != nil {
 			w.uint(m.ID, uint64(m.TimeUs))
-			w.withdrawal(&m.Withdrawal)
+			w.mail(m)
 		} else {
 			w.uint(0)
 		}
@@ -147,7 +148,7 @@ func (w *writer) outstanding(s *State, a *Account) {
 		mail(s.outbox.codes[d.ID])
 	}
 	if a.rare != nil {
-		for _, id := range a.rare.notices {
+		for _, id := range slices.Concat(a.rare.notices, a.rare.changes) {
 			mail(id)
 		}
 	}

@@ -32,6 +32,7 @@ func TestAComparisonFindsWhatDiffers(t *testing.T) {
 	f := func(name string, change func(s *State), want string) {
 		t.Helper()
 		one := everything()
+		apply(t, one, addressed(2, "bob@new.example", 2000, 3000))
 		other := twin(t, one)
 		if err := compared(one, other, func() {}); err != nil {
 			t.Fatalf("equal states: %v", err)
@@ -59,6 +60,13 @@ func TestAComparisonFindsWhatDiffers(t *testing.T) {
 			break
 		}
 	}, "in account")
+	f("a mail about an address", func(s *State) {
+		for m := range s.MailsAfter(0) {
+			if m.Change.New {
+				m.Change.To = "another@home.example"
+			}
+		}
+	}, "in account bob")
 	f("a mail too many", func(s *State) { s.outbox.mails[1<<40] = new(Mail) },
 		"differ in counters")
 	f("an open order", func(s *State) {

@@ -33,9 +33,9 @@ func (s *State) email(r *event.Record) error {
 	case m.Address == "" || m.Address == a.Email && m.Address != event.Withheld:
 		return fmt.Errorf("the new e-mail address of account %s is none, or the one that it has",
 			a.Name)
-	case m.HeldUs <= r.TimeUs || m.HeldUs < a.HeldUs():
-		return fmt.Errorf("the hold of account %s ends at %d us: not after the record's time, "+
-			"%d us, or before the end that it had, %d us", a.Name, m.HeldUs, r.TimeUs, a.HeldUs())
+	case m.HeldUs < max(a.HeldUs(), 1):
+		return fmt.Errorf("the hold of account %s ends at %d us: before the end that it had, %d us",
+			a.Name, m.HeldUs, a.HeldUs())
 	}
 	for _, w := range a.Withdrawals() {
 		w.VoidCode()

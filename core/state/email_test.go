@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestARecordAgainstAHoldIsRefused(t *testing.T) {
 		{"of no account", addressed(99, "a@b.example", 50, 2000), "no account 99"},
 		{"no address", addressed(1, "", 50, 2000), "none, or the one that it has"},
 		{"the same address", addressed(1, "new@home.example", 50, 2000), "the one that it has"},
-		{"a hold that is over", addressed(1, "a@b.example", 2000, 2000), "not after"},
+		{"no hold", addressed(1, "a@b.example", 50, 0), "before the end that it had"},
 		{"a shorter hold", addressed(1, "a@b.example", 50, 999), "before the end that it had"},
 		{"a withdrawal", ask(999), "held until 1000 us"},
 		{"a confirmation", moved(event.WithdrawalVerified, 999), "its code"},
@@ -131,4 +132,35 @@ func TestAnImageOfAHoldThatCannotBeIsRefused(t *testing.T) {
 			}
 		}, "another e-mail address that no account has")
 	}
+}
+
+// Refusals are many: they replace each other, and no mail about an address.
+func TestRefusalsCrowdOutNoMailAboutAnAddress(t *testing.T) {
+	s := small()
+	apply(t, s, addressed(2, "bob@new.example", 49, 50))
+	for id := uint64(1); id <= maxNotices+5; id++ {
+		cycle(t, s, id, event.WithdrawalVerified, event.WithdrawalRefused)
+	}
+	count := func() (changes, refusals int) {
+		for m := range s.MailsAfter(0) {
+			if m.Change.Account != 0 {
+				changes++
+			} else {
+				refusals++
+			}
+		}
+		return changes, refusals
+	}
+	first, _ := count()
+	if changes, refusals := count(); changes == 0 || refusals != maxNotices {
+		t.Errorf("%d mails about addresses and %d refusals wait", changes, refusals)
+	}
+	for n := range int64(maxChanges) {
+		apply(t, s, addressed(2, fmt.Sprintf("bob-%d@new.example", n), 60, 50))
+	}
+	if changes, refusals := count(); changes != maxChanges || refusals != maxNotices {
+		t.Errorf("at first %d, then %d mails about addresses and %d refusals wait", first, changes,
+			refusals)
+	}
+	sameImage(t, s)
 }

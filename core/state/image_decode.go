@@ -431,8 +431,8 @@ func (r *reader) withdrawals(s *State) {
 // checkMail checks a mail against the bounds of the outbox.
 func (r *reader) checkMail(s *State, m *Mail) {
 	if !m.hasCode() {
-		if own := s.Account(m.Account()).rare; own != nil && len(own.notices) >= maxNotices {
-			r.fail("an account has more mails of refusals than are kept")
+		if list, most := s.Account(m.Account()).own().waiting(m); len(*list) >= most {
+			r.fail("an account has more mails of refusals, or of addresses, than are kept")
 		}
 		return
 	}

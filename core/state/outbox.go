@@ -36,12 +36,13 @@ func (m *Mail) Account() uint32 {
 // hasCode reports whether a mail has the code of a withdrawal.
 func (m *Mail) hasCode() bool { return m.Withdrawal.Status == event.WithdrawalNew }
 
-// maxNotices is how many mails without a code wait for one account at most. One more replaces the
-// oldest.
-const maxNotices = 100
+// maxNotices and maxChanges are how many mails about refused withdrawals and about changed addresses
+// wait for one account at most. One more replaces the oldest.
+const maxNotices, maxChanges = 100, 20
 
 // An outbox has the mails to be sent. It is bounded. There is at most one mail with a code for each
-// withdrawal that is to be confirmed, and at most maxNotices of others for each account.
+// withdrawal that is to be confirmed, and at most maxNotices
+// and maxChanges of others for each account.
 type outbox struct {
 	mails map[uint64]*Mail
 	order []uint64          // ids, oldest first; of some the mail is gone
@@ -116,10 +117,19 @@ func (s *State) post(m *Mail) {
 	if m.hasCode() {
 		return
 	}
-	own := s.accounts[m.Account()-1].own()
-	if own.notices = append(own.notices, m.ID); len(own.notices) > maxNotices {
-		s.unmail(own.notices[0])
+	list, most := s.accounts[m.Account()-1].own().waiting(m)
+	if *list = append(*list, m.ID); len(*list) > most {
+		s.unmail((*list)[0])
 	}
+}
+
+// waiting returns the list of the account's mails that a mail without a code is in, and how many
+// that has at most. Refusals crowd out no mail about an address.
+func (r *rare) waiting(m *Mail) (list *[]uint64, most int) {
+	if m.Change.Account != 0 {
+		return &r.changes, maxChanges
+	}
+	return &r.notices, maxNotices
 }
 
 // unmail takes a mail out, because it was sent, given up, or superseded. An unknown id is ignored.
@@ -128,6 +138,6 @@ func (s *State) unmail(id uint64) {
 	if m == nil || m.hasCode() {
 		return
 	}
-	own := s.accounts[m.Account()-1].own()
-	own.notices = slices.DeleteFunc(own.notices, func(n uint64) bool { return n == id })
+	list, _ := s.accounts[m.Account()-1].own().waiting(m)
+	*list = slices.DeleteFunc(*list, func(n uint64) bool { return n == id })
 }

@@ -102,7 +102,8 @@ type rare struct {
 	// client ids of withdrawals: of pending ones, and of the newest
 	withdrawalIDs WithdrawalIDs
 	fees          map[uint16]FeeRates // own fees, by pair
-	notices       []uint64            // ids of mails to be sent that are not replaced by newer ones
+	notices       []uint64            // ids of mails about refused withdrawals that are to be sent
+	changes       []uint64            // ids of mails about its e-mail addresses that are to be sent
 	selfTrade     trading.SelfTrade   // mode of an order that names none
 	switches      []event.Switch      // armed ones, by key, that of calls before that of sessions
 	heldUs        int64               // until when no money is withdrawn; 0: it never was held

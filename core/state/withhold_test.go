@@ -68,6 +68,7 @@ var crossing = map[string]bool{
 	"rare.withdrawals":     true,
 	"rare.fees":            true,
 	"rare.notices":         true, // ids
+	"rare.changes":         true, // ids
 	"rare.selfTrade":       true,
 	"rare.switches":        true,
 	"rare.withdrawalIDs":   true, // its owner is shown them

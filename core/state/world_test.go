@@ -186,7 +186,7 @@ func (w *world) readdress(r *event.Record) {
 			w.lastMail++
 			w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: r.TimeUs, Change: AddressChange{
 				Account: m.Account, To: to, New: to == m.Address, HeldUs: m.HeldUs}})
-			w.crowdOut(m.Account)
+			w.crowdOut(m.Account, true)
 		}
 	}
 	w.emails[m.Account], w.held[m.Account] = m.Address, m.HeldUs
@@ -201,6 +201,7 @@ func (w *world) close(r *event.Record) {
 		}
 	}
 	w.closed[account], w.frozen[account] = r.TimeUs, true
+	delete(w.own, account)
 }
 
 // arm arms a switch anew, or ends it.
@@ -263,18 +264,21 @@ func (w *world) mail(timeUs int64, k Withdrawal) {
 	w.lastMail++
 	k.ClientID = event.ClientID{}
 	w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs, Withdrawal: k})
-	w.crowdOut(k.Account)
+	w.crowdOut(k.Account, false)
 }
 
-// crowdOut takes the oldest mail without a code of an account out, if there are too many.
-func (w *world) crowdOut(account uint32) {
+// crowdOut takes the oldest mail of an account out, about an address or a refusal, if there are too
+// many of these.
+func (w *world) crowdOut(account uint32, changes bool) {
+	most := map[bool]int{false: maxNotices, true: maxChanges}[changes]
 	var notices []uint64
 	for _, m := range w.mails {
-		if m.Account() == account && m.Withdrawal.Status != event.WithdrawalNew {
+		if m.Account() == account && m.Withdrawal.Status != event.WithdrawalNew &&
+			(m.Change.Account != 0) == changes {
 			notices = append(notices, m.ID)
 		}
 	}
-	if len(notices) > maxNotices {
+	if len(notices) > most {
 		w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.ID == notices[0] })
 	}
 }

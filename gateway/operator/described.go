@@ -38,7 +38,8 @@ var descriptions = map[string]description{
 		Text: "A page of the accounts, in order of their ids. `next` is there if more may " +
 			"follow: send it as `after`.",
 		Query: []openapi.Query{limitQuery, afterQuery, {Name: "frozen", Type: "integer",
-			Field: openapi.Field{Text: "Only accounts that are frozen.", Enum: []any{1}}}},
+			Field: openapi.Field{Text: "Only accounts that are frozen, without closed ones.",
+				Enum: []any{1}}}},
 		Answers: answers(accountsAnswer{})},
 	"POST /operator/v1/accounts": {Tag: tagAccounts, Summary: "Open an account",
 		Text: "The name is new. The e-mail address gets the codes of withdraws, and an account " +

@@ -53,7 +53,8 @@ twice is refused, and the case of names does not matter.
 A refusal is ` + "`" + `{"error": "..."}` + "`" + `, for people. Of a POST, 503 with Retry-After says
 that nothing was done, and 503 without it that the outcome is not known: look before you send it
 again. A request with the state that is there already, or with a reference that is known, is
-answered with ` + "`" + `"repeated": true` + "`" + `, so a repeat is safe.
+answered with ` + "`" + `"repeated": true` + "`" + `, where the answer has that member, so a repeat
+is safe. Otherwise 400 says that it is so already.
 
 A node of a cluster that follows passes a request on to the node that leads, unless the description
 says that each node answers itself. The listener also serves /metrics, in the form of Prometheus,

@@ -129,6 +129,9 @@ func detailOf(x committed.End) string {
 	if x.Key != 0 {
 		return "The key is revoked."
 	}
+	if x.Closed {
+		return "The account is closed."
+	}
 	return api.AccountFrozen.Detail
 }
 

@@ -42,6 +42,12 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 			if _, text, code := s.Command("key", "revoke", key); code != 0 {
 				t.Fatal(text)
 			}
+			if key == "demo-bob" {
+				if _, text, code := s.Command("account", "email", "alice",
+					"alice@new.example"); code != 0 {
+					t.Fatal(text)
+				}
+			}
 			s.Kill()
 		}
 		s.Args = own
@@ -52,6 +58,9 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	real.Start()
 	if _, text, code := real.Command("account", "create", "alice", "--email",
 		"alice@example.org"); code != 0 {
+		t.Fatal(text)
+	}
+	if _, text, code := real.Command("account", "email", "alice", "alice@demo.example"); code != 0 {
 		t.Fatal(text)
 	}
 	real.Kill()
