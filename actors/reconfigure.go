@@ -8,9 +8,10 @@ import (
 )
 
 // Limits and the rules of pairs change while the engine runs, as they do over a restart: they
-// decide on what comes, and touch nothing that is there. Orders that wait keep their terms, and
-// those beyond a limit that was lowered stay. No record depends on them: each has what was decided,
-// with its fees. So each actor may see the change at another time, between two of its commands.
+// decide on what comes, and touch nothing that is there. Fees decide on later trades, a stop's
+// collar on its trigger. Orders beyond a limit that was lowered stay. No record depends on them:
+// each has what was decided, with its fees. So each actor may see the change at another time,
+// between two of its commands.
 
 // configures names the configuration in the log of actions.
 const configures = "configuration"

@@ -41,8 +41,8 @@ var marketOptions = []Option{
 			of a market order that names none is this share beyond the best price of the other side when it comes; 0 for the best
 			price alone; left out, 0.05. More fills larger orders at once; less protects their owners from a thin book. stop_collar:
 			the same of an order with a trigger price and no other, from the trigger price on. maker_fee and taker_fee: the share of what each side of a trade receives that goes to
-			the account "fees", rounded up to 1e-16; 0.001 is 0.1 %; 0, or left out, for none. A pair with open orders cannot be taken out: the start refuses then. Other changes hold
-			for new orders; open ones stay as they are. A reload takes up the sizes and the value, the band, the collars and the fees.`,
+			the account "fees", rounded up to 1e-16; 0.001 is 0.1 %; 0, or left out, for none. A pair with open orders cannot be taken out: the start refuses then. Fees hold
+			for later trades, also of open orders. Other changes hold for new orders, and for stops from their trigger on. A reload takes up the sizes and the value, the band, the collars and the fees.`,
 		list: readPairs,
 		write: func(c *Config, b *strings.Builder) {
 			for _, x := range c.Pairs {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -115,7 +116,11 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	}
 	defer closeStore(store, log)
 	d := &demo{cfg: cfg}
-	engine, err := startEngine(ctx, cfg, takeOver, store, archived, g, d)
+	var waited atomic.Bool // for another process that served
+	engine, err := startEngine(ctx, cfg, takeOver, store, archived, func(owner string) {
+		waited.Store(waited.Load() || owner != "")
+		g.SetStandby(owner)
+	}, d)
 	if err != nil || engine == nil {
 		return err
 	}
@@ -125,8 +130,11 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 			errors.Join(err, engine.Err())))
 	}
 	defer stopDemo()
-	g.SetEngine(engine)
 	renewed.engine.Store(engine)
+	if waited.Load() { // meanwhile fees and limits of the file may have changed, here as there
+		_, _ = renewed.Reload(ctx) // the log says what is wrong
+	}
+	g.SetEngine(engine)
 	open.sayReady(log)
 	if cfg.Demo {
 		printDemo(os.Stdout, open.public.Addr().String(), !cfg.NoPages)
@@ -153,10 +161,10 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 // startEngine starts the engine on the store. archived is nil if nothing is archived. The engine is
 // nil, without an error, of a standby that was told to stop.
 func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
-	archived *archive.Archive, g *gateway.Gateway, d *demo) (*actors.Engine, error) {
+	archived *archive.Archive, standsBy func(owner string), d *demo) (*actors.Engine, error) {
 	log := slog.Default()
 	options := engineOptions(cfg, store, log)
-	options.TakeOver, options.StandsBy = takeOver, g.SetStandby
+	options.TakeOver, options.StandsBy = takeOver, standsBy
 	if archived != nil {
 		// Otherwise nothing could ever be archived, and so nothing trimmed.
 		if err := archived.Fits(ctx, store); err != nil {

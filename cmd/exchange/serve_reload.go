@@ -58,8 +58,8 @@ func (r *renewal) Reload(ctx context.Context) (*operator.Reloaded, error) {
 	}
 }
 
-var errNotReloaded = errors.New("nothing was done: the exchange starts, ends, or takes up a " +
-	"configuration already")
+var errNotReloaded = fmt.Errorf("%w: the exchange starts, ends, or takes up a configuration "+
+	"already", operator.ErrNotNow)
 
 // configure takes up the configuration as it is now, and returns its changes. An error says why it
 // does not count.
@@ -81,16 +81,19 @@ func (r *renewal) configure() (changes []config.Change, err error) {
 		r.gateway.Reconfigured(false)
 		return nil, r.refused(refused, len(changes))
 	}
-	if err := r.take(next, changes, engine); err != nil {
+	if err := reconfigure(next, changes, engine); err != nil {
 		r.gateway.Reconfigured(false)
 		r.log.Error("the configuration stays as it was", "error", err)
-		return nil, actors.Refuse("the configuration stays as it was: " + err.Error())
+		return nil, fmt.Errorf("the configuration stays as it was: %w", err)
 	}
-	r.gateway.Reconfigured(true)
+	// by the level of before or that of now, whichever says more
+	r.source.level.Set(min(r.source.level.Level(), logLevel(next.Log.Level)))
 	for _, c := range changes {
 		r.log.Info("an option has changed", "key", c.Key, "from", c.Before, "to", c.After,
 			"origin", c.Origin)
 	}
+	r.take(next, changes)
+	r.gateway.Reconfigured(true)
 	r.log.Info("the configuration was taken up", "changes", len(changes))
 	r.running = next
 	return changes, nil
@@ -132,26 +135,41 @@ func (r *renewal) refused(list []config.Change, all int) error {
 	return actors.Refuse(b.String())
 }
 
-// take has the parts of the process take up changes that each of them can. After an error nothing
-// has changed. engine is nil if none of them is the engine's.
-func (r *renewal) take(next *config.Config, changes []config.Change, engine *actors.Engine) error {
-	if slices.ContainsFunc(changes, func(c config.Change) bool { return c.Engine }) {
-		var o actors.Options
-		setMarket(next, &o)
-		if err := engine.Reconfigure(o.Limits, o.Pairs); err != nil {
-			return err
-		}
-		warnOfDust(next, r.log)
-	}
-	if len(changes) == 0 {
+// reconfigure has the engine take up its changes. After an error nothing has changed. engine is nil
+// if none of them is the engine's.
+func reconfigure(next *config.Config, changes []config.Change, engine *actors.Engine) error {
+	if !slices.ContainsFunc(changes, func(c config.Change) bool { return c.Engine }) {
 		return nil
 	}
+	var o actors.Options
+	setMarket(next, &o)
+	return engine.Reconfigure(o.Limits, o.Pairs)
+}
+
+// take has the other parts of the process take up their changes, and clients told of all.
+func (r *renewal) take(next *config.Config, changes []config.Change) {
 	r.source.level.Set(logLevel(next.Log.Level))
 	r.gateway.SetDepositInstructions(depositInstructions(next))
 	if r.agreed == nil { // otherwise the nodes agree on them
 		r.gateway.SetLimits(gatewayLimits(next))
 	}
-	return nil
+	if slices.ContainsFunc(changes, func(c config.Change) bool {
+		return strings.HasPrefix(c.Key, "pairs")
+	}) {
+		warnOfDust(next, r.log)
+	}
+}
+
+// noteSignal notes in the log of actions what a signal has had taken up: fees are money. The note
+// of a command has its operator's name.
+func (r *renewal) noteSignal(done *operator.Reloaded) {
+	engine := r.engine.Load()
+	if engine == nil || len(done.Applied) == 0 {
+		return
+	}
+	if err := engine.Note("SIGHUP", done.InWords())(); err != nil {
+		r.log.Warn("the log of actions may lack a reload", "error", err)
+	}
 }
 
 // depositInstructions returns those of each currency.

@@ -92,7 +92,9 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-asked:
-			_, _ = r.all() // the log says what is wrong
+			if done, err := r.all(); err == nil { // the log says what is wrong
+				r.noteSignal(done)
+			}
 		case wish := <-r.wishes:
 			done, err := r.all()
 			wish <- reloadOutcome{done, err}

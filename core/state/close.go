@@ -24,8 +24,8 @@ func (s *State) mustBeOpen(account uint32) error {
 	return nil
 }
 
-// closeAccount ends an account, each of its keys, and its own fees. The account stays frozen, and its
-// name stays taken.
+// closeAccount ends an account, each of its keys, and its own fees. The account stays frozen, and
+// its name stays taken.
 func (s *State) closeAccount(r *event.Record) error {
 	a := s.Account(r.AccountClosed.Account)
 	if a == nil {

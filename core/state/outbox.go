@@ -36,8 +36,8 @@ func (m *Mail) Account() uint32 {
 // hasCode reports whether a mail has the code of a withdrawal.
 func (m *Mail) hasCode() bool { return m.Withdrawal.Status == event.WithdrawalNew }
 
-// maxNotices and maxChanges are how many mails about refused withdrawals and about changed addresses
-// wait for one account at most. One more replaces the oldest.
+// maxNotices and maxChanges are how many mails about refused withdrawals, and about changed
+// addresses, wait for one account at most. One more replaces the oldest.
 const maxNotices, maxChanges = 100, 20
 
 // An outbox has the mails to be sent. It is bounded. There is at most one mail with a code for each

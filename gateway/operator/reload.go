@@ -1,9 +1,16 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 )
+
+// ErrNotNow is wrapped by an error of a Reloader that can be asked again in a moment.
+var ErrNotNow = errors.New("nothing was done")
 
 // A Reloader takes up the configuration of this process anew, with its certificates and tokens.
 type Reloader interface {
@@ -27,6 +34,37 @@ type ReloadedOption struct {
 	Origin string `json:"origin"` // of the value
 }
 
+// Bounds of the words of a reload: of a value, and of all, which an action's note has room for.
+const shownValue, shownChanges = 60, 900
+
+// InWords says what a reload has changed, for the log of actions: fees and limits first, and texts
+// for customers last.
+func (r *Reloaded) InWords() string {
+	list := slices.Clone(r.Applied)
+	slices.SortStableFunc(list, func(a, b ReloadedOption) int {
+		return cmp.Compare(len(a.After)/shownValue, len(b.After)/shownValue)
+	})
+	text := "took up another configuration: "
+	for i, x := range list {
+		next := fmt.Sprintf("%s %s instead of %s", x.Key, short(x.After), short(x.Before))
+		if len(text)+len(next) > shownChanges {
+			return fmt.Sprintf("%sand %d more", text, len(list)-i)
+		}
+		if text += next; i+1 < len(list) {
+			text += ", "
+		}
+	}
+	return text
+}
+
+// short returns the beginning of a long value.
+func short(value string) string {
+	if len(value) <= shownValue {
+		return cmp.Or(value, "none")
+	}
+	return strings.ToValidUTF8(value[:shownValue], "") + "..."
+}
+
 type reloadRequest struct{}
 
 // reload has the process that is asked take up its configuration.
@@ -45,12 +83,8 @@ func reload(c *call) (any, error) {
 		return nil, err
 	}
 	if len(done.Applied) > 0 {
-		keys := make([]string, 0, len(done.Applied))
-		for _, x := range done.Applied {
-			keys = append(keys, x.Key+" "+x.After)
-		}
 		c.server.log.Info("an operator has had the configuration taken up", "operator", c.operator)
-		c.noted("took up another configuration: %s", strings.Join(keys, ", "))
+		c.noted("%s", done.InWords())
 	}
 	return &Reloaded{append([]ReloadedOption{}, done.Applied...),
 		append([]string{}, done.Faults...)}, nil

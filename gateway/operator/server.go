@@ -265,7 +265,7 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	switch {
 	case errors.As(err, &request), errors.As(err, &syntax):
 		status = fasthttp.StatusBadRequest
-	case errors.As(err, &handed):
+	case errors.As(err, &handed), errors.Is(err, ErrNotNow):
 		f = api.Starting // nothing was done
 	case errors.Is(err, committed.ErrTimeout) && ctx.IsPost():
 		text = outcomeUnknown

@@ -147,9 +147,14 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	e.Kill()
 	e.Start()
 	e.shows(publicRate("900"))
-	if out, _, _ := e.Command("actions"); strings.Count(out, "took up another configuration: "+
-		"limits.public_rate 900\n") != 1 {
-		t.Errorf("the log of actions is\n%s", out)
+	out, _, _ := e.Command("actions")
+	const tookUp = "took up another configuration: "
+	for _, words := range []string{tookUp + "limits.public_rate 900 instead of 800\n", "  SIGHUP  ",
+		tookUp + "log.level error instead of info, currencies.BTC.deposit_instructions Ask the " +
+			"desk. instead of none, limits.public_rate 800 instead of 700\n"} {
+		if strings.Count(out, words) != 1 {
+			t.Errorf("the log of actions lacks %q\n%s", words, out)
+		}
 	}
 }
 
@@ -284,4 +289,22 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 		_, _, code := e.Command("config", "reload")
 		return code == 0
 	})
+}
+
+// A standby takes over with the file of that moment: while it waited, it could take up no fees.
+func TestAStandbyTakesOverWithTheFileOfThen(t *testing.T) {
+	c, second, _ := owners(t)
+	c.standsBy(second)
+	e := &edited{second, t}
+	const maximum = "maximum_order_size: 1000000"
+	e.writes("limits: {max_fills: 55}\n", maximum, maximum+", taker_fee: 0.002")
+	c.s.Kill()
+	exchangetest.Eventually(t, "the standby serves", func() bool { return second.Ready() == nil })
+	e.shows(`"taker_fee":0.002`, `"max_fills":55`)
+	if m := second.Metrics(); m["exchange_config_stale"] != 0 {
+		t.Error("its configuration is stale")
+	}
+	if code := second.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }
