@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -48,8 +49,14 @@ func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
 		r.done, r.err = x.done, x.err
 		says(t, path, ask("POST", path, "{}"), x.status, x.want)
 	}
-	if actions := ask("GET", "/operator/v1/actions", "").body; r.n != 4 ||
-		strings.Count(actions, `"words":"took up another configuration: log.level warn"`) != 1 {
+	r.err = fmt.Errorf("%w: it ends", operator.ErrNotNow)
+	now := ask("POST", path, "{}")
+	says(t, "not now", now, 503, refusal("nothing was done: it ends"))
+	if string(now.header.Peek("Retry-After")) == "" {
+		t.Error("nothing says that nothing was done")
+	}
+	if actions := ask("GET", "/operator/v1/actions", "").body; r.n != 5 ||
+		strings.Count(actions, `"words":"took up another configuration: log.level warn instead of info"`) != 1 {
 		t.Errorf("%d reloads, and the log of actions is %s", r.n, actions)
 	}
 	r.done, r.err = &operator.Reloaded{}, nil
