@@ -371,8 +371,8 @@ var replicatedFaults = []plantedFault{
 			"		}\n", inMachine, "TestTheOwnerAgreesOnAMarket"},
 
 	{"a newer program differs from an older market part", "persistence/replicated/agreeing.go",
-		"	case slices.Contains(n.own, n.applies):\n",
-		"	case slices.Contains(n.own, n.applies) && !FAULT:\n", inReplicated,
+		"	case slices.Contains(own, n.applies):\n",
+		"	case slices.Contains(own, n.applies) && !FAULT:\n", inReplicated,
 		"TestAMarketPartIsKnownToAllMembers"},
 	{"a market part is of an older format than its text", "persistence/replicated/agreeing.go",
 		"Kind: machine.Market, Format: s.seen.Load().format,",

@@ -386,6 +386,9 @@ func (l *link) receive(message []byte, picky bool) error {
 		if err := p.done(); err != nil {
 			return err
 		}
+		if l.s.o.Agreed != nil && m.next != nil {
+			l.s.o.Agreed(m.next)
+		}
 		l.s.change(func() { l.s.market, l.told = m, l.status })
 		return nil
 	case talkReach:

@@ -79,6 +79,23 @@ func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
 	}
 }
 
+// An observer says which market part is applied before its store is open.
+func TestAnObserverHearsOfTheAppliedMarketPart(t *testing.T) {
+	v := newRealm(t)
+	v.add("a", nil)
+	heard := make(chan string, 100)
+	s, err := Open(t.Context(), Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
+		Log:    slog.New(slog.DiscardHandler),
+		Agreed: func(market []byte) { heard <- string(market) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := <-heard; got != "next" {
+		t.Errorf("it hears of %q", got)
+	}
+}
+
 // A member that leads, and has nothing to tell, says so: the observer does not take it for dead.
 func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
 	v := newRealm(t)

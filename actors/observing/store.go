@@ -38,6 +38,9 @@ type Options struct {
 	// has up to five to one member.
 	Dial func(ctx context.Context, node string) (net.Conn, error)
 	Log  *slog.Logger
+	// Agreed is told of the market part that is applied, at the start and when another one is, and
+	// maybe again. It must not wait. nil: nothing is.
+	Agreed func(market []byte)
 	// Silence is after how long without a word a member is given up; 0: as usual.
 	Silence time.Duration
 	buffer  int // bytes of batches that wait for the fold at most; tests have a smaller one

@@ -169,7 +169,7 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	}
 	o := replicated.Options{Cluster: id, Name: n.place.name, Folder: n.cfg.Data, Local: local,
 		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal,
-		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: n.place.market.own,
+		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: &n.place.market.told,
 		Agreed: n.place.market.agreed, Observers: n.cfg.Cluster.Observers()}
 	for _, x := range n.cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})

@@ -13,6 +13,7 @@ import (
 
 	"exchange/actors"
 	"exchange/config"
+	"exchange/persistence/replicated"
 )
 
 // A market is what this node's configuration has of the market part, beside what the nodes of the
@@ -20,11 +21,13 @@ import (
 // are those of its reign, and until then those of the newest market part.
 type market struct {
 	cfg   *config.Config
-	own   [][]byte // as text of each format
+	own   [][]byte             // as text of each format
+	told  replicated.OwnMarket // of the file, for the other nodes
 	log   *slog.Logger
 	limit func(*config.Config) // changes the gateway's limits
 
 	mu      sync.Mutex
+	file    *config.Config // as it was taken up last: beside cfg it may name what is applied
 	applied []byte         // nil: none
 	newest  *config.Config // the configuration with it, as far as it can be read
 	keys    []string       // of the options that differ
@@ -35,7 +38,9 @@ type market struct {
 }
 
 func newMarket(cfg *config.Config, log *slog.Logger) *market {
-	return &market{cfg: cfg, own: cfg.Markets(), log: log, newest: cfg}
+	m := &market{cfg: cfg, own: cfg.Markets(), log: log, file: cfg, newest: cfg}
+	m.told.Set(m.own)
+	return m
 }
 
 // options returns how a reign comes to the market part.
@@ -132,29 +137,45 @@ func (m *market) follow() {
 	m.limit(m.newest)
 }
 
-// agreed hears of the market part that is applied. It does not wait: the caller has a log to keep.
+// agreed hears of the market part that is applied, as often as it likes. It does not wait: the
+// caller has a log to keep.
 func (m *market) agreed(text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.applied != nil && bytes.Equal(m.applied, text) {
+		return
+	}
 	m.applied, m.keys = text, nil
 	go m.compare(text)
+}
+
+// reread hears of the node's file that was taken up, and returns when its differences are known.
+func (m *market) reread(file *config.Config) {
+	m.told.Set(file.Markets())
+	m.mu.Lock()
+	m.file = file
+	text := m.applied
+	m.mu.Unlock()
+	if text != nil {
+		m.compare(text)
+	}
 }
 
 // compare finds and logs in which options the node's file differs, and lets the gateway of a node
 // that follows have the limits.
 func (m *market) compare(text []byte) {
+	m.mu.Lock()
+	file := m.file
+	m.mu.Unlock()
 	cfg, err := m.with(text)
-	var keys []string
-	if cfg != m.cfg {
-		keys = m.cfg.MarketDiffers(text)
-	}
+	keys := file.MarketDiffers(text)
 	m.mu.Lock()
 	if whether := m.changed; whether != nil {
 		defer whether()
 	}
 	defer m.mu.Unlock()
-	if !bytes.Equal(m.applied, text) {
-		return // another one was applied meanwhile
+	if !bytes.Equal(m.applied, text) || m.file != file {
+		return // another one was applied or taken up meanwhile
 	}
 	if m.keys = keys; len(keys) > 0 {
 		m.log.Warn("the configuration of this node differs from what is applied in the cluster, "+

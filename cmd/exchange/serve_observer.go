@@ -69,7 +69,7 @@ const observeAgain = 5 * time.Second
 func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	from *replicated.ObserverOptions) error {
 	options := observing.Options{Name: n.place.name, Dial: caller.Dial, Log: n.log,
-		Silence: config.Ms(n.cfg.Timing.OwnerStaleMs)}
+		Agreed: n.place.market.agreed, Silence: config.Ms(n.cfg.Timing.OwnerStaleMs)}
 	for _, x := range from.Nodes {
 		options.Nodes = append(options.Nodes, x.Name)
 	}

@@ -37,7 +37,7 @@ func newRenewal(cfg *config.Config, from rereading, at *place, log *slog.Logger)
 	r := &renewal{cfg: cfg, log: log, source: from, running: &running,
 		wishes: make(chan reloadWish)}
 	if at != nil {
-		r.agreed = at.market.agreedText
+		r.agreed, r.reread = at.market.agreedText, at.market.reread
 	}
 	return r
 }
@@ -95,7 +95,9 @@ func (r *renewal) configure() (changes []config.Change, err error) {
 	r.take(next, changes)
 	r.gateway.Reconfigured(true)
 	r.log.Info("the configuration was taken up", "changes", len(changes))
-	r.running = next
+	if r.running = next; r.reread != nil {
+		r.reread(next)
+	}
 	return changes, nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"exchange/cmd/exchange/exchangetest"
 	"exchange/config"
 	"exchange/gateway"
 )
@@ -112,5 +114,41 @@ func TestReloadsRunOneAtATime(t *testing.T) {
 	<-ended
 	if n := loads.Load(); n < 2*many || r.running.Limits.PublicRate != int(n) {
 		t.Errorf("after %d loads the rate is %d", n, r.running.Limits.PublicRate)
+	}
+}
+
+// The file that a node compares with what is applied is the one that was taken up last, from then
+// on, also when both change at once.
+func TestAReloadedFileIsWhatANodeCompares(t *testing.T) {
+	r, _ := newReloading(t, func(_ int64, cfg *config.Config) { cfg.Limits.MaxFills = 7 })
+	other, _ := r.source.load()
+	m := newMarket(r.running, slog.New(slog.DiscardHandler))
+	m.limit = func(*config.Config) {}
+	r.agreed, r.reread = m.agreedText, m.reread
+	applied := other.Market()
+	if _, err := r.running.WithMarket(applied); err != nil {
+		t.Fatal(err)
+	}
+	m.agreed(applied)
+	exchangetest.Eventually(t, "the file differs", func() bool { return m.differs() != nil })
+	if changes, err := r.configure(); err != nil || len(changes) > 0 {
+		t.Errorf("of what is applied it takes up %v, %v", changes, err)
+	}
+	if keys := m.differs(); len(keys) > 0 {
+		t.Errorf("a file that is equal differs in %q", keys)
+	}
+	before := m.cfg.Market()
+	for range 50 {
+		m.agreed(before)
+		m.reread(m.cfg)
+		var both sync.WaitGroup
+		both.Go(func() { m.agreed(applied) })
+		both.Go(func() { m.reread(other) })
+		both.Wait()
+		exchangetest.Eventually(t, "both are known", func() bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.keys == nil && bytes.Equal(m.newest.Market(), applied)
+		})
 	}
 }

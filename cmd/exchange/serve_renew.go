@@ -39,6 +39,7 @@ type renewal struct {
 	// agreed is the market part that is applied in the cluster, as text; nil: none is known. It is
 	// nil itself for an exchange on one machine.
 	agreed func() []byte
+	reread func(*config.Config)          // hears of each that counts; nil as agreed is
 	engine atomic.Pointer[actors.Engine] // of an exchange on one machine; nil: it is starting
 	wishes chan reloadWish
 }

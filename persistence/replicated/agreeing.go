@@ -4,11 +4,36 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 	"exchange/persistence/internal/machine"
 )
+
+// An OwnMarket is the market part of the configuration that a node's file has. It counts for
+// nothing by itself: see SetMarket. Its methods may be called from any goroutine.
+type OwnMarket struct{ digests atomic.Pointer[[]uint64] }
+
+// Set changes it: to the text of each format of entries, the newest first.
+func (o *OwnMarket) Set(texts [][]byte) {
+	var list []uint64
+	for _, text := range texts {
+		list = append(list, codec.Digest(text))
+	}
+	o.digests.Store(&list)
+}
+
+// get returns the digests; nil: there is none.
+func (o *OwnMarket) get() []uint64 {
+	if o == nil {
+		return nil
+	}
+	if list := o.digests.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
 
 // tellAgreed tells of the market part that is applied.
 func (n *node) tellAgreed() {
@@ -21,13 +46,14 @@ func (n *node) tellAgreed() {
 // ownMarket returns the digest of the market part of this node's file, in the format of the applied
 // one if they are equal; 0: it has none.
 func (n *node) ownMarket() uint64 {
+	own := n.own.get()
 	switch {
-	case len(n.own) == 0:
+	case len(own) == 0:
 		return 0
-	case slices.Contains(n.own, n.applies):
+	case slices.Contains(own, n.applies):
 		return n.applies
 	}
-	return n.own[0]
+	return own[0]
 }
 
 // Market returns the market part that is applied here for the next reign, and that of the newest.

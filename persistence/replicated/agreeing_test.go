@@ -16,7 +16,7 @@ import (
 )
 
 // A market part that was agreed on is there after a restart of all nodes, and at a node that joins.
-// Each node knows whose file has another one, from the first tick on.
+// Each node knows whose file has another one, from the first tick on, and when it has it no more.
 func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 	w := newWorld(t, 1)
 	text, other := []byte("pairs: all"), []byte("pairs: none")
@@ -28,17 +28,17 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 	must(t, told(t, answer).err)
 	for i, n := range w.nodes[:voters] {
 		n.crash()
-		switch n.file = [][]byte{text}; i {
+		switch n.file.Set([][]byte{text}); i {
 		case 0: // a newer program, whose file is the same as far as the older format has it
-			n.file = [][]byte{[]byte("pairs: all\nlimits: few"), text}
+			n.file.Set([][]byte{[]byte("pairs: all\nlimits: few"), text})
 		case 1:
-			n.file = [][]byte{other}
+			n.file.Set([][]byte{other})
 		}
 		n.start()
 	}
 	s = w.lead(0)
 	must(t, s.change(machine.Add, "d", ""))
-	w.nodes[3].file = [][]byte{text}
+	w.nodes[3].file.Set([][]byte{text})
 	w.nodes[3].start()
 	w.pass(2 * electionTicks)
 	for _, n := range w.nodes[:voters+1] {
@@ -51,6 +51,15 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 		for _, p := range n.view.peers {
 			if p.Differs != (p.Name == "b") || p.Market == 0 {
 				t.Errorf("%s knows of %s: %+v", n.name(), p.Name, p)
+			}
+		}
+	}
+	w.nodes[1].file.Set([][]byte{text}) // it goes on with another file
+	w.pass(2 * electionTicks)
+	for _, n := range w.nodes[:voters+1] {
+		for _, p := range n.view.peers {
+			if p.Differs {
+				t.Errorf("now %s knows of %s: %+v", n.name(), p.Name, p)
 			}
 		}
 	}

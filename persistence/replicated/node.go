@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"exchange/persistence"
-	"exchange/persistence/internal/codec"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
@@ -57,7 +56,7 @@ type node struct {
 	told    map[uint64]uint8  // and those of the others, by their IDs
 	unread  error             // why this node applies no more; nil: it applies
 	unfit   func() error      // see Replica.Unfit
-	own     []uint64          // digests of the market part of this node's file, the newest first
+	own     *OwnMarket        // nil: there is none
 	markets map[uint64]uint64 // and those of the others, by their IDs
 	applies uint64            // the applied one's digest; 0: there is none
 	agreed  func(market []byte)
@@ -136,7 +135,7 @@ type setup struct {
 	least   uint64                 // entries that a checkpoint is worth; 0: the usual number
 	logMax  uint64                 // see node
 	reads   uint8                  // 0: what this program reads
-	market  [][]byte               // see Options.Market
+	market  *OwnMarket             // see Options.Market
 	agreed  func(market []byte)    // is told of the applied one; nil: nothing is
 	unfit   func() error           // why this node could not serve; nil: it always could
 }
@@ -149,8 +148,8 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		proposals: newProposals(), former: s.former, heard: map[uint64]uint64{},
 		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax,
 		offered: map[uint64]uint64{}, told: map[uint64]uint8{},
-		reads: cmp.Or(s.reads, machine.Newest), markets: map[uint64]uint64{}, agreed: s.agreed,
-		unfit: s.unfit}
+		reads: cmp.Or(s.reads, machine.Newest), markets: map[uint64]uint64{}, own: s.market,
+		agreed: s.agreed, unfit: s.unfit}
 	if n.unfit == nil {
 		n.unfit = func() error { return nil }
 	}
@@ -159,9 +158,6 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	}
 	if n.agreed == nil {
 		n.agreed = func([]byte) {}
-	}
-	for _, text := range s.market {
-		n.own = append(n.own, codec.Digest(text))
 	}
 	var err error
 	if n.machine, err = machine.DecodeState(state); err != nil {

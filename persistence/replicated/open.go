@@ -48,10 +48,9 @@ type Options struct {
 	// LogMax is how many bytes of the log this node keeps, about, for members that lack them; 0:
 	// any number.
 	LogMax uint64
-	// Market is the market part of the configuration that this node's file has, as text of each
-	// format of entries, the newest first; nil: it has none. It counts for nothing by itself: see
-	// SetMarket. The others hear a digest: that of the applied one if one of the texts is equal.
-	Market [][]byte
+	// Market is that of this node's file; nil: it has none. The others hear a digest: that of the
+	// applied one if one of the texts is equal.
+	Market *OwnMarket
 	// Agreed is told of the market part that is applied, at the start and when another one is, by
 	// the goroutine of the node; nil: nothing is.
 	Agreed func(market []byte)

@@ -110,7 +110,7 @@ type simulated struct {
 	spare  bool        // it may join: its folder has no log
 	reads  uint8       // newest format that its program reads
 	misfit error       // why it could not serve; nil: it could
-	file   [][]byte    // its file's market part, in each format
+	file   OwnMarket   // of its file
 	best   uint8       // that its log's members may have been told
 	state  []byte
 	owners [2]owner
@@ -286,7 +286,7 @@ func (s *simulated) begin() {
 	s.node, err = newNode(s.log, s.state, setup{logger: quiet, index: s.index, least: 8,
 		former:  s.former,
 		reads:   s.reads,
-		market:  s.file,
+		market:  &s.file,
 		agreed:  s.agreed,
 		unfit:   func() error { return s.misfit },
 		send:    s.send,

@@ -37,9 +37,9 @@ type options struct {
 	logger *slog.Logger
 	// fatal is called when a sync has failed. It must end the process.
 	fatal         func(error)
-	least, logMax uint64   // see setup
-	reads         uint8    // see setup
-	market        [][]byte // see setup
+	least, logMax uint64     // see setup
+	reads         uint8      // see setup
+	market        *OwnMarket // see setup
 	agreed        func(market []byte)
 	// await returns once the node may take part; nil: it may.
 	await  func(*raftlog.Log) error

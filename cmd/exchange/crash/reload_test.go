@@ -250,17 +250,28 @@ func sorted(list []string) []string {
 	return list
 }
 
+// differs reports whether a process says that its file differs, and at how many nodes it says so.
+func (c *cluster) differs(s *exchangetest.Server) (own bool, nodes int) {
+	c.t.Helper()
+	out := c.command(s, "cluster", "status")
+	return strings.Contains(out, "differs from the applied one"), strings.Count(out, "differs\n")
+}
+
 // A node takes up what is its own, and names the command for what the nodes agree on. What they
-// have agreed on is no change.
+// have agreed on is no change, for an observer neither. With it in the file a process differs no
+// more once it has reloaded.
 func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	c := prepareCluster(t, nil)
 	for _, s := range c.nodes {
 		with(t, s, "0.001", "1000")
 		s.Env = append(s.Env, "EXCHANGE_CLUSTER_NODE="+c.name(s),
-			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","))
+			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","), "EXCHANGE_CLUSTER_OBSERVERS=o1")
 		s.Run()
 	}
 	led := c.leader(nil)
+	o := c.observer("o1")
+	with(t, o, "0.001", "1000")
+	o.Start()
 	e := &edited{c.others(led)[0], t}
 	c.follows(e.Server, led)
 	text, err := os.ReadFile(e.Args[2])
@@ -285,9 +296,28 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	with(t, e.Server, "0.002", "2000")
 	e.refuses("pairs.BTC_USDT.taker_fee", "exchange config apply")
 	c.command(led, "config", "apply", "--config", e.Args[2])
-	exchangetest.Eventually(t, "what is applied is no change", func() bool {
-		_, _, code := e.Command("config", "reload")
-		return code == 0
+	all := append(slices.Clone(c.nodes), o)
+	for _, s := range all {
+		exchangetest.Eventually(t, "all files differ from what is applied", func() bool {
+			own, nodes := c.differs(s)
+			return own && (nodes == len(c.nodes) || s == o)
+		})
+	}
+	for _, s := range all {
+		with(t, s, "0.002", "2000")
+		keys := (&edited{s, t}).reloads()
+		if len(keys) > 0 && (s != e.Server || !slices.Equal(keys, []string{"log.level"})) {
+			t.Errorf("of what is applied %q have changed", keys)
+		}
+		if own, _ := c.differs(s); own {
+			t.Error("a file that is equal differs")
+		}
+	}
+	exchangetest.Eventually(t, "no file differs from what is applied", func() bool {
+		return !slices.ContainsFunc(all, func(s *exchangetest.Server) bool {
+			own, nodes := c.differs(s)
+			return own || nodes > 0
+		})
 	})
 }
 
