@@ -16,7 +16,7 @@ func (w *wallet) close(c *Command) {
 }
 
 // left says what keeps the account from being closed; "": nothing does. All of it is durable, but
-// for commands on their way, whose outcome is not told.
+// for commands on their way, and of those it tells no outcome.
 func (w *wallet) left() string {
 	if n := w.open.Orders().Len(); n > 0 {
 		return fmt.Sprintf("open orders: %d", n)

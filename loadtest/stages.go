@@ -198,7 +198,7 @@ type StageReport struct {
 	To      float64 `json:"to_rate"`
 	Ran     float64 `json:"ran_seconds"` // less if the load was interrupted
 	// done or too late in the time that the stage ran, whenever it was due; null: it did not run,
-	// or an earlier version has written the report, whose rate was another one
+	// or an earlier version has written the report, with a rate of another meaning
 	Rate     *float64 `json:"done_per_second"`
 	Requests uint64   `json:"requests"`
 	Done     uint64   `json:"done"`

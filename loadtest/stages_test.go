@@ -115,14 +115,7 @@ func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 			o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
 			o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
 			x, _ := newSender(t, &o, false)
-			ended := make(chan []StageReport, 1)
-			go func() {
-				s, took, err := x.phase(o.schedule(), o.length(), x.stageTitle)
-				if err != nil {
-					t.Error(err)
-				}
-				ended <- o.stageReports(s, took)
-			}()
+			ended := reported(t, x, &o)
 			// More wait than were due in the second stage, so it is the fourth one.
 			for waiting := uint64(0); waiting*items < 200; {
 				waiting = 0
@@ -208,14 +201,7 @@ func TestARateIsOfWhatIsDoneInTheStage(t *testing.T) {
 			o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
 			o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
 			x, _ := newSender(t, &o, false)
-			ended := make(chan []StageReport, 1)
-			go func() {
-				s, took, err := x.phase(o.schedule(), o.length(), x.stageTitle)
-				if err != nil {
-					t.Error(err)
-				}
-				ended <- o.stageReports(s, took)
-			}()
+			ended := reported(t, x, &o)
 			for done := uint64(0); done < 100; {
 				done = 0
 				for _, l := range x.senders {
@@ -396,4 +382,17 @@ func TestStagesOfTwoReportsAreComparedIfTheyAreTheSame(t *testing.T) {
 		"no run has 101 stages") {
 		t.Error(err)
 	}
+}
+
+// reported sends by the schedule of some options, and returns the stages once they have ended.
+func reported(t *testing.T, x *test, o *Options) <-chan []StageReport {
+	ended := make(chan []StageReport, 1)
+	go func() {
+		s, took, err := x.phase(o.schedule(), o.length(), x.stageTitle)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- o.stageReports(s, took)
+	}()
+	return ended
 }

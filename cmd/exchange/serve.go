@@ -132,7 +132,9 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	defer stopDemo()
 	renewed.engine.Store(engine)
 	if waited.Load() { // meanwhile fees and limits of the file may have changed, here as there
-		_, _ = renewed.Reload(ctx) // the log says what is wrong
+		if _, err := renewed.Reload(ctx); err != nil {
+			log.Warn("this standby serves with the configuration of its start", "error", err)
+		}
 	}
 	g.SetEngine(engine)
 	open.sayReady(log)

@@ -31,7 +31,8 @@ func newDocument() []byte {
 	for _, group := range tags {
 		for _, name := range Routes() {
 			if d := descriptions[name]; d.Tag == group.Name {
-				d.Method, d.Path, _ = strings.Cut(name, " ")
+				named := strings.Fields(name) // method and path
+				d.Method, d.Path = named[0], named[1]
 				d.Refusals = refusalsOf(name)
 				o.Routes = append(o.Routes, d)
 			}
