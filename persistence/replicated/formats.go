@@ -23,7 +23,7 @@ func (n *node) raise() {
 		}
 	}
 	if least > n.machine.Format() {
-		n.propose(&machine.Entry{Kind: machine.Format, Next: uint64(least)}, make(chan result, 1))
+		n.attempt(&machine.Entry{Kind: machine.Format, Next: uint64(least)})
 	}
 }
 

@@ -75,8 +75,7 @@ func (n *node) welcome(from string, b []byte) error {
 	switch {
 	case !leads || joins == nil || w.Stage != empty, w.Reads < n.machine.Format(), n.unread != nil:
 	case joins.Nonce != w.Nonce:
-		n.propose(&machine.Entry{Kind: machine.Join, Name: from, Unique: w.Nonce},
-			make(chan result, 1))
+		n.attempt(&machine.Entry{Kind: machine.Join, Name: from, Unique: w.Nonce})
 	default:
 		return n.offer(from, joins)
 	}

@@ -310,7 +310,7 @@ func (n *node) replace() {
 		case m.Replaces == n.id && n.handing.caller == nil:
 			n.hand(0, make(chan error, 1))
 		case m.Replaces != n.id:
-			n.propose(&machine.Entry{Kind: machine.Promote, Name: m.Name}, make(chan result, 1))
+			n.attempt(&machine.Entry{Kind: machine.Promote, Name: m.Name})
 		}
 	}
 }

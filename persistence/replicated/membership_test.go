@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.etcd.io/raft/v3"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/machine"
@@ -123,6 +124,59 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.nodes[1].start()
 	w.recover()
 	w.check()
+}
+
+// Changes that are asked for at once are made one after the other, and so is one that is asked for
+// before a node that leads has applied an entry of its term. At a node that leads no more, they are
+// not made.
+func TestChangesWaitForTheirTurn(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	ask := func(s *simulated, kind machine.Kind, name string) chan result {
+		return s.ask(&machine.Entry{Kind: kind, Name: name})
+	}
+	waiting := []chan result{ask(s, machine.Add, "d"), ask(s, machine.Remove, "c"),
+		ask(s, machine.Remove, "d"), ask(s, machine.Remove, "a")}
+	w.pass(5)
+	for _, c := range waiting[:3] {
+		r := told(t, c)
+		must(t, r.err)
+		must(t, r.answer.Err(&machine.Entry{}))
+	}
+	refused(t, told(t, waiting[3]).err, "hand the lead over first")
+	if got := s.have(); got != "a1#1 b1#2" {
+		t.Errorf("the members are %s", got)
+	}
+	waiting = nil
+	for range maxQueued + 1 {
+		waiting = append(waiting, ask(s, machine.Add, "d"))
+	}
+	if r := told(t, ask(s, machine.Add, "d")); !errors.Is(r.err, errChanging) {
+		t.Errorf("more wait than are to: %v", r.err)
+	}
+	s.node.hand(2, make(chan error, 1))
+	s.work(nil)
+	b := w.nodes[1]
+	begun := func() bool { return b.node.raw.BasicStatus().RaftState == raft.StateLeader }
+	for ; len(w.sent) > 0 && !begun(); b.work(nil) {
+		w.deliver(false)
+		s.work(nil)
+	}
+	if !begun() || b.node.appliedTerm == b.node.raw.BasicStatus().GetTerm() {
+		t.Fatal("no other node begins to lead")
+	}
+	begins := ask(b, machine.Remove, "a")
+	w.pass(3)
+	must(t, told(t, begins).err)
+	var refusals int
+	for _, c := range waiting[1:] {
+		if errors.Is(told(t, c).err, errNotLeading) {
+			refusals++
+		}
+	}
+	if refusals == 0 {
+		t.Error("a node that leads no more makes changes")
+	}
 }
 
 // The log of a learner begins at or below what each member has, so that it can go on for a member
@@ -270,9 +324,6 @@ func TestANodeIsReplaced(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	s := c.stores[i].(*opened)
-	for s.Standing().Format < machine.Newest { // a change, too, of which one at a time is made
-		must(t, s.call(ctx, func(*node) {}))
-	}
 	for what, err := range map[string]error{
 		"no address": s.Replace(ctx, c.list[gone].Name, "n4", ""),
 		"a name":     s.Add(ctx, "N4", l.Addr().String()),

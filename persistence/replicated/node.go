@@ -70,6 +70,7 @@ type node struct {
 	// logMax is how many bytes of the log are kept for members that lack them; 0: any number.
 	logMax uint64
 	proposals
+	queued    []request // changes of the membership that wait for their turn, the oldest first
 	questions questions
 	handing   handing
 	former    *former // answers nodes without a log; nil: none does
@@ -223,6 +224,7 @@ func (n *node) tick() error {
 	n.askTick()
 	n.handTick()
 	n.replace()
+	n.proposeQueued()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
 		n.raise()
 		n.handUnread()
@@ -241,11 +243,37 @@ func (n *node) tick() error {
 }
 
 // propose adds an entry to the log, if this node leads. The caller hears once of it; its channel
-// has room for one result.
+// has room for one result. A change of the membership waits for one that is under way, and for the
+// beginning of this node's lead.
 func (n *node) propose(e *machine.Entry, caller chan<- result) {
-	if err := n.enter(e, caller); err != nil {
+	switch err := n.enter(e, caller); {
+	case err == nil:
+	case waits(err) && len(n.queued) < maxQueued:
+		n.queued = append(n.queued, request{e, caller})
+	default:
 		caller <- result{err: err}
 	}
+}
+
+// proposeQueued tries once more to propose the changes that wait, the oldest first.
+func (n *node) proposeQueued() {
+	for len(n.queued) > 0 {
+		r := n.queued[0]
+		err := n.enter(r.entry, r.caller)
+		if waits(err) {
+			return
+		}
+		if n.queued = n.queued[1:]; err != nil {
+			r.caller <- result{err: err}
+		}
+	}
+	n.queued = nil
+}
+
+// attempt makes a change that this node makes by itself, unless it must wait: then the next tick
+// brings it again.
+func (n *node) attempt(e *machine.Entry) {
+	_ = n.enter(e, make(chan result, 1)) // what becomes of it is seen in the membership
 }
 
 func (n *node) enter(e *machine.Entry, caller chan<- result) error {

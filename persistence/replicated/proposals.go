@@ -21,6 +21,12 @@ var (
 	errBegins = errors.New("this node has just begun to lead; try again")
 )
 
+// maxQueued bounds the changes of the membership that wait for their turn. People ask for them.
+const maxQueued = 16
+
+// waits reports whether a change was refused only because its turn has not come.
+func waits(err error) bool { return errors.Is(err, errChanging) || errors.Is(err, errBegins) }
+
 // A result is what a caller learns of its proposal.
 type result struct {
 	answer machine.Answer
