@@ -240,8 +240,9 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 }
 
 // SetEmail gives an account another e-mail address, and holds its withdrawals for a while: HeldUs
-// of the answer says until when. The address that it has is refused. A RequestError says so while
-// not all members of a cluster read such records.
+// of the answer says until when. With the address that it has nothing changes: the answer says
+// Repeated, and HeldUs is the end of the hold that its last change began, 0 if there was none. A
+// RequestError says that not all members of a cluster read such records.
 func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
 	if !e.node.reads(persistence.FormatAccounts) {
 		return Admin{Account: account, Email: email}, errUnread

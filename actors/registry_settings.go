@@ -62,11 +62,12 @@ func (g *registry) email(c *Command, known *lookup) (submit bool, err error) {
 		return false, err
 	case !isEmail(a.Email):
 		return false, refusef("email: %.80q is not an e-mail address", a.Email)
-	case known.Email == a.Email:
-		return false, refusef("account %s has the e-mail address %s already: nothing is changed",
-			account.Name, a.Email)
 	}
 	a.AccountID, a.Before = account.ID, known.Email
+	if a.Repeated = known.Email == a.Email; a.Repeated {
+		a.HeldUs = known.HeldUs // as it was: no other hold begins
+		return false, nil
+	}
 	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet ends the hold
 	return true, nil
 }

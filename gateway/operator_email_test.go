@@ -30,13 +30,18 @@ func TestAnotherAddressHoldsWithdrawalsUntilATimeThatAllAreTold(t *testing.T) {
 	if a.status != 200 || !found || until == "" {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	refused(`{"account":"carol","email":"carol@new.example"}`, "already: nothing is changed")
+	before := h.hash()
+	if again := ask("POST", path, `{"account":"carol","email":"carol@new.example"}`); again.status !=
+		200 || again.body != strings.Replace(strings.TrimSuffix(a.body, "}"), `"before":""`,
+		`"before":"carol@new.example"`, 1)+`,"repeated":true}` || h.hash() != before {
+		t.Errorf("once more: %d %s, want the same hold as in %s", again.status, again.body, a.body)
+	}
 	for _, path := range []string{"/operator/v1/account?name=carol", "/operator/v1/accounts"} {
 		if a := ask("GET", path, ""); !strings.Contains(a.body, `"held_until":"`+until+`"`) {
 			t.Errorf("%s does not tell the hold: %s", path, a.body)
 		}
 	}
-	before := h.hash()
+	before = h.hash()
 	held := h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
 	end, err := time.Parse(time.RFC3339, until)
 	if whole := end.Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339); err != nil ||

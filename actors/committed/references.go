@@ -38,6 +38,7 @@ type Lookup struct {
 
 	ID        uint64 // of the deposit or the mail; 0: there is none
 	Email     string // of the account; "": it has none
+	HeldUs    int64  // until when its withdrawals were held by its last change; 0: it was none
 	Deposit   persistence.Deposit
 	watermark uint64 // up to there the committed side leaves deposits to the store
 	Asked     bool   // the store was asked, too
@@ -55,7 +56,8 @@ type Finder interface{ Found(l Looker) }
 // answer fills the lookup from the committed side.
 func (l *Lookup) answer(c *Side) {
 	if l.Account != 0 {
-		l.Email = c.state.Account(l.Account).Email
+		a := c.state.Account(l.Account)
+		l.Email, l.HeldUs = a.Email, a.HeldUs()
 	} else if l.Mail == 0 {
 		l.Deposit, l.watermark = c.references[l.Reference], c.watermark
 		l.ID = l.Deposit.ID

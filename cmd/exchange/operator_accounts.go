@@ -37,8 +37,10 @@ type (
 	}
 	emailAnswer struct {
 		accountAnswer
-		Before string `json:"before"`
-		Held   string `json:"held_until"`
+		Before *string `json:"before"`
+		Held   string  `json:"held_until,omitempty"`
+		// Repeated: it was so already, and no hold began
+		Repeated bool `json:"repeated,omitempty"`
 	}
 	endAnswer struct {
 		Account string      `json:"account"`
@@ -86,7 +88,9 @@ type (
 func (a *accountAnswer) complete() bool  { return a.Account != "" && a.ID != "" }
 func (a *accountsAnswer) complete() bool { return a.Accounts != nil }
 func (a *totalsAnswer) complete() bool   { return a.Sequence != "" && a.Totals != nil }
-func (a *emailAnswer) complete() bool    { return a.accountAnswer.complete() && a.Held != "" }
+func (a *emailAnswer) complete() bool {
+	return a.accountAnswer.complete() && a.Before != nil && (a.Held != "" || a.Repeated)
+}
 func (a *endAnswer) complete() bool {
 	return a.Account != "" && a.ID != "" && a.Closed != nil && *a.Closed
 }
@@ -149,13 +153,14 @@ func (p *program) accountEmailCommand() *cobra.Command {
 			}
 			var a emailAnswer
 			in := map[string]string{"account": args[0], "email": args[1]}
-			if err := p.change(ctx, "/operator/v1/accounts/email", in, &a,
-				"`exchange account show "+args[0]+"` shows the address"); err != nil {
+			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/accounts/email", in, &a, repeatIt)
+			if err != nil {
 				return err
 			}
 			return p.print(&a, func(w *tabwriter.Writer) {
 				fmt.Fprintf(w, "account\t%s\nemail\t%s\nbefore\t%s\nwithdraws held until\t%s\n",
-					a.Account, plain(a.Email), orDash(a.Before), a.Held)
+					a.Account, plain(a.Email), orDash(*a.Before), orDash(a.Held))
+				already(w, a.Repeated, repeats)
 			})
 		}),
 	}

@@ -118,6 +118,15 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 				"before                a@b.example\n" +
 				"withdraws held until  2026-11-30T09:00:00Z\n", "",
 		},
+		{
+			"account email alice a@new.example",
+			`{"account":"alice","id":7,"email":"a@new.example","before":"a@new.example",` +
+				`"repeated":true}`,
+			`POST /operator/v1/accounts/email {"account":"alice","email":"a@new.example"}`,
+			"account               alice\nemail                 a@new.example\n" +
+				"before                a@new.example\nwithdraws held until  -\n\n" +
+				"It was so already: nothing was changed.\n", "",
+		},
 		{"account show alice", shown, `GET /operator/v1/account?name=alice`, shownText, ""},
 		{
 			"account show bob", empty, `GET /operator/v1/account?name=bob`,

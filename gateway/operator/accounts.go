@@ -195,11 +195,13 @@ func freeze(c *call) (any, error) {
 	return switchAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
 }
 
-// An emailAnswer is an account's new address, with the end of the hold that it begins.
+// An emailAnswer is an account's new address, with the end of the hold that it begins. Repeated says
+// that the account had the address already: no hold began, and one that goes on is shown.
 type emailAnswer struct {
 	accountAnswer
-	Before string `json:"before"` // address; "": there was none
-	Held   string `json:"held_until"`
+	Before   string `json:"before"` // address; "": there was none
+	Held     string `json:"held_until,omitempty"`
+	Repeated bool   `json:"repeated,omitempty"`
 }
 
 type emailRequest struct {
@@ -215,7 +217,7 @@ func setEmail(c *call) (any, error) {
 	}
 	a, err := c.engine.SetEmail(c.operator, q.Account, q.Email)
 	return emailAnswer{accountAnswer{a.Account, a.AccountID, a.Email}, a.Before,
-		clock(a.HeldUs)}, err
+		heldUntil(a.HeldUs), a.Repeated}, err
 }
 
 // heldUntil returns the end of an account's hold, "" if it is not held now.

@@ -52,7 +52,8 @@ var descriptions = map[string]description{
 		Answers: answers(portrait{})},
 	"POST /operator/v1/accounts/email": {Tag: tagAccounts, Summary: "Change an account's e-mail " +
 		"address",
-		Text: "Both addresses are told, and the account's withdraws are held for 48 hours.",
+		Text: "Both addresses are told, and the account's withdraws are held for 48 hours. " +
+			"With the address that it has, nothing changes.",
 		Body: emailRequest{}, Answers: answers(emailAnswer{})},
 	"POST /operator/v1/accounts/close": {Tag: tagAccounts, Summary: "Close an account",
 		Text: "An account without money, open orders and pending withdraws ends for good, and " +

@@ -40,6 +40,12 @@ var refusals = map[string][]example{
 		{`{"account":"nobody","on":true}`, `there is no account "nobody"`},
 		{`{"account":"alice"}`, "on: true or false is required"},
 	},
+	"POST /operator/v1/accounts/email": {
+		{`{"account":"nobody","email":"alice@new.example"}`, `there is no account "nobody"`},
+	},
+	"POST /operator/v1/accounts/close": {
+		{`{"account":"nobody"}`, `there is no account "nobody"`},
+	},
 	"GET /operator/v1/keys": {
 		{`account=nobody`, `there is no account "nobody"`},
 	},
