@@ -195,8 +195,8 @@ func freeze(c *call) (any, error) {
 	return switchAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
 }
 
-// An emailAnswer is an account's new address, with the end of the hold that it begins. Repeated says
-// that the account had the address already: no hold began, and one that goes on is shown.
+// An emailAnswer is an account's new address, with the end of the hold that it begins. With
+// Repeated the account had the address already: no hold began, and one that goes on is shown.
 type emailAnswer struct {
 	accountAnswer
 	Before   string `json:"before"` // address; "": there was none
