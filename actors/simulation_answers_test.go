@@ -16,7 +16,7 @@ import (
 // answered checks an answer: the record that it tells must be durable, and no other answer may have
 // told it.
 func (s *sim) answered(q *played, c *Command, err error) {
-	s.sending = nil
+	s.swapSending(nil)
 	if q.unfit && !turnedAwayBy(err) {
 		s.violate("%s: engine %d takes it, and has heard that the store may lose it: %v", q.what,
 			q.l.number, err)

@@ -33,7 +33,6 @@ type clients struct {
 	credits       []credit        // that were sent
 	barred        map[string]*bar // accounts that are frozen and keys that are revoked, by name
 	restedBy      map[uint64]int  // order -> step in which it was answered that it rests
-	sending       *played         // the command that admission decides on
 
 	told     uint64 // highest sequence that any engine has answered with
 	outcomes map[string]int
@@ -483,7 +482,8 @@ type namedOrder struct {
 
 // begin notes a command just before it is sent.
 func (s *sim) begin(q *played) {
-	q.begun, q.seq, q.unfit, s.sending = s.steps, s.model.Seq, q.l.unfit, q
+	s.swapSending(q)
+	q.begun, q.seq, q.unfit = s.steps, s.model.Seq, q.l.unfit
 	q.released = max(q.l.engine.opening.releasing.Load(), q.l.engine.committed.Folded())
 	q.namedBefore = len(q.l.named)
 	s.look(q, q.account)

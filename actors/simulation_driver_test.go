@@ -32,7 +32,24 @@ import (
 // handlers, the writer of a journal, a projector, a mailer, calls of the store. A chosen one goes
 // on until it parks again or waits for the clock. Actors get one message at a time. So a list of
 // choices gives the same run again.
+//
+// One goroutine at a time has the turn. It is the sim's own, but for a step: then it is the one
+// that was chosen, until it parks, ends, or waits for anything else. The clock, a context and the
+// end of an engine wake goroutines that were not chosen, maybe several at once. These have no turn:
+// before they touch anything of the sim they park, and the sim chooses them.
 type sim struct {
+	*turnState // nil while no goroutine has the turn
+
+	mu       sync.Mutex // of what follows, which a goroutine without the turn may touch
+	parked   []*parked
+	failure  error
+	lastLogs []string
+	sending  *played // the command that admission decides on; nil between two steps
+}
+
+// A turnState is what only the goroutine that has the turn may touch. The same goes for lives and
+// hosts, unless a field says something else.
+type turnState struct {
 	rng   *rand.Rand // of the action that is played
 	steps int
 	skew  time.Duration // by which the clock that commands are stamped with is wrong
@@ -68,11 +85,6 @@ type sim struct {
 	faults
 	ownTokens uint64
 	sessions  uint64 // so far
-
-	mu       sync.Mutex // of what follows: goroutines that the clock wakes may come at once
-	parked   []*parked
-	failure  error
-	lastLogs []string
 
 	waiters  int
 	waitedAt int // step in which the newest waiter began
@@ -198,15 +210,26 @@ func (s *sim) waiting() []*parked {
 // spawn begins a goroutine; it runs when it is chosen.
 func (s *sim) spawn(l *life, name string, run func()) {
 	go func() {
-		defer func() {
-			if reason := recover(); reason != nil {
-				s.violate("%s panicked: %v\n%s", name, reason, debug.Stack())
-			}
-		}()
+		defer s.recovered(name)
 		s.park(l, name, nil)
 		run()
 	}()
 	synctest.Wait() // it is parked
+}
+
+// recovered makes a violation of a panic: a goroutine defers it.
+func (s *sim) recovered(name string) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	s.mu.Lock()
+	turn := s.turnState
+	s.mu.Unlock()
+	if turn == nil && strings.Contains(fmt.Sprint(reason), "nil pointer") {
+		name = noTurn + ": " + name
+	}
+	s.violate("%s panicked: %v\n%s", name, reason, debug.Stack())
 }
 
 // A choice is something that may happen next.
@@ -281,17 +304,40 @@ func (s *sim) run(n int) {
 
 // advance lets the clock go on. A goroutine that waits for the clock goes on to the store, or to
 // the place where it parks.
-func (s *sim) advance(d time.Duration) {
-	s.handOver()
-	time.Sleep(d)
+func (s *sim) advance(d time.Duration) { s.wake(func() { time.Sleep(d) }) }
+
+// wake does something that may wake goroutines which were not chosen, until all of them wait again.
+// No goroutine has the turn meanwhile, so each touch of its state panics, however rarely two of
+// them would meet there. They take mu to park, which orders them behind what was done before: a
+// timer alone does not say so to the race detector.
+func (s *sim) wake(do func()) {
+	turn := s.turnState
+	s.setTurn(nil)
+	do()
 	synctest.Wait()
+	s.setTurn(turn)
 }
 
-// handOver orders what was done so far before what a goroutine does that wakes by the clock, not by
-// a choice. A timer alone does not say so to the race detector.
+func (s *sim) setTurn(turn *turnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turnState = turn
+}
+
+// handOver orders what the caller did on its turn before what follows, if it may wait for a
+// WaitGroup next, as a projector does for an upload. The race detector does not see that such a
+// wait comes before the return of synctest.Wait, as it does of all others.
 func (s *sim) handOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+}
+
+// swapSending has admission decide on a command, or on none, and returns the one before.
+func (s *sim) swapSending(q *played) (before *played) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.sending = s.sending, q
+	return before
 }
 
 // kill ends an engine as kill -9 does: all that it has in memory is gone.
@@ -302,23 +348,22 @@ func (s *sim) kill(l *life) {
 	s.mu.Unlock()
 	l.mailboxes = nil
 	if l.engine != nil {
-		l.engine.fail(errKilled)
-		synctest.Wait()
+		s.wake(func() { l.engine.fail(errKilled) })
 	}
 	for _, p := range s.waiting() {
 		if p.life == l {
 			switch p.name {
 			case fmt.Sprintf("%d.head", l.number):
 				s.outcomes["crashes between the journal and HEAD"]++
-			case fmt.Sprintf("%d.snapshot", l.number):
+			case fmt.Sprintf("%d.snapshot", l.number),
+				fmt.Sprintf("%d.snapshot piece", l.number):
 				s.outcomes["crashes while a snapshot is on its way"]++
 			}
 			s.resume(p, false)
 		}
 	}
 	if l.engine != nil && !l.stopping {
-		close(l.engine.stop)
-		synctest.Wait()
+		s.wake(func() { close(l.engine.stop) })
 	}
 	s.lives = slices.DeleteFunc(s.lives, func(o *life) bool { return o == l })
 	s.forget(l)
@@ -346,13 +391,16 @@ func (d lifeDriver) Schedule(m *mailbox.Mailbox) {
 func (d lifeDriver) Await(reply, dead <-chan struct{}, _ *time.Timer, most time.Duration) bool {
 	end := time.Now().Add(most)
 	// Before an amend is admitted, its engine may have to look at the order.
-	if q := d.s.sending; q != nil && (q.reply == nil || q.reply == reply) {
-		q.reply, d.s.sending = reply, nil
+	q := d.s.swapSending(nil) // other handlers send meanwhile
+	if q != nil && (q.reply == nil || q.reply == reply) {
+		q.reply = reply
 		d.l.admitted = append(d.l.admitted, q)
+		q = nil
 	}
 	d.s.park(d.l, d.s.waiter(d.l), func() bool {
 		return len(reply) > 0 || closed(dead) || !time.Now().Before(end)
 	})
+	d.s.swapSending(q)
 	select {
 	case <-reply:
 		return true
@@ -370,17 +418,21 @@ func (d lifeDriver) AwaitContext(ctx context.Context, reply, dead <-chan struct{
 }
 
 func (d lifeDriver) Until(ctx context.Context, dead <-chan struct{}, condition func() bool) bool {
-	sending := d.s.sending // other handlers send meanwhile
-	d.s.sending = nil
-	defer func() { d.s.sending = sending }()
+	sending := d.s.swapSending(nil)     // other handlers send meanwhile
+	d.s.park(d.l, d.name("until"), nil) // the clock may have woken it
 	d.s.park(d.l, d.s.waiter(d.l), func() bool {
 		return condition() || closed(dead) || ctx.Err() != nil
 	})
+	d.s.swapSending(sending)
 	return condition()
 }
 
-// notSimulated is a fault of the simulation itself.
-const notSimulated = "BUG of the simulation: two began to wait in one step"
+// Faults of the simulation itself.
+const (
+	notSimulated = "BUG of the simulation: "
+	twoWaiters   = notSimulated + "two began to wait in one step"
+	noTurn       = notSimulated + "a goroutine touches it that was not chosen"
+)
 
 // waiter names a goroutine that waits. In each step at most one begins to wait, so a seed gives the
 // same names in each run.
@@ -391,7 +443,7 @@ func (s *sim) waiter(l *life) string {
 		return ""
 	}
 	if s.waitedAt == s.steps && s.waitedAt > 0 && s.failure == nil {
-		s.failure = errors.New(notSimulated)
+		s.failure = errors.New(twoWaiters)
 	}
 	s.waitedAt = s.steps
 	s.waiters++
@@ -522,12 +574,7 @@ func (d lifeDriver) filler(f *committed.FilterFiller) {
 
 // guarded makes a violation of a panic.
 func (d lifeDriver) guarded(what string, run func()) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			d.s.violate("the %s of engine %d panicked: %v\n%s", what, d.l.number, reason,
-				debug.Stack())
-		}
-	}()
+	defer d.s.recovered(fmt.Sprintf("the %s of engine %d", what, d.l.number))
 	run()
 }
 
@@ -586,7 +633,7 @@ func (s *sim) foldTo(seq uint64) (*state.State, error) {
 }
 
 // foldInto folds what is durable, after where a state is, up to a record.
-func (s *sim) foldInto(to *state.State, seq uint64) error {
+func (s *turnState) foldInto(to *state.State, seq uint64) error {
 	var r event.Record
 	var effects state.Effects
 	for i := range s.batches {

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"fmt"
-	"testing/synctest"
 	"time"
 
 	"exchange/persistence"
@@ -20,8 +19,20 @@ type host struct {
 	ids      map[string]bool // of all its claims, landed or not
 }
 
-func (h *host) Load() (persistence.Tenures, error)   { return h.tenures, nil }
-func (h *host) Save(known persistence.Tenures) error { h.tenures = known; return nil }
+// An identity is a life's use of its folder: a process that is gone writes there no more.
+type identity struct {
+	s *sim
+	l *life
+}
+
+func (f identity) Load() (persistence.Tenures, error) { return f.l.host.tenures, nil }
+
+func (f identity) Save(known persistence.Tenures) error {
+	// the clock may have woken it
+	f.s.park(f.l, fmt.Sprintf("%d.identity", f.l.number), nil)
+	f.l.host.tenures = known
+	return nil
+}
 
 // An ownerLook is what a start was told of the store's owner, and when.
 type ownerLook struct {
@@ -62,7 +73,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	l.host.life = l
 	ctx, l.cancel = context.WithCancel(context.Background())
 	l.insists = s.server && !s.ending && s.rng.IntN(3) == 0
-	o.Identity, o.TakeOver = l.host, l.insists
+	o.Identity, o.TakeOver = identity{s, l}, l.insists
 	if s.rng.IntN(3) == 0 { // a host may have another configuration
 		times := pick(s.rng, []time.Duration{2, 4})
 		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck,
@@ -95,8 +106,7 @@ func (s *sim) dismiss(l *life) {
 	s.say("  engine %d, a standby, is told to stop", l.number)
 	s.outcomes["standbys, told to stop"]++
 	l.cancelled = true
-	l.cancel()
-	synctest.Wait() // it has heard of it: until it waits again, nothing else runs
+	s.wake(l.cancel)
 }
 
 // dismissOthers tells the standbys to end, if another life owns the store.

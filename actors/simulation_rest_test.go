@@ -255,7 +255,7 @@ func (s *sim) checkSnapshot(ctx context.Context, store persistence.Store, back i
 		return err
 	}
 	// From the store, not from what the simulation keeps: it may have been trimmed too far.
-	var tail sim
+	var tail turnState
 	if err := store.Read(ctx, seq, func(prev, next uint64, b []byte) error {
 		tail.batches = append(tail.batches, durableBatch{prev, next, slices.Clone(b)})
 		return nil

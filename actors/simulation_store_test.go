@@ -83,7 +83,7 @@ func (s *sim) oddsOf(what string) int {
 // the call up.
 func (k *link) call(what string, look func(), land func(*memory.Store) error) error {
 	s := k.s
-	defer s.handOver() // the caller may wait for a timer next, and not park
+	defer s.handOver()
 	s.park(k.l, k.name(what), nil)
 	if look != nil {
 		look()
@@ -99,9 +99,10 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 		case 2:
 			s.goesWrong(what, faultLate)
 			s.late++
+			name := fmt.Sprintf("late %d %s", s.late, what)
 			disk, from := s.disk, s.steps+s.rng.IntN(pick(s.rng, []int{1, 100, mostLate}))
 			go lifeDriver{s, k.l}.guarded(what, func() {
-				s.park(nil, fmt.Sprintf("late %d %s", s.late, what), func() bool {
+				s.park(nil, name, func() bool {
 					return s.steps >= from
 				})
 				late := memory.Open(disk, persistence.Retention{})
@@ -195,9 +196,9 @@ func (k *link) settled(what string, err error) error {
 func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistence.Token,
 	last uint64, err error) {
 	s := k.s
-	k.l.host.ids[c.ID] = true
 	asked := time.Now()
-	err = k.confirms(asked, k.call("acquire", nil, func(m *memory.Store) error {
+	look := func() { k.l.host.ids[c.ID] = true }
+	err = k.confirms(asked, k.call("acquire", look, func(m *memory.Store) error {
 		before, err := m.Beat(ctx)
 		if err != nil {
 			return err
@@ -334,11 +335,28 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 	}
 	return k.call("snapshot", look, func(m *memory.Store) error {
 		k.s.say("  at %d, %d bytes", seq, len(image))
-		err := m.SaveSnapshot(ctx, tok, seq, bytes.NewReader(image))
+		uploading := context.Background() // the caller that set the pace has given a late one up
+		if m == k.Store {
+			uploading = k.paced(ctx)
+		}
+		err := m.SaveSnapshot(uploading, tok, seq, bytes.NewReader(image))
 		if err == nil {
 			delete(k.s.damaged, seq)
 			k.s.outcomes["snapshots, published"]++
+			if m != k.Store {
+				k.s.outcomes["snapshots, published late"]++
+			}
 		}
+		return err
+	})
+}
+
+// paced has an upload park behind each piece: what wakes it there is the clock, or the engine's
+// end.
+func (k *link) paced(ctx context.Context) context.Context {
+	return persistence.WithPace(ctx, func() error {
+		err := persistence.GoOn(ctx)
+		k.s.park(k.l, k.name("snapshot piece"), nil)
 		return err
 	})
 }
@@ -471,12 +489,17 @@ func (k *link) Reference(ctx context.Context, watermark uint64,
 // may come and go meanwhile. It goes wrong as often as a write does, and now and then while all is
 // well, because nothing else depends on it.
 func (k *link) ClientOrder(ctx context.Context, watermark uint64, account uint32,
+	client string) (persistence.Order, error) {
+	sending := k.s.swapSending(nil) // other handlers send meanwhile
+	o, err := k.clientOrder(ctx, watermark, account, client)
+	k.s.swapSending(sending)
+	return o, err
+}
+
+func (k *link) clientOrder(ctx context.Context, watermark uint64, account uint32,
 	client string) (o persistence.Order, err error) {
 	s := k.s
 	const what = "client order"
-	sending := s.sending // other handlers send meanwhile
-	s.sending = nil
-	defer func() { s.sending = sending }()
 	s.park(k.l, k.name(what), nil)
 	if s.rng.IntN(100) < max(s.odds, strayLookFault) {
 		s.goesWrong(what, faultRefused)

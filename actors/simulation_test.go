@@ -83,11 +83,11 @@ func emptyPools() {
 
 func newSim(seed uint64) *sim {
 	r := rand.New(rand.NewPCG(seed, 2))
-	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0,
+	s := &sim{turnState: &turnState{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0,
 		records: map[string][]uint64{}, equal: map[string][]uint64{},
 		damaged: map[uint64]bool{},
 		byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
-		clients: newClients(), trace: newTrace()}
+		clients: newClients(), trace: newTrace()}}
 	if seed%4 == 1 { // as a demo begins, which has a past
 		s.skew = -24 * time.Hour
 	}
@@ -406,6 +406,8 @@ func (s *sim) stop(l *life) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		err := l.engine.Stop(ctx)
+		// the clock may have woken it, or the engine's end
+		s.park(l, fmt.Sprintf("%d.stopped", l.number), nil)
 		s.say("  engine %d has stopped: %v", l.number, err)
 		s.outcomes["engines, stopped"]++
 		l.over = true
