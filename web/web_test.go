@@ -164,9 +164,15 @@ func TestEachFileIsMadeInEachForm(t *testing.T) {
 func TestWhatIsSentHasAllButTheComments(t *testing.T) {
 	const file = "// one\nlet a = 1; // two\n\t/** three\n\t * @type {x} */\n\tb(`//c`);\n" +
 		"/* d */\n/** e */ (f);\n/* g */\n  h(/** @type {i} */ (j)); // k\n"
-	want := "let a = 1;\nb(`//c`);\n(f);\nh((j));\n"
+	want := "let a = 1;b(`//c`);(f);h((j));"
 	if got := string(withoutComments("js/a.js", []byte(file))); got != want {
 		t.Errorf("it is %q", got)
+	}
+	const style = "/* a */\na, b:is(c, d) > e {\n\tf: g(1px + 2px, 3px) h;\n}\n" +
+		"@media (i: 1px) {\n\tj {}\n}\n"
+	want = "a,b:is(c,d) > e{f:g(1px + 2px,3px) h;}@media (i:1px){j{}}"
+	if got := string(withoutComments("css/a.css", []byte(style))); got != want {
+		t.Errorf("a style is %q", got)
 	}
 	if got := string(withoutComments("vendor/a/a.js", []byte(file))); got != file {
 		t.Errorf("of another's work it is %q", got)

@@ -3,7 +3,7 @@ import { parse } from "./decimal.js";
 
 /**
  * @typedef {{name: string, base: string, quote: string, priceDigits: number, amountDigits: number,
- *   tick: bigint, step: bigint, takerFee: bigint, marketCollar: bigint}} Pair
+ *   tick: bigint, step: bigint}} Pair
  * @typedef {{per_second: string, burst: string} | null} Rate
  */
 /**
@@ -81,8 +81,11 @@ export async function isCurrent() {
 /** START is the pause before an exchange that does not answer is asked again, in milliseconds. */
 const START = 500;
 
-/** ask asks for all that a page should know first. */
-async function ask() {
+/**
+ * ask asks for all that a page should know first. It throws as get does.
+ * @returns {Promise<Info>}
+ */
+export async function ask() {
 	const before = Date.now();
 	const info = await get("/api/v1/exchange-info/");
 	const away = Math.round((Date.now() + before) / 2000 - Number(info.time));
@@ -91,8 +94,7 @@ async function ask() {
 	for (const p of info.pairs) {
 		pairs.set(p.name, { name: p.name, base: p.currency1, quote: p.currency2,
 			priceDigits: Number(p.price_precision), amountDigits: Number(p.amount_precision),
-			tick: parse(p.price_tick), step: parse(p.amount_step),
-			takerFee: parse(p.taker_fee), marketCollar: parse(p.market_collar) });
+			tick: parse(p.price_tick), step: parse(p.amount_step) });
 		if (p.status === "halted") halted.push(p.name);
 	}
 	return { pairs, halted, maintenance: info.maintenance, demo: info.demo ?? [], away,

@@ -1,5 +1,6 @@
 // The key that is logged in: what it may, how often, and where it is kept.
 import { html } from "../../vendor/lit-html/lit-html.js";
+import { ask } from "../api.js";
 import { forget, kept } from "../keys.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
@@ -15,11 +16,14 @@ export class Key {
 		this.page = page;
 	}
 
-	/** enter looks again which key is kept. */
+	/** enter looks again which key is kept, and what the rates are now. */
 	async enter() {
 		this.#words = "";
 		// where a browser lets pages keep nothing there is none
 		this.#keptKey = (await kept().catch(() => undefined))?.key ?? "";
+		this.page.change();
+		// without an answer those that are shown stay
+		this.page.info = await ask().catch(() => this.page.info);
 		this.page.change();
 	}
 

@@ -75,6 +75,63 @@ function focusWrong(place) {
 	if (first instanceof HTMLElement) first.focus();
 }
 
+/**
+ * PERIOD is the least time from one read of fees to the next by itself, in milliseconds. As much
+ * again is the most that is added at random, so that pages do not ask together.
+ */
+const PERIOD = 60_000;
+
+/** The fees of the account that is logged in. No event tells of a change, so the page asks. */
+class Fees {
+	/** @type {{pair: string, maker: string, taker: string}[]} */
+	#all = [];
+	#state = "out";
+	#timer = 0; // of the next read
+
+	/** @param {import("../session.js").Session} session @param {() => void} change tells of fees */
+	constructor(session, change) {
+		this.session = session;
+		this.change = change;
+		document.addEventListener("visibilitychange", () => this.read());
+	}
+
+	/**
+	 * most returns the highest share that a trade can cost; undefined: it is not known.
+	 * @param {string} pair
+	 */
+	most(pair) {
+		const fees = this.#all.find((each) => each.pair === pair);
+		if (!fees) return undefined;
+		const maker = parse(fees.maker), taker = parse(fees.taker);
+		return maker > taker ? maker : taker;
+	}
+
+	/** changed tells that the log-in has changed. */
+	changed() {
+		const { state } = this.session, was = this.#state;
+		this.#state = state;
+		if (state === "out") this.#all = [];
+		else if (state === "in" && was !== "in") this.read();
+	}
+
+	/**
+	 * read asks for the fees, and again and again while the page can be seen. A failure leaves those
+	 * that are known until the next read.
+	 */
+	async read() {
+		const { session } = this, { key } = session;
+		clearTimeout(this.#timer);
+		if (document.hidden || session.state !== "in" || !session.may("trade")
+			|| !session.may("read")) return;
+		const all = await session.read("/api/v1/fees/").catch(() => this.#all);
+		if (session.key !== key) return;
+		clearTimeout(this.#timer);
+		this.#timer = setTimeout(() => this.read(), PERIOD * (1 + Math.random()));
+		this.#all = all;
+		this.change();
+	}
+}
+
 /** Form is the form for a new order. */
 export class Form {
 	/** @type {Pair | undefined} */
@@ -109,6 +166,10 @@ export class Form {
 		this.place = place;
 		this.sides = sides;
 		this.desk = desk;
+		this.fees = new Fees(desk.session, this.change);
+		place.addEventListener("focusin", ({ relatedTarget }) => {
+			if (!place.contains(/** @type {Node | null} */ (relatedTarget))) this.fees.read();
+		});
 		place.addEventListener("keydown", (event) => {
 			if (event.key !== "Escape") return;
 			this.#sheet(false);
@@ -435,7 +496,7 @@ export class Form {
 	}
 
 	/** sums shows what is free, the fee, and what stays. @param {Pair} pair */
-	#sums({ base, quote, takerFee, amountDigits, priceDigits }) {
+	#sums({ name, base, quote, amountDigits, priceDigits }) {
 		const isBuy = this.#side === "buy", currency = isBuy ? quote : base;
 		const free = this.desk.account.free(currency);
 		const amount = typed(this.#typed.amount), total = typed(this.#typed.total);
@@ -443,7 +504,8 @@ export class Form {
 		/** @param {bigint} n @param {string} of */
 		const sum = (n, of) =>
 			`${decimal(n, of === quote ? Math.max(priceDigits, 2) : amountDigits)} ${of}`;
-		const fee = got === null ? null : over(got * takerFee, ONE);
+		const rate = this.fees.most(name);
+		const fee = got === null || rate === undefined ? null : over(got * rate, ONE);
 		return html`<dl class="sums"><div><dt>${text.free}</dt><dd>${sum(free, currency)}</dd></div>
 			<div><dt>${text.feeAtMost}</dt><dd>${fee === null ? text.none
 				: `${plain(fee)} ${isBuy ? base : quote}`}</dd></div>

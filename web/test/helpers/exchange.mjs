@@ -1,7 +1,8 @@
-// The real program as the demo, on a port of its own.
+// The real program on a port of its own: the demo, or with a configuration.
 import { execFile, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync,
+	writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,10 +52,15 @@ export class Exchange {
 	#nonce = 0n;
 	#process;
 
-	/** hasMarket: the demo's market maker trades, too. args and env are more of the program's. */
-	constructor({ hasMarket = false, args = [], env = {} } = {}) {
+	/**
+	 * hasMarket: the demo's market maker trades, too. args and env are more of the program's. With
+	 * a config, the text of its file, it is no demo.
+	 */
+	constructor({ hasMarket = false, args = [], env = {}, config = "" } = {}) {
 		statSync(program); // make build
-		this.args = hasMarket ? args : ["--no-demo-market", ...args];
+		this.args = config ? ["--config", "exchange.yaml", ...args]
+			: ["--demo", ...hasMarket ? [] : ["--no-demo-market"], ...args];
+		if (config) this.write(config);
 		this.env = { ...process.env, ...env };
 	}
 
@@ -62,7 +68,7 @@ export class Exchange {
 		this.port ??= await freePort();
 		this.base = `http://127.0.0.1:${this.port}`;
 		let log = "";
-		const started = spawn(program, ["serve", "--demo", ...this.args, "--listen",
+		const started = spawn(program, ["serve", ...this.args, "--listen",
 			`127.0.0.1:${this.port}`], { cwd: this.folder, env: this.env,
 			stdio: ["ignore", "pipe", "pipe"] });
 		for (const stream of [started.stdout, started.stderr]) stream.on("data", (text) => (log += text));
@@ -72,6 +78,16 @@ export class Exchange {
 			return fetch(`${this.base}/readyz`).then((answer) => answer.ok, () => false);
 		});
 		if (!owns(started.pid, this.port)) throw new Error(`another process has port ${this.port}`);
+	}
+
+	/** write writes the file of the configuration. */
+	write(config) {
+		writeFileSync(join(this.folder, "exchange.yaml"), config);
+	}
+
+	/** signal sends the process a signal. */
+	signal(name) {
+		this.#process.kill(name);
 	}
 
 	/** kill ends the process as a power failure would. */
