@@ -40,6 +40,9 @@ var replicatedFaults = []plantedFault{
 			"int64(len(b))\n" +
 			"		}\n		if n > 0 {\n",
 		inWal, "TestWhatIsCutOffStaysGone"},
+	{"a damaged head ends the log", "persistence/internal/wal/log.go",
+		"	if s.damaged {\n", "	if s.damaged && !FAULT {\n", inWal,
+		"TestALogWithADamagedHeadIsNoShorterLog"},
 	{"a cut in a batch loses its first part", "persistence/internal/wal/cut.go",
 		"	if e.part == nil {\n", "	if e.part == nil || FAULT {\n", inWal,
 		"TestACutLogGoesOn"},

@@ -98,7 +98,7 @@ func Open(dir string, o Options) (_ *Log, err error) {
 	if err := l.find(); err != nil {
 		return nil, err
 	}
-	// A segment without records was made and not used, or all that is in it is damaged; then the
+	// A segment without records was made and not used, or all its records are damaged; then the
 	// store knows that something is missing.
 	for n := len(l.segments); n > 0; n = len(l.segments) {
 		found, err := l.findEnd(l.segments[n-1])
@@ -153,11 +153,15 @@ func (l *Log) look(s *segment) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	salt, ok, err := parseHead(b, s.number)
-	if err != nil || !ok {
+	salt, other, err := parseHead(b, s.number)
+	if err != nil || other {
 		return err
 	}
-	s.salt = salt
+	if s.salt = salt; salt == 0 {
+		// its head was durable before the first record came
+		s.damaged, err = hasRecords(file, s.size)
+		return err
+	}
 	if r, ok := parse(b[headBytes:], salt, headBytes); ok && got == len(b) {
 		s.first = r.prev
 	}
@@ -165,8 +169,12 @@ func (l *Log) look(s *segment) error {
 }
 
 // findEnd looks for the last record of the segment that may be the last one. false: it has no
-// record.
+// record. ErrCorrupt: it had some, and they cannot be found without its head.
 func (l *Log) findEnd(s *segment) (bool, error) {
+	if s.damaged {
+		return false, fmt.Errorf("%w: the first page of %s is damaged, and the journal may go on "+
+			"behind it", persistence.ErrCorrupt, s.name)
+	}
 	if s.salt == 0 {
 		return false, nil
 	}
@@ -507,7 +515,8 @@ func (l *Log) release(segments []*segment) (err error) {
 		if s.refs--; s.refs > 0 {
 			continue
 		}
-		if s.size == l.maxSegment && len(l.free) < mostFree {
+		// A damaged one that was taken over, and whose new head a crash lost, would be refused.
+		if s.size == l.maxSegment && !s.damaged && len(l.free) < mostFree {
 			l.free = append(l.free, s)
 		} else {
 			gone = append(gone, s)

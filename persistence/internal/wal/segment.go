@@ -1,10 +1,12 @@
 package wal
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -33,6 +35,8 @@ type segment struct {
 	name   string
 	size   int64
 	salt   uint64 // 0: its head cannot be read
+	// damaged: its head cannot be read, and no crash in the making of a segment explains that
+	damaged bool
 	// the sequence that the first record follows on, once there is one; unreadable if the record is
 	// damaged
 	first uint64
@@ -79,8 +83,9 @@ func head(number, salt uint64) []byte {
 	return b[:headBytes]
 }
 
-// parseHead returns the salt of the segment that begins with b, if it is whole.
-func parseHead(b []byte, number uint64) (salt uint64, ok bool, err error) {
+// parseHead returns the salt of the segment that begins with b, if it is whole. other: it is the
+// whole head of another segment, which was taken over.
+func parseHead(b []byte, number uint64) (salt uint64, other bool, err error) {
 	if string(b[:8]) != magic {
 		return 0, false, nil
 	}
@@ -90,9 +95,28 @@ func parseHead(b []byte, number uint64) (salt uint64, ok bool, err error) {
 				"%w: %s is of version %d and this program reads version %d; run the program that "+
 					"wrote it", persistence.ErrCorrupt, segmentName(number), v, format)
 	}
-	salt = binary.BigEndian.Uint64(b[24:])
-	return salt, binary.BigEndian.Uint64(b[16:]) == number &&
-		binary.BigEndian.Uint64(b[32:]) == checksum(salt, b[:32]), nil
+	switch salt = binary.BigEndian.Uint64(b[24:]); {
+	case binary.BigEndian.Uint64(b[32:]) != checksum(salt, b[:32]):
+		return 0, false, nil
+	case binary.BigEndian.Uint64(b[16:]) != number:
+		return 0, true, nil
+	}
+	return salt, false, nil
+}
+
+// hasRecords reports whether there is anything behind a segment's head.
+func hasRecords(file vfs.File, size int64) (bool, error) {
+	b := make([]byte, fillBytes)
+	for at := int64(headBytes); at < size; at += fillBytes {
+		n, err := file.ReadAt(b[:min(fillBytes, size-at)], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		if len(bytes.TrimLeft(b[:n], "\x00")) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // newSegment makes a segment of that many bytes, and opens it. It takes over a segment that is not
