@@ -38,7 +38,7 @@ type Lookup struct {
 
 	ID        uint64 // of the deposit or the mail; 0: there is none
 	Email     string // of the account; "": it has none
-	HeldUs    int64  // until when its withdrawals were held by its last change; 0: it was none
+	HeldUs    int64  // until when its withdrawals were held by its last change; 0: there was none
 	Deposit   persistence.Deposit
 	watermark uint64 // up to there the committed side leaves deposits to the store
 	Asked     bool   // the store was asked, too

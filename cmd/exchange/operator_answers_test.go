@@ -12,8 +12,8 @@ var repeatable = []struct{ line, answer string }{
 	{"account freeze alice", frozen},
 	{"account unfreeze alice", `{"account":"alice","on":false}`},
 	{"account close alice", `{"account":"alice","id":7,"closed":true}`},
-	{"account email alice a@b.example", `{"account":"alice","id":7,"email":"a@b.example","before":"",` +
-		`"held_until":"2026-11-30T09:00:00Z"}`},
+	{"account email alice a@b.example", `{"account":"alice","id":7,"email":"a@b.example",` +
+		`"before":"","held_until":"2026-11-30T09:00:00Z"}`},
 	{"pair halt BTC_USDT", `{"pair":"BTC_USDT","on":true}`},
 	{"pair resume BTC_USDT", `{"pair":"BTC_USDT","on":false}`},
 	{"maintenance on", `{"on":true}`},

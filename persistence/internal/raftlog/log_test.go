@@ -270,11 +270,15 @@ func TestALogThatHasLostItsEndIsRefused(t *testing.T) {
 	names, err := good.List("n/log")
 	w.must(err)
 	for what, change := range map[string]func(fs vfs.FS){
-		"the log is gone":         func(fs vfs.FS) { w.must(fs.RemoveAll("n/log")) },
-		"HEAD is gone":            func(fs vfs.FS) { w.must(fs.Remove("n/HEAD")) },
-		"a byte of HEAD":          func(fs vfs.FS) { flip(t, fs, "n/HEAD", 12) },
-		"the last entry":          func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], -1) },
-		"an entry in the midst":   func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], 4096+20) },
+		"the log is gone":       func(fs vfs.FS) { w.must(fs.RemoveAll("n/log")) },
+		"HEAD is gone":          func(fs vfs.FS) { w.must(fs.Remove("n/HEAD")) },
+		"a byte of HEAD":        func(fs vfs.FS) { flip(t, fs, "n/HEAD", 12) },
+		"the last entry":        func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], -1) },
+		"an entry in the midst": func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], 4096+20) },
+		"the head of the log, and HEAD is as at the start": func(fs vfs.FS) {
+			flip(t, fs, "n/log/"+names[0], 35)
+			mark(t, fs, head.Mark{})
+		},
 		"HEAD says another term":  func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 5, Digest: 4}) },
 		"HEAD says another index": func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 6, Digest: 3}) },
 	} {

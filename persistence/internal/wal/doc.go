@@ -23,6 +23,9 @@
 // segment that it lies in by a shorter copy. So after a crash the log is a chain that ends at the
 // cut or above.
 //
+// A head that cannot be read is that of a segment which a crash left unfinished, if only zeros are
+// behind it. Otherwise it is damage, and Open reports it where the log would end.
+//
 //	log.go      opening, appending, trimming, reading
 //	cut.go      cutting off the end
 //	between.go  reading a part
