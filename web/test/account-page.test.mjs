@@ -142,7 +142,7 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 		new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 	await enter(page, "bob");
 	await go(page, "orders");
-	await says(page, "#main", "BTC_USDT");
+	await says(page, ".bar", "\\d rows?\\s"); // all of them
 	const first = (await rows(page, "orders")).length;
 	const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "ETH_BTC", type: "sell",
 		amount: "1.5", price: "0.061234", client_order_id: "-1-x" });
