@@ -371,10 +371,16 @@ account("a withdraw without an answer is found, once",
 		await says(page, ".withdraw", "Free: \\d+.*BTC");
 		const before = (await withdraws("bob")).length;
 		const count = async () => (await withdraws("bob")).length - before;
-		relay.down = false; // it arrives, its answer does not
+		let lost; // it arrives, its answer does not
+		await page.route("**/api/v1/withdraw/", async (route) => {
+			await route.fetch();
+			lost = () => route.abort("connectionreset");
+		}, { times: 1 });
 		await ask(page, "0.01");
 		await page.waitForSelector('.pending[data-state="sending"]');
-		await until("the withdraw is in", async () => await count() === 1);
+		await until("the withdraw is in", () => lost);
+		assert.equal(await count(), 1);
+		await lost();
 		relay.cut();
 		await says(page, ".outcome", "The exchange has it: withdraw \\d+");
 		await page.waitForFunction(() => sessionStorage.getItem("withdraws") === "[]");

@@ -22,6 +22,7 @@ export async function visit(browser, address, options, test) {
 	await own.addCookies(Object.entries(cookies).map(([name, value]) => ({ name, value, url: address })));
 	const page = await own.newPage();
 	page.setDefaultTimeout(20_000);
+	await slow(own, page);
 	const said = [];
 	page.on("console", (message) => said.push(message.text()));
 	page.on("pageerror", (error) => said.push(`uncaught: ${error.stack}`));
@@ -39,6 +40,22 @@ export async function visit(browser, address, options, test) {
 		throw error;
 	} finally {
 		await own.close();
+	}
+}
+
+/**
+ * slow makes a page as slow as the environment asks for, to find tests that hope for a fast one:
+ * EXCHANGE_SLOW_CPU is a factor, EXCHANGE_SLOW_NETWORK_MS the latency of each request.
+ */
+async function slow(context, page) {
+	const { EXCHANGE_SLOW_CPU: rate, EXCHANGE_SLOW_NETWORK_MS: latency } = process.env;
+	if (!rate && !latency) return;
+	const session = await context.newCDPSession(page);
+	if (rate) await session.send("Emulation.setCPUThrottlingRate", { rate: Number(rate) });
+	if (latency) {
+		await session.send("Network.enable");
+		await session.send("Network.emulateNetworkConditions", { offline: false,
+			latency: Number(latency), downloadThroughput: -1, uploadThroughput: -1 });
 	}
 }
 
