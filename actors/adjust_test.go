@@ -57,7 +57,7 @@ func TestAnAdjustmentTakesNothingThatIsInFlight(t *testing.T) {
 func TestAccountsAreAdjustedOnceAllMembersReadThat(t *testing.T) {
 	var older atomic.Bool
 	older.Store(true)
-	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+	c := newCluster(t, func(_ int, o *Options) {
 		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatCorrections}
 	})
 	r := c.next()

@@ -113,7 +113,7 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 	const day = int64(24 * time.Hour / time.Microsecond)
 	errUnshown := errors.New("ann is not there yet")
-	c := newClusterOf(t, 50*time.Millisecond, func(_ int, o *Options) {
+	c := newCluster(t, func(_ int, o *Options) {
 		var late atomic.Int64
 		o.ClockError = func() time.Duration { return -time.Duration(late.Load()) }
 		o.Begins = func(s *state.State) {

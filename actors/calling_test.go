@@ -15,7 +15,7 @@ import (
 // commands.
 func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
 	came := make(chan string, OperatorsAtOnce)
-	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+	c := newCluster(t, func(_ int, o *Options) {
 		o.Operators = func(from string, conn net.Conn) {
 			defer conn.Close()
 			came <- from
@@ -65,7 +65,7 @@ func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
 
 // A connection that is for nothing known, or does not say what it is for, ends.
 func TestAConnectionForNothingEnds(t *testing.T) {
-	c := newClusterOf(t, steadyTick, func(_ int, o *Options) { o.Timing.OwnerStale = time.Second })
+	c := newCluster(t, func(_ int, o *Options) { o.Timing.OwnerStale = 5 * time.Second })
 	r := c.next()
 	at := (r.at + 1) % len(c.nodes)
 	var replica persistence.Replica = c.nodes[at].replica

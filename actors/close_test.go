@@ -221,7 +221,7 @@ func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
 func TestAccountsAreClosedOnceAllMembersReadThat(t *testing.T) {
 	var older atomic.Bool
 	older.Store(true)
-	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+	c := newCluster(t, func(_ int, o *Options) {
 		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatAccounts}
 	})
 	r := c.next()

@@ -20,8 +20,6 @@ import (
 	"exchange/persistence"
 )
 
-const steadyTick = 100 * time.Millisecond
-
 // A branch is a node that follows, and a client of it.
 type branch struct {
 	*testing.T
@@ -75,7 +73,7 @@ func (b *branch) placed(side trading.Side, price money.Price, amount money.Amoun
 // Commands of each kind are carried out for a client of a node that follows, or refused for the
 // same reasons as at the node that leads, and its reads have all of that.
 func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin, "USD": 1_000_000 * coin})
 	b := c.branch((r.at + 1) % len(c.nodes))
@@ -210,7 +208,7 @@ func (b *branch) several(order uint64) {
 // What a node has shown can be used at once at each other one: money that is seen at a node that
 // follows is spent through the one that leads and through the third, and the other way round.
 func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	ann := fund(t, r.Engine, "ann", nil)
 	var at []*branch
@@ -254,7 +252,7 @@ func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
 // What was sent to a node that is gone has an unknown outcome, and the node that leads next gets
 // the commands that follow. Each order that was acknowledged is there, and none is there twice.
 func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 	b := c.branch((r.at + 1) % len(c.nodes))
@@ -314,7 +312,7 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 // The orders of a socket reach the wallet in the order in which they passed its gate, whichever of
 // them wait for a look on the way.
 func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 	b := c.branch((r.at + 1) % len(c.nodes))
@@ -355,7 +353,7 @@ func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
 // A session at a node that follows ends with its client, or with the connection of its node; then
 // the node's clients must hear of it.
 func TestASessionEndsWithItsConnection(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 	b := c.branch((r.at + 1) % len(c.nodes))
@@ -403,7 +401,7 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 // A node whose fold does not get in time to what was acknowledged cannot know, and says so as one
 // that is cut off does.
 func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", nil)
 	b := c.branch((r.at + 1) % len(c.nodes))
@@ -424,7 +422,7 @@ func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
 
 // A node learns of accounts, keys, freezes, halts and maintenance while it follows.
 func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", nil)
 	b := c.branch((r.at + 1) % len(c.nodes))
@@ -485,7 +483,7 @@ func (r *reigning) maintains(t *testing.T, on bool) {
 
 // A node of the cluster that says what makes no sense loses its connection, and changes nothing.
 func TestNonsenseFromANodeChangesNothing(t *testing.T) {
-	c := newClusterOf(t, steadyTick, nil)
+	c := newCluster(t, nil)
 	r := c.next()
 	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 	_, market := c.nodes[r.at].store.Market()
@@ -582,7 +580,7 @@ func (s *lingering) Append(ctx context.Context, tok persistence.Token, prev, nex
 func lingers(t *testing.T, funds map[string]money.Amount) (c *cluster, r *reigning, b *branch,
 	at *lingering) {
 	stores := make([]lingering, 3)
-	c = newClusterOf(t, steadyTick, func(i int, o *Options) {
+	c = newCluster(t, func(i int, o *Options) {
 		stores[i].Replica = o.Store.(persistence.Replica)
 		o.Store = &stores[i]
 	})

@@ -33,7 +33,6 @@ type cluster struct {
 	began chan *reigning // reigns
 	// change changes the options of a node; nil: they are the usual ones
 	change func(i int, o *Options)
-	tick   time.Duration
 }
 
 // serving is a node that runs.
@@ -50,17 +49,14 @@ type reigning struct {
 	at int
 }
 
-func newCluster(t *testing.T, change func(i int, o *Options)) *cluster {
-	t.Helper()
-	return newClusterOf(t, 10*time.Millisecond, change)
-}
+// tick is long: no node loses the lead because the machine is busy.
+const tick = 100 * time.Millisecond
 
-// newClusterOf has other ticks: with long ones no node loses the lead because the machine is busy.
-func newClusterOf(t *testing.T, tick time.Duration, change func(i int, o *Options)) *cluster {
+func newCluster(t *testing.T, change func(i int, o *Options)) *cluster {
 	t.Helper()
 	const members = 3
 	c := &cluster{T: t, nodes: make([]*serving, members), began: make(chan *reigning, 1024),
-		tick: tick, change: change}
+		change: change}
 	listeners := make([]net.Listener, members)
 	for i := range members {
 		listeners[i] = must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
@@ -100,7 +96,7 @@ func (c *cluster) start(i int, l net.Listener) error {
 	defer cancel()
 	store, err := replicated.Open(ctx, replicated.Options{Cluster: "test", Name: c.list[i].Name,
 		Nodes: c.list, Folder: c.dirs[i], Local: memory.Open(c.disks[i], persistence.Retention{}),
-		Tick: c.tick, Logger: slog.New(slog.DiscardHandler), Listener: l,
+		Tick: tick, Logger: slog.New(slog.DiscardHandler), Listener: l,
 		Fatal: func(err error) { c.Error("fatal:", err) }})
 	if err != nil {
 		return err

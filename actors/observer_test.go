@@ -105,7 +105,7 @@ func (w *cables) cut(i int) {
 func newObservatory(t *testing.T, change func(i int, o *Options)) *observatory {
 	t.Helper()
 	v := &observatory{cables: new(cables), stores: make([]*observable, 3)}
-	v.cluster = newClusterOf(t, steadyTick, func(i int, o *Options) {
+	v.cluster = newCluster(t, func(i int, o *Options) {
 		v.stores[i] = &observable{Replica: o.Store.(persistence.Replica)}
 		o.Store, o.KeyMaterial = v.stores[i], portableOf
 		if change != nil {

@@ -13,7 +13,7 @@ import (
 func TestAFreezeIsAnEventOnceAllMembersReadIt(t *testing.T) {
 	var older atomic.Bool
 	older.Store(true)
-	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+	c := newCluster(t, func(_ int, o *Options) {
 		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatToldFreezes}
 	})
 	r := c.next()

@@ -131,7 +131,7 @@ func TestAWalletForgetsOldClientIDsOfWithdrawals(t *testing.T) {
 func TestWithdrawalsHaveClientIDsOnceAllMembersReadThem(t *testing.T) {
 	var older atomic.Bool
 	older.Store(true)
-	c := newClusterOf(t, steadyTick, func(_ int, o *Options) {
+	c := newCluster(t, func(_ int, o *Options) {
 		o.Store = olderMembers{o.Store.(persistence.Replica), &older,
 			persistence.FormatWithdrawalIDs}
 		o.Mail = new(postman).send

@@ -152,8 +152,7 @@ func newForgetful(t *testing.T) *forgetful {
 func (f *forgetful) copies(i int, step func(string) error) {
 	k := &copier{c: f.nodes, i: i, step: step}
 	f.copiers = append(f.copiers, k)
-	// Ticks are as usual: among a thousand appends one at a busy machine must not lose the lead.
-	f.change[i] = func(o *Options) { o.Copies, o.Tick = k, 0 }
+	f.change[i] = func(o *Options) { o.Copies = k }
 }
 
 func (f *forgetful) append(n int) {

@@ -47,8 +47,8 @@ func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persist
 	error) {
 	o := Options{Cluster: cluster, Name: c.list[i].Name, Nodes: c.list, Folder: "data",
 		Local:       memory.Open(c.disks[i], persistence.Retention{}),
-		Credentials: credentials(c.T, c.authority, c.list[i].Name), Tick: 10 * time.Millisecond,
-		Logger: quiet, files: c.files[i], Listener: c.first[i],
+		Credentials: credentials(c.T, c.authority, c.list[i].Name),
+		Logger:      quiet, files: c.files[i], Listener: c.first[i],
 		Fatal: func(err error) { c.Error("fatal:", err) }}
 	c.first[i] = nil
 	if change != nil {

@@ -69,7 +69,7 @@ func (g *group) start(i int, listener net.Listener) {
 			g.stores[i].receive(from, frame)
 		}})
 	must(g.T, err)
-	ticker := time.NewTicker(10 * time.Millisecond)
+	ticker := time.NewTicker(usualTick)
 	g.Cleanup(ticker.Stop)
 	g.stores[i] = openNode(g.T, options{dir: fmt.Sprint("node", i), files: g.files[i],
 		local: memory.Open(g.disks[i], persistence.Retention{}), ticks: ticker.C, send: l.Send}, i,
