@@ -425,7 +425,7 @@ func findTested(t *testing.T, binaries map[string]string) {
 		}
 		run := func(fault string) (out []byte, failed bool) {
 			return plantedtest.Run(t, binaries[f.in], f.in, fault, "-test.run", "^"+f.test+"$",
-				"-test.v", "-test.timeout", "2m")
+				"-test.v", "-test.timeout", "10m")
 		}
 		if !clean[f.test] {
 			if out, failed := run(""); failed {

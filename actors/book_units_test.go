@@ -94,15 +94,14 @@ func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
 
 func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		ends := time.Now().Add(2 * time.Second).UnixMicro()
-		order := g.rest(g.special(g.sell(coin/100), until(ends)))
+		g := newClocked(t, fresh, nil)
+		order := g.rest(g.special(g.sell(coin/100), until(inAnHour())))
 		if _, err := g.e.SetMaintenance(context.Background(), "op", maintained); err != nil {
 			t.Fatal(err)
 		}
 		g.crash()
 		g.again()
-		eventually(t, "its time has come", func() bool { return time.Now().UnixMicro() > ends })
+		g.later(2 * time.Hour)
 		g.e.wakeBooks()
 		if _, open := g.find(order); !open {
 			t.Error("an order expires in maintenance")
@@ -150,9 +149,9 @@ func TestAStopWaitsForTriggeredOrders(t *testing.T) {
 
 func TestTheTickerExpiresOrders(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		ends := time.Now().Add(time.Second).UnixMicro()
-		order := g.rest(g.special(g.sell(coin), until(ends)))
+		g := newClocked(t, fresh, nil)
+		order := g.rest(g.special(g.sell(coin), until(inAnHour())))
+		g.later(2 * time.Hour)
 		eventually(t, "it expires", func() bool {
 			_, open := g.find(order)
 			return !open

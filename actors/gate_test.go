@@ -162,7 +162,10 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				g := newGated(t, fresh, func(o *Options) {
 					// an append of the test itself may be slow
-					o.Timing.StallMax, o.Timing.Projection = 2*time.Second, 10*time.Millisecond
+					o.Timing.StallMax, o.Timing.Projection = time.Minute, 10*time.Millisecond
+					if c.want == ErrStalled {
+						o.Timing.StallMax = 5 * time.Second
+					}
 					o.Timing.Request = time.Hour
 				})
 				g.set(func() { g.holding, g.deaf = true, c.deaf })

@@ -90,15 +90,17 @@ func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
 // clients in while the next maintenance begins.
 func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Timing.Request = 2 * time.Second })
+		g := newGated(t, fresh, nil)
 		if got := <-g.maintaining(context.Background(), true); got != accepted {
 			t.Fatal(got)
 		}
 		g.hold()
+		g.e.setPatience(50 * time.Millisecond)
 		if got := <-g.maintaining(context.Background(),
 			false); got != committed.ErrTimeout.Error() {
 			t.Fatal(got)
 		}
+		g.e.setPatience(time.Minute)
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		if got := <-g.maintaining(over, true); got != ErrNotQuiet.Error() {

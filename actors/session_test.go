@@ -67,8 +67,8 @@ func TestTheEndOfAKeysLastSessionGivesItsSwitchATime(t *testing.T) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.note()
-		g.session(Session{Number: 1, Seconds: 10})
-		g.session(Session{Number: 2, Seconds: 10})
+		g.session(Session{Number: 1, Seconds: 600})
+		g.session(Session{Number: 2, Seconds: 600})
 		g.lose(1)
 		g.lose(1)  // it has ended
 		g.lose(77) // it has never begun
@@ -78,12 +78,12 @@ func TestTheEndOfAKeysLastSessionGivesItsSwitchATime(t *testing.T) {
 		g.toldAre("switch, switch")
 		armed := g.armedSwitches()
 		if last := g.records()[1]; len(armed) != 1 || !armed[0].Session ||
-			armed[0].DueUs != last.TimeUs+10e6 {
+			armed[0].DueUs != last.TimeUs+600e6 {
 			t.Errorf("armed are %+v, by %+v", armed, last)
 		}
-		g.later(9 * time.Second)
+		g.later(9 * time.Minute)
 		g.stays("before its time", id)
-		g.later(2 * time.Second)
+		g.later(2 * time.Minute)
 		g.fired()
 		g.toldAre(fmt.Sprintf("switch, switch, swept %d disconnect, switch", id))
 		g.end()
@@ -94,9 +94,9 @@ func TestASessionTakesTheTimeBack(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
-		g.session(Session{Number: 1, Seconds: 10})
+		g.session(Session{Number: 1, Seconds: 600})
 		g.lose(1)
-		g.later(9 * time.Second)
+		g.later(9 * time.Minute)
 		// no session lives, so it may be another switch
 		g.session(Session{Number: 2, Filter: CancelFilter{Side: trading.Sell}})
 		g.later(time.Hour)
@@ -275,16 +275,16 @@ func TestAStartIsTheEndOfAllSessionsBefore(t *testing.T) {
 		for what, end := range ends {
 			g := newClocked(t, fresh, nil)
 			id := g.rest(g.sell(1e5))
-			g.session(Session{Number: 1, Seconds: 10})
+			g.session(Session{Number: 1, Seconds: 600})
 			g.later(time.Hour)
 			end(g)
-			g.later(9 * time.Second)
+			g.later(9 * time.Minute)
 			g.again()
 			g.note()
 			g.stays(what+", a moment ago", id)
-			g.later(9 * time.Second)
-			g.stays(what+", 9 s ago", id)
-			g.later(2 * time.Second)
+			g.later(9 * time.Minute)
+			g.stays(what+", 9 min ago", id)
+			g.later(2 * time.Minute)
 			g.fired()
 			g.toldAre(fmt.Sprintf("swept %d disconnect, switch", id))
 			g.end()

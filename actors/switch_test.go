@@ -36,6 +36,10 @@ func newClocked(t *testing.T, fresh places, change func(*Options)) *clocked {
 // later sets the clock ahead.
 func (g *clocked) later(d time.Duration) { g.ahead.Add(int64(d)) }
 
+// inAnHour is when an order ends that a test outlives with later: no machine is so slow that the
+// order ends before.
+func inAnHour() int64 { return time.Now().Add(time.Hour).UnixMicro() }
+
 // arming is a call that sets the key's switch; 0 seconds disarm it.
 func (g *gated) arming(seconds uint32, f CancelFilter) func() (*Command, error) {
 	g.nonce++
@@ -141,14 +145,14 @@ func TestASwitchCancelsTheOrdersOfItsFilterWhenItIsDue(t *testing.T) {
 			for _, w := range []*OrderRequest{g.sell(1e5), other, g.buy(1e8, 1e5), named} {
 				ids = append(ids, g.rest(w))
 			}
-			dueUs := g.arm(60, c.filter(g.e))
-			g.later(59 * time.Second)
+			dueUs := g.arm(600, c.filter(g.e))
+			g.later(9 * time.Minute)
 			g.e.fireSwitches()
 			if n := len(g.openIDs()); n != len(ids) {
 				t.Errorf("%s: before its time %d orders are open", c.what, n)
 			}
 			g.note()
-			g.later(2 * time.Second)
+			g.later(2 * time.Minute)
 			g.fired()
 			var want []uint64
 			for _, i := range c.stay {
@@ -177,12 +181,12 @@ func TestACallPutsItsSwitchOffOrTakesItBack(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
-		first := g.arm(10, CancelFilter{})
-		g.later(9 * time.Second)
-		if second := g.arm(10, CancelFilter{}); second < first+9e6 {
+		first := g.arm(600, CancelFilter{})
+		g.later(9 * time.Minute)
+		if second := g.arm(600, CancelFilter{}); second < first+540e6 {
 			t.Errorf("due at %d, and then at %d", first, second)
 		}
-		g.later(9 * time.Second)
+		g.later(9 * time.Minute)
 		g.e.fireSwitches()
 		g.ends("the end of the switch", g.arming(0, CancelFilter{}), accepted)
 		g.later(time.Hour)
@@ -201,9 +205,9 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
-		first := g.arm(10, CancelFilter{})
-		second := g.arm(20, CancelFilter{})
-		g.later(11 * time.Second)
+		first := g.arm(600, CancelFilter{})
+		second := g.arm(1200, CancelFilter{})
+		g.later(11 * time.Minute)
 		c := newCommand(event.KindSwitch)
 		g.e.stamp(c)
 		if err := g.e.admitUnasked(c, g.e.writable); err != nil {
@@ -228,17 +232,17 @@ func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
 		must[Admin](t)(g.e.CreateKey("test", "ann", "another-key", "secret",
 			event.AllPermissions, nil))
 		another := g.e.Key([]byte("another-key"))
-		g.arm(10, CancelFilter{Side: trading.Buy})
-		must[*Command](t)(g.e.setSwitch(another, 1, 20, CancelFilter{})).Free()
+		g.arm(600, CancelFilter{Side: trading.Buy})
+		must[*Command](t)(g.e.setSwitch(another, 1, 1200, CancelFilter{})).Free()
 		if n := len(g.armedSwitches()); n != 2 {
 			t.Errorf("%d switches are armed", n)
 		}
-		g.later(15 * time.Second)
+		g.later(15 * time.Minute)
 		eventually(t, "the first has fired", func() bool { return len(g.armedSwitches()) == 1 })
 		if got := g.openIDs(); !slices.Equal(got, []uint64{sells}) {
 			t.Errorf("%v are open, %d was to be cancelled", got, buys)
 		}
-		g.later(15 * time.Second)
+		g.later(15 * time.Minute)
 		g.fired()
 		g.noneOpen()
 		g.end()
@@ -359,13 +363,13 @@ func TestASwitchOutlivesACrashAndAStop(t *testing.T) {
 		for _, end := range []string{"crash", "stop"} {
 			g := newClocked(t, fresh, nil)
 			id := g.rest(g.sell(1e5))
-			g.arm(10, CancelFilter{})
+			g.arm(600, CancelFilter{})
 			g.restart(end)
 			g.e.fireSwitches()
 			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) || len(g.armedSwitches()) != 1 {
 				t.Errorf("after a %s: %v are open, armed are %+v", end, got, g.armedSwitches())
 			}
-			g.later(11 * time.Second)
+			g.later(11 * time.Minute)
 			g.fired()
 			if got := g.openIDs(); len(got) != 0 {
 				t.Errorf("after a %s: %v are open", end, got)
@@ -442,17 +446,17 @@ func TestASwitchFiresAgainBehindACrashBeforeItsEnd(t *testing.T) {
 func TestASwitchDoesNotFireInMaintenanceNorJustBehindIt(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		for _, restart := range []bool{false, true} {
-			g := newClocked(t, fresh, nil)
+			g := newClocked(t, fresh, func(o *Options) { o.Timing.SwitchGrace = 10 * time.Minute })
 			id := g.rest(g.sell(1e5))
-			g.arm(10, CancelFilter{})
+			g.arm(600, CancelFilter{})
 			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", maintained))
-			g.later(time.Minute)
+			g.later(time.Hour)
 			if restart {
 				g.restart("crash")
 			}
 			g.e.fireSwitches()
 			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", unmaintained))
-			g.later(g.o.Timing.SwitchGrace - time.Second)
+			g.later(9 * time.Minute)
 			if restart {
 				g.restart("crash")
 			}
@@ -460,7 +464,7 @@ func TestASwitchDoesNotFireInMaintenanceNorJustBehindIt(t *testing.T) {
 			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) || len(g.armedSwitches()) != 1 {
 				t.Errorf("within the grace %v are open, armed are %+v", got, g.armedSwitches())
 			}
-			g.later(2 * time.Second)
+			g.later(2 * time.Minute)
 			g.fired()
 			if got := g.openIDs(); len(got) != 0 {
 				t.Errorf("behind the grace %v are open", got)

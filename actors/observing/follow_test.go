@@ -145,7 +145,7 @@ func TestOneProcessHasAName(t *testing.T) {
 	link := first.Link()
 	told := make(chan string, 100)
 	second := &Store{o: Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
-		Log: slog.New(slog.NewTextHandler(writes{told}, nil)), Silence: time.Second,
+		Log: slog.New(slog.NewTextHandler(writes{told}, nil)), Silence: silence,
 		buffer: usualBuffer}, process: first.process + 1, changed: make(chan struct{}),
 		ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -199,6 +199,9 @@ type realm struct {
 
 func newRealm(t *testing.T) *realm { return &realm{t: t, members: map[string]*Server{}} }
 
+// silence is as long as usual: a shorter one ends connections when the machine is busy.
+const silence = usualSilence
+
 // add adds a member on an empty store, which is not that of the feed.
 func (r *realm) add(name string, store persistence.Store) (*member, *host) {
 	if store == nil {
@@ -209,7 +212,7 @@ func (r *realm) add(name string, store persistence.Store) (*member, *host) {
 	h := &host{m: m, dead: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.members[name] = NewServer(feedOf{m}, h, slog.New(slog.DiscardHandler), time.Second)
+	r.members[name] = NewServer(feedOf{m}, h, slog.New(slog.DiscardHandler), silence)
 	return m, h
 }
 
@@ -270,7 +273,7 @@ func (r *realm) open(names ...string) *Store {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := Open(ctx, Options{Name: "o1", Nodes: names, Dial: r.dial,
-		Log: slog.New(slog.DiscardHandler), Silence: time.Second})
+		Log: slog.New(slog.DiscardHandler), Silence: silence})
 	if err != nil {
 		r.t.Fatal(err)
 	}
