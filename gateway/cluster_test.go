@@ -113,7 +113,8 @@ func newFakeCluster() *fakeCluster {
 func node(t *testing.T) (*harness, *fakeCluster) {
 	c := newFakeCluster()
 	h := newHarness(t, nil)
-	h.tune = func(o *Options) { o.Cluster = c }
+	// guesses of the token are counted by a clock that stands still
+	h.tune = func(o *Options) { o.Cluster, o.clock = c, new(testClock).ns.Load }
 	h.stop()
 	h.start()
 	h.account("alice")

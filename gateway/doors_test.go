@@ -154,7 +154,8 @@ func TestARefusedPageTellsTheLimitOfPages(t *testing.T) {
 // refusals.
 func TestNothingOfOperatorsIsCached(t *testing.T) {
 	for _, name := range []string{operators, watchers} {
-		g := newHarness(t, nil).gateway
+		h, _ := limited(t, func(*Options) {}) // no guess is forgotten while others are made
+		g := h.gateway
 		g.SetMetricsToken(strings.Repeat("m", 32))
 		serve, right := g.ServeOperator, operatorToken
 		if name == watchers {

@@ -116,7 +116,8 @@ func (h *harness) options() actors.Options {
 		},
 		KeyMaterial: KeyMaterial, Log: quiet(),
 		Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
-	o.Timing.Stall = time.Minute // unless a test is about it: a slow disk is not
+	// a machine that stands still for a moment refuses nothing, unless a test is about it
+	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
 		o.Currencies = append(o.Currencies, directory.Currency{Code: c, Sign: c[:1]})
 	}

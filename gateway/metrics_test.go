@@ -178,7 +178,7 @@ func TestTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
 		"self_trade=cancel_oldest&amount=0.25", // it meets what is left of the first
 		"expire_time=NEXT&time_in_force=gtd&price=80"} {
 		form := strings.ReplaceAll(instructionForm(says), "NEXT",
-			fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()+1100)/1000))
+			fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()+3000)/1000))
 		if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
 			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
 		}

@@ -92,7 +92,7 @@ func (h *harness) observe() {
 	fails(err)
 
 	x.store, err = observing.Open(ctx, observing.Options{Name: "o", Nodes: []string{"a"},
-		Dial: x.dial, Log: quiet(), Silence: actors.DefaultTiming.OwnerStale})
+		Dial: x.dial, Log: quiet(), Silence: h.options().Timing.OwnerStale})
 	fails(err)
 	o := h.options()
 	o.Store = x.store

@@ -117,7 +117,9 @@ func (c *trials) in(n int) bool { return c.rng.IntN(n) == 0 }
 
 // rests waits until what the last order has triggered is done, and both sides are equal.
 func (c *trials) rests() {
-	eventually(c.t, "both sides are equal", func() bool { return c.engine.VerifyAtRest() == nil })
+	if err := atRest(c.engine); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // between changes something now and then before an order is tried.

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ type smallExchange struct {
 	deposits int
 	scrapes  int
 	open     map[string]bool
-	growth   float64 // of its memory, each second
+	growth   float64 // of its memory, from one scrape to the next: by this part
 	refuses  bool    // all orders
 
 	stallAt uint64        // the order that it stops at; 0: none
@@ -83,7 +84,7 @@ func (x *smallExchange) metrics(ctx *fasthttp.RequestCtx) {
 	defer x.mu.Unlock()
 	fmt.Fprintf(ctx, "# HELP process_resident_memory_bytes x\nprocess_resident_memory_bytes %g\n"+
 		"exchange_open_orders %d\nexchange_orders_accepted_total %d\n",
-		1e8*(1+x.growth*float64(x.scrapes)), len(x.open), x.id)
+		1e8*math.Pow(1+x.growth, float64(x.scrapes)), len(x.open), x.id)
 	x.scrapes++
 }
 

@@ -111,7 +111,7 @@ func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 				}
 				answerAll(ctx, &ids)
 			})
-			o := staged(t, "200ms@1000,200ms@1000,100ms@0,200ms@0..2000,100ms@..1000")
+			o := staged(t, "200ms@1000,200ms@1000,100ms@0,200ms@0..2000,1s@..0")
 			o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
 			o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
 			x, _ := newSender(t, &o, false)
@@ -130,7 +130,7 @@ func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 			}
 			close(stalled)
 			for i, s := range <-ended {
-				all, want := s.Requests+s.Unsent, []uint64{200, 200, 0, 200, 150}[i]
+				all, want := s.Requests+s.Unsent, []uint64{200, 200, 0, 200, 1000}[i]
 				if all != want || s.Done != s.Requests || s.Latency.Count != int64(s.Done) ||
 					s.Ran != s.Seconds {
 					t.Errorf("%d requests count in stage %d, where %d were due: %+v", all, i+1,

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -47,7 +48,7 @@ func (w *world) pay(account, currency, amount string) (bool, error) {
 	p := &payment{reference: fmt.Sprintf("%s-%d", account, len(w.payments)+1), account: account,
 		currency: currency, amount: decimal.RequireFromString(amount)}
 	w.payments = append(w.payments, p)
-	_, status, err := p.send(w.s)
+	_, status, err := p.send(w.s, (*exchangetest.Server).Call)
 	p.outcome, err = outcomeOf(status, err)
 	p.late = w.backingUp != nil && w.backingUp.Load()
 	return status != 0, err
@@ -62,13 +63,14 @@ func (w *world) payIn() (bool, error) {
 	return w.pay(account, "USDT", "0.5")
 }
 
-// send asks for the deposit, or for its outcome: a repeat of the reference is safe.
-func (p *payment) send(s *exchangetest.Server) (repeated bool, status int, err error) {
+// send asks for the deposit, or for its outcome, by call: a repeat of the reference is safe.
+func (p *payment) send(s *exchangetest.Server, call func(s *exchangetest.Server, method,
+	path string, body, answer any) (int, error)) (repeated bool, status int, err error) {
 	var answer struct {
 		Deposit  uint64
 		Repeated bool
 	}
-	status, err = s.Call("POST", "/operator/v1/deposits",
+	status, err = call(s, "POST", "/operator/v1/deposits",
 		map[string]string{"account": p.account, "currency": p.currency, "amount": p.amount.String(),
 			"reference": p.reference}, &answer)
 	if err == nil {
@@ -101,7 +103,7 @@ func (w *world) comparePayments(t *trader) error {
 		if told {
 			newest = p
 			// it may be there or not, and is made now if it was not
-		} else if told, _, err = p.send(w.s); err != nil {
+		} else if told, _, err = p.send(w.s, insists); err != nil {
 			return err
 		}
 		row, there := byID[p.id]
@@ -115,7 +117,7 @@ func (w *world) comparePayments(t *trader) error {
 		return fmt.Errorf("there are deposits that were refused, or that nobody made: %v", byID)
 	}
 	if newest != nil {
-		if repeated, _, err := newest.send(w.s); err != nil || !repeated {
+		if repeated, _, err := newest.send(w.s, insists); err != nil || !repeated {
 			return fmt.Errorf("deposit %s is made twice (%v)", newest.reference, err)
 		}
 	}
@@ -149,6 +151,17 @@ func turnedAway(status int, err error) bool {
 		}
 	}
 	return false
+}
+
+// insists sends an operator's request again while it is turned away, for up to readPatience.
+func insists(s *exchangetest.Server, method, path string, body, answer any) (status int,
+	err error) {
+	for deadline := time.Now().Add(readPatience); ; beOff(status) {
+		status, err = s.Call(method, path, body, answer)
+		if err == nil || !turnedAway(status, err) || time.Now().After(deadline) {
+			return status, err
+		}
+	}
 }
 
 // outcomeOf returns the outcome that the answer to an operator's request tells. An error means an

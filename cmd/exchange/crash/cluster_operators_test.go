@@ -144,9 +144,10 @@ func TestCommandsOnTheirWayToADeadNodeAreUnknown(t *testing.T) {
 		len(p.unknown), p.refused.Load())
 	paid := p.done.Load()
 	for _, reference := range p.unknown {
-		if _, err := p.deposit(reference); err != nil {
-			t.Error(err)
-		}
+		exchangetest.Eventually(t, "deposit "+reference+" is done", func() bool {
+			_, err := p.deposit(reference)
+			return err == nil
+		})
 		paid++
 	}
 	next := c.leader(led)

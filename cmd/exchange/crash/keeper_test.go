@@ -168,7 +168,8 @@ func (m *madeKey) String() string {
 // is known. In the end the account is not frozen.
 func (k *keeper) compare() error {
 	var account struct{ Frozen bool }
-	if _, err := k.s.Call("GET", "/operator/v1/account?name="+k.name, nil, &account); err != nil {
+	if _, err := insists(k.s, "GET", "/operator/v1/account?name="+k.name, nil,
+		&account); err != nil {
 		return err
 	}
 	if account.Frozen != k.frozen && !k.freezing {
@@ -181,7 +182,7 @@ func (k *keeper) compare() error {
 	if err := k.tryKeys(); err != nil || !k.frozen {
 		return err
 	}
-	if _, err := k.s.Call("POST", "/operator/v1/accounts/freeze",
+	if _, err := insists(k.s, "POST", "/operator/v1/accounts/freeze",
 		map[string]any{"account": k.name, "on": false}, nil); err != nil {
 		return err
 	}
@@ -191,7 +192,8 @@ func (k *keeper) compare() error {
 
 func (k *keeper) compareKeys() error {
 	var list struct{ Keys []keyRow }
-	if _, err := k.s.Call("GET", "/operator/v1/keys?account="+k.name, nil, &list); err != nil {
+	if _, err := insists(k.s, "GET", "/operator/v1/keys?account="+k.name, nil,
+		&list); err != nil {
 		return err
 	}
 	// Of a revoked key only the name is left, and it was known before it was revoked.
@@ -221,7 +223,7 @@ func (k *keeper) compareKeys() error {
 		// now it is known
 		m.outcome, m.public, m.revoked, m.revoking = acknowledged, row.Key, row.Revoked, false
 		if m.trader == nil && !m.revoked {
-			if _, err := k.s.Call("POST", "/operator/v1/keys/revoke",
+			if _, err := insists(k.s, "POST", "/operator/v1/keys/revoke",
 				map[string]string{"key": m.public}, nil); err != nil {
 				return err
 			}
@@ -259,11 +261,10 @@ func (k *keeper) tryKeys() error {
 			continue
 		}
 		m.s = k.s
-		m.nonce++
-		read := func() (int, string, error) {
-			return m.send(http.MethodGet, "/api/v1/wallets/", "", m.nonce)
+		read := func(nonce func() uint64) (int, string, error) {
+			return m.patient(http.MethodGet, "/api/v1/wallets/", "", nonce)
 		}
-		status, body, err := read()
+		status, body, err := read(func() uint64 { m.nonce++; return m.nonce })
 		if err != nil || !k.mayAnswer(m, status, body) {
 			return fmt.Errorf("%v: a read is answered with %d %s (%v); frozen %v", m, status, body,
 				err, k.frozen)
@@ -271,7 +272,8 @@ func (k *keeper) tryKeys() error {
 		if status != 200 {
 			continue
 		}
-		if status, body, err = read(); err != nil || status != 401 ||
+		status, body, err = read(func() uint64 { return m.nonce })
+		if err != nil || status != 401 ||
 			body != fmt.Sprintf(`{"detail":"Wrong Nonce","code":"nonce","last":%d}`, m.nonce) {
 			return fmt.Errorf("%v: the same read is answered with %d %s (%v)", m, status, body, err)
 		}

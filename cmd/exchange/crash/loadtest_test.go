@@ -18,10 +18,12 @@ import (
 
 // The load tester drives the real program on Pebble.
 
+// patientWithDisks has an exchange refuse nothing while a disk is slow for a moment.
+const patientWithDisks = "EXCHANGE_TIMING_STALL_MS=9000"
+
 func startedForLoad(t *testing.T, more ...string) *exchangetest.Server {
 	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"), more...)
-	// a disk that is slow for a moment refuses nothing
-	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000")
+	s.Env = append(s.Env, patientWithDisks)
 	s.Start()
 	return s
 }

@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -37,6 +36,16 @@ func (c *cluster) shows(s *exchangetest.Server, fee, fills string) {
 	}
 }
 
+// agreesOnLimits waits until the node that leads may write the newest format. A new cluster comes
+// to that by itself, and until then its nodes do not agree on limits on requests.
+func (c *cluster) agreesOnLimits(led *exchangetest.Server) {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, "limits on requests may be agreed on", func() bool {
+		k, err := c.asks(led)
+		return err == nil && k.Format == persistence.NewestFormat
+	})
+}
+
 // The file of the node that formed the cluster counts, whichever node leads. The status names those
 // whose files differ. Another market part is applied, counts from the next reign on, also when all
 // nodes were killed, and is refused if the file is wrong.
@@ -59,11 +68,7 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	next := c.others(led)[0]
 	c.handsOver(next)
 	c.shows(next, first, "1000")
-	newest := fmt.Sprintf("format %d ", persistence.NewestFormat)
-	exchangetest.Eventually(t, "limits on requests may be agreed on", func() bool {
-		return strings.Contains(strings.Join(strings.Fields(c.command(next, "cluster", "status")),
-			" "), newest)
-	})
+	c.agreesOnLimits(next)
 	exchangetest.Eventually(t, "the status names those whose files differ", func() bool {
 		out := c.command(next, "cluster", "status")
 		return strings.Contains(out, "in pairs") && strings.Count(out, "differs\n") == 2 &&

@@ -31,7 +31,7 @@ func TestWhatIsOverdueInARestoredStoreHappensOnce(t *testing.T) {
 			o.s.Kill()
 		}
 		s := exchangetest.New(t, "pebble:"+t.TempDir())
-		s.Env = append(s.Env, "EXCHANGE_LIMITS_TRIGGERS_IN_FLIGHT=1")
+		s.Env = append(s.Env, "EXCHANGE_LIMITS_TRIGGERS_IN_FLIGHT=1", patientWithDisks)
 		o.open(s)
 		backups = t.TempDir()
 		inTime = o.backsUp(backups)
@@ -141,6 +141,7 @@ func (o *overdue) backsUp(folder string) bool {
 func (o *overdue) restore(backups string) {
 	o.t.Helper()
 	g := toPebble(o.t)
+	g.Env = append(g.Env, patientWithDisks)
 	g.bring(o.t, o.s)
 	g.fill(o.t, backups)
 	o.s, o.ann.s = g.Server, g.Server

@@ -149,6 +149,7 @@ func (r *release) traders(s *exchangetest.Server) map[string]*trader {
 // served starts this program on the store, which must answer as the one before did, and go on: with
 // the keys, orders and withdrawals that are there, through a kill, and with clean books.
 func (r *release) served(t *testing.T, s *exchangetest.Server) {
+	s.Env = append(s.Env, patientWithDisks)
 	s.Start()
 	w := &releaseUsers{t: t, s: s, users: r.traders(s)}
 	for _, want := range r.Answers {

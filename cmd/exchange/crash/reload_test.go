@@ -295,6 +295,7 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 
 	with(t, e.Server, "0.002", "2000")
 	e.refuses("pairs.BTC_USDT.taker_fee", "exchange config apply")
+	c.agreesOnLimits(led)
 	c.command(led, "config", "apply", "--config", e.Args[2])
 	all := append(slices.Clone(c.nodes), o)
 	for _, s := range all {

@@ -277,6 +277,7 @@ func sendOnce(t *testing.T, address, request string) int {
 // a crash.
 func TestTheSameRequestIsTakenOnce(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Env = append(s.Env, patientWithDisks)
 	s.Start()
 	w := &world{t: t, s: s}
 	w.open(1, newRandom(t))

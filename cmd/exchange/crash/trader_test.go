@@ -194,11 +194,24 @@ func (t *trader) refusesTheLast() error {
 	if t.last == nil {
 		return nil
 	}
-	status, body, err := t.send("POST", t.last.path, t.last.form, t.last.nonce)
+	status, body, err := t.patient("POST", t.last.path, t.last.form,
+		func() uint64 { return t.last.nonce })
 	if err != nil || status != 401 || !strings.Contains(body, "Wrong Nonce") {
 		return fmt.Errorf("a used nonce is answered with %d %s (%v)", status, body, err)
 	}
 	return nil
+}
+
+// patient sends a request again while it is turned away, for up to readPatience: an exchange does
+// so on a machine that stands still for a moment. nonce returns the nonce of each try.
+func (t *trader) patient(method, path, form string, nonce func() uint64) (status int, body string,
+	err error) {
+	for deadline := time.Now().Add(readPatience); ; beOff(status) {
+		status, body, err = t.send(method, path, form, nonce())
+		if err != nil || status != 503 || time.Now().After(deadline) {
+			return status, body, err
+		}
+	}
 }
 
 // beOff waits a little after a 503, as Retry-After asks for, if not as long.

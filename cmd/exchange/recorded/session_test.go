@@ -68,6 +68,8 @@ func configure(t *testing.T, s *exchangetest.Server) {
 	}
 	s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
 	s.Args[slices.Index(s.Args, "--config")+1] = file
+	// a disk that is slow for a moment, while a mail is taken out of the outbox, refuses nothing
+	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000")
 }
 
 func sessionOf(t *testing.T, s *exchangetest.Server) *session {
