@@ -86,12 +86,7 @@ func (b *socketBench) begins(t testing.TB, inFlight int) {
 // posts sends a command that must succeed, and returns the body of its answer.
 func (b *socketBench) posts(account, name, form string) string {
 	b.t.Helper()
-	var a answer
-	// a machine that stands still for a moment has a node lose touch: nothing is done
-	eventually(b.t, name+" is taken", func() bool {
-		a = b.post(account, "/api/v1/"+name+"/", form)
-		return a.status != 503 || strings.Contains(a.body, "outcome_unknown")
-	})
+	a := b.post(account, "/api/v1/"+name+"/", form)
 	if a.status > 201 {
 		b.t.Fatalf("%s %s: %d %s", name, form, a.status, a.body)
 	}

@@ -242,8 +242,22 @@ type answer struct {
 	body   string
 }
 
-// do sends one request as it is.
-func (h *harness) do(method, path, contentType, body string, headers ...string) answer {
+// do sends one request as it is. An observer whose node has lost touch, because the machine stood
+// still for a moment, says that nothing was done: such a request is sent again.
+func (h *harness) do(method, path, contentType, body string, headers ...string) (a answer) {
+	h.t.Helper()
+	if h.observed == nil {
+		return h.once(method, path, contentType, body, headers...)
+	}
+	eventually(h.t, path+" is not put off", func() bool {
+		a = h.once(method, path, contentType, body, headers...)
+		return a.status != 503 || len(a.header.Peek("Retry-After")) == 0
+	})
+	return a
+}
+
+// once sends one request once.
+func (h *harness) once(method, path, contentType, body string, headers ...string) answer {
 	h.t.Helper()
 	req, resp := fasthttp.AcquireRequest(), &fasthttp.Response{}
 	defer fasthttp.ReleaseRequest(req)

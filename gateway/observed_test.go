@@ -83,7 +83,7 @@ func (h *harness) observe() {
 	x.Replica, err = replicated.Open(ctx, replicated.Options{Cluster: "test", Name: "a",
 		Nodes:  []replicated.Node{{Name: "a", Address: l.Addr().String()}},
 		Folder: x.folder, Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
-		Tick: 2 * time.Millisecond, Logger: quiet(), Listener: l,
+		Tick: 10 * time.Millisecond, Logger: quiet(), Listener: l,
 		Fatal: func(err error) { h.t.Error(err) }})
 	fails(err)
 	x.node, err = actors.StartNode(ctx, h.options())
