@@ -220,7 +220,7 @@ func TestEverySignedQueryIsAccepted(t *testing.T) {
 // A connection without a byte is no request: it takes no token, and closing it waits for no client.
 func TestSilenceIsNoRequest(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) {
-		o.ReadTimeout, o.PublicRate, o.RateEntries = 2*time.Second,
+		o.ReadTimeout, o.PublicRate, o.RateEntries = 5*time.Second,
 			Rate{PerSecond: 1, Burst: 1}, 10
 		o.clock = func() int64 { return 0 }
 	})

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -36,6 +37,9 @@ type bench struct{ *documented }
 
 func newBench(t testing.TB, tune ...func(*Options)) bench { return newBenchOf(t, false, tune...) }
 
+// shortTick is that of a bench's node: each input begins with another one.
+const shortTick = 10 * time.Millisecond
+
 // newBenchOf is newBench with clients that may use an observer.
 func newBenchOf(t testing.TB, observed bool, tune ...func(*Options)) bench {
 	h := newHarness(t, nil)
@@ -51,7 +55,7 @@ func newBenchOf(t testing.TB, observed bool, tune ...func(*Options)) bench {
 		return memory.Open(memory.NewDisk(), persistence.Retention{})
 	}
 	if observed {
-		h.observe()
+		h.observe(shortTick)
 		h.serve()
 	} else {
 		h.start()
@@ -67,7 +71,7 @@ func (b bench) fresh(t testing.TB) {
 	b.t, b.doc.t = t, t
 	b.end(t)
 	if b.observed != nil {
-		b.observe()
+		b.observe(shortTick)
 		a := b.observed.attendance
 		b.gateway.api.Store(api.New(a.Public, a.Commands()))
 	} else {

@@ -53,7 +53,7 @@ func newHarnessOf(t testing.TB, observed bool, change func(*actors.Options)) *ha
 		return newHarness(t, change)
 	}
 	h := &harness{t: t, change: change, nonces: map[string]uint64{}}
-	h.observe()
+	h.observe(100 * time.Millisecond)
 	h.serve()
 	t.Cleanup(h.stop)
 	return h

@@ -61,8 +61,9 @@ func (x *observed) dial(context.Context, string) (net.Conn, error) {
 	return conn, nil
 }
 
-// observe starts the exchange of a harness whose clients use an observer.
-func (h *harness) observe() {
+// observe starts the exchange of a harness whose clients use an observer. With short ticks it is
+// there soon, and with long ones a machine that stands still for a moment puts nothing off.
+func (h *harness) observe(tick time.Duration) {
 	h.t.Helper()
 	x := &observed{}
 	h.observed, h.store = x, x
@@ -83,7 +84,7 @@ func (h *harness) observe() {
 	x.Replica, err = replicated.Open(ctx, replicated.Options{Cluster: "test", Name: "a",
 		Nodes:  []replicated.Node{{Name: "a", Address: l.Addr().String()}},
 		Folder: x.folder, Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
-		Tick: 10 * time.Millisecond, Logger: quiet(), Listener: l,
+		Tick: tick, Logger: quiet(), Listener: l,
 		Fatal: func(err error) { h.t.Error(err) }})
 	fails(err)
 	x.node, err = actors.StartNode(ctx, h.options())

@@ -19,7 +19,7 @@ import (
 func slowServer(t *testing.T, change func(*Options)) (g *Gateway, address string) {
 	t.Helper()
 	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000,
-		ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second, IdleTimeout: 2 * time.Second}
+		ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
 	if change != nil {
 		change(&o)
 	}

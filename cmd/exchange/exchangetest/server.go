@@ -376,7 +376,13 @@ func (s *Server) AwaitSubscribers(n float64) {
 // difference.
 func (s *Server) Audit() error {
 	var body lastLine
-	if _, err := s.Call("POST", "/operator/v1/audit", map[string]string{}, &body); err != nil {
+	var err error
+	Eventually(s.t, "the audit is not put off", func() bool {
+		var status int
+		status, err = s.Call("POST", "/operator/v1/audit", map[string]string{}, &body)
+		return status != 503
+	})
+	if err != nil {
 		return fmt.Errorf("the audit: %w", err)
 	}
 	var a struct {

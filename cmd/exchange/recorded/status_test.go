@@ -153,11 +153,16 @@ func TestOperatorsSeeWhatTheySetThroughEachNode(t *testing.T) {
 			Cluster *struct{ Role, Node, Leader string }
 			Halted  []struct{ Pair, Since string }
 		}
-		out, errOut, code := node.Command("status", "--json")
-		if json.Unmarshal([]byte(out), &a) != nil || code != 0 || a.Cluster == nil ||
+		var out, errOut string
+		var code int
+		exchangetest.Eventually(t, "the node passes requests on", func() bool {
+			out, errOut, code = node.Command("status", "--json")
+			return code == 0
+		})
+		if json.Unmarshal([]byte(out), &a) != nil || a.Cluster == nil ||
 			a.Cluster.Role != "leader" || a.Cluster.Node != a.Cluster.Leader ||
 			len(a.Halted) != 1 || a.Halted[0].Since == "" {
-			t.Errorf("%d %s%s", code, out, errOut)
+			t.Error(out, errOut)
 		}
 		for _, args := range [][]string{{"pair", "list"}, {"fees", "list"}, {"order", "list"},
 			{"account", "list", "--frozen", "--totals"}, {"maintenance", "status"}, {"actions"}} {
