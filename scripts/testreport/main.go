@@ -1,12 +1,13 @@
 // Command testreport reads the events of `go test -json` and prints what a person wants to see: the
-// line of each package, everything a failed test said, and at the end the tests that were skipped
-// with their reasons, and which version of a server how many tests ran on, as far as they told by
-// testing.T.Attr. It exits with 1 if anything failed, and does not rely on the exit code of
-// `go test`, which a pipe would hide.
+// line of each package, everything a failed test said, and at the end which version of a server how
+// many tests ran on, as far as they told by testing.T.Attr, the tests that took longest, and those
+// that were skipped with their reasons. It exits with 1 if anything failed, and does not rely on
+// the exit code of `go test`, which a pipe would hide.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,16 +35,26 @@ type event struct {
 	ImportPath string // in place of Package in the output of a build
 	Test       string
 	Output     string
-	Key, Value string // of an attribute
+	Elapsed    float64 // seconds
+	Key, Value string  // of an attribute
 }
 
 type test struct{ pkg, name string }
+
+// Of the tests that take slowSeconds and more the report names up to slowListed, without subtests.
+const slowSeconds, slowListed = 20, 30
+
+type slowTest struct {
+	test
+	seconds float64
+}
 
 type reporter struct {
 	out     io.Writer
 	said    map[test][]string // output of tests that have not ended
 	skipped []string
 	failed  []string
+	slow    []slowTest
 	passed  int
 	on      map[string]map[test]bool // tests by an attribute that they have
 	ended   map[string]bool          // packages; one that never ends has crashed
@@ -79,6 +90,9 @@ func (r *reporter) take(e event) {
 		r.ended[e.Package] = false
 	}
 	t := test{e.Package, e.Test}
+	if e.Elapsed >= slowSeconds && e.Test != "" && !strings.Contains(e.Test, "/") {
+		r.slow = append(r.slow, slowTest{t, e.Elapsed})
+	}
 	switch {
 	case e.Action == "build-output":
 		fmt.Fprint(r.out, e.Output)
@@ -168,6 +182,11 @@ func (r *reporter) end() bool {
 		len(r.skipped))
 	for _, attribute := range slices.Sorted(maps.Keys(r.on)) {
 		fmt.Fprintf(r.out, "%d of them with %s\n", len(r.on[attribute]), attribute)
+	}
+	slices.SortStableFunc(r.slow,
+		func(a, b slowTest) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, s := range r.slow[:min(len(r.slow), slowListed)] {
+		fmt.Fprintf(r.out, "slow: %s %s %.0f s\n", s.pkg, s.name, s.seconds)
 	}
 	for _, s := range r.failed {
 		fmt.Fprintln(r.out, "failed:", s)

@@ -39,6 +39,12 @@ func TestReport(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"TestB"}
 {"Action":"pass","Package":"p"}
 `, true, "\n2 tests passed, 0 failed, 0 skipped.\n2 of them with redis-server 7.0.15\n"},
+		{"what takes long is listed", `{"Action":"pass","Package":"p","Test":"TestA","Elapsed":20.4}
+{"Action":"pass","Package":"p","Test":"TestB","Elapsed":19.9}
+{"Action":"pass","Package":"p","Test":"TestC/x","Elapsed":70}
+{"Action":"pass","Package":"p","Test":"TestC","Elapsed":70.6}
+{"Action":"pass","Package":"p","Elapsed":200}
+`, true, "\n4 tests passed, 0 failed, 0 skipped.\nslow: p TestC 71 s\nslow: p TestA 20 s\n"},
 		{"a broken build fails", `{"ImportPath":"p [p.test]","Action":"build-output","Output":"p.go:1: undefined: x\n"}
 {"ImportPath":"p [p.test]","Action":"build-fail"}
 {"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
