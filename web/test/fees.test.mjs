@@ -80,7 +80,7 @@ const holding = (page) => page.addInitScript((LONG) => {
 	};
 }, LONG);
 
-/** isHeld waits until no read is on its way, and the next one has its timer. */
+/** isHeld waits until a read has ended, and the next one has its timer. */
 const isHeld = (page) => page.waitForFunction(() => window.held !== undefined);
 async function elapse(page) {
 	await isHeld(page);
@@ -104,6 +104,7 @@ const terminal = (name, { base = () => exchange.base, ...options }, body) =>
 			await shows(page, "live");
 			await enter(page, "alice");
 			await page.waitForSelector("body.trader");
+			await isHeld(page); // or the form, once it is entered, would ask beside the log-in
 			await fill(page, "buy", "50", "1");
 			await costs(page, "0.001");
 			await isHeld(page);
