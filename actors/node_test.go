@@ -20,6 +20,7 @@ import (
 	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/persistence/redistest"
 	"exchange/persistence/replicated"
 )
 
@@ -59,7 +60,7 @@ func newCluster(t *testing.T, change func(i int, o *Options)) *cluster {
 		change: change}
 	listeners := make([]net.Listener, members)
 	for i := range members {
-		listeners[i] = must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+		listeners[i] = redistest.Listen(t) // a node that starts again has it, too
 		c.list = append(c.list, replicated.Node{Name: fmt.Sprint("n", i+1),
 			Address: listeners[i].Addr().String()})
 		c.disks, c.dirs = append(c.disks, memory.NewDisk()), append(c.dirs, t.TempDir())

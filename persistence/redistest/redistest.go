@@ -267,17 +267,25 @@ var given sync.Map
 // connection could take it while its server is being started again.
 func FreePort(t testing.TB) int {
 	t.Helper()
+	l := Listen(t)
+	l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Listen listens at a port as FreePort returns it.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
 	for range 1000 {
 		port := 10_000 + rand.IntN(22_000)
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
 		}
-		l.Close()
 		if _, had := given.LoadOrStore(port, true); !had {
-			return port
+			return l
 		}
+		l.Close()
 	}
 	t.Fatal("no free port was found")
-	return 0
+	return nil
 }

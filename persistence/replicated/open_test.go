@@ -13,6 +13,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/persistence/redistest"
 )
 
 // nodes are three that are opened as a process opens them.
@@ -33,8 +34,7 @@ func newNodes(t *testing.T) *nodes {
 	c.authority, err = NewAuthority(cluster)
 	must(t, err)
 	for i := range voters {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		l := redistest.Listen(t) // a node that starts again has its address, too
 		c.first = append(c.first, l)
 		c.list = append(c.list, Node{fmt.Sprint("n", i+1), l.Addr().String()})
 		c.files, c.disks = append(c.files, vfs.NewMem()), append(c.disks, memory.NewDisk())

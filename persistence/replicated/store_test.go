@@ -18,6 +18,7 @@ import (
 	"exchange/persistence/internal/link"
 	"exchange/persistence/internal/raftlog"
 	"exchange/persistence/memory"
+	"exchange/persistence/redistest"
 )
 
 // A group is three stores that are linked over TCP.
@@ -38,8 +39,7 @@ func newGroup(t *testing.T) *group {
 	must(t, err)
 	listeners := make([]net.Listener, voters)
 	for i := range voters {
-		listeners[i], err = net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		listeners[i] = redistest.Listen(t) // a node that starts again has its address, too
 		g.addresses = append(g.addresses, listeners[i].Addr().String())
 		g.files = append(g.files, vfs.NewMem())
 		g.disks = append(g.disks, memory.NewDisk())

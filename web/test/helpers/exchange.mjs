@@ -25,12 +25,21 @@ export async function until(what, condition, seconds = 30) {
 	}
 }
 
+/**
+ * freePort returns a port without a listener, below those that Linux gives to connections. They
+ * could take it while its exchange is being started again.
+ */
 export async function freePort() {
-	const server = createServer();
-	await new Promise((done) => server.listen(0, "127.0.0.1", done));
-	const { port } = server.address();
-	await new Promise((done) => server.close(done));
-	return port;
+	for (;;) {
+		const server = createServer(), port = 10_000 + Math.floor(Math.random() * 22_000);
+		const isFree = await new Promise((done) => {
+			server.once("error", () => done(false));
+			server.listen(port, "127.0.0.1", () => done(true));
+		});
+		if (!isFree) continue;
+		await new Promise((done) => server.close(done));
+		return port;
+	}
 }
 
 /** owns reports whether a process listens on a port: another one's answers would prove nothing. */
