@@ -17,7 +17,7 @@ import (
 func TestASoakTellsWhatTheServerDidMeanwhile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "store")
 	s := exchangetest.New(t, "pebble:"+folder)
-	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=1000",
+	s.Env = append(s.Env, patientWithDisks, "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=1000",
 		"EXCHANGE_SNAPSHOT_MIN_RECORDS=50")
 	s.Start()
 	dir := t.TempDir()

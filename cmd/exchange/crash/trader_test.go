@@ -221,21 +221,17 @@ func beOff(status int) {
 	}
 }
 
-// get reads one page, and asks a store that was away again for up to readPatience. After a failed
-// dial the client library answers for a second that there is no store.
+// get reads one page. After a failed dial the client library answers for a second that there is no
+// store.
 func (t *trader) get(path string, v any) error {
-	for deadline := time.Now().Add(readPatience); ; {
-		t.nonce++
-		status, body, err := t.send("GET", path, "", t.nonce)
-		switch {
-		case err != nil:
-			return err
-		case status == 200:
-			return json.Unmarshal([]byte(body), v)
-		case status != 503 || time.Now().After(deadline):
-			return fmt.Errorf("GET %s: %d %s", path, status, body)
-		}
+	status, body, err := t.patient("GET", path, "", func() uint64 { t.nonce++; return t.nonce })
+	if err != nil {
+		return err
 	}
+	if status != 200 {
+		return fmt.Errorf("GET %s: %d %s", path, status, body)
+	}
+	return json.Unmarshal([]byte(body), v)
 }
 
 const readPatience = 20 * time.Second
