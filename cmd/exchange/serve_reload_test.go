@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"exchange/cmd/exchange/exchangetest"
+	"exchange/prove/exchangetest"
 	"exchange/config"
 	"exchange/gateway"
 )

@@ -75,7 +75,8 @@ func fail(err error) {
 
 // rules are the names of what is checked, in the order in which findings are said.
 var rules = []string{"wide lines", "long functions", "files that doc.go does not name",
-	"imports off the list", "exported names without a use"}
+	"imports off the list", "exported names without a use",
+	"tests of the gate with a real clock, process or listener"}
 
 // checkFiles applies the rules that look at one file, or at the names in a folder.
 func checkFiles(root string, found map[string][]finding) error {
@@ -99,6 +100,10 @@ func checkTypes(root, arrows string, found map[string][]finding) error {
 		return err
 	}
 	s, imports := newSurface(root), newImportCheck(root, list)
+	rings, err := newRingCheck(root, listenersText)
+	if err != nil {
+		return err
+	}
 	for _, b := range builds {
 		loaded, err := load(root, b, "./...")
 		if err != nil {
@@ -106,8 +111,12 @@ func checkTypes(root, arrows string, found map[string][]finding) error {
 		}
 		imports.add(loaded)
 		s.add(loaded)
+		if b == builds[0] {
+			rings.add(loaded)
+		}
 	}
 	found[rules[3]], found[rules[4]] = imports.findings(), s.findings()
+	found[rules[5]] = rings.findings()
 	return nil
 }
 

@@ -1,0 +1,213 @@
+//go:build prove
+
+package clients
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/prove/exchangetest"
+)
+
+// example returns the first example of the README in a language that has some text.
+func example(t *testing.T, language, text string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(
+		string(page), -1) {
+		if strings.Contains(m[1], text) {
+			return m[1]
+		}
+	}
+	t.Fatalf("the README has no example in %s with %q", language, text)
+	return ""
+}
+
+// market serves a new demo with its market.
+func market(t *testing.T) *exchangetest.Server {
+	t.Helper()
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.DemoWithMarket()
+	s.Start()
+	return s
+}
+
+// asking returns an example that asks an exchange instead of the address of `make demo`.
+func asking(t *testing.T, s *exchangetest.Server, example string) string {
+	t.Helper()
+	changed := strings.ReplaceAll(example, "http://127.0.0.1:8080", "http://"+s.Listen)
+	if changed == example {
+		t.Fatal("the example does not ask the address of the demo")
+	}
+	return changed
+}
+
+// needs skips the test, which scripts/test shows at its end, unless the machine has the tools.
+func needs(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("there is no %s: this example of the README is read, and not run", tool)
+		}
+	}
+}
+
+// output runs an example, which must end well, and returns its output.
+func output(t *testing.T, text, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Stdin = strings.NewReader(text)
+	var faults strings.Builder
+	c.Stderr = &faults
+	out, err := c.Output()
+	if err != nil || faults.Len() > 0 {
+		t.Fatalf("%v\n%s\n%s", err, out, faults.String())
+	}
+	return string(out)
+}
+
+// has fails the test for each text that is not there.
+func has(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("there is no %q in\n%s", part, text)
+		}
+	}
+}
+
+var shellExample = []string{"call() {", `-H "X-KEY: demo-$1"`, `-H "X-SIGN: $sign"`,
+	`-H "X-NONCE: $(date +%s%N)"`,
+	"openssl dgst -sha256 -hmac"}
+
+func TestTheShellExampleTrades(t *testing.T) { shellTrades(t, market(t)) }
+
+// The README's shell example makes a trade.
+func shellTrades(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	text := example(t, "sh", "call()")
+	has(t, text, shellExample...)
+	if out, err := exec.Command("date", "+%s%N").Output(); err != nil ||
+		len(strings.TrimSpace(string(out))) != 19 {
+		t.Skip(
+			"`date` gives no nanoseconds here: the shell example of the README is read, and " +
+				"not run")
+	}
+	needs(t, "sh", "openssl", "curl")
+	out := output(t, asking(t, s, text), "sh", "-e")
+	if strings.Contains(out, "detail") || strings.Contains(out, "rror") {
+		t.Error("a call was refused")
+	}
+	has(t, out, `"trades":[]`, `"trades":[{`, `"amount":0.01,`, `"currency":"BTC"`, `"sell":[{`)
+}
+
+func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
+	pythonTrades(t, market(t))
+}
+
+// The README's Python example sends an order, lists it, and prints the body of a refusal.
+func pythonTrades(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	text := example(t, "python", "def call")
+	has(t, text, "last = max(last + 1, time.time_ns())", `"X-NONCE": str(last)`,
+		"except urllib.error.HTTPError as error",
+		"error.read().decode()",
+		"hmac.new(secret.encode(), (key + body).encode(), hashlib.sha256).hexdigest()")
+	needs(t, "python3")
+	lines := strings.Split(strings.TrimSpace(output(t, asking(t, s, text), "python3", "-")), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("it printed %q", lines)
+	}
+	has(t, lines[0], "'oid':", "'success': True")
+	has(t, lines[1], "'price': 90500")
+	has(t, lines[2], "'status': 400", "Out of balance")
+}
+
+func TestTheStreamExampleHearsOfOrders(t *testing.T) {
+	streamHears(t, market(t))
+}
+
+// The README's example of the event stream hears of an order.
+func streamHears(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	text := asking(t, s, example(t, "js", "io("))
+	text = `import { io } from "socket.io-client";` + "\n" + text +
+		`let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` +
+		"\n"
+	heard := runInNode(t, text)
+	for until := range strings.SplitSeq("subscribed 90500", " ") {
+		for {
+			if !heard.Scan() {
+				t.Fatalf("node ended before it printed %q: %v", until, heard.Err())
+			}
+			if strings.Contains(heard.Text(), until) {
+				break
+			}
+		}
+		if until == "subscribed" {
+			order(t, s, "amount=0.1&pair=BTC_USDT&price=90500&type=sell")
+		}
+	}
+}
+
+// runInNode runs a program of socket.io-client, and returns the lines that it prints.
+func runInNode(t *testing.T, text string) *bufio.Scanner {
+	t.Helper()
+	installed(t, "socket.io-client")
+	node := exec.Command("node", "--input-type=module", "-")
+	node.Stdin = strings.NewReader(text)
+	node.Stderr = os.Stderr
+	out, err := node.StdoutPipe()
+	if err == nil {
+		err = node.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(time.Minute, func() { _ = node.Process.Kill() })
+	t.Cleanup(func() {
+		watchdog.Stop()
+		node.Process.Kill() //nolint:errcheck // it may have ended
+		node.Wait()         //nolint:errcheck // it was killed
+	})
+	return bufio.NewScanner(out)
+}
+
+// order sends an order of the demo's account alice.
+func order(t *testing.T, s *exchangetest.Server, form string) {
+	t.Helper()
+	mac := hmac.New(sha256.New, []byte("demo-alice-secret"))
+	fmt.Fprint(mac, "demo-alice", form)
+	r, err := http.NewRequest(http.MethodPost, "http://"+s.Listen+"/api/v1/order/",
+		strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("X-KEY", "demo-alice")
+	r.Header.Set("X-SIGN", hex.EncodeToString(mac.Sum(nil)))
+	r.Header.Set("X-NONCE", strconv.FormatInt(time.Now().UnixNano(), 10))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode >= 300 {
+		t.Fatalf("%d, %v: %s", response.StatusCode, err, body)
+	}
+}

@@ -1,0 +1,21 @@
+// Command faults plants likely mistakes of a programmer into the exchange, one at a time, and wants
+// each found by the test that is named beside it: so the tests can fail.
+//
+//	go run ./prove/faults                  list all faults, with the test that finds each
+//	go run ./prove/faults -plant           plant each fault, and run its test
+//	go run ./prove/faults -plant -only X   those whose name, file or package contains X
+//	go run ./prove/faults -plant -smoke    ten of them, one a room
+//	go run ./prove/faults -plant -log F    faults that F has as found are not planted again
+//
+// A mistake is planted in a copy of a file (go build -overlay), so the exchange itself has no
+// switches for it. All mistakes are in one build, each asleep until the environment names it.
+//
+//	main.go          the command
+//	plant.go         the copies of files, and their builds
+//	run.go           runs of tests, and what counts as found
+//	list.go          all faults
+//	simulation*.go   faults that the simulation finds
+//	actors.go        faults that a test of actors or gateway finds
+//	core.go, matching.go                 faults in core
+//	stores.go, stores_replicated.go      faults in the stores
+package main

@@ -1,0 +1,33 @@
+package main
+
+import "slices"
+
+// A Fault is a possible mistake in a file, named from the module's root. The old text becomes the
+// new one, in which FAULT is true while this fault is planted. Spaces and line breaks in the old
+// text match any others, and it is in the file exactly once. A script of Redis is such a file, too.
+// Test, of the package In, is to find the fault; "Test/part" is one part of a test.
+type Fault struct{ Name, File, Old, New, In, Test string }
+
+// A patch is a Fault without the test that finds it.
+type patch struct{ name, file, old, new string }
+
+// The tests that are played by seeds.
+const (
+	simulation = "TestSimulation"           // of actors
+	reigns     = "TestReignsAreOneExchange" // of persistence/replicated
+)
+
+// faults are all that a test finds.
+var faults = slices.Concat(simulated(plainFaults, specialFaults, batchFaults, ownFaults,
+	sessionFaults), testedFaults, coreFaults, matchingFaults, singleFaults, replicatedFaults)
+
+// simulated returns the faults that the simulation finds.
+func simulated(lists ...[]patch) (all []Fault) {
+	for _, p := range slices.Concat(lists...) {
+		all = append(all, Fault{p.name, p.file, p.old, p.new, "actors", simulation})
+	}
+	return all
+}
+
+// smoke are ten faults, one a room, that are found in a few seconds each.
+var smoke = []string{}

@@ -1,0 +1,1092 @@
+//go:build prove && linux
+
+package processes
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/shopspring/decimal"
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sys/unix"
+
+	"exchange/prove/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// The campaign in one test run is one round of each kind. EXCHANGE_CHAOS=full makes it the counts
+// below, and a number so many rounds of each.
+const (
+	chaosVariable  = "EXCHANGE_CHAOS"
+	seedVariable   = "EXCHANGE_CRASH_SEED"
+	commitVariable = "EXCHANGE_CHAOS_COMMIT" // commit of the program, for the page
+)
+
+// roundsOfOne is how many rounds one exchange lives through, before the next one begins with an
+// empty store.
+const roundsOfOne = 20
+
+// clients are how many the load test has: each waits for one answer at most.
+const clients = 6
+
+// An injection is one kind of fault, which is brought about while `exchange loadtest` drives the
+// exchange.
+type injection struct {
+	name, what string // for the table
+	full       int    // rounds of the whole campaign
+	open       func(c *chaos)
+	inject     func(c *chaos)
+	sampled    bool // in every test run
+
+	to     func(t *testing.T) *target // nil, or where each round restores a backup, and goes on
+	broken bool                       // and restores are killed before
+}
+
+var injections = []injection{
+	{name: "kill -9 of the exchange, on Pebble", what: "started again", full: 100, sampled: true,
+		open: onPebble, inject: (*chaos).killExchange},
+	{name: "kill -9 of the exchange, on Redis", what: "started again", full: 100, open: onRedis,
+		inject: (*chaos).killExchange},
+	{name: "kill -9 of Redis", what: "started again; the exchange goes on", full: 100,
+		sampled: true, open: onRedis, inject: (*chaos).killRedis},
+	{name: "kill -9 of both at once", what: "both started again", full: 10, open: onRedis,
+		inject: (*chaos).killBoth},
+	{name: "SIGTERM of the exchange", what: "ends with code 0 and is started again", full: 10,
+		open: onPebble, inject: (*chaos).terminate},
+	{name: "SIGSTOP of the exchange", what: "SIGCONT, and it goes on", full: 10, sampled: true,
+		open: onPebble, inject: (*chaos).stopExchange},
+	{name: "SIGSTOP of Redis", what: "SIGCONT when orders are refused", full: 10, sampled: true,
+		open: onRedis, inject: (*chaos).stopRedis},
+	{name: "network: every piece late", what: "goes on, slower", full: 10, open: behindRelay,
+		inject: func(c *chaos) { c.slowly(delay) }},
+	{name: "network: little bandwidth", what: "goes on, slower", full: 10, open: behindRelay,
+		inject: func(c *chaos) { c.slowly(trickle) }},
+	{name: "network: connections reset", what: "connects again", full: 10, sampled: true,
+		open: behindRelay, inject: (*chaos).resetOften},
+	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10,
+		open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
+	{name: "network: only answers are lost", what: "appends are repeated until they are answered",
+		full: 10, sampled: true, open: behindRelay,
+		inject: func(c *chaos) { c.cutOff(dropAnswers) }},
+	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5,
+		sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
+	{name: "a start on a full disk, on Pebble",
+		what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5,
+		sampled: true, open: onFullPebble, inject: (*chaos).startFull},
+	{name: "each file of Pebble's folder removed in turn, on a copy",
+		what: "the start is refused with code 70, or nothing is missing", full: 3, sampled: true,
+		open: onPebbleFolder, inject: (*chaos).removeFiles},
+	{name: "a bit flipped in each kind of file of Pebble's folder, on copies",
+		what: "refused with code 70, or the audit says so, or nothing has changed", full: 3,
+		sampled: true, open: onPebbleFolder, inject: (*chaos).flipInPebble},
+	{name: "a bit flipped in Redis's append-only file and its base",
+		what: "Redis or the exchange refuses it, or deposits or the audit say so, or nothing has " +
+			"changed",
+		full: 3, sampled: true, open: onRedis, inject: (*chaos).flipInRedis},
+	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5,
+		open: onSmallRedis, inject: (*chaos).fillDisk},
+	{name: "a second exchange on one Redis, by mistake",
+		what: "waits, or is refused on the same data folder; the first serves on", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).mistake},
+	{name: "a second exchange on one Redis, with --take-over",
+		what: "takes orders; the first ends with code 77, and takes over again with --take-over",
+		full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
+	{name: "a stopped exchange, overtaken and continued",
+		what: "acknowledges nothing more and ends with code 77, and waits when started", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).overtake},
+	{name: "kill -9 of the exchange beside a standby",
+		what: "the standby takes over; the first is started when that one has stopped", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).killOwner},
+	{name: "Redis loses acknowledged records beside a standby",
+		what: "no exchange serves the rest: each ends with code 70, also when started again; in " +
+			"about half of the rounds " +
+			"one is told to accept the loss, and a standby that was refused stands by again; " +
+			"goes on when Redis has all again",
+		full: 10, sampled: true, open: onRedis,
+		inject: func(c *chaos) { c.loseTail(c.random.IntN(2) == 0, c.random.IntN(2) == 0) }},
+	{name: "Redis hangs for 5 s beside a standby",
+		what: "the exchange goes on, and the standby waits", full: 10, sampled: true, open: onRedis,
+		inject: (*chaos).hang},
+	{name: "two starts at once", what: "one serves, and the other waits", full: 10, sampled: true,
+		open: onRedis, inject: (*chaos).twoStarts},
+	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock,
+		inject: (*chaos).jump},
+	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5,
+		sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
+	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master",
+		full: 5, open: onRedis, inject: (*chaos).readOnly},
+	{name: "start while Redis's first rewrite runs", what: "waits; Redis is killed meanwhile",
+		full: 5, open: onRedis, inject: (*chaos).startBeforeFirstRewrite},
+	{name: "start after Redis's first rewrite has failed", what: "waits; Redis is killed meanwhile",
+		full: 5, open: onRedis, inject: (*chaos).startAfterFailedRewrite},
+	{name: "Redis's file switched off and on",
+		what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).switchOnWhileRunning},
+	{name: "Redis synchronised wholly and promoted",
+		what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10,
+		open: onRedis, inject: (*chaos).resyncWhileStopped},
+	{name: "backup under load, kill -9, and restore from Pebble to Pebble", what: backedUp,
+		full: 5, open: onPebble, to: toPebble},
+	{name: "backup under load, kill -9, and restore from Pebble to Redis", what: backedUp,
+		full: 5, sampled: true, open: onPebble, to: toRedis},
+	{name: "backup under load, kill -9, and restore from Redis to Pebble", what: backedUp,
+		full: 5, sampled: true, open: onRedis, to: toPebble},
+	{name: "backup under load, kill -9, and restore from Redis to Redis", what: backedUp,
+		full: 5, open: onRedis, to: toRedis},
+	{name: "kill -9 of a backup, or of the exchange meanwhile",
+		what: "leaves no half file with a backup's name; the same command succeeds",
+		full: 10, sampled: true, open: onPebble, inject: (*chaos).killBackup},
+	{name: "kill -9 of a restore into Pebble", what: brokenOff,
+		full: 5, sampled: true, open: onRedis, to: toPebble, broken: true},
+	{name: "kill -9 of a restore into Redis", what: brokenOff,
+		full: 5, open: onPebble, to: toRedis, broken: true},
+}
+
+// Outcomes of backups and restores.
+const (
+	backedUp  = "has what was acknowledged before the backup, in a new history, and goes on"
+	brokenOff = "what is there by half is never served; the same command says to empty it, and " +
+		"then succeeds"
+)
+
+// A chaos is an exchange under load, with its store and its disk.
+type chaos struct {
+	t       *testing.T
+	random  *rand.Rand
+	s       *exchangetest.Server
+	redis   *redistest.Server
+	relay   *relay
+	office  *world // whose money and keys come and go in every round
+	others  *world // accounts of a second exchange that has traded; nil if there was none
+	folder  string // of the data, mostly on a disk that can be filled
+	mounted bool   // it is a disk; otherwise files are limited
+	rate    int    // of the load, in requests a second
+}
+
+// A tally is the sum of one kind of injection.
+type tally struct {
+	injection *injection
+	rounds    int
+	orders    uint64 // acknowledged, and verified
+	cancels   uint64
+	trades    uint64
+	office    uint64 // deposits, steps of withdrawals, keys, freezes and nonces
+	in, out   uint64 // orders without an outcome that are in, and that are not
+	took      time.Duration
+}
+
+// No acknowledged request is missing, after any injection.
+func TestChaos(t *testing.T) {
+	mode := os.Getenv(chaosVariable)
+	each, err := strconv.Atoi(mode)
+	if mode != "" && mode != "full" && err != nil {
+		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
+	}
+	var tallies []*tally
+	if os.Getenv(seedVariable) == "" {
+		// so that the page can name it
+		t.Setenv(seedVariable, strconv.FormatInt(time.Now().UnixNano(), 10))
+	}
+	random := newRandom(t)
+	for i := range injections {
+		in := &injections[i]
+		rounds := 1
+		switch {
+		case mode == "full":
+			rounds = in.full
+		case each > 0:
+			rounds = each
+		case !in.sampled:
+			continue
+		}
+		t.Run(strings.ReplaceAll(in.name, " ", "_"), func(t *testing.T) {
+			all := &tally{injection: in}
+			tallies = append(tallies, all)
+			for begin := time.Now(); all.rounds < rounds && !t.Failed(); all.took = time.Since(
+				begin) {
+				if in.to != nil {
+					in.moved(t, random, all)
+				} else {
+					in.campaign(t, random, min(rounds-all.rounds, roundsOfOne), all)
+				}
+			}
+			t.Logf(
+				"%d rounds, acknowledged %d orders, %d cancels, %d trades, %d of money and keys; "+
+					"without an outcome %d in and %d not", all.rounds, all.orders, all.cancels,
+				all.trades, all.office, all.in, all.out)
+		})
+	}
+	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
+		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable),
+			os.Getenv(commitVariable), redistest.Version(t)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// campaign runs rounds on one exchange.
+func (in *injection) campaign(t *testing.T, random *rand.Rand, rounds int, all *tally) {
+	t.Run(fmt.Sprint("from round ", all.rounds+1), func(t *testing.T) {
+		c := &chaos{t: t, random: random, rate: 400}
+		in.open(c)
+		c.s.Start()
+		c.office = &world{t: t, s: c.s}
+		c.office.openBanker(random)
+		c.office.openKeeper(random)
+		for range rounds {
+			c.round(in, all)
+		}
+		c.others.tell(all)
+		all.office += c.office.done()
+	})
+}
+
+// round has the load test drive and verify the exchange while something happens to it.
+func (c *chaos) round(in *injection, all *tally) {
+	c.t.Helper()
+	load, closeOffice := c.startLoad(), c.openOffice()
+	load.accepts(20 + c.random.Uint64N(300))
+	in.inject(c)
+	exchangetest.Eventually(c.t, "the exchange is ready", func() bool { return c.s.Ready() == nil })
+	load.accepts(20 + c.random.Uint64N(100)) // it has come through, and takes orders
+	closeOffice()
+	v := load.end()
+	c.compareOthers()
+	c.office.compare() // and an audit, when the load test has cancelled the rest
+	all.rounds++
+	all.orders, all.cancels, all.trades = all.orders+v.Orders, all.cancels+v.Cancels,
+		all.trades+v.Trades
+	all.in, all.out = all.in+v.UnknownIn, all.out+v.UnknownOut
+}
+
+// turn is how often each of the office acts. At every moment of a round one of its requests is
+// under way or has just been acknowledged, and the exchange has little work with them.
+const turn = 10 * time.Millisecond
+
+// openOffice has every account of the office act, also while there is no answer, until the office
+// is closed.
+func (c *chaos) openOffice() (closeOffice func()) {
+	w := c.office
+	acts := w.office()
+	errs := make([]error, len(acts))
+	closing := make(chan struct{})
+	var wg sync.WaitGroup
+	for i, act := range acts {
+		wg.Go(func() {
+			turns := time.NewTicker(turn)
+			defer turns.Stop()
+			for goOn := true; errs[i] == nil; {
+				select {
+				case <-closing:
+					return
+				case <-turns.C:
+				}
+				// an account without an answer waits until the exchange is there again
+				if goOn || w.s.Ready() == nil {
+					goOn, errs[i] = act()
+				}
+			}
+		})
+	}
+	wait := sync.OnceFunc(func() {
+		close(closing)
+		wg.Wait()
+	})
+	c.t.Cleanup(wait) // after a failure
+	return func() {
+		c.t.Helper()
+		wait()
+		if err := errors.Join(errs...); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// A load is a load test that runs until it is told to verify.
+type load struct {
+	c         *chaos
+	cmd       *exec.Cmd
+	file      string
+	out, errs bytes.Buffer
+	done      chan struct{}
+}
+
+func (c *chaos) startLoad() *load {
+	c.t.Helper()
+	l := &load{c: c, file: filepath.Join(c.t.TempDir(), "report.json"), done: make(chan struct{})}
+	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts",
+		strconv.Itoa(clients), "--connections", strconv.Itoa(clients), "--duration", "1h", "--rate",
+		strconv.Itoa(c.rate), "--timeout", "5s", "--instructed", "40", "--allow-refused", "100",
+		"--seed", strconv.FormatUint(c.random.Uint64(), 10), "--json", l.file)
+	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator)
+	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
+	if err := l.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		l.cmd.Wait() //nolint:errcheck // its code is looked at
+		close(l.done)
+	}()
+	c.t.Cleanup(func() {
+		l.cmd.Process.Kill() //nolint:errcheck // it has ended, but after a failure
+		<-l.done
+	})
+	return l
+}
+
+// accepts waits until so many more orders are accepted.
+func (l *load) accepts(orders uint64) {
+	l.c.t.Helper()
+	from := l.c.accepted()
+	exchangetest.Eventually(l.c.t, "orders are accepted", func() bool {
+		select {
+		case <-l.done:
+			l.c.t.Fatalf("the load test ended by itself: %v\n%s%s", l.cmd.ProcessState,
+				l.out.String(), l.errs.String())
+		default:
+		}
+		now := l.c.accepted()
+		if now < from { // another process counts
+			from = 0
+		}
+		return now-from >= orders
+	})
+}
+
+// verification is the part of a load test's report that counts.
+type verification struct {
+	Orders     uint64 `json:"orders"`
+	Cancels    uint64 `json:"cancels"`
+	Trades     uint64 `json:"trades"`
+	UnknownIn  uint64 `json:"unknown_in"`
+	UnknownOut uint64 `json:"unknown_out"`
+	Audit      string `json:"audit"`
+	Found      uint64 `json:"found"`
+	Incomplete string `json:"incomplete"`
+}
+
+// end has the load test verify, and wants nothing to be wrong.
+func (l *load) end() verification {
+	t := l.c.t
+	t.Helper()
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-l.done
+	var report struct{ Verification *verification }
+	b, err := os.ReadFile(l.file)
+	if err == nil {
+		err = json.Unmarshal(b, &report)
+	}
+	v := report.Verification
+	if err != nil || l.cmd.ProcessState.ExitCode() != 0 || v == nil || v.Audit != "clean" ||
+		v.Found > 0 || v.Incomplete != "" || v.Orders == 0 {
+		t.Fatalf("the verification ends with %v, %v:\n%s%s", l.cmd.ProcessState, err,
+			l.out.String(), l.errs.String())
+	}
+	return *v
+}
+
+// accepted returns how many orders the running process has accepted; 0 if it cannot be asked.
+func (c *chaos) accepted() uint64 {
+	var sum float64
+	for name, value := range c.s.Metrics() {
+		if strings.HasPrefix(name, "exchange_orders_accepted_total") {
+			sum += value
+		}
+	}
+	return uint64(sum)
+}
+
+// The stores and disks of an exchange.
+
+func (c *chaos) serve(store string) {
+	c.s = exchangetest.New(c.t, store)
+	// so that faults meet them too
+	c.s.Env = append(c.s.Env, manySnapshots...)
+	// codes of withdrawals outlive a clock that jumps
+	c.s.Env = append(c.s.Env, "EXCHANGE_TIMING_CODE_VALID_MS=604800000")
+}
+
+func onPebble(c *chaos) { c.serve("pebble:" + c.t.TempDir()) }
+
+func onRedis(c *chaos) {
+	c.redis = redistest.Start(c.t)
+	c.serve(c.redis.URL())
+}
+
+func behindRelay(c *chaos) {
+	c.redis = redistest.Start(c.t)
+	c.relay = newRelay(c.t, c.redis.Addr())
+	c.serve(c.relay.url())
+}
+
+func onSmallPebble(c *chaos) {
+	c.smallDisk()
+	// logs are allocated ahead: the disk is full when the allocated part is used up
+	c.rate = 4000
+	c.serve("pebble:" + filepath.Join(c.folder, "data"))
+}
+
+func onSmallRedis(c *chaos) {
+	c.smallDisk()
+	c.redis = redistest.Start(c.t, "dir", c.folder)
+	c.serve(c.redis.URL())
+}
+
+// smallBytes is the size of a disk that is to be filled: a few times Pebble's allocation.
+const smallBytes = 512 << 20
+
+// smallDisk is a folder on a disk of its own that can be filled. Where none may be mounted, or
+// EXCHANGE_CHAOS_DISK=limit says so, the size of files is limited instead, and the folder is an
+// ordinary one.
+func (c *chaos) smallDisk() {
+	t := c.t
+	t.Helper()
+	dir := t.TempDir()
+	if os.Getenv("EXCHANGE_CHAOS_DISK") == "limit" {
+		c.folder = dir
+		return
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o",
+		fmt.Sprintf("size=%d,mode=0700", smallBytes), "none", dir).CombinedOutput(); err != nil {
+		t.Logf("no disk can be mounted, so files are limited instead: %v: %s", err,
+			bytes.TrimSpace(out))
+		c.folder = dir
+		return
+	}
+	c.folder, c.mounted = dir, true
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := exec.Command("sh", "-c", "df -k "+dir+"; ls -lsR "+dir).CombinedOutput()
+			t.Logf("the disk that was full:\n%s", out)
+		}
+		if out, err := exec.Command("umount", "--lazy", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// The injections.
+
+func (c *chaos) killExchange() { c.s.Kill(); c.s.Start() }
+
+func (c *chaos) killRedis() { c.redis.Kill(); c.redis.Restart() }
+
+func (c *chaos) killBoth() {
+	c.redis.Kill()
+	c.s.Kill()
+	c.redis.Restart()
+	c.s.Start()
+}
+
+func (c *chaos) terminate() {
+	if code := c.s.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	c.s.Start()
+}
+
+// stopExchange lets the exchange stand still for longer than it may go without a look at its store.
+func (c *chaos) stopExchange() {
+	c.s.Signal(syscall.SIGSTOP)
+	<-time.After(time.Duration(c.random.IntN(3000)) * time.Millisecond)
+	c.s.Signal(syscall.SIGCONT)
+}
+
+func (c *chaos) stopRedis() {
+	c.redis.Signal(syscall.SIGSTOP)
+	c.refuses()
+	c.redis.Signal(syscall.SIGCONT)
+}
+
+// refuses waits until the exchange says that it takes no orders.
+func (c *chaos) refuses() {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, "the exchange refuses orders", func() bool {
+		return c.s.Ready() != nil
+	})
+}
+
+// slowly makes the network slow until it is felt. Appends take longer than a stall, every client
+// waits, and the exchange says that it takes no orders meanwhile. Some are accepted all the same.
+func (c *chaos) slowly(mode int32) {
+	const stall = "0.25"
+	before := slower(c.s.Metrics(), stall)
+	c.relay.set(mode)
+	exchangetest.Eventually(c.t, "appends take long, and every client waits", func() bool {
+		now := c.s.Metrics()
+		return slower(now, stall) >= before+5 && now["exchange_commands_in_flight"] >= clients
+	})
+	c.refuses()
+	(&load{c: c, done: make(chan struct{})}).accepts(10)
+	c.relay.set(pass)
+}
+
+// resetOften breaks all connections a few times, each time while an append waits for an answer. The
+// append has arrived whole, in half or not at all.
+func (c *chaos) resetOften() {
+	const failures = `exchange_store_failures_total{operation="append"}`
+	for range 3 + c.random.IntN(4) {
+		c.relay.set([...]int32{dropAnswers, halve, swallow}[c.random.IntN(3)])
+		before := 0.0
+		exchangetest.Eventually(c.t, "an append waits for its answer", func() bool {
+			now := c.s.Metrics()
+			before = now[failures]
+			return now["exchange_store_append_waiting_seconds"] >= 0.05
+		})
+		c.relay.set(pass)
+		c.relay.reset()
+		exchangetest.Eventually(c.t, "the append has failed", func() bool {
+			return c.s.Metrics()[failures] > before
+		})
+		(&load{c: c, done: make(chan struct{})}).accepts(1 + c.random.Uint64N(20))
+	}
+}
+
+func (c *chaos) cutOff(mode int32) {
+	c.relay.set(mode)
+	c.refuses()
+	c.relay.set(pass)
+	c.relay.reset() // bytes that a connection has lost do not come again
+}
+
+// fillDisk leaves no room until the exchange or Redis has met it.
+func (c *chaos) fillDisk() {
+	fill := c.limitFiles
+	if c.mounted {
+		fill = c.ballast
+	}
+	makeRoom := fill()
+	var redisEnded <-chan struct{} // nil: it does not end
+	if c.redis != nil {
+		redisEnded = c.redis.Ended()
+	}
+	ended := func(done <-chan struct{}) bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	}
+	exchangetest.Eventually(c.t, "the full disk is met", func() bool {
+		return ended(c.s.Exited()) || ended(redisEnded) || c.s.Ready() != nil
+	})
+	makeRoom()
+	exchangetest.Eventually(c.t, "the exchange goes on, or has ended", func() bool {
+		if ended(redisEnded) { // perhaps just now: its end can follow the refusal that it gave
+			c.redis.Stop()
+			c.redis.Restart()
+			redisEnded = nil
+		}
+		return ended(c.s.Exited()) || c.s.Ready() == nil
+	})
+	if ended(c.s.Exited()) {
+		c.s.Start()
+	}
+}
+
+// ballast fills the disk to its last byte.
+func (c *chaos) ballast() (makeRoom func()) {
+	file, err := os.Create(filepath.Join(c.folder, "ballast"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	block := make([]byte, 64<<10)
+	for n := len(block); n > 0; {
+		if _, err = file.Write(block[:n]); err != nil {
+			n /= 2
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		c.t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// limitFiles lets the process write no file any more. It is lifted for a process that goes on; most
+// end by it.
+func (c *chaos) limitFiles() (makeRoom func()) {
+	pid := c.s.Pid()
+	if c.redis != nil {
+		pid = c.redis.Pid()
+	}
+	var before unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1, Max: unix.RLIM_INFINITY},
+		&before); err != nil {
+		c.t.Fatal(err)
+	}
+	return func() {
+		if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &before,
+			nil); err != nil && !errors.Is(err, unix.ESRCH) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// mistake starts a second exchange while the first serves: as one of another host, and on the first
+// one's data folder.
+func (c *chaos) mistake() {
+	second := c.second()
+	c.standsBy(second)
+	same := c.second()
+	for i, a := range same.Args {
+		if a == "--data" {
+			same.Args[i+1] = filepath.Dir(c.s.Data("serve.lock"))
+		}
+	}
+	same.Refuses(75, "serve.lock", fmt.Sprint("pid ", c.s.Pid()))
+	(&load{c: c, done: make(chan struct{})}).accepts(20)
+	c.stillStandsBy(second)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("a standby that is told to stop ends with %d", code)
+	}
+	c.stillServes(c.s)
+}
+
+// standsBy starts an exchange that waits for the owner of the store.
+func (c *chaos) standsBy(s *exchangetest.Server) {
+	c.t.Helper()
+	before := strings.Count(s.Log(), "standby: another exchange owns the store")
+	s.Run()
+	exchangetest.Eventually(c.t, "the standby says for whom it waits", func() bool {
+		return strings.Count(s.Log(), "standby: another exchange owns the store") > before
+	})
+	c.stillStandsBy(s)
+}
+
+// stillStandsBy wants a standby to answer probes, and to take no orders.
+func (c *chaos) stillStandsBy(s *exchangetest.Server) {
+	c.t.Helper()
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503} {
+		if status, body, err := s.Client.Get(nil, "http://"+s.Listen+path); err != nil ||
+			status != want {
+			c.t.Errorf("a standby answers %s with %d %s, %v", path, status, body, err)
+		}
+	}
+}
+
+// stillServes wants an exchange not to have ended.
+func (c *chaos) stillServes(s *exchangetest.Server) {
+	c.t.Helper()
+	select {
+	case <-s.Exited():
+		c.t.Fatalf("the exchange that serves has ended with %d", s.ExitCode())
+	default:
+	}
+}
+
+// insists starts an exchange that takes the store from another one.
+func (c *chaos) insists(s *exchangetest.Server) {
+	c.t.Helper()
+	s.Args = append(s.Args, "--take-over")
+	s.Start()
+	s.Args = s.Args[:len(s.Args)-1]
+}
+
+// takeOver starts a second exchange, which the first must give way to, and then the first again.
+func (c *chaos) takeOver() {
+	first, second := c.s, c.second()
+	c.insists(second)
+	c.givesWay(first)
+	c.tradeOn(second)
+	if err := second.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.insists(first)
+	c.givesWay(second)
+}
+
+// killOwner has a standby take over from an exchange that is killed, and give the store back when
+// it stops.
+func (c *chaos) killOwner() {
+	first, second := c.s, c.second()
+	c.standsBy(second)
+	first.Kill()
+	exchangetest.Eventually(c.t, "the standby serves", func() bool { return second.Ready() == nil })
+	c.tradeOn(second)
+	if err := second.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.standsBy(first)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	exchangetest.Eventually(c.t, "the first serves again",
+		func() bool { return first.Ready() == nil })
+}
+
+// loseTail has Redis lose acknowledged records, as a failover to a copy that was behind does, while
+// an exchange stands by. The owner has died with them, or finds it out. Then an operator accepts
+// the loss, perhaps, and Redis gets them back from a copy that has all.
+func (c *chaos) loseTail(alive, accepts bool) {
+	first, second := c.s, c.second()
+	behind := redistest.Start(c.t)
+	if accepts {
+		behind.CopyOf(c.redis)
+		c.tradeOn(first)
+	}
+	env := second.Env
+	// It is not to take over before it has looked.
+	second.Env = append(second.Env, "EXCHANGE_TIMING_OWNER_STALE_MS=60000")
+	c.standsBy(second)
+	r := c.redis.Client()
+	if alive {
+		first.Signal(syscall.SIGSTOP)
+	} else {
+		first.Kill()
+	}
+	looks := func() string {
+		stats, err := r.Info(c.t.Context(), "commandstats").Result()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(stats, "cmdstat_hmget:calls=")
+		calls, _, _ := strings.Cut(after, ",")
+		return calls
+	}
+	for range 2 { // one look may have been under way
+		before := looks()
+		exchangetest.Eventually(c.t, "the standby looks at the store",
+			func() bool { return looks() != before })
+	}
+	whole := redistest.Start(c.t)
+	whole.CopyOf(c.redis)
+	if accepts {
+		c.redis.CopyOf(behind)
+	} else {
+		c.cutTail(r)
+	}
+	behind.Stop()
+	if alive {
+		first.Signal(syscall.SIGCONT)
+		c.ends(first, "an exchange whose Redis has lost records")
+		if code := first.ExitCode(); code != 70 {
+			c.t.Errorf("an exchange whose Redis has lost records ends with %d, want 70", code)
+		}
+	}
+	c.ends(second, "a standby of a Redis that has lost records")
+	if code := second.ExitCode(); code != 70 {
+		c.t.Errorf("a standby of a Redis that has lost records ends with %d, want 70", code)
+	}
+	// It says too how to accept the loss, if no snapshot was taken of what is lost.
+	second.Refuses(70, "bring back the store that has the rest, or restore a backup")
+	first.Refuses(70, "HEAD.redis")
+	if second.Env = env; accepts {
+		c.acceptsLoss(second)
+	}
+	c.redis.CopyOf(whole)
+	whole.Stop()
+	first.Start()
+}
+
+// ends waits until an exchange has ended.
+func (c *chaos) ends(s *exchangetest.Server, what string) {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, what+" ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// acceptsLoss has one host go on with the rest that Redis has, and then a host that was refused
+// before. The second stands by, without its operator's consent, and takes over.
+func (c *chaos) acceptsLoss(refused *exchangetest.Server) {
+	c.t.Helper()
+	accepting := c.second()
+	c.insists(accepting)
+	if err := accepting.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.standsBy(refused)
+	c.stillServes(accepting)
+	if code := accepting.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	exchangetest.Eventually(c.t, "the standby serves", func() bool {
+		return refused.Ready() == nil
+	})
+	if err := refused.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	if code := refused.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+}
+
+// cutTail removes the newest batches of the journal.
+func (c *chaos) cutTail(r *redis.Client) {
+	c.t.Helper()
+	const some = 5
+	newest, err := r.XRevRangeN(c.t.Context(), "{main}:j", "+", "-", some).Result()
+	if err != nil || len(newest) < 3 {
+		c.t.Fatalf("the journal has %d batches, %v", len(newest), err)
+	}
+	last := newest[len(newest)-1]
+	seq, _, _ := strings.Cut(last.ID, "-")
+	for _, lost := range newest[:len(newest)-1] {
+		if err := r.XDel(c.t.Context(), "{main}:j", lost.ID).Err(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	err = r.HSet(c.t.Context(), "{main}:m", "seq", seq, "dig", last.Values["d"]).Err()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// hang lets Redis stand still for longer than an owner may show no sign of life.
+func (c *chaos) hang() {
+	second := c.second()
+	c.standsBy(second)
+	c.redis.Signal(syscall.SIGSTOP)
+	<-time.After(5 * time.Second)
+	c.redis.Signal(syscall.SIGCONT)
+	exchangetest.Eventually(c.t, "the exchange takes orders again", func() bool {
+		c.stillServes(c.s)
+		return c.s.Ready() == nil
+	})
+	(&load{c: c, done: make(chan struct{})}).accepts(20)
+	c.stillStandsBy(second)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("a standby that is told to stop ends with %d", code)
+	}
+}
+
+// twoStarts has two hosts start an exchange on a store that has no owner.
+func (c *chaos) twoStarts() {
+	first, second := c.s, c.second()
+	if code := first.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	second.Run()
+	first.Run()
+	one, other := first, second
+	exchangetest.Eventually(c.t, "one of both serves", func() bool {
+		if second.Ready() == nil {
+			one, other = second, first
+		}
+		return one.Ready() == nil
+	})
+	exchangetest.Eventually(c.t, "the other waits", func() bool {
+		log := other.Log() // which is empty until it starts
+		return strings.Contains(log[max(0, strings.LastIndex(log, "exchange starts")):],
+			"standby: another exchange owns the store")
+	})
+	c.stillStandsBy(other)
+	c.stillServes(one)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("the second one ends with %d", code)
+	}
+}
+
+// overtake lets a standby take over and accept orders while the first stands still, and then lets
+// the first go on. The first must not accept an order that has come since, and must leave the
+// second's writes alone. Then the first is started again.
+func (c *chaos) overtake() {
+	first, second := c.s, c.second()
+	late := c.other(first)
+	first.Signal(syscall.SIGSTOP)
+	second.Start() // when it has waited
+	client := c.tradeOn(second)
+	answer := c.post(late)
+	first.Signal(syscall.SIGCONT)
+	c.givesWay(first)
+	if status := answer(); status == 201 {
+		c.t.Error("an exchange that was overtaken has accepted an order")
+	}
+	c.trade(client, 20)
+	if err := second.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.standsBy(first)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	exchangetest.Eventually(c.t, "the first serves again",
+		func() bool { return first.Ready() == nil })
+}
+
+// second prepares another exchange on the same Redis, that can use the same keys.
+func (c *chaos) second() *exchangetest.Server {
+	s := exchangetest.New(c.t, c.redis.URL(), "--secret-key-file", c.s.Data("exchange.key"))
+	s.Env = append(s.Env, manySnapshots...)
+	return s
+}
+
+// givesWay waits until an exchange has ended because another one owns the store.
+func (c *chaos) givesWay(s *exchangetest.Server) {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, "the exchange that was overtaken ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			return false
+		}
+	})
+	if code := s.ExitCode(); code != 77 {
+		c.t.Errorf("the exchange that was overtaken ends with %d, want 77", code)
+	}
+}
+
+// other returns a new account beside those of the load test, and its client.
+func (c *chaos) other(s *exchangetest.Server) *trader {
+	c.t.Helper()
+	if c.others == nil {
+		c.others = &world{t: c.t}
+	}
+	w := c.others
+	w.s = s
+	t := w.account(fmt.Sprint("other-", len(w.traders)+1), c.random)
+	w.traders = append(w.traders, t)
+	w.fund(t.name, "BTC", "2")
+	w.fund(t.name, "USDT", "200")
+	return t
+}
+
+// tradeOn has a new client trade on an exchange.
+func (c *chaos) tradeOn(s *exchangetest.Server) *trader {
+	c.t.Helper()
+	t := c.other(s)
+	c.trade(t, 20)
+	return t
+}
+
+// trade has a client send orders and cancels until so many more orders are acknowledged.
+func (c *chaos) trade(t *trader, orders uint64) {
+	c.t.Helper()
+	before, _, _ := t.told()
+	exchangetest.Eventually(c.t, "orders of "+t.name+" are accepted", func() bool {
+		if goOn, err := t.act(); !goOn || err != nil {
+			c.t.Fatalf("account %s is not answered: %v", t.name, err)
+		}
+		now, _, _ := t.told()
+		return now >= before+orders
+	})
+}
+
+// post sends an order to an exchange that stands still. The order has arrived at its machine, and
+// must not be in the journal. answer returns the status of any later reply, 0 if there is none.
+func (c *chaos) post(t *trader) (answer func() int) {
+	c.t.Helper()
+	o := &sentOrder{clientID: t.name + "-late", side: "buy", price: decimal.New(99, 0),
+		amount: decimal.New(1, -2), outcome: refused}
+	t.orders[o.clientID] = o
+	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount,
+		o.clientID, o.price, o.side)
+	conn, err := net.Dial("tcp", t.s.Listen)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { conn.Close() })
+	if _, err := fmt.Fprintf(conn,
+		"POST /api/v1/order/ HTTP/1.1\r\nHost: %s\r\nX-KEY: %s\r\nX-NONCE: 1\r\nX-SIGN: "+
+			"%s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		t.s.Listen, t.key, t.secret.Sign(nil, []byte(t.key+form)), len(form), form); err != nil {
+		c.t.Fatal(err)
+	}
+	return func() int {
+		resp := fasthttp.AcquireResponse()
+		defer fasthttp.ReleaseResponse(resp)
+		if resp.Read(bufio.NewReader(conn)) != nil {
+			return 0
+		}
+		return resp.StatusCode()
+	}
+}
+
+// compareOthers compares the acknowledged requests of second exchanges with the present state, when
+// no account trades any more.
+func (c *chaos) compareOthers() {
+	c.t.Helper()
+	if c.others == nil {
+		return
+	}
+	ids := map[uint64]bool{}
+	c.others.s = c.s
+	for _, t := range c.others.traders {
+		t.s = c.s
+		if err := c.others.comparePayments(t); err != nil {
+			c.t.Fatalf("account %s: %v", t.name, err)
+		}
+		if err := c.others.compareTrader(t, map[string]decimal.Decimal{}, ids); err != nil {
+			c.t.Fatalf("account %s: %v", t.name, err)
+		}
+	}
+}
+
+// tell adds the acknowledged requests to the accounts of second exchanges.
+func (w *world) tell(all *tally) {
+	if w == nil {
+		return
+	}
+	for _, t := range w.traders {
+		orders, cancels, trades := t.told()
+		all.orders, all.cancels, all.trades = all.orders+orders, all.cancels+cancels,
+			all.trades+trades
+	}
+}
+
+// told counts the acknowledged requests.
+func (t *trader) told() (orders, cancels, trades uint64) {
+	for _, o := range t.orders {
+		if o.outcome == acknowledged {
+			orders++
+			trades += uint64(len(o.trades))
+		}
+		if o.cancel == acknowledged {
+			cancels++
+		}
+	}
+	return orders, cancels, trades
+}
+
+func (c *chaos) outOfMemory() {
+	c.config("maxmemory", "1mb")
+	c.refuses()
+	c.config("maxmemory", "0")
+}
+
+func (c *chaos) config(name, value string) {
+	c.t.Helper()
+	if err := c.redis.Client().ConfigSet(c.t.Context(), name, value).Err(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *chaos) readOnly() {
+	r := c.redis.Client()
+	// an address without a server
+	if err := r.ReplicaOf(c.t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.refuses()
+	if err := r.ReplicaOf(c.t.Context(), "NO", "ONE").Err(); err != nil {
+		c.t.Fatal(err)
+	}
+}

@@ -1,0 +1,145 @@
+//go:build prove
+
+package processes
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"exchange/actors/seal"
+	"exchange/prove/exchangetest"
+	"exchange/persistence"
+	"exchange/persistence/archive"
+	"exchange/persistence/memory"
+)
+
+// archives gives each node an archive of its own, and many snapshots. It returns the folders.
+func (c *cluster) archives() (dirs map[*exchangetest.Server]string) {
+	dirs = map[*exchangetest.Server]string{}
+	for _, s := range c.nodes {
+		dirs[s] = filepath.Join(c.t.TempDir(), "archive")
+		s.Args = append(s.Args, "--archive", dirs[s])
+		s.Env = append(s.Env, manySnapshots...)
+	}
+	return dirs
+}
+
+// archived waits until a node's archive has what the node that leads has folded now. There must be
+// a load.
+func (c *cluster) archived(dir string) {
+	c.t.Helper()
+	var now uint64
+	exchangetest.Eventually(c.t, "the archive "+dir+" has come further", func() bool {
+		if now == 0 {
+			if k, err := c.asks(c.leader(nil)); err == nil {
+				now = k.Folded
+			}
+			return false
+		}
+		a, err := archive.Open(dir)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		end, err := a.End()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return end >= now
+	})
+}
+
+// Each node archives its own journal. The one that leads is killed under load, and the next one's
+// archive gives a clean audit from the first record, and so does that of the one that comes back.
+// A node does not start with another exchange's archive, or with one that has lost parts.
+func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
+	c := prepareCluster(t, nil)
+	dirs := c.archives()
+	for _, s := range c.nodes {
+		s.Run()
+	}
+	led := c.leader(nil)
+	w := &world{t: t, s: led}
+	w.open(2, newRandom(t))
+	w.load(100, func() {
+		for _, s := range c.nodes {
+			c.archived(dirs[s])
+		}
+	})
+	w.compare()
+	w.books(dirs[led])
+	w.load(60, led.Kill)
+	killed := led
+	led = c.leader(killed)
+	w.turnTo(led)
+	w.compare()
+	w.books(dirs[led])
+	killed.Run()
+	c.follows(killed, led)
+	w.load(60, func() {
+		for _, s := range c.nodes {
+			c.archived(dirs[s])
+		}
+	})
+	c.handsOver(killed)
+	w.turnTo(killed)
+	w.compare()
+	w.books(dirs[killed])
+
+	// A node that follows is restarted with another exchange's archive, with one that has lost
+	// parts, and with an empty one, which begins with what the node has.
+	s := c.others(killed)[0]
+	if code := s.Terminate(); code != 0 {
+		t.Fatalf("node %s ends with %d", c.name(s), code)
+	}
+	at := slices.Index(s.Args, "--archive") + 1
+	s.Args[at] = anothersArchive(t)
+	s.Refuses(64, "the journal has other records there")
+	s.Args[at] = dirs[s]
+	parts, err := filepath.Glob(filepath.Join(dirs[s], "journal-*.zst"))
+	if err != nil || len(parts) < 2 {
+		t.Fatalf("there are %v, %v", parts, err)
+	}
+	for _, name := range parts[:len(parts)-1] {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Refuses(70, "are missing")
+	s.Args[at] = filepath.Join(t.TempDir(), "later")
+	s.Run()
+	c.follows(s, killed)
+	w.load(60, func() { c.archived(s.Args[at]) })
+	c.handsOver(s)
+	w.turnTo(s)
+	w.compare()
+	w.books(s.Args[at])
+}
+
+// anothersArchive returns the folder of another exchange's archive.
+func anothersArchive(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "another")
+	a, err := archive.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := memory.Open(memory.NewDisk(), persistence.Retention{})
+	defer store.Close() //nolint:errcheck // it is in memory
+	tok, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "another"})
+	if err == nil {
+		err = store.Append(t.Context(), tok, 0, 1, []byte("another's"))
+	}
+	var key *seal.Sealer
+	if err == nil {
+		key, err = seal.New(make([]byte, seal.KeyBytes))
+	}
+	if err == nil {
+		_, err = a.Save(t.Context(), store, key, persistence.HistoryID{1}, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,272 @@
+//go:build prove
+
+package processes
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/prove/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// The keys of the demo are public. Its store must never be served as a real one, and the demo may
+// not write them into a real store.
+func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
+	served := func(s *exchangetest.Server, args []string) {
+		t.Helper()
+		s.Args = args
+		s.Start()
+	}
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	own := slices.Clone(s.Args)
+	s.Demo()
+	demo := slices.Clone(s.Args)
+	served(s, demo)
+	// more accounts do not make it another store
+	if _, text, code := s.Command("account", "create", "zoe"); code != 0 {
+		t.Fatal(text)
+	}
+	s.Kill()
+	served(s, demo)
+	s.Kill()
+
+	example, _, _ := s.Command("config", "example") // it has the demo's pairs
+	own[slices.Index(own, "--config")+1] = write(t, example)
+	for _, key := range []string{"", "demo-alice", "demo-bob"} {
+		if key != "" {
+			served(s, demo)
+			if _, text, code := s.Command("key", "revoke", key); code != 0 {
+				t.Fatal(text)
+			}
+			if key == "demo-bob" {
+				if _, text, code := s.Command("account", "email", "alice",
+					"alice@new.example"); code != 0 {
+					t.Fatal(text)
+				}
+			}
+			s.Kill()
+		}
+		s.Args = own
+		s.Refuses(64, "is the demo's", "alice and bob", "a store of your own")
+	}
+
+	real := exchangetest.New(t, "pebble:"+t.TempDir())
+	real.Start()
+	if _, text, code := real.Command("account", "create", "alice", "--email",
+		"alice@example.org"); code != 0 {
+		t.Fatal(text)
+	}
+	if _, text, code := real.Command("account", "email", "alice", "alice@demo.example"); code != 0 {
+		t.Fatal(text)
+	}
+	real.Kill()
+	real.Demo()
+	real.Refuses(64, "is not the demo's", `"alice"`, "--store pebble:FOLDER")
+}
+
+// A demo whose market cannot trade, in maintenance or without its key, serves all the same.
+func TestADemoServesWithoutItsMarket(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Demo()
+	s.Start()
+	if _, text, code := s.Command("maintenance", "on"); code != 0 {
+		t.Fatal(text)
+	}
+	s.Kill()
+	s.DemoWithMarket()
+	servesWithout := func(why string) {
+		t.Helper()
+		before := len(s.Log())
+		s.Start()
+		exchangetest.Eventually(t, "the log says "+why, func() bool {
+			_, after, _ := strings.Cut(s.Log()[before:], "the demo's market does not trade for now")
+			return strings.Contains(after, why)
+		})
+	}
+	servesWithout("maintenance")
+	if _, text, code := s.Command("key", "revoke", "demo-market-1"); code != 0 {
+		t.Fatal(text)
+	}
+	if _, text, code := s.Command("maintenance", "off"); code != 0 {
+		t.Fatal(text)
+	}
+	s.Kill()
+	servesWithout("key demo-market-1 exists already")
+}
+
+// A demo that is killed while it plays its past goes on with it, and its books are right.
+func TestAPastThatIsKilledGoesOn(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.DemoWithMarket()
+	for range 2 {
+		before := len(s.Log())
+		s.Run()
+		exchangetest.Eventually(t, "the past is being played", func() bool {
+			return strings.Contains(s.Log()[before:], pastIsPlayed)
+		})
+		s.Kill()
+	}
+	s.Start()
+	_, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/charts/BTC_USDT/60/chart?limit=99")
+	var hours []struct{ Time int64 }
+	if err != nil || json.Unmarshal(body, &hours) != nil || len(hours) < 24 {
+		t.Errorf("the chart is %s, %v", body, err)
+	}
+	if !strings.Contains(s.Log(), pastIsOver) {
+		t.Errorf("the past is not complete:\n%s", s.Log())
+	}
+	if _, text, code := s.Command("audit"); code != 0 {
+		t.Errorf("the audit: %s", text)
+	}
+}
+
+// These are in the log of a process that plays the past, and that has played it, or the rest of it.
+const (
+	pastIsPlayed = `msg="the demo plays a day of trades first"`
+	pastIsOver   = "the demo has a past of a day"
+)
+
+// The node of a fresh cluster that leads is killed while it plays the demo's past, which another
+// one goes on with. Nothing is served before that is over, each of its orders is there once, and it
+// never begins again, whichever node leads.
+func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
+	c := prepareCluster(t, nil)
+	o := c.observer("o1")
+	all := append(slices.Clone(c.nodes), o)
+	for _, s := range all {
+		s.DemoWithMarket()
+	}
+	for _, s := range c.nodes {
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
+		s.Run()
+	}
+	o.Run()
+	logs := func(word string) *exchangetest.Server {
+		i := slices.IndexFunc(c.nodes, func(s *exchangetest.Server) bool {
+			return strings.Contains(s.Log(), word)
+		})
+		if i < 0 {
+			return nil
+		}
+		return c.nodes[i]
+	}
+	var killed *exchangetest.Server
+	exchangetest.Eventually(t, "the past is being played", func() bool {
+		killed = logs(pastIsPlayed)
+		return killed != nil
+	})
+	killed.Kill()
+	exchangetest.Eventually(t, "the others and the observer serve", func() bool {
+		ready := 0
+		for _, s := range all {
+			if s != killed && c.status(s, "/readyz") == 200 {
+				if ready++; logs(pastIsOver) == nil {
+					t.Fatal("clients are served before the past is over")
+				}
+			}
+		}
+		return ready == len(all)-1
+	})
+	led := c.leader(killed)
+	played := map[*exchangetest.Server]int{}
+	for _, s := range c.nodes {
+		played[s] = len(s.Log())
+	}
+	killed.Run()
+	c.follows(killed, led)
+	c.hasDay(all)
+	c.hasPast(led)
+	c.handsOver(killed)
+	c.hasPast(killed)
+	for _, s := range c.nodes {
+		if after := s.Log()[played[s]:]; strings.Contains(after, pastIsPlayed) ||
+			strings.Contains(after, pastIsOver) {
+			t.Errorf("node %s plays a past that is over:\n%s", c.name(s), after)
+		}
+	}
+}
+
+// hasDay wants a candle for each hour of a day at each process.
+func (c *cluster) hasDay(all []*exchangetest.Server) {
+	c.t.Helper()
+	for _, s := range all {
+		_, body, err := s.Client.Get(nil,
+			"http://"+s.Listen+"/api/charts/BTC_USDT/60/chart?limit=99")
+		var hours []struct{ Time int64 }
+		if err != nil || json.Unmarshal(body, &hours) != nil || len(hours) < 24 {
+			c.t.Errorf("the chart is %s, %v", body, err)
+		}
+	}
+}
+
+// hasPast wants each order of the past once, and all nodes to have the same, by the node that
+// leads.
+func (c *cluster) hasPast(led *exchangetest.Server) {
+	c.t.Helper()
+	w, ids := &world{t: c.t, s: led}, map[string]bool{}
+	for _, name := range []string{"market-1", "market-2"} {
+		rows, err := pages(w.keyOf(name, []string{"read"}), "/api/v1/orders/own/", 500,
+			func(o orderRow) uint64 { return o.ID })
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for _, o := range rows {
+			if strings.HasPrefix(o.ClientID, "past-") {
+				if ids[o.ClientID] {
+					c.t.Errorf("%s is there twice", o.ClientID)
+				}
+				ids[o.ClientID] = true
+			}
+		}
+	}
+	if len(ids) != 3000 {
+		c.t.Errorf("the past has %d orders", len(ids))
+	}
+	if err := led.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.same()
+}
+
+// A start that is refused has taken nothing over, and written nothing.
+func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
+	r := redistest.Start(t)
+	real := exchangetest.New(t, r.URL())
+	real.Start()
+	// and no key: nothing is sealed that the other could not open
+	if _, text, code := real.Command("account", "create", "carol"); code != 0 {
+		t.Fatal(text)
+	}
+	before, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo := exchangetest.New(t, r.URL())
+	demo.Demo()
+	demo.Refuses(64, "is not the demo's", `"carol"`)
+	after, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()
+	delete(before, "beat") // the exchange beats on
+	delete(after, "beat")
+	if err != nil || len(before) == 0 || !maps.Equal(before, after) {
+		t.Errorf("the store was at %v and is at %v, %v", before, after, err)
+	}
+	if _, text, code := real.Command("account", "create", "dave"); code != 0 {
+		t.Error(text)
+	}
+}
+
+// write makes a file with a text.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "exchange.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

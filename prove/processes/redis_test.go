@@ -1,0 +1,194 @@
+//go:build prove
+
+package processes
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/prove/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// swap puts one folder in the place of another.
+func swap(t *testing.T, dir, by string) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(by))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refusesLostTail starts on a Redis that has lost acknowledged records.
+func refusesLostTail(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	head := s.Data("HEAD.redis")
+	if info, err := os.Stat(head); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatal(info, err)
+	}
+	for range 2 {
+		s.Refuses(70, "were acknowledged, and this Redis ends at", "restore a backup",
+			"remove "+head, "Nothing was changed")
+	}
+}
+
+// A Redis comes back from an older copy of its files: whole, but without the newest orders. An
+// exchange that has acknowledged these must not go on, until an operator accepts the loss or
+// restores a backup.
+func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
+	r := redistest.Start(t)
+	s := exchangetest.New(t, r.URL())
+	s.Start()
+	w := &world{t: t, s: s}
+	w.open(2, newRandom(t))
+	w.load(100, func() {})
+	backups := t.TempDir()
+	w.run(0, "", "backup", backups)
+	files, older := filepath.Join(r.Dir(), "appendonlydir"), filepath.Join(t.TempDir(), "older")
+	r.Kill()
+	swap(t, older, files)
+	r.Restart()
+	exchangetest.Eventually(t, "the exchange takes orders again", func() bool {
+		return s.Ready() == nil
+	})
+	w.load(100, s.Kill)
+	lost := func() { t.Helper(); refusesLostTail(t, s) }
+	newer := filepath.Join(t.TempDir(), "newer")
+	r.Kill()
+	swap(t, newer, files)
+	swap(t, files, older)
+	r.Restart()
+	lost()
+	// The right files are brought back.
+	r.Kill()
+	swap(t, files, newer)
+	r.Restart()
+	s.Start()
+	w.compare()
+	// They are lost for good, and a backup is restored: that is not kept out, and from then on the
+	// store is watched as before.
+	s.Kill()
+	flush := func() {
+		t.Helper()
+		if err := r.Client().FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush()
+	lost()
+	restore := append([]string{"restore", backups}, s.Args[1:]...)
+	w.run(0, "", restore...)
+	s.Start()
+	if err := s.Audit(); err != nil {
+		t.Fatal(err)
+	}
+	w.run(75, "is held by pid", restore...)
+	s.Kill()
+	w.run(64, "the store is not empty", restore...)
+	flush()
+	lost()
+	// A file that is cut off is no file that says 0: neither a start nor a restore goes on.
+	if err := os.Truncate(s.Data("HEAD.redis"), 16); err != nil {
+		t.Fatal(err)
+	}
+	s.Refuses(70, s.Data("HEAD.redis"), "up to where the journal was acknowledged", "remove it")
+	w.run(64, "remove it", restore...)
+	// The loss is accepted.
+	if err := os.Remove(s.Data("HEAD.redis")); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if code := s.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, err := os.Stat(s.Data("HEAD.redis")); errors.Is(err, fs.ErrNotExist) {
+		t.Error("nobody remembers what is acknowledged from now on")
+	}
+}
+
+// Redis is not durable any more, while it runs or since it was started again: no order is
+// acknowledged on it.
+func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
+	r := redistest.Start(t, "appendfsync", "everysec")
+	set := func(value string) {
+		t.Helper()
+		if err := r.Client().ConfigSet(t.Context(), "appendfsync", value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("always")
+	s := exchangetest.New(t, r.URL())
+	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MAX_MS=6000",
+		"EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000")
+	s.Start()
+	w := &world{t: t, s: s}
+	w.open(2, newRandom(t))
+	w.load(50, func() {})
+	refuses := func() { w.waitFor("orders are refused", 503, "store is not available") }
+	set("everysec")
+	refuses()
+	set("always")
+	w.waitFor("orders are taken", 401, "Wrong Nonce")
+	w.load(50, func() {})
+	w.compare()
+	r.Kill()
+	r.Restart() // the right value is not written to its file
+	refuses()
+	exchangetest.Eventually(t, "the exchange ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			w.traders[0].act() //nolint:errcheck // a waiting append ends it
+			return false
+		}
+	})
+	if code := s.ExitCode(); code != 75 {
+		t.Errorf("it ends with %d, want 75", code)
+	}
+	for _, want := range []string{"the store does not ", "appendfsync is", "everysec",
+		"--accept-redis-durability"} {
+		if !strings.Contains(s.Log(), want) {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
+}
+
+// A Redis may be behind a socket of the machine.
+func TestARedisBehindASocketIsServed(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	redistest.Start(t, "unixsocket", socket)
+	s := exchangetest.New(t, "unix://"+socket+"?db=2")
+	s.Start()
+	w := &world{t: t, s: s}
+	w.open(2, newRandom(t))
+	w.load(50, s.Kill)
+	s.Start()
+	w.compare()
+}
+
+// A Redis that comes back empty has no other owner: no exchange has taken over, and everything that
+// was acknowledged is gone.
+func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
+	r := redistest.Start(t)
+	s := exchangetest.New(t, r.URL())
+	s.Start()
+	if err := r.Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	exchangetest.Eventually(t, "the exchange ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			return false
+		}
+	})
+	if code := s.ExitCode(); code != 70 ||
+		!strings.Contains(s.Log(), "knows no owner of this engine") {
+		t.Errorf("it ends with %d: %s", code, s.Log())
+	}
+}

@@ -1,0 +1,250 @@
+//go:build prove
+
+package processes
+
+import (
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/prove/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// A relay stands between the exchange and its Redis and can treat the traffic badly.
+type relay struct {
+	t        *testing.T
+	listener net.Listener
+	target   string
+	// how long a piece waits in a slow relay at least, and up to half as long again by chance
+	late    time.Duration
+	mode    atomic.Int32
+	mu      sync.Mutex
+	conns   map[net.Conn]bool
+	dropped atomic.Int64 // bytes that were sent and never arrived
+	asks    line
+	answers line
+}
+
+// A line is shared by all connections in one direction of a relay that trickles.
+type line struct {
+	mu   sync.Mutex
+	free time.Time // when all that was taken has passed; guarded by mu
+}
+
+// take says how long so many bytes take from now on, behind the bytes of other senders.
+func (l *line) take(bytes int) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.free.Before(now) {
+		l.free = now
+	}
+	l.free = l.free.Add(time.Duration(bytes) * time.Second / relayBytes)
+	return l.free.Sub(now)
+}
+
+// The ways in which a relay treats passing bytes.
+const (
+	pass        int32 = iota
+	delay             // every piece waits
+	dropAnswers       // commands arrive and are carried out, answers are lost
+	refuse            // connections are cut, and so are new ones
+	trickle           // so many bytes a second, of all connections together
+	swallow           // no byte arrives, and no side is told
+	halve             // the first half of a command arrives, and no answer
+)
+
+const (
+	relayDelay = 300 * time.Millisecond // how long a piece waits in a slow relay
+	// bytes a second in each direction of a trickling relay: looks and beats take most of it
+	relayBytes = 16000
+	relayPiece = 512 // bytes after which another connection has its turn on a line
+)
+
+func newRelay(t *testing.T, target string) *relay {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{t: t, listener: l, target: target, late: relayDelay, conns: map[net.Conn]bool{}}
+	go r.accept()
+	t.Cleanup(func() {
+		l.Close()
+		r.cut()
+	})
+	return r
+}
+
+func (r *relay) url() string { return "redis://" + r.listener.Addr().String() + "/0" }
+
+// set changes the mode, and cuts connections where the mode says so.
+func (r *relay) set(mode int32) {
+	r.mode.Store(mode)
+	if mode == refuse {
+		r.cut()
+	}
+}
+
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.Close()
+	}
+	clear(r.conns)
+}
+
+// reset breaks all connections like a machine that has forgotten them: bytes under way are lost.
+func (r *relay) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.(*net.TCPConn).SetLinger(0) //nolint:errcheck // it may be closed already
+	}
+	for c := range r.conns {
+		c.Close()
+	}
+	clear(r.conns)
+}
+
+func (r *relay) accept() {
+	for {
+		c, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		if r.mode.Load() == refuse {
+			c.Close()
+			continue
+		}
+		redis, err := net.Dial("tcp", r.target)
+		if err != nil {
+			c.Close()
+			continue
+		}
+		r.mu.Lock()
+		r.conns[c], r.conns[redis] = true, true
+		r.mu.Unlock()
+		go r.pump(c, redis, &r.asks)
+		go r.pump(redis, c, &r.answers)
+	}
+}
+
+// pump passes on bytes as the mode says. After a loss no more gets through on the connection, in
+// any mode: a stream has no holes.
+func (r *relay) pump(from, to net.Conn, line *line) {
+	defer from.Close()
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for broken := false; ; {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		arrives := n
+		switch mode := r.mode.Load(); {
+		case broken, mode == swallow, line == &r.answers && (mode == dropAnswers || mode == halve):
+			arrives = 0
+		case mode == halve:
+			arrives = n / 2
+		}
+		if arrives < n {
+			broken = true
+			r.dropped.Add(int64(n - arrives))
+		}
+		if !r.forward(to, buf[:arrives], line) {
+			return
+		}
+	}
+}
+
+// forward writes arriving bytes, as late as the mode says. False: the connection is gone.
+func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
+	for len(what) > 0 {
+		n := len(what)
+		switch r.mode.Load() {
+		case delay:
+			<-time.After(r.late + rand.N(r.late/2))
+		case trickle:
+			n = min(n, relayPiece)
+			<-time.After(line.take(n))
+		}
+		if _, err := to.Write(what[:n]); err != nil {
+			return false
+		}
+		what = what[n:]
+	}
+	return true
+}
+
+// slower returns how many appends took longer than a bound of the histogram, in seconds.
+func slower(m map[string]float64, bound string) float64 {
+	return m["exchange_store_append_duration_seconds_count"] -
+		m[`exchange_store_append_duration_seconds_bucket{le="`+bound+`"}`]
+}
+
+// waitFor waits until a command whose nonce is used is answered in a certain way, while the store
+// misbehaves.
+func (w *world) waitFor(what string, status int, text string) {
+	w.t.Helper()
+	t := w.traders[0]
+	probe := &trader{s: t.s, name: "probe", key: t.key, secret: t.secret}
+	exchangetest.Eventually(w.t, what, func() bool {
+		// its nonce is long used
+		got, body, err := probe.send("POST", "/api/v1/order-cancel/", "order=1", 1)
+		return err == nil && got == status && strings.Contains(body, text)
+	})
+}
+
+func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		mode int32
+	}{{"slow", delay}, {"cut off", refuse}, {"answers lost", dropAnswers}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := redistest.Start(t)
+			relay := newRelay(t, r.Addr())
+			// an order that waits for the append before it is answered in time all the same
+			relay.late = 120 * time.Millisecond
+			s := exchangetest.New(t, relay.url())
+			// so that outcomes become unknown
+			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=3000")
+			campaign(t, s, networkRounds, func(w *world) {
+				before := slower(s.Metrics(), "0.1")
+				relay.set(c.mode)
+				switch c.mode {
+				case delay:
+					exchangetest.Eventually(t, "appends take long", func() bool {
+						return slower(s.Metrics(), "0.1") >= before+3
+					})
+					w.waitFor("a slow store still answers", 401, "Wrong Nonce")
+				default:
+					w.waitFor("the store's absence is told", 503, "store is not available")
+					// memory knows
+					for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} {
+						if status, body, err := s.Client.Get(nil,
+							"http://"+s.Listen+"/api/v1/"+path); err != nil || status != 200 {
+							t.Errorf("%s without a store: %d %s %v", path, status, body, err)
+						}
+					}
+				}
+				if c.mode == dropAnswers && relay.dropped.Load() == 0 {
+					t.Error("no answer was lost")
+				}
+				relay.set(pass)
+				// which is a record
+				w.waitFor("the exchange takes commands again", 401, "Wrong Nonce")
+				exchangetest.Eventually(t, "the history is exact up to it", func() bool {
+					return s.Ready() == nil && w.auditor.get("/api/v1/exchanges/own/",
+						new([]tradeRow)) == nil
+				})
+			})
+		})
+	}
+}

@@ -1,0 +1,389 @@
+//go:build prove && linux
+
+package processes
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"exchange/prove/exchangetest"
+	"exchange/persistence"
+)
+
+// A siege is a cluster under load. A relay is on each way from one node to another. The users are
+// spread over all nodes and an observer, and each turns to the next one when one does not serve it.
+type siege struct {
+	*cluster
+	o      *exchangetest.Server // the observer
+	w      *world
+	random *rand.Rand
+	ways   map[way]*relay
+	builds int // of the program that nodes were given by rolling upgrades
+	reads  int // newest format that the nodes' program reads
+	copies int // of a store that replaced nodes have joined with
+}
+
+// A way leads from one node to another.
+type way struct{ from, to string }
+
+// A blow is one kind of fault of a cluster. It returns when the fault is over.
+type blow struct {
+	name string
+	full int // rounds of the whole campaign
+	hit  func(g *siege)
+
+	sampled  bool // in every test run
+	upgrades bool // it brings the nodes a program that reads more
+}
+
+var blows = []blow{
+	{name: "kill -9 of the node that leads", full: 50, sampled: true,
+		hit: func(g *siege) { g.killed(g.leader(nil)) }},
+	{name: "kill -9 of a node that follows", full: 50,
+		hit: func(g *siege) { g.killed(g.follower()) }},
+	{name: "stop of the node that leads", full: 25,
+		hit: func(g *siege) { g.stopped(g.leader(nil)) }},
+	{name: "stop of a node that follows", full: 25,
+		hit: func(g *siege) { g.stopped(g.follower()) }},
+	{name: "the node that leads is cut off", full: 20,
+		hit: func(g *siege) { g.cutOff(g.leader(nil), true, true) }},
+	{name: "a node that follows is cut off", full: 10,
+		hit: func(g *siege) { g.cutOff(g.follower(), true, true) }},
+	{name: "the node that leads is not heard", full: 10, sampled: true,
+		hit: func(g *siege) { g.cutOff(g.leader(nil), true, false) }},
+	{name: "the node that leads hears nothing", full: 10,
+		hit: func(g *siege) { g.cutOff(g.leader(nil), false, true) }},
+	{name: "kill -9 of all nodes at once", full: 10, sampled: true, hit: (*siege).allKilled},
+	{name: "kill -9 of the observer", full: 10, hit: func(g *siege) { g.o.Kill(); g.o.Start() }},
+	{name: "hand-over", full: 10, hit: func(g *siege) { g.handsOver(g.follower()) }},
+	{name: "replaced disk", full: 5, sampled: true, hit: (*siege).replaced},
+	{name: "rolling upgrade", full: 2, upgrades: true, hit: (*siege).upgraded},
+}
+
+// firstFormat is the oldest that a cluster begins with.
+const firstFormat = 2
+
+// Behind each fault of a cluster nothing is missing on any node that was acknowledged, nothing is
+// there twice, and all nodes have the same state. A test run has some kinds; EXCHANGE_CHAOS says
+// how many rounds of each there are, as in TestChaos.
+func TestClusterCampaign(t *testing.T) {
+	mode := os.Getenv(chaosVariable)
+	each, err := strconv.Atoi(mode)
+	if mode != "" && mode != "full" && err != nil {
+		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
+	}
+	var rounds []*blow
+	for i := range blows {
+		n := each
+		switch {
+		case mode == "full":
+			n = blows[i].full
+		case each == 0 && blows[i].sampled:
+			n = 1
+		}
+		for range n {
+			rounds = append(rounds, &blows[i])
+		}
+	}
+	random := newRandom(t)
+	random.Shuffle(len(rounds), func(i, j int) { rounds[i], rounds[j] = rounds[j], rounds[i] })
+	done := map[string]int{}
+	for part := range slices.Chunk(rounds, roundsOfOne) {
+		t.Run("of a cluster", func(t *testing.T) { lay(t, random, part, done) })
+	}
+}
+
+// lay makes a cluster go through rounds, which it counts. If some are upgrades, it begins with as
+// many formats less.
+func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
+	g := newSiege(t, random)
+	g.reads = persistence.NewestFormat
+	for _, b := range rounds {
+		if b.upgrades && g.reads > firstFormat {
+			g.reads--
+		}
+	}
+	g.o = g.observer("o1")
+	if lacks := persistence.NewestFormat - g.reads; lacks > 0 {
+		older := exchangetest.Build(t, "v0-of-the-siege", lacks)
+		for _, s := range g.places() {
+			s.Use(older)
+		}
+	}
+	for _, s := range g.nodes {
+		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
+		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
+		s.Run()
+	}
+	g.w = &world{t: t, s: g.leader(nil)}
+	g.w.open(6, g.random)
+	g.o.Start()
+	for _, b := range rounds {
+		g.round(b)
+		done[b.name]++
+	}
+	g.everyNode()
+	t.Logf("%d rounds, %d requests acknowledged, all there on each node, %d of the replaced disks "+
+		"filled by a copy; with earlier clusters: %v", len(rounds), g.w.acks.Load(), g.copies, done)
+}
+
+// newSiege prepares a cluster with relays, and starts none of its nodes.
+func newSiege(t *testing.T, random *rand.Rand) *siege {
+	t.Helper()
+	g := &siege{random: random, ways: map[way]*relay{}}
+	g.cluster = prepareCluster(t, func(from, to, address string) string {
+		r := newRelay(t, address)
+		g.ways[way{from, to}] = r
+		return r.listener.Addr().String()
+	})
+	return g
+}
+
+// round brings about a fault under load. Then it compares the states of all nodes, and what the
+// node that leads has.
+func (g *siege) round(b *blow) {
+	g.t.Helper()
+	begin := time.Now()
+	g.load(func() { b.hit(g) })
+	g.same()
+	led := g.leader(nil)
+	g.w.turnTo(led)
+	g.w.compare()
+	g.t.Logf("%s: %s", b.name, time.Since(begin).Round(time.Millisecond))
+}
+
+// everyNode lets each node lead in turn, and compares all that it has.
+func (g *siege) everyNode() {
+	g.t.Helper()
+	for _, s := range g.nodes {
+		if led := g.leader(nil); led != s {
+			g.follows(s, led)
+			g.handsOver(s)
+		}
+		g.w.turnTo(s)
+		g.w.compare()
+	}
+}
+
+// load lets every user act before, during and after a fault.
+func (g *siege) load(fault func()) {
+	g.t.Helper()
+	w := g.w
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	users, places := w.office(), g.places()
+	for i, t := range w.traders {
+		t.s = places[i%len(places)]
+		users = append(users, func() (bool, error) { return g.act(t) })
+	}
+	errs := make([]error, len(users))
+	for i, act := range users {
+		wg.Go(func() {
+			for errs[i] == nil && !stop.Load() {
+				goOn, err := act()
+				if errs[i] = err; !goOn {
+					beOff(503)
+				}
+			}
+		})
+	}
+	acknowledges := func(what string, n int64) {
+		g.t.Helper()
+		until := w.acks.Load() + n
+		exchangetest.Eventually(g.t, "requests are acknowledged "+what+" the fault",
+			func() bool { return w.acks.Load() >= until })
+	}
+	acknowledges("before", 20+g.random.Int64N(100))
+	fault()
+	acknowledges("after", 20)
+	stop.Store(true)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// act lets a trader act, which turns to the next node if nothing is acknowledged.
+func (g *siege) act(t *trader) (goOn bool, err error) {
+	before := t.last
+	goOn, err = t.act()
+	if t.last != before {
+		g.w.acks.Add(1)
+		return true, err
+	}
+	places := g.places()
+	t.s = places[(slices.Index(places, t.s)+1)%len(places)]
+	return goOn, err
+}
+
+// places are where users may turn to.
+func (g *siege) places() []*exchangetest.Server { return append(slices.Clone(g.nodes), g.o) }
+
+// follower returns one of the nodes that do not lead.
+func (g *siege) follower() *exchangetest.Server {
+	return g.others(g.leader(nil))[g.random.IntN(2)]
+}
+
+// alive waits until a node is up and follows or leads.
+func (g *siege) alive(s *exchangetest.Server) {
+	g.t.Helper()
+	exchangetest.Eventually(g.t, "node "+g.name(s)+" is there again", func() bool {
+		k, err := g.asks(s)
+		return err == nil && (k.Role == "leader" || k.Role == "follower" && k.Leader != "")
+	})
+}
+
+func (g *siege) killed(s *exchangetest.Server) {
+	s.Kill()
+	g.leader(s)
+	s.Run()
+	g.alive(s)
+}
+
+func (g *siege) allKilled() {
+	for _, i := range g.random.Perm(len(g.nodes)) {
+		g.nodes[i].Signal(syscall.SIGKILL)
+	}
+	for _, s := range g.nodes {
+		<-s.Exited()
+	}
+	for _, i := range g.random.Perm(len(g.nodes)) {
+		g.nodes[i].Run()
+	}
+	for _, s := range g.nodes {
+		g.alive(s)
+	}
+}
+
+// replaced deletes a node's folders, and lets it join with empty ones.
+func (g *siege) replaced() {
+	s := g.nodes[g.random.IntN(len(g.nodes))]
+	name, entry := g.name(s), g.entry(s)
+	s.Kill()
+	g.leader(s)
+	g.emptied(s)
+	const copied = "this node gets a copy of another one's store"
+	before := strings.Count(s.Log(), copied)
+	stands := func(role string) bool {
+		k, err := g.asks(g.leader(s))
+		return err == nil && slices.Contains(k.Nodes, member{name, role})
+	}
+	replaces := func(wait string) {
+		g.leader(s).Command("cluster", "replace", "--wait", wait, name, entry)
+	}
+	exchangetest.Eventually(g.t, "node "+name+" is awaited", func() bool {
+		replaces("0s") // refused while the node counts as one that lives
+		return stands("awaited")
+	})
+	s.Run()
+	exchangetest.Eventually(g.t, "node "+name+" is a voter", func() bool {
+		replaces("30s") // ends early if another node leads meanwhile
+		return stands("voter")
+	})
+	g.alive(s)
+	g.copies += min(strings.Count(s.Log(), copied)-before, 1)
+}
+
+// upgraded gives one node after the other another build of the program, as operators do: those that
+// follow, and at last the one that leads. Each one ends in order. The other build reads one format
+// more, if there is one, which may be written when all nodes have it, and not before.
+func (g *siege) upgraded() {
+	g.builds++
+	version, before := fmt.Sprintf("v%d-of-the-siege", g.builds), g.reads
+	g.reads = min(g.reads+1, persistence.NewestFormat)
+	program := exchangetest.Build(g.t, version, persistence.NewestFormat-g.reads)
+	if code := g.o.Terminate(); code != 0 { // it has to read what they write
+		g.t.Fatalf("the observer ends with %d", code)
+	}
+	g.o.Use(program)
+	g.o.Start()
+	led := g.leader(nil)
+	for _, s := range append(g.others(led), led) {
+		g.writes(before)
+		if code := s.Terminate(); code != 0 {
+			g.t.Fatalf("node %s ends with %d", g.name(s), code)
+		}
+		s.Use(program)
+		s.Run()
+		g.alive(s)
+		its, err := g.asks(g.leader(nil))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		exchangetest.Eventually(g.t, "node "+g.name(s)+" lacks nothing", func() bool {
+			own, err := g.asks(s)
+			return err == nil && own.Folded >= its.Folded
+		})
+		if !strings.Contains(s.Log(), version) {
+			g.t.Fatalf("node %s does not run %s", g.name(s), version)
+		}
+	}
+	g.writes(g.reads)
+}
+
+// writes waits until all nodes say that a format is the newest that may be written.
+func (g *siege) writes(format int) {
+	g.t.Helper()
+	for _, s := range g.nodes {
+		exchangetest.Eventually(g.t, fmt.Sprintf("node %s may write format %d", g.name(s), format),
+			func() bool {
+				k, err := g.asks(s)
+				return err == nil && k.Format == format
+			})
+	}
+}
+
+func (g *siege) stopped(s *exchangetest.Server) {
+	s.Signal(syscall.SIGSTOP)
+	g.leader(s)
+	g.w.serves()
+	s.Signal(syscall.SIGCONT)
+	g.alive(s)
+}
+
+// cutOff cuts the ways from a node, those to it, or both. The others go on.
+func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
+	mend := g.cut(s, from, to)
+	g.leader(s)
+	g.w.serves()
+	mend()
+	g.alive(s)
+}
+
+// cut is cutOff, which goes on until the returned function is called.
+func (g *siege) cut(s *exchangetest.Server, from, to bool) (mend func()) {
+	var cut []*relay
+	for way, r := range g.ways {
+		if from && way.from == g.name(s) || to && way.to == g.name(s) {
+			cut = append(cut, r)
+		}
+	}
+	mode := []int32{swallow, refuse}[g.random.IntN(2)]
+	for _, r := range cut {
+		r.set(mode)
+	}
+	return func() {
+		for _, r := range cut {
+			r.set(pass)
+			r.cut() // a stream that has lost bytes is of no use
+		}
+	}
+}
+
+// serves waits until more requests are acknowledged.
+func (w *world) serves() {
+	w.t.Helper()
+	until := w.acks.Load() + 10
+	exchangetest.Eventually(w.t, "the other nodes serve",
+		func() bool { return w.acks.Load() >= until })
+}

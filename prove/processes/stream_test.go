@@ -1,0 +1,45 @@
+//go:build prove
+
+package processes
+
+import (
+	"os"
+	"testing"
+
+	"exchange/prove/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// Subscribers with an unmodified client keep the book that REST shows, through kills of the
+// exchange and of Redis.
+func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
+	if _, err := os.Stat("../node_modules/socket.io-client"); err != nil {
+		t.Fatal(
+			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
+				"cmd/exchange/clients, or all tests by `make test`, which does it")
+	}
+	redis := redistest.Start(t)
+	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
+		"redis": redis.URL()} {
+		t.Run(name, func(t *testing.T) {
+			s := exchangetest.New(t, store)
+			w := &world{t: t, s: s}
+			s.Start()
+			w.open(4, newRandom(t))
+			node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+s.Listen,
+				"BTC_USDT")
+			for range 3 {
+				w.load(400, func() {})
+				node.Looks()
+				w.load(100, func() { s.Kill(); s.Start() })
+				node.Looks()
+			}
+			if name == "redis" {
+				w.load(100, func() { redis.Kill(); redis.Restart() })
+				node.Looks()
+			}
+			w.load(400, func() {})
+			node.SawEnough(20, 2*4)
+		})
+	}
+}

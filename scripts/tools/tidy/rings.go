@@ -1,0 +1,263 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// listeners.txt names the packages whose tests may listen in the gate, each with its reason.
+//
+//go:embed listeners.txt
+var listenersText string
+
+// real are the functions by which a test sleeps, waits for the real clock, starts a process or
+// listens, by package.
+var real = map[string][]string{
+	"time":                {"Sleep", "After", "NewTimer", "NewTicker", "Tick", "AfterFunc"},
+	"context":             {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
+	"os":                  {"StartProcess"},
+	"os/exec":             {"Command", "CommandContext"},
+	"net":                 {"Listen", "ListenTCP", "ListenUDP", "ListenUnix", "ListenPacket"},
+	"net/http/httptest":   {"NewServer", "NewTLSServer", "NewUnstartedServer"},
+	"(*net.ListenConfig)": {"Listen", "ListenPacket"},
+}
+
+// A ringCheck follows the tests of the gate through the code that only tests use, and finds those
+// that reach a function of real. What runs in a bubble of testing/synctest has no real clock:
+// functions that are passed to synctest.Test, or to a helper that passes its own there, may use
+// time and context. What only the ring of make prove runs has the build tag prove, and is not here.
+type ringCheck struct {
+	root      string
+	listeners map[string]bool
+	calls     map[string][]call // by the calling function
+	bubbles   map[string]bool   // functions whose function arguments run in a bubble
+	tests     map[string]finding
+}
+
+// A call is a use of a function by another one.
+type call struct {
+	to     string
+	bubble bool // it runs in a bubble
+}
+
+func newRingCheck(root, listeners string) (*ringCheck, error) {
+	c := &ringCheck{root: root, listeners: map[string]bool{}, calls: map[string][]call{},
+		bubbles: map[string]bool{"testing/synctest.Test": true}, tests: map[string]finding{}}
+	for i, line := range strings.Split(strings.TrimSpace(listeners), "\n") {
+		pkg, reason, _ := strings.Cut(line, ": ")
+		if line != "" && reason == "" {
+			return nil, fmt.Errorf("listeners.txt:%d: want \"package: reason\"", i+1)
+		}
+		c.listeners[pkg] = true
+	}
+	return c, nil
+}
+
+// add notes the calls of the tests, and of packages that only tests use, in one build.
+func (c *ringCheck) add(loaded []*packages.Package) {
+	for len(c.bubbles) > 0 { // until no more helpers are found
+		n := len(c.bubbles)
+		c.calls = map[string][]call{}
+		for _, p := range loaded {
+			if p.Module != nil {
+				c.addPackage(p)
+			}
+		}
+		if len(c.bubbles) == n {
+			return
+		}
+	}
+}
+
+func (c *ringCheck) addPackage(p *packages.Package) {
+	helper := importsTesting(p)
+	for _, f := range p.Syntax {
+		name := fileOf(p.Fset, f.Pos())
+		test := strings.HasSuffix(name, "_test.go")
+		if !test && !helper && filepath.Base(name) != "testing.go" {
+			continue
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				o, ok := p.TypesInfo.Defs[d.Name].(*types.Func)
+				if !ok || d.Body == nil {
+					continue
+				}
+				if test && d.Recv == nil && isTest(d.Name.Name) {
+					c.tests[o.FullName()] = finding{relative(c.root, name),
+						p.Fset.Position(d.Pos()).Line, ownPath(p)}
+				}
+				c.body(p, o.FullName(), d.Body, false)
+			case *ast.GenDecl:
+				c.variables(p, d)
+			}
+		}
+	}
+}
+
+func isTest(name string) bool {
+	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") ||
+		strings.HasPrefix(name, "Example")
+}
+
+// variables notes what the values of variables call: who uses the variable may call it.
+func (c *ringCheck) variables(p *packages.Package, d *ast.GenDecl) {
+	for _, s := range d.Specs {
+		if v, ok := s.(*ast.ValueSpec); ok {
+			for _, n := range v.Names {
+				for _, x := range v.Values {
+					if o := p.TypesInfo.Defs[n]; o != nil && o.Pkg() != nil {
+						c.body(p, o.Pkg().Path()+"."+o.Name(), x, false)
+					}
+				}
+			}
+		}
+	}
+}
+
+// body notes the functions and variables that a piece of code uses.
+func (c *ringCheck) body(p *packages.Package, from string, code ast.Node, bubble bool) {
+	ast.Inspect(code, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			to := c.used(p, called(n.Fun))
+			if !c.bubbles[to] || bubble {
+				return true
+			}
+			if to == "testing/synctest.Test" && c.passesOn(p, n.Args[1]) {
+				c.bubbles[from] = true
+			}
+			c.body(p, from, n.Fun, false)
+			for _, a := range n.Args {
+				_, function := p.TypesInfo.TypeOf(a).Underlying().(*types.Signature)
+				c.body(p, from, a, function)
+			}
+			return false
+		case *ast.Ident:
+			if to := c.used(p, n); to != "" && to != from {
+				c.calls[from] = append(c.calls[from], call{to, bubble})
+			}
+		}
+		return true
+	})
+}
+
+// passesOn reports whether the function that goes into a bubble is, or calls, one that its own
+// function was given: a variable of a function's type.
+func (c *ringCheck) passesOn(p *packages.Package, arg ast.Expr) (passes bool) {
+	ast.Inspect(arg, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			if v, ok := p.TypesInfo.Uses[id].(*types.Var); ok && !v.IsField() &&
+				v.Parent() != p.Types.Scope() && !within(arg, v) {
+				if _, ok := v.Type().Underlying().(*types.Signature); ok {
+					passes = true
+				}
+			}
+		}
+		return true
+	})
+	return passes
+}
+
+func within(n ast.Node, o types.Object) bool { return n.Pos() <= o.Pos() && o.Pos() < n.End() }
+
+func called(x ast.Expr) *ast.Ident {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x
+	case *ast.SelectorExpr:
+		return x.Sel
+	case *ast.IndexExpr:
+		return called(x.X)
+	case *ast.IndexListExpr:
+		return called(x.X)
+	}
+	return nil
+}
+
+// used is the name of the function, or of the variable of a package, that an identifier means.
+func (c *ringCheck) used(p *packages.Package, id *ast.Ident) string {
+	if id == nil {
+		return ""
+	}
+	switch o := p.TypesInfo.Uses[id].(type) {
+	case *types.Func:
+		return o.Origin().FullName()
+	case *types.Var:
+		if o.Pkg() != nil && o.Parent() == o.Pkg().Scope() {
+			return o.Pkg().Path() + "." + o.Name()
+		}
+	}
+	return ""
+}
+
+// findings are the tests of the gate that reach a real clock, a process or a listener, with the
+// way there.
+func (c *ringCheck) findings() (list []finding) {
+	for test, at := range c.tests {
+		module, folder, _ := strings.Cut(at.text, "/")
+		way := c.reach(test, c.listeners[folder])
+		if way != nil {
+			for i := range way {
+				way[i] = strings.TrimPrefix(way[i][strings.LastIndex(way[i], "/")+1:], module)
+			}
+			at.text = strings.Join(way, " -> ") + ": a test of the gate has no real clock, " +
+				"process or listener"
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// reach returns the shortest way from a test to a function of real.
+func (c *ringCheck) reach(test string, listens bool) []string {
+	type node struct {
+		name   string
+		bubble bool
+	}
+	came := map[node]node{}
+	start := node{test, false}
+	for queue := []node{start}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		for _, next := range c.calls[at.name] {
+			to := node{next.to, at.bubble || next.bubble}
+			if _, seen := came[to]; seen || to == start {
+				continue
+			}
+			came[to] = at
+			if isReal(to.name, to.bubble, listens) {
+				way := []string{to.name}
+				for at := at; ; at = came[at] {
+					way = append(way, at.name)
+					if at == start {
+						slices.Reverse(way)
+						return way
+					}
+				}
+			}
+			queue = append(queue, to)
+		}
+	}
+	return nil
+}
+
+func isReal(name string, bubble, listens bool) bool {
+	at := strings.LastIndex(name, ".")
+	pkg := name[:max(at, 0)]
+	switch {
+	case !slices.Contains(real[pkg], name[at+1:]):
+		return false
+	case bubble && (pkg == "time" || pkg == "context"):
+		return false
+	default:
+		return !listens || !strings.Contains(pkg, "net")
+	}
+}
